@@ -1,0 +1,61 @@
+//! Explicit Congestion Notification: the two bits of the IP header and what peers count.
+
+/// The ECN codepoint of an IP packet. RFC 3168 §5.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0b00,
+    /// ECN-capable, codepoint 1: the sender wants L4S treatment (RFC 9331).
+    Ect1 = 0b01,
+    /// ECN-capable, codepoint 0: the classic mark.
+    Ect0 = 0b10,
+    /// Congestion experienced.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// Reads the codepoint from the low two bits of a TOS or traffic-class byte.
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 0b11 {
+            0b01 => Self::Ect1,
+            0b10 => Self::Ect0,
+            0b11 => Self::Ce,
+            _ => Self::NotEct,
+        }
+    }
+
+    /// The two bits as they stand in the IP header.
+    pub const fn to_bits(self) -> u8 {
+        self as u8
+    }
+}
+
+/// How many packets arrived with each mark. RFC 9000 §13.4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EcnCounts {
+    /// Packets marked ECT(0).
+    pub ect0: u64,
+    /// Packets marked ECT(1).
+    pub ect1: u64,
+    /// Packets marked CE.
+    pub ce: u64,
+}
+
+impl EcnCounts {
+    /// Counts one received packet.
+    pub fn count(&mut self, mark: Ecn) {
+        match mark {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.ect0 += 1,
+            Ecn::Ect1 => self.ect1 += 1,
+            Ecn::Ce => self.ce += 1,
+        }
+    }
+
+    /// True when no marked packet was counted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

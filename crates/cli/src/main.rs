@@ -1,0 +1,2 @@
+//! The courser binary.
+fn main() {}

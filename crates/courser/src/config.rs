@@ -1,0 +1,343 @@
+//! Configurations of servers and clients.
+//!
+//! Both start from a TLS configuration, made here or the user's own, and need the names of the
+//! application protocols they speak (ALPN), without which QUIC makes no connection.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
+use courser_tls::rustls::client::danger::ServerCertVerifier;
+use courser_tls::rustls::crypto::aws_lc_rs;
+use courser_tls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use courser_tls::rustls::{self, RootCertStore};
+use courser_tls::{
+    ClientAuthentication, ClientOptions, ServerOptions, TlsClient, TlsConfigError, TlsServer, Trust,
+};
+use courser_transport::{RetryPolicy, TokenStore, TransportConfig};
+
+use crate::error::ConfigError;
+use crate::identity::Identity;
+
+/// What a server is: its certificate, its protocols, its limits.
+///
+/// ```
+/// # fn main() -> Result<(), courser::ConfigError> {
+/// let config = courser::ServerConfig::dev()?.alpn(["echo"]).max_incoming(100);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    tls: Arc<rustls::ServerConfig>,
+    settings: courser_transport::ServerConfig,
+}
+
+impl ServerConfig {
+    /// A server with a certificate for development, made in memory; see [`Identity::dev`].
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn dev() -> Result<Self, ConfigError> {
+        Self::with_identity(&Identity::dev()?)
+    }
+
+    /// A server with this certificate chain, its own first, and key.
+    ///
+    /// # Errors
+    /// When they do not fit together.
+    pub fn with_single_cert(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, ConfigError> {
+        Self::with_identity(&Identity::new(chain, key))
+    }
+
+    /// A server with this identity.
+    ///
+    /// # Errors
+    /// When certificate and key do not fit together.
+    pub fn with_identity(identity: &Identity) -> Result<Self, ConfigError> {
+        Self::made_of(identity, ClientAuthentication::Off)
+    }
+
+    /// A server that only lets in clients whose certificates lead to one of `clients`.
+    ///
+    /// # Errors
+    /// When certificate and key do not fit together, or there are no roots.
+    pub fn with_client_auth(
+        identity: &Identity,
+        clients: RootCertStore,
+    ) -> Result<Self, ConfigError> {
+        Self::made_of(identity, ClientAuthentication::Required(clients))
+    }
+
+    fn made_of(identity: &Identity, clients: ClientAuthentication) -> Result<Self, ConfigError> {
+        let options = ServerOptions {
+            client_authentication: clients,
+            ..ServerOptions::new(identity.clone().into_tls(), no_protocol_yet())
+        };
+        let mut tls = courser_tls::server_config(options)?;
+        Arc::make_mut(&mut tls).alpn_protocols.clear();
+        Ok(Self::with_rustls(tls))
+    }
+
+    /// A server with a TLS configuration of the user's own. It has to offer TLS 1.3.
+    pub fn with_rustls(tls: Arc<rustls::ServerConfig>) -> Self {
+        Self {
+            tls,
+            settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
+        }
+    }
+
+    /// The application protocols, the preferred one first. At least one is needed.
+    #[must_use]
+    pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        Arc::make_mut(&mut self.tls).alpn_protocols =
+            protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Settings of the connections.
+    #[must_use]
+    pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
+        self.settings.transport = transport.into();
+        self
+    }
+
+    /// When clients have to prove their address first. The default is when many handshakes are
+    /// under way.
+    #[must_use]
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.settings.retry = policy;
+        self
+    }
+
+    /// Connections that may wait for [`Endpoint::accept`](crate::Endpoint::accept); further ones
+    /// are refused. Default 1024.
+    #[must_use]
+    pub fn max_incoming(mut self, connections: usize) -> Self {
+        self.settings.max_incoming = connections;
+        self
+    }
+
+    /// How long the tokens are good that spare returning clients a round trip. Default 24 h.
+    #[must_use]
+    pub fn new_token_lifetime(mut self, lifetime: Duration) -> Self {
+        self.settings.new_token_lifetime = lifetime;
+        self
+    }
+
+    /// Whether clients may change their address. Default on.
+    #[must_use]
+    pub fn migration(mut self, allowed: bool) -> Self {
+        self.settings.migration = allowed;
+        self
+    }
+
+    /// Checks everything and makes what the transport works with.
+    pub(crate) fn build(self) -> Result<Arc<courser_transport::ServerConfig>, ConfigError> {
+        self.settings.transport.validate()?;
+        let tls = Arc::new(TlsServer::new(self.tls)?);
+        Ok(Arc::new(courser_transport::ServerConfig {
+            tls,
+            ..self.settings
+        }))
+    }
+}
+
+/// What a client is: whom it trusts, its protocols.
+///
+/// ```
+/// # fn main() -> Result<(), courser::ConfigError> {
+/// let identity = courser::Identity::dev()?;
+/// let config = courser::ClientConfig::with_roots([identity.certificate()])?.alpn(["echo"]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    tls: Arc<rustls::ClientConfig>,
+    settings: courser_transport::ClientConfig,
+}
+
+impl ClientConfig {
+    /// A client that trusts the servers that the operating system trusts.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be had.
+    pub fn with_platform_verifier() -> Result<Self, ConfigError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = rustls_platform_verifier::Verifier::new(provider)
+            .map_err(|error| ConfigError::Tls(error.to_string()))?;
+        Self::with_verifier(Arc::new(verifier))
+    }
+
+    /// A client that trusts servers whose certificates lead to one of these, or are one of these.
+    ///
+    /// # Errors
+    /// When one is not a certificate, or there are none.
+    pub fn with_roots(
+        roots: impl IntoIterator<Item = CertificateDer<'static>>,
+    ) -> Result<Self, ConfigError> {
+        let mut store = RootCertStore::empty();
+        for root in roots {
+            store
+                .add(root)
+                .map_err(|error| ConfigError::Tls(error.to_string()))?;
+        }
+        Self::with_root_certificates(&Arc::new(store))
+    }
+
+    /// A client that trusts what `roots` trusts.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn with_root_certificates(roots: &Arc<RootCertStore>) -> Result<Self, ConfigError> {
+        Self::made_of(Trust::Roots(RootCertStore::clone(roots)))
+    }
+
+    /// A client that leaves the judgement of servers to the user's verifier.
+    ///
+    /// # Errors
+    /// When TLS cannot be configured with it.
+    pub fn with_verifier(verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, ConfigError> {
+        Self::made_of(Trust::Verifier(verifier))
+    }
+
+    /// A client that believes any server. **Whoever sits in the path can read and change
+    /// everything**: for tests and tools that say so.
+    ///
+    /// # Errors
+    /// When TLS cannot be configured.
+    pub fn dangerous_insecure() -> Result<Self, ConfigError> {
+        Self::made_of(Trust::AnyServer)
+    }
+
+    fn made_of(trust: Trust) -> Result<Self, ConfigError> {
+        let mut tls = courser_tls::client_config(ClientOptions::new(trust, no_protocol_yet()))?;
+        Arc::make_mut(&mut tls).alpn_protocols.clear();
+        Ok(Self::with_rustls(tls))
+    }
+
+    /// A client with a TLS configuration of the user's own. It has to offer TLS 1.3.
+    pub fn with_rustls(tls: Arc<rustls::ClientConfig>) -> Self {
+        Self {
+            tls,
+            settings: courser_transport::ClientConfig::new(Arc::new(Unfinished)),
+        }
+    }
+
+    /// The application protocols, the preferred one first. At least one is needed.
+    #[must_use]
+    pub fn alpn(mut self, protocols: impl IntoIterator<Item = impl Into<Vec<u8>>>) -> Self {
+        Arc::make_mut(&mut self.tls).alpn_protocols =
+            protocols.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Settings of the connections.
+    #[must_use]
+    pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
+        self.settings.transport = transport.into();
+        self
+    }
+
+    /// Where tokens are kept that spare a round trip with a server known from before; `None`
+    /// keeps none. The default is in memory, shared by the clones of this configuration.
+    #[must_use]
+    pub fn token_store(mut self, tokens: Option<Arc<dyn TokenStore>>) -> Self {
+        self.settings.tokens = tokens;
+        self
+    }
+
+    /// Checks everything and makes what the transport works with.
+    pub(crate) fn build(self) -> Result<Arc<courser_transport::ClientConfig>, ConfigError> {
+        self.settings.transport.validate()?;
+        let tls = Arc::new(TlsClient::new(self.tls)?);
+        Ok(Arc::new(courser_transport::ClientConfig {
+            tls,
+            ..self.settings
+        }))
+    }
+}
+
+impl From<TlsConfigError> for ConfigError {
+    fn from(error: TlsConfigError) -> Self {
+        Self::Tls(match error {
+            TlsConfigError::NoApplicationProtocol => {
+                "no application protocol, QUIC requires one: call .alpn([\"h3\"]) or the like"
+                    .to_owned()
+            }
+            error => error.to_string(),
+        })
+    }
+}
+
+/// Certificates are checked when they are given, protocols when everything is known: this stands
+/// in between.
+fn no_protocol_yet() -> Vec<Vec<u8>> {
+    vec![b"none yet".to_vec()]
+}
+
+/// In place of the TLS sessions that `build` makes once the protocols are known.
+struct Unfinished;
+
+fn unfinished() -> Result<Box<dyn TlsSession>, TlsStartError> {
+    Err(TlsStartError::Configuration(
+        "the configuration was not built".to_owned(),
+    ))
+}
+
+impl ServerTls for Unfinished {
+    fn start(&self, _: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        unfinished()
+    }
+}
+
+impl ClientTls for Unfinished {
+    fn start(&self, _: &str, _: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        unfinished()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_protocol_is_named_with_the_remedy() {
+        let config = ServerConfig::dev().expect("random numbers");
+        let error = config.build().expect_err("no protocol");
+        assert!(error.to_string().contains("call .alpn("), "{error}");
+    }
+
+    #[test]
+    fn transport_setting_out_of_range_is_named() {
+        let transport = TransportConfig {
+            mtu: 100,
+            ..TransportConfig::default()
+        };
+        let config = ClientConfig::dangerous_insecure()
+            .expect("TLS")
+            .alpn(["test"])
+            .transport_config(transport);
+        let error = config.build().expect_err("mtu is too small");
+        assert!(error.to_string().contains("mtu"), "{error}");
+    }
+
+    #[test]
+    fn key_of_another_certificate_is_refused_at_once() {
+        let (one, other) = (
+            Identity::dev().expect("one"),
+            Identity::dev().expect("other"),
+        );
+        let mixed = ServerConfig::with_single_cert(vec![one.certificate()], other.into_tls().key);
+        assert!(mixed.is_err());
+    }
+
+    #[test]
+    fn own_rustls_configuration_keeps_its_protocols() {
+        let mut tls = ServerConfig::dev().expect("random numbers").tls;
+        Arc::make_mut(&mut tls).alpn_protocols = vec![b"mine".to_vec()];
+        assert!(ServerConfig::with_rustls(tls).build().is_ok());
+    }
+}

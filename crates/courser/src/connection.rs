@@ -1,0 +1,382 @@
+//! Handles of a connection.
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use courser_base::Side;
+use courser_crypto::HandshakeData;
+use courser_tls::rustls::pki_types::CertificateDer;
+use courser_transport::{ConnectionError, ConnectionStats, KeyUpdateBlocked};
+use courser_wire::{Direction, StreamId};
+
+use crate::error::ExportKeyingMaterialError;
+use crate::shard::{List, Locked, Shard};
+use crate::wait::Wait;
+use crate::wakers::{Ticket, Topic};
+use crate::{RecvStream, SendStream, VarInt};
+
+/// A connection to a peer.
+///
+/// Cloning makes another handle to the same connection. When the last handle is gone, streams
+/// included, the connection is closed with code 0 and no reason, which gives up what the peer
+/// has not received yet.
+#[derive(Clone, Debug)]
+pub struct Connection(pub(crate) Arc<ConnectionRef>);
+
+/// What all handles of one connection share. Closes it when the last one is dropped.
+#[derive(Debug)]
+pub(crate) struct ConnectionRef {
+    pub(crate) shard: Arc<Shard>,
+    pub(crate) key: usize,
+    side: Side,
+}
+
+impl ConnectionRef {
+    pub(crate) fn new(shard: Arc<Shard>, key: usize, side: Side) -> Arc<Self> {
+        Arc::new(Self { shard, key, side })
+    }
+
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        self.shard.lock()
+    }
+
+    /// Waits until `check` has an answer; asks again whenever something happens to `topic`.
+    async fn wait<T>(
+        &self,
+        topic: Topic,
+        check: impl FnMut(&mut Locked<'_>) -> Poll<T> + Unpin,
+    ) -> T {
+        Wait::new(&self.shard, List::Connection(self.key, topic), check).await
+    }
+}
+
+impl Drop for ConnectionRef {
+    fn drop(&mut self) {
+        self.lock().on_handles_gone(self.key);
+    }
+}
+
+impl Connection {
+    /// Opens a stream to send on.
+    ///
+    /// Costs nothing on the wire: the peer learns of the stream when something is sent on it.
+    /// Waits while the peer allows no further stream.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has opened nothing.
+    pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
+        let id = self.open(Direction::Unidirectional).await?;
+        Ok(SendStream::new(self.0.clone(), id))
+    }
+
+    /// Opens a stream to send and receive on.
+    ///
+    /// As with [`Connection::open_uni`], the peer learns of it when something is sent: waiting
+    /// for an answer before writing waits for ever.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has opened nothing.
+    pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = self.open(Direction::Bidirectional).await?;
+        Ok((
+            SendStream::new(self.0.clone(), id),
+            RecvStream::new(self.0.clone(), id),
+        ))
+    }
+
+    /// Accepts the next stream that the peer sends on, in the order of their opening.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has taken nothing.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        let id = self.accept(Direction::Unidirectional).await?;
+        Ok(RecvStream::new(self.0.clone(), id))
+    }
+
+    /// Accepts the next stream for both directions, in the order of their opening.
+    ///
+    /// # Errors
+    /// When the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has taken nothing.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = self.accept(Direction::Bidirectional).await?;
+        Ok((
+            SendStream::new(self.0.clone(), id),
+            RecvStream::new(self.0.clone(), id),
+        ))
+    }
+
+    async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+        let key = self.0.key;
+        let open = move |locked: &mut Locked<'_>| {
+            let opened = match locked.open_connection(key) {
+                Ok(connection) => connection.streams().open(direction),
+                Err(error) => return Poll::Ready(Err(error)),
+            };
+            match opened {
+                Some(id) => Poll::Ready(Ok(id)),
+                None => {
+                    // The peer is told that its limit is in the way (RFC 9000 §4.6).
+                    locked.on_used(key, 0);
+                    Poll::Pending
+                }
+            }
+        };
+        self.0.wait(Topic::Open(direction), open).await
+    }
+
+    async fn accept(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+        let key = self.0.key;
+        let accept = move |locked: &mut Locked<'_>| match locked.open_connection(key) {
+            Ok(connection) => match connection.streams().accept(direction) {
+                Some(id) => Poll::Ready(Ok(id)),
+                None => Poll::Pending,
+            },
+            Err(error) => Poll::Ready(Err(error)),
+        };
+        self.0.wait(Topic::Accept(direction), accept).await
+    }
+
+    /// Waits until the connection is over, and tells why.
+    ///
+    /// That is no failure by itself: see [`ConnectionError::LocallyClosed`] and
+    /// [`ConnectionError::ApplicationClosed`].
+    ///
+    /// # Cancel safety
+    /// Safe; the reason can be asked for again.
+    pub async fn closed(&self) -> ConnectionError {
+        let key = self.0.key;
+        let check = move |locked: &mut Locked<'_>| match &locked.slot(key).error {
+            Some(error) => Poll::Ready(error.clone()),
+            None => Poll::Pending,
+        };
+        self.0.wait(Topic::Closed, check).await
+    }
+
+    /// Why the connection is over; `None` while it is not.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.0.lock().slot(self.0.key).error.clone()
+    }
+
+    /// Closes the connection at once.
+    ///
+    /// Everything that waits on it fails with [`ConnectionError::LocallyClosed`], nothing is
+    /// repeated any more, and the peer may drop what its application has not read. To lose
+    /// nothing, let the end that receives last close, or wait for
+    /// [`stopped`](SendStream::stopped). A second call does nothing.
+    ///
+    /// The peer's application gets `code` and as much of `reason` as one packet carries.
+    /// [`Endpoint::wait_idle`](crate::Endpoint::wait_idle) waits until the peer knows.
+    pub fn close(&self, code: VarInt, reason: &[u8]) {
+        let mut locked = self.0.lock();
+        if locked.slot(self.0.key).error.is_none() {
+            locked.close(self.0.key, code, reason);
+        }
+    }
+
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.0.side
+    }
+
+    /// The peer's address; may change while the connection lives.
+    pub fn remote_address(&self) -> SocketAddr {
+        self.0
+            .lock()
+            .view(self.0.key, |alive| alive.path().peer, |over| over.path.peer)
+    }
+
+    /// Our address on the path in use, where the system tells.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        self.0.lock().view(
+            self.0.key,
+            |alive| alive.path().local,
+            |over| over.path.local,
+        )
+    }
+
+    /// The smoothed round-trip time.
+    pub fn rtt(&self) -> Duration {
+        self.0
+            .lock()
+            .view(self.0.key, |alive| alive.rtt(), |over| over.rtt)
+    }
+
+    /// Counters and the state of the path. They stay after the end of the connection.
+    pub fn stats(&self) -> ConnectionStats {
+        self.0
+            .lock()
+            .view(self.0.key, |alive| alive.stats(), |over| over.stats)
+    }
+
+    /// What the handshake negotiated: protocol, server name, cipher suite.
+    pub fn handshake_data(&self) -> Option<HandshakeData> {
+        let mut locked = self.0.lock();
+        locked.view(
+            self.0.key,
+            |alive| alive.handshake_data(),
+            |over| over.handshake_data.clone(),
+        )
+    }
+
+    /// The peer's certificate chain, its own certificate first; `None` if it sent none.
+    pub fn peer_identity(&self) -> Option<Vec<CertificateDer<'static>>> {
+        let mut locked = self.0.lock();
+        let chain = locked.view(
+            self.0.key,
+            |alive| alive.peer_certificates(),
+            |over| over.certificates.clone(),
+        );
+        Some(chain?.into_iter().map(CertificateDer::from).collect())
+    }
+
+    /// Fills `output` with keying material that both ends derive alike from the same `label` and
+    /// `context` (RFC 8446 §7.5).
+    ///
+    /// # Errors
+    /// When the connection is over, or label or output are too long.
+    pub fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        let mut locked = self.0.lock();
+        let connection = locked
+            .open_connection(self.0.key)
+            .map_err(|error| ExportKeyingMaterialError(error.to_string()))?;
+        connection
+            .export_keying_material(output, label, Some(context))
+            .map_err(|error| ExportKeyingMaterialError(error.to_string()))
+    }
+
+    /// Begins a key update. Updates also come by themselves, long before keys wear out.
+    ///
+    /// # Errors
+    /// When the last update is not finished, or the handshake is not confirmed; nothing is
+    /// wrong then (RFC 9001 §6.1).
+    pub fn force_key_update(&self) -> Result<(), KeyUpdateBlocked> {
+        let mut locked = self.0.lock();
+        let updated = match locked.open_connection(self.0.key) {
+            Ok(connection) => connection.initiate_key_update(),
+            // Nothing is sent any more: no keys are needed.
+            Err(_) => Ok(()),
+        };
+        locked.on_used(self.0.key, 0);
+        updated
+    }
+
+    /// A number that no other connection of this process has while a handle exists.
+    pub fn stable_id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+}
+
+/// A handshake under way; resolves to the connection.
+///
+/// Dropping it gives the connection up.
+#[derive(Debug)]
+#[must_use = "the connection is given up when this is dropped"]
+pub struct Connecting {
+    connection: Option<Arc<ConnectionRef>>,
+    ticket: Ticket,
+}
+
+impl Connecting {
+    pub(crate) fn new(connection: Arc<ConnectionRef>) -> Self {
+        Self {
+            connection: Some(connection),
+            ticket: None,
+        }
+    }
+
+    fn connection(&self) -> &Arc<ConnectionRef> {
+        self.connection
+            .as_ref()
+            .expect("not asked after it resolved")
+    }
+
+    /// Waits until the protocol and, on a server, the wanted name are known, which is before
+    /// the handshake is complete.
+    ///
+    /// # Errors
+    /// When the handshake fails.
+    ///
+    /// # Cancel safety
+    /// Safe; can be asked again.
+    pub async fn handshake_data(&mut self) -> Result<HandshakeData, ConnectionError> {
+        let connection = self.connection();
+        let key = connection.key;
+        let check = move |locked: &mut Locked<'_>| match locked.open_connection(key) {
+            Ok(connection) => match connection.handshake_data() {
+                Some(data) => Poll::Ready(Ok(data)),
+                None => Poll::Pending,
+            },
+            Err(error) => Poll::Ready(Err(error)),
+        };
+        connection.wait(Topic::Handshake, check).await
+    }
+
+    /// The peer's address.
+    ///
+    /// # Panics
+    /// After the future has resolved.
+    pub fn remote_address(&self) -> SocketAddr {
+        Connection(self.connection().clone()).remote_address()
+    }
+
+    /// Our address, where the system tells.
+    ///
+    /// # Panics
+    /// After the future has resolved.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        Connection(self.connection().clone()).local_ip()
+    }
+}
+
+impl Future for Connecting {
+    type Output = Result<Connection, ConnectionError>;
+
+    /// # Panics
+    /// After it has resolved.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let connection = this
+            .connection
+            .take()
+            .expect("not polled after it resolved");
+        let key = connection.key;
+        let list = List::Connection(key, Topic::Handshake);
+        let poll = connection
+            .shard
+            .poll_list((list, &mut this.ticket), cx, |locked| {
+                let slot = locked.slot(key);
+                match &slot.error {
+                    Some(error) => Poll::Ready(Err(error.clone())),
+                    None if slot.is_connected => Poll::Ready(Ok(())),
+                    None => Poll::Pending,
+                }
+            });
+        match poll {
+            Poll::Ready(result) => Poll::Ready(result.map(|()| Connection(connection))),
+            Poll::Pending => {
+                this.connection = Some(connection);
+                Poll::Pending
+            }
+        }
+    }
+}

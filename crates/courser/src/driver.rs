@@ -1,0 +1,204 @@
+//! The task that moves datagrams and time.
+//!
+//! A turn: take what has arrived, wake the tasks it is for, let them run once, then send what
+//! they wrote together with the acknowledgements.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use courser_base::{FourTuple, Time};
+use courser_transport::ReceiveMeta;
+use courser_udp::{RECEIVE_BUFFER_LEN, Received};
+
+use crate::runtime::{Alarm, Writability};
+use crate::shard::{Locked, Shard};
+
+/// Drives one shard until its endpoint is gone and its connections are over.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    shard: Arc<Shard>,
+    buffer: Box<[u8]>,
+    alarm: Alarm,
+    writability: Writability,
+    stage: Stage,
+    /// Wakeups of the last turn; kept for its memory.
+    spare: Vec<Waker>,
+    /// The socket may have more than one turn takes.
+    has_more: bool,
+}
+
+/// What the next poll begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Receive,
+    Transmit,
+}
+
+/// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
+const RECEIVES_PER_TURN: usize = 8;
+
+impl Driver {
+    pub(crate) fn new(shard: Arc<Shard>) -> Self {
+        Self {
+            shard,
+            buffer: vec![0; RECEIVE_BUFFER_LEN].into_boxed_slice(),
+            alarm: Alarm::new(),
+            writability: Writability::default(),
+            stage: Stage::Receive,
+            spare: Vec::new(),
+            has_more: false,
+        }
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
+        if self.stage == Stage::Receive {
+            self.receive(cx)?;
+            if self.begin_turn(cx) {
+                self.stage = Stage::Transmit;
+                cx.waker().wake_by_ref();
+                return Ok(Poll::Pending);
+            }
+        }
+        self.stage = Stage::Receive;
+        self.end_turn(cx)
+    }
+
+    /// Hands what has arrived to the endpoint.
+    fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        for _ in 0..RECEIVES_PER_TURN {
+            match self.shard.socket.poll_receive(cx, &mut self.buffer) {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(received)) => self.on_received(&received),
+                // News of an earlier send; whoever needs the answer will notice its absence.
+                Poll::Ready(Err(error)) if courser_udp::is_transient(&error) => {}
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+        self.has_more = true;
+        Ok(())
+    }
+
+    fn on_received(&mut self, received: &Received) {
+        if received.len == 0 || received.truncated {
+            return;
+        }
+        let meta = ReceiveMeta {
+            path: FourTuple {
+                peer: received.peer,
+                local: received.local,
+            },
+            ecn: received.ecn,
+            segment_size: received.segment_size,
+        };
+        let now = self.shard.now();
+        let mut locked = self.shard.lock();
+        locked
+            .endpoint
+            .handle_datagrams(now, &mut self.buffer[..received.len], &meta);
+    }
+
+    /// Runs what is due and wakes those it concerns. True if there are any.
+    fn begin_turn(&mut self, cx: &Context<'_>) -> bool {
+        let now = self.shard.now();
+        let mut locked = self.shard.lock();
+        locked.driver.on_running(cx.waker());
+        if locked.endpoint.next_timeout().is_some_and(|due| due <= now) {
+            locked.endpoint.handle_timeout(now);
+        }
+        if locked.driver.alarm.is_some_and(|alarm| alarm <= now) {
+            locked.driver.alarm = None;
+        }
+        locked.collect(now);
+        let has_woken = locked.has_woken();
+        locked.driver.is_turn_open = has_woken;
+        locked.release(&mut self.spare);
+        has_woken
+    }
+
+    /// Sends, and says when to come back.
+    fn end_turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
+        let shard = self.shard.clone();
+        let now = shard.now();
+        let mut locked = shard.lock();
+        locked.driver.on_running(cx.waker());
+        locked.driver.is_turn_open = false;
+        locked.collect(now);
+        self.transmit(&mut locked, now, cx)?;
+        if locked.is_abandoned && locked.endpoint.connections() == 0 || locked.stopped().is_some() {
+            return Ok(Poll::Ready(()));
+        }
+        self.set_alarm(&mut locked, now, cx);
+        let has_more = std::mem::take(&mut self.has_more) || locked.has_more();
+        locked.release(&mut self.spare);
+        if has_more {
+            cx.waker().wake_by_ref();
+        }
+        Ok(Poll::Pending)
+    }
+
+    fn transmit(
+        &mut self,
+        locked: &mut Locked<'_>,
+        now: Time,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let socket = &self.shard.socket;
+        let mut was_blocked = false;
+        loop {
+            while locked.outbox.is_blocked() {
+                was_blocked = true;
+                if self.writability.poll(socket, cx)?.is_pending() {
+                    return Ok(());
+                }
+                locked.outbox.resume(socket.udp())?;
+            }
+            locked.transmit(now);
+            if !locked.outbox.is_blocked() {
+                break;
+            }
+        }
+        if was_blocked {
+            self.writability.release();
+        }
+        Ok(())
+    }
+
+    /// Sets the alarm if something is due before it rings; one that rings too early costs less
+    /// than setting it for every packet.
+    fn set_alarm(&mut self, locked: &mut Locked<'_>, now: Time, cx: &mut Context<'_>) {
+        let Some(next) = locked.endpoint.next_timeout() else {
+            return;
+        };
+        let is_earlier = locked.driver.alarm.is_none_or(|alarm| next < alarm);
+        if is_earlier || self.alarm.is_elapsed() {
+            locked.driver.alarm = Some(next);
+            let deadline = self.shard.instant_of(next, now);
+            self.has_more |= self.alarm.set(deadline, cx).is_ready();
+        }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        match self.turn(cx) {
+            Ok(poll) => poll,
+            Err(error) => {
+                self.shard.lock().stop(&error.to_string());
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Too late to tell peers, if the runtime is gone; but nobody here shall wait for ever.
+        self.shard
+            .lock()
+            .stop("its runtime or its last handle is gone");
+    }
+}

@@ -1,0 +1,270 @@
+//! The door: binds, connects, accepts.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Instant, SystemTime};
+
+use courser_base::Side;
+use courser_transport::{EndpointConfig, EndpointStats};
+use courser_udp::{Capabilities, Counters, UdpSocket};
+
+use crate::VarInt;
+use crate::config::{ClientConfig, ServerConfig};
+use crate::connection::{Connecting, ConnectionRef};
+use crate::driver::Driver;
+use crate::error::{BindError, ConfigError, ConnectError};
+use crate::incoming::Incoming;
+use crate::runtime::{self, Socket};
+use crate::shard::{List, Locked, Shard};
+use crate::wait::Wait;
+
+/// One UDP socket with any number of connections on it, as client, server or both.
+///
+/// Cloning makes another handle. After the last one is gone nobody is accepted any more, while
+/// connections go on until they end. A task on the runtime of the caller moves the datagrams.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    inner: Arc<EndpointRef>,
+    default_client: Option<Result<Arc<courser_transport::ClientConfig>, ConfigError>>,
+}
+
+/// What all handles of one endpoint share.
+#[derive(Debug)]
+pub(crate) struct EndpointRef {
+    pub(crate) shard: Arc<Shard>,
+}
+
+impl Drop for EndpointRef {
+    fn drop(&mut self) {
+        let mut locked = self.shard.lock();
+        locked.is_abandoned = true;
+        locked.refuse_all();
+        locked.flush_now();
+        locked.wake_driver();
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that accepts connections on `addr`. `[::]` takes IPv4 too.
+    ///
+    /// It can also connect, once it has a
+    /// [client configuration](Endpoint::set_default_client_config).
+    ///
+    /// # Errors
+    /// When the address cannot be bound, the configuration does not work, or there is no tokio
+    /// runtime.
+    pub fn server(config: ServerConfig, addr: SocketAddr) -> Result<Self, BindError> {
+        runtime::require()?;
+        Self::start(random_config()?, Some(config), UdpSocket::bind(addr)?)
+    }
+
+    /// An endpoint that connects from `addr`; port 0 lets the system choose one.
+    ///
+    /// # Errors
+    /// When the address cannot be bound, or there is no tokio runtime.
+    pub fn client(addr: SocketAddr) -> Result<Self, BindError> {
+        runtime::require()?;
+        Self::start(random_config()?, None, UdpSocket::bind(addr)?)
+    }
+
+    /// An endpoint with settings and a socket of the user's own.
+    ///
+    /// # Errors
+    /// When the socket or the configuration cannot be used, or there is no tokio runtime.
+    pub fn new(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: std::net::UdpSocket,
+    ) -> Result<Self, BindError> {
+        runtime::require()?;
+        Self::start(config, server, UdpSocket::from_std(socket)?)
+    }
+
+    fn start(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: UdpSocket,
+    ) -> Result<Self, BindError> {
+        let server = server.map(ServerConfig::build).transpose()?;
+        let endpoint = courser_transport::Endpoint::new(config, server, random_seed()?);
+        let shard = Arc::new(Shard::new(Socket::new(socket)?, endpoint, Instant::now()));
+        runtime::spawn(Driver::new(shard.clone()));
+        Ok(Self {
+            inner: Arc::new(EndpointRef { shard }),
+            default_client: None,
+        })
+    }
+
+    /// Sets the configuration that [`Endpoint::connect`] uses, for this handle and clones of it.
+    ///
+    /// One that does not work is reported by `connect`.
+    pub fn set_default_client_config(&mut self, config: ClientConfig) {
+        self.default_client = Some(config.build());
+    }
+
+    /// Changes how later connections are accepted; `None` refuses them.
+    ///
+    /// # Errors
+    /// When the configuration does not work; nothing changes then.
+    pub fn set_server_config(&self, config: Option<ServerConfig>) -> Result<(), ConfigError> {
+        let config = config.map(ServerConfig::build).transpose()?;
+        self.lock().endpoint.set_server_config(config);
+        Ok(())
+    }
+
+    /// Connects to `addr`; the certificate there must be for `server_name`, a DNS name or an IP
+    /// address.
+    ///
+    /// Awaiting the result completes the handshake.
+    ///
+    /// # Errors
+    /// When there is no client configuration, or as [`Endpoint::connect_with`].
+    pub fn connect(&self, addr: SocketAddr, server_name: &str) -> Result<Connecting, ConnectError> {
+        let config = self
+            .default_client
+            .as_ref()
+            .ok_or(ConnectError::NoDefaultClientConfig)?;
+        self.begin(config.as_ref().map_err(Clone::clone)?, addr, server_name)
+    }
+
+    /// Connects with a configuration of its own; otherwise like [`Endpoint::connect`].
+    ///
+    /// # Errors
+    /// When the endpoint is closed, the address cannot be reached from this socket, the name is
+    /// none, or the configuration does not work. What the network says comes from the result.
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        addr: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let config = config.build()?;
+        self.begin(&config, addr, server_name)
+    }
+
+    fn begin(
+        &self,
+        config: &courser_transport::ClientConfig,
+        addr: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let shard = &self.inner.shard;
+        let local = shard
+            .socket
+            .udp()
+            .local_addr()
+            .map_err(|_| ConnectError::EndpointStopping)?;
+        let peer = SocketAddr::new(addr.ip().to_canonical(), addr.port());
+        let is_reachable = !local.is_ipv4() || peer.is_ipv4();
+        if peer.port() == 0 || peer.ip().is_unspecified() || !is_reachable {
+            return Err(ConnectError::InvalidRemoteAddress(addr));
+        }
+        let mut locked = shard.lock();
+        if locked.closed.is_some() || locked.stopped().is_some() {
+            return Err(ConnectError::EndpointStopping);
+        }
+        let handle = locked
+            .endpoint
+            .connect(shard.now(), config, peer, server_name)?;
+        let key = locked.insert(handle);
+        locked.flush();
+        drop(locked);
+        Ok(Connecting::new(ConnectionRef::new(
+            shard.clone(),
+            key,
+            Side::Client,
+        )))
+    }
+
+    /// Waits for the next client; `None` once the endpoint is closed.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has taken nobody.
+    pub async fn accept(&self) -> Option<Incoming> {
+        let accept = |locked: &mut Locked<'_>| match locked.incoming.pop_front() {
+            Some(incoming) => Poll::Ready(Some(incoming)),
+            None if locked.closed.is_some() || locked.stopped().is_some() => Poll::Ready(None),
+            None => Poll::Pending,
+        };
+        let incoming = Wait::new(&self.inner.shard, List::Incoming, accept).await?;
+        Some(Incoming::new(incoming, self.inner.clone()))
+    }
+
+    /// Closes all connections with this code and reason, and refuses later ones.
+    ///
+    /// See [`Connection::close`](crate::Connection::close) for what peers may lose, and
+    /// [`Endpoint::wait_idle`] for how to leave in peace.
+    pub fn close(&self, code: VarInt, reason: &[u8]) {
+        self.lock().close_all(code, reason);
+    }
+
+    /// Waits until all connections are over and their peers know it, or have had time to.
+    ///
+    /// Closes nothing by itself. A process that leaves without this may leave peers waiting for
+    /// their idle timeout. Takes a round trip after [`Endpoint::close`], or three probe timeouts
+    /// where peers do not answer.
+    ///
+    /// # Cancel safety
+    /// Safe; can be asked again.
+    pub async fn wait_idle(&self) {
+        let check = |locked: &mut Locked<'_>| match locked.is_idle() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        };
+        Wait::new(&self.inner.shard, List::Idle, check).await;
+    }
+
+    /// The address we are bound to, with the port that the system chose.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.shard.socket.udp().local_addr()
+    }
+
+    /// Connections that the endpoint knows, those included that are closing.
+    pub fn open_connections(&self) -> usize {
+        self.lock().endpoint.connections()
+    }
+
+    /// Counters of the endpoint.
+    pub fn stats(&self) -> EndpointStats {
+        self.lock().endpoint.stats()
+    }
+
+    /// Counters of the socket: how many datagrams went in how many calls.
+    pub fn socket_counters(&self) -> Counters {
+        self.inner.shard.socket.udp().counters()
+    }
+
+    /// What the socket can do on this machine, with warnings about what costs speed.
+    pub fn capabilities(&self) -> Capabilities {
+        self.inner.shard.socket.udp().capabilities()
+    }
+
+    fn lock(&self) -> Locked<'_> {
+        self.inner.shard.lock()
+    }
+}
+
+impl From<courser_transport::ConnectError> for ConnectError {
+    fn from(error: courser_transport::ConnectError) -> Self {
+        Self::Transport(error.to_string())
+    }
+}
+
+/// Fresh keys. Those who want resets and tokens to survive a restart bring their own.
+fn random_config() -> io::Result<EndpointConfig> {
+    let mut config = EndpointConfig::from_seed(random_seed()?);
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    config.unix_seconds_at_epoch = since_1970.map_or(0, |since| since.as_secs());
+    Ok(config)
+}
+
+fn random_seed() -> io::Result<[u8; 32]> {
+    let mut seed = [0; 32];
+    aws_lc_rs::rand::fill(&mut seed).map_err(|_| io::Error::other("no random numbers"))?;
+    Ok(seed)
+}

@@ -1,0 +1,125 @@
+//! QUIC for tokio: endpoints, connections and streams.
+//!
+//! An [`Endpoint`] is one UDP socket. It [connects](Endpoint::connect) to servers and
+//! [accepts](Endpoint::accept) clients; either way there is a [`Connection`] in the end, and on it
+//! any number of streams, each a [`SendStream`], a [`RecvStream`] or both. A task of the endpoint
+//! on the caller's tokio runtime moves datagrams and time; there is nothing else to start.
+//!
+//! # A server and a client
+//!
+//! A server needs a certificate and the names of the protocols it speaks. For a start,
+//! [`Identity::dev`] makes a certificate in memory:
+//!
+//! ```
+//! use courser::{ClientConfig, Endpoint, Identity, ServerConfig};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = Identity::dev()?;
+//! let config = ServerConfig::with_identity(&identity)?.alpn(["greeting"]);
+//! let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
+//! let address = server.local_addr()?;
+//!
+//! tokio::spawn(async move {
+//!     while let Some(incoming) = server.accept().await {
+//!         let connection = incoming.await?;
+//!         let (mut send, mut receive) = connection.accept_bi().await?;
+//!         let name = receive.read_to_end(100).await?;
+//!         send.write_all(b"hello, ").await?;
+//!         send.write_all(&name).await?;
+//!         send.finish()?;
+//!         connection.closed().await;
+//!     }
+//!     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! });
+//!
+//! let client = Endpoint::client("127.0.0.1:0".parse()?)?;
+//! let config = ClientConfig::with_roots([identity.certificate()])?.alpn(["greeting"]);
+//! let connection = client.connect_with(config, address, "localhost")?.await?;
+//! let (mut send, mut receive) = connection.open_bi().await?;
+//! send.write_all(b"world").await?;
+//! send.finish()?;
+//! assert_eq!(receive.read_to_end(100).await?, b"hello, world");
+//!
+//! client.close(0u32.into(), b"done");
+//! client.wait_idle().await;
+//! # Ok(()) }
+//! ```
+//!
+//! # What happens on drop
+//!
+//! | dropped | effect |
+//! |---|---|
+//! | [`SendStream`] | the stream is finished; what was written is still delivered |
+//! | [`RecvStream`] before its end | the stream is stopped with code 0 |
+//! | last handle of a [`Connection`], streams included | closed with code 0 |
+//! | [`Connecting`] | the connection is given up |
+//! | [`Incoming`] | refused |
+//! | last [`Endpoint`] | nobody is accepted any more; connections go on |
+//! | a future of a method | nothing is lost where the method says that it is cancel-safe |
+//!
+//! Closing a connection gives up what its peer has not received. To leave without loss, the end
+//! that receives last closes, and the process waits for [`Endpoint::wait_idle`].
+//!
+//! # Where the time goes
+//!
+//! There is no queue between a handle and the wire. A call takes the endpoint's lock, which no
+//! one holds while waiting, and a write of 32 KiB or more seals its packets and hands them to
+//! the kernel in one call before it returns. Bulk data is fastest with
+//! [`write_chunk`](SendStream::write_chunk) and [`read_chunk`](RecvStream::read_chunk), which do
+//! not copy. [`Endpoint::capabilities`] tells what the machine's settings cost.
+//!
+//! # Coming from quinn
+//!
+//! Names and meanings are the same where the thing is the same. Different are:
+//! - [`RecvStream::read_chunk`] takes no `ordered` flag and gives [`bytes::Bytes`].
+//! - [`ServerConfig`] and [`ClientConfig`] want [`alpn`](ServerConfig::alpn), or a rustls
+//!   configuration that names protocols.
+//! - [`TransportConfig`] has public fields.
+//! - [`Connection::handshake_data`] and [`Connection::peer_identity`] give types of their own
+//!   instead of [`Any`](std::any::Any).
+//! - No datagrams, no 0-RTT and no change of the socket yet.
+
+mod config;
+mod connection;
+mod driver;
+mod endpoint;
+mod error;
+mod identity;
+mod incoming;
+mod outbox;
+mod receive_stream;
+mod runtime;
+mod send_stream;
+mod shard;
+mod slot;
+mod var_int;
+mod wait;
+mod wakers;
+
+pub use courser_base::Side;
+pub use courser_crypto::{CipherSuite, HandshakeData};
+pub use courser_recovery::Algorithm;
+pub use courser_tls::rustls;
+pub use courser_transport::{
+    ConnectionError, ConnectionStats, EndpointConfig, EndpointStats, KeyUpdateBlocked,
+    MemoryTokenStore, PathStats, PeerClose, RetryPolicy, TokenStore, TransportConfig,
+    TransportError, UdpStats,
+};
+pub use courser_udp::{Capabilities, Counters};
+pub use courser_wire::{
+    ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
+};
+
+pub use config::{ClientConfig, ServerConfig};
+pub use connection::{Connecting, Connection};
+pub use endpoint::Endpoint;
+pub use error::{
+    BindError, ClosedStream, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError,
+    ReadExactError, ReadToEndError, RetryError, StoppedError, WriteError,
+};
+pub use identity::Identity;
+pub use incoming::{Incoming, IncomingFuture};
+pub use receive_stream::RecvStream;
+pub use send_stream::{SendStream, Written};
+pub use var_int::{TooLarge, VarInt};

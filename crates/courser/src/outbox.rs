@@ -1,0 +1,89 @@
+//! Batches on their way into the socket.
+
+use std::io;
+
+use courser_transport::{Transmit, TransmitBuffer};
+use courser_udp::UdpSocket;
+
+/// The one hot buffer that batches are built in, and the batch that the socket did not take yet.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    buffer: TransmitBuffer,
+    kept: Option<Kept>,
+}
+
+/// A batch in the buffer of which the first bytes have left.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    transmit: Transmit,
+    sent: usize,
+}
+
+impl Outbox {
+    pub(crate) fn new(max_segments: usize) -> Self {
+        Self {
+            buffer: TransmitBuffer::new(max_segments),
+            kept: None,
+        }
+    }
+
+    /// True while a batch waits for the socket: the buffer is not free for another one.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Where the next batch is built.
+    pub(crate) fn buffer(&mut self) -> &mut TransmitBuffer {
+        debug_assert!(
+            !self.is_blocked(),
+            "the buffer holds a batch that has not left"
+        );
+        &mut self.buffer
+    }
+
+    /// Sends what was just built. False when the socket is full: the batch is kept.
+    ///
+    /// # Errors
+    /// Only when the socket is of no use any more; what one destination refuses counts as lost
+    /// on the way.
+    pub(crate) fn send(&mut self, socket: &UdpSocket, transmit: Transmit) -> io::Result<bool> {
+        self.go_on(socket, Kept { transmit, sent: 0 })
+    }
+
+    /// Tries the kept batch again. False when the socket is still full.
+    ///
+    /// # Errors
+    /// As [`Outbox::send`].
+    pub(crate) fn resume(&mut self, socket: &UdpSocket) -> io::Result<bool> {
+        match self.kept.take() {
+            Some(kept) => self.go_on(socket, kept),
+            None => Ok(true),
+        }
+    }
+
+    fn go_on(&mut self, socket: &UdpSocket, mut kept: Kept) -> io::Result<bool> {
+        while kept.sent < kept.transmit.len {
+            let batch = courser_udp::Transmit {
+                destination: kept.transmit.destination,
+                source: kept.transmit.source,
+                ecn: kept.transmit.ecn,
+                segment_size: kept.transmit.segment_size,
+                contents: &self.buffer.bytes()[kept.sent..],
+            };
+            match socket.try_send_some(&batch) {
+                Ok(taken) => kept.sent += taken,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.kept = Some(kept);
+                    return Ok(false);
+                }
+                Err(error) if courser_udp::is_transient(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        // Offload that turned out to be broken shows here.
+        if socket.gso_segments() < self.buffer.max_segments() {
+            self.buffer.set_max_segments(socket.gso_segments());
+        }
+        Ok(true)
+    }
+}

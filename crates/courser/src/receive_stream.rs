@@ -1,0 +1,313 @@
+//! The receiving half of a stream.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_transport as transport;
+use courser_wire::StreamId;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::VarInt;
+use crate::connection::ConnectionRef;
+use crate::error::{ClosedStream, ReadError, ReadExactError, ReadToEndError};
+
+/// Receives on one stream, in order.
+///
+/// Dropping it before its end stops the stream with code 0: the peer is asked to send no more,
+/// and what still arrives is discarded.
+///
+/// What the peer sent before it closed the connection can be read until the transport has
+/// let go of it, which is not promised: an application that must not lose the end of a stream
+/// has its receiver close the connection.
+#[derive(Debug)]
+pub struct RecvStream {
+    connection: Arc<ConnectionRef>,
+    id: StreamId,
+    end: Option<End>,
+}
+
+/// Why there is nothing more to read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Finished,
+    Reset(VarInt),
+    Stopped,
+}
+
+impl RecvStream {
+    pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
+        Self {
+            connection,
+            id,
+            end: None,
+        }
+    }
+
+    /// Reads what is there into `buf` and returns how much that was; `None` at the end.
+    ///
+    /// Waits while nothing is there.
+    ///
+    /// # Errors
+    /// [`ReadError`]: the peer reset the stream, the connection is over, or the stream was
+    /// stopped.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has read nothing.
+    pub async fn read(&mut self, buf: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        std::future::poll_fn(|cx| self.poll_read_some(cx, buf)).await
+    }
+
+    /// Fills `buf`.
+    ///
+    /// # Errors
+    /// [`ReadExactError::FinishedEarly`] if the stream ends before; otherwise as
+    /// [`RecvStream::read`].
+    ///
+    /// # Cancel safety
+    /// Not safe: dropped before it is ready, it has read an unknown part.
+    pub async fn read_exact(&mut self, buf: &mut [u8]) -> Result<(), ReadExactError> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match self.read(&mut buf[filled..]).await? {
+                Some(read) => filled += read,
+                None => return Err(ReadExactError::FinishedEarly(filled)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next chunk of at most `max_length` bytes without copying it; `None` at the end.
+    ///
+    /// Chunks come in order. Where one ends means nothing. A chunk keeps the buffer that it
+    /// arrived in from being used again: copy what is kept for long.
+    ///
+    /// # Errors
+    /// As [`RecvStream::read`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has read nothing.
+    pub async fn read_chunk(&mut self, max_length: usize) -> Result<Option<Bytes>, ReadError> {
+        std::future::poll_fn(|cx| self.poll_read_chunk(cx, max_length)).await
+    }
+
+    /// Reads the chunks that are there into `chunks` without copying, and returns how many;
+    /// `None` at the end.
+    ///
+    /// # Errors
+    /// As [`RecvStream::read`].
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has read nothing.
+    pub async fn read_chunks(&mut self, chunks: &mut [Bytes]) -> Result<Option<usize>, ReadError> {
+        std::future::poll_fn(|cx| self.poll_read_chunks(cx, chunks)).await
+    }
+
+    /// Reads the rest of the stream.
+    ///
+    /// # Errors
+    /// [`ReadToEndError::TooLong`] once it is longer than `limit`; otherwise as
+    /// [`RecvStream::read`]. What was read is lost.
+    ///
+    /// # Cancel safety
+    /// Not safe: dropped before it is ready, what it has read is lost.
+    pub async fn read_to_end(&mut self, limit: usize) -> Result<Vec<u8>, ReadToEndError> {
+        let mut all = Vec::new();
+        while let Some(chunk) = self.read_chunk(usize::MAX).await? {
+            if chunk.len() > limit - all.len() {
+                return Err(ReadToEndError::TooLong { limit });
+            }
+            all.extend_from_slice(&chunk);
+        }
+        Ok(all)
+    }
+
+    /// Asks the peer to send no more, for the reason `code`, and discards what comes.
+    ///
+    /// # Errors
+    /// [`ClosedStream`] when it was stopped or read to its end before. Harmless.
+    pub fn stop(&mut self, code: VarInt) -> Result<(), ClosedStream> {
+        if self.end.is_some() {
+            return Err(ClosedStream);
+        }
+        self.end = Some(End::Stopped);
+        let key = self.connection.key;
+        let mut locked = self.connection.lock();
+        locked.slot(key).wakers.forget_reader(self.id);
+        let Ok(connection) = locked.open_connection(key) else {
+            return Ok(());
+        };
+        connection
+            .streams()
+            .stop(self.id, code.into_inner())
+            .map_err(|_| ClosedStream)?;
+        locked.on_used(key, 0);
+        Ok(())
+    }
+
+    /// The number of the stream.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Reads what is there, or arranges to be woken when something is. `Ok(0)` is the end,
+    /// unless `buf` is empty.
+    ///
+    /// # Errors
+    /// As [`RecvStream::read`].
+    pub fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<Result<usize, ReadError>> {
+        self.poll_read_some(cx, buf)
+            .map_ok(|read| read.unwrap_or(0))
+    }
+
+    fn poll_read_some(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &mut [u8],
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(Some(0)));
+        }
+        self.poll_read_with(cx, |streams, now, id| streams.read(now, id, buf))
+    }
+
+    fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        max_length: usize,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        if max_length == 0 {
+            return Poll::Ready(Ok(Some(Bytes::new())));
+        }
+        self.poll_read_with(cx, |streams, now, id| {
+            streams.read_chunk(now, id, max_length)
+        })
+    }
+
+    fn poll_read_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Option<usize>, ReadError>> {
+        if chunks.is_empty() {
+            return Poll::Ready(Ok(Some(0)));
+        }
+        // The stream tells of its end once; behind other chunks, that is kept for the next call.
+        let mut end = None;
+        let poll = self.poll_read_with(cx, |streams, now, id| {
+            let mut count = 0;
+            for place in chunks {
+                match streams.read_chunk(now, id, usize::MAX) {
+                    Ok(Some(chunk)) => {
+                        *place = chunk;
+                        count += 1;
+                        continue;
+                    }
+                    result if count == 0 => return result.map(|_| None),
+                    Ok(None) => end = Some(End::Finished),
+                    Err(transport::ReadError::Reset(code)) => {
+                        end = Some(End::Reset(VarInt::from_wire(code)));
+                    }
+                    Err(_) => {}
+                }
+                break;
+            }
+            Ok(Some(count))
+        });
+        self.end = self.end.or(end);
+        poll
+    }
+
+    /// One read under the lock; credit that it frees is announced in time.
+    fn poll_read_with<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&mut transport::Streams, Time, StreamId) -> Result<Option<T>, transport::ReadError>,
+    ) -> Poll<Result<Option<T>, ReadError>> {
+        match self.end {
+            None => {}
+            Some(End::Finished) => return Poll::Ready(Ok(None)),
+            Some(End::Reset(code)) => return Poll::Ready(Err(ReadError::Reset(code))),
+            Some(End::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
+        }
+        let key = self.connection.key;
+        let now = self.connection.shard.now();
+        let mut locked = self.connection.lock();
+        let result = match locked.connection(key) {
+            // What arrived before the end of the connection may still be there.
+            Some(connection) => read(connection.streams(), now, self.id),
+            None => Err(transport::ReadError::ClosedStream),
+        };
+        let outcome = match result {
+            Ok(Some(value)) => Ok(Some(value)),
+            Ok(None) => {
+                self.end = Some(End::Finished);
+                Ok(None)
+            }
+            Err(transport::ReadError::Reset(code)) => {
+                let code = VarInt::from_wire(code);
+                self.end = Some(End::Reset(code));
+                Err(ReadError::Reset(code))
+            }
+            Err(error) => {
+                if let Some(lost) = &locked.slot(key).error {
+                    return Poll::Ready(Err(ReadError::ConnectionLost(lost.clone())));
+                }
+                if error == transport::ReadError::ClosedStream {
+                    return Poll::Ready(Err(ReadError::ClosedStream));
+                }
+                locked.slot(key).wakers.wait_to_read(self.id, cx.waker());
+                locked.flush_before_wait();
+                return Poll::Pending;
+            }
+        };
+        // Most reads free too little credit to be worth a frame.
+        if locked
+            .connection(key)
+            .is_some_and(|connection| connection.streams().wants_to_send())
+        {
+            locked.on_used(key, 0);
+        }
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        let mut locked = self.connection.lock();
+        let key = self.connection.key;
+        locked.slot(key).wakers.forget_reader(self.id);
+        if self.end.is_some() {
+            return;
+        }
+        let Ok(connection) = locked.open_connection(key) else {
+            return;
+        };
+        if connection.streams().stop(self.id, 0).is_ok() {
+            locked.on_used(key, 0);
+        }
+    }
+}
+
+impl AsyncRead for RecvStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = ready!(RecvStream::poll_read(
+            self.get_mut(),
+            cx,
+            buf.initialize_unfilled()
+        ))?;
+        buf.advance(read);
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,192 @@
+//! tokio behind one door: readiness of the socket, timer, spawning.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use courser_udp::{Received, UdpSocket};
+use tokio::time::Sleep;
+
+pub(crate) use self::readiness::{Socket, Writability};
+
+/// Starts a task on the runtime of the caller.
+pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    tokio::spawn(task);
+}
+
+/// Fails, rather than panics later, when there is no runtime.
+pub(crate) fn require() -> io::Result<()> {
+    match tokio::runtime::Handle::try_current() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(io::Error::other(format!(
+            "an endpoint needs tokio: {error}"
+        ))),
+    }
+}
+
+/// One timer that is set again and again.
+#[derive(Debug)]
+pub(crate) struct Alarm(Pin<Box<Sleep>>);
+
+impl Alarm {
+    pub(crate) fn new() -> Self {
+        Self(Box::pin(tokio::time::sleep_until(Instant::now().into())))
+    }
+
+    /// Wakes the task at `deadline`, which costs two locks of the runtime: set it rarely.
+    /// Ready when that has passed already.
+    pub(crate) fn set(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.as_mut().reset(deadline.into());
+        self.0.as_mut().poll(cx)
+    }
+
+    /// True when the last deadline has passed and nobody will be woken any more.
+    pub(crate) fn is_elapsed(&self) -> bool {
+        self.0.is_elapsed()
+    }
+}
+
+#[cfg(unix)]
+mod readiness {
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::task::ready;
+
+    use tokio::io::Interest;
+    use tokio::io::unix::AsyncFd;
+
+    use super::*;
+
+    /// The socket, with the runtime's word on when to read.
+    ///
+    /// Registered for reading only: with interest in writing, the kernel would wake the task for
+    /// every buffer that the network has taken, though sending hardly ever has to wait.
+    #[derive(Debug)]
+    pub(crate) struct Socket(AsyncFd<UdpSocket>);
+
+    impl Socket {
+        pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
+            AsyncFd::with_interest(socket, Interest::READABLE).map(Self)
+        }
+
+        pub(crate) fn udp(&self) -> &UdpSocket {
+            self.0.get_ref()
+        }
+
+        /// Receives one batch, or arranges to be woken when there is one.
+        pub(crate) fn poll_receive(
+            &self,
+            cx: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<io::Result<Received>> {
+            loop {
+                let mut guard = ready!(self.0.poll_read_ready(cx))?;
+                match self.udp().try_receive(buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                    result => return Poll::Ready(result),
+                }
+            }
+        }
+    }
+
+    /// The runtime's word on when to write, asked for only while a batch waits.
+    #[derive(Debug, Default)]
+    pub(crate) struct Writability(Option<AsyncFd<OwnedFd>>);
+
+    impl Writability {
+        /// Ready when another attempt makes sense.
+        pub(crate) fn poll(
+            &mut self,
+            socket: &Socket,
+            cx: &mut Context<'_>,
+        ) -> Poll<io::Result<()>> {
+            let watch = match &self.0 {
+                Some(watch) => watch,
+                None => {
+                    // epoll takes a descriptor once: a second interest needs a duplicate.
+                    let copy = socket.udp().as_fd().try_clone_to_owned()?;
+                    self.0
+                        .insert(AsyncFd::with_interest(copy, Interest::WRITABLE)?)
+                }
+            };
+            // The attempt follows at once and tells whether it is true.
+            ready!(watch.poll_write_ready(cx))?.clear_ready();
+            Poll::Ready(Ok(()))
+        }
+
+        /// Nothing waits any more.
+        pub(crate) fn release(&mut self) {
+            self.0 = None;
+        }
+    }
+}
+
+#[cfg(windows)]
+mod readiness {
+    use std::os::windows::io::AsSocket;
+    use std::task::ready;
+
+    use tokio::io::Interest;
+
+    use super::*;
+
+    /// The socket, with the runtime's word on when to read and write.
+    #[derive(Debug)]
+    pub(crate) struct Socket {
+        udp: UdpSocket,
+        // A duplicate, known to the runtime: only its readiness is used.
+        watch: tokio::net::UdpSocket,
+    }
+
+    impl Socket {
+        pub(crate) fn new(udp: UdpSocket) -> io::Result<Self> {
+            let copy = std::net::UdpSocket::from(udp.as_socket().try_clone_to_owned()?);
+            let watch = tokio::net::UdpSocket::from_std(copy)?;
+            Ok(Self { udp, watch })
+        }
+
+        pub(crate) fn udp(&self) -> &UdpSocket {
+            &self.udp
+        }
+
+        /// Receives one batch, or arranges to be woken when there is one.
+        pub(crate) fn poll_receive(
+            &self,
+            cx: &mut Context<'_>,
+            buffer: &mut [u8],
+        ) -> Poll<io::Result<Received>> {
+            loop {
+                ready!(self.watch.poll_recv_ready(cx))?;
+                match self
+                    .watch
+                    .try_io(Interest::READABLE, || self.udp.try_receive(buffer))
+                {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    result => return Poll::Ready(result),
+                }
+            }
+        }
+    }
+
+    /// The runtime's word on when to write.
+    #[derive(Debug, Default)]
+    pub(crate) struct Writability;
+
+    impl Writability {
+        /// Ready when another attempt makes sense.
+        pub(crate) fn poll(
+            &mut self,
+            socket: &Socket,
+            cx: &mut Context<'_>,
+        ) -> Poll<io::Result<()>> {
+            ready!(socket.watch.poll_send_ready(cx))?;
+            // The attempt follows at once and tells whether it is true.
+            let not_yet = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+            let _ = socket.watch.try_io(Interest::WRITABLE, not_yet);
+            Poll::Ready(Ok(()))
+        }
+
+        /// Nothing waits any more.
+        pub(crate) fn release(&mut self) {}
+    }
+}

@@ -1,0 +1,272 @@
+//! One socket, one transport endpoint, one lock.
+//!
+//! The task of the driver and the calls of the application meet here. Whoever holds the lock
+//! does the work: a call that wrote enough for a full batch seals and sends it before it
+//! returns. Small writes wait for company until their task waits for something, so that a
+//! request and its end share a packet; the driver is told, in case that never happens.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_transport::{
+    Connection, ConnectionError, ConnectionHandle, Endpoint, Incoming, TransportError,
+};
+use courser_udp::UdpSocket;
+use courser_wire::TransportErrorCode;
+use slab::Slab;
+
+use crate::VarInt;
+use crate::outbox::Outbox;
+use crate::runtime::Socket;
+use crate::slot::{Remains, Slot};
+use crate::wakers::{Ticket, Topic, Waiters};
+
+/// One socket and everything that goes over it.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) socket: Socket,
+    epoch: Instant,
+    state: Mutex<State>,
+}
+
+/// A list of waiting tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum List {
+    /// For connections to accept.
+    Incoming,
+    /// For the end of all connections.
+    Idle,
+    /// For something on one connection.
+    Connection(usize, Topic),
+}
+
+/// Bytes from which on a write is sent by the caller itself: most of a batch, so that the system
+/// call is worth it.
+const INLINE_BYTES: usize = 32 * 1024;
+impl Shard {
+    pub(crate) fn new(socket: Socket, endpoint: Endpoint, epoch: Instant) -> Self {
+        let outbox = Outbox::new(socket.udp().gso_segments());
+        let state = State {
+            endpoint,
+            slots: Slab::new(),
+            keys: Vec::new(),
+            outbox,
+            queue: VecDeque::new(),
+            incoming: VecDeque::new(),
+            accepting: Waiters::default(),
+            idle: Waiters::default(),
+            woken: Vec::new(),
+            driver: DriverState::default(),
+            unflushed: None,
+            busy: 0,
+            closed: None,
+            is_abandoned: false,
+            stopped: None,
+        };
+        Self {
+            socket,
+            epoch,
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        let nanos = self.epoch.elapsed().as_nanos();
+        Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// The runtime's name for a point in time, at most a day ahead.
+    pub(crate) fn instant_of(&self, time: Time, now: Time) -> Instant {
+        let ahead = (time - now).min(Duration::from_secs(24 * 3600));
+        self.epoch + Duration::from_nanos(now.as_nanos()) + ahead
+    }
+
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        // Who panicked under the lock has lost its own connection at worst; the others go on.
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked {
+            shard: self,
+            state: Some(state),
+        }
+    }
+
+    /// Checks a condition and waits in `list` while it does not hold.
+    pub(crate) fn poll_list<T>(
+        &self,
+        (list, ticket): (List, &mut Ticket),
+        cx: &mut Context<'_>,
+        check: impl FnOnce(&mut Locked<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        let mut locked = self.lock();
+        let poll = check(&mut locked);
+        match poll {
+            Poll::Ready(_) => locked.waiters(list).forget(ticket),
+            Poll::Pending => {
+                locked.waiters(list).register(ticket, cx.waker());
+                locked.flush_before_wait();
+            }
+        }
+        poll
+    }
+}
+
+/// The locked shard. Wakes, when it is released, everybody whose wait is over.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    shard: &'a Shard,
+    // Taken only by what releases the lock.
+    state: Option<MutexGuard<'a, State>>,
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        self.state.as_deref().expect("held until it is dropped")
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_deref_mut().expect("held until it is dropped")
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let Some(mut state) = self.state.take() else {
+            return;
+        };
+        let driver = state.driver.take_wakeup();
+        let woken = std::mem::take(&mut state.woken);
+        drop(state);
+        driver.into_iter().chain(woken).for_each(Waker::wake);
+    }
+}
+
+impl Locked<'_> {
+    /// Releases the lock like dropping it, but keeps the memory of the list of wakeups.
+    pub(crate) fn release(mut self, spare: &mut Vec<Waker>) {
+        debug_assert!(spare.is_empty());
+        std::mem::swap(&mut self.woken, spare);
+        drop(self);
+        spare.drain(..).for_each(Waker::wake);
+    }
+
+    /// Something was written or changed on a connection. Sends it now if it is much, or leaves
+    /// it for when the caller waits.
+    pub(crate) fn on_used(&mut self, key: usize, written: usize) {
+        self.touch(key);
+        let unflushed = self.unflushed.unwrap_or(0) + written;
+        self.unflushed = Some(unflushed);
+        if unflushed >= INLINE_BYTES {
+            self.flush();
+        } else if !self.driver.is_turn_open {
+            self.driver.is_wanted = true;
+        }
+    }
+
+    /// The calling task is about to wait: what it wrote leaves now. True if anything was tried.
+    pub(crate) fn flush_before_wait(&mut self) -> bool {
+        let wanted = self.unflushed.is_some() && !self.driver.is_turn_open;
+        if wanted {
+            self.flush();
+        }
+        wanted
+    }
+
+    /// Sends what is ready, unless the driver will do so with more to come.
+    pub(crate) fn flush(&mut self) {
+        if !self.driver.is_turn_open {
+            self.flush_now();
+        }
+    }
+
+    /// Sends what is ready.
+    pub(crate) fn flush_now(&mut self) {
+        if self.stopped.is_some() {
+            return;
+        }
+        let now = self.shard.now();
+        self.collect(now);
+        self.transmit(now);
+        let state = &mut **self;
+        let is_earlier = |next: Time| state.driver.alarm.is_none_or(|alarm| next < alarm);
+        if state.endpoint.next_timeout().is_some_and(is_earlier) || state.has_more() {
+            state.driver.is_wanted = true;
+        }
+    }
+
+    /// Sends for every connection in the queue, a few batches each. A socket that fails stops
+    /// everything; one that is full leaves the rest to the driver.
+    pub(crate) fn transmit(&mut self, now: Time) {
+        let socket = self.shard.socket.udp();
+        let state = &mut **self;
+        state.unflushed = None;
+        if state.outbox.is_blocked() {
+            return;
+        }
+        match state.transmit_all(socket, now) {
+            Ok(()) if state.outbox.is_blocked() => state.driver.is_wanted = true,
+            Ok(()) => {}
+            Err(error) => state.stop(&format!("the socket failed: {error}")),
+        }
+    }
+
+    /// Ends a connection for the application and tells the peer.
+    pub(crate) fn close(&mut self, key: usize, code: VarInt, reason: &[u8]) {
+        // What was written before gets its chance to leave before.
+        self.flush_now();
+        self.begin_close(key, code, reason);
+        self.flush_now();
+    }
+
+    /// Ends all connections, now and to come.
+    pub(crate) fn close_all(&mut self, code: VarInt, reason: &[u8]) {
+        if self.closed.is_none() {
+            self.closed = Some((code, Bytes::copy_from_slice(reason)));
+        }
+        self.flush_now();
+        self.refuse_all();
+        let keys: Vec<usize> = self.slots.iter().map(|(key, _)| key).collect();
+        keys.into_iter()
+            .for_each(|key| self.begin_close(key, code, reason));
+        self.flush_now();
+        let State {
+            accepting, woken, ..
+        } = &mut **self;
+        accepting.wake_all(woken);
+    }
+
+    /// Refuses everybody who waits to be accepted.
+    pub(crate) fn refuse_all(&mut self) {
+        let now = self.shard.now();
+        while let Some(incoming) = self.incoming.pop_front() {
+            self.endpoint.refuse(now, incoming);
+        }
+    }
+
+    fn begin_close(&mut self, key: usize, code: VarInt, reason: &[u8]) {
+        let now = self.shard.now();
+        if let Some(connection) = self.connection(key) {
+            connection.close(now, code.into_inner(), reason);
+            self.touch(key);
+        }
+        let State { slots, woken, .. } = &mut **self;
+        slots[key].end(ConnectionError::LocallyClosed, woken);
+    }
+
+    /// The last handle of a connection is gone.
+    pub(crate) fn on_handles_gone(&mut self, key: usize) {
+        if self.slots[key].error.is_none() {
+            self.close(key, VarInt::default(), b"");
+        }
+        self.slots[key].is_held = false;
+        self.forget_if_over(key);
+    }
+}

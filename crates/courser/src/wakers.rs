@@ -1,0 +1,160 @@
+//! Who waits for what.
+//!
+//! A wakeup is collected under the shard's lock and given after the lock is released: a task
+//! that wakes on another core would find it taken. All tables keep their memory, so that waiting
+//! and waking allocate nothing once a connection has found its size.
+
+use std::collections::{BTreeMap, HashMap};
+use std::task::Waker;
+
+use courser_wire::{Direction, StreamId};
+use slab::Slab;
+
+/// Tasks that wait for the same thing. Each holds a ticket, so that one that gives up leaves
+/// nothing behind.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    wakers: Slab<Option<Waker>>,
+}
+
+/// A place in [`Waiters`], if one was taken.
+pub(crate) type Ticket = Option<usize>;
+
+impl Waiters {
+    pub(crate) fn register(&mut self, ticket: &mut Ticket, waker: &Waker) {
+        match ticket.and_then(|place| self.wakers.get_mut(place)) {
+            Some(Some(known)) => known.clone_from(waker),
+            Some(place) => *place = Some(waker.clone()),
+            None => *ticket = Some(self.wakers.insert(Some(waker.clone()))),
+        }
+    }
+
+    pub(crate) fn forget(&mut self, ticket: &mut Ticket) {
+        if let Some(place) = ticket.take() {
+            self.wakers.try_remove(place);
+        }
+    }
+
+    /// Wakes all; the tickets stay good.
+    pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
+        woken.extend(self.wakers.iter_mut().filter_map(|(_, waker)| waker.take()));
+    }
+}
+
+/// What tasks of one connection wait for, other than bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Topic {
+    /// Progress of the handshake.
+    Handshake,
+    /// The end of the connection.
+    Closed,
+    /// Permission to open a stream.
+    Open(Direction),
+    /// A stream that the peer opened.
+    Accept(Direction),
+}
+
+/// Everybody who waits for something on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionWakers {
+    handshake: Waiters,
+    closed: Waiters,
+    open: [Waiters; 2],
+    accept: [Waiters; 2],
+    // A stream half belongs to one handle that is borrowed while it waits: one waker each.
+    readers: HashMap<StreamId, Waker>,
+    writers: HashMap<StreamId, Waker>,
+    // Any number of tasks may wait for the end of one stream; the number tells them apart.
+    ends: BTreeMap<(StreamId, u64), Waker>,
+    next_end: u64,
+}
+
+impl ConnectionWakers {
+    pub(crate) fn waiters(&mut self, topic: Topic) -> &mut Waiters {
+        match topic {
+            Topic::Handshake => &mut self.handshake,
+            Topic::Closed => &mut self.closed,
+            Topic::Open(direction) => &mut self.open[place(direction)],
+            Topic::Accept(direction) => &mut self.accept[place(direction)],
+        }
+    }
+
+    pub(crate) fn wait_to_read(&mut self, id: StreamId, waker: &Waker) {
+        register(&mut self.readers, id, waker);
+    }
+
+    pub(crate) fn wait_to_write(&mut self, id: StreamId, waker: &Waker) {
+        register(&mut self.writers, id, waker);
+    }
+
+    pub(crate) fn wait_for_end(&mut self, id: StreamId, ticket: &mut Option<u64>, waker: &Waker) {
+        let number = *ticket.get_or_insert_with(|| {
+            self.next_end += 1;
+            self.next_end
+        });
+        self.ends.insert((id, number), waker.clone());
+    }
+
+    pub(crate) fn forget_reader(&mut self, id: StreamId) {
+        self.readers.remove(&id);
+    }
+
+    pub(crate) fn forget_writer(&mut self, id: StreamId) {
+        self.writers.remove(&id);
+    }
+
+    pub(crate) fn forget_end(&mut self, id: StreamId, ticket: u64) {
+        self.ends.remove(&(id, ticket));
+    }
+
+    pub(crate) fn wake_reader(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
+        woken.extend(self.readers.remove(&id));
+    }
+
+    pub(crate) fn wake_writer(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
+        woken.extend(self.writers.remove(&id));
+    }
+
+    pub(crate) fn wake_ends(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
+        while let Some((&key, _)) = self.ends.range((id, 0)..=(id, u64::MAX)).next() {
+            woken.extend(self.ends.remove(&key));
+        }
+    }
+
+    /// The connection is over: wakes everybody and gives the memory back.
+    pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
+        let [open_bi, open_uni] = &mut self.open;
+        let [accept_bi, accept_uni] = &mut self.accept;
+        let topics = [
+            &mut self.handshake,
+            &mut self.closed,
+            open_bi,
+            open_uni,
+            accept_bi,
+            accept_uni,
+        ];
+        topics
+            .into_iter()
+            .for_each(|waiters| waiters.wake_all(woken));
+        woken.extend(std::mem::take(&mut self.readers).into_values());
+        woken.extend(std::mem::take(&mut self.writers).into_values());
+        woken.extend(std::mem::take(&mut self.ends).into_values());
+    }
+}
+
+fn place(direction: Direction) -> usize {
+    match direction {
+        Direction::Bidirectional => 0,
+        Direction::Unidirectional => 1,
+    }
+}
+
+fn register(wakers: &mut HashMap<StreamId, Waker>, id: StreamId, waker: &Waker) {
+    wakers
+        .entry(id)
+        .and_modify(|known| known.clone_from(waker))
+        .or_insert_with(|| waker.clone());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Wake;
+
+use courser_base::Side;
+
+use super::*;
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn counting() -> (Arc<Count>, Waker) {
+    let count = Arc::new(Count::default());
+    (count.clone(), Waker::from(count))
+}
+
+fn stream(index: u64) -> StreamId {
+    StreamId::new(Side::Client, Direction::Bidirectional, index)
+}
+
+#[test]
+fn ticket_survives_a_wakeup_and_is_used_again() {
+    let (count, waker) = counting();
+    let (mut waiters, mut woken, mut ticket) = (Waiters::default(), Vec::new(), None);
+    for _ in 0..3 {
+        waiters.register(&mut ticket, &waker);
+        waiters.wake_all(&mut woken);
+        assert_eq!(waiters.wakers.len(), 1);
+    }
+    woken.drain(..).for_each(Waker::wake);
+    assert_eq!(count.0.load(Ordering::Relaxed), 3);
+    waiters.forget(&mut ticket);
+    assert_eq!((waiters.wakers.len(), ticket), (0, None));
+}
+
+#[test]
+fn one_who_gave_up_is_not_woken() {
+    let (_, waker) = counting();
+    let (mut waiters, mut woken) = (Waiters::default(), Vec::new());
+    let (mut first, mut second) = (None, None);
+    waiters.register(&mut first, &waker);
+    waiters.register(&mut second, &waker);
+    waiters.forget(&mut first);
+    waiters.wake_all(&mut woken);
+    assert_eq!(woken.len(), 1);
+}
+
+#[test]
+fn only_the_waiters_of_one_stream_learn_of_its_end() {
+    let (_, waker) = counting();
+    let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
+    let mut tickets = [None; 4];
+    for (place, ticket) in tickets.iter_mut().enumerate() {
+        wakers.wait_for_end(stream(place as u64 % 2), ticket, &waker);
+    }
+    wakers.wake_ends(stream(1), &mut woken);
+    assert_eq!((woken.len(), wakers.ends.len()), (2, 2));
+    wakers.forget_end(stream(0), tickets[0].expect("registered"));
+    wakers.wake_all(&mut woken);
+    assert_eq!(woken.len(), 3);
+}
+
+#[test]
+fn wakers_of_streams_keep_their_memory() {
+    let (_, waker) = counting();
+    let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
+    wakers.wait_to_read(stream(0), &waker);
+    let capacity = wakers.readers.capacity();
+    for index in 0..1000 {
+        wakers.wake_reader(stream(index), &mut woken);
+        wakers.wait_to_read(stream(index + 1), &waker);
+    }
+    assert_eq!(wakers.readers.capacity(), capacity);
+}

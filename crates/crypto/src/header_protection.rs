@@ -1,0 +1,114 @@
+//! Header protection. RFC 9001 §5.4.
+
+use std::fmt;
+
+use aws_lc_rs::aead::quic::HeaderProtectionKey;
+
+use crate::CipherSuite;
+
+/// The key that hides packet numbers and the low bits of first bytes.
+pub struct HeaderKey(HeaderProtectionKey);
+
+impl HeaderKey {
+    pub(crate) fn new(suite: CipherSuite, key: &[u8]) -> Self {
+        let key = HeaderProtectionKey::new(suite.header_protection(), key);
+        Self(key.expect("the key has the length of the suite"))
+    }
+
+    /// The mask for a sample of ciphertext: one byte for the first byte of the packet, four for
+    /// the packet number.
+    #[inline]
+    pub fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> [u8; 5] {
+        self.0
+            .new_mask(sample)
+            .expect("the sample has its one length")
+    }
+}
+
+impl fmt::Debug for HeaderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeaderKey").finish_non_exhaustive()
+    }
+}
+
+/// Protects the header of a sealed packet. `packet` starts at its first byte.
+///
+/// # Panics
+/// When the packet ends before the sample, [`SAMPLE_OFFSET`] plus [`SAMPLE_LEN`] bytes behind
+/// the start of the packet number: the builder pads (RFC 9001 §5.4.2). When the packet number
+/// is not 1 to 4 bytes long.
+#[inline]
+pub fn protect(
+    key: &HeaderKey,
+    packet: &mut [u8],
+    packet_number_offset: usize,
+    packet_number_len: usize,
+) {
+    assert!(
+        (1..=4).contains(&packet_number_len),
+        "a packet number has 1 to 4 bytes"
+    );
+    let sample = sample(packet, packet_number_offset).expect("the packet holds a sample");
+    let [first_mask, number_mask @ ..] = key.mask(sample);
+    packet[0] ^= first_mask & protected_bits(packet[0]);
+    let number = &mut packet[packet_number_offset..][..packet_number_len];
+    number
+        .iter_mut()
+        .zip(number_mask)
+        .for_each(|(byte, mask)| *byte ^= mask);
+}
+
+/// Removes the protection of a header and returns the length of the packet number and its
+/// truncated value. `packet` starts at its first byte and ends where the packet ends.
+///
+/// `None`, with nothing changed, when the packet is too short for a sample and must be dropped
+/// (RFC 9001 §5.4.2). What comes out is not authentic before the payload was opened; neither
+/// the reserved bits nor the packet number may be acted upon until then.
+#[inline]
+pub fn unprotect(
+    key: &HeaderKey,
+    packet: &mut [u8],
+    packet_number_offset: usize,
+) -> Option<(usize, u64)> {
+    let [first_mask, number_mask @ ..] = key.mask(sample(packet, packet_number_offset)?);
+    let first = packet.first_mut()?;
+    *first ^= first_mask & protected_bits(*first);
+    let len = usize::from(*first & PACKET_NUMBER_LEN_BITS) + 1;
+    let number = packet.get_mut(packet_number_offset..)?.get_mut(..len)?;
+    let mut truncated = 0;
+    for (byte, mask) in number.iter_mut().zip(number_mask) {
+        *byte ^= mask;
+        truncated = truncated << 8 | u64::from(*byte);
+    }
+    Some((len, truncated))
+}
+
+/// Where the sample starts, counted from the packet number: the packet number is taken to be
+/// four bytes long whatever its length.
+pub const SAMPLE_OFFSET: usize = 4;
+
+/// Length of the sample in bytes.
+pub const SAMPLE_LEN: usize = 16;
+
+#[inline]
+fn sample(packet: &[u8], packet_number_offset: usize) -> Option<&[u8; SAMPLE_LEN]> {
+    packet
+        .get(packet_number_offset.checked_add(SAMPLE_OFFSET)?..)?
+        .first_chunk()
+}
+
+/// Four bits of a long header, five of a short one. RFC 9001 §5.4.1.
+#[inline]
+fn protected_bits(first: u8) -> u8 {
+    if first & LONG_HEADER_BIT == 0 {
+        0x1f
+    } else {
+        0x0f
+    }
+}
+
+const LONG_HEADER_BIT: u8 = 0x80;
+const PACKET_NUMBER_LEN_BITS: u8 = 0x03;
+
+#[cfg(test)]
+mod tests;

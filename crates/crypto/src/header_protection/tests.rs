@@ -1,0 +1,78 @@
+use super::*;
+use crate::testing::{SUITES, secret};
+
+#[test]
+fn protecting_and_unprotecting_gives_the_packet_back() {
+    for suite in SUITES {
+        let key = secret(suite, 9).header_key();
+        for first in [0x40_u8, 0xc0] {
+            for len in 1..=4_usize {
+                let mut packet: Vec<u8> = (100..150).collect();
+                packet[0] = first | u8::try_from(len - 1).unwrap();
+                let plain = packet.clone();
+                protect(&key, &mut packet, 9, len);
+                assert_ne!(
+                    packet[9..9 + len],
+                    plain[9..9 + len],
+                    "{suite} {first} {len}"
+                );
+                let truncated = plain[9..9 + len]
+                    .iter()
+                    .fold(0, |n, b| n << 8 | u64::from(*b));
+                assert_eq!(unprotect(&key, &mut packet, 9), Some((len, truncated)));
+                assert_eq!(packet, plain, "{suite} {first} {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_the_low_bits_of_the_first_byte_are_masked() {
+    let key = secret(CipherSuite::Aes128Gcm, 9).header_key();
+    let (mut long, mut short) = (0, 0);
+    for fill in 0..=255 {
+        let mut packet = [fill; 40];
+        packet[0] = 0xc0;
+        protect(&key, &mut packet, 5, 1);
+        long |= packet[0] ^ 0xc0;
+        packet = [fill; 40];
+        packet[0] = 0x40;
+        protect(&key, &mut packet, 5, 1);
+        short |= packet[0] ^ 0x40;
+    }
+    assert_eq!((long, short), (0x0f, 0x1f));
+}
+
+#[test]
+fn nothing_but_first_byte_and_packet_number_changes() {
+    let key = secret(CipherSuite::Aes256Gcm, 9).header_key();
+    let mut packet = [0x42; 40];
+    protect(&key, &mut packet, 9, 2);
+    assert_eq!(packet[1..9], [0x42; 8]);
+    assert_eq!(packet[11..], [0x42; 29]);
+}
+
+#[test]
+fn packet_too_short_for_a_sample_is_left_alone() {
+    let key = secret(CipherSuite::Aes128Gcm, 9).header_key();
+    for len in 0..9 + SAMPLE_OFFSET + SAMPLE_LEN {
+        let mut packet = vec![0x55; len];
+        assert_eq!(unprotect(&key, &mut packet, 9), None, "{len}");
+        assert_eq!(packet, vec![0x55; len], "{len}");
+    }
+    let mut packet = [0x55; 9 + SAMPLE_OFFSET + SAMPLE_LEN];
+    assert!(unprotect(&key, &mut packet, 9).is_some());
+}
+
+#[test]
+fn offset_beyond_any_packet_is_no_overflow() {
+    let key = secret(CipherSuite::Aes128Gcm, 9).header_key();
+    assert_eq!(unprotect(&key, &mut [0; 40], usize::MAX), None);
+}
+
+#[test]
+#[should_panic(expected = "holds a sample")]
+fn sender_must_have_padded() {
+    let key = secret(CipherSuite::Aes128Gcm, 9).header_key();
+    protect(&key, &mut [0; 20], 1, 1);
+}

@@ -1,0 +1,398 @@
+//! 1-RTT keys across key updates. RFC 9001 §6.
+
+use std::fmt;
+
+use courser_base::Side;
+
+use crate::{CipherSuite, HeaderKey, OpenError, PacketKey, Secret, SecretPair, header_protection};
+
+/// The keys of 1-RTT packets: they change, the header keys do not.
+///
+/// Both directions count generations of keys; the key phase bit is the parity of a generation.
+/// Sending is at most one generation ahead of receiving, between an update of ours and the
+/// peer's answer to it:
+///
+/// ```text
+///            update()                      peer answers
+///  (n, n) ---------------> (n + 1, n) ----------------> (n + 1, n + 1)
+///     \                                                        ^
+///      `---------------- peer updates: both roll --------------'
+/// ```
+///
+/// Receiving knows the current and the next key, made before they are needed so that their
+/// derivation shows in no timing (§6.3), and for a while the previous key for packets that were
+/// overtaken (§6.5).
+#[derive(Debug)]
+pub struct OneRttKeys {
+    side: Side,
+    send: SendKeys,
+    receive: ReceiveKeys,
+    /// Packets after which an update is due.
+    update_after: u64,
+    /// Packets after which a key must not be used at all.
+    confidentiality_limit: u64,
+}
+
+impl OneRttKeys {
+    /// Takes the secrets that TLS derived.
+    pub fn new(secrets: SecretPair, side: Side) -> Self {
+        let suite = secrets.local.suite();
+        Self {
+            side,
+            send: SendKeys::new(secrets.local),
+            receive: ReceiveKeys::new(secrets.peer),
+            update_after: UPDATE_AFTER,
+            confidentiality_limit: suite.confidentiality_limit(),
+        }
+    }
+
+    /// Replaces the number of packets after which an update is due, and the number after which a
+    /// key must not be used; for tests.
+    pub fn set_limits(&mut self, update_after: u64, confidentiality: u64) {
+        self.update_after = update_after;
+        self.confidentiality_limit = confidentiality;
+    }
+
+    /// The side these keys belong to.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The negotiated suite.
+    pub fn suite(&self) -> CipherSuite {
+        self.send.key.suite()
+    }
+
+    /// The bit for the headers of packets to be sent.
+    #[inline]
+    pub fn key_phase(&self) -> bool {
+        phase(self.send.generation)
+    }
+
+    /// The key for the headers of packets to be sent.
+    #[inline]
+    pub fn local_header(&self) -> &HeaderKey {
+        &self.send.header
+    }
+
+    /// The key for the headers of packets received.
+    #[inline]
+    pub fn peer_header(&self) -> &HeaderKey {
+        &self.receive.header
+    }
+
+    /// Seals a packet in place, as [`PacketKey::seal_packet`] does, and counts it. The header
+    /// must carry [`OneRttKeys::key_phase`].
+    #[inline]
+    pub fn seal_packet(&mut self, packet_number: u64, packet: &mut [u8], header_len: usize) {
+        debug_assert!(
+            packet_number >= self.send.next_number,
+            "a packet number is used once"
+        );
+        self.send.sealed += 1;
+        self.send.next_number = packet_number + 1;
+        self.send.key.seal_packet(packet_number, packet, header_len);
+    }
+
+    /// Protects the header of a sealed packet, as [`header_protection::protect`] does.
+    #[inline]
+    pub fn protect(&self, packet: &mut [u8], packet_number_offset: usize, len: usize) {
+        header_protection::protect(&self.send.header, packet, packet_number_offset, len);
+    }
+
+    /// Opens a payload in place, with the key that the phase bit and the packet number point to.
+    ///
+    /// # Errors
+    /// [`OneRttOpenError::Discard`] when the packet is not authentic: nothing has changed, the
+    /// caller counts a forgery. [`OneRttOpenError::KeyUpdateError`] when it is and shows that the
+    /// peer breaks the rules of key updates.
+    #[inline]
+    pub fn open(
+        &mut self,
+        packet_number: u64,
+        key_phase: bool,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<Opened, OneRttOpenError> {
+        if key_phase != phase(self.receive.generation) {
+            return self.open_other_phase(packet_number, header, payload);
+        }
+        let len = self.receive.current.open(packet_number, header, payload)?;
+        self.receive.on_opened(packet_number)?;
+        Ok(Opened {
+            len,
+            peer_updated: false,
+        })
+    }
+
+    /// Packets sealed with the current key.
+    pub fn sealed(&self) -> u64 {
+        self.send.sealed
+    }
+
+    /// True when so many packets were sealed that the keys should be updated soon.
+    #[inline]
+    pub fn should_update(&self) -> bool {
+        self.send.sealed >= self.update_after
+    }
+
+    /// True when the key must not seal anything but a last CONNECTION_CLOSE: the connection ends
+    /// with AEAD_LIMIT_REACHED unless the keys can be updated. RFC 9001 §6.6.
+    #[inline]
+    pub fn is_exhausted(&self) -> bool {
+        let reserve = RESERVE.min(self.confidentiality_limit / 16);
+        self.send.sealed >= self.confidentiality_limit - reserve
+    }
+
+    /// Starts a key update: packets from `first_sent` on are sealed with the next key.
+    ///
+    /// Whether an update is allowed is for the caller to know: the handshake is confirmed and
+    /// [`OneRttKeys::is_update_acknowledged`] is true (RFC 9001 §6.1). While the peer has not
+    /// answered the last update of ours this does nothing.
+    pub fn update(&mut self, first_sent: u64) {
+        debug_assert!(!self.awaits_peer(), "the peer has answered the last update");
+        if !self.awaits_peer() {
+            self.send.roll(first_sent);
+        }
+    }
+
+    /// Notes that the peer acknowledged `packet_number`, or a range that ends with it.
+    #[inline]
+    pub fn on_packet_acked(&mut self, packet_number: u64) {
+        self.send.acknowledged |= packet_number >= self.send.first_number;
+    }
+
+    /// True when the peer acknowledged a packet of the current key phase and follows in that
+    /// phase itself; another update may not start before (RFC 9001 §6.1).
+    pub fn is_update_acknowledged(&self) -> bool {
+        self.send.acknowledged && !self.awaits_peer()
+    }
+
+    /// True when an acknowledgment of `packet_number` cannot be honest: the packet went out with
+    /// new keys, and the peer still answers with old ones. KEY_UPDATE_ERROR, RFC 9001 §6.2.
+    ///
+    /// To be asked after the packet that carries the ACK was opened.
+    pub fn acknowledgment_breaks_phase(&self, packet_number: u64) -> bool {
+        self.awaits_peer() && packet_number >= self.send.first_number
+    }
+
+    /// True while the previous receive key is kept.
+    pub fn previous_installed(&self) -> bool {
+        self.receive.previous.is_some()
+    }
+
+    /// Erases the previous receive key, about three probe timeouts after
+    /// [`Opened::peer_updated`]. RFC 9001 §6.5.
+    pub fn drop_previous(&mut self) {
+        self.receive.previous = None;
+    }
+
+    fn awaits_peer(&self) -> bool {
+        self.send.generation != self.receive.generation
+    }
+
+    /// A packet that does not carry the phase of the current receive key: it was overtaken by
+    /// the update, or it brings the next one.
+    #[cold]
+    fn open_other_phase(
+        &mut self,
+        packet_number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<Opened, OneRttOpenError> {
+        if let Some(previous) = &mut self.receive.previous
+            && packet_number < self.receive.lowest
+        {
+            let len = previous.key.open(packet_number, header, payload)?;
+            previous.highest = previous.highest.max(Some(packet_number));
+            return Ok(Opened {
+                len,
+                peer_updated: false,
+            });
+        }
+        // A late packet whose key is gone ends here as well: it fails and takes as long as any
+        // other failure (RFC 9001 §6.3).
+        let len = self.receive.next.open(packet_number, header, payload)?;
+        self.on_peer_update(packet_number)?;
+        Ok(Opened {
+            len,
+            peer_updated: true,
+        })
+    }
+
+    /// A packet of the next generation was authentic.
+    fn on_peer_update(&mut self, packet_number: u64) -> Result<(), OneRttOpenError> {
+        if self.receive.highest > Some(packet_number) {
+            return Err(OneRttOpenError::KeyUpdateError); // RFC 9001 §6.4
+        }
+        if !self.awaits_peer() {
+            // The peer may update again only after we acknowledged a packet of this phase, and
+            // as long as nothing was sealed in it we cannot have (RFC 9001 §6.2).
+            if self.send.generation > 0 && self.send.sealed == 0 {
+                return Err(OneRttOpenError::KeyUpdateError);
+            }
+            self.send.roll(self.send.next_number);
+        }
+        self.receive.roll(packet_number);
+        Ok(())
+    }
+}
+
+/// A packet that was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Opened {
+    /// Length of the plaintext at the start of the payload.
+    pub len: usize,
+    /// True for the first packet under a new receive key. Packets to be sent have changed to the
+    /// same phase; the previous receive key waits for [`OneRttKeys::drop_previous`].
+    pub peer_updated: bool,
+}
+
+/// Why a 1-RTT packet was not accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OneRttOpenError {
+    /// Not authentic: drop it and count it.
+    Discard,
+    /// The peer breaks the rules of key updates: the connection ends with KEY_UPDATE_ERROR.
+    KeyUpdateError,
+}
+
+impl From<OpenError> for OneRttOpenError {
+    fn from(_: OpenError) -> Self {
+        Self::Discard
+    }
+}
+
+impl fmt::Display for OneRttOpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Discard => "packet failed authentication",
+            Self::KeyUpdateError => "keys were updated against the rules",
+        })
+    }
+}
+
+impl std::error::Error for OneRttOpenError {}
+
+#[derive(Debug)]
+struct SendKeys {
+    /// What `key` was derived from.
+    secret: Secret,
+    key: PacketKey,
+    header: HeaderKey,
+    generation: u64,
+    /// Packets sealed with `key`.
+    sealed: u64,
+    /// The lowest packet number that `key` may seal.
+    first_number: u64,
+    /// One above the last packet number sealed.
+    next_number: u64,
+    /// A packet that `key` sealed was acknowledged.
+    acknowledged: bool,
+}
+
+impl SendKeys {
+    fn new(secret: Secret) -> Self {
+        Self {
+            key: secret.packet_key(),
+            header: secret.header_key(),
+            secret,
+            generation: 0,
+            sealed: 0,
+            first_number: 0,
+            next_number: 0,
+            acknowledged: false,
+        }
+    }
+
+    fn roll(&mut self, first_number: u64) {
+        self.secret = self.secret.next();
+        self.key = self.secret.packet_key();
+        self.generation += 1;
+        self.sealed = 0;
+        self.first_number = first_number.max(self.next_number);
+        self.acknowledged = false;
+    }
+}
+
+#[derive(Debug)]
+struct ReceiveKeys {
+    /// What `next` was derived from.
+    secret: Secret,
+    previous: Option<Previous>,
+    current: PacketKey,
+    next: PacketKey,
+    header: HeaderKey,
+    generation: u64,
+    /// The lowest packet number opened with `current`; the maximum before there is one.
+    lowest: u64,
+    /// The highest packet number opened with `current`.
+    highest: Option<u64>,
+}
+
+/// The receive key before the last update.
+#[derive(Debug)]
+struct Previous {
+    key: PacketKey,
+    /// The highest packet number opened with it.
+    highest: Option<u64>,
+}
+
+impl ReceiveKeys {
+    fn new(secret: Secret) -> Self {
+        let next = secret.next();
+        Self {
+            previous: None,
+            current: secret.packet_key(),
+            next: next.packet_key(),
+            header: secret.header_key(),
+            secret: next,
+            generation: 0,
+            lowest: u64::MAX,
+            highest: None,
+        }
+    }
+
+    /// Notes a packet that `current` opened. An older key on a higher packet number is an error
+    /// (RFC 9001 §6.4).
+    #[inline]
+    fn on_opened(&mut self, packet_number: u64) -> Result<(), OneRttOpenError> {
+        self.lowest = self.lowest.min(packet_number);
+        self.highest = self.highest.max(Some(packet_number));
+        match &self.previous {
+            Some(previous) if previous.highest > Some(packet_number) => {
+                Err(OneRttOpenError::KeyUpdateError)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes `next` current; `packet_number` is the first that it opened.
+    fn roll(&mut self, packet_number: u64) {
+        self.secret = self.secret.next();
+        let next = self.secret.packet_key();
+        let current = std::mem::replace(&mut self.next, next);
+        let key = std::mem::replace(&mut self.current, current);
+        self.previous = Some(Previous {
+            key,
+            highest: self.highest,
+        });
+        self.generation += 1;
+        self.lowest = packet_number;
+        self.highest = Some(packet_number);
+    }
+}
+
+#[inline]
+fn phase(generation: u64) -> bool {
+    generation & 1 == 1
+}
+
+/// An eighth of what AES-GCM allows: early enough to repeat a refused update many times.
+const UPDATE_AFTER: u64 = 1 << 20;
+
+/// Packets kept back below the confidentiality limit, for the close of the connection.
+const RESERVE: u64 = 10_000;
+
+#[cfg(test)]
+mod tests;

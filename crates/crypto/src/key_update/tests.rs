@@ -1,0 +1,443 @@
+use super::*;
+use crate::TAG_LEN;
+use crate::testing::{SUITES, secret_pairs};
+
+/// A sealed packet on its way.
+#[derive(Clone, Debug)]
+struct Flying {
+    number: u64,
+    phase: bool,
+    payload: Vec<u8>,
+}
+
+const HEADER: [u8; 3] = [0x40, 1, 2];
+
+fn ends(suite: CipherSuite) -> (OneRttKeys, OneRttKeys) {
+    let (client, server) = secret_pairs(suite);
+    (
+        OneRttKeys::new(client, Side::Client),
+        OneRttKeys::new(server, Side::Server),
+    )
+}
+
+fn aes_ends() -> (OneRttKeys, OneRttKeys) {
+    ends(CipherSuite::Aes128Gcm)
+}
+
+fn send(keys: &mut OneRttKeys, number: u64) -> Flying {
+    let mut packet = [&HEADER[..], b"payload", &[0; TAG_LEN]].concat();
+    keys.seal_packet(number, &mut packet, HEADER.len());
+    Flying {
+        number,
+        phase: keys.key_phase(),
+        payload: packet.split_off(HEADER.len()),
+    }
+}
+
+fn receive(keys: &mut OneRttKeys, packet: &Flying) -> Result<bool, OneRttOpenError> {
+    let mut payload = packet.payload.clone();
+    let opened = keys.open(packet.number, packet.phase, &HEADER, &mut payload)?;
+    assert_eq!(&payload[..opened.len], b"payload");
+    Ok(opened.peer_updated)
+}
+
+/// Everything that a forged packet must leave alone.
+fn state(keys: &OneRttKeys) -> String {
+    let (send, receive) = (&keys.send, &keys.receive);
+    format!(
+        "{:?} {:?} {:?} {:?} {:?} {:?}",
+        (
+            send.generation,
+            send.sealed,
+            send.first_number,
+            send.next_number,
+            send.acknowledged
+        ),
+        (receive.generation, receive.lowest, receive.highest),
+        receive.previous.as_ref().map(|previous| previous.highest),
+        send.secret.as_bytes(),
+        receive.secret.as_bytes(),
+        keys.key_phase(),
+    )
+}
+
+/// Carries one packet from each end to the other, so that neither waits for anything.
+fn exchange(a: &mut OneRttKeys, b: &mut OneRttKeys, number: u64) {
+    let there = send(a, number);
+    receive(b, &there).unwrap();
+    let back = send(b, number);
+    receive(a, &back).unwrap();
+    a.on_packet_acked(number);
+    b.on_packet_acked(number);
+}
+
+#[test]
+fn update_of_either_end_is_followed_by_the_other() {
+    for suite in SUITES {
+        let (mut client, mut server) = ends(suite);
+        exchange(&mut client, &mut server, 0);
+        client.update(1);
+        assert!(client.key_phase(), "{suite}");
+        assert!(
+            receive(&mut server, &send(&mut client, 1)).unwrap(),
+            "{suite}"
+        );
+        assert!(
+            server.key_phase(),
+            "{suite}: the answer is sealed with new keys"
+        );
+        assert!(
+            receive(&mut client, &send(&mut server, 1)).unwrap(),
+            "{suite}"
+        );
+        exchange(&mut client, &mut server, 2);
+        server.update(3);
+        assert!(
+            receive(&mut client, &send(&mut server, 3)).unwrap(),
+            "{suite}"
+        );
+        assert!(
+            receive(&mut server, &send(&mut client, 3)).unwrap(),
+            "{suite}"
+        );
+        assert!(!client.key_phase() && !server.key_phase(), "{suite}");
+        exchange(&mut client, &mut server, 4);
+    }
+}
+
+#[test]
+fn both_ends_may_update_at_once() {
+    let (mut client, mut server) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    server.update(1);
+    let (there, back) = (send(&mut client, 1), send(&mut server, 1));
+    assert!(receive(&mut server, &there).unwrap());
+    assert!(receive(&mut client, &back).unwrap());
+    assert_eq!((client.send.generation, server.send.generation), (1, 1));
+    exchange(&mut client, &mut server, 2);
+}
+
+#[test]
+fn many_updates_in_a_row_work() {
+    let (mut client, mut server) = aes_ends();
+    for round in 0..20_u64 {
+        exchange(&mut client, &mut server, round * 3);
+        assert!(client.is_update_acknowledged(), "{round}");
+        client.update(round * 3 + 1);
+        exchange(&mut client, &mut server, round * 3 + 1);
+        client.drop_previous();
+        server.drop_previous();
+    }
+    assert_eq!(
+        (client.receive.generation, server.receive.generation),
+        (20, 20)
+    );
+}
+
+#[test]
+fn packets_overtaken_by_an_update_open_with_the_previous_key() {
+    let (mut client, mut server) = aes_ends();
+    let old: Vec<_> = (0..5).map(|number| send(&mut client, number)).collect();
+    receive(&mut server, &old[1]).unwrap();
+    client.update(5);
+    let new: Vec<_> = (5..8).map(|number| send(&mut client, number)).collect();
+    assert_eq!(receive(&mut server, &new[1]), Ok(true));
+    for packet in [&old[4], &new[0], &old[0], &new[2], &old[3], &old[2]] {
+        assert_eq!(receive(&mut server, packet), Ok(false), "{}", packet.number);
+    }
+}
+
+#[test]
+fn initiator_reads_old_keys_until_the_peer_follows() {
+    let (mut client, mut server) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    assert_eq!(receive(&mut client, &send(&mut server, 1)), Ok(false));
+    let late = send(&mut server, 2);
+    receive(&mut server, &send(&mut client, 1)).unwrap();
+    assert_eq!(receive(&mut client, &send(&mut server, 3)), Ok(true));
+    assert_eq!(receive(&mut client, &late), Ok(false));
+}
+
+#[test]
+fn late_packet_is_discarded_once_the_previous_key_is_dropped() {
+    let (mut client, mut server) = aes_ends();
+    let late = send(&mut client, 0);
+    client.update(1);
+    receive(&mut server, &send(&mut client, 1)).unwrap();
+    assert!(server.previous_installed());
+    server.drop_previous();
+    assert!(!server.previous_installed());
+    let before = state(&server);
+    assert_eq!(receive(&mut server, &late), Err(OneRttOpenError::Discard));
+    assert_eq!(state(&server), before);
+}
+
+#[test]
+fn second_update_replaces_the_previous_key() {
+    let (mut client, mut server) = aes_ends();
+    let first = send(&mut client, 0);
+    client.update(1);
+    let second = send(&mut client, 1);
+    exchange(&mut client, &mut server, 2);
+    client.update(3);
+    exchange(&mut client, &mut server, 3);
+    assert_eq!(receive(&mut server, &second), Ok(false));
+    assert_eq!(receive(&mut server, &first), Err(OneRttOpenError::Discard));
+}
+
+#[test]
+fn second_update_without_an_acknowledgment_is_an_error() {
+    let (mut client, mut server) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    receive(&mut server, &send(&mut client, 1)).unwrap();
+    // The client does not wait: it takes its own keys further than the rules allow.
+    client.send.roll(2);
+    let too_soon = send(&mut client, 2);
+    assert_eq!(
+        receive(&mut server, &too_soon),
+        Err(OneRttOpenError::KeyUpdateError)
+    );
+}
+
+#[test]
+fn older_key_on_a_higher_packet_number_is_discarded() {
+    let (mut client, mut server) = aes_ends();
+    let (mut cheat, _) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    receive(&mut server, &send(&mut client, 5)).unwrap();
+    let before = state(&server);
+    assert_eq!(
+        receive(&mut server, &send(&mut cheat, 6)),
+        Err(OneRttOpenError::Discard)
+    );
+    assert_eq!(state(&server), before);
+}
+
+#[test]
+fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
+    // The update itself comes with too low a number.
+    let (mut client, mut server) = aes_ends();
+    receive(&mut server, &send(&mut client, 9)).unwrap();
+    let (mut cheat, _) = aes_ends();
+    cheat.update(0);
+    let below = send(&mut cheat, 8);
+    assert_eq!(
+        receive(&mut server, &below),
+        Err(OneRttOpenError::KeyUpdateError)
+    );
+
+    // It shows only later, after an old packet and a new one crossed.
+    let (mut client, mut server) = aes_ends();
+    let (mut cheat, _) = aes_ends();
+    let old = send(&mut client, 7);
+    cheat.update(0);
+    let (low, high) = (send(&mut cheat, 6), send(&mut cheat, 8));
+    receive(&mut server, &high).unwrap();
+    receive(&mut server, &old).unwrap();
+    assert_eq!(
+        receive(&mut server, &low),
+        Err(OneRttOpenError::KeyUpdateError)
+    );
+}
+
+#[test]
+fn forged_packets_change_nothing() {
+    let (mut client, mut server) = aes_ends();
+    let old = send(&mut client, 0);
+    client.update(1);
+    exchange(&mut client, &mut server, 1);
+    let genuine = send(&mut client, 2);
+    let before = state(&server);
+    for packet in [&old, &genuine] {
+        for number in [0, packet.number, packet.number + 1, u64::MAX >> 2] {
+            for phase in [false, true] {
+                let mut forged = Flying {
+                    number,
+                    phase,
+                    ..packet.clone()
+                };
+                forged.payload[3] ^= 1;
+                let result = receive(&mut server, &forged);
+                assert_eq!(result, Err(OneRttOpenError::Discard), "{number} {phase}");
+                assert_eq!(state(&server), before, "{number} {phase}");
+            }
+        }
+    }
+    assert_eq!(receive(&mut server, &genuine), Ok(false));
+    assert_eq!(receive(&mut server, &old), Ok(false));
+}
+
+#[test]
+fn flipped_key_phase_is_no_update() {
+    let (mut client, mut server) = aes_ends();
+    let mut packet = send(&mut client, 0);
+    packet.phase = true;
+    let before = state(&server);
+    assert_eq!(receive(&mut server, &packet), Err(OneRttOpenError::Discard));
+    assert_eq!(state(&server), before);
+}
+
+#[test]
+fn update_is_acknowledged_by_a_packet_of_its_own_phase_only() {
+    let (mut client, mut server) = aes_ends();
+    assert!(!client.is_update_acknowledged());
+    exchange(&mut client, &mut server, 0);
+    assert!(client.is_update_acknowledged());
+    client.update(1);
+    let packet = send(&mut client, 1);
+    client.on_packet_acked(0);
+    assert!(!client.is_update_acknowledged());
+    client.on_packet_acked(1);
+    assert!(
+        !client.is_update_acknowledged(),
+        "the peer has not followed"
+    );
+    receive(&mut server, &packet).unwrap();
+    receive(&mut client, &send(&mut server, 1)).unwrap();
+    assert!(client.is_update_acknowledged());
+}
+
+#[test]
+fn acknowledgment_of_new_keys_under_old_ones_breaks_the_rules() {
+    let (mut client, mut server) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    let packet = send(&mut client, 1);
+    assert!(!client.acknowledgment_breaks_phase(0));
+    assert!(client.acknowledgment_breaks_phase(1));
+    receive(&mut server, &packet).unwrap();
+    receive(&mut client, &send(&mut server, 1)).unwrap();
+    assert!(!client.acknowledgment_breaks_phase(1));
+}
+
+#[test]
+fn following_the_peer_counts_from_the_next_packet() {
+    let (mut client, mut server) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    send(&mut server, 1);
+    client.update(1);
+    receive(&mut server, &send(&mut client, 1)).unwrap();
+    server.on_packet_acked(1);
+    assert!(!server.is_update_acknowledged());
+    send(&mut server, 2);
+    server.on_packet_acked(2);
+    assert!(server.is_update_acknowledged());
+}
+
+#[test]
+fn sealed_packets_are_counted_per_key() {
+    let (mut client, mut server) = aes_ends();
+    client.set_limits(3, 5);
+    exchange(&mut client, &mut server, 0);
+    send(&mut client, 1);
+    assert!(!client.should_update());
+    send(&mut client, 2);
+    assert!(client.should_update() && !client.is_exhausted());
+    send(&mut client, 3);
+    send(&mut client, 4);
+    assert!(client.is_exhausted());
+    client.update(5);
+    assert_eq!(client.sealed(), 0);
+    assert!(!client.should_update() && !client.is_exhausted());
+}
+
+#[test]
+fn update_of_the_peer_restarts_the_count() {
+    let (mut client, mut server) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    receive(&mut server, &send(&mut client, 1)).unwrap();
+    assert_eq!(server.sealed(), 0);
+}
+
+#[test]
+fn default_limits_leave_room_below_those_of_the_suite() {
+    for suite in SUITES {
+        let (mut client, _) = ends(suite);
+        client.send.sealed = UPDATE_AFTER;
+        assert!(client.should_update() && !client.is_exhausted(), "{suite}");
+        client.send.sealed = suite.confidentiality_limit() - RESERVE;
+        assert!(client.is_exhausted(), "{suite}");
+    }
+}
+
+#[test]
+fn update_while_the_last_one_is_unanswered_does_nothing() {
+    let (mut client, mut server) = aes_ends();
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    let before = state(&client);
+    let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| client.update(2)));
+    assert_eq!(again.is_err(), cfg!(debug_assertions));
+    assert_eq!(state(&client), before);
+}
+
+#[test]
+fn header_keys_stay_the_same() {
+    let (mut client, mut server) = aes_ends();
+    let sample = [7; 16];
+    let before = (
+        client.local_header().mask(&sample),
+        client.peer_header().mask(&sample),
+    );
+    exchange(&mut client, &mut server, 0);
+    client.update(1);
+    exchange(&mut client, &mut server, 1);
+    assert_eq!(
+        before,
+        (
+            client.local_header().mask(&sample),
+            client.peer_header().mask(&sample)
+        )
+    );
+    assert_eq!(server.peer_header().mask(&sample), before.0);
+}
+
+/// Random packets in random order, with updates and forgeries in between, against a model that
+/// knows which generation every packet was sealed with.
+#[test]
+fn random_orders_agree_with_a_model() {
+    let mut updates = 0;
+    for seed in 0..200_u8 {
+        let mut rng = crate::Rng::new([seed; 32]);
+        let (mut client, mut server) = aes_ends();
+        let mut flying: Vec<(u64, Flying)> = Vec::new();
+        let (mut number, mut back_number) = (0, 0);
+        for _ in 0..300 {
+            match rng.below(10) {
+                0..5 => {
+                    number += 1 + rng.below(2);
+                    let generation = client.send.generation;
+                    flying.push((generation, send(&mut client, number)));
+                }
+                5 if client.is_update_acknowledged() => client.update(number + 1),
+                5 => {
+                    let back = send(&mut server, back_number);
+                    back_number += 1;
+                    let _ = receive(&mut client, &back);
+                    if server.receive.generation == client.send.generation {
+                        client.on_packet_acked(number);
+                    }
+                }
+                _ if flying.is_empty() => {}
+                _ => {
+                    let index = usize::try_from(rng.below(flying.len() as u64)).unwrap();
+                    let (generation, packet) = flying.swap_remove(index);
+                    let known = server.receive.generation;
+                    let result = receive(&mut server, &packet);
+                    if generation + 1 >= known {
+                        assert_eq!(result, Ok(generation > known), "seed {seed}");
+                    } else {
+                        assert_eq!(result, Err(OneRttOpenError::Discard), "seed {seed}");
+                    }
+                }
+            }
+        }
+        updates += client.send.generation;
+    }
+    assert!(updates > 500, "{updates}");
+}

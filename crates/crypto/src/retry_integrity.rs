@@ -1,0 +1,55 @@
+//! The integrity tag of Retry packets. RFC 9001 §5.8.
+
+use std::sync::LazyLock;
+
+use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use courser_wire::ConnectionId;
+
+use crate::TAG_LEN;
+use crate::reset_token::equal;
+
+/// Computes the tag of a Retry packet that answers an Initial sent to `original_destination`.
+pub fn tag(original_destination: &ConnectionId, retry_without_tag: &[u8]) -> [u8; TAG_LEN] {
+    // The pseudo-packet is associated data, which the AEAD wants in one piece.
+    let id_len = u8::try_from(original_destination.len()).expect("at most 20 bytes");
+    let mut pseudo_packet =
+        Vec::with_capacity(1 + original_destination.len() + retry_without_tag.len());
+    pseudo_packet.push(id_len);
+    pseudo_packet.extend_from_slice(original_destination);
+    pseudo_packet.extend_from_slice(retry_without_tag);
+    let mut tag = [0; TAG_LEN];
+    KEY.seal_in_place_scatter(
+        Nonce::assume_unique_for_key(NONCE_VERSION_1),
+        Aad::from(&pseudo_packet),
+        &mut [],
+        &[],
+        &mut tag,
+    )
+    .expect("an empty plaintext is shorter than any limit of the AEAD");
+    tag
+}
+
+/// Tells whether `retry`, a whole Retry packet with its tag, answers an Initial that was sent to
+/// `original_destination`. Takes the same time for every wrong tag.
+pub fn is_valid(original_destination: &ConnectionId, retry: &[u8]) -> bool {
+    retry
+        .split_last_chunk::<TAG_LEN>()
+        .is_some_and(|(packet, seen)| equal(&tag(original_destination, packet), seen))
+}
+
+/// The key is public: the tag proves that a Retry is no accident and comes from somebody who saw
+/// the Initial, nothing more.
+static KEY: LazyLock<LessSafeKey> = LazyLock::new(|| {
+    let key = UnboundKey::new(&AES_128_GCM, &KEY_VERSION_1).expect("the key has 16 bytes");
+    LessSafeKey::new(key)
+});
+
+const KEY_VERSION_1: [u8; 16] = [
+    0xbe, 0x0c, 0x69, 0x0b, 0x9f, 0x66, 0x57, 0x5a, 0x1d, 0x76, 0x6b, 0x54, 0xe3, 0x68, 0xc8, 0x4e,
+];
+const NONCE_VERSION_1: [u8; 12] = [
+    0x46, 0x15, 0x99, 0xd3, 0x5d, 0x63, 0x2b, 0xf2, 0x23, 0x98, 0x25, 0xbb,
+];
+
+#[cfg(test)]
+mod tests;

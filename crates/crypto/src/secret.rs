@@ -1,0 +1,110 @@
+//! Traffic secrets and what is derived from them. RFC 9001 §5.1.
+
+use std::fmt;
+
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::hkdf_label::expand_label;
+use crate::{CipherSuite, HeaderKey, Keys, PacketKey};
+
+/// A traffic secret of one direction, erased when dropped.
+pub struct Secret {
+    suite: CipherSuite,
+    /// Only the first bytes count, as many as the hash has.
+    bytes: [u8; MAX_SECRET_LEN],
+}
+
+impl Secret {
+    /// Wraps a secret that TLS derived for `suite`.
+    ///
+    /// # Panics
+    /// When `bytes` is not as long as the output of the hash of `suite`.
+    pub fn new(suite: CipherSuite, bytes: &[u8]) -> Self {
+        let len = suite.hash().output_len();
+        assert_eq!(bytes.len(), len, "a traffic secret is as long as the hash");
+        let mut secret = Self {
+            suite,
+            bytes: [0; MAX_SECRET_LEN],
+        };
+        secret.bytes[..len].copy_from_slice(bytes);
+        secret
+    }
+
+    /// The suite that the secret was made for.
+    pub fn suite(&self) -> CipherSuite {
+        self.suite
+    }
+
+    /// Derives the key and IV that protect packets.
+    pub fn packet_key(&self) -> PacketKey {
+        let mut key = Zeroizing::new([0; MAX_KEY_LEN]);
+        let key = &mut key[..self.suite.key_len()];
+        self.expand(b"quic key", key);
+        let mut iv = Zeroizing::new([0; 12]);
+        self.expand(b"quic iv", iv.as_mut());
+        PacketKey::new(self.suite, key, &iv)
+    }
+
+    /// Derives the key that protects headers. It stays the same over key updates: take it from
+    /// the first secret only (RFC 9001 §6.1).
+    pub fn header_key(&self) -> HeaderKey {
+        let mut key = Zeroizing::new([0; MAX_KEY_LEN]);
+        let key = &mut key[..self.suite.key_len()];
+        self.expand(b"quic hp", key);
+        HeaderKey::new(self.suite, key)
+    }
+
+    /// Derives both keys.
+    pub fn keys(&self) -> Keys {
+        Keys {
+            packet: self.packet_key(),
+            header: self.header_key(),
+        }
+    }
+
+    /// Derives the secret that a key update replaces this one with. RFC 9001 §6.1.
+    #[must_use]
+    pub fn next(&self) -> Self {
+        self.derive(b"quic ku")
+    }
+
+    /// Derives a secret of the same length under `label`.
+    pub(crate) fn derive(&self, label: &[u8]) -> Self {
+        let mut next = Self {
+            suite: self.suite,
+            bytes: [0; MAX_SECRET_LEN],
+        };
+        let len = self.suite.hash().output_len();
+        self.expand(label, &mut next.bytes[..len]);
+        next
+    }
+
+    fn expand(&self, label: &[u8], out: &mut [u8]) {
+        expand_label(self.suite.hash(), self.as_bytes(), label, &[], out)
+            .expect("labels and outputs of packet protection are short");
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.suite.hash().output_len()]
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.bytes.zeroize();
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret")
+            .field("suite", &self.suite)
+            .finish_non_exhaustive()
+    }
+}
+
+const MAX_SECRET_LEN: usize = 48;
+const MAX_KEY_LEN: usize = 32;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Congestion control: the trait, the controllers that come with it, and what they are told.
+
+mod cubic;
+mod hystart;
+mod new_reno;
+mod recovery_period;
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use courser_base::{Rate, Time};
+
+use crate::RttEstimator;
+
+pub use cubic::Cubic;
+pub use new_reno::NewReno;
+
+/// One acknowledgement, all packets that it newly acknowledged taken together.
+///
+/// Only packets that were in flight on the controller's path count.
+#[derive(Clone, Copy, Debug)]
+pub struct AckSample<'a> {
+    /// When the ACK arrived.
+    pub now: Time,
+    /// Bytes newly acknowledged.
+    pub acked_bytes: u64,
+    /// The largest number newly acknowledged.
+    pub largest_acked: u64,
+    /// When that packet was sent.
+    pub largest_acked_sent: Time,
+    /// When the oldest of the packets newly acknowledged was sent.
+    pub earliest_acked_sent: Time,
+    /// The path's estimator, this ACK's sample included.
+    pub rtt: &'a RttEstimator,
+    /// The sample that this ACK gave, if it gave one.
+    pub rtt_sample: Option<Duration>,
+    /// The window was not used up when the packets left, for want of data or flow control
+    /// credit. Waiting for the pacer is no such want. RFC 9002 §7.8.
+    pub app_limited: bool,
+    /// Bytes in flight before this ACK.
+    pub bytes_in_flight_before: u64,
+}
+
+/// A sign of congestion: packets lost, or marked on the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LossSample {
+    /// When it was noticed.
+    pub now: Time,
+    /// Bytes lost; zero for marks.
+    pub lost_bytes: u64,
+    /// When the newest lost packet was sent; for marks, the largest newly acknowledged one.
+    pub largest_lost_sent: Time,
+    /// Persistent congestion is established, RFC 9002 §7.6.
+    pub persistent: bool,
+    /// The sign was a raised CE count.
+    pub is_ecn: bool,
+    /// Bytes in flight without the lost ones.
+    pub bytes_in_flight: u64,
+}
+
+/// A congestion controller of one path. Called once per batch, acknowledgement or loss event,
+/// never per packet.
+pub trait Controller: Send + fmt::Debug {
+    /// `bytes` were sent, up to packet number `last_pn`; `bytes_in_flight` counts them already.
+    fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64);
+    /// Packets were acknowledged.
+    fn on_ack(&mut self, sample: &AckSample<'_>);
+    /// Packets were lost or marked. To be told before the acknowledgement that showed it.
+    fn on_congestion(&mut self, sample: &LossSample);
+    /// Datagrams have another size from now on.
+    fn on_mtu_update(&mut self, mtu: u16);
+    /// Bytes that may be in flight.
+    fn window(&self) -> u64;
+    /// The slow start threshold; `None` while it is still infinite.
+    fn ssthresh(&self) -> Option<u64>;
+    /// How fast to send; `None` leaves it to the pacer.
+    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate>;
+    /// True while the window grows exponentially.
+    fn in_slow_start(&self) -> bool;
+    /// Its name, for records and configuration.
+    fn name(&self) -> &'static str;
+}
+
+/// The controllers that come with the crate, and a door for others.
+#[derive(Debug)]
+pub enum CongestionController {
+    /// RFC 9002 appendix B.
+    NewReno(NewReno),
+    /// RFC 9438.
+    Cubic(Cubic),
+    /// The user's own.
+    Custom(Box<dyn Controller>),
+}
+
+impl CongestionController {
+    /// A controller for a path with datagrams of `mtu` bytes.
+    pub fn new(algorithm: Algorithm, mtu: u16) -> Self {
+        match algorithm {
+            Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
+            Algorithm::Cubic => Self::Cubic(Cubic::new(mtu)),
+        }
+    }
+
+    /// Says that packets are not paced, which bounds each step of slow start (RFC 9406 §4.3).
+    pub fn set_unpaced(&mut self) {
+        match self {
+            Self::NewReno(controller) => controller.set_unpaced(),
+            Self::Cubic(controller) => controller.set_unpaced(),
+            Self::Custom(_) => {}
+        }
+    }
+}
+
+/// Calls the same method of whichever controller it is, without a table of pointers for ours.
+macro_rules! each {
+    ($self:ident, $controller:ident => $call:expr) => {
+        match $self {
+            CongestionController::NewReno($controller) => $call,
+            CongestionController::Cubic($controller) => $call,
+            CongestionController::Custom($controller) => $call,
+        }
+    };
+}
+
+impl Controller for CongestionController {
+    fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64) {
+        each!(self, controller => controller.on_sent(now, bytes, last_pn, bytes_in_flight));
+    }
+
+    fn on_ack(&mut self, sample: &AckSample<'_>) {
+        each!(self, controller => controller.on_ack(sample));
+    }
+
+    fn on_congestion(&mut self, sample: &LossSample) {
+        each!(self, controller => controller.on_congestion(sample));
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        each!(self, controller => controller.on_mtu_update(mtu));
+    }
+
+    fn window(&self) -> u64 {
+        each!(self, controller => controller.window())
+    }
+
+    fn ssthresh(&self) -> Option<u64> {
+        each!(self, controller => controller.ssthresh())
+    }
+
+    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
+        each!(self, controller => controller.pacing_rate(rtt))
+    }
+
+    fn in_slow_start(&self) -> bool {
+        each!(self, controller => controller.in_slow_start())
+    }
+
+    fn name(&self) -> &'static str {
+        each!(self, controller => controller.name())
+    }
+}
+
+/// A controller by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Algorithm {
+    /// RFC 9002 appendix B.
+    NewReno,
+    /// RFC 9438.
+    #[default]
+    Cubic,
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
+        match name {
+            "newreno" => Ok(Self::NewReno),
+            "cubic" => Ok(Self::Cubic),
+            _ => Err(UnknownAlgorithm(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NewReno => "newreno",
+            Self::Cubic => "cubic",
+        })
+    }
+}
+
+/// No controller has this name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownAlgorithm(pub String);
+
+impl fmt::Display for UnknownAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "unknown controller '{}', known are newreno, cubic",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for UnknownAlgorithm {}
+
+/// Ten datagrams, but not more than the larger of 14720 bytes and two datagrams. RFC 9002 §7.2.
+pub fn initial_window(mtu: u16) -> u64 {
+    let mtu = u64::from(mtu);
+    (10 * mtu).min((2 * mtu).max(14_720))
+}
+
+/// Two datagrams. RFC 9002 §7.2.
+pub fn minimum_window(mtu: u16) -> u64 {
+    2 * u64::from(mtu)
+}
+
+/// The rate of a window-based controller: somewhat more than a window per round trip, so that
+/// the window and not the pacer is the limit (RFC 9002 §7.7); twice that in slow start, where
+/// the window doubles.
+pub(crate) fn window_rate(window: u64, rtt: &RttEstimator, in_slow_start: bool) -> Rate {
+    let (numerator, denominator) = if in_slow_start { (2, 1) } else { (5, 4) };
+    Rate::from_bytes_in(window, rtt.smoothed()).scaled(numerator, denominator)
+}
+
+/// No window grows beyond 64 GiB: more than the fastest paths hold, and far from overflow.
+const MAX_WINDOW: u64 = 1 << 36;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+use super::super::tests::{Flow, MTU, ms};
+use super::super::{Controller, NewReno};
+use super::*;
+
+fn flow() -> Flow<NewReno> {
+    Flow::new(NewReno::new(MTU))
+}
+
+/// Rounds that double the window and then some whose delay has risen.
+fn risen(by: Duration) -> Flow<NewReno> {
+    let mut flow = flow();
+    flow.rounds(3, ms(40), 10);
+    flow.round(ms(40) + by, 10);
+    flow
+}
+
+/// RFC 9406 §4.2: the window doubles each round while the delay stays.
+#[test]
+fn steady_delay_never_ends_slow_start() {
+    let mut flow = flow();
+    flow.rounds(10, ms(40), 10);
+    assert_eq!(flow.controller.window(), 12_000 << 10);
+    assert!(flow.controller.in_slow_start());
+}
+
+/// RFC 9406 §4.2: an eighth of the last round's minimum is the threshold, 5 ms here.
+#[test]
+fn a_risen_delay_slows_growth_to_a_quarter() {
+    for (rise, factor) in [(4, 2.0), (5, 1.25)] {
+        let mut flow = risen(ms(rise));
+        let before = flow.controller.window();
+        flow.round(ms(40 + rise), 10);
+        let growth = flow.controller.window() as f64 / before as f64;
+        assert!((growth - factor).abs() < 0.01, "{rise} ms: {growth}");
+    }
+}
+
+/// RFC 9406 §4.2: five rounds, the one in which it began included.
+#[test]
+fn five_slow_rounds_end_slow_start() {
+    let mut flow = risen(ms(10));
+    for round in 2..=5 {
+        flow.round(ms(50), 10);
+        assert!(flow.controller.in_slow_start(), "round {round}");
+    }
+    let window = flow.controller.window();
+    flow.ack(flow.now.saturating_sub(ms(50)), flow.next_pn, 4000);
+    assert!(!flow.controller.in_slow_start());
+    assert_eq!(flow.controller.ssthresh(), Some(window + 1000));
+    assert_eq!(flow.controller.window(), window + 1000);
+}
+
+/// RFC 9406 §4.2.
+#[test]
+fn slow_start_goes_on_when_the_delay_falls_back() {
+    let mut flow = risen(ms(10));
+    flow.round(ms(50), 10);
+    flow.round(ms(40), 10);
+    let before = flow.controller.window();
+    flow.round(ms(40), 10);
+    assert_eq!(flow.controller.window(), before * 2);
+}
+
+/// RFC 9406 §4.2: N_RTT_SAMPLE.
+#[test]
+fn rounds_with_few_samples_are_not_judged() {
+    let mut flow = flow();
+    flow.rounds(3, ms(40), 7);
+    flow.rounds(6, ms(100), 7);
+    assert_eq!(flow.controller.window(), 12_000 << 9);
+}
+
+/// RFC 9406 §4.3: MIN_RTT_THRESH. Loopback has 50 to 100 us and noise of the same size.
+#[test]
+fn noise_of_microseconds_never_ends_slow_start() {
+    let mut flow = flow();
+    for round in 0..18u64 {
+        flow.round(Duration::from_micros(50 + round * round % 7 * 500), 20);
+        assert!(flow.controller.in_slow_start(), "round {round}");
+    }
+    assert_eq!(flow.controller.window(), 12_000 << 18);
+}
+
+/// RFC 9406 §4.3: MAX_RTT_THRESH.
+#[test]
+fn on_long_paths_16_ms_are_enough() {
+    let mut flow = flow();
+    flow.rounds(3, ms(600), 10);
+    flow.round(ms(616), 10);
+    let before = flow.controller.window();
+    flow.round(ms(616), 10);
+    assert_eq!(flow.controller.window(), before + before / 4);
+}
+
+/// RFC 9406 §4.2: L is 8 without pacing, infinite with it.
+#[test]
+fn unpaced_steps_are_at_most_eight_datagrams() {
+    let mut flow = flow();
+    flow.controller.set_unpaced();
+    flow.rounds(3, ms(40), 1);
+    assert_eq!(flow.controller.window(), 12_000 + 3 * 8 * 1200);
+}
+
+/// RFC 9406 §4.3: only the first slow start is watched.
+#[test]
+fn later_slow_starts_are_plain() {
+    let mut flow = flow();
+    flow.rounds(8, ms(40), 10);
+    flow.lose_sent_at(flow.now, true);
+    flow.now += ms(1);
+    flow.rounds(3, ms(40), 10);
+    let before = flow.controller.window();
+    flow.rounds(3, ms(400), 10);
+    assert_eq!(flow.controller.window(), before << 3);
+}
+
+#[test]
+fn delay_of_a_half_empty_window_is_not_judged() {
+    let mut flow = flow();
+    flow.rounds(3, ms(40), 10);
+    flow.app_limited = true;
+    flow.rounds(10, ms(100), 10);
+    assert!(flow.controller.in_slow_start());
+    flow.app_limited = false;
+    let before = flow.controller.window();
+    flow.round(ms(100), 10);
+    assert_eq!(flow.controller.window(), before * 2);
+}

@@ -1,0 +1,439 @@
+use proptest::prelude::*;
+
+use super::*;
+
+pub(super) const MTU: u16 = 1200;
+
+pub(super) const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A sender that fills the window of its controller, round by round.
+#[derive(Debug)]
+pub(super) struct Flow<C> {
+    pub(super) controller: C,
+    pub(super) now: Time,
+    pub(super) rtt: RttEstimator,
+    pub(super) next_pn: u64,
+    pub(super) app_limited: bool,
+}
+
+impl<C: Controller> Flow<C> {
+    pub(super) fn new(controller: C) -> Self {
+        let now = Time::ZERO + ms(1);
+        Self {
+            controller,
+            now,
+            rtt: RttEstimator::default(),
+            next_pn: 0,
+            app_limited: false,
+        }
+    }
+
+    /// Sends a window, waits for `rtt`, and gets it acknowledged in `acks` pieces.
+    pub(super) fn round(&mut self, rtt: Duration, acks: u64) {
+        let window = self.controller.window();
+        let sent_at = self.now;
+        let first_pn = self.next_pn;
+        self.next_pn += acks;
+        self.controller
+            .on_sent(self.now, window, self.next_pn - 1, window);
+        self.now += rtt;
+        for ack in 0..acks {
+            let bytes = window * (ack + 1) / acks - window * ack / acks;
+            self.ack(sent_at, first_pn + ack, bytes);
+        }
+    }
+
+    pub(super) fn rounds(&mut self, count: usize, rtt: Duration, acks: u64) {
+        (0..count).for_each(|_| self.round(rtt, acks));
+    }
+
+    pub(super) fn ack(&mut self, sent_at: Time, pn: u64, bytes: u64) {
+        let sample = self.now - sent_at;
+        self.rtt.on_sample(self.now, sample, Duration::ZERO, None);
+        self.controller.on_ack(&AckSample {
+            now: self.now,
+            acked_bytes: bytes,
+            largest_acked: pn,
+            largest_acked_sent: sent_at,
+            earliest_acked_sent: sent_at,
+            rtt: &self.rtt,
+            rtt_sample: Some(sample),
+            app_limited: self.app_limited,
+            bytes_in_flight_before: self.controller.window(),
+        });
+    }
+
+    /// A packet that was sent just now is lost.
+    pub(super) fn lose(&mut self) {
+        self.lose_sent_at(self.now, false);
+        self.now += Duration::from_nanos(1);
+    }
+
+    pub(super) fn lose_sent_at(&mut self, sent: Time, persistent: bool) {
+        self.controller.on_congestion(&LossSample {
+            now: self.now,
+            lost_bytes: u64::from(MTU),
+            largest_lost_sent: sent,
+            persistent,
+            is_ecn: false,
+            bytes_in_flight: self.controller.window(),
+        });
+    }
+}
+
+fn both() -> [CongestionController; 2] {
+    [Algorithm::NewReno, Algorithm::Cubic].map(|name| CongestionController::new(name, MTU))
+}
+
+/// RFC 9002 §7.2.
+#[test]
+fn initial_window_is_ten_datagrams_within_bounds() {
+    assert_eq!(initial_window(1200), 12_000);
+    assert_eq!(initial_window(1472), 14_720);
+    assert_eq!(initial_window(1500), 14_720);
+    assert_eq!(initial_window(9000), 18_000);
+    for controller in both() {
+        assert_eq!(controller.window(), 12_000, "{}", controller.name());
+        assert_eq!(controller.ssthresh(), None, "{}", controller.name());
+    }
+}
+
+/// RFC 9002 §7.3.1.
+#[test]
+fn slow_start_adds_what_was_acked() {
+    for controller in both() {
+        let mut flow = Flow::new(controller);
+        flow.round(ms(50), 4);
+        assert_eq!(
+            flow.controller.window(),
+            24_000,
+            "{}",
+            flow.controller.name()
+        );
+        assert!(
+            flow.controller.in_slow_start(),
+            "{}",
+            flow.controller.name()
+        );
+    }
+}
+
+/// RFC 9002 §7.3.1.
+#[test]
+fn loss_and_ce_end_slow_start() {
+    for is_ecn in [false, true] {
+        for mut controller in both() {
+            controller.on_congestion(&LossSample {
+                now: Time::ZERO,
+                lost_bytes: 0,
+                largest_lost_sent: Time::ZERO,
+                persistent: false,
+                is_ecn,
+                bytes_in_flight: 12_000,
+            });
+            assert!(!controller.in_slow_start(), "{}", controller.name());
+            assert_eq!(
+                controller.ssthresh(),
+                Some(controller.window()),
+                "{}",
+                controller.name()
+            );
+        }
+    }
+}
+
+/// RFC 9002 §7.3.2.
+#[test]
+fn one_reduction_per_recovery_period() {
+    for controller in both() {
+        let mut flow = Flow::new(controller);
+        flow.rounds(4, ms(50), 4);
+        let sent = flow.now;
+        flow.now += ms(10);
+        flow.lose_sent_at(sent, false);
+        let reduced = flow.controller.window();
+        flow.now += ms(10);
+        flow.lose_sent_at(sent + ms(10), false);
+        assert_eq!(
+            flow.controller.window(),
+            reduced,
+            "{}",
+            flow.controller.name()
+        );
+        flow.lose_sent_at(sent + ms(11), false);
+        assert!(
+            flow.controller.window() < reduced,
+            "{}",
+            flow.controller.name()
+        );
+    }
+}
+
+/// RFC 9002 appendix B.5.
+#[test]
+fn packets_sent_before_the_reduction_do_not_grow_the_window() {
+    for controller in both() {
+        let mut flow = Flow::new(controller);
+        flow.rounds(4, ms(50), 4);
+        let sent = flow.now;
+        flow.now += ms(50);
+        flow.lose_sent_at(sent, false);
+        let reduced = flow.controller.window();
+        flow.ack(sent, 1000, 100_000);
+        assert_eq!(
+            flow.controller.window(),
+            reduced,
+            "{}",
+            flow.controller.name()
+        );
+    }
+}
+
+/// RFC 9002 §7.6.2.
+#[test]
+fn persistent_congestion_leaves_two_datagrams_and_slow_start() {
+    for controller in both() {
+        let mut flow = Flow::new(controller);
+        flow.rounds(5, ms(50), 4);
+        let before = flow.controller.window();
+        flow.lose_sent_at(flow.now, true);
+        assert_eq!(flow.controller.window(), 2400, "{}", flow.controller.name());
+        let ssthresh = flow.controller.ssthresh().unwrap();
+        assert!(
+            (before / 2..before).contains(&ssthresh),
+            "{}",
+            flow.controller.name()
+        );
+        assert!(flow.controller.in_slow_start());
+        flow.now += ms(1);
+        flow.round(ms(50), 2);
+        assert_eq!(flow.controller.window(), 4800, "{}", flow.controller.name());
+    }
+}
+
+#[test]
+fn slow_start_after_persistent_congestion_stops_at_ssthresh() {
+    for controller in both() {
+        let mut flow = Flow::new(controller);
+        flow.rounds(5, ms(50), 4);
+        flow.lose_sent_at(flow.now, true);
+        flow.now += ms(1);
+        while flow.controller.in_slow_start() {
+            flow.round(ms(50), 1);
+        }
+        assert_eq!(Some(flow.controller.window()), flow.controller.ssthresh());
+    }
+}
+
+/// RFC 9002 §7.8.
+#[test]
+fn unused_windows_do_not_grow() {
+    for controller in both() {
+        let mut flow = Flow::new(controller);
+        flow.app_limited = true;
+        flow.rounds(10, ms(50), 10);
+        assert_eq!(
+            flow.controller.window(),
+            12_000,
+            "{}",
+            flow.controller.name()
+        );
+        flow.lose();
+        let window = flow.controller.window();
+        flow.rounds(100, ms(50), 10);
+        assert_eq!(
+            flow.controller.window(),
+            window,
+            "{}",
+            flow.controller.name()
+        );
+    }
+}
+
+/// RFC 9002 §7.2.
+#[test]
+fn a_fresh_controller_takes_the_initial_window_of_a_new_mtu() {
+    for mut controller in both() {
+        controller.on_mtu_update(1400);
+        assert_eq!(controller.window(), 14_000, "{}", controller.name());
+        let mut flow = Flow::new(controller);
+        flow.lose_sent_at(flow.now, true);
+        flow.controller.on_mtu_update(9000);
+        assert_eq!(
+            flow.controller.window(),
+            18_000,
+            "{}",
+            flow.controller.name()
+        );
+    }
+}
+
+/// RFC 9002 §7.7.
+#[test]
+fn pacing_is_faster_than_the_window_and_twice_as_fast_in_slow_start() {
+    let mut rtt = RttEstimator::default();
+    rtt.on_sample(Time::ZERO, ms(100), Duration::ZERO, None);
+    for controller in both() {
+        let mut flow = Flow::new(controller);
+        let rate = |flow: &Flow<CongestionController>| {
+            flow.controller
+                .pacing_rate(&rtt)
+                .map(Rate::as_bytes_per_second)
+        };
+        assert_eq!(rate(&flow), Some(2 * 120_000));
+        flow.lose();
+        assert_eq!(rate(&flow), Some(flow.controller.window() * 10 * 5 / 4));
+    }
+}
+
+#[test]
+fn algorithms_have_names() {
+    for name in ["newreno", "cubic"] {
+        let algorithm: Algorithm = name.parse().unwrap();
+        assert_eq!(algorithm.to_string(), name);
+        assert_eq!(CongestionController::new(algorithm, MTU).name(), name);
+    }
+    let error = "vegas".parse::<Algorithm>().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unknown controller 'vegas', known are newreno, cubic"
+    );
+}
+
+#[test]
+fn custom_controllers_are_called() {
+    let inner = Box::new(NewReno::new(MTU));
+    let mut flow = Flow::new(CongestionController::Custom(inner));
+    flow.round(ms(50), 1);
+    assert_eq!(flow.controller.window(), 24_000);
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Send {
+        bytes: u64,
+    },
+    Ack {
+        sent_ago: u64,
+        spread: u64,
+        bytes: u64,
+        app_limited: bool,
+        sample: u64,
+    },
+    Congestion {
+        sent_ago: u64,
+        persistent: bool,
+    },
+    Mtu(u16),
+    Wait(u64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let long = prop_oneof![9 => 0u64..1_000_000_000, 1 => any::<u64>()];
+    let bytes = prop_oneof![9 => 0u64..500_000, 1 => any::<u64>()];
+    prop_oneof![
+        4 => bytes.clone().prop_map(|bytes| Event::Send { bytes }),
+        8 => (long.clone(), long.clone(), bytes, any::<bool>(), long.clone()).prop_map(
+            |(sent_ago, spread, bytes, app_limited, sample)|
+                Event::Ack { sent_ago, spread, bytes, app_limited, sample }),
+        2 => (long.clone(), prop::bool::weighted(0.2)).prop_map(
+            |(sent_ago, persistent)| Event::Congestion { sent_ago, persistent }),
+        1 => (1200u16..=9000).prop_map(Event::Mtu),
+        5 => long.prop_map(Event::Wait),
+    ]
+}
+
+fn congest(controller: &mut CongestionController, now: Time, sent: Time, persistent: bool) {
+    controller.on_congestion(&LossSample {
+        now,
+        lost_bytes: 1,
+        largest_lost_sent: sent,
+        persistent,
+        is_ecn: false,
+        bytes_in_flight: controller.window(),
+    });
+}
+
+/// What must hold whatever happens. `reduced_at` is when the window was last reduced.
+fn check(mut controller: CongestionController, events: &[Event]) -> Result<(), TestCaseError> {
+    let mut rtt = RttEstimator::default();
+    let (mut now, mut pn, mut mtu) = (Time::ZERO + ms(10_000), 0, MTU);
+    let mut reduced_at = None;
+    for event in events {
+        let before = controller.window();
+        match *event {
+            Event::Send { bytes } => {
+                pn += 1;
+                controller.on_sent(now, bytes, pn, bytes);
+                prop_assert_eq!(controller.window(), before);
+            }
+            Event::Ack {
+                sent_ago,
+                spread,
+                bytes,
+                app_limited,
+                sample,
+            } => {
+                let sample = Duration::from_nanos(sample);
+                rtt.on_sample(now, sample, Duration::ZERO, None);
+                let sent = now.saturating_sub(Duration::from_nanos(sent_ago));
+                controller.on_ack(&AckSample {
+                    now,
+                    acked_bytes: bytes,
+                    largest_acked: pn,
+                    largest_acked_sent: sent,
+                    earliest_acked_sent: sent.saturating_sub(Duration::from_nanos(spread)),
+                    rtt: &rtt,
+                    rtt_sample: Some(sample),
+                    app_limited,
+                    bytes_in_flight_before: bytes,
+                });
+                prop_assert!(controller.window() >= before);
+                prop_assert!(controller.window() - before <= bytes.saturating_add(u64::from(mtu)));
+                prop_assert!(!app_limited || controller.window() == before);
+            }
+            Event::Congestion {
+                sent_ago,
+                persistent,
+            } => {
+                let sent = now.saturating_sub(Duration::from_nanos(sent_ago));
+                let in_recovery = reduced_at.is_some_and(|at| sent <= at);
+                congest(&mut controller, now, sent, persistent);
+                let window = controller.window();
+                if persistent {
+                    prop_assert_eq!(window, minimum_window(mtu));
+                    reduced_at = None;
+                } else if in_recovery {
+                    prop_assert_eq!(window, before);
+                } else {
+                    prop_assert!((before / 2..=before.max(minimum_window(mtu))).contains(&window));
+                    reduced_at = Some(now);
+                }
+            }
+            Event::Mtu(size) => {
+                mtu = size;
+                controller.on_mtu_update(size);
+            }
+            Event::Wait(nanos) => now += Duration::from_nanos(nanos),
+        }
+        prop_assert!(controller.window() >= minimum_window(mtu));
+        prop_assert!(controller.window() <= MAX_WINDOW);
+        prop_assert!(controller.pacing_rate(&rtt).is_some());
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn invariants_hold_whatever_happens(events in prop::collection::vec(event(), 1..200)) {
+        for controller in both() {
+            check(controller, &events)?;
+        }
+        for mut controller in both() {
+            controller.set_unpaced();
+            check(controller, &events)?;
+        }
+    }
+}

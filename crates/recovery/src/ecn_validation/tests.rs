@@ -1,0 +1,212 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn counts(ect0: u64, ce: u64) -> Option<EcnCounts> {
+    Some(EcnCounts { ect0, ect1: 0, ce })
+}
+
+/// A validation that has sent this many marked packets.
+fn sent(marked: u64) -> EcnValidation {
+    let mut ecn = EcnValidation::new();
+    (0..marked).for_each(|_| ecn.on_sent(true));
+    ecn
+}
+
+/// RFC 9000 appendix A.4.
+#[test]
+fn ten_packets_are_marked_until_a_report_comes() {
+    let mut ecn = sent(9);
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Testing, Ecn::Ect0));
+    ecn.on_sent(true);
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Unknown, Ecn::NotEct));
+    assert_eq!(ecn.on_ack(1, counts(1, 0), true).ce_increase, 0);
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Capable, Ecn::Ect0));
+}
+
+#[test]
+fn a_report_before_any_marked_packet_is_acked_proves_nothing() {
+    let mut ecn = sent(3);
+    ecn.on_ack(0, counts(0, 0), true);
+    assert_eq!(ecn.state(), EcnState::Testing);
+}
+
+/// RFC 9000 §13.4.2.1, RFC 9002 §7.1.
+#[test]
+fn ce_increase_is_reported_once() {
+    let mut ecn = sent(10);
+    assert_eq!(ecn.on_ack(4, counts(3, 1), true).ce_increase, 1);
+    assert_eq!(ecn.on_ack(4, counts(5, 3), true).ce_increase, 2);
+    assert_eq!(ecn.on_ack(0, counts(5, 3), true).ce_increase, 0);
+    assert_eq!(ecn.state(), EcnState::Capable);
+}
+
+/// RFC 9000 §13.4.2.1.
+#[test]
+fn missing_counts_fail() {
+    let mut ecn = sent(10);
+    ecn.on_ack(1, None, true);
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Failed, Ecn::NotEct));
+}
+
+#[test]
+fn missing_counts_are_fine_while_nothing_marked_is_acked() {
+    let mut ecn = sent(10);
+    ecn.on_ack(0, None, true);
+    assert_eq!(ecn.state(), EcnState::Unknown);
+}
+
+/// RFC 9000 §13.4.2.1.
+#[test]
+fn counts_that_grow_by_less_than_was_acked_fail() {
+    let mut ecn = sent(10);
+    ecn.on_ack(3, counts(1, 1), true);
+    assert_eq!(ecn.state(), EcnState::Failed);
+}
+
+/// RFC 9000 §13.4.2.1.
+#[test]
+fn an_ack_that_does_not_raise_the_largest_neither_fails_nor_signals() {
+    let mut ecn = sent(10);
+    ecn.on_ack(5, counts(5, 0), true);
+    assert_eq!(ecn.on_ack(1, None, false), EcnOutcome::default());
+    assert_eq!(ecn.on_ack(1, counts(1, 3), false), EcnOutcome::default());
+    assert_eq!(ecn.state(), EcnState::Capable);
+    ecn.on_ack(1, counts(8, 0), true);
+    assert_eq!(
+        ecn.state(),
+        EcnState::Capable,
+        "the base is still the newest report"
+    );
+}
+
+#[test]
+fn counts_that_shrink_fail() {
+    for (ect0, ce) in [(4, 2), (6, 0)] {
+        let mut ecn = sent(20);
+        ecn.on_ack(6, counts(5, 1), true);
+        ecn.on_ack(0, counts(ect0, ce), true);
+        assert_eq!(ecn.state(), EcnState::Failed, "{ect0} {ce}");
+    }
+}
+
+/// RFC 9000 §13.4.2.1.
+#[test]
+fn marks_that_were_never_sent_fail() {
+    let mut ecn = sent(10);
+    ecn.on_ack(
+        1,
+        Some(EcnCounts {
+            ect0: 1,
+            ect1: 1,
+            ce: 0,
+        }),
+        true,
+    );
+    assert_eq!(ecn.state(), EcnState::Failed);
+}
+
+/// RFC 9002 §8.1.
+#[test]
+fn more_marks_than_sent_fail() {
+    for (ect0, ce) in [(11, 0), (0, 11), (6, 5), (u64::MAX, u64::MAX)] {
+        let mut ecn = sent(10);
+        let outcome = ecn.on_ack(1, counts(ect0, ce), true);
+        assert_eq!(ecn.state(), EcnState::Failed, "{ect0} {ce}");
+        assert_eq!(outcome.ce_increase, 0, "{ect0} {ce}");
+    }
+}
+
+/// RFC 9000 §13.4.2.2.
+#[test]
+fn failure_is_final_and_comes_at_any_time() {
+    let mut ecn = sent(10);
+    ecn.on_ack(5, counts(5, 0), true);
+    assert_eq!(ecn.state(), EcnState::Capable);
+    (0..100).for_each(|_| ecn.on_sent(true));
+    ecn.on_ack(50, counts(5, 0), true);
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Failed, Ecn::NotEct));
+    assert_eq!(ecn.on_ack(1, counts(60, 9), true), EcnOutcome::default());
+    ecn.on_sent(false);
+    ecn.on_pto();
+    ecn.on_lost(1);
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Failed, Ecn::NotEct));
+}
+
+/// RFC 9000 §13.4.2.
+#[test]
+fn a_test_that_is_lost_as_a_whole_fails() {
+    let mut ecn = sent(10);
+    ecn.on_lost(9);
+    assert_eq!(ecn.state(), EcnState::Unknown);
+    ecn.on_lost(1);
+    assert_eq!(ecn.state(), EcnState::Failed);
+}
+
+#[test]
+fn losses_in_the_middle_of_the_test_do_not_fail() {
+    let mut ecn = sent(2);
+    ecn.on_lost(2);
+    assert_eq!(ecn.state(), EcnState::Testing);
+}
+
+/// RFC 9000 §13.4.2.
+#[test]
+fn a_path_that_marks_everything_fails() {
+    let mut ecn = sent(10);
+    assert_eq!(ecn.on_ack(9, counts(0, 9), true).ce_increase, 9);
+    ecn.on_ack(1, counts(0, 10), true);
+    assert_eq!(ecn.state(), EcnState::Failed);
+}
+
+/// RFC 9000 appendix A.4.
+#[test]
+fn two_silent_timeouts_end_the_test() {
+    let mut ecn = sent(2);
+    ecn.on_pto();
+    assert_eq!(ecn.mark(), Ecn::Ect0);
+    ecn.on_pto();
+    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Unknown, Ecn::NotEct));
+    ecn.on_ack(2, counts(2, 0), true);
+    assert_eq!(ecn.state(), EcnState::Capable, "they were only late");
+}
+
+#[test]
+fn a_new_path_is_tested_on_top_of_the_old_counts() {
+    let mut ecn = sent(10);
+    ecn.on_ack(10, counts(8, 2), true);
+    ecn.restart();
+    assert_eq!(ecn.state(), EcnState::Testing);
+    (0..10).for_each(|_| ecn.on_sent(true));
+    assert_eq!(ecn.on_ack(5, counts(13, 2), true).ce_increase, 0);
+    assert_eq!(ecn.state(), EcnState::Capable);
+}
+
+#[test]
+fn a_socket_that_cannot_mark_never_does() {
+    let mut ecn = EcnValidation::disabled();
+    ecn.on_ack(0, counts(0, 0), true);
+    assert_eq!(ecn.mark(), Ecn::NotEct);
+}
+
+proptest! {
+    /// Whatever a peer reports, it cannot report more CE than we have marked.
+    #[test]
+    fn ce_never_exceeds_what_was_marked(
+        steps in prop::collection::vec((0u64..20, any::<u64>(), 0u64..40, 0u64..40, any::<bool>()), 0..50)
+    ) {
+        let mut ecn = EcnValidation::new();
+        let (mut marked, mut ce) = (0, 0);
+        for (count, newly, ect0, seen_ce, increased) in steps {
+            for _ in 0..count {
+                let mark = ecn.mark() == Ecn::Ect0;
+                marked += u64::from(mark);
+                ecn.on_sent(mark);
+            }
+            let outcome = ecn.on_ack(newly % 8, counts(ect0, seen_ce), increased);
+            ce += outcome.ce_increase;
+            ecn.on_lost(newly);
+            prop_assert!(ce <= marked);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Loss detection, congestion control and pacing: numbers in, decisions out.
+//!
+//! Nothing in here knows a frame, a key or a socket. A packet is a number, a size, a time and a
+//! payload of the caller's that comes back when the packet's fate is known:
+//!
+//! - [`SentPackets`] remembers what is in flight, one per packet number space,
+//! - [`RttEstimator`] (RFC 9002 §5) and [`LossDetector`] (§6.1) judge acknowledgements,
+//! - [`Pto`] (§6.2) and [`LossTimer`] say when to stop waiting for one,
+//! - [`CongestionController`] (§7, RFC 9438, RFC 9406) and [`PersistentCongestion`] (§7.6) set
+//!   the window, [`Pacer`] (§7.7) spreads it over time,
+//! - [`EcnValidation`] (RFC 9000 §13.4.2) tells whether ECN marks can be believed.
+//!
+//! Controllers are called once per acknowledgement, never per packet.
+
+pub mod congestion;
+mod ecn_validation;
+mod loss;
+mod loss_timer;
+mod pacer;
+mod persistent_congestion;
+mod pto;
+mod rtt;
+mod sent_packets;
+
+pub use congestion::{
+    AckSample, Algorithm, CongestionController, Controller, Cubic, LossSample, NewReno,
+    UnknownAlgorithm, initial_window, minimum_window,
+};
+pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
+pub use loss::{LossDetector, PACKET_THRESHOLD};
+pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
+pub use pacer::Pacer;
+pub use persistent_congestion::PersistentCongestion;
+pub use pto::Pto;
+pub use rtt::{INITIAL_RTT, RttEstimator, TIMER_GRANULARITY};
+pub use sent_packets::{MAX_SENT_PACKETS, Sent, SentPackets};

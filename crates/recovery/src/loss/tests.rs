@@ -1,0 +1,213 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + ms(millis)
+}
+
+fn packet(time: Time) -> Sent<()> {
+    Sent {
+        time,
+        size: 1200,
+        path: 0,
+        ack_eliciting: true,
+        in_flight: true,
+        ecn_marked: false,
+        is_mtu_probe: false,
+        frames: (),
+    }
+}
+
+/// 100 ms, so that the time threshold is 112.5 ms.
+fn rtt() -> RttEstimator {
+    let mut rtt = RttEstimator::default();
+    rtt.on_sample(Time::ZERO, ms(100), Duration::ZERO, None);
+    rtt
+}
+
+/// Packets 0, 1, 2, .. sent a millisecond apart, one of them acknowledged.
+fn acked(count: u64, acked: u64) -> (SentPackets<()>, LossDetector) {
+    let mut sent = SentPackets::new();
+    for number in 0..count {
+        sent.push(number, packet(at(number)));
+    }
+    let mut detector = LossDetector::new();
+    assert!(detector.on_ack_received(acked));
+    sent.take(acked);
+    (sent, detector)
+}
+
+fn detect(now: Time, sent: &mut SentPackets<()>, detector: &mut LossDetector) -> Vec<u64> {
+    let mut lost = Vec::new();
+    detector.detect(now, sent, &rtt(), &mut lost);
+    lost.into_iter().map(|(number, _)| number).collect()
+}
+
+/// RFC 9002 §6.1.1.
+#[test]
+fn packets_three_below_the_largest_acked_are_lost() {
+    let (mut sent, mut detector) = acked(10, 5);
+    assert_eq!(detect(at(10), &mut sent, &mut detector), [0, 1, 2]);
+    assert_eq!(sent.oldest(), Some(3));
+}
+
+/// RFC 9002 §6.1.2.
+#[test]
+fn packets_below_the_largest_acked_are_lost_after_nine_eighths_rtt() {
+    let (mut sent, mut detector) = acked(10, 2);
+    assert_eq!(detect(at(10), &mut sent, &mut detector), []);
+    let due = Time::ZERO + Duration::from_micros(112_500);
+    assert_eq!(detector.loss_time(), Some(due));
+    assert_eq!(
+        detect(
+            due.saturating_sub(Duration::from_nanos(1)),
+            &mut sent,
+            &mut detector
+        ),
+        []
+    );
+    assert_eq!(detect(due, &mut sent, &mut detector), [0]);
+    assert_eq!(detector.loss_time(), Some(due + ms(1)));
+    assert_eq!(detect(due + ms(1), &mut sent, &mut detector), [1]);
+    assert_eq!(detector.loss_time(), None);
+}
+
+/// RFC 9002 §6.1.2.
+#[test]
+fn time_threshold_uses_the_larger_of_smoothed_and_latest() {
+    let mut rtt = rtt();
+    rtt.on_sample(Time::ZERO, ms(200), Duration::ZERO, None);
+    assert_eq!(time_threshold(&rtt), ms(225));
+    rtt.on_sample(Time::ZERO, ms(50), Duration::ZERO, None);
+    assert_eq!(time_threshold(&rtt), rtt.smoothed() + rtt.smoothed() / 8);
+}
+
+/// RFC 9002 §6.1.2.
+#[test]
+fn time_threshold_is_at_least_the_granularity() {
+    let mut rtt = RttEstimator::default();
+    rtt.on_sample(Time::ZERO, Duration::from_micros(60), Duration::ZERO, None);
+    assert_eq!(time_threshold(&rtt), TIMER_GRANULARITY);
+}
+
+#[test]
+fn packets_above_the_largest_acked_are_never_lost() {
+    let (mut sent, mut detector) = acked(10, 0);
+    assert_eq!(detect(at(1_000_000), &mut sent, &mut detector), []);
+    assert_eq!(detector.loss_time(), None);
+}
+
+#[test]
+fn nothing_is_lost_without_an_acknowledgement() {
+    let mut sent = SentPackets::new();
+    sent.push(0, packet(at(0)));
+    assert_eq!(
+        detect(at(1_000_000), &mut sent, &mut LossDetector::new()),
+        []
+    );
+}
+
+#[test]
+fn a_smaller_acknowledgement_changes_nothing() {
+    let (_, mut detector) = acked(10, 5);
+    assert!(!detector.on_ack_received(5));
+    assert!(!detector.on_ack_received(3));
+    assert_eq!(detector.largest_acked(), Some(5));
+}
+
+#[test]
+fn packets_not_in_flight_leave_but_set_no_timer() {
+    let mut sent = SentPackets::new();
+    for number in 0..5 {
+        sent.push(
+            number,
+            Sent {
+                in_flight: false,
+                ack_eliciting: false,
+                ..packet(at(0))
+            },
+        );
+    }
+    let mut detector = LossDetector::new();
+    detector.on_ack_received(4);
+    sent.take(4);
+    assert_eq!(detect(at(1), &mut sent, &mut detector), [0, 1]);
+    assert_eq!(detector.loss_time(), None);
+}
+
+/// RFC 9002 §6.4.
+#[test]
+fn discarded_keys_leave_no_timer() {
+    let (mut sent, mut detector) = acked(10, 2);
+    detect(at(10), &mut sent, &mut detector);
+    detector.on_keys_discarded();
+    assert_eq!(detector.loss_time(), None);
+}
+
+#[test]
+fn clocks_that_stand_still_or_run_back_lose_nothing_by_time() {
+    let (mut sent, mut detector) = acked(10, 2);
+    assert_eq!(detect(Time::ZERO, &mut sent, &mut detector), []);
+}
+
+#[test]
+fn the_end_of_time_is_survived() {
+    let mut sent = SentPackets::new();
+    sent.push(0, packet(Time::MAX));
+    sent.push(1, packet(Time::MAX));
+    let mut detector = LossDetector::new();
+    detector.on_ack_received(u64::MAX);
+    sent.take(1);
+    assert_eq!(detect(Time::MAX, &mut sent, &mut detector), [0]);
+}
+
+proptest! {
+    /// The model asks the two questions of RFC 9002 §6.1 of every packet.
+    #[test]
+    fn detector_agrees_with_the_naive_model(
+        steps in prop::collection::vec((0u64..3, 1u64..20, 0u64..30, 0u64..4, 1u64..60), 1..60)
+    ) {
+        let (mut sent, mut detector, mut model) =
+            (SentPackets::new(), LossDetector::new(), BTreeMap::new());
+        let (mut next, mut now, mut largest) = (0, Time::ZERO, None::<u64>);
+        for (skip, count, back, len, wait) in steps {
+            next += skip;
+            for number in next..next + count {
+                sent.push(number, packet(now));
+                model.insert(number, now);
+            }
+            next += count;
+            now += ms(wait);
+            let top = (next - 1).saturating_sub(back);
+            if model.contains_key(&top) {
+                detector.on_ack_received(top);
+                largest = largest.max(Some(top));
+                sent.take_range(top.saturating_sub(len)..=top, |_, _| {});
+                model.retain(|number, _| !(top.saturating_sub(len)..=top).contains(number));
+            }
+            let lost = detect(now, &mut sent, &mut detector);
+            let limit = Duration::from_micros(112_500);
+            let is_lost = |number: u64, time: Time| {
+                largest.is_some_and(|largest| number <= largest
+                    && (largest - number >= 3 || time + limit <= now))
+            };
+            let expected: Vec<_> =
+                model.iter().filter(|(n, t)| is_lost(**n, **t)).map(|(n, _)| *n).collect();
+            prop_assert_eq!(lost, expected);
+            model.retain(|number, time| !is_lost(*number, *time));
+            let due = model.iter().filter(|(n, _)| largest.is_some_and(|largest| **n <= largest));
+            prop_assert_eq!(detector.loss_time(), due.map(|(_, time)| *time + limit).min());
+            prop_assert_eq!(sent.len(), model.len());
+            if let (Some(oldest), Some(largest)) = (sent.oldest(), largest) {
+                prop_assert!(oldest + PACKET_THRESHOLD > largest, "looks at three at most");
+            }
+        }
+    }
+}

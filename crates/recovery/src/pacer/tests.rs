@@ -1,0 +1,191 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MTU: u16 = 1200;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+const fn us(micros: u64) -> Duration {
+    Duration::from_micros(micros)
+}
+
+fn rtt(sample: Duration) -> RttEstimator {
+    let mut rtt = RttEstimator::default();
+    rtt.on_sample(Time::ZERO, sample, Duration::ZERO, None);
+    rtt
+}
+
+/// A pacer with this rate whose first burst is spent.
+fn spent(rate: u64) -> Pacer {
+    let mut pacer = Pacer::new(Time::ZERO, MTU);
+    pacer.on_sent(u64::MAX);
+    pacer.set_rate(Some(Rate::from_bytes_per_second(rate)));
+    pacer
+}
+
+/// Sends datagrams as fast as allowed for `time` with timers that are `late`.
+fn run(pacer: &mut Pacer, time: Duration, late: impl Fn(u64) -> Duration) -> u64 {
+    let (rtt, window) = (rtt(ms(50)), 1 << 40);
+    let (mut now, mut total) = (Time::ZERO, 0);
+    for wakeup in 0.. {
+        let budget = pacer.budget(now, &rtt, window, MTU) / u64::from(MTU) * u64::from(MTU);
+        pacer.on_sent(budget);
+        total += budget;
+        now = pacer.next_release(now, &rtt, window, MTU) + late(wakeup);
+        if now > Time::ZERO + time {
+            break;
+        }
+    }
+    total
+}
+
+/// RFC 9002 §7.7.
+#[test]
+fn an_initial_window_may_leave_at_once() {
+    let mut pacer = Pacer::new(Time::ZERO, MTU);
+    let rtt = RttEstimator::default();
+    assert_eq!(pacer.budget(Time::ZERO, &rtt, 12_000, MTU), 12_000);
+    pacer.on_sent(12_000);
+    assert_eq!(pacer.budget(Time::ZERO, &rtt, 12_000, MTU), 0);
+}
+
+#[test]
+fn default_rate_is_five_quarters_of_a_window_per_round_trip() {
+    let mut pacer = spent(0);
+    pacer.set_rate(None);
+    let release = pacer.next_release(Time::ZERO, &rtt(ms(100)), 800_000, MTU);
+    assert_eq!(release, Time::ZERO + ms(1));
+    assert_eq!(pacer.budget(release, &rtt(ms(100)), 800_000, MTU), 10_000);
+}
+
+#[test]
+fn quantum_is_a_millisecond_within_two_datagrams_and_a_batch() {
+    let quantum = |rate| quantum(Rate::from_bytes_per_second(rate), MTU);
+    assert_eq!(quantum(0), 2400);
+    assert_eq!(quantum(10_000_000), 10_000);
+    assert_eq!(quantum(1_000_000_000), 65_536);
+    assert_eq!(quantum(u64::MAX), 65_536);
+}
+
+#[test]
+fn short_paths_are_not_paced() {
+    let mut pacer = spent(1);
+    assert_eq!(
+        pacer.budget(Time::ZERO, &rtt(us(199)), 12_000, MTU),
+        u64::MAX
+    );
+    assert_eq!(
+        pacer.next_release(Time::ZERO, &rtt(us(199)), 12_000, MTU),
+        Time::ZERO
+    );
+    assert_eq!(pacer.budget(Time::ZERO, &rtt(us(200)), 12_000, MTU), 0);
+}
+
+#[test]
+fn idleness_earns_one_quantum() {
+    let mut pacer = spent(10_000_000);
+    let now = Time::ZERO + ms(60_000);
+    assert_eq!(pacer.budget(now, &rtt(ms(50)), 1 << 40, MTU), 10_000);
+}
+
+#[test]
+fn a_release_that_was_used_early_earns_nothing_later() {
+    let mut pacer = spent(10_000_000);
+    let rtt = rtt(ms(50));
+    let release = pacer.next_release(Time::ZERO, &rtt, 1 << 40, MTU);
+    let early = release.saturating_sub(us(500));
+    assert_eq!(pacer.budget(early, &rtt, 1 << 40, MTU), 5_000);
+    pacer.on_sent(5_000);
+    assert_eq!(pacer.budget(release + ms(1000), &rtt, 1 << 40, MTU), 10_000);
+}
+
+#[test]
+fn a_late_timer_is_made_up_for() {
+    let mut pacer = spent(10_000_000);
+    let rtt = rtt(ms(50));
+    let release = pacer.next_release(Time::ZERO, &rtt, 1 << 40, MTU);
+    assert_eq!(pacer.budget(release + us(1500), &rtt, 1 << 40, MTU), 25_000);
+}
+
+#[test]
+fn exact_timers_keep_the_rate() {
+    for rate in [50_000, 1_000_000, 30_000_000, 1_000_000_000] {
+        let total = run(&mut spent(rate), ms(2000), |_| Duration::ZERO);
+        assert!(total <= 2 * rate + 65_536, "{rate}: {total}");
+        assert!(total + 65_536 >= 2 * rate * 99 / 100, "{rate}: {total}");
+    }
+}
+
+#[test]
+fn late_timers_keep_the_rate() {
+    for rate in [1_000_000, 30_000_000, 1_000_000_000] {
+        let total = run(&mut spent(rate), ms(2000), |wakeup| us(wakeup * 397 % 2000));
+        let slack = 65_536 + rate / 500;
+        assert!(total <= 2 * rate + slack, "{rate}: {total}");
+        assert!(total + slack >= 2 * rate * 98 / 100, "{rate}: {total}");
+    }
+}
+
+#[test]
+fn asking_often_loses_no_fraction() {
+    let mut pacer = spent(100_000);
+    for micros in 1..=20_000 {
+        pacer.budget(Time::ZERO + us(micros), &rtt(ms(50)), 1 << 40, MTU);
+    }
+    assert_eq!(
+        pacer.budget(Time::ZERO + us(20_000), &rtt(ms(50)), 1 << 40, MTU),
+        2_000
+    );
+}
+
+#[test]
+fn a_round_trip_of_weeks_still_moves() {
+    let mut pacer = spent(0);
+    let rtt = rtt(Duration::MAX);
+    let release = pacer.next_release(Time::ZERO, &rtt, 2400, MTU);
+    assert!(release <= Time::ZERO + ms(1000));
+    assert!(pacer.budget(release, &rtt, 2400, MTU) >= 2400);
+}
+
+proptest! {
+    /// In any stretch of time: what the rate moves, a quantum, and what late timers are owed.
+    #[test]
+    fn never_more_than_the_rate_and_a_burst(
+        rate in 1u64..=2_000_000_000,
+        steps in prop::collection::vec((0u64..5_000_000, any::<bool>()), 1..200),
+    ) {
+        let mut pacer = spent(rate);
+        let rate = rate.max(2 * u64::from(MTU));
+        let rtt = rtt(ms(50));
+        let (mut now, mut total) = (Time::ZERO, 0u64);
+        for (wait, asks) in steps {
+            now += Duration::from_nanos(wait);
+            let budget = pacer.budget(now, &rtt, 1 << 40, MTU);
+            pacer.on_sent(budget);
+            total += budget;
+            if asks {
+                let release = pacer.next_release(now, &rtt, 1 << 40, MTU);
+                prop_assert!(release >= now);
+            }
+            let earned = u128::from(rate) * u128::from(now.as_nanos()) / 1_000_000_000;
+            prop_assert!(u128::from(total) <= earned + 1, "{total} {earned}");
+        }
+    }
+
+    #[test]
+    fn hostile_numbers_are_survived(
+        rate in any::<u64>(), nanos in any::<u64>(), window in any::<u64>(), bytes in any::<u64>(),
+        sample in any::<u64>(),
+    ) {
+        let mut pacer = spent(rate);
+        let rtt = rtt(Duration::from_nanos(sample));
+        for now in [Time::from_nanos(nanos), Time::ZERO, Time::MAX] {
+            pacer.budget(now, &rtt, window, MTU);
+            pacer.on_sent(bytes);
+            prop_assert!(pacer.next_release(now, &rtt, window, MTU) >= now);
+        }
+    }
+}

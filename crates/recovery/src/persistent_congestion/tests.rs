@@ -1,0 +1,134 @@
+use super::*;
+
+const fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// 100 ms at time zero: persistent congestion lasts (100 + 200 + 25) * 3 = 975 ms.
+fn rtt() -> RttEstimator {
+    let mut rtt = RttEstimator::default();
+    rtt.on_sample(Time::ZERO, ms(100), Duration::ZERO, None);
+    rtt
+}
+
+fn packet(millis: u64) -> Sent<()> {
+    Sent {
+        time: Time::ZERO + ms(millis),
+        size: 1200,
+        path: 0,
+        ack_eliciting: true,
+        in_flight: true,
+        ecn_marked: false,
+        is_mtu_probe: false,
+        frames: (),
+    }
+}
+
+fn judge(state: &mut PersistentCongestion, lost: &[(u64, Sent<()>)]) -> bool {
+    state.judge(lost, &SentPackets::new(), &rtt(), ms(25))
+}
+
+/// RFC 9002 §7.6.1.
+#[test]
+fn duration_is_three_probe_timeouts() {
+    assert_eq!(PersistentCongestion::duration(&rtt(), ms(25)), ms(975));
+}
+
+/// RFC 9002 §7.6.2.
+#[test]
+fn two_losses_further_apart_than_the_duration_establish_it() {
+    let lost = |span: u64| [(1, packet(10)), (2, packet(500)), (3, packet(10 + span))];
+    assert!(!judge(&mut PersistentCongestion::new(), &lost(975)));
+    assert!(judge(&mut PersistentCongestion::new(), &lost(976)));
+}
+
+/// RFC 9002 §7.6.2.
+#[test]
+fn an_acknowledged_packet_between_breaks_the_run() {
+    let lost = [(1, packet(10)), (3, packet(2000))];
+    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+}
+
+/// RFC 9002 §7.6.2.
+#[test]
+fn both_ends_must_be_ack_eliciting() {
+    let plain = |millis| Sent {
+        ack_eliciting: false,
+        ..packet(millis)
+    };
+    let lost = [
+        (1, plain(10)),
+        (2, packet(1500)),
+        (3, packet(1600)),
+        (4, plain(9000)),
+    ];
+    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+}
+
+/// RFC 9002 §7.6.2.
+#[test]
+fn packets_sent_before_the_first_sample_do_not_count() {
+    let lost = [(1, packet(0)), (2, packet(2000))];
+    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+    let unsampled = RttEstimator::default();
+    let lost = [(1, packet(1)), (2, packet(1_000_000))];
+    let sent = SentPackets::new();
+    assert!(!PersistentCongestion::new().judge(&lost, &sent, &unsampled, ms(25)));
+}
+
+/// RFC 9000 §14.4.
+#[test]
+fn mtu_probes_are_no_evidence() {
+    let probe = |millis| Sent {
+        is_mtu_probe: true,
+        ..packet(millis)
+    };
+    let lost = [(1, probe(10)), (2, packet(1500)), (3, probe(9000))];
+    assert!(!judge(&mut PersistentCongestion::new(), &lost));
+}
+
+#[test]
+fn a_run_may_come_in_pieces() {
+    let mut state = PersistentCongestion::new();
+    assert!(!judge(&mut state, &[(1, packet(10))]));
+    assert!(!judge(&mut state, &[]));
+    assert!(judge(&mut state, &[(2, packet(1000))]));
+    assert!(
+        !judge(&mut state, &[(3, packet(1010))]),
+        "the stretch is used up"
+    );
+}
+
+#[test]
+fn a_skipped_number_does_not_break_the_run() {
+    let mut sent = SentPackets::new();
+    for number in [0, 1, 3] {
+        sent.push(number, packet(number));
+    }
+    let lost = [(1, packet(10)), (3, packet(2000))];
+    assert!(PersistentCongestion::new().judge(&lost, &sent, &rtt(), ms(25)));
+}
+
+#[test]
+fn numbers_that_fall_begin_a_new_run() {
+    let mut state = PersistentCongestion::new();
+    assert!(!judge(&mut state, &[(7, packet(10))]));
+    assert!(!judge(&mut state, &[(7, packet(2000))]));
+    assert!(!judge(&mut state, &[(3, packet(4000))]));
+}
+
+#[test]
+fn wide_gaps_cost_nothing() {
+    let lost = [(1, packet(10)), (u64::MAX, packet(2000))];
+    let mut state = PersistentCongestion::new();
+    assert!(!judge(&mut state, &lost));
+    assert!(!judge(&mut state, &lost));
+}
+
+#[test]
+fn a_new_path_starts_afresh() {
+    let mut state = PersistentCongestion::new();
+    judge(&mut state, &[(1, packet(10))]);
+    state.reset();
+    assert!(!judge(&mut state, &[(2, packet(2000))]));
+}

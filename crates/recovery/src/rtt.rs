@@ -1,0 +1,131 @@
+//! Round-trip time estimation, RFC 9002 §5.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+/// Smoothed round-trip time, its variation and its minimum on one path.
+///
+/// Samples are bounded to a year, so that no sum or product of a few of them can overflow,
+/// whatever delay a peer reports.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RttEstimator {
+    latest: Duration,
+    smoothed: Duration,
+    rttvar: Duration,
+    min: Duration,
+    first_sample: Option<Time>,
+}
+
+impl RttEstimator {
+    /// An estimator without samples that believes in `initial`. RFC 9002 §5.3, §6.2.2.
+    pub fn new(initial: Duration) -> Self {
+        let initial = initial.clamp(SHORTEST, LONGEST);
+        Self {
+            latest: initial,
+            smoothed: initial,
+            rttvar: initial / 2,
+            min: initial,
+            first_sample: None,
+        }
+    }
+
+    /// The newest sample, or the initial value before the first.
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The exponentially weighted mean of the samples.
+    pub fn smoothed(&self) -> Duration {
+        self.smoothed
+    }
+
+    /// The mean deviation of the samples.
+    pub fn rttvar(&self) -> Duration {
+        self.rttvar
+    }
+
+    /// The smallest sample, acknowledgement delay included.
+    pub fn min(&self) -> Duration {
+        self.min
+    }
+
+    /// True once a sample was taken.
+    pub fn has_sample(&self) -> bool {
+        self.first_sample.is_some()
+    }
+
+    /// When the first sample was taken.
+    pub fn first_sample_time(&self) -> Option<Time> {
+        self.first_sample
+    }
+
+    /// Takes the sample of an ACK that newly acknowledged its largest number and at least one
+    /// ack-eliciting packet (RFC 9002 §5.1); the caller sees to both.
+    ///
+    /// `ack_delay` is what the peer reported, zero for an Initial packet. `max_ack_delay` is the
+    /// peer's promise, given after the handshake is confirmed and `None` before.
+    pub fn on_sample(
+        &mut self,
+        now: Time,
+        latest: Duration,
+        ack_delay: Duration,
+        max_ack_delay: Option<Duration>,
+    ) {
+        self.latest = latest.clamp(SHORTEST, LONGEST);
+        if self.first_sample.is_none() {
+            self.first_sample = Some(now);
+            self.smoothed = self.latest;
+            self.rttvar = self.latest / 2;
+            self.min = self.latest;
+            return;
+        }
+        self.min = self.min.min(self.latest);
+        let ack_delay = max_ack_delay.map_or(ack_delay, |max| ack_delay.min(max));
+        let adjusted = match self.latest.checked_sub(ack_delay) {
+            Some(adjusted) if adjusted >= self.min => adjusted,
+            _ => self.latest,
+        };
+        self.rttvar = (self.rttvar * 3 + self.smoothed.abs_diff(adjusted)) / 4;
+        self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+    }
+
+    /// `smoothed + max(4 * rttvar, granularity)`: the probe timeout without acknowledgement
+    /// delay and backoff. RFC 9002 §6.2.1.
+    pub fn pto_base(&self) -> Duration {
+        self.smoothed + (self.rttvar * 4).max(TIMER_GRANULARITY)
+    }
+
+    /// Takes the newest sample for the minimum, because persistent congestion may mean that the
+    /// route has changed. RFC 9002 §5.2.
+    pub fn on_persistent_congestion(&mut self) {
+        self.min = self.latest;
+    }
+
+    /// Forgets all samples, for a path that has changed. RFC 9000 §9.4.
+    pub fn reset(&mut self, initial: Duration) {
+        *self = Self::new(initial);
+    }
+}
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        Self::new(INITIAL_RTT)
+    }
+}
+
+/// The round-trip time assumed before the first sample. RFC 9002 §6.2.2.
+pub const INITIAL_RTT: Duration = Duration::from_millis(333);
+
+/// Timers are not trusted to be finer than this. RFC 9002 §6.1.2.
+pub const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
+
+/// A clock that did not move between two events must not make the round-trip time zero:
+/// rates divide by it.
+const SHORTEST: Duration = Duration::from_nanos(1);
+
+/// Far above any real path, and far enough below the end of [`Time`] for sums.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! The client's side.
+
+use std::fmt;
+use std::sync::Arc;
+
+use courser_crypto::{ClientTls, TlsSession, TlsStartError};
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use rustls::quic::{ClientConnection, Connection, Version};
+
+use crate::config::{TlsConfigError, check_alpn};
+use crate::secrets::Tap;
+use crate::session::Session;
+
+/// Starts TLS sessions of a client from a rustls configuration.
+#[derive(Clone)]
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+}
+
+impl TlsClient {
+    /// Takes a configuration of the user's, or one of [`client_config`](crate::client_config).
+    ///
+    /// It is copied, with the stores it refers to shared: early data is turned off, and a
+    /// protocol that was not offered is never accepted.
+    ///
+    /// # Errors
+    /// [`TlsConfigError`] when it names no application protocol, or cannot do TLS 1.3.
+    pub fn new(config: Arc<ClientConfig>) -> Result<Self, TlsConfigError> {
+        check_alpn(&config.alpn_protocols)?;
+        let mut config = ClientConfig::clone(&config);
+        config.enable_early_data = false;
+        config.check_selected_alpn = true;
+        config.key_log = Tap::new(config.key_log);
+        let client = Self {
+            config: Arc::new(config),
+        };
+        // rustls tells only when it starts whether versions and suites are of use to QUIC. The
+        // name is one that nobody has a ticket for.
+        client.connection(
+            ServerName::try_from("check.invalid").expect("a DNS name"),
+            Vec::new(),
+        )?;
+        Ok(client)
+    }
+
+    fn connection(
+        &self,
+        name: ServerName<'static>,
+        parameters: Vec<u8>,
+    ) -> Result<ClientConnection, TlsConfigError> {
+        ClientConnection::new(self.config.clone(), Version::V1, name, parameters)
+            .map_err(|error| TlsConfigError::Unusable(error.to_string()))
+    }
+}
+
+impl ClientTls for TlsClient {
+    fn start(
+        &self,
+        server_name: &str,
+        parameters: Vec<u8>,
+    ) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let name = ServerName::try_from(server_name.to_owned())
+            .map_err(|_| TlsStartError::InvalidServerName(server_name.to_owned()))?;
+        let connection = self
+            .connection(name, parameters)
+            .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
+        let asked_for = Some(server_name.to_owned());
+        Ok(Box::new(Session::new(
+            Connection::Client(connection),
+            asked_for,
+        )))
+    }
+}
+
+impl fmt::Debug for TlsClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsClient").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,229 @@
+use std::process::Command;
+
+use rcgen::generate_simple_self_signed;
+use rustls::crypto::aws_lc_rs::cipher_suite;
+
+use super::*;
+use crate::testing::{Authority, SERVER_NAME, connect, lines, options, options_of, tls};
+use crate::{TlsClient, TlsServer};
+
+#[test]
+fn configuration_without_protocols_is_refused_with_advice() {
+    let (mut client, mut server) = options();
+    client.alpn.clear();
+    server.alpn.clear();
+    let error = client_config(client).unwrap_err();
+    assert_eq!(error, TlsConfigError::NoApplicationProtocol);
+    assert!(error.to_string().contains("alpn_protocols"), "{error}");
+    assert_eq!(
+        server_config(server).unwrap_err(),
+        TlsConfigError::NoApplicationProtocol
+    );
+}
+
+#[test]
+fn users_configuration_without_protocols_is_refused() {
+    let (client, server) = options();
+    let mut client = ClientConfig::clone(&client_config(client).unwrap());
+    let mut server = ServerConfig::clone(&server_config(server).unwrap());
+    client.alpn_protocols.clear();
+    server.alpn_protocols.clear();
+    let error = TlsClient::new(Arc::new(client)).unwrap_err();
+    assert_eq!(error, TlsConfigError::NoApplicationProtocol);
+    let error = TlsServer::new(Arc::new(server)).unwrap_err();
+    assert_eq!(error, TlsConfigError::NoApplicationProtocol);
+}
+
+#[test]
+fn impossible_protocol_names_are_refused() {
+    for name in [vec![], vec![b'x'; 256]] {
+        let (mut client, _) = options();
+        client.alpn.push(name);
+        let error = client_config(client).unwrap_err();
+        assert_eq!(error, TlsConfigError::InvalidApplicationProtocol);
+    }
+}
+
+#[test]
+fn configuration_without_a_suite_for_quic_is_refused() {
+    let (client, server) = options();
+    let known = cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().unwrap();
+    let suite = rustls::Tls13CipherSuite {
+        common: rustls::crypto::CipherSuiteCommon {
+            suite: known.common.suite,
+            hash_provider: known.common.hash_provider,
+            confidentiality_limit: known.common.confidentiality_limit,
+        },
+        hkdf_provider: known.hkdf_provider,
+        aead_alg: known.aead_alg,
+        quic: None,
+    };
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![(&*Box::leak(Box::new(suite))).into()];
+    let provider = Arc::new(provider);
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .unwrap()
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth();
+    config.alpn_protocols = client.alpn;
+    let error = TlsClient::new(Arc::new(config)).unwrap_err();
+    assert!(matches!(&error, TlsConfigError::Unusable(_)), "{error:?}");
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(server.identity.chain, server.identity.key)
+        .unwrap();
+    config.alpn_protocols = server.alpn;
+    let error = TlsServer::new(Arc::new(config)).unwrap_err();
+    assert!(matches!(&error, TlsConfigError::Unusable(_)), "{error:?}");
+}
+
+#[test]
+fn key_of_another_certificate_is_refused() {
+    let (_, mut server) = options();
+    server.identity.key = Authority::new("root").identity(SERVER_NAME).key;
+    let error = server_config(server).unwrap_err();
+    assert!(
+        matches!(&error, TlsConfigError::Credentials(_)),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn empty_trust_is_refused() {
+    let (mut client, _) = options();
+    client.trust = Trust::Roots(RootCertStore::empty());
+    let error = client_config(client).unwrap_err();
+    assert!(
+        matches!(&error, TlsConfigError::Credentials(_)),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn identity_is_read_from_pem() {
+    let made = generate_simple_self_signed([SERVER_NAME.to_owned()]).unwrap();
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    let identity = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap();
+    assert_eq!(identity.chain, [made.cert.der().clone()]);
+    assert_eq!(identity.key.secret_der(), made.signing_key.serialized_der());
+    let both = Identity::from_pem((chain.clone() + &chain).as_bytes(), key.as_bytes()).unwrap();
+    assert_eq!(both.chain.len(), 2);
+}
+
+#[test]
+fn text_without_certificate_or_key_is_refused() {
+    let made = generate_simple_self_signed([SERVER_NAME.to_owned()]).unwrap();
+    let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+    for (chain, key) in [("", &key[..]), (&key, &key), (&chain, ""), (&chain, &chain)] {
+        let error = Identity::from_pem(chain.as_bytes(), key.as_bytes()).unwrap_err();
+        assert!(
+            matches!(&error, TlsConfigError::Credentials(_)),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
+fn verifier_of_the_user_is_asked() {
+    /// Accepts everybody, after a whole handshake of its own on the same thread.
+    #[derive(Debug)]
+    struct Nested(AnyServer);
+
+    impl ServerCertVerifier for Nested {
+        fn verify_server_cert(
+            &self,
+            end_entity: &CertificateDer<'_>,
+            intermediates: &[CertificateDer<'_>],
+            server_name: &rustls::pki_types::ServerName<'_>,
+            ocsp_response: &[u8],
+            now: rustls::pki_types::UnixTime,
+        ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
+            let (client, server) = tls(options());
+            connect(&client, &server);
+            self.0
+                .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &rustls::DigitallySignedStruct,
+        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+            self.0
+                .verify_tls12_signature(message, certificate, signature)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &rustls::DigitallySignedStruct,
+        ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
+            self.0
+                .verify_tls13_signature(message, certificate, signature)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+            self.0.supported_verify_schemes()
+        }
+    }
+
+    let (mut client, mut server) = options();
+    client.trust = Trust::Verifier(Arc::new(Nested(AnyServer::new(provider(&[])))));
+    server.identity = Authority::new("nobody").identity("elsewhere.example");
+    let (client, server) = tls((client, server));
+    let (client, server) = connect(&client, &server);
+    let (client, server) = (client.one_rtt.unwrap(), server.one_rtt.unwrap());
+    assert_eq!(
+        client.local.header.mask(&[1; 16]),
+        server.peer.header.mask(&[1; 16])
+    );
+    assert_eq!(
+        client.peer.header.mask(&[1; 16]),
+        server.local.header.mask(&[1; 16])
+    );
+}
+
+#[test]
+fn key_log_file_is_written_when_asked_for() {
+    // The environment can only be set for a process of its own: this test runs itself.
+    if std::env::var_os("SSLKEYLOGFILE").is_some() {
+        let (mut client, server) = options_of(&Authority::new("root"));
+        client.key_log = KeyLogging::Environment;
+        let (client, server) = tls((client, server));
+        connect(&client, &server);
+        return;
+    }
+    let name = format!("courser-key-log-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "config::tests::key_log_file_is_written_when_asked_for",
+        ])
+        .env("SSLKEYLOGFILE", &path)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let written = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(written.lines().count(), 5, "{written}");
+    assert!(written.contains("SERVER_TRAFFIC_SECRET_0 "), "{written}");
+}
+
+#[test]
+fn nothing_is_logged_unless_asked_for() {
+    let unused = lines();
+    let (client, server) = tls(options());
+    connect(&client, &server);
+    assert_eq!(unused.labels(), [""; 0]);
+    assert!(
+        !KeyLogging::Off
+            .into_key_log()
+            .will_log("CLIENT_TRAFFIC_SECRET_0")
+    );
+}

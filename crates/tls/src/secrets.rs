@@ -1,0 +1,148 @@
+//! Catching traffic secrets on their way to the key log.
+//!
+//! rustls logs a secret while it handles the bytes of a session, on the thread that hands them
+//! over. So a session lends its [`Secrets`] to a slot of the thread while rustls works, and the
+//! [`Tap`] in place of the user's key log fills them.
+
+use std::cell::RefCell;
+use std::mem;
+use std::sync::Arc;
+
+use courser_base::Side;
+use courser_crypto::{CipherSuite, Exporter, Secret, SecretPair};
+use rustls::KeyLog;
+use zeroize::Zeroizing;
+
+/// The secrets of one session, as far as they are known and not yet handed on.
+#[derive(Default)]
+pub(crate) struct Secrets {
+    client_handshake: Caught,
+    server_handshake: Caught,
+    client_traffic: Caught,
+    server_traffic: Caught,
+    exporter: Caught,
+}
+
+impl Secrets {
+    /// Runs `work` and catches what rustls logs meanwhile.
+    ///
+    /// Should `work` run another session on the same thread, in a certificate verifier say, then
+    /// that one brings its own secrets and puts these back when it is done.
+    pub(crate) fn catch<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let loan = Loan::new(self);
+        let result = work();
+        drop(loan);
+        result
+    }
+
+    /// Takes the secrets of the Handshake level.
+    pub(crate) fn take_handshake(&mut self, suite: CipherSuite, side: Side) -> Option<SecretPair> {
+        pair(
+            &mut self.client_handshake,
+            &mut self.server_handshake,
+            suite,
+            side,
+        )
+    }
+
+    /// Takes the secrets of the 1-RTT level.
+    pub(crate) fn take_one_rtt(&mut self, suite: CipherSuite, side: Side) -> Option<SecretPair> {
+        pair(
+            &mut self.client_traffic,
+            &mut self.server_traffic,
+            suite,
+            side,
+        )
+    }
+
+    /// Makes an exporter; its secret stays here as well.
+    pub(crate) fn exporter(&self, suite: CipherSuite) -> Option<Exporter> {
+        secret(self.exporter.as_ref()?, suite).map(Exporter::new)
+    }
+
+    fn slot(&mut self, label: &str) -> Option<&mut Caught> {
+        match label {
+            "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Some(&mut self.client_handshake),
+            "SERVER_HANDSHAKE_TRAFFIC_SECRET" => Some(&mut self.server_handshake),
+            "CLIENT_TRAFFIC_SECRET_0" => Some(&mut self.client_traffic),
+            "SERVER_TRAFFIC_SECRET_0" => Some(&mut self.server_traffic),
+            "EXPORTER_SECRET" => Some(&mut self.exporter),
+            _ => None,
+        }
+    }
+}
+
+/// A key log that feeds the session at work and then the user's own key log.
+#[derive(Debug)]
+pub(crate) struct Tap {
+    user: Arc<dyn KeyLog>,
+}
+
+impl Tap {
+    /// Stands in for `user`.
+    pub(crate) fn new(user: Arc<dyn KeyLog>) -> Arc<Self> {
+        Arc::new(Self { user })
+    }
+}
+
+impl KeyLog for Tap {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        AT_WORK.with_borrow_mut(|secrets| {
+            if let Some(slot) = secrets.slot(label) {
+                *slot = Some(Zeroizing::new(secret.to_vec()));
+            }
+        });
+        if self.user.will_log(label) {
+            self.user.log(label, client_random, secret);
+        }
+    }
+}
+
+/// Secrets lent to the thread; returned when dropped, also by a panic.
+struct Loan<'a> {
+    owner: &'a mut Secrets,
+}
+
+impl<'a> Loan<'a> {
+    fn new(owner: &'a mut Secrets) -> Self {
+        AT_WORK.with_borrow_mut(|at_work| mem::swap(at_work, owner));
+        Self { owner }
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        AT_WORK.with_borrow_mut(|at_work| mem::swap(at_work, self.owner));
+    }
+}
+
+type Caught = Option<Zeroizing<Vec<u8>>>;
+
+thread_local! {
+    /// The secrets of the session that rustls is working on.
+    static AT_WORK: RefCell<Secrets> = RefCell::default();
+}
+
+fn pair(
+    client: &mut Caught,
+    server: &mut Caught,
+    suite: CipherSuite,
+    side: Side,
+) -> Option<SecretPair> {
+    let client = secret(&client.take()?, suite)?;
+    let server = secret(&server.take()?, suite)?;
+    Some(match side {
+        Side::Client => SecretPair {
+            local: client,
+            peer: server,
+        },
+        Side::Server => SecretPair {
+            local: server,
+            peer: client,
+        },
+    })
+}
+
+fn secret(bytes: &[u8], suite: CipherSuite) -> Option<Secret> {
+    (bytes.len() == suite.hash().output_len()).then(|| Secret::new(suite, bytes))
+}

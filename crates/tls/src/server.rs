@@ -1,0 +1,58 @@
+//! The server's side.
+
+use std::fmt;
+use std::sync::Arc;
+
+use courser_crypto::{ServerTls, TlsSession, TlsStartError};
+use rustls::ServerConfig;
+use rustls::quic::{Connection, ServerConnection, Version};
+
+use crate::config::{TlsConfigError, check_alpn};
+use crate::secrets::Tap;
+use crate::session::Session;
+
+/// Starts TLS sessions of a server from a rustls configuration.
+#[derive(Clone)]
+pub struct TlsServer {
+    config: Arc<ServerConfig>,
+}
+
+impl TlsServer {
+    /// Takes a configuration of the user's, or one of [`server_config`](crate::server_config).
+    ///
+    /// It is copied, with the stores it refers to shared, and early data is turned off.
+    ///
+    /// # Errors
+    /// [`TlsConfigError`] when it names no application protocol, or cannot do TLS 1.3.
+    pub fn new(config: Arc<ServerConfig>) -> Result<Self, TlsConfigError> {
+        check_alpn(&config.alpn_protocols)?;
+        let mut config = ServerConfig::clone(&config);
+        config.max_early_data_size = 0;
+        config.key_log = Tap::new(config.key_log);
+        let server = Self {
+            config: Arc::new(config),
+        };
+        server.connection(Vec::new())?;
+        Ok(server)
+    }
+
+    fn connection(&self, parameters: Vec<u8>) -> Result<ServerConnection, TlsConfigError> {
+        ServerConnection::new(self.config.clone(), Version::V1, parameters)
+            .map_err(|error| TlsConfigError::Unusable(error.to_string()))
+    }
+}
+
+impl ServerTls for TlsServer {
+    fn start(&self, parameters: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        let connection = self
+            .connection(parameters)
+            .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
+        Ok(Box::new(Session::new(Connection::Server(connection), None)))
+    }
+}
+
+impl fmt::Debug for TlsServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsServer").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,217 @@
+//! One handshake of rustls as a [`TlsSession`].
+
+use std::collections::VecDeque;
+
+use courser_base::Side;
+use courser_crypto::{
+    CipherSuite, EncryptionLevel, Exporter, HandshakeData, KeyChange, TlsError, TlsSession,
+};
+use rustls::HandshakeKind;
+use rustls::quic::{self, Connection};
+
+use crate::alert::tls_error;
+use crate::client_hello::ClientHelloCheck;
+use crate::secrets::Secrets;
+
+/// The session of either side.
+pub(crate) struct Session {
+    connection: Connection,
+    /// The name that the client asked for; a server learns it from the ClientHello.
+    asked_for: Option<String>,
+    /// Where the next bytes of the peer must come from.
+    level: EncryptionLevel,
+    secrets: Secrets,
+    client_hello: ClientHelloCheck,
+    /// What rustls wrote and nobody has fetched yet. It is taken from rustls after every read,
+    /// because bytes of two levels run together in its queue once it has the secrets of both.
+    pending: VecDeque<Output>,
+    failure: Option<TlsError>,
+}
+
+/// Bytes of one level and the keys that follow them.
+struct Output {
+    bytes: Vec<u8>,
+    change: Option<KeyChange>,
+}
+
+impl Session {
+    /// Wraps a connection that has not read anything. A client names the server.
+    pub(crate) fn new(connection: Connection, asked_for: Option<String>) -> Self {
+        Self {
+            connection,
+            asked_for,
+            level: EncryptionLevel::Initial,
+            secrets: Secrets::default(),
+            client_hello: ClientHelloCheck::default(),
+            pending: VecDeque::new(),
+            failure: None,
+        }
+    }
+
+    fn side(&self) -> Side {
+        match self.connection {
+            Connection::Client(_) => Side::Client,
+            Connection::Server(_) => Side::Server,
+        }
+    }
+
+    fn suite(&self) -> Option<CipherSuite> {
+        suite_of(self.connection.negotiated_cipher_suite()?.suite())
+    }
+
+    fn try_read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        if level != self.level {
+            return Err(TlsError::protocol_violation(format!(
+                "CRYPTO data at level {level:?}, expected at {:?}",
+                self.level
+            )));
+        }
+        if level == EncryptionLevel::Initial && self.side().is_server() {
+            self.client_hello.on_bytes(data)?;
+        }
+        let was_handshaking = self.is_handshaking();
+        let connection = &mut self.connection;
+        if let Err(error) = self.secrets.catch(|| connection.read_hs(data)) {
+            return Err(tls_error(&error, self.connection.alert(), was_handshaking));
+        }
+        if self.connection.negotiated_cipher_suite().is_some() && self.suite().is_none() {
+            // A provider of the user's may bring more suites, such as those for which
+            // RFC 9001 §5.3 has no header protection.
+            return Err(TlsError::alert(
+                HANDSHAKE_FAILURE,
+                "cipher suite has no use in QUIC",
+            ));
+        }
+        self.collect()?;
+        if !self.is_handshaking() {
+            self.level = EncryptionLevel::OneRtt;
+        }
+        Ok(())
+    }
+
+    /// Fetches what rustls wants to send.
+    fn collect(&mut self) -> Result<(), TlsError> {
+        loop {
+            let mut bytes = Vec::new();
+            let change = self.connection.write_hs(&mut bytes);
+            if bytes.is_empty() && change.is_none() {
+                return Ok(());
+            }
+            let change = change.map(|change| self.key_change(&change)).transpose()?;
+            self.pending.push_back(Output { bytes, change });
+        }
+    }
+
+    /// Puts our secrets in place of the keys of rustls.
+    fn key_change(&mut self, change: &quic::KeyChange) -> Result<KeyChange, TlsError> {
+        let missing = || TlsError::internal("traffic secrets are missing");
+        let suite = self.suite().ok_or_else(missing)?;
+        let side = self.side();
+        match change {
+            quic::KeyChange::Handshake { .. } => {
+                self.level = EncryptionLevel::Handshake;
+                let secrets = self
+                    .secrets
+                    .take_handshake(suite, side)
+                    .ok_or_else(missing)?;
+                Ok(KeyChange::Handshake(secrets))
+            }
+            quic::KeyChange::OneRtt { .. } => {
+                let secrets = self.secrets.take_one_rtt(suite, side).ok_or_else(missing)?;
+                Ok(KeyChange::OneRtt(secrets))
+            }
+        }
+    }
+}
+
+impl TlsSession for Session {
+    fn read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
+        if self.failure.is_none() {
+            self.failure = self.try_read(level, data).err();
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
+        if self.failure.is_none() && self.pending.is_empty() {
+            self.failure = self.collect().err();
+        }
+        if self.failure.is_some() {
+            return None;
+        }
+        let output = self.pending.pop_front()?;
+        out.extend_from_slice(&output.bytes);
+        output.change
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    fn peer_transport_parameters(&self) -> Option<&[u8]> {
+        // A client that resumes a session starts with the parameters it remembers, for early
+        // data. They say nothing about this connection (RFC 9000 §7.4.1).
+        if self.side().is_client() && self.is_handshaking() {
+            return None;
+        }
+        self.connection.quic_transport_parameters()
+    }
+
+    fn handshake_data(&self) -> HandshakeData {
+        let server_name = match &self.connection {
+            Connection::Client(_) => self.asked_for.clone(),
+            Connection::Server(server) => server.server_name().map(str::to_owned),
+        };
+        HandshakeData {
+            protocol: self.connection.alpn_protocol().map(<[u8]>::to_vec),
+            server_name,
+            suite: self.suite(),
+            key_exchange: self
+                .connection
+                .negotiated_key_exchange_group()
+                .map(|group| format!("{:?}", group.name())),
+            resumed: matches!(
+                self.connection.handshake_kind(),
+                Some(HandshakeKind::Resumed)
+            ),
+        }
+    }
+
+    fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
+        let chain = self.connection.peer_certificates()?;
+        Some(
+            chain
+                .iter()
+                .map(|certificate| certificate.to_vec())
+                .collect(),
+        )
+    }
+
+    fn exporter(&self) -> Option<Exporter> {
+        if self.is_handshaking() {
+            return None;
+        }
+        self.secrets.exporter(self.suite()?)
+    }
+
+    fn can_be_dropped(&self) -> bool {
+        self.side().is_server() && !self.is_handshaking() && self.pending.is_empty()
+    }
+}
+
+fn suite_of(suite: rustls::CipherSuite) -> Option<CipherSuite> {
+    match suite {
+        rustls::CipherSuite::TLS13_AES_128_GCM_SHA256 => Some(CipherSuite::Aes128Gcm),
+        rustls::CipherSuite::TLS13_AES_256_GCM_SHA384 => Some(CipherSuite::Aes256Gcm),
+        rustls::CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => Some(CipherSuite::ChaCha20Poly1305),
+        _ => None,
+    }
+}
+
+const HANDSHAKE_FAILURE: u8 = 40;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! From frames to protected bytes.
+
+pub mod packet_builder;
+pub mod transmit;

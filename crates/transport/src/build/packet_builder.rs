@@ -1,0 +1,82 @@
+//! The frame area of one packet while it is being filled.
+
+use courser_wire::Writer;
+
+use crate::space::sent::{FrameLists, SentFrame, SentFrames};
+
+/// Collects the frames of one packet and remembers what must be told to their owners later.
+///
+/// The room excludes header, packet number and tag, so a part that finds enough
+/// [`PacketBuilder::remaining`] can simply write.
+#[derive(Debug)]
+pub struct PacketBuilder<'a> {
+    writer: Writer<'a>,
+    sent: SentFrames,
+    lists: &'a mut FrameLists,
+    ack_eliciting: bool,
+    padded: bool,
+}
+
+impl<'a> PacketBuilder<'a> {
+    /// Starts an empty packet whose frames go into `room`.
+    pub fn new(room: &'a mut [u8], lists: &'a mut FrameLists) -> Self {
+        Self {
+            writer: Writer::new(room),
+            sent: SentFrames::default(),
+            lists,
+            ack_eliciting: false,
+            padded: false,
+        }
+    }
+
+    /// Bytes that still fit.
+    pub fn remaining(&self) -> usize {
+        self.writer.remaining()
+    }
+
+    /// Bytes written so far.
+    pub fn len(&self) -> usize {
+        self.writer.position()
+    }
+
+    /// True while no frame has been written.
+    pub fn is_empty(&self) -> bool {
+        self.writer.position() == 0
+    }
+
+    /// Where frames are encoded to. Check [`PacketBuilder::remaining`] first.
+    pub fn writer(&mut self) -> &mut Writer<'a> {
+        &mut self.writer
+    }
+
+    /// Notes a frame that was just written. Everything but an ACK makes the packet
+    /// ack-eliciting (RFC 9002 §2).
+    pub fn record(&mut self, frame: SentFrame) {
+        self.ack_eliciting |= !matches!(frame, SentFrame::Ack { .. });
+        self.sent.push(frame, self.lists);
+    }
+
+    /// Adds PADDING until the frame area is `len` bytes long, or full.
+    pub fn pad_to(&mut self, len: usize) {
+        let missing = len.saturating_sub(self.len()).min(self.remaining());
+        if missing > 0 {
+            self.writer.zeros(missing);
+            self.padded = true;
+        }
+    }
+
+    /// True when something but ACK, PADDING and CONNECTION_CLOSE is in the packet.
+    pub fn is_ack_eliciting(&self) -> bool {
+        self.ack_eliciting
+    }
+
+    /// True when PADDING was added: such a packet counts as in flight (RFC 9002 §2).
+    pub fn is_padded(&self) -> bool {
+        self.padded
+    }
+
+    /// Ends the packet: bytes written, frames recorded.
+    pub fn finish(self) -> (usize, SentFrames) {
+        (self.writer.position(), self.sent)
+    }
+}

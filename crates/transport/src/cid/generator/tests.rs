@@ -1,0 +1,65 @@
+use std::collections::HashSet;
+
+use super::*;
+
+fn rng() -> Rng {
+    Rng::new([7; 32])
+}
+
+#[test]
+fn ids_have_the_length_that_was_asked_for() {
+    for len in 0..=ConnectionId::MAX_LEN {
+        let mut generator = RandomGenerator::new(len).unwrap();
+        assert_eq!(generator.len(), len);
+        assert_eq!(generator.is_empty(), len == 0);
+        assert_eq!(generator.generate(&mut rng()).len(), len, "length {len}");
+    }
+}
+
+#[test]
+fn ids_above_the_maximum_are_refused() {
+    assert_eq!(RandomGenerator::new(ConnectionId::MAX_LEN + 1), None);
+}
+
+#[test]
+fn default_is_eight_bytes() {
+    assert_eq!(RandomGenerator::default().generate(&mut rng()).len(), 8);
+}
+
+#[test]
+fn ids_do_not_repeat() {
+    let (mut generator, mut rng) = (RandomGenerator::default(), rng());
+    let ids: HashSet<_> = (0..100_000).map(|_| generator.generate(&mut rng)).collect();
+    assert_eq!(ids.len(), 100_000);
+}
+
+/// Every bit of an ID is as likely to be set as not, and independent of the ID before: nothing
+/// is left to link two IDs by.
+#[test]
+fn ids_have_nothing_in_common() {
+    let (mut generator, mut rng) = (RandomGenerator::default(), rng());
+    let (mut ones, mut equal_to_last) = ([0u32; 64], [0u32; 64]);
+    let mut last = 0u64;
+    const DRAWS: u32 = 20_000;
+    for _ in 0..DRAWS {
+        let bytes = generator.generate(&mut rng);
+        let bits = u64::from_be_bytes(*bytes.first_chunk().unwrap());
+        for bit in 0..64 {
+            ones[bit] += u32::from(bits >> bit & 1 == 1);
+            equal_to_last[bit] += u32::from((bits ^ last) >> bit & 1 == 0);
+        }
+        last = bits;
+    }
+    // Six standard deviations of a fair coin are 424.
+    for bit in 0..64 {
+        assert!(
+            ones[bit].abs_diff(DRAWS / 2) < 424,
+            "bit {bit}: {}",
+            ones[bit]
+        );
+        assert!(
+            equal_to_last[bit].abs_diff(DRAWS / 2) < 424,
+            "bit {bit} follows the last id"
+        );
+    }
+}

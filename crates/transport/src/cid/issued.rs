@@ -1,0 +1,298 @@
+//! The connection IDs that we gave to the peer (RFC 9000 §5.1.1).
+
+use std::fmt;
+
+use courser_wire::{ConnectionId, NewConnectionId};
+
+use super::{ACTIVE_CONNECTION_ID_LIMIT, ResetToken};
+use crate::build::packet_builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::space::sent::SentFrame;
+
+/// The IDs under which the peer may address this connection.
+///
+/// The caller makes IDs and tokens, because both belong to the endpoint: it routes by the IDs
+/// and answers with the tokens when the connection is gone. Sequence numbers, limits and
+/// delivery are decided here. An ID is accepted until the peer retires it, whatever we asked for
+/// (RFC 9000 §5.1.1).
+#[derive(Debug)]
+pub struct IssuedIds {
+    /// In ascending order of their sequence numbers; at most [`IssuedIds::MAX_IDS`].
+    ids: Vec<Issued>,
+    next_sequence: u64,
+    /// The peer was or will be asked to retire what is below.
+    retire_prior_to: u64,
+    /// Most IDs that may be active; zero until the peer said how many it keeps.
+    limit: usize,
+}
+
+impl IssuedIds {
+    /// Most IDs in the table: a full set that the peer was asked to retire and its replacement.
+    pub const MAX_IDS: usize = 2 * MAX_ACTIVE;
+
+    /// Starts with the ID of the handshake, which has sequence number 0. An empty ID means that
+    /// the peer addresses us without IDs; then no other is ever issued.
+    pub fn new(handshake_id: ConnectionId) -> Self {
+        let mut ids = Vec::with_capacity(MAX_ACTIVE);
+        // The token of this ID, if it has one, travels in the transport parameters.
+        let delivery = Delivery::Acked;
+        ids.push(Issued {
+            sequence: 0,
+            id: handshake_id,
+            token: [0; 16],
+            delivery,
+        });
+        Self {
+            ids,
+            next_sequence: 1,
+            retire_prior_to: 0,
+            limit: 0,
+        }
+    }
+
+    /// Notes the peer's `active_connection_id_limit`.
+    pub fn on_peer_limit(&mut self, active_connection_id_limit: u64) {
+        let limit = active_connection_id_limit.min(ACTIVE_CONNECTION_ID_LIMIT);
+        self.limit = usize::try_from(limit).expect("at most ACTIVE_CONNECTION_ID_LIMIT");
+    }
+
+    /// How many more IDs the caller should make now: replacements for retired ones too
+    /// (RFC 9000 §5.1.1).
+    ///
+    /// IDs that the peer was asked to retire do not count, because it applies the request before
+    /// it counts.
+    pub fn wanted(&self) -> usize {
+        if self.is_zero_length() {
+            return 0; // RFC 9000 §19.15: nothing to replace an empty ID with
+        }
+        let staying = self
+            .ids
+            .iter()
+            .filter(|issued| issued.sequence >= self.retire_prior_to);
+        self.limit.saturating_sub(staying.count())
+    }
+
+    /// Takes an ID that shall be given to the peer and returns its sequence number.
+    ///
+    /// Call it as often as [`IssuedIds::wanted`] says. The ID must never have belonged to this
+    /// connection.
+    pub fn issue(&mut self, id: ConnectionId, token: ResetToken) -> u64 {
+        debug_assert!(self.wanted() > 0, "more connection ids than wanted");
+        self.add(id, token, Delivery::Unsent)
+    }
+
+    /// Takes the ID that goes into the preferred_address transport parameter, and so needs no
+    /// frame. It has to be the first one after the handshake ID, since its sequence number is 1
+    /// by definition (RFC 9000 §5.1.1).
+    ///
+    /// # Panics
+    ///
+    /// When another ID was issued before, or the handshake ID is empty (RFC 9000 §18.2).
+    pub fn issue_preferred(&mut self, id: ConnectionId, token: ResetToken) -> u64 {
+        assert!(
+            self.next_sequence == 1,
+            "the preferred address takes sequence number 1"
+        );
+        assert!(
+            !self.is_zero_length(),
+            "no preferred address without connection ids"
+        );
+        self.add(id, token, Delivery::Acked)
+    }
+
+    fn add(&mut self, id: ConnectionId, token: ResetToken, delivery: Delivery) -> u64 {
+        debug_assert!(!id.is_empty(), "issued connection ids are not empty");
+        debug_assert!(
+            self.sequence_of(&id).is_none(),
+            "the same connection id issued twice"
+        );
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.ids.push(Issued {
+            sequence,
+            id,
+            token,
+            delivery,
+        });
+        debug_assert!(self.ids.len() <= Self::MAX_IDS);
+        sequence
+    }
+
+    /// Asks the peer to retire all IDs below a sequence number, which the next frames carry.
+    ///
+    /// Afterwards [`IssuedIds::wanted`] asks for replacements. False, and nothing happens, while
+    /// the peer still has IDs of an earlier request to retire (RFC 9000 §5.1.2), when nothing
+    /// would be retired, or when no replacement could be issued.
+    pub fn rotate(&mut self, retire_prior_to: u64) -> bool {
+        let is_pending = self
+            .ids
+            .iter()
+            .any(|issued| issued.sequence < self.retire_prior_to);
+        let retires = self
+            .ids
+            .iter()
+            .any(|issued| issued.sequence < retire_prior_to);
+        let is_possible = !self.is_zero_length() && self.limit > 0;
+        if is_pending || !retires || !is_possible || retire_prior_to > self.next_sequence {
+            return false;
+        }
+        self.retire_prior_to = retire_prior_to;
+        true
+    }
+
+    /// True when an ID waits to be told to the peer.
+    pub fn wants_to_send(&self) -> bool {
+        self.ids.iter().any(Issued::is_to_be_sent)
+    }
+
+    /// Writes NEW_CONNECTION_ID frames, as many as wait and fit.
+    pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
+        for issued in self.ids.iter_mut().filter(|issued| issued.is_to_be_sent()) {
+            let frame = NewConnectionId {
+                sequence: issued.sequence,
+                // A repeated frame may be older than the request. The peer learns the whole
+                // request from the replacements; RFC 9000 §19.15 allows no more in this one.
+                retire_prior_to: self.retire_prior_to.min(issued.sequence),
+                id: issued.id,
+                reset_token: issued.token,
+            };
+            if packet.remaining() < frame.encoded_len() {
+                return;
+            }
+            frame.encode(packet.writer());
+            packet.record(SentFrame::NewConnectionId {
+                sequence: issued.sequence,
+            });
+            issued.delivery = Delivery::InFlight;
+        }
+    }
+
+    /// Takes the peer's word that it uses an ID no more.
+    ///
+    /// Returns the ID that is not to be routed any longer; `None` for a repetition.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION when the sequence number was never sent, when it belongs to the
+    /// destination of the very packet that carries the frame, or when our ID is empty
+    /// (RFC 9000 §19.16).
+    pub fn on_retire_connection_id_frame(
+        &mut self,
+        sequence: u64,
+        id_of_carrying_packet: &ConnectionId,
+    ) -> Result<Option<ConnectionId>, TransportError> {
+        if self.is_zero_length() {
+            let reason = "RETIRE_CONNECTION_ID for a zero-length connection id";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        if sequence >= self.next_sequence {
+            let reason = format!(
+                "connection id {sequence} retired, {} issued",
+                self.next_sequence
+            );
+            return Err(TransportError::protocol_violation(reason));
+        }
+        let Some(index) = self
+            .ids
+            .iter()
+            .position(|issued| issued.sequence == sequence)
+        else {
+            return Ok(None);
+        };
+        let issued = &self.ids[index];
+        if issued.delivery == Delivery::Unsent {
+            let reason = format!("connection id {sequence} retired before it was sent");
+            return Err(TransportError::protocol_violation(reason));
+        }
+        if issued.id == *id_of_carrying_packet {
+            let reason = format!("connection id {sequence} retired by a packet that uses it");
+            return Err(TransportError::protocol_violation(reason));
+        }
+        Ok(Some(self.ids.remove(index).id))
+    }
+
+    /// A frame of ours arrived. Frames of other parts are ignored.
+    pub fn on_frame_acked(&mut self, frame: SentFrame) {
+        if let Some(issued) = self.find_sent(frame) {
+            issued.delivery = Delivery::Acked;
+        }
+    }
+
+    /// A frame of ours is lost and goes out again, unless the peer knows the ID by now. Frames
+    /// of other parts are ignored.
+    pub fn on_frame_lost(&mut self, frame: SentFrame) {
+        if let Some(issued) = self.find_sent(frame)
+            && issued.delivery == Delivery::InFlight
+        {
+            issued.delivery = Delivery::Lost;
+        }
+    }
+
+    /// The IDs that the peer may use, oldest first: packets to any of them are ours.
+    pub fn active(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.ids.iter().map(|issued| issued.id)
+    }
+
+    /// The sequence number of an ID that has not been retired.
+    pub fn sequence_of(&self, id: &ConnectionId) -> Option<u64> {
+        self.ids
+            .iter()
+            .find(|issued| issued.id == *id)
+            .map(|issued| issued.sequence)
+    }
+
+    /// The sequence number that the next ID gets: `rotate(next_sequence())` replaces all.
+    pub fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
+    /// True when the peer addresses us without IDs. The handshake ID can be empty, and then it
+    /// stays alone for ever.
+    pub fn is_zero_length(&self) -> bool {
+        self.ids.first().is_some_and(|issued| issued.id.is_empty())
+    }
+
+    fn find_sent(&mut self, frame: SentFrame) -> Option<&mut Issued> {
+        let SentFrame::NewConnectionId { sequence } = frame else {
+            return None;
+        };
+        self.ids
+            .iter_mut()
+            .find(|issued| issued.sequence == sequence)
+    }
+}
+
+/// [`ACTIVE_CONNECTION_ID_LIMIT`] as a length.
+const MAX_ACTIVE: usize = ACTIVE_CONNECTION_ID_LIMIT as usize;
+
+struct Issued {
+    sequence: u64,
+    id: ConnectionId,
+    token: ResetToken,
+    delivery: Delivery,
+}
+
+impl Issued {
+    fn is_to_be_sent(&self) -> bool {
+        matches!(self.delivery, Delivery::Unsent | Delivery::Lost)
+    }
+}
+
+/// Tokens are secrets and stay out of logs.
+impl fmt::Debug for Issued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} {:?}", self.sequence, self.id, self.delivery)
+    }
+}
+
+/// What is known about the frame that gives an ID to the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Delivery {
+    Unsent,
+    InFlight,
+    Lost,
+    Acked,
+}
+
+#[cfg(test)]
+mod tests;

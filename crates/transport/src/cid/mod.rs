@@ -1,0 +1,23 @@
+//! Connection IDs: those we give to the peer and those the peer gives to us (RFC 9000 §5.1).
+
+pub mod generator;
+pub mod issued;
+pub mod peer;
+mod retirements;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use generator::{ConnectionIdGenerator, RandomGenerator};
+pub use issued::IssuedIds;
+pub use peer::{MAX_SEQUENCE_RANGES, PeerIds, TokenChange};
+pub use retirements::{MAX_OWN_RETIREMENTS, MAX_RETIREMENTS};
+
+/// A stateless reset token (RFC 9000 §10.3).
+pub type ResetToken = [u8; 16];
+
+/// The `active_connection_id_limit` that we announce, and the most IDs that we give out at a
+/// time whatever the peer allows (limit K04): one in use, one spare for each of three paths.
+pub const ACTIVE_CONNECTION_ID_LIMIT: u64 = 4;

@@ -1,0 +1,447 @@
+//! The connection IDs that the peer gave to us (RFC 9000 §5.1.2).
+
+use std::fmt;
+use std::mem;
+
+use courser_base::RangeSet;
+use courser_crypto::reset_token;
+use courser_wire::{ConnectionId, NewConnectionId, TransportErrorCode};
+
+use super::ResetToken;
+use super::retirements::Retirements;
+use crate::build::packet_builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::space::sent::SentFrame;
+
+/// The IDs that we may address the peer by: one in use, the others spare or reserved for paths
+/// that are being probed.
+///
+/// A peer can make us retire IDs as fast as it can send frames. What it can pile up here is a
+/// handful of IDs, [`super::MAX_RETIREMENTS`] retirements and [`MAX_SEQUENCE_RANGES`] ranges; more
+/// ends the connection. No loop runs over numbers that a frame names, only over what is held
+/// (attack A30).
+pub struct PeerIds {
+    current: Held,
+    /// All others, at most `our_limit` of them.
+    others: Vec<Held>,
+    /// Every sequence number that ever arrived, so that each is retired once.
+    seen: RangeSet,
+    /// Largest Retire Prior To that arrived.
+    retire_prior_to: u64,
+    retirements: Retirements,
+    /// The reset tokens that [`PeerIds::poll_token_change`] has told of.
+    told_tokens: Vec<ResetToken>,
+}
+
+/// Most ranges of sequence numbers with something missing between them. Numbers come one after
+/// the other (RFC 9000 §5.1.1), so gaps are frames in flight, of which an honest peer has few.
+pub const MAX_SEQUENCE_RANGES: usize = 32;
+
+/// A change to the tokens by which a stateless reset for this connection is recognised.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TokenChange {
+    /// The token belongs to an ID that is in use from now on.
+    Added(ResetToken),
+    /// The ID of the token is in use no more.
+    Removed(ResetToken),
+}
+
+impl PeerIds {
+    /// Starts with the ID of the handshake, which has sequence number 0: on a client the random
+    /// one that it chose for the server, on a server the client's source ID.
+    pub fn new(first: ConnectionId) -> Self {
+        let mut seen = RangeSet::new();
+        seen.insert_one(0);
+        Self {
+            current: Held {
+                sequence: 0,
+                id: first,
+                token: None,
+                is_used: true,
+            },
+            others: Vec::new(),
+            seen,
+            retire_prior_to: 0,
+            retirements: Retirements::default(),
+            told_tokens: Vec::new(),
+        }
+    }
+
+    /// The ID that the server chose, in a Retry or in its first Initial (RFC 9000 §7.2).
+    pub fn set_handshake_id(&mut self, id: ConnectionId) {
+        debug_assert!(self.current.sequence == 0, "the handshake is over");
+        self.current.id = id;
+    }
+
+    /// The token from the stateless_reset_token transport parameter, which belongs to the
+    /// handshake ID.
+    pub fn set_reset_token(&mut self, token: ResetToken) {
+        if self.current.sequence == 0 {
+            self.current.token = Some(token);
+        }
+    }
+
+    /// The ID from the preferred_address transport parameter, sequence number 1.
+    ///
+    /// # Errors
+    ///
+    /// TRANSPORT_PARAMETER_ERROR when the ID is empty or the peer had chosen to be addressed
+    /// without IDs (RFC 9000 §18.2), otherwise as [`PeerIds::on_new_connection_id_frame`].
+    pub fn on_preferred_address(
+        &mut self,
+        id: ConnectionId,
+        reset_token: ResetToken,
+        our_limit: u64,
+    ) -> Result<(), TransportError> {
+        if id.is_empty() || self.current.id.is_empty() {
+            let code = TransportErrorCode::TRANSPORT_PARAMETER_ERROR;
+            return Err(TransportError::new(
+                code,
+                "preferred address with an empty connection id",
+            ));
+        }
+        let frame = NewConnectionId {
+            sequence: 1,
+            retire_prior_to: 0,
+            id,
+            reset_token,
+        };
+        self.on_new_connection_id_frame(&frame, our_limit)
+    }
+
+    /// The ID to put on packets of the current path.
+    pub fn current(&self) -> &ConnectionId {
+        &self.current.id
+    }
+
+    /// The sequence number of [`PeerIds::current`].
+    pub fn current_sequence(&self) -> u64 {
+        self.current.sequence
+    }
+
+    /// How many IDs are neither in use nor reserved.
+    pub fn spare(&self) -> usize {
+        self.others.iter().filter(|held| !held.is_used).count()
+    }
+
+    /// The peer gives an ID, and may want older ones back.
+    ///
+    /// `our_limit` is the active_connection_id_limit that we announced.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION when the peer is addressed without IDs, or contradicts what it said
+    /// about a sequence number or an ID; FRAME_ENCODING_ERROR when the frame contradicts itself
+    /// (RFC 9000 §19.15). CONNECTION_ID_LIMIT_ERROR when more IDs are active than `our_limit`,
+    /// counted after retirement (RFC 9000 §5.1.1), or when more retirements are open than we
+    /// care to remember (RFC 9000 §5.1.2).
+    pub fn on_new_connection_id_frame(
+        &mut self,
+        frame: &NewConnectionId,
+        our_limit: u64,
+    ) -> Result<(), TransportError> {
+        self.check(frame)?;
+        let is_new = self.seen.insert_one(frame.sequence);
+        if self.seen.len() > MAX_SEQUENCE_RANGES {
+            return Err(limit_error(format!(
+                "{} ranges of sequence numbers exceed limit {MAX_SEQUENCE_RANGES}",
+                self.seen.len()
+            )));
+        }
+        if frame.retire_prior_to > self.retire_prior_to {
+            self.retire_prior_to = frame.retire_prior_to;
+            self.retire_old()?;
+        }
+        if is_new && frame.sequence < self.retire_prior_to {
+            // Overtaken by the request to retire it. Silence would leave the peer waiting for
+            // the retirement for ever (RFC 9000 §19.15).
+            self.retirements.add(frame.sequence)?;
+        } else if is_new {
+            self.others.push(Held {
+                sequence: frame.sequence,
+                id: frame.id,
+                token: Some(frame.reset_token),
+                is_used: false,
+            });
+        }
+        self.leave_retired_current()?;
+        self.check_limit(our_limit)
+    }
+
+    fn check(&self, frame: &NewConnectionId) -> Result<(), TransportError> {
+        if self.current.id.is_empty() {
+            let reason = "NEW_CONNECTION_ID although the peer chose a zero-length connection id";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        if frame.id.is_empty() {
+            return Err(TransportError::frame_encoding(
+                "NEW_CONNECTION_ID with an empty id",
+            ));
+        }
+        let NewConnectionId {
+            sequence,
+            retire_prior_to,
+            ..
+        } = *frame;
+        if retire_prior_to > sequence {
+            let reason = format!("retire prior to {retire_prior_to} exceeds sequence {sequence}");
+            return Err(TransportError::frame_encoding(reason));
+        }
+        let contradicts = |held: &&Held| {
+            let same_id = held.id == frame.id;
+            let same_content = same_id && held.token == Some(frame.reset_token);
+            if held.sequence == sequence {
+                !same_content
+            } else {
+                same_id
+            }
+        };
+        match self.held().find(contradicts) {
+            None => Ok(()),
+            Some(held) => Err(TransportError::protocol_violation(format!(
+                "connection id {} was {}, now {sequence} is {}",
+                held.sequence, held.id, frame.id
+            ))),
+        }
+    }
+
+    /// Retires what the peer wants back, but for the current ID, which needs a successor first.
+    fn retire_old(&mut self) -> Result<(), TransportError> {
+        let mut index = 0;
+        while index < self.others.len() {
+            if self.others[index].sequence < self.retire_prior_to {
+                let old = self.others.swap_remove(index);
+                self.retirements.add(old.sequence)?;
+            } else {
+                index += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes to another ID when the peer wants the current one back.
+    ///
+    /// Nearly always the frame that says so brings a successor. When it repeats an ID that we
+    /// have retired already, nothing may be left, and without an ID we could not even send the
+    /// retirement: then the current one stays until the next frame.
+    fn leave_retired_current(&mut self) -> Result<(), TransportError> {
+        if self.current.sequence >= self.retire_prior_to {
+            return Ok(());
+        }
+        // An ID reserved for another path is better than one that the peer forgets.
+        let next = (0..self.others.len())
+            .min_by_key(|&index| (self.others[index].is_used, self.others[index].sequence));
+        match next {
+            None => Ok(()),
+            Some(index) => {
+                let old = self.replace_current(index);
+                self.retirements.add(old)
+            }
+        }
+    }
+
+    fn check_limit(&self, our_limit: u64) -> Result<(), TransportError> {
+        let active = self
+            .held()
+            .filter(|held| held.sequence >= self.retire_prior_to)
+            .count();
+        if active as u64 > our_limit {
+            let reason = format!("{active} active connection ids exceed limit {our_limit}");
+            return Err(limit_error(reason));
+        }
+        Ok(())
+    }
+
+    /// Changes to a spare ID, the one with the lowest sequence number, and retires the current.
+    ///
+    /// False, and nothing happens, when there is none, or while too many of our retirements are
+    /// unacknowledged.
+    pub fn switch_to_next(&mut self) -> bool {
+        match self.next_spare() {
+            Some(index) => self.switch_to_index(index),
+            None => false,
+        }
+    }
+
+    /// Reserves a spare ID for a path other than the current one: no ID may appear on two
+    /// (RFC 9000 §9.5).
+    ///
+    /// The peer may want it back: look it up with [`PeerIds::id_of`] before each use.
+    pub fn reserve(&mut self) -> Option<(u64, ConnectionId)> {
+        let index = self.next_spare()?;
+        let held = &mut self.others[index];
+        held.is_used = true;
+        Some((held.sequence, held.id))
+    }
+
+    /// The ID with a sequence number, unless it has been retired.
+    pub fn id_of(&self, sequence: u64) -> Option<&ConnectionId> {
+        self.held()
+            .find(|held| held.sequence == sequence)
+            .map(|held| &held.id)
+    }
+
+    /// Makes a reserved ID the current one and retires the one that was. False as for
+    /// [`PeerIds::switch_to_next`].
+    pub fn switch_to(&mut self, sequence: u64) -> bool {
+        match self
+            .others
+            .iter()
+            .position(|held| held.sequence == sequence)
+        {
+            Some(index) => self.switch_to_index(index),
+            None => false,
+        }
+    }
+
+    /// Retires a reserved ID whose path is given up. False when it is not there, or is current,
+    /// or while too many of our retirements are unacknowledged.
+    pub fn retire(&mut self, sequence: u64) -> bool {
+        let Some(index) = self
+            .others
+            .iter()
+            .position(|held| held.sequence == sequence)
+        else {
+            return false;
+        };
+        if !self.retirements.has_room_for_own() {
+            return false;
+        }
+        self.others.swap_remove(index);
+        self.retirements.add_own(sequence);
+        true
+    }
+
+    fn next_spare(&self) -> Option<usize> {
+        (0..self.others.len())
+            .filter(|&index| !self.others[index].is_used)
+            .min_by_key(|&index| self.others[index].sequence)
+    }
+
+    fn switch_to_index(&mut self, index: usize) -> bool {
+        if !self.retirements.has_room_for_own() {
+            return false;
+        }
+        let sequence = self.replace_current(index);
+        self.retirements.add_own(sequence);
+        true
+    }
+
+    /// Returns the sequence number of the ID that was current.
+    fn replace_current(&mut self, index: usize) -> u64 {
+        let mut next = self.others.swap_remove(index);
+        next.is_used = true;
+        mem::replace(&mut self.current, next).sequence
+    }
+
+    /// True when a retirement waits to be told to the peer.
+    pub fn wants_to_send(&self) -> bool {
+        self.retirements.wants_to_send()
+    }
+
+    /// Writes RETIRE_CONNECTION_ID frames, as many as wait and fit.
+    pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
+        self.retirements.write_frames(packet);
+    }
+
+    /// A retirement arrived. Frames of other parts are ignored.
+    pub fn on_frame_acked(&mut self, frame: SentFrame) {
+        if let SentFrame::RetireConnectionId { sequence } = frame {
+            self.retirements.on_acked(sequence);
+        }
+    }
+
+    /// A retirement is lost and goes out again. Frames of other parts are ignored.
+    pub fn on_frame_lost(&mut self, frame: SentFrame) {
+        if let SentFrame::RetireConnectionId { sequence } = frame {
+            self.retirements.on_lost(sequence);
+        }
+    }
+
+    /// How many retirements the peer has not acknowledged.
+    pub fn open_retirements(&self) -> usize {
+        self.retirements.open.len()
+    }
+
+    /// True when `token` resets this connection: it belongs to an ID that we have used and not
+    /// retired. IDs without a token match nothing (RFC 9000 §10.3.1).
+    ///
+    /// The time taken says nothing about the tokens.
+    pub fn is_reset_token(&self, token: &ResetToken) -> bool {
+        self.used_tokens()
+            .fold(false, |found, used| found | reset_token::equal(used, token))
+    }
+
+    /// Tells one change to the tokens of used IDs at a time, for the endpoint to route by.
+    pub fn poll_token_change(&mut self) -> Option<TokenChange> {
+        let is_used = |token: &ResetToken| self.used_tokens().any(|used| used == token);
+        if let Some(index) = self.told_tokens.iter().position(|token| !is_used(token)) {
+            return Some(TokenChange::Removed(self.told_tokens.swap_remove(index)));
+        }
+        let added = *self
+            .used_tokens()
+            .find(|&used| !self.told_tokens.contains(used))?;
+        self.told_tokens.push(added);
+        Some(TokenChange::Added(added))
+    }
+
+    fn used_tokens(&self) -> impl Iterator<Item = &ResetToken> {
+        self.held()
+            .filter(|held| held.is_used)
+            .filter_map(|held| held.token.as_ref())
+    }
+
+    fn held(&self) -> impl Iterator<Item = &Held> {
+        std::iter::once(&self.current).chain(&self.others)
+    }
+}
+
+fn limit_error(reason: String) -> TransportError {
+    TransportError::new(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR, reason)
+}
+
+/// An ID of the peer that is not retired.
+struct Held {
+    sequence: u64,
+    id: ConnectionId,
+    /// Only the handshake ID can be without one.
+    token: Option<ResetToken>,
+    /// In use or reserved.
+    is_used: bool,
+}
+
+/// Tokens are secrets and stay out of logs, here and below.
+impl fmt::Debug for PeerIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeerIds")
+            .field("current", &self.current)
+            .field("others", &self.others)
+            .field("retire_prior_to", &self.retire_prior_to)
+            .field("retirements", &self.retirements)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {}{}",
+            self.sequence,
+            self.id,
+            if self.is_used { " used" } else { "" }
+        )
+    }
+}
+
+impl fmt::Debug for TokenChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Added(_) => "Added",
+            Self::Removed(_) => "Removed",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Settings of a client.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use courser_crypto::ClientTls;
+
+use super::TransportConfig;
+
+/// Where a client keeps the NEW_TOKEN tokens that servers gave it. RFC 9000 §8.1.3.
+pub trait TokenStore: Send + Sync {
+    /// Keeps a token for the next connection to this server.
+    fn put(&self, server_name: &str, token: Bytes);
+    /// Takes a token out: each is used once.
+    fn take(&self, server_name: &str) -> Option<Bytes>;
+}
+
+/// Settings of a client.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// Makes TLS sessions.
+    pub tls: Arc<dyn ClientTls>,
+    /// Settings of the connections.
+    pub transport: Arc<TransportConfig>,
+    /// Tokens from earlier connections; `None` keeps none.
+    pub tokens: Option<Arc<dyn TokenStore>>,
+}
+
+impl ClientConfig {
+    /// Defaults around a TLS configuration, with tokens kept in memory.
+    pub fn new(tls: Arc<dyn ClientTls>) -> Self {
+        Self {
+            tls,
+            transport: Arc::new(TransportConfig::default()),
+            tokens: Some(Arc::new(MemoryTokenStore::default())),
+        }
+    }
+}
+
+impl fmt::Debug for ClientConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientConfig").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}
+
+/// Tokens in memory: two for each of the 256 servers seen last.
+#[derive(Debug, Default)]
+pub struct MemoryTokenStore(Mutex<Tokens>);
+
+#[derive(Debug, Default)]
+struct Tokens {
+    by_server: HashMap<String, VecDeque<Bytes>>,
+    order: VecDeque<String>,
+}
+
+const MAX_SERVERS: usize = 256;
+const MAX_TOKENS_PER_SERVER: usize = 2;
+
+impl TokenStore for MemoryTokenStore {
+    fn put(&self, server_name: &str, token: Bytes) {
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !tokens.by_server.contains_key(server_name) {
+            if tokens.order.len() >= MAX_SERVERS
+                && let Some(oldest) = tokens.order.pop_front()
+            {
+                tokens.by_server.remove(&oldest);
+            }
+            tokens.order.push_back(server_name.to_owned());
+        }
+        let kept = tokens.by_server.entry(server_name.to_owned()).or_default();
+        if kept.contains(&token) {
+            return;
+        }
+        if kept.len() >= MAX_TOKENS_PER_SERVER {
+            kept.pop_front();
+        }
+        kept.push_back(token);
+    }
+
+    fn take(&self, server_name: &str) -> Option<Bytes> {
+        let mut tokens = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.by_server.get_mut(server_name)?.pop_back()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_handed_out_once() {
+        let store = MemoryTokenStore::default();
+        store.put("a", Bytes::from_static(b"1"));
+        store.put("a", Bytes::from_static(b"1"));
+        assert_eq!(store.take("a"), Some(Bytes::from_static(b"1")));
+        assert_eq!(store.take("a"), None);
+        assert_eq!(store.take("b"), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let store = MemoryTokenStore::default();
+        for server in 0..1000 {
+            for token in 0..5u8 {
+                store.put(&server.to_string(), Bytes::copy_from_slice(&[token]));
+            }
+        }
+        let tokens = store.0.lock().expect("not poisoned");
+        assert_eq!((tokens.by_server.len(), tokens.order.len()), (MAX_SERVERS, MAX_SERVERS));
+        assert!(tokens.by_server.values().all(|kept| kept.len() <= MAX_TOKENS_PER_SERVER));
+    }
+}

@@ -1,0 +1,49 @@
+//! Settings of an endpoint: what all its connections share.
+
+/// Settings of an endpoint.
+#[derive(Clone)]
+pub struct EndpointConfig {
+    /// Secret that stateless reset tokens are derived from. Keep it over restarts so that
+    /// peers of a crashed server learn of it at once (RFC 9000 §10.3.2).
+    pub reset_key: [u8; 32],
+    /// Secret that seals address tokens.
+    pub token_key: [u8; 32],
+    /// Length of the connection IDs we issue, 0 to 20 bytes. Default 8. Zero is for clients with
+    /// one connection at a time per peer and socket.
+    pub connection_id_len: usize,
+    /// Largest UDP payload we accept, announced to the peer. Default 65 527.
+    pub max_udp_payload_size: u16,
+    /// Unix time in seconds at [`courser_base::Time::ZERO`]; token lifetimes count from it, so
+    /// that tokens survive a restart.
+    pub unix_seconds_at_epoch: u64,
+    /// Adds reserved versions and transport parameters, so that peers keep ignoring them.
+    pub grease: bool,
+}
+
+impl EndpointConfig {
+    /// Defaults with keys derived from a seed that must come from a cryptographic random source.
+    pub fn from_seed(seed: [u8; 32]) -> Self {
+        let mut rng = crate::rng::Rng::new(seed);
+        let (mut reset_key, mut token_key) = ([0; 32], [0; 32]);
+        rng.fill(&mut reset_key);
+        rng.fill(&mut token_key);
+        Self {
+            reset_key,
+            token_key,
+            connection_id_len: 8,
+            max_udp_payload_size: 65_527,
+            unix_seconds_at_epoch: 0,
+            grease: true,
+        }
+    }
+}
+
+impl std::fmt::Debug for EndpointConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The keys stay out of logs.
+        f.debug_struct("EndpointConfig")
+            .field("connection_id_len", &self.connection_id_len)
+            .field("max_udp_payload_size", &self.max_udp_payload_size)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,11 @@
+//! What a user may set, with default, unit and range of each value.
+
+mod client;
+mod endpoint;
+mod server;
+mod transport;
+
+pub use client::{ClientConfig, MemoryTokenStore, TokenStore};
+pub use endpoint::EndpointConfig;
+pub use server::{RetryPolicy, ServerConfig};
+pub use transport::{ConfigError, TransportConfig};

@@ -1,0 +1,67 @@
+//! Settings of a server.
+
+use std::fmt;
+use std::sync::Arc;
+
+use courser_crypto::ServerTls;
+
+use super::TransportConfig;
+
+/// When a client must prove its address before the server spends work on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RetryPolicy {
+    /// With Retry while more than [`ServerConfig::half_open_limit`] handshakes are open.
+    #[default]
+    Auto,
+    /// Every client without a token.
+    Always,
+    /// Never by itself; [`crate::Endpoint::retry`] still works.
+    Never,
+}
+
+/// Settings of a server.
+#[derive(Clone)]
+pub struct ServerConfig {
+    /// Makes TLS sessions.
+    pub tls: Arc<dyn ServerTls>,
+    /// Settings of the connections.
+    pub transport: Arc<TransportConfig>,
+    /// When Retry is sent. Default [`RetryPolicy::Auto`].
+    pub retry: RetryPolicy,
+    /// Connections that may wait to be accepted. Default 1024.
+    pub max_incoming: usize,
+    /// Bytes that waiting connections may hold together. Default 8 MiB.
+    pub max_incoming_bytes: usize,
+    /// Handshakes in progress above which [`RetryPolicy::Auto`] sends Retry. Default 128.
+    pub half_open_limit: usize,
+    /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the
+    /// client's address for 24 hours, once; that of a Retry for 10 seconds (limit K23).
+    pub new_tokens: u32,
+    /// Whether clients may change their address. Default on; NAT rebinding is always followed.
+    pub migration: bool,
+}
+
+impl ServerConfig {
+    /// Defaults around a TLS configuration.
+    pub fn new(tls: Arc<dyn ServerTls>) -> Self {
+        Self {
+            tls,
+            transport: Arc::new(TransportConfig::default()),
+            retry: RetryPolicy::Auto,
+            max_incoming: 1024,
+            max_incoming_bytes: 8 * 1024 * 1024,
+            half_open_limit: 128,
+            new_tokens: 2,
+            migration: true,
+        }
+    }
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("transport", &self.transport)
+            .field("retry", &self.retry)
+            .finish_non_exhaustive()
+    }
+}

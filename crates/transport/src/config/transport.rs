@@ -1,0 +1,184 @@
+//! Settings of one connection, the same for both sides.
+
+use std::fmt;
+use std::time::Duration;
+
+use courser_recovery::Algorithm;
+use courser_wire::packet::MIN_INITIAL_DATAGRAM;
+
+use crate::stream::StreamsConfig;
+
+/// Settings of one connection.
+///
+/// Every field can be set freely and is checked by [`TransportConfig::validate`], which the
+/// endpoint calls before it uses a configuration.
+#[derive(Clone, Debug)]
+pub struct TransportConfig {
+    /// Silence after which the connection is dropped; `None` means never on our account.
+    /// Default 30 s, at least 1 ms. The smaller of both sides' values counts (RFC 9000 §10.1).
+    pub max_idle_timeout: Option<Duration>,
+    /// Sends a PING after this much silence. Default off; sensible is a third of the idle timeout.
+    pub keep_alive_interval: Option<Duration>,
+    /// Time for the whole handshake. Default 10 s.
+    pub handshake_timeout: Duration,
+    /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
+    pub initial_rtt: Duration,
+    /// UDP payload of full datagrams in bytes, 1200 to 65 507. Default 1200, which every QUIC
+    /// path carries (RFC 9000 §14); set it higher only where the path is known.
+    pub mtu: u16,
+    /// Bidirectional streams the peer may have open. Default 100, at most 2^60.
+    pub max_bidi_streams: u64,
+    /// Unidirectional streams the peer may have open. Default 100, at most 2^60.
+    pub max_uni_streams: u64,
+    /// First flow-control window of a stream in bytes. Default 256 KiB.
+    pub stream_receive_window: u64,
+    /// Largest window a stream grows to by itself. Default 16 MiB.
+    pub stream_receive_window_max: u64,
+    /// First flow-control window of the connection in bytes. Default 1 MiB.
+    pub receive_window: u64,
+    /// Largest window the connection grows to by itself. Default 32 MiB.
+    pub receive_window_max: u64,
+    /// Bytes kept for retransmission and sending, over all streams. Default 16 MiB.
+    pub send_buffer_max: u64,
+    /// How far a writer may run ahead of the wire on one stream, in bytes. Default 256 KiB:
+    /// more would leave the caches before it is sealed.
+    pub unsent_limit: u64,
+    /// Congestion controller. Default CUBIC with HyStart++.
+    pub congestion: Algorithm,
+    /// Marks packets ECT(0) while the path proves to carry it. Default on.
+    pub ecn: bool,
+    /// Longest time we hold an acknowledgement back. Default 25 ms, below 2^14 ms.
+    pub max_ack_delay: Duration,
+    /// Packets after which keys are updated by themselves. Default 2^20.
+    pub key_update_after: u64,
+    /// Gaps that one stream's reassembly may have. Default 128.
+    pub max_gaps_per_stream: usize,
+    /// Gaps over all streams. Default 512.
+    pub max_gaps: usize,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            max_idle_timeout: Some(Duration::from_secs(30)),
+            keep_alive_interval: None,
+            handshake_timeout: Duration::from_secs(10),
+            initial_rtt: Duration::from_millis(333),
+            mtu: 1200,
+            max_bidi_streams: 100,
+            max_uni_streams: 100,
+            stream_receive_window: 256 * 1024,
+            stream_receive_window_max: 16 * 1024 * 1024,
+            receive_window: 1024 * 1024,
+            receive_window_max: 32 * 1024 * 1024,
+            send_buffer_max: 16 * 1024 * 1024,
+            unsent_limit: 256 * 1024,
+            congestion: Algorithm::Cubic,
+            ecn: true,
+            max_ack_delay: Duration::from_millis(25),
+            key_update_after: 1 << 20,
+            max_gaps_per_stream: 128,
+            max_gaps: 512,
+        }
+    }
+}
+
+/// A setting is outside its range.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// The field's name.
+    pub field: &'static str,
+    /// What was seen and what is allowed.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.message)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Largest UDP payload over IPv4.
+const MAX_MTU: u16 = 65_507;
+const MAX_STREAMS: u64 = 1 << 60;
+const MAX_WINDOW: u64 = (1 << 62) - 1;
+
+impl TransportConfig {
+    /// Checks every field against its range.
+    ///
+    /// # Errors
+    ///
+    /// Names the first field outside its range, its value and the range.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let least = u64::try_from(MIN_INITIAL_DATAGRAM).expect("1200 fits");
+        check("mtu", u64::from(self.mtu), least, u64::from(MAX_MTU))?;
+        check("max_bidi_streams", self.max_bidi_streams, 0, MAX_STREAMS)?;
+        check("max_uni_streams", self.max_uni_streams, 0, MAX_STREAMS)?;
+        check("stream_receive_window", self.stream_receive_window, 1, MAX_WINDOW)?;
+        check("receive_window", self.receive_window, 1, MAX_WINDOW)?;
+        let least = self.stream_receive_window;
+        check("stream_receive_window_max", self.stream_receive_window_max, least, MAX_WINDOW)?;
+        check("receive_window_max", self.receive_window_max, self.receive_window, MAX_WINDOW)?;
+        check("send_buffer_max", self.send_buffer_max, 4096, MAX_WINDOW)?;
+        check("unsent_limit", self.unsent_limit, 4096, self.send_buffer_max)?;
+        check("key_update_after", self.key_update_after, 1, 1 << 22)?;
+        let delay = u64::try_from(self.max_ack_delay.as_millis()).unwrap_or(u64::MAX);
+        check("max_ack_delay (ms)", delay, 0, (1 << 14) - 1)?;
+        if let Some(idle) = self.max_idle_timeout {
+            let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+            check("max_idle_timeout (ms)", idle, 1, MAX_WINDOW)?;
+        }
+        let rtt = u64::try_from(self.initial_rtt.as_micros()).unwrap_or(u64::MAX);
+        check("initial_rtt (us)", rtt, 1, 60_000_000)?;
+        check("max_gaps_per_stream", self.max_gaps_per_stream as u64, 1, 1 << 20)?;
+        check("max_gaps", self.max_gaps as u64, 1, 1 << 20)
+    }
+
+    /// The part that the streams need.
+    pub(crate) fn streams(&self) -> StreamsConfig {
+        StreamsConfig {
+            max_bidi: self.max_bidi_streams,
+            max_uni: self.max_uni_streams,
+            stream_receive_window: self.stream_receive_window,
+            stream_receive_window_max: self.stream_receive_window_max,
+            receive_window: self.receive_window,
+            receive_window_max: self.receive_window_max,
+            unsent_limit: self.unsent_limit,
+            send_buffer_max: self.send_buffer_max,
+            max_gaps_per_stream: self.max_gaps_per_stream,
+            max_gaps: self.max_gaps,
+        }
+    }
+}
+
+fn check(field: &'static str, seen: u64, least: u64, most: u64) -> Result<(), ConfigError> {
+    if (least..=most).contains(&seen) {
+        return Ok(());
+    }
+    Err(ConfigError { field, message: format!("is {seen}, allowed is {least} to {most}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_is_valid() {
+        assert_eq!(TransportConfig::default().validate(), Ok(()));
+    }
+
+    #[test]
+    fn small_mtu_names_field_value_and_range() {
+        let config = TransportConfig { mtu: 1199, ..TransportConfig::default() };
+        let error = config.validate().expect_err("1199 is too small");
+        assert_eq!(error.to_string(), "mtu: is 1199, allowed is 1200 to 65507");
+    }
+
+    #[test]
+    fn window_maximum_below_its_start_is_refused() {
+        let config = TransportConfig { receive_window_max: 5, ..TransportConfig::default() };
+        assert_eq!(config.validate().expect_err("below").field, "receive_window_max");
+    }
+}

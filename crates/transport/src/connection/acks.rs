@@ -1,0 +1,311 @@
+//! An ACK frame: what it acknowledges, what it proves lost, what it says about the path.
+//! RFC 9002 §5 to §7, appendix A.7.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_recovery::{AckSample, Controller, LossSample, Sent};
+use courser_telemetry::{MetricsUpdated, PacketLost, Record};
+use courser_wire::frame::Ack;
+
+use super::Connection;
+use crate::error::TransportError;
+use crate::space::SpaceId;
+use crate::space::sent::SentFrames;
+
+/// All packets that one ACK frame newly acknowledged.
+#[derive(Debug)]
+struct NewlyAcked {
+    /// Bytes that were in flight on the active path.
+    bytes: u64,
+    largest: u64,
+    largest_sent: Time,
+    earliest_sent: Time,
+    /// The largest packet was sent on the active path.
+    largest_on_path: bool,
+    any_ack_eliciting: bool,
+    any: bool,
+    ecn_marked: u64,
+}
+
+impl Connection {
+    pub(crate) fn on_ack_frame(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        frame: &Ack<'_>,
+    ) -> Result<(), TransportError> {
+        self.stats.acks_received += 1;
+        self.check_ack(id, frame)?;
+        let newly = self.take_acked(id, frame);
+        let Some(space) = self.spaces.get_mut(id) else { return Ok(()) };
+        let largest_increased = space.loss.on_ack_received(frame.largest);
+        if !newly.any {
+            return Ok(());
+        }
+        let in_flight_before = self.paths.active().bytes_in_flight;
+        self.take_from_flight(newly.bytes);
+        let sample = self.sample_rtt(now, id, frame, &newly);
+        let ce = match self.spaces.get_mut(id) {
+            Some(space) => space.ecn.on_ack(newly.ecn_marked, frame.ecn, largest_increased),
+            None => Default::default(),
+        };
+        self.detect_lost(now, id);
+        let path = self.paths.active_mut();
+        if ce.ce_increase > 0 && newly.largest_on_path {
+            let bytes_in_flight = path.bytes_in_flight;
+            path.congestion.on_congestion(&LossSample {
+                now,
+                lost_bytes: 0,
+                largest_lost_sent: newly.largest_sent,
+                persistent: false,
+                is_ecn: true,
+                bytes_in_flight,
+            });
+            self.stats.congestion_events += 1;
+        }
+        if newly.bytes > 0 {
+            let path = self.paths.active_mut();
+            path.congestion.on_ack(&AckSample {
+                now,
+                acked_bytes: newly.bytes,
+                largest_acked: newly.largest,
+                largest_acked_sent: newly.largest_sent,
+                earliest_acked_sent: newly.earliest_sent,
+                rtt: &path.rtt,
+                rtt_sample: sample,
+                app_limited: path.app_limited,
+                bytes_in_flight_before: in_flight_before,
+            });
+            let rate = path.congestion.pacing_rate(&path.rtt);
+            path.pacer.set_rate(rate);
+        }
+        self.after_ack(now, id, &newly);
+        Ok(())
+    }
+
+    /// Numbers that were never sent cannot have arrived (RFC 9000 §13.1, attacks A22 and A23).
+    fn check_ack(&self, id: SpaceId, frame: &Ack<'_>) -> Result<(), TransportError> {
+        let Some(space) = self.spaces.get(id) else { return Ok(()) };
+        if frame.largest >= space.next_packet_number {
+            return Err(TransportError::protocol_violation(format!(
+                "packet {} acknowledged, {} sent",
+                frame.largest, space.next_packet_number
+            )));
+        }
+        let skipped = frame.ranges().find_map(|range| space.sent.skipped_in(&range));
+        if let Some(number) = skipped {
+            let reason = format!("packet {number} acknowledged, it was never sent");
+            return Err(TransportError::protocol_violation(reason));
+        }
+        if id == SpaceId::Application
+            && let Some(keys) = &self.key_phase.keys
+            && keys.acknowledgment_breaks_phase(frame.largest)
+        {
+            // RFC 9001 §6.2: whoever acknowledges the new phase must have followed.
+            let code = courser_wire::TransportErrorCode::KEY_UPDATE_ERROR;
+            let reason = "acknowledged the new key phase in packets of the old one";
+            return Err(TransportError::new(code, reason));
+        }
+        Ok(())
+    }
+
+    /// Takes the acknowledged packets out of the ring and tells the owners of their frames.
+    fn take_acked(&mut self, id: SpaceId, frame: &Ack<'_>) -> NewlyAcked {
+        let mut newly = NewlyAcked {
+            bytes: 0,
+            largest: 0,
+            largest_sent: Time::ZERO,
+            earliest_sent: Time::MAX,
+            largest_on_path: false,
+            any_ack_eliciting: false,
+            any: false,
+            ecn_marked: 0,
+        };
+        for range in frame.ranges() {
+            let Some(space) = self.spaces.get(id) else { break };
+            // Ranges come newest first: the rest was settled long ago.
+            let Some(oldest) = space.sent.oldest() else { break };
+            if *range.end() < oldest {
+                break;
+            }
+            let end = (*range.end()).min(space.next_packet_number.saturating_sub(1));
+            for number in oldest.max(*range.start())..=end {
+                self.take_acked_packet(id, number, &mut newly);
+            }
+        }
+        newly
+    }
+
+    #[inline]
+    fn take_acked_packet(&mut self, id: SpaceId, number: u64, newly: &mut NewlyAcked) {
+        let on_path = self.paths.active().id;
+        let Some(space) = self.spaces.get_mut(id) else { return };
+        let Some(sent) = space.sent.take(number) else { return };
+        newly.any = true;
+        if sent.ack_eliciting {
+            space.ack_eliciting_in_flight -= 1;
+            newly.any_ack_eliciting = true;
+        }
+        newly.ecn_marked += u64::from(sent.ecn_marked);
+        let on_path = sent.path == on_path;
+        if sent.in_flight && on_path {
+            newly.bytes += u64::from(sent.size);
+            newly.earliest_sent = newly.earliest_sent.min(sent.time);
+        }
+        if number >= newly.largest {
+            (newly.largest, newly.largest_sent) = (number, sent.time);
+            newly.largest_on_path = on_path;
+        }
+        if sent.frames.is_only_stream() {
+            // Nearly every packet of a bulk transfer.
+            if let Some(stream) = sent.frames.stream() {
+                self.streams.on_frame_acked(stream);
+            }
+            return;
+        }
+        self.settle(id, sent, Self::on_frame_acked);
+    }
+
+    /// Tells the owner of each frame of a packet its fate and gives the record back.
+    fn settle(
+        &mut self,
+        id: SpaceId,
+        sent: Sent<SentFrames>,
+        each: fn(&mut Self, SpaceId, crate::space::sent::SentFrame),
+    ) {
+        let mut lists = std::mem::take(&mut self.recovery.lists);
+        sent.frames.for_each(&lists, |frame| each(self, id, frame));
+        sent.frames.release(&mut lists);
+        self.recovery.lists = lists;
+    }
+
+    fn take_from_flight(&mut self, bytes: u64) {
+        let path = self.paths.active_mut();
+        debug_assert!(path.bytes_in_flight >= bytes, "more acknowledged than in flight");
+        path.bytes_in_flight = path.bytes_in_flight.saturating_sub(bytes);
+    }
+
+    /// RFC 9002 §5.1: only when the largest is new and something ack-eliciting is among the new.
+    fn sample_rtt(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        frame: &Ack<'_>,
+        newly: &NewlyAcked,
+    ) -> Option<Duration> {
+        if newly.largest != frame.largest || !newly.any_ack_eliciting || !newly.largest_on_path {
+            return None;
+        }
+        let confirmed = self.state.is_confirmed();
+        let max_ack_delay = self.peer_max_ack_delay();
+        let ack_delay = match (&self.handshake.peer_parameters, id) {
+            (Some(peer), SpaceId::Application) => {
+                let micros = frame.delay.saturating_mul(1 << peer.ack_delay_exponent.min(20));
+                Duration::from_micros(micros)
+            }
+            // Initial and Handshake packets are acknowledged at once (§5.3).
+            _ => Duration::ZERO,
+        };
+        let sample = now - newly.largest_sent;
+        let limit = confirmed.then_some(max_ack_delay);
+        self.paths.active_mut().rtt.on_sample(now, sample, ack_delay, limit);
+        Some(sample)
+    }
+
+    /// Finds lost packets, tells the owners of their frames and the controller.
+    pub(crate) fn detect_lost(&mut self, now: Time, id: SpaceId) {
+        let max_ack_delay = self.peer_max_ack_delay();
+        let mut lost = std::mem::take(&mut self.recovery.lost);
+        let path = self.paths.active_mut();
+        let Some(space) = self.spaces.get_mut(id) else { return };
+        space.loss.detect(now, &mut space.sent, &path.rtt, &mut lost);
+        if lost.is_empty() {
+            self.recovery.lost = lost;
+            return;
+        }
+        let application = id == SpaceId::Application;
+        let persistent = application
+            && path.persistent.judge(&lost, &space.sent, &path.rtt, max_ack_delay);
+        if persistent {
+            path.rtt.on_persistent_congestion();
+        }
+        let (mut bytes, mut marked, mut largest_sent) = (0, 0, Time::ZERO);
+        for (number, sent) in lost.drain(..) {
+            let Some(space) = self.spaces.get_mut(id) else { continue };
+            if sent.ack_eliciting {
+                space.ack_eliciting_in_flight -= 1;
+            }
+            marked += u64::from(sent.ecn_marked);
+            if sent.in_flight && sent.path == self.paths.active().id {
+                bytes += u64::from(sent.size);
+                largest_sent = largest_sent.max(sent.time);
+            }
+            self.stats.packets_lost += 1;
+            let (kind, len) = (id.packet_kind(), usize::from(sent.size));
+            self.tap.record(now, || {
+                Record::PacketLost(PacketLost { kind, packet_number: number, len })
+            });
+            self.settle(id, sent, Self::on_frame_lost);
+        }
+        self.recovery.lost = lost;
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.ecn.on_lost(marked);
+        }
+        if bytes > 0 {
+            self.on_lost_bytes(now, bytes, largest_sent, persistent);
+        }
+    }
+
+    fn on_lost_bytes(&mut self, now: Time, bytes: u64, largest_sent: Time, persistent: bool) {
+        self.take_from_flight(bytes);
+        let path = self.paths.active_mut();
+        let before = path.congestion.window();
+        path.congestion.on_congestion(&LossSample {
+            now,
+            lost_bytes: bytes,
+            largest_lost_sent: largest_sent,
+            persistent,
+            is_ecn: false,
+            bytes_in_flight: path.bytes_in_flight,
+        });
+        if path.congestion.window() < before {
+            self.stats.congestion_events += 1;
+        }
+        let rate = path.congestion.pacing_rate(&path.rtt);
+        path.pacer.set_rate(rate);
+    }
+
+    fn after_ack(&mut self, now: Time, id: SpaceId, newly: &NewlyAcked) {
+        if let (SpaceId::Application, Some(keys)) = (id, &mut self.key_phase.keys) {
+            keys.on_packet_acked(newly.largest);
+        }
+        self.recovery.quiet_since = now;
+        // A client that does not know whether the server has validated its address keeps its
+        // back-off (RFC 9002 §6.2.1).
+        if self.peer_validated_us() {
+            self.recovery.pto.reset();
+        }
+        let path = self.paths.active();
+        let pto_count = self.recovery.pto.count();
+        self.tap.record(now, || {
+            Record::MetricsUpdated(MetricsUpdated {
+                smoothed_rtt: path.rtt.smoothed(),
+                latest_rtt: path.rtt.latest(),
+                min_rtt: path.rtt.min(),
+                congestion_window: path.congestion.window(),
+                bytes_in_flight: path.bytes_in_flight,
+                ssthresh: path.congestion.ssthresh(),
+                pto_count,
+            })
+        });
+    }
+
+    /// A server's peer has always been validated by what it sent; a client knows once a
+    /// Handshake packet was acknowledged or the handshake is confirmed (RFC 9002 §6.2.2.1).
+    pub(crate) fn peer_validated_us(&self) -> bool {
+        self.side.is_server()
+            || !self.state.is_handshaking()
+            || self.spaces.handshake.as_ref().is_some_and(|space| space.loss.largest_acked().is_some())
+    }
+}

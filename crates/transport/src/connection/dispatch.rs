@@ -1,0 +1,186 @@
+//! Which part sees a frame: the one match over `Frame`.
+
+use courser_base::Time;
+use courser_wire::TransportErrorCode;
+use courser_wire::frame::{Frame, FrameError, Frames, permitted};
+use courser_wire::packet::Packet;
+use courser_wire::{DecodeErrorKind, frame};
+
+use super::Connection;
+use super::receive::Arrival;
+use crate::error::TransportError;
+use crate::space::SpaceId;
+use crate::stream::Stored;
+
+/// What a packet's frames amounted to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Processed {
+    pub(crate) ack_eliciting: bool,
+    /// Nothing but frames that probe a path (RFC 9000 §9.1).
+    pub(crate) probing_only: bool,
+    /// A part had no room: the packet must not be acknowledged.
+    pub(crate) refused: bool,
+    /// CRYPTO data arrived.
+    pub(crate) crypto: bool,
+}
+
+impl Connection {
+    /// Hands every frame of a packet to its owner, in order.
+    pub(crate) fn process_payload(
+        &mut self,
+        arrival: Arrival,
+        packet: &Packet,
+        space: SpaceId,
+        number: u64,
+        payload: &[u8],
+    ) -> Result<Processed, TransportError> {
+        if payload.is_empty() {
+            return Err(TransportError::protocol_violation("packet without frames"));
+        }
+        let mut processed = Processed {
+            ack_eliciting: false,
+            probing_only: true,
+            refused: false,
+            crypto: false,
+        };
+        for frame in Frames::new(payload) {
+            let frame = frame.map_err(encoding_error)?;
+            // Nearly every frame is this one, and it has its rule checked by its own part.
+            let frame_type = frame.frame_type().value();
+            if !permitted::is_permitted(frame_type, packet.kind) {
+                let reason = "frame type not allowed in this packet type";
+                return Err(TransportError::protocol_violation(reason).in_frame(frame_type));
+            }
+            processed.ack_eliciting |= frame.is_ack_eliciting();
+            processed.probing_only &= frame.is_probing();
+            self.dispatch(arrival, packet, space, &frame, &mut processed)
+                .map_err(|error| error.in_frame(frame_type))?;
+            if !self.state.is_open() {
+                break;
+            }
+        }
+        let _ = number;
+        Ok(processed)
+    }
+
+    fn dispatch(
+        &mut self,
+        arrival: Arrival,
+        packet: &Packet,
+        space: SpaceId,
+        frame: &Frame<'_>,
+        processed: &mut Processed,
+    ) -> Result<(), TransportError> {
+        let now = arrival.now;
+        match frame {
+            Frame::Stream(frame) => {
+                processed.refused |= self.streams.on_stream_frame(now, frame)? == Stored::Refused;
+                Ok(())
+            }
+            Frame::Ack(frame) => self.on_ack_frame(now, space, frame),
+            Frame::Padding(_) | Frame::Ping => Ok(()),
+            Frame::Crypto(frame) => {
+                processed.crypto = true;
+                self.on_crypto_frame(space, frame)
+            }
+            Frame::ResetStream(frame) => self.streams.on_reset_stream_frame(*frame),
+            Frame::StopSending(frame) => self.streams.on_stop_sending_frame(*frame),
+            Frame::MaxData(frame) => self.streams.on_max_data_frame(*frame),
+            Frame::MaxStreamData(frame) => self.streams.on_max_stream_data_frame(*frame),
+            Frame::MaxStreams(frame) => self.streams.on_max_streams_frame(*frame),
+            Frame::DataBlocked(frame) => self.streams.on_data_blocked_frame(*frame),
+            Frame::StreamDataBlocked(frame) => self.streams.on_stream_data_blocked_frame(*frame),
+            Frame::StreamsBlocked(frame) => self.streams.on_streams_blocked_frame(*frame),
+            Frame::NewConnectionId(frame) => {
+                let limit = super::handshake::LOCAL_CID_LIMIT;
+                self.cids.peer.on_new_connection_id_frame(frame, limit)
+            }
+            Frame::RetireConnectionId(frame) => {
+                let destination = &packet.destination;
+                let issued = &mut self.cids.issued;
+                let retired = issued.on_retire_connection_id_frame(frame.sequence, destination)?;
+                self.cids.retired.extend(retired);
+                Ok(())
+            }
+            Frame::PathChallenge(frame) => {
+                self.on_path_challenge_frame(arrival, frame);
+                Ok(())
+            }
+            Frame::PathResponse(frame) => {
+                self.paths.on_path_response(frame.data);
+                Ok(())
+            }
+            Frame::NewToken(frame) => self.on_new_token_frame(frame),
+            Frame::HandshakeDone => self.on_handshake_done_frame(now),
+            Frame::ConnectionClose(frame) => {
+                self.on_connection_close_frame(now, frame);
+                Ok(())
+            }
+        }
+    }
+
+    fn on_crypto_frame(
+        &mut self,
+        space: SpaceId,
+        frame: &frame::Crypto<'_>,
+    ) -> Result<(), TransportError> {
+        let reading = self.handshake.reading;
+        let session_gone = self.handshake.tls.is_none();
+        let Some(numbers) = self.spaces.get_mut(space) else { return Ok(()) };
+        if space < reading {
+            // A repetition is harmless; more than that is not (RFC 9001 §4.1.3).
+            let end = frame.offset + frame.data.len() as u64;
+            if end > numbers.crypto.read_offset() {
+                let reason = "CRYPTO data at an old encryption level";
+                return Err(TransportError::protocol_violation(reason));
+            }
+            return Ok(());
+        }
+        if session_gone {
+            let code =
+                TransportErrorCode::crypto(courser_crypto::session::UNEXPECTED_MESSAGE);
+            return Err(TransportError::new(code, "TLS message after the handshake"));
+        }
+        numbers.crypto.on_crypto_frame(frame)
+    }
+
+    /// The answer goes out where the challenge came from (RFC 9000 §8.2.2).
+    fn on_path_challenge_frame(&mut self, arrival: Arrival, frame: &frame::PathChallenge) {
+        if let Some(path) = self.arrival_path(arrival).and_then(|index| self.paths.get_mut(index)) {
+            path.validation.on_challenge(frame.data);
+        }
+    }
+
+    fn on_new_token_frame(&mut self, frame: &frame::NewToken<'_>) -> Result<(), TransportError> {
+        if self.side.is_server() {
+            return Err(TransportError::protocol_violation("NEW_TOKEN from a client"));
+        }
+        if let Some((store, name)) = &self.handshake.token_store
+            && frame.token.len() <= MAX_TOKEN
+        {
+            store.put(name, bytes::Bytes::copy_from_slice(frame.token));
+        }
+        Ok(())
+    }
+
+    fn on_handshake_done_frame(&mut self, now: Time) -> Result<(), TransportError> {
+        if self.side.is_server() {
+            return Err(TransportError::protocol_violation("HANDSHAKE_DONE from a client"));
+        }
+        self.confirm(now);
+        Ok(())
+    }
+}
+
+/// A token must leave room for the ClientHello in our Initials; longer ones are not kept.
+const MAX_TOKEN: usize = 512;
+
+fn encoding_error(error: FrameError) -> TransportError {
+    let transport = match error.error.kind {
+        DecodeErrorKind::OverlongFrameType => {
+            TransportError::protocol_violation(error.error.to_string())
+        }
+        _ => TransportError::frame_encoding(error.error.to_string()),
+    };
+    transport.in_frame(error.frame_type)
+}

@@ -1,0 +1,133 @@
+//! Why a connection ended.
+
+use std::fmt;
+
+use bytes::Bytes;
+use courser_wire::{ApplicationErrorCode, TransportErrorCode};
+
+use crate::error::TransportError;
+
+/// Why a connection is over.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConnectionError {
+    /// The server speaks none of our versions; these are the ones it offered (RFC 9000 §6.2).
+    VersionMismatch {
+        /// What the server listed.
+        offered: Vec<u32>,
+    },
+    /// The peer broke a rule, or TLS failed on our side.
+    TransportError(TransportError),
+    /// The peer closed because of a transport error.
+    ConnectionClosed(PeerClose),
+    /// The peer's application closed.
+    ApplicationClosed {
+        /// The application's code.
+        code: ApplicationErrorCode,
+        /// For humans; any bytes.
+        reason: Bytes,
+    },
+    /// The peer has lost the connection's state (RFC 9000 §10.3).
+    Reset,
+    /// Nothing was heard for the idle timeout.
+    TimedOut,
+    /// The handshake did not finish in time.
+    HandshakeTimedOut,
+    /// We closed it.
+    LocallyClosed,
+}
+
+/// The peer's CONNECTION_CLOSE of type 0x1c.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerClose {
+    /// Its code.
+    pub code: TransportErrorCode,
+    /// The frame type it blames, 0 for none.
+    pub frame_type: u64,
+    /// For humans; any bytes.
+    pub reason: Bytes,
+}
+
+impl ConnectionError {
+    /// True when time ran out, rather than somebody closing.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::TimedOut | Self::HandshakeTimedOut)
+    }
+
+    /// True when our own application closed the connection.
+    pub fn is_local_close(&self) -> bool {
+        matches!(self, Self::LocallyClosed)
+    }
+
+    /// True when the two ends have no application protocol in common (RFC 9001 §8.1).
+    pub fn is_protocol_mismatch(&self) -> bool {
+        let alert = match self {
+            Self::TransportError(error) => error.code.alert(),
+            Self::ConnectionClosed(close) => close.code.alert(),
+            _ => None,
+        };
+        alert == Some(120)
+    }
+}
+
+impl fmt::Display for ConnectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VersionMismatch { offered } => {
+                write!(f, "no common QUIC version: we speak 0x00000001, the server offered")?;
+                offered.iter().try_for_each(|version| write!(f, " {version:#010x}"))
+            }
+            Self::TransportError(error) => write!(f, "{error}"),
+            Self::ConnectionClosed(close) => {
+                write!(f, "closed by peer: {}", close.code)?;
+                write_reason(f, &close.reason)
+            }
+            Self::ApplicationClosed { code, reason } => {
+                write!(f, "closed by peer's application with code {}", code.0)?;
+                write_reason(f, reason)
+            }
+            Self::Reset => write!(f, "reset by peer: it has no state of this connection"),
+            Self::TimedOut => write!(f, "timed out: nothing heard for the idle timeout"),
+            Self::HandshakeTimedOut => write!(f, "timed out: the handshake did not finish"),
+            Self::LocallyClosed => write!(f, "closed by us"),
+        }
+    }
+}
+
+/// Longest piece of a peer's text that is shown.
+const SHOWN_REASON: usize = 256;
+
+/// A reason is any bytes a peer likes: show it escaped and cut (RFC 9000 §19.19).
+fn write_reason(f: &mut fmt::Formatter<'_>, reason: &[u8]) -> fmt::Result {
+    if reason.is_empty() {
+        return Ok(());
+    }
+    let shown = &reason[..reason.len().min(SHOWN_REASON)];
+    write!(f, " (\"{}\")", String::from_utf8_lossy(shown).escape_debug())
+}
+
+impl std::error::Error for ConnectionError {}
+
+impl From<TransportError> for ConnectionError {
+    fn from(error: TransportError) -> Self {
+        Self::TransportError(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_text_is_escaped_and_cut() {
+        let mut reason = b"\x1b[31m\xff\n".to_vec();
+        reason.extend([b'a'; 1000]);
+        let shown = ConnectionError::ApplicationClosed {
+            code: ApplicationErrorCode(7),
+            reason: Bytes::from(reason),
+        }
+        .to_string();
+        assert!(shown.starts_with("closed by peer's application with code 7 (\"\\u{1b}[31m"));
+        assert!(!shown.contains('\n') && !shown.contains('\x1b'));
+        assert!(shown.len() < 600);
+    }
+}

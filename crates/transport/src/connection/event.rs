@@ -1,0 +1,26 @@
+//! What the application is told.
+
+use std::net::SocketAddr;
+
+use super::error::ConnectionError;
+use crate::stream::StreamEvent;
+
+/// Something the application may want to react to.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// ALPN and server name are known.
+    HandshakeDataReady,
+    /// The handshake is complete: data may flow both ways.
+    Connected,
+    /// The handshake is confirmed (RFC 9001 §4.1.2).
+    Confirmed,
+    /// Something about streams.
+    Stream(StreamEvent),
+    /// The peer's address changed and the new one is in use.
+    PathChanged {
+        /// The new address; not yet proven.
+        peer: SocketAddr,
+    },
+    /// The connection is over. Comes once; nothing but draining follows.
+    Lost(ConnectionError),
+}

@@ -1,0 +1,293 @@
+//! Driving TLS: bytes in and out, keys, transport parameters. RFC 9001 §4, RFC 9000 §7.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use courser_base::{Side, Time};
+use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsError, TlsSession};
+use courser_recovery::Controller;
+use courser_wire::transport_parameters::TransportParameters;
+use courser_wire::{ConnectionId, TransportErrorCode};
+
+use super::Connection;
+use super::event::Event;
+use super::state::State;
+use crate::config::TokenStore;
+use crate::error::TransportError;
+use crate::open::undecryptable::Undecryptable;
+use crate::space::{PacketNumberSpace, SpaceId};
+
+/// State of the handshake, and what remains of it.
+pub(crate) struct Handshake {
+    pub(crate) tls: Option<Box<dyn TlsSession>>,
+    /// Level that TLS reads next.
+    pub(crate) reading: SpaceId,
+    /// Level that TLS writes next.
+    pub(crate) writing: SpaceId,
+    pub(crate) started: Time,
+    pub(crate) peer_parameters: Option<Box<TransportParameters>>,
+    /// The client's first destination ID.
+    pub(crate) original_destination: ConnectionId,
+    /// Our source ID of the handshake.
+    pub(crate) local_source: ConnectionId,
+    /// The peer's source ID, from its first packet.
+    pub(crate) peer_source: Option<ConnectionId>,
+    /// Source ID of the Retry, if there was one.
+    pub(crate) retry_source: Option<ConnectionId>,
+    /// A client's token for its Initials.
+    pub(crate) token: Bytes,
+    pub(crate) data: Option<HandshakeData>,
+    pub(crate) peer_certificates: Option<Vec<Vec<u8>>>,
+    pub(crate) exporter: Option<Exporter>,
+    /// Packets that came before their keys.
+    pub(crate) early: Undecryptable,
+    /// HANDSHAKE_DONE waits to be sent.
+    pub(crate) send_done: bool,
+    /// The endpoint should make tokens.
+    pub(crate) wants_tokens: bool,
+    /// A server's tokens for the client's next connections.
+    pub(crate) tokens: Vec<Bytes>,
+    pub(crate) send_tokens: bool,
+    /// Where a client puts tokens, and under which name.
+    pub(crate) token_store: Option<(Arc<dyn TokenStore>, String)>,
+}
+
+impl std::fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handshake").field("reading", &self.reading).finish_non_exhaustive()
+    }
+}
+
+impl Handshake {
+    /// Gives back what only a handshake needs.
+    pub(crate) fn on_close(&mut self) {
+        self.tls = None;
+        self.early.clear();
+        self.tokens = Vec::new();
+        self.send_tokens = false;
+        self.send_done = false;
+    }
+}
+
+/// How far CRYPTO may run ahead of TLS (limit K01). A server's certificate chain is longer than
+/// anything a client sends.
+pub(crate) const fn crypto_limit(side: Side, space: SpaceId) -> u64 {
+    match (side, space) {
+        (Side::Client, SpaceId::Handshake) => 64 * 1024,
+        _ => 16 * 1024,
+    }
+}
+
+impl Connection {
+    /// Hands TLS what has arrived, sends what it writes, installs the keys it makes.
+    pub(crate) fn drive_handshake(&mut self, now: Time) -> Result<(), TransportError> {
+        for id in SpaceId::ALL {
+            while let Some(bytes) = self.spaces.get_mut(id).and_then(|space| space.crypto.read()) {
+                let Some(tls) = &mut self.handshake.tls else { return Err(unexpected_message()) };
+                tls.read(id.level(), &bytes).map_err(tls_error)?;
+                self.write_handshake(now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what TLS has to say.
+    pub(crate) fn write_handshake(&mut self, now: Time) -> Result<(), TransportError> {
+        let mut out = Vec::new();
+        while let Some(tls) = &mut self.handshake.tls {
+            out.clear();
+            let change = tls.write(&mut out);
+            if let Some(space) = self.spaces.get_mut(self.handshake.writing)
+                && !out.is_empty()
+            {
+                space.crypto.write(&out);
+            }
+            self.on_peer_parameters(now)?;
+            match change {
+                Some(change) => self.install_keys(change)?,
+                None if out.is_empty() => break,
+                None => {}
+            }
+        }
+        self.note_handshake_data();
+        self.check_complete(now)
+    }
+
+    fn install_keys(&mut self, change: KeyChange) -> Result<(), TransportError> {
+        match change {
+            KeyChange::Handshake(secrets) => {
+                let mut space =
+                    PacketNumberSpace::new(crypto_limit(self.side, SpaceId::Handshake), self.config.ecn);
+                space.keys = Some(secrets.key_pair());
+                self.spaces.handshake = Some(Box::new(space));
+                self.handshake.writing = SpaceId::Handshake;
+                self.read_next_level(SpaceId::Handshake)?;
+            }
+            KeyChange::OneRtt(secrets) => {
+                self.key_phase.install(secrets, self.side, &self.config);
+                self.handshake.writing = SpaceId::Application;
+            }
+        }
+        Ok(())
+    }
+
+    /// No byte of a level may be left over when the next one begins (RFC 9001 §4.1.3).
+    fn read_next_level(&mut self, next: SpaceId) -> Result<(), TransportError> {
+        let reading = std::mem::replace(&mut self.handshake.reading, next);
+        if self.spaces.get(reading).is_some_and(|space| space.crypto.has_unread()) {
+            let reason = "CRYPTO data left over at the old encryption level";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        Ok(())
+    }
+
+    fn note_handshake_data(&mut self) {
+        if self.handshake.data.is_some() || self.handshake.peer_parameters.is_none() {
+            return;
+        }
+        if let Some(tls) = &self.handshake.tls {
+            self.handshake.data = Some(tls.handshake_data());
+            self.events.push_back(Event::HandshakeDataReady);
+        }
+    }
+
+    fn check_complete(&mut self, now: Time) -> Result<(), TransportError> {
+        let Some(tls) = &self.handshake.tls else { return Ok(()) };
+        if !self.state.is_handshaking() || tls.is_handshaking() || !self.key_phase.has_keys() {
+            return Ok(());
+        }
+        if self.handshake.peer_parameters.is_none() {
+            // RFC 9001 §8.2: missing_extension.
+            let code = TransportErrorCode::crypto(109);
+            return Err(TransportError::new(code, "the peer sent no transport parameters"));
+        }
+        self.handshake.data = Some(tls.handshake_data());
+        self.handshake.peer_certificates = tls.peer_certificates();
+        self.handshake.exporter = tls.exporter();
+        self.read_next_level(SpaceId::Application)?;
+        self.stats.handshake_time = Some(now - self.handshake.started);
+        self.enter(now, State::Complete);
+        self.events.push_back(Event::Connected);
+        if self.side.is_server() {
+            // The server's handshake is confirmed when it is complete (RFC 9001 §4.1.2).
+            self.handshake.send_done = true;
+            self.handshake.wants_tokens = true;
+            self.confirm(now);
+        }
+        Ok(())
+    }
+
+    /// Both ends have completed: only 1-RTT keys are needed from now on (RFC 9001 §4.9.2).
+    pub(crate) fn confirm(&mut self, now: Time) {
+        if !matches!(self.state, State::Complete) {
+            return;
+        }
+        self.enter(now, State::Confirmed);
+        self.discard_space(SpaceId::Initial);
+        self.discard_space(SpaceId::Handshake);
+        self.events.push_back(Event::Confirmed);
+        self.drop_tls();
+    }
+
+    /// Gives back the TLS session once nothing can arrive for it.
+    pub(crate) fn drop_tls(&mut self) {
+        let confirmed = self.state.is_confirmed();
+        if confirmed && self.handshake.tls.as_ref().is_some_and(|tls| tls.can_be_dropped()) {
+            self.handshake.tls = None;
+        }
+    }
+
+    /// Drops the keys of a space and what is in flight in it (RFC 9001 §4.9, RFC 9002 §6.4).
+    pub(crate) fn discard_space(&mut self, id: SpaceId) {
+        if self.spaces.get(id).is_none() {
+            return;
+        }
+        self.forget_sent(id);
+        match id {
+            SpaceId::Initial => self.spaces.initial = None,
+            SpaceId::Handshake => self.spaces.handshake = None,
+            SpaceId::Application => {}
+        }
+        drop(self.handshake.early.take(id));
+        self.recovery.pto.reset();
+    }
+
+    /// The peer's parameters, as soon as TLS has read them: checked against what was seen on the
+    /// wire (RFC 9000 §7.3) and handed to the parts.
+    fn on_peer_parameters(&mut self, now: Time) -> Result<(), TransportError> {
+        if self.handshake.peer_parameters.is_some() {
+            return Ok(());
+        }
+        let Some(bytes) =
+            self.handshake.tls.as_ref().and_then(|tls| tls.peer_transport_parameters())
+        else {
+            return Ok(());
+        };
+        let parameters = TransportParameters::decode(bytes, self.side.peer())
+            .map_err(|error| parameter_error(error.to_string()))?;
+        self.check_ids(&parameters)?;
+        self.streams.on_peer_parameters(&parameters);
+        self.cids.issued.on_peer_limit(parameters.active_connection_id_limit);
+        if let Some(token) = parameters.stateless_reset_token {
+            self.cids.peer.set_reset_token(token);
+        }
+        self.idle.on_peer_timeout(parameters.max_idle_timeout);
+        let path = self.paths.active_mut();
+        let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
+        if most < path.mtu {
+            path.mtu = most;
+            path.congestion.on_mtu_update(most);
+        }
+        if let Some(preferred) = &parameters.preferred_address {
+            let limit = LOCAL_CID_LIMIT;
+            self.cids.peer.on_preferred_address(
+                preferred.id,
+                preferred.reset_token,
+                limit,
+            )?;
+        }
+        self.recovery.quiet_since = now;
+        self.handshake.peer_parameters = Some(Box::new(parameters));
+        Ok(())
+    }
+
+    fn check_ids(&self, peer: &TransportParameters) -> Result<(), TransportError> {
+        let handshake = &self.handshake;
+        if peer.initial_source_connection_id.is_none()
+            || peer.initial_source_connection_id != handshake.peer_source
+        {
+            return Err(mismatch("initial_source_connection_id"));
+        }
+        if self.side.is_server() {
+            return Ok(());
+        }
+        if peer.original_destination_connection_id != Some(handshake.original_destination) {
+            return Err(mismatch("original_destination_connection_id"));
+        }
+        if peer.retry_source_connection_id != handshake.retry_source {
+            return Err(mismatch("retry_source_connection_id"));
+        }
+        Ok(())
+    }
+}
+
+/// IDs of the peer that we keep (limit K04).
+pub(crate) const LOCAL_CID_LIMIT: u64 = 4;
+
+fn parameter_error(reason: String) -> TransportError {
+    TransportError::new(TransportErrorCode::TRANSPORT_PARAMETER_ERROR, reason)
+}
+
+fn mismatch(name: &str) -> TransportError {
+    parameter_error(format!("{name} is not what the packets say"))
+}
+
+fn tls_error(error: TlsError) -> TransportError {
+    TransportError::new(error.code(), error.message)
+}
+
+/// CRYPTO data for a session that has nothing left to hear (RFC 9001 §6, §8.3).
+fn unexpected_message() -> TransportError {
+    let code = TransportErrorCode::crypto(courser_crypto::session::UNEXPECTED_MESSAGE);
+    TransportError::new(code, "TLS message after the handshake")
+}

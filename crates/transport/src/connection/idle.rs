@@ -1,0 +1,97 @@
+//! Idle timeout and keep-alive. RFC 9000 §10.1.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+/// Counts silence.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    timeout: Option<Duration>,
+    keep_alive: Option<Duration>,
+    last: Time,
+    /// Sending restarts the timer only once after each packet from the peer.
+    sent_since: bool,
+}
+
+impl Idle {
+    pub(crate) fn new(now: Time, timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
+        Self { timeout, keep_alive, last: now, sent_since: false }
+    }
+
+    /// The peer's value is known: the smaller one counts, zero means none.
+    pub(crate) fn on_peer_timeout(&mut self, millis: u64) {
+        if millis == 0 {
+            return;
+        }
+        let peer = Duration::from_millis(millis);
+        self.timeout = Some(self.timeout.map_or(peer, |own| own.min(peer)));
+    }
+
+    /// A packet of the peer was processed.
+    pub(crate) fn on_received(&mut self, now: Time) {
+        self.last = now;
+        self.sent_since = false;
+    }
+
+    /// An ack-eliciting packet left.
+    pub(crate) fn on_ack_eliciting_sent(&mut self, now: Time) {
+        if !self.sent_since {
+            self.last = now;
+            self.sent_since = true;
+        }
+    }
+
+    /// When the connection dies of silence; never earlier than three probe timeouts.
+    pub(crate) fn deadline(&self, pto: Duration) -> Option<Time> {
+        let timeout = self.timeout?;
+        Some(self.last + timeout.max(pto.saturating_mul(3)))
+    }
+
+    /// When a keep-alive is due.
+    pub(crate) fn keep_alive_at(&self) -> Option<Time> {
+        // After an unanswered packet the probe timer takes over.
+        self.keep_alive.filter(|_| !self.sent_since).map(|interval| self.last + interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTO: Duration = Duration::from_millis(10);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn idle() -> Idle {
+        Idle::new(at(0), Some(Duration::from_secs(30)), None)
+    }
+
+    #[test]
+    fn smaller_timeout_counts_and_zero_means_none() {
+        let mut idle = idle();
+        idle.on_peer_timeout(0);
+        assert_eq!(idle.deadline(PTO), Some(at(30_000)));
+        idle.on_peer_timeout(5_000);
+        assert_eq!(idle.deadline(PTO), Some(at(5_000)));
+    }
+
+    #[test]
+    fn never_below_three_probe_timeouts() {
+        let mut idle = idle();
+        idle.on_peer_timeout(1);
+        assert_eq!(idle.deadline(PTO), Some(at(30)));
+    }
+
+    #[test]
+    fn only_the_first_send_since_a_packet_restarts_the_timer() {
+        let mut idle = idle();
+        idle.on_ack_eliciting_sent(at(100));
+        idle.on_ack_eliciting_sent(at(200));
+        assert_eq!(idle.deadline(PTO), Some(at(30_100)));
+        idle.on_received(at(300));
+        assert_eq!(idle.deadline(PTO), Some(at(30_300)));
+    }
+}

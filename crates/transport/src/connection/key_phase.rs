@@ -1,0 +1,117 @@
+//! The 1-RTT keys: installed once, updated by themselves or on request. RFC 9001 §6.
+
+use std::fmt;
+use std::time::Duration;
+
+use courser_base::{Side, Time};
+use courser_crypto::{ForgeryCounter, OneRttKeys, SecretPair};
+use courser_telemetry::{KeyUpdated, Record};
+
+use super::Connection;
+use crate::config::TransportConfig;
+
+/// The 1-RTT keys and what belongs to them.
+#[derive(Debug, Default)]
+pub(crate) struct KeyPhase {
+    pub(crate) keys: Option<Box<OneRttKeys>>,
+    /// Packets that did not authenticate, over the whole connection (§6.6).
+    pub(crate) forgeries: Option<ForgeryCounter>,
+    /// When the previous receive key is erased.
+    pub(crate) drop_previous_at: Option<Time>,
+}
+
+impl KeyPhase {
+    pub(crate) fn install(&mut self, secrets: SecretPair, side: Side, config: &TransportConfig) {
+        let mut keys = OneRttKeys::new(secrets, side);
+        let suite = keys.suite();
+        keys.set_limits(config.key_update_after, suite.confidentiality_limit());
+        match &mut self.forgeries {
+            Some(counter) => counter.on_suite(suite),
+            None => self.forgeries = Some(ForgeryCounter::new(suite)),
+        }
+        self.keys = Some(Box::new(keys));
+    }
+
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys.is_some()
+    }
+}
+
+/// Why a key update cannot start now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyUpdateBlocked {
+    /// The handshake is not confirmed (§6.1).
+    NotConfirmed,
+    /// The peer has not acknowledged a packet of the current phase (§6.1).
+    PreviousUnacknowledged,
+}
+
+impl fmt::Display for KeyUpdateBlocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotConfirmed => "keys can be updated only after the handshake is confirmed",
+            Self::PreviousUnacknowledged => {
+                "the peer has not acknowledged a packet of the current key phase yet"
+            }
+        })
+    }
+}
+
+impl std::error::Error for KeyUpdateBlocked {}
+
+impl Connection {
+    /// Updates the 1-RTT keys.
+    ///
+    /// # Errors
+    ///
+    /// When the rules do not allow an update yet; nothing changes then.
+    pub fn initiate_key_update(&mut self, now: Time) -> Result<(), KeyUpdateBlocked> {
+        if !self.state.is_confirmed() {
+            return Err(KeyUpdateBlocked::NotConfirmed);
+        }
+        let next = self.spaces.application.next_packet_number;
+        let Some(keys) = &mut self.key_phase.keys else {
+            return Err(KeyUpdateBlocked::NotConfirmed);
+        };
+        if !keys.is_update_acknowledged() {
+            return Err(KeyUpdateBlocked::PreviousUnacknowledged);
+        }
+        keys.update(next);
+        // An empty packet would not show the peer the new phase.
+        self.spaces.application.ping = true;
+        self.on_keys_updated(now, false);
+        Ok(())
+    }
+
+    /// Updates the keys when they have sealed enough packets (limit K22).
+    pub(crate) fn update_keys_if_due(&mut self, now: Time) {
+        let due = self.key_phase.keys.as_ref().is_some_and(|keys| keys.should_update());
+        if due {
+            // While the rules do not allow it the next batch tries again; the hard stop is far.
+            let _ = self.initiate_key_update(now);
+        }
+    }
+
+    pub(crate) fn on_keys_updated(&mut self, now: Time, by_peer: bool) {
+        self.stats.key_updates += 1;
+        let key_phase = self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase());
+        self.tap.record(now, || Record::KeyUpdated(KeyUpdated { key_phase, by_peer }));
+        if by_peer {
+            self.key_phase.drop_previous_at = Some(now + self.previous_key_period());
+        }
+    }
+
+    /// Old receive keys stay for packets that were overtaken (§6.5).
+    fn previous_key_period(&self) -> Duration {
+        self.paths.active().pto(self.peer_max_ack_delay()).saturating_mul(3)
+    }
+
+    pub(crate) fn drop_previous_keys(&mut self, now: Time) {
+        if self.key_phase.drop_previous_at.is_some_and(|at| at <= now) {
+            self.key_phase.drop_previous_at = None;
+            if let Some(keys) = &mut self.key_phase.keys {
+                keys.drop_previous();
+            }
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! One QUIC connection. RFC 9000, RFC 9001, RFC 9002.
+//!
+//! The connection owns parts that own their state, and calls them in written orders: which part
+//! sees a frame is in `dispatch`, what leaves and when in `transmit`, who hears of an
+//! acknowledgement in `fate`.
+
+mod acks;
+mod close;
+mod dispatch;
+pub(crate) mod error;
+pub(crate) mod event;
+mod fate;
+pub(crate) mod handshake;
+mod idle;
+mod key_phase;
+mod permit;
+mod receive;
+mod start;
+mod state;
+pub(crate) mod stats;
+pub(crate) mod timeouts;
+mod transmit;
+mod transmit_close;
+mod transmit_handshake;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser_base::{FourTuple, Side, Time};
+use courser_crypto::{Exporter, HandshakeData, TlsError};
+use courser_recovery::{Controller, Pto, Sent};
+use courser_telemetry::{Record, Sink, StateChanged, Tap};
+use courser_wire::ConnectionId;
+
+pub use self::error::{ConnectionError, PeerClose};
+pub use self::event::Event;
+pub use self::key_phase::KeyUpdateBlocked;
+pub use self::stats::{ConnectionStats, PathStats, UdpStats};
+pub use self::timeouts::Timer;
+
+pub(crate) use self::receive::Arrival;
+pub(crate) use self::start::{FirstInitial, Origin};
+
+use self::handshake::Handshake;
+use self::idle::Idle;
+use self::key_phase::KeyPhase;
+use self::state::State;
+use crate::cid::issued::IssuedIds;
+use crate::cid::peer::PeerIds;
+use crate::config::TransportConfig;
+use crate::path::paths::Paths;
+use crate::rng::Rng;
+use crate::space::sent::{FrameLists, SentFrames};
+use crate::space::{PacketNumberSpace, SpaceId};
+use crate::stream::Streams;
+
+/// One connection of an endpoint.
+#[derive(Debug)]
+pub struct Connection {
+    config: Arc<TransportConfig>,
+    side: Side,
+    state: State,
+    handshake: Handshake,
+    key_phase: KeyPhase,
+    spaces: Spaces,
+    paths: Paths,
+    cids: Cids,
+    streams: Streams,
+    recovery: Recovery,
+    idle: Idle,
+    events: VecDeque<Event>,
+    close_error: Option<ConnectionError>,
+    stats: ConnectionStats,
+    rng: Rng,
+    tap: Tap,
+}
+
+/// The three packet number spaces; the first two go with their keys.
+#[derive(Debug)]
+struct Spaces {
+    initial: Option<Box<PacketNumberSpace>>,
+    handshake: Option<Box<PacketNumberSpace>>,
+    application: PacketNumberSpace,
+}
+
+impl Spaces {
+    fn get(&self, id: SpaceId) -> Option<&PacketNumberSpace> {
+        match id {
+            SpaceId::Initial => self.initial.as_deref(),
+            SpaceId::Handshake => self.handshake.as_deref(),
+            SpaceId::Application => Some(&self.application),
+        }
+    }
+
+    fn get_mut(&mut self, id: SpaceId) -> Option<&mut PacketNumberSpace> {
+        match id {
+            SpaceId::Initial => self.initial.as_deref_mut(),
+            SpaceId::Handshake => self.handshake.as_deref_mut(),
+            SpaceId::Application => Some(&mut self.application),
+        }
+    }
+
+    /// True while a space of the handshake has keys.
+    fn in_handshake(&self) -> bool {
+        self.initial.is_some() || self.handshake.is_some()
+    }
+}
+
+/// Connection IDs both ways.
+#[derive(Debug)]
+struct Cids {
+    issued: IssuedIds,
+    peer: PeerIds,
+    /// Sequence number of the newest of our IDs that the peer moved with.
+    in_use: u64,
+    /// IDs the peer gave back: the endpoint stops routing them.
+    retired: Vec<ConnectionId>,
+}
+
+/// What loss recovery needs beside the spaces and the path.
+#[derive(Debug)]
+struct Recovery {
+    pto: Pto,
+    lists: FrameLists,
+    /// Scratch of loss detection, kept for its memory.
+    lost: Vec<(u64, Sent<SentFrames>)>,
+    /// From when a client without anything in flight counts its anti-deadlock timer.
+    quiet_since: Time,
+    /// A batch waits for the pacer until then.
+    paced_until: Option<Time>,
+    /// The application packet number that is skipped next, to catch peers that acknowledge what
+    /// they never received (limit K21).
+    skip_at: u64,
+}
+
+impl Connection {
+    /// Which end this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// True until the handshake is complete.
+    pub fn is_handshaking(&self) -> bool {
+        self.state.is_handshaking()
+    }
+
+    /// True once the handshake is confirmed.
+    pub fn is_confirmed(&self) -> bool {
+        self.state.is_confirmed()
+    }
+
+    /// True when the connection is over, for whatever reason.
+    pub fn is_closed(&self) -> bool {
+        !self.state.is_open()
+    }
+
+    /// True when the peer knows that the connection is over, or is gone: nothing more is to be
+    /// said, only late packets are swallowed.
+    pub fn is_quiet(&self) -> bool {
+        matches!(self.state, State::Draining { answer: None, .. } | State::Drained)
+    }
+
+    /// True when nothing is left to do; the endpoint forgets the connection.
+    pub fn is_drained(&self) -> bool {
+        matches!(self.state, State::Drained)
+    }
+
+    /// Addresses of the path in use.
+    pub fn path(&self) -> FourTuple {
+        self.paths.active().tuple
+    }
+
+    /// Smoothed round-trip time of the path in use.
+    pub fn rtt(&self) -> Duration {
+        self.paths.active().rtt.smoothed()
+    }
+
+    /// What the handshake negotiated; `None` until ALPN and server name are known.
+    pub fn handshake_data(&self) -> Option<HandshakeData> {
+        self.handshake.data.clone()
+    }
+
+    /// The peer's certificate chain in DER, its own first.
+    pub fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
+        self.handshake.peer_certificates.clone()
+    }
+
+    /// The TLS exporter, once the handshake is complete.
+    pub fn exporter(&self) -> Option<&Exporter> {
+        self.handshake.exporter.as_ref()
+    }
+
+    /// Fills `out` with keying material that both ends derive alike (RFC 8446 §7.5).
+    ///
+    /// # Errors
+    ///
+    /// Before the handshake is complete, and when label or output are too long.
+    pub fn export_keying_material(
+        &self,
+        out: &mut [u8],
+        label: &[u8],
+        context: Option<&[u8]>,
+    ) -> Result<(), TlsError> {
+        let exporter = self
+            .exporter()
+            .ok_or_else(|| TlsError::internal("the handshake is not complete"))?;
+        exporter.export(out, label, context).map_err(|error| TlsError::internal(error.to_string()))
+    }
+
+    /// The streams: open, accept, read, write.
+    pub fn streams(&mut self) -> &mut Streams {
+        &mut self.streams
+    }
+
+    /// Why the connection is over, once it is.
+    pub fn close_error(&self) -> Option<&ConnectionError> {
+        self.close_error.as_ref()
+    }
+
+    /// The next thing the application should know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        self.streams.poll_event().map(Event::Stream)
+    }
+
+    /// Sends a PING, so that the peer proves to be there.
+    pub fn ping(&mut self) {
+        if self.state.is_open() {
+            self.spaces.application.ping = true;
+        }
+    }
+
+    /// Counters, and the state of the path.
+    pub fn stats(&self) -> ConnectionStats {
+        let path = self.paths.active();
+        let counters = self.streams.counters();
+        ConnectionStats {
+            data_sent: counters.data_sent,
+            data_retransmitted: counters.data_retransmitted,
+            data_received: counters.data_received,
+            path: PathStats {
+                rtt: path.rtt.smoothed(),
+                latest_rtt: path.rtt.latest(),
+                min_rtt: path.rtt.min(),
+                congestion_window: path.congestion.window(),
+                bytes_in_flight: path.bytes_in_flight,
+                mtu: path.mtu,
+            },
+            ..self.stats
+        }
+    }
+
+    /// Plugs in a sink for records, or takes it out.
+    pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
+        self.tap.set(sink);
+    }
+
+    /// Longest time the peer holds acknowledgements back; counts once it is known.
+    fn peer_max_ack_delay(&self) -> Duration {
+        self.handshake
+            .peer_parameters
+            .as_ref()
+            .map_or(Duration::ZERO, |peer| Duration::from_millis(peer.max_ack_delay))
+    }
+
+    fn enter(&mut self, now: Time, state: State) {
+        self.state = state;
+        let state = self.state.name();
+        self.tap.record(now, || Record::StateChanged(StateChanged { state }));
+    }
+
+    /// Forgets what is in flight in a space: its keys are gone or the connection is over
+    /// (RFC 9002 §6.4).
+    fn forget_sent(&mut self, id: SpaceId) {
+        let path = self.paths.active_mut();
+        let Some(space) = self.spaces.get_mut(id) else { return };
+        while let Some(number) = space.sent.oldest() {
+            let Some(sent) = space.sent.take(number) else { break };
+            if sent.in_flight && sent.path == path.id {
+                path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
+            }
+            sent.frames.release(&mut self.recovery.lists);
+        }
+        space.ack_eliciting_in_flight = 0;
+        self.recovery.lists.shrink();
+    }
+}
+
+/// What the endpoint asks a connection after each use.
+impl Connection {
+    /// How many connection IDs the endpoint should make.
+    pub(crate) fn cids_wanted(&self) -> usize {
+        let ready = self.state.is_open() && self.handshake.peer_parameters.is_some();
+        if ready && self.key_phase.has_keys() { self.cids.issued.wanted() } else { 0 }
+    }
+
+    /// Takes a connection ID that the endpoint made.
+    pub(crate) fn issue_cid(&mut self, id: ConnectionId, token: [u8; 16]) {
+        self.cids.issued.issue(id, token);
+    }
+
+    /// IDs that the peer gave back.
+    pub(crate) fn take_retired_cid(&mut self) -> Option<ConnectionId> {
+        self.cids.retired.pop()
+    }
+
+    /// True while the application has something to read with [`Connection::poll_event`].
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// All IDs the peer may address us by.
+    pub(crate) fn active_cids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.cids.issued.active()
+    }
+
+    /// One change at a time to the tokens that reset this connection.
+    pub(crate) fn poll_token_change(&mut self) -> Option<crate::cid::peer::TokenChange> {
+        self.cids.peer.poll_token_change()
+    }
+
+    /// True once, when a server should give the client tokens for its next connection.
+    pub(crate) fn take_wants_tokens(&mut self) -> bool {
+        std::mem::take(&mut self.handshake.wants_tokens)
+    }
+
+    /// Takes tokens for NEW_TOKEN frames.
+    pub(crate) fn queue_tokens(&mut self, tokens: Vec<Bytes>) {
+        self.handshake.send_tokens = !tokens.is_empty();
+        self.handshake.tokens = tokens;
+    }
+
+    /// The client's first destination ID: the endpoint routes it until the handshake is over.
+    pub(crate) fn original_destination(&self) -> ConnectionId {
+        self.handshake.original_destination
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,434 @@
+//! One datagram in: split it, open its packets, hand on their frames.
+
+use courser_base::{Ecn, FourTuple, Time};
+use courser_crypto::{OneRttOpenError, header_protection, retry_integrity};
+use courser_telemetry::{PacketDropped, PacketReceived, Reason, Record};
+use courser_wire::packet::{
+    self, MIN_INITIAL_DATAGRAM, Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit,
+};
+use courser_wire::version::VERSION_1;
+use courser_wire::{TransportErrorCode, packet_number};
+
+use super::Connection;
+use super::dispatch::Processed;
+use super::error::ConnectionError;
+use super::state::State;
+use crate::error::TransportError;
+use crate::open::undecryptable::Early;
+use crate::space::SpaceId;
+
+/// What is true of a whole datagram.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) now: Time,
+    pub(crate) path: FourTuple,
+    pub(crate) ecn: Ecn,
+    /// Length of the datagram.
+    pub(crate) len: usize,
+}
+
+/// A packet whose protection is off.
+struct OpenedPacket {
+    number: u64,
+    /// Where the frames start and end in the datagram.
+    payload: std::ops::Range<usize>,
+}
+
+impl Connection {
+    /// Takes one datagram, whose first packet the endpoint has looked at already.
+    ///
+    /// Whatever the datagram holds, this returns: packets that cannot be read are dropped, and
+    /// packets that break a rule end the connection.
+    pub(crate) fn handle_datagram(&mut self, arrival: Arrival, datagram: &mut [u8], first: &Packet) {
+        self.stats.udp_received.datagrams += 1;
+        self.stats.udp_received.bytes += arrival.len as u64;
+        let known = self.paths.find(arrival.path);
+        if let Some(path) = known.and_then(|index| self.paths.get_mut(index)) {
+            path.amplification.on_received(arrival.len);
+        }
+        match &mut self.state {
+            State::Closing(closing) => closing.on_packet(),
+            State::Draining { .. } | State::Drained => return,
+            _ => {}
+        }
+        let from_stranger = known.is_none() && !self.may_move();
+        let mut opened = false;
+        if !from_stranger {
+            opened = self.handle_packet(arrival, datagram, first);
+            opened |= self.handle_coalesced(arrival, datagram, first);
+        } else {
+            self.dropped(arrival.now, first, Reason::UnknownPath);
+        }
+        if !opened {
+            self.check_stateless_reset(arrival.now, datagram);
+        }
+    }
+
+    /// A server follows its client to new addresses once the handshake is confirmed; a client
+    /// takes packets only from where it sent some (RFC 9000 §9).
+    fn may_move(&self) -> bool {
+        self.side.is_server() && (self.state.is_confirmed() || matches!(self.state, State::Closing(_)))
+    }
+
+    /// The packets behind the first one. Those for another ID are ignored (RFC 9000 §12.2).
+    fn handle_coalesced(&mut self, arrival: Arrival, datagram: &mut [u8], first: &Packet) -> bool {
+        let mut opened = false;
+        let mut start = first.end;
+        let cid_len = self.handshake.local_source.len();
+        while start < datagram.len() {
+            let rest = &mut datagram[start..];
+            let Ok(next) = packet::decode(rest, 0, cid_len) else { break };
+            debug_assert!(next.end > 0, "each packet takes bytes");
+            start += next.end;
+            if next.destination == first.destination {
+                opened |= self.handle_packet(arrival, rest, &next);
+            }
+        }
+        opened
+    }
+
+    /// One packet at the start of `datagram`; true when it was authentic.
+    fn handle_packet(&mut self, arrival: Arrival, datagram: &mut [u8], packet: &Packet) -> bool {
+        match self.process_packet(arrival, datagram, packet) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.fail(arrival.now, error);
+                true
+            }
+        }
+    }
+
+    fn process_packet(
+        &mut self,
+        arrival: Arrival,
+        datagram: &mut [u8],
+        packet: &Packet,
+    ) -> Result<bool, TransportError> {
+        if packet.kind == PacketKind::Retry {
+            return Ok(self.on_retry(arrival.now, &datagram[..packet.end], packet));
+        }
+        let Some(space) = SpaceId::of(packet.kind) else {
+            // 0-RTT is not accepted here, and a client never takes it (RFC 9001 §5.6).
+            self.dropped(arrival.now, packet, Reason::KeysUnavailable);
+            return Ok(false);
+        };
+        if !self.header_is_fine(arrival, packet) {
+            self.dropped(arrival.now, packet, Reason::Header);
+            return Ok(false);
+        }
+        if !self.can_open(space) {
+            self.keep_early(arrival, datagram, packet, space);
+            return Ok(false);
+        }
+        let Some(opened) = self.open(arrival.now, datagram, packet, space)? else {
+            return Ok(false);
+        };
+        if self.space_has(space, opened.number) {
+            self.dropped(arrival.now, packet, Reason::Duplicate);
+            return Ok(true);
+        }
+        self.on_first_packet(packet);
+        let payload = &datagram[opened.payload];
+        let processed = self.process_payload(arrival, packet, space, opened.number, payload)?;
+        self.on_processed(arrival, packet, space, opened.number, processed)?;
+        Ok(true)
+    }
+
+    /// Rules about long headers that need no keys (RFC 9000 §7.2, §14.1, §17.2.2).
+    fn header_is_fine(&self, arrival: Arrival, packet: &Packet) -> bool {
+        if packet.kind == PacketKind::OneRtt {
+            return true;
+        }
+        if packet.kind == PacketKind::Initial {
+            let too_small = self.side.is_server() && arrival.len < MIN_INITIAL_DATAGRAM;
+            let has_token = self.side.is_client() && !packet.token.is_empty();
+            if too_small || has_token {
+                return false;
+            }
+        }
+        self.handshake.peer_source.is_none_or(|source| source == packet.source)
+    }
+
+    fn can_open(&self, space: SpaceId) -> bool {
+        match space {
+            // Before the handshake is complete 1-RTT packets are not processed (RFC 9001 §5.7).
+            SpaceId::Application => self.key_phase.has_keys() && !self.state.is_handshaking(),
+            _ => self.spaces.get(space).is_some_and(|space| space.keys.is_some()),
+        }
+    }
+
+    fn space_has(&self, space: SpaceId, number: u64) -> bool {
+        self.spaces.get(space).is_none_or(|space| space.received.is_duplicate(number))
+    }
+
+    fn keep_early(&mut self, arrival: Arrival, datagram: &[u8], packet: &Packet, space: SpaceId) {
+        let may_come = match space {
+            SpaceId::Initial => false,
+            SpaceId::Handshake => {
+                self.state.is_handshaking() && self.spaces.handshake.is_none()
+            }
+            SpaceId::Application => self.state.is_handshaking(),
+        };
+        let (path, ecn) = (arrival.path, arrival.ecn);
+        let bytes = &datagram[..packet.end];
+        let kept = may_come
+            && self.handshake.early.keep(Early { space, bytes: bytes.to_vec(), path, ecn });
+        if !kept {
+            self.dropped(arrival.now, packet, Reason::KeysUnavailable);
+        }
+    }
+
+    /// Takes off header protection and opens the payload; `None` drops the packet.
+    fn open(
+        &mut self,
+        now: Time,
+        datagram: &mut [u8],
+        packet: &Packet,
+        space: SpaceId,
+    ) -> Result<Option<OpenedPacket>, TransportError> {
+        let bytes = &mut datagram[..packet.end];
+        let offset = packet.packet_number_offset;
+        let Some(numbers) = self.spaces.get(space) else { return Ok(None) };
+        let expected = numbers.received.expected();
+        let header_key = match (&self.key_phase.keys, &numbers.keys) {
+            (Some(keys), _) if space == SpaceId::Application => keys.peer_header(),
+            (_, Some(keys)) => &keys.peer.header,
+            _ => return Ok(None),
+        };
+        let Some((len, truncated)) = header_protection::unprotect(header_key, bytes, offset) else {
+            self.dropped(now, packet, Reason::NotAuthentic);
+            return Ok(None);
+        };
+        let number = packet_number::expand(truncated, len, expected);
+        let (header, payload) = bytes.split_at_mut(offset + len);
+        let opened = match (&mut self.key_phase.keys, &numbers.keys) {
+            (Some(keys), _) if space == SpaceId::Application => {
+                match keys.open(number, key_phase_bit(header[0]), header, payload) {
+                    Ok(opened) => Some((opened.len, opened.peer_updated)),
+                    Err(OneRttOpenError::Discard) => None,
+                    Err(OneRttOpenError::KeyUpdateError) => {
+                        let code = TransportErrorCode::KEY_UPDATE_ERROR;
+                        return Err(TransportError::new(code, "key update against the rules"));
+                    }
+                }
+            }
+            (_, Some(keys)) => {
+                keys.peer.packet.open(number, header, payload).ok().map(|len| (len, false))
+            }
+            _ => None,
+        };
+        let Some((payload_len, peer_updated)) = opened else {
+            self.on_forgery(now, packet)?;
+            return Ok(None);
+        };
+        // Only an authentic packet can break this rule (RFC 9000 §17.2, §17.3.1).
+        if !reserved_bits_are_zero(header[0]) {
+            return Err(TransportError::protocol_violation("reserved header bits are not zero"));
+        }
+        if peer_updated {
+            self.on_keys_updated(now, true);
+        }
+        let payload_start = offset + len;
+        Ok(Some(OpenedPacket { number, payload: payload_start..payload_start + payload_len }))
+    }
+
+    /// A packet failed authentication: dropped and counted (RFC 9001 §6.6).
+    fn on_forgery(&mut self, now: Time, packet: &Packet) -> Result<(), TransportError> {
+        self.dropped(now, packet, Reason::NotAuthentic);
+        if self.key_phase.forgeries.as_mut().is_some_and(|forgeries| forgeries.on_failure()) {
+            let code = TransportErrorCode::AEAD_LIMIT_REACHED;
+            return Err(TransportError::new(code, "too many packets failed authentication"));
+        }
+        Ok(())
+    }
+
+    fn dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
+        self.stats.packets_dropped += 1;
+        let (kind, len) = (packet.kind, packet.end);
+        self.tap.record(now, || Record::PacketDropped(PacketDropped { kind, len, reason }));
+    }
+
+    /// The server's first packet tells the ID to send to (RFC 9000 §7.2).
+    fn on_first_packet(&mut self, packet: &Packet) {
+        if self.handshake.peer_source.is_none() && packet.kind == PacketKind::Initial {
+            self.handshake.peer_source = Some(packet.source);
+            self.cids.peer.set_handshake_id(packet.source);
+        }
+    }
+
+    /// A packet was processed in full: it may be acknowledged now (RFC 9000 §13.1).
+    fn on_processed(
+        &mut self,
+        arrival: Arrival,
+        packet: &Packet,
+        space: SpaceId,
+        number: u64,
+        processed: Processed,
+    ) -> Result<(), TransportError> {
+        let now = arrival.now;
+        self.stats.packets_received += 1;
+        self.tap.record(now, || {
+            let (kind, len) = (packet.kind, packet.end);
+            Record::PacketReceived(PacketReceived { kind, packet_number: number, len })
+        });
+        self.idle.on_received(now);
+        if processed.refused {
+            // Not acknowledged, so that the peer sends it again when there is room.
+            return Ok(());
+        }
+        let max_ack_delay = self.config.max_ack_delay;
+        let confirmed = self.state.is_confirmed();
+        if let Some(numbers) = self.spaces.get_mut(space) {
+            let expected = numbers.received.expected();
+            let is_largest = number >= expected;
+            numbers.received.insert(number, now, arrival.ecn);
+            if arrival.ecn == Ecn::Ce {
+                self.stats.ce_received += 1;
+            }
+            if processed.ack_eliciting {
+                self.stats.ack_eliciting_received += 1;
+                let handshake = space != SpaceId::Application;
+                let immediately = handshake || number != expected || arrival.ecn == Ecn::Ce;
+                numbers.acks.on_ack_eliciting(now, max_ack_delay, immediately);
+            }
+            if space == SpaceId::Application && confirmed {
+                self.follow_peer(arrival, packet, is_largest, processed.probing_only)?;
+            }
+        }
+        if space == SpaceId::Handshake && self.side.is_server() {
+            // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1).
+            self.paths.active_mut().amplification.on_validated();
+            self.discard_space(SpaceId::Initial);
+        }
+        if processed.crypto {
+            self.drive_handshake(now)?;
+            self.open_early(now);
+        }
+        Ok(())
+    }
+
+    /// Packets that waited for keys are processed now.
+    fn open_early(&mut self, now: Time) {
+        for space in [SpaceId::Handshake, SpaceId::Application] {
+            if !self.can_open(space) {
+                continue;
+            }
+            for mut early in self.handshake.early.take(space) {
+                let len = self.handshake.local_source.len();
+                let Ok(packet) = packet::decode(&early.bytes, 0, len) else { continue };
+                let (path, ecn, len) = (early.path, early.ecn, early.bytes.len());
+                // Its bytes were counted when it came; its length must not matter to rules on
+                // datagrams with Initials, which never wait.
+                self.handle_packet(Arrival { now, path, ecn, len }, &mut early.bytes, &packet);
+            }
+        }
+    }
+
+    /// The peer's address changed (RFC 9000 §9.3).
+    fn follow_peer(
+        &mut self,
+        arrival: Arrival,
+        packet: &Packet,
+        is_largest: bool,
+        probing_only: bool,
+    ) -> Result<(), TransportError> {
+        let Some(index) = self.arrival_path(arrival) else { return Ok(()) };
+        if index == self.paths.active_index() || !is_largest || probing_only {
+            return Ok(());
+        }
+        let pto = self.validation_pto();
+        // A peer that took a new ID for the new path gets a new one back, so that nobody can
+        // link the two (§9.5). A rebound NAT changes no ID.
+        let sequence = self.cids.issued.sequence_of(&packet.destination);
+        if let Some(sequence) = sequence.filter(|&sequence| sequence > self.cids.in_use) {
+            self.cids.in_use = sequence;
+            self.cids.peer.switch_to_next();
+        }
+        self.paths.migrate(arrival.now, index, pto);
+        self.spaces.application.ecn.restart();
+        let peer = self.paths.active().tuple.peer;
+        self.events.push_back(super::Event::PathChanged { peer });
+        Ok(())
+    }
+
+    /// The path a packet came on, added to the table if the peer is new there.
+    pub(crate) fn arrival_path(&mut self, arrival: Arrival) -> Option<usize> {
+        if let Some(index) = self.paths.find(arrival.path) {
+            return Some(index);
+        }
+        let index = self.paths.add(arrival.now, arrival.path, &self.config)?;
+        if let Some(path) = self.paths.get_mut(index) {
+            path.amplification.on_received(arrival.len);
+        }
+        Some(index)
+    }
+
+    /// Three of these end a path validation: the larger of the current and the initial probe
+    /// timeout (RFC 9000 §8.2.4).
+    pub(crate) fn validation_pto(&self) -> std::time::Duration {
+        let current = self.paths.active().pto(self.peer_max_ack_delay());
+        current.max(self.config.initial_rtt.saturating_mul(3))
+    }
+
+    /// All packets of a receive batch are processed.
+    pub(crate) fn on_batch_end(&mut self) {
+        self.stats.udp_received.batches += 1;
+        self.spaces.application.acks.on_batch_end();
+    }
+
+    /// A datagram whose packets cannot be read may say that the peer lost its state
+    /// (RFC 9000 §10.3.1).
+    pub(crate) fn check_stateless_reset(&mut self, now: Time, datagram: &[u8]) {
+        if datagram.len() < MIN_RESET {
+            return;
+        }
+        let Some(token) = datagram.last_chunk::<16>() else { return };
+        if self.cids.peer.is_reset_token(token) {
+            self.on_stateless_reset(now);
+        }
+    }
+
+    /// The server asks for a proof of address (RFC 9000 §17.2.5.2).
+    fn on_retry(&mut self, now: Time, datagram: &[u8], packet: &Packet) -> bool {
+        let handshake = &self.handshake;
+        let welcome = self.side.is_client()
+            && self.state.is_handshaking()
+            && handshake.peer_source.is_none()
+            && handshake.retry_source.is_none()
+            && !packet.token.is_empty()
+            && packet.source != *self.cids.peer.current()
+            && retry_integrity::is_valid(&handshake.original_destination, datagram);
+        if !welcome {
+            self.dropped(now, packet, Reason::Header);
+            return false;
+        }
+        self.handshake.retry_source = Some(packet.source);
+        self.handshake.token = bytes::Bytes::copy_from_slice(&datagram[packet.token.clone()]);
+        self.cids.peer.set_handshake_id(packet.source);
+        // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
+        self.forget_sent(SpaceId::Initial);
+        self.recovery.pto.reset();
+        self.recovery.quiet_since = now;
+        self.set_initial_keys(packet.source);
+        if let Some(initial) = &mut self.spaces.initial {
+            initial.crypto.rewind();
+        }
+        true
+    }
+
+    /// The server speaks other versions (RFC 9000 §6.2). Only the first answer may say so.
+    pub(crate) fn on_version_negotiation(&mut self, now: Time, offered: Vec<u32>, source: &[u8]) {
+        let untouched = self.side.is_client()
+            && self.state.is_handshaking()
+            && self.handshake.peer_source.is_none()
+            && self.handshake.retry_source.is_none()
+            && source == &self.handshake.original_destination[..];
+        if untouched && !offered.contains(&VERSION_1) {
+            self.end_silently(now, ConnectionError::VersionMismatch { offered });
+        }
+    }
+
+}
+
+/// Nothing shorter is a stateless reset (RFC 9000 §10.3).
+const MIN_RESET: usize = 21;

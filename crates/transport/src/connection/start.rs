@@ -1,0 +1,227 @@
+//! How connections begin: a client's first flight, a server's answer to it.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use courser_base::{FourTuple, Side, Time};
+use courser_crypto::{TlsStartError, initial};
+use courser_recovery::Pto;
+use courser_wire::transport_parameters::TransportParameters;
+use courser_wire::version::VERSION_1;
+use courser_wire::ConnectionId;
+
+use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
+use super::idle::Idle;
+use super::key_phase::KeyPhase;
+use super::state::State;
+use super::stats::ConnectionStats;
+use super::{Cids, Connection, Recovery, Spaces};
+use crate::cid::issued::IssuedIds;
+use crate::cid::peer::PeerIds;
+use crate::config::{ClientConfig, ServerConfig, TransportConfig};
+use crate::path::Path;
+use crate::path::paths::Paths;
+use crate::rng::Rng;
+use crate::space::sent::FrameLists;
+use crate::space::{PacketNumberSpace, SpaceId};
+use crate::stream::{ChunkPool, Streams};
+
+/// What the endpoint gives every new connection.
+pub(crate) struct Origin {
+    pub(crate) now: Time,
+    /// Addresses of the first packet.
+    pub(crate) tuple: FourTuple,
+    /// Our source ID.
+    pub(crate) local_source: ConnectionId,
+    pub(crate) pool: ChunkPool,
+    pub(crate) rng: Rng,
+    pub(crate) max_udp_payload_size: u16,
+    pub(crate) grease: bool,
+}
+
+/// What a server knows from the client's first Initial.
+pub(crate) struct FirstInitial {
+    /// Destination ID of the packet: Initial keys come from it.
+    pub(crate) destination: ConnectionId,
+    /// The client's source ID.
+    pub(crate) source: ConnectionId,
+    /// Destination ID before a Retry, else the same as `destination`.
+    pub(crate) original_destination: ConnectionId,
+    /// Source ID of the Retry that the client answers.
+    pub(crate) retry_source: Option<ConnectionId>,
+    /// A token has proven the client's address.
+    pub(crate) is_validated: bool,
+    /// Token for stateless resets of our handshake ID.
+    pub(crate) reset_token: [u8; 16],
+}
+
+impl Connection {
+    /// A client that is about to send its first Initial to `destination`, a random ID.
+    pub(crate) fn client(
+        origin: Origin,
+        config: &ClientConfig,
+        server_name: &str,
+        destination: ConnectionId,
+    ) -> Result<Self, TlsStartError> {
+        let mut parameters = local_parameters(&config.transport, &origin);
+        parameters.initial_source_connection_id = Some(origin.local_source);
+        let transport = Arc::clone(&config.transport);
+        let (mut connection, bytes) =
+            Self::new(origin, Side::Client, transport, destination, &parameters);
+        connection.handshake.tls = Some(config.tls.start(server_name, bytes)?);
+        let tokens = config.tokens.as_ref().map(|store| (Arc::clone(store), server_name.to_owned()));
+        if let Some((store, name)) = &tokens {
+            connection.handshake.token = store.take(name).unwrap_or_default();
+        }
+        connection.handshake.token_store = tokens;
+        // The server's address is where we want to go: nothing to prove.
+        connection.paths.active_mut().amplification.on_validated();
+        connection.set_initial_keys(destination);
+        let now = connection.handshake.started;
+        // Writing the ClientHello reads nothing from the peer and cannot break its rules.
+        if let Err(error) = connection.write_handshake(now) {
+            return Err(TlsStartError::Configuration(error.to_string()));
+        }
+        Ok(connection)
+    }
+
+    /// A server for a client whose first Initial the endpoint hands over next.
+    pub(crate) fn server(
+        origin: Origin,
+        config: &ServerConfig,
+        first: &FirstInitial,
+    ) -> Result<Self, TlsStartError> {
+        let mut parameters = local_parameters(&config.transport, &origin);
+        parameters.initial_source_connection_id = Some(origin.local_source);
+        parameters.original_destination_connection_id = Some(first.original_destination);
+        parameters.retry_source_connection_id = first.retry_source;
+        parameters.disable_active_migration = !config.migration;
+        if !origin.local_source.is_empty() {
+            parameters.stateless_reset_token = Some(first.reset_token);
+        }
+        let transport = Arc::clone(&config.transport);
+        let (mut connection, bytes) =
+            Self::new(origin, Side::Server, transport, first.source, &parameters);
+        connection.handshake.tls = Some(config.tls.start(bytes)?);
+        connection.handshake.original_destination = first.original_destination;
+        connection.handshake.peer_source = Some(first.source);
+        connection.handshake.retry_source = first.retry_source;
+        if first.is_validated {
+            connection.paths.active_mut().amplification.on_validated();
+        }
+        connection.set_initial_keys(first.destination);
+        Ok(connection)
+    }
+
+    fn new(
+        mut origin: Origin,
+        side: Side,
+        config: Arc<TransportConfig>,
+        peer_id: ConnectionId,
+        parameters: &TransportParameters,
+    ) -> (Self, Vec<u8>) {
+        let mut bytes = Vec::with_capacity(256);
+        let grease = origin.grease.then(|| origin.rng.u64());
+        parameters.encode(&mut bytes, grease);
+        let now = origin.now;
+        let path = Path::new(now, origin.tuple, &config, 0);
+        let skip_at = 5 + origin.rng.below(20);
+        let hash_key = origin.rng.array();
+        let streams = Streams::new(side, config.streams(), origin.pool, hash_key);
+        let connection = Self {
+            side,
+            state: State::Handshaking,
+            handshake: new_handshake(now, peer_id, origin.local_source),
+            key_phase: KeyPhase::default(),
+            spaces: Spaces {
+                initial: None,
+                handshake: None,
+                application: PacketNumberSpace::new(crypto_limit(side, SpaceId::Application), config.ecn),
+            },
+            paths: Paths::new(path),
+            cids: Cids {
+                issued: IssuedIds::new(origin.local_source),
+                peer: PeerIds::new(peer_id),
+                in_use: 0,
+                retired: Vec::new(),
+            },
+            streams,
+            recovery: Recovery {
+                pto: Pto::new(),
+                lists: FrameLists::default(),
+                lost: Vec::new(),
+                quiet_since: now,
+                paced_until: None,
+                skip_at,
+            },
+            idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
+            events: VecDeque::new(),
+            close_error: None,
+            stats: ConnectionStats::default(),
+            rng: origin.rng,
+            tap: courser_telemetry::Tap::default(),
+            config,
+        };
+        (connection, bytes)
+    }
+
+    /// Derives the Initial keys (RFC 9001 §5.2) and opens the space if need be.
+    pub(crate) fn set_initial_keys(&mut self, destination: ConnectionId) {
+        let keys = initial::initial_keys(VERSION_1, &destination, self.side);
+        let limit = crypto_limit(self.side, SpaceId::Initial);
+        let ecn = self.config.ecn;
+        let space = self
+            .spaces
+            .initial
+            .get_or_insert_with(|| Box::new(PacketNumberSpace::new(limit, ecn)));
+        space.keys = Some(keys);
+    }
+
+    /// Where the first packet went or came from.
+    pub(crate) fn peer_address(&self) -> SocketAddr {
+        self.paths.active().tuple.peer
+    }
+}
+
+fn new_handshake(now: Time, peer_id: ConnectionId, local_source: ConnectionId) -> Handshake {
+    Handshake {
+        tls: None,
+        reading: SpaceId::Initial,
+        writing: SpaceId::Initial,
+        started: now,
+        peer_parameters: None,
+        original_destination: peer_id,
+        local_source,
+        peer_source: None,
+        retry_source: None,
+        token: Bytes::new(),
+        data: None,
+        peer_certificates: None,
+        exporter: None,
+        early: Default::default(),
+        send_done: false,
+        wants_tokens: false,
+        tokens: Vec::new(),
+        send_tokens: false,
+        token_store: None,
+    }
+}
+
+fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParameters {
+    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(0);
+    TransportParameters {
+        max_idle_timeout: config.max_idle_timeout.map_or(0, millis),
+        max_udp_payload_size: u64::from(origin.max_udp_payload_size),
+        initial_max_data: config.receive_window,
+        initial_max_stream_data_bidi_local: config.stream_receive_window,
+        initial_max_stream_data_bidi_remote: config.stream_receive_window,
+        initial_max_stream_data_uni: config.stream_receive_window,
+        initial_max_streams_bidi: config.max_bidi_streams,
+        initial_max_streams_uni: config.max_uni_streams,
+        max_ack_delay: millis(config.max_ack_delay),
+        active_connection_id_limit: LOCAL_CID_LIMIT,
+        ..TransportParameters::default()
+    }
+}

@@ -1,0 +1,57 @@
+//! Where a connection is in its life.
+
+use courser_base::Time;
+
+use super::close::Closing;
+
+/// The life of a connection. RFC 9000 §10, RFC 9001 §4.1.
+///
+/// ```text
+/// Handshaking ─► Complete ─► Confirmed ─┬─► Closing ──┬─► Drained
+///      └────────────┴───────────────────┴─► Draining ─┘
+/// ```
+#[derive(Debug)]
+pub(crate) enum State {
+    /// TLS is not done.
+    Handshaking,
+    /// TLS is done; a client waits for HANDSHAKE_DONE. A server is never here.
+    Complete,
+    /// The peer is known to have completed too.
+    Confirmed,
+    /// We said CONNECTION_CLOSE and repeat it when asked (§10.2.1).
+    Closing(Closing),
+    /// The peer said it: nothing is sent any more (§10.2.2).
+    Draining {
+        /// When the state may be forgotten.
+        until: Time,
+        /// One last CONNECTION_CLOSE, so that the peer need not wait.
+        answer: Option<Closing>,
+    },
+    /// Over; the endpoint forgets the connection.
+    Drained,
+}
+
+impl State {
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self, Self::Handshaking | Self::Complete | Self::Confirmed)
+    }
+
+    pub(crate) fn is_handshaking(&self) -> bool {
+        matches!(self, Self::Handshaking)
+    }
+
+    pub(crate) fn is_confirmed(&self) -> bool {
+        matches!(self, Self::Confirmed)
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Handshaking => "handshaking",
+            Self::Complete => "complete",
+            Self::Confirmed => "confirmed",
+            Self::Closing(_) => "closing",
+            Self::Draining { .. } => "draining",
+            Self::Drained => "drained",
+        }
+    }
+}

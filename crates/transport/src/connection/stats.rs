@@ -1,0 +1,72 @@
+//! Counters of a connection.
+
+use std::time::Duration;
+
+/// Datagrams and bytes in one direction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct UdpStats {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// UDP payload bytes.
+    pub bytes: u64,
+    /// Batches: what one system call sent, or one buffer received.
+    pub batches: u64,
+}
+
+/// State of the path in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PathStats {
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Latest sample.
+    pub latest_rtt: Duration,
+    /// Lowest sample.
+    pub min_rtt: Duration,
+    /// Congestion window in bytes.
+    pub congestion_window: u64,
+    /// Bytes whose fate is open.
+    pub bytes_in_flight: u64,
+    /// UDP payload of full datagrams.
+    pub mtu: u16,
+}
+
+/// Counters since the connection began, and the state of its path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ConnectionStats {
+    /// What was sent.
+    pub udp_sent: UdpStats,
+    /// What was received.
+    pub udp_received: UdpStats,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received, opened and processed.
+    pub packets_received: u64,
+    /// Packets dropped: no keys, not authentic, duplicate.
+    pub packets_dropped: u64,
+    /// Packets sent that count as lost.
+    pub packets_lost: u64,
+    /// Ack-eliciting packets received.
+    pub ack_eliciting_received: u64,
+    /// ACK frames sent.
+    pub acks_sent: u64,
+    /// ACK frames received.
+    pub acks_received: u64,
+    /// Times the congestion window was cut.
+    pub congestion_events: u64,
+    /// Probe timeouts.
+    pub ptos: u64,
+    /// Key updates, begun by either end.
+    pub key_updates: u64,
+    /// Stream bytes sent for the first time.
+    pub data_sent: u64,
+    /// Stream bytes sent again.
+    pub data_retransmitted: u64,
+    /// Stream bytes received for the first time.
+    pub data_received: u64,
+    /// Packets received with a CE mark.
+    pub ce_received: u64,
+    /// Time from the first packet to the end of the handshake, once it is over.
+    pub handshake_time: Option<Duration>,
+    /// The path in use.
+    pub path: PathStats,
+}

@@ -1,0 +1,185 @@
+//! When something must happen without a packet, and what happens then.
+
+use courser_base::Time;
+use courser_recovery::{LossTimer, LossTimerInputs, SpaceTimes};
+
+use super::Connection;
+use super::error::ConnectionError;
+use super::state::State;
+use crate::path::paths::PathsOutcome;
+use crate::space::SpaceId;
+
+/// Why a connection wants to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Timer {
+    /// Packets pass the time threshold of loss detection (RFC 9002 §6.1.2).
+    LossDetection,
+    /// A probe is due (RFC 9002 §6.2).
+    Probe,
+    /// An acknowledgement is due (RFC 9000 §13.2.1).
+    Ack,
+    /// The pacer lets the next batch go (RFC 9002 §7.7).
+    Pacing,
+    /// The connection dies of silence (RFC 9000 §10.1).
+    Idle,
+    /// A keep-alive is due.
+    KeepAlive,
+    /// The handshake takes too long.
+    Handshake,
+    /// A path validation wants a new challenge, or has failed (RFC 9000 §8.2).
+    PathValidation,
+    /// The previous receive keys are erased (RFC 9001 §6.5).
+    KeyDiscard,
+    /// Something the streams wait for.
+    Streams,
+    /// Closing or draining is over (RFC 9000 §10.2).
+    Close,
+}
+
+impl Connection {
+    /// When to call [`Connection::handle_timeout`], and what for.
+    pub fn next_timeout(&self) -> Option<(Time, Timer)> {
+        match &self.state {
+            State::Closing(closing) => return Some((closing.until, Timer::Close)),
+            State::Draining { until, .. } => return Some((*until, Timer::Close)),
+            State::Drained => return None,
+            State::Handshaking | State::Complete | State::Confirmed => {}
+        }
+        let loss = self.loss_timer().map(|timer| match timer {
+            LossTimer::TimeThreshold { at, .. } => (at, Timer::LossDetection),
+            LossTimer::Probe { at, .. } => (at, Timer::Probe),
+        });
+        let ack = self.spaces.application.acks.deadline().map(|at| (at, Timer::Ack));
+        let pacing = self.recovery.paced_until.map(|at| (at, Timer::Pacing));
+        let idle = self.idle_deadline().map(|at| (at, Timer::Idle));
+        let keep_alive = self.keep_alive_at().map(|at| (at, Timer::KeepAlive));
+        let handshake = self.handshake_deadline().map(|at| (at, Timer::Handshake));
+        let path = self.paths.next_timeout().map(|at| (at, Timer::PathValidation));
+        let keys = self.key_phase.drop_previous_at.map(|at| (at, Timer::KeyDiscard));
+        let streams = self.streams.next_timeout().map(|at| (at, Timer::Streams));
+        [loss, ack, pacing, idle, keep_alive, handshake, path, keys, streams]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Runs what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        match &self.state {
+            State::Closing(closing) if closing.until <= now => self.enter(now, State::Drained),
+            State::Draining { until, .. } if *until <= now => self.enter(now, State::Drained),
+            _ => {}
+        }
+        if !self.state.is_open() {
+            return;
+        }
+        if self.idle_deadline().is_some_and(|at| at <= now) {
+            return self.end_silently(now, ConnectionError::TimedOut);
+        }
+        if self.handshake_deadline().is_some_and(|at| at <= now) {
+            return self.end_silently(now, ConnectionError::HandshakeTimedOut);
+        }
+        match self.paths.on_timeout(now) {
+            PathsOutcome::Unchanged => {}
+            PathsOutcome::Reverted => self.spaces.application.ecn.restart(),
+            PathsOutcome::NoneLeft => return self.end_silently(now, ConnectionError::TimedOut),
+        }
+        if self.keep_alive_at().is_some_and(|at| at <= now) {
+            self.spaces.application.ping = true;
+        }
+        if self.recovery.paced_until.is_some_and(|at| at <= now) {
+            self.recovery.paced_until = None;
+        }
+        self.spaces.application.acks.on_timeout(now);
+        self.drop_previous_keys(now);
+        self.streams.on_timeout(now);
+        match self.loss_timer().filter(|timer| timer.at() <= now) {
+            Some(LossTimer::TimeThreshold { space, .. }) => {
+                self.detect_lost(now, SpaceId::ALL[space]);
+            }
+            Some(LossTimer::Probe { space, .. }) => self.on_probe_timeout(now, SpaceId::ALL[space]),
+            None => {}
+        }
+    }
+
+    fn idle_deadline(&self) -> Option<Time> {
+        let pto = self.paths.active().pto(self.peer_max_ack_delay());
+        self.idle.deadline(pto)
+    }
+
+    fn keep_alive_at(&self) -> Option<Time> {
+        if self.state.is_handshaking() || self.spaces.application.ping {
+            return None;
+        }
+        self.idle.keep_alive_at()
+    }
+
+    fn handshake_deadline(&self) -> Option<Time> {
+        let waiting = matches!(self.state, State::Handshaking);
+        waiting.then(|| self.handshake.started + self.config.handshake_timeout)
+    }
+
+    fn loss_timer(&self) -> Option<LossTimer> {
+        let times = |id| {
+            self.spaces.get(id).map_or(SpaceTimes::default(), |space| SpaceTimes {
+                loss_time: space.loss.loss_time(),
+                last_ack_eliciting: space
+                    .last_ack_eliciting_sent
+                    .filter(|_| space.ack_eliciting_in_flight > 0),
+            })
+        };
+        let path = self.paths.active();
+        LossTimer::next(&LossTimerInputs {
+            spaces: SpaceId::ALL.map(times),
+            rtt: &path.rtt,
+            pto: &self.recovery.pto,
+            max_ack_delay: self.peer_max_ack_delay(),
+            last_activity: self.recovery.quiet_since,
+            has_handshake_keys: self.spaces.handshake.is_some(),
+            is_handshake_confirmed: self.state.is_confirmed(),
+            is_address_validated_by_peer: self.peer_validated_us(),
+            is_at_amplification_limit: path.amplification.budget() == 0,
+        })
+    }
+
+    /// Nothing was acknowledged for long: probes go out, nothing is lost yet (RFC 9002 §6.2.4).
+    fn on_probe_timeout(&mut self, now: Time, id: SpaceId) {
+        self.stats.ptos += 1;
+        self.recovery.pto.on_timeout();
+        self.recovery.quiet_since = now;
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.ecn.on_pto();
+            space.probes = PROBES;
+            space.ping = true;
+        }
+        // New data first, else what is oldest, else only a PING.
+        if id == SpaceId::Application && self.streams.has_stream_data() {
+            return;
+        }
+        self.repeat_oldest(id);
+        // A handshake's other space is probed along, in the same datagram.
+        if id == SpaceId::Initial && self.spaces.handshake.is_some() {
+            self.repeat_oldest(SpaceId::Handshake);
+        }
+    }
+
+    /// Queues the frames of the oldest packets again, without giving the packets up.
+    fn repeat_oldest(&mut self, id: SpaceId) {
+        let Some(space) = self.spaces.get(id) else { return };
+        let oldest: Vec<_> = space
+            .sent
+            .iter()
+            .filter(|(_, sent)| sent.ack_eliciting)
+            .take(usize::from(PROBES))
+            .map(|(_, sent)| sent.frames)
+            .collect();
+        let lists = std::mem::take(&mut self.recovery.lists);
+        for frames in oldest {
+            frames.for_each(&lists, |frame| self.on_frame_lost(id, frame));
+        }
+        self.recovery.lists = lists;
+    }
+}
+
+/// Packets per probe timeout: the second one makes up for a lost first (RFC 9002 §6.2.4).
+const PROBES: u8 = 2;

@@ -1,0 +1,464 @@
+//! One batch out: permit, path, space, fill. RFC 9000 §12, §13, RFC 9002 §7.
+
+use courser_base::{Ecn, Time};
+use courser_crypto::TAG_LEN;
+use courser_recovery::{Controller, Sent};
+use courser_telemetry::{PacketSent, Record};
+use courser_wire::frame::{Ack, Frame, NewToken, PathChallenge, PathResponse};
+use courser_wire::packet::{MIN_INITIAL_DATAGRAM, ShortHeader};
+use courser_wire::{TransportErrorCode, Writer, packet_number};
+
+use super::Connection;
+use super::permit::SendPermit;
+use super::state::State;
+use crate::build::packet_builder::PacketBuilder;
+use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
+use crate::error::TransportError;
+use crate::path::paths::PathIndex;
+use crate::space::SpaceId;
+use crate::space::sent::{FrameLists, SentFrame, SentFrames};
+
+/// What a packet may hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Content {
+    /// Everything, most urgent first.
+    All,
+    /// Only stream data: packets 2 to n of a batch.
+    Data,
+    /// Only an ACK: the window is full.
+    AckOnly,
+    /// Challenge and response of a path that is not in use.
+    Probe(PathIndex),
+}
+
+/// A packet that was just built.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Built {
+    pub(super) number: u64,
+    pub(super) len: usize,
+    pub(super) frames: SentFrames,
+    pub(super) ack_eliciting: bool,
+    pub(super) in_flight: bool,
+}
+
+impl Connection {
+    /// Builds the next batch of datagrams; `None` when nothing may or need leave now.
+    ///
+    /// All datagrams of a batch go the same way and have the same size, but the last, which may
+    /// be shorter.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        now: Time,
+        buffer: &mut TransmitBuffer,
+    ) -> Option<Transmit> {
+        buffer.start();
+        let transmit = match &self.state {
+            State::Drained => None,
+            State::Closing(_) | State::Draining { .. } => self.transmit_close(buffer),
+            _ => self.transmit_open(now, buffer),
+        }?;
+        self.stats.udp_sent.batches += 1;
+        self.stats.udp_sent.bytes += transmit.len as u64;
+        let size = transmit.segment_size.unwrap_or(transmit.len);
+        self.stats.udp_sent.datagrams += transmit.len.div_ceil(size) as u64;
+        Some(transmit)
+    }
+
+    fn transmit_open(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
+        if let Some(index) = self.paths.wanting_probe()
+            && let Some(transmit) = self.transmit_probe(now, index, buffer)
+        {
+            return Some(transmit);
+        }
+        if self.spaces.in_handshake() {
+            return self.transmit_handshake(now, buffer);
+        }
+        self.transmit_batch(now, buffer)
+    }
+
+    /// A batch of 1-RTT packets on the active path.
+    fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
+        if !self.wants_to_send() {
+            self.note_app_limited();
+            return None;
+        }
+        if !self.keys_are_good(now) {
+            return self.transmit_close(buffer);
+        }
+        let (mut allowed, mut content) = match self.permit(now, SpaceId::Application) {
+            SendPermit::Nothing => return None,
+            SendPermit::Probe => (u64::MAX, Content::All),
+            SendPermit::Bytes(bytes) => (bytes, Content::All),
+            SendPermit::AckOnly => (u64::MAX, Content::AckOnly),
+            SendPermit::PacedUntil(at) => {
+                self.recovery.paced_until = Some(at);
+                (u64::MAX, Content::AckOnly)
+            }
+        };
+        let mtu = usize::from(self.paths.active().mtu);
+        let ecn = self.spaces.application.ecn.mark();
+        let mut lists = std::mem::take(&mut self.recovery.lists);
+        let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
+        while segments < buffer.max_segments() && buffer.len() + mtu <= MAX_BATCH {
+            let limit = self.datagram_limit(mtu);
+            if limit < MIN_DATAGRAM || allowed < limit as u64 {
+                break;
+            }
+            let room = buffer.room(limit);
+            let Some(built) = self.build_short(now, room, &mut lists, content) else { break };
+            self.on_packet_sent(now, SpaceId::Application, &built, ecn);
+            self.paths.active_mut().on_datagram_sent(built.len);
+            buffer.advance(built.len);
+            segments += 1;
+            last_number = built.number;
+            in_flight += if built.in_flight { built.len as u64 } else { 0 };
+            allowed = allowed.saturating_sub(built.len as u64);
+            if built.len < mtu || content == Content::AckOnly || self.only_probes_remain() {
+                break;
+            }
+            content = if self.wants_control() { Content::All } else { Content::Data };
+        }
+        self.recovery.lists = lists;
+        if segments == 0 {
+            return None;
+        }
+        if in_flight > 0 {
+            let path = self.paths.active_mut();
+            path.congestion.on_sent(now, in_flight, last_number, path.bytes_in_flight);
+            path.pacer.on_sent(in_flight);
+            path.app_limited = false;
+        }
+        Some(self.transmit_of(buffer, segments, mtu, ecn))
+    }
+
+    fn transmit_of(
+        &self,
+        buffer: &TransmitBuffer,
+        segments: usize,
+        size: usize,
+        ecn: Ecn,
+    ) -> Transmit {
+        let tuple = self.paths.active().tuple;
+        Transmit {
+            destination: tuple.peer,
+            source: tuple.local,
+            ecn,
+            segment_size: (segments > 1).then_some(size),
+            len: buffer.len(),
+        }
+    }
+
+    /// The window does not grow while it is not needed (RFC 9002 §7.8).
+    fn note_app_limited(&mut self) {
+        let path = self.paths.active_mut();
+        if path.congestion_room() >= u64::from(path.mtu) {
+            path.app_limited = true;
+        }
+    }
+
+    /// Updates keys in time; closes when they are worn out (RFC 9001 §6.6).
+    fn keys_are_good(&mut self, now: Time) -> bool {
+        self.update_keys_if_due(now);
+        if self.key_phase.keys.as_ref().is_some_and(|keys| keys.is_exhausted()) {
+            let code = TransportErrorCode::AEAD_LIMIT_REACHED;
+            self.fail(now, TransportError::new(code, "the keys have sealed too many packets"));
+            return false;
+        }
+        true
+    }
+
+    /// Bytes of the next datagram: towards an unproven address the limit may be short.
+    fn datagram_limit(&self, mtu: usize) -> usize {
+        let budget = self.paths.active().amplification.budget();
+        usize::try_from(budget).unwrap_or(usize::MAX).min(mtu)
+    }
+
+    /// The permit was for probes, and those are out.
+    fn only_probes_remain(&self) -> bool {
+        let path = self.paths.active();
+        self.spaces.application.probes == 0 && path.congestion_room() < u64::from(path.mtu)
+    }
+
+    /// Anything at all for the application space.
+    pub(super) fn wants_to_send(&self) -> bool {
+        self.spaces.application.acks.is_due() || self.wants_control() || self.streams.wants_to_send()
+    }
+
+    /// Anything but an ACK and stream data. Flow-control frames are part of the first packet of
+    /// each batch.
+    fn wants_control(&self) -> bool {
+        let space = &self.spaces.application;
+        let validation = &self.paths.active().validation;
+        space.ping
+            || space.crypto.wants_to_send()
+            || self.handshake.send_done
+            || self.handshake.send_tokens
+            || validation.wants_challenge()
+            || validation.response().is_some()
+            || self.cids.issued.wants_to_send()
+            || self.cids.peer.wants_to_send()
+    }
+
+    /// Builds, seals and protects one 1-RTT packet at the start of `room`.
+    pub(super) fn build_short(
+        &mut self,
+        now: Time,
+        room: &mut [u8],
+        lists: &mut FrameLists,
+        content: Content,
+    ) -> Option<Built> {
+        let number = self.next_number();
+        let space = &self.spaces.application;
+        let number_len = packet_number::encoded_len(number, space.loss.largest_acked());
+        let key_phase = self.key_phase.keys.as_ref()?.key_phase();
+        let destination = *self.cids.peer.current();
+        let header = ShortHeader { destination, spin: false, key_phase };
+        let payload_start = header.encoded_len() + number_len;
+        let frames_end = room.len().checked_sub(TAG_LEN).filter(|&end| end > payload_start)?;
+        let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
+        self.fill(now, SpaceId::Application, &mut packet, content);
+        if packet.is_empty() {
+            return None;
+        }
+        // A header protection sample needs four bytes behind the start of the number
+        // (RFC 9001 §5.4.2).
+        packet.pad_to(4 - number_len);
+        let ack_eliciting = packet.is_ack_eliciting();
+        let in_flight = ack_eliciting || packet.is_padded();
+        let (frames_len, frames) = packet.finish();
+        let len = payload_start + frames_len + TAG_LEN;
+        let bytes = &mut room[..len];
+        let mut writer = Writer::new(bytes);
+        header.encode(&mut writer, number_len);
+        packet_number::write(&mut writer, number, number_len);
+        let keys = self.key_phase.keys.as_mut()?;
+        keys.seal_packet(number, bytes, payload_start);
+        keys.protect(bytes, payload_start - number_len, number_len);
+        Some(Built { number, len, frames, ack_eliciting, in_flight })
+    }
+
+    /// The next packet number; now and then one is left out (RFC 9000 §21.4, limit K21).
+    pub(super) fn next_number(&mut self) -> u64 {
+        let next = self.spaces.application.next_packet_number;
+        if next != self.recovery.skip_at {
+            return next;
+        }
+        let path = self.paths.active();
+        let window = path.congestion.window() / u64::from(path.mtu);
+        let window = window.clamp(2, MAX_SKIP_DISTANCE);
+        self.recovery.skip_at = next + 1 + window / 2 + self.rng.below(window * 3 / 2);
+        self.spaces.application.next_packet_number = next + 1;
+        next + 1
+    }
+
+    /// Asks each part, most urgent first, until the packet is full.
+    pub(super) fn fill(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        packet: &mut PacketBuilder<'_>,
+        content: Content,
+    ) {
+        match content {
+            Content::Data => {
+                self.streams.write_stream_frames(packet);
+                return;
+            }
+            Content::Probe(index) => {
+                self.fill_path_frames(now, index, packet);
+                return packet.pad_to(MIN_INITIAL_DATAGRAM);
+            }
+            Content::AckOnly => return self.fill_ack(now, id, packet, true),
+            Content::All => {}
+        }
+        self.fill_ack(now, id, packet, false);
+        self.fill_ping(id, packet);
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.crypto.write_frames(packet);
+        }
+        if id != SpaceId::Application {
+            return;
+        }
+        let probing = self.fill_path_frames(now, self.paths.active_index(), packet);
+        self.fill_handshake_frames(packet);
+        self.cids.issued.write_frames(packet);
+        self.cids.peer.write_frames(packet);
+        let rtt = self.paths.active().rtt.smoothed();
+        self.streams.write_control_frames(now, rtt, packet);
+        self.streams.write_stream_frames(packet);
+        if probing {
+            packet.pad_to(MIN_INITIAL_DATAGRAM);
+        }
+    }
+
+    fn fill_ack(&mut self, now: Time, id: SpaceId, packet: &mut PacketBuilder<'_>, alone: bool) {
+        let exponent = ACK_DELAY_EXPONENT;
+        let Some(space) = self.spaces.get_mut(id) else { return };
+        if !(space.acks.is_due() || space.acks.is_pending() && !alone) {
+            return;
+        }
+        let Some(largest) = space.received.largest() else { return };
+        let delay = (now - space.received.largest_time()).as_micros() >> exponent;
+        let delay = u64::try_from(delay).unwrap_or(u64::MAX).min(courser_wire::MAX_VARINT);
+        let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
+        if !Ack::write(packet.writer(), ranges, delay, ecn, MAX_ACK_RANGES) {
+            return;
+        }
+        packet.record(SentFrame::Ack { largest });
+        self.stats.acks_sent += 1;
+        // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
+        space.ping |= space.acks.on_ack_sent(!alone && self.streams.has_stream_data());
+    }
+
+    fn fill_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
+        let Some(space) = self.spaces.get_mut(id) else { return };
+        if space.ping && packet.remaining() >= 1 {
+            Frame::Ping.encode(packet.writer());
+            packet.record(SentFrame::Ping);
+            space.ping = false;
+        }
+    }
+
+    /// HANDSHAKE_DONE and NEW_TOKEN of a server.
+    fn fill_handshake_frames(&mut self, packet: &mut PacketBuilder<'_>) {
+        if self.handshake.send_done && packet.remaining() >= 1 {
+            Frame::HandshakeDone.encode(packet.writer());
+            packet.record(SentFrame::HandshakeDone);
+            self.handshake.send_done = false;
+        }
+        if !self.handshake.send_tokens {
+            return;
+        }
+        let frames = self.handshake.tokens.iter().map(|token| NewToken { token });
+        let len: usize = frames.clone().map(|frame| frame.encoded_len()).sum();
+        if len <= packet.remaining() {
+            frames.for_each(|frame| frame.encode(packet.writer()));
+            packet.record(SentFrame::NewToken);
+            self.handshake.send_tokens = false;
+        }
+    }
+
+    /// PATH_CHALLENGE and PATH_RESPONSE; true when one was written, because their datagram must
+    /// be a full one (RFC 9000 §8.2.1, §8.2.2).
+    fn fill_path_frames(
+        &mut self,
+        now: Time,
+        index: PathIndex,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let challenge = self.rng_for_challenge(index);
+        let Some(path) = self.paths.get_mut(index) else { return false };
+        let mut written = false;
+        if let Some(data) = path.validation.response()
+            && packet.remaining() >= PROBE_FRAME
+        {
+            PathResponse { data }.encode(packet.writer());
+            packet.record(SentFrame::PathProbe);
+            path.validation.on_response_sent();
+            written = true;
+        }
+        if let Some(data) = challenge
+            && packet.remaining() >= PROBE_FRAME
+        {
+            PathChallenge { data }.encode(packet.writer());
+            packet.record(SentFrame::PathProbe);
+            path.validation.on_challenge_sent(now, data);
+            written = true;
+        }
+        written
+    }
+
+    /// Fresh unpredictable bytes, drawn only when they are needed (RFC 9000 §8.2.1).
+    fn rng_for_challenge(&mut self, index: PathIndex) -> Option<[u8; 8]> {
+        let wanted = self.paths.get_mut(index).is_some_and(|path| path.validation.wants_challenge());
+        wanted.then(|| self.rng.array())
+    }
+
+    /// A lone datagram on a path that is not in use.
+    fn transmit_probe(
+        &mut self,
+        now: Time,
+        index: PathIndex,
+        buffer: &mut TransmitBuffer,
+    ) -> Option<Transmit> {
+        let path = self.paths.get_mut(index)?;
+        let (tuple, id) = (path.tuple, path.id);
+        let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
+        let limit = budget.min(usize::from(path.mtu));
+        if limit < MIN_DATAGRAM || !self.key_phase.has_keys() {
+            return None;
+        }
+        let mut lists = std::mem::take(&mut self.recovery.lists);
+        let built = self.build_short(now, buffer.room(limit), &mut lists, Content::Probe(index));
+        self.recovery.lists = lists;
+        let built = built?;
+        buffer.advance(built.len);
+        self.paths.get_mut(index)?.on_datagram_sent(built.len);
+        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, id);
+        Some(Transmit {
+            destination: tuple.peer,
+            source: tuple.local,
+            ecn: Ecn::NotEct,
+            segment_size: None,
+            len: built.len,
+        })
+    }
+
+    /// Remembers a packet that leaves on the active path.
+    #[inline]
+    pub(super) fn on_packet_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn) {
+        let path = self.paths.active_mut();
+        if built.in_flight {
+            path.bytes_in_flight += built.len as u64;
+        }
+        let path = path.id;
+        self.record_sent(now, id, built, ecn, path);
+    }
+
+    #[inline]
+    fn record_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn, path: u32) {
+        let Some(space) = self.spaces.get_mut(id) else { return };
+        space.next_packet_number = built.number + 1;
+        let ecn_marked = ecn != Ecn::NotEct;
+        space.ecn.on_sent(ecn_marked);
+        space.sent.push(
+            built.number,
+            Sent {
+                time: now,
+                size: u16::try_from(built.len).unwrap_or(u16::MAX),
+                path,
+                ack_eliciting: built.ack_eliciting,
+                in_flight: built.in_flight,
+                ecn_marked,
+                is_mtu_probe: false,
+                frames: built.frames,
+            },
+        );
+        if built.ack_eliciting {
+            space.ack_eliciting_in_flight += 1;
+            space.last_ack_eliciting_sent = Some(now);
+            space.probes = space.probes.saturating_sub(1);
+            self.idle.on_ack_eliciting_sent(now);
+        }
+        self.stats.packets_sent += 1;
+        self.tap.record(now, || {
+            Record::PacketSent(PacketSent {
+                kind: id.packet_kind(),
+                packet_number: built.number,
+                len: built.len,
+                ack_eliciting: built.ack_eliciting,
+            })
+        });
+    }
+}
+
+/// Nothing useful fits into less: header, one small frame, tag.
+const MIN_DATAGRAM: usize = 64;
+/// Ranges in one ACK frame (limit K03).
+const MAX_ACK_RANGES: usize = 32;
+/// We announce the default (RFC 9000 §18.2).
+const ACK_DELAY_EXPONENT: u32 = 3;
+/// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
+const PROBE_FRAME: usize = 9;
+/// Even with a huge window a number is skipped now and then.
+const MAX_SKIP_DISTANCE: u64 = 10_000;

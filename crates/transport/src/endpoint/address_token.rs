@@ -1,0 +1,249 @@
+//! Tokens by which a client proves that it receives at its address (RFC 9000 §8.1).
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::ops::Add;
+use std::time::Duration;
+
+use courser_crypto::token_seal::{NONCE_LEN, TokenKey, sealed_len};
+use courser_wire::{ConnectionId, Reader, Writer};
+
+use super::token_filter::{Nonce, TokenFilter};
+use crate::rng::Rng;
+
+/// How long a token from a Retry is good: its client answers at once (limit K23).
+pub const RETRY_LIFETIME: Duration = Duration::from_secs(10);
+
+/// How long a token from NEW_TOKEN is good (limit K23).
+pub const VALIDATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A token may seem to come from the future by this much, because another server with the same
+/// key issued it. One from further ahead shows that a clock was set back, and could live for
+/// years.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(10);
+
+/// Seconds since the start of 1970, which unlike [`courser_base::Time`] mean the same after a
+/// restart and on other machines.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct SystemSeconds(pub u64);
+
+impl SystemSeconds {
+    /// The time from `earlier` to `self`; zero when `earlier` is later.
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
+        Duration::from_secs(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for SystemSeconds {
+    type Output = Self;
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(duration.as_secs()))
+    }
+}
+
+/// What a first Initial says about itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Presented<'a> {
+    /// Its token, possibly empty.
+    pub token: &'a [u8],
+    /// Where it came from.
+    pub peer: SocketAddr,
+    /// Its Destination Connection ID.
+    pub destination: ConnectionId,
+    /// When it came.
+    pub now: SystemSeconds,
+}
+
+/// What the token of a first Initial proves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AddressProof {
+    /// Nothing: go on as if there were no token (RFC 9000 §8.1.3).
+    None,
+    /// The client answers our Retry. The fields are for our transport parameters.
+    Retry(RetryToken),
+    /// The client was here before, at the same address.
+    Validation,
+    /// The client answers a Retry, but not rightly, and will not take another one. Close with
+    /// INVALID_TOKEN (RFC 9000 §8.1.2).
+    InvalidRetry,
+}
+
+impl Presented<'_> {
+    /// Judges the token, and uses it up if it is one from NEW_TOKEN.
+    ///
+    /// Costs at most one opening of [`RetryToken::LEN`] bytes, and for tokens of any other
+    /// length nothing.
+    pub fn judge(&self, key: &TokenKey, filter: &mut TokenFilter) -> AddressProof {
+        match (self.token.first(), self.token.len()) {
+            (Some(&RETRY), RetryToken::LEN) => RetryToken::open(key, self.token)
+                .filter(|token| token.is_valid_for(self))
+                .map_or(AddressProof::InvalidRetry, AddressProof::Retry),
+            (Some(&VALIDATION), ValidationToken::LEN) => ValidationToken::open(key, self.token)
+                .filter(|token| token.is_valid_for(self) && filter.use_once(token, self.now))
+                .map_or(AddressProof::None, |_| AddressProof::Validation),
+            _ => AddressProof::None,
+        }
+    }
+}
+
+/// The content of a token that goes into a Retry packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RetryToken {
+    /// Where the client is.
+    pub address: SocketAddr,
+    /// The Destination Connection ID of the client's first Initial.
+    pub original_destination: ConnectionId,
+    /// The Source Connection ID of the Retry packet, which the client has to address its next
+    /// Initial to.
+    pub retry_source: ConnectionId,
+    /// When it was made.
+    pub issued: SystemSeconds,
+}
+
+impl RetryToken {
+    /// Bytes of every sealed token, so that its length tells nothing.
+    pub const LEN: usize = 1 + sealed_len(Self::CONTENT_LEN);
+    const CONTENT_LEN: usize = 16 + 2 + 2 * (1 + ConnectionId::MAX_LEN) + 8;
+
+    /// Makes the token unreadable and unforgeable.
+    pub fn seal(&self, key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
+        let mut content = [0; Self::CONTENT_LEN];
+        let mut writer = Writer::new(&mut content);
+        writer.bytes(&ip_bytes(self.address.ip()));
+        writer.u16(self.address.port());
+        write_id(&mut writer, &self.original_destination);
+        write_id(&mut writer, &self.retry_source);
+        writer.u64(self.issued.0);
+        seal(RETRY, &content, key, rng)
+    }
+
+    /// Opens a token. `None` when this is not one that was sealed with `key`.
+    pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
+        let content = open(RETRY, Self::LEN, key, token)?;
+        let mut reader = Reader::new(&content);
+        let ip = ip_from(reader.array().ok()?);
+        let port = reader.u16().ok()?;
+        let original_destination = read_id(&mut reader)?;
+        let retry_source = read_id(&mut reader)?;
+        let issued = SystemSeconds(reader.u64().ok()?);
+        let address = SocketAddr::new(ip, port);
+        Some(Self {
+            address,
+            original_destination,
+            retry_source,
+            issued,
+        })
+    }
+
+    fn is_valid_for(&self, presented: &Presented<'_>) -> bool {
+        self.address.ip() == presented.peer.ip().to_canonical()
+            && self.address.port() == presented.peer.port()
+            && self.retry_source == presented.destination
+            && is_fresh(self.issued, presented.now, RETRY_LIFETIME)
+    }
+}
+
+/// The content of a token that goes into a NEW_TOKEN frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ValidationToken {
+    /// Where the client is. Its port is another one next time.
+    pub ip: IpAddr,
+    /// When it was made.
+    pub issued: SystemSeconds,
+    /// Makes it the only one of its kind (RFC 9000 §8.1.3).
+    pub nonce: Nonce,
+}
+
+impl ValidationToken {
+    /// Bytes of every sealed token, so that its length tells nothing.
+    pub const LEN: usize = 1 + sealed_len(Self::CONTENT_LEN);
+    const CONTENT_LEN: usize = 16 + 8 + size_of::<Nonce>();
+
+    /// A token for the client at `ip`, unlike any other.
+    pub fn new(ip: IpAddr, now: SystemSeconds, rng: &mut Rng) -> Self {
+        Self {
+            ip,
+            issued: now,
+            nonce: rng.array(),
+        }
+    }
+
+    /// Makes the token unreadable and unforgeable.
+    pub fn seal(&self, key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
+        let mut content = [0; Self::CONTENT_LEN];
+        let mut writer = Writer::new(&mut content);
+        writer.bytes(&ip_bytes(self.ip));
+        writer.u64(self.issued.0);
+        writer.bytes(&self.nonce);
+        seal(VALIDATION, &content, key, rng)
+    }
+
+    /// Opens a token. `None` when this is not one that was sealed with `key`.
+    pub fn open(key: &TokenKey, token: &[u8]) -> Option<Self> {
+        let content = open(VALIDATION, Self::LEN, key, token)?;
+        let mut reader = Reader::new(&content);
+        let ip = ip_from(reader.array().ok()?);
+        let issued = SystemSeconds(reader.u64().ok()?);
+        Some(Self {
+            ip,
+            issued,
+            nonce: reader.array().ok()?,
+        })
+    }
+
+    fn is_valid_for(&self, presented: &Presented<'_>) -> bool {
+        self.ip == presented.peer.ip().to_canonical()
+            && is_fresh(self.issued, presented.now, VALIDATION_LIFETIME)
+    }
+}
+
+fn is_fresh(issued: SystemSeconds, now: SystemSeconds, lifetime: Duration) -> bool {
+    issued <= now + CLOCK_SKEW && now.saturating_since(issued) <= lifetime
+}
+
+/// The first byte of a token, in the clear and authenticated: even a token that does not open
+/// has to be told apart, because a bad one from a Retry ends the attempt and a bad one from
+/// NEW_TOKEN does not (RFC 9000 §8.1.1).
+const RETRY: u8 = 0xa5;
+const VALIDATION: u8 = 0x5a;
+
+fn seal(kind: u8, content: &[u8], key: &TokenKey, rng: &mut Rng) -> Vec<u8> {
+    let mut token = Vec::with_capacity(1 + sealed_len(content.len()));
+    token.push(kind);
+    key.seal(rng.array::<NONCE_LEN>(), content, &[kind], &mut token);
+    token
+}
+
+fn open(kind: u8, len: usize, key: &TokenKey, token: &[u8]) -> Option<Vec<u8>> {
+    let (&first, sealed) = token.split_first()?;
+    if first != kind || token.len() != len {
+        return None;
+    }
+    key.open(sealed, &[kind])
+}
+
+/// An IPv4 address and the IPv6 address that it appears as on a dual-stack socket are one.
+fn ip_bytes(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+fn ip_from(bytes: [u8; 16]) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical()
+}
+
+fn write_id(writer: &mut Writer<'_>, id: &ConnectionId) {
+    writer.u8(u8::try_from(id.len()).expect("at most MAX_LEN"));
+    writer.bytes(id);
+    writer.zeros(ConnectionId::MAX_LEN - id.len());
+}
+
+fn read_id(reader: &mut Reader<'_>) -> Option<ConnectionId> {
+    let len = usize::from(reader.u8().ok()?);
+    let bytes: [u8; ConnectionId::MAX_LEN] = reader.array().ok()?;
+    ConnectionId::new(bytes.get(..len)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+use std::collections::HashSet;
+
+use super::*;
+
+const NOW: SystemSeconds = SystemSeconds(1_800_000_000);
+
+fn rng() -> Rng {
+    Rng::new([1; 32])
+}
+
+fn key() -> TokenKey {
+    TokenKey::new(&[2; 32])
+}
+
+fn filter() -> TokenFilter {
+    TokenFilter::new(1000, NOW)
+}
+
+fn peer() -> SocketAddr {
+    "192.0.2.7:4242".parse().unwrap()
+}
+
+fn id(len: usize) -> ConnectionId {
+    ConnectionId::new(&[0xab; ConnectionId::MAX_LEN][..len]).unwrap()
+}
+
+fn retry() -> RetryToken {
+    RetryToken {
+        address: peer(),
+        original_destination: id(8),
+        retry_source: id(12),
+        issued: NOW,
+    }
+}
+
+fn sealed_retry() -> Vec<u8> {
+    retry().seal(&key(), &mut rng())
+}
+
+fn sealed_validation() -> Vec<u8> {
+    ValidationToken::new(peer().ip(), NOW, &mut rng()).seal(&key(), &mut rng())
+}
+
+/// The answer to a Retry, with everything as it should be.
+fn presented(token: &[u8]) -> Presented<'_> {
+    Presented {
+        token,
+        peer: peer(),
+        destination: id(12),
+        now: NOW,
+    }
+}
+
+fn judge(presented: &Presented<'_>) -> AddressProof {
+    presented.judge(&key(), &mut filter())
+}
+
+#[test]
+fn retry_token_proves_the_address_and_brings_the_ids_back() {
+    assert_eq!(
+        judge(&presented(&sealed_retry())),
+        AddressProof::Retry(retry())
+    );
+}
+
+#[test]
+fn validation_token_proves_the_address() {
+    assert_eq!(
+        judge(&presented(&sealed_validation())),
+        AddressProof::Validation
+    );
+}
+
+#[test]
+fn both_tokens_carry_ids_and_addresses_of_every_kind() {
+    for address in [
+        "0.0.0.0:0",
+        "255.255.255.255:65535",
+        "[::]:1",
+        "[2001:db8::7]:443",
+    ] {
+        let address: SocketAddr = address.parse().unwrap();
+        for len in 0..=ConnectionId::MAX_LEN {
+            let token = RetryToken {
+                address,
+                original_destination: id(len),
+                retry_source: id(ConnectionId::MAX_LEN - len),
+                issued: SystemSeconds(u64::MAX),
+            };
+            let sealed = token.seal(&key(), &mut rng());
+            assert_eq!(sealed.len(), RetryToken::LEN);
+            assert_eq!(RetryToken::open(&key(), &sealed), Some(token));
+        }
+        let token = ValidationToken::new(address.ip(), NOW, &mut rng());
+        let sealed = token.seal(&key(), &mut rng());
+        assert_eq!(sealed.len(), ValidationToken::LEN);
+        assert_eq!(ValidationToken::open(&key(), &sealed), Some(token));
+    }
+}
+
+#[test]
+fn kinds_are_told_apart() {
+    let (retry, validation) = (sealed_retry(), sealed_validation());
+    assert_eq!(ValidationToken::open(&key(), &retry), None);
+    assert_eq!(RetryToken::open(&key(), &validation), None);
+    assert_ne!(retry[0], validation[0]);
+    let mut relabelled = retry;
+    relabelled[0] = VALIDATION;
+    assert_eq!(judge(&presented(&relabelled)), AddressProof::None);
+    let mut relabelled = validation;
+    relabelled[0] = RETRY;
+    assert_eq!(judge(&presented(&relabelled)), AddressProof::None);
+}
+
+/// Even with the right length, a label is authenticated.
+#[test]
+fn label_is_authenticated() {
+    let mut token = seal(
+        VALIDATION,
+        &[0; RetryToken::CONTENT_LEN],
+        &key(),
+        &mut rng(),
+    );
+    token[0] = RETRY;
+    assert_eq!(judge(&presented(&token)), AddressProof::InvalidRetry);
+}
+
+#[test]
+fn no_token_is_no_proof() {
+    assert_eq!(judge(&presented(&[])), AddressProof::None);
+}
+
+#[test]
+fn every_flipped_bit_is_noticed() {
+    let sealed = sealed_retry();
+    for bit in 0..8 * sealed.len() {
+        let mut wrong = sealed.clone();
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        let expected = if bit < 8 {
+            AddressProof::None
+        } else {
+            AddressProof::InvalidRetry
+        };
+        assert_eq!(
+            judge(&presented(&wrong)),
+            expected,
+            "bit {bit} of a Retry token"
+        );
+    }
+    let sealed = sealed_validation();
+    for bit in 0..8 * sealed.len() {
+        let mut wrong = sealed.clone();
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(
+            judge(&presented(&wrong)),
+            AddressProof::None,
+            "bit {bit} of a NEW_TOKEN token"
+        );
+    }
+}
+
+#[test]
+fn tokens_of_other_lengths_are_no_tokens() {
+    for whole in [sealed_retry(), sealed_validation()] {
+        for len in (0..=600).filter(|&len| len != whole.len()) {
+            let mut wrong = whole.clone();
+            wrong.resize(len, 0);
+            assert_eq!(judge(&presented(&wrong)), AddressProof::None, "{len} bytes");
+        }
+    }
+}
+
+#[test]
+fn random_tokens_of_all_lengths_prove_nothing() {
+    let mut rng = rng();
+    for len in 0..=600 {
+        for first in [RETRY, VALIDATION, 0, 0xff] {
+            let mut token = vec![0; len];
+            rng.fill(&mut token);
+            if let Some(byte) = token.first_mut() {
+                *byte = first;
+            }
+            let expected = match (first, len) {
+                (RETRY, RetryToken::LEN) => AddressProof::InvalidRetry,
+                _ => AddressProof::None,
+            };
+            assert_eq!(
+                judge(&presented(&token)),
+                expected,
+                "{len} bytes, first {first:#x}"
+            );
+        }
+    }
+}
+
+#[test]
+fn other_key_makes_tokens_useless() {
+    let other = TokenKey::new(&[3; 32]);
+    let (retry, validation) = (sealed_retry(), sealed_validation());
+    assert_eq!(
+        presented(&retry).judge(&other, &mut filter()),
+        AddressProof::InvalidRetry
+    );
+    assert_eq!(
+        presented(&validation).judge(&other, &mut filter()),
+        AddressProof::None
+    );
+}
+
+#[test]
+fn retry_token_from_another_address_or_port() {
+    let sealed = sealed_retry();
+    for peer in ["192.0.2.8:4242", "192.0.2.7:4243", "[2001:db8::7]:4242"] {
+        let presented = Presented {
+            peer: peer.parse().unwrap(),
+            ..presented(&sealed)
+        };
+        assert_eq!(judge(&presented), AddressProof::InvalidRetry, "{peer}");
+    }
+}
+
+#[test]
+fn validation_token_from_another_address() {
+    let sealed = sealed_validation();
+    for peer in ["192.0.2.8:4242", "[2001:db8::7]:4242"] {
+        let presented = Presented {
+            peer: peer.parse().unwrap(),
+            ..presented(&sealed)
+        };
+        assert_eq!(judge(&presented), AddressProof::None, "{peer}");
+    }
+}
+
+#[test]
+fn validation_token_from_another_port() {
+    let sealed = sealed_validation();
+    let presented = Presented {
+        peer: "192.0.2.7:9".parse().unwrap(),
+        ..presented(&sealed)
+    };
+    assert_eq!(judge(&presented), AddressProof::Validation);
+}
+
+#[test]
+fn mapped_address_is_the_one_it_stands_for() {
+    let mapped = "[::ffff:192.0.2.7]:4242".parse().unwrap();
+    for sealed in [sealed_retry(), sealed_validation()] {
+        let presented = Presented {
+            peer: mapped,
+            ..presented(&sealed)
+        };
+        let proof = judge(&presented);
+        assert!(
+            matches!(proof, AddressProof::Retry(_) | AddressProof::Validation),
+            "{proof:?}"
+        );
+    }
+    let retry = RetryToken {
+        address: mapped,
+        ..retry()
+    }
+    .seal(&key(), &mut rng());
+    assert!(matches!(judge(&presented(&retry)), AddressProof::Retry(_)));
+}
+
+#[test]
+fn retry_token_for_another_connection() {
+    let sealed = sealed_retry();
+    let presented = Presented {
+        destination: id(8),
+        ..presented(&sealed)
+    };
+    assert_eq!(judge(&presented), AddressProof::InvalidRetry);
+}
+
+#[test]
+fn retry_token_lives_ten_seconds() {
+    let sealed = sealed_retry();
+    for (age, is_good) in [(0, true), (10, true), (11, false), (1_000_000, false)] {
+        let presented = Presented {
+            now: SystemSeconds(NOW.0 + age),
+            ..presented(&sealed)
+        };
+        let proof = judge(&presented);
+        let expected = if is_good {
+            AddressProof::Retry(retry())
+        } else {
+            AddressProof::InvalidRetry
+        };
+        assert_eq!(proof, expected, "after {age} s");
+    }
+}
+
+#[test]
+fn validation_token_lives_a_day() {
+    let sealed = sealed_validation();
+    for (age, expected) in [
+        (86_400, AddressProof::Validation),
+        (86_401, AddressProof::None),
+        (1_000_000, AddressProof::None),
+    ] {
+        let presented = Presented {
+            now: SystemSeconds(NOW.0 + age),
+            ..presented(&sealed)
+        };
+        assert_eq!(judge(&presented), expected, "after {age} s");
+    }
+}
+
+#[test]
+fn token_from_the_future_is_no_good() {
+    for (ahead, is_good) in [(10, true), (11, false), (NOW.0, false)] {
+        let now = SystemSeconds(NOW.0 - ahead);
+        let (retry, validation) = (sealed_retry(), sealed_validation());
+        let is_retry = matches!(
+            judge(&Presented {
+                now,
+                ..presented(&retry)
+            }),
+            AddressProof::Retry(_)
+        );
+        let is_validation = judge(&Presented {
+            now,
+            ..presented(&validation)
+        }) == AddressProof::Validation;
+        assert_eq!(
+            (is_retry, is_validation),
+            (is_good, is_good),
+            "{ahead} s ahead"
+        );
+    }
+}
+
+#[test]
+fn validation_token_is_good_once() {
+    let (key, mut filter, sealed) = (key(), filter(), sealed_validation());
+    let proofs = (0..10_000).map(|_| presented(&sealed).judge(&key, &mut filter));
+    assert_eq!(
+        proofs
+            .filter(|&proof| proof == AddressProof::Validation)
+            .count(),
+        1
+    );
+}
+
+/// Failing for another reason does not use a token up, or anybody who saw it could.
+#[test]
+fn token_from_the_wrong_address_is_not_used_up() {
+    let (key, mut filter, sealed) = (key(), filter(), sealed_validation());
+    let thief = Presented {
+        peer: "198.51.100.1:1".parse().unwrap(),
+        ..presented(&sealed)
+    };
+    assert_eq!(thief.judge(&key, &mut filter), AddressProof::None);
+    assert_eq!(
+        presented(&sealed).judge(&key, &mut filter),
+        AddressProof::Validation
+    );
+}
+
+/// A client may send its Initial again. The token is bound to address, connection ID and ten
+/// seconds, so repeating it gains nothing.
+#[test]
+fn retry_token_is_good_for_every_initial_of_its_attempt() {
+    let (key, mut filter, sealed) = (key(), filter(), sealed_retry());
+    for _ in 0..10_000 {
+        let proof = presented(&sealed).judge(&key, &mut filter);
+        assert_eq!(proof, AddressProof::Retry(retry()));
+    }
+}
+
+/// Tokens for one client differ in all places, and so do their contents.
+#[test]
+fn tokens_are_unique_and_unlinkable() {
+    let (key, mut rng) = (key(), rng());
+    let tokens: Vec<_> = (0..10_000)
+        .map(|_| ValidationToken::new(peer().ip(), NOW, &mut rng).seal(&key, &mut rng))
+        .collect();
+    assert_eq!(tokens.iter().collect::<HashSet<_>>().len(), tokens.len());
+    for place in 1..ValidationToken::LEN {
+        let values: HashSet<_> = tokens.iter().map(|token| token[place]).collect();
+        assert_eq!(values.len(), 256, "byte {place}");
+    }
+}
+
+#[test]
+fn contents_with_impossible_lengths_are_refused() {
+    let mut content = [0; RetryToken::CONTENT_LEN];
+    content[18] = 21;
+    let sealed = seal(RETRY, &content, &key(), &mut rng());
+    assert_eq!(RetryToken::open(&key(), &sealed), None);
+    assert_eq!(judge(&presented(&sealed)), AddressProof::InvalidRetry);
+}

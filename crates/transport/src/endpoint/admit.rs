@@ -1,0 +1,285 @@
+//! What happens to clients at the door. RFC 9000 §5.2.2, §8.1.
+
+use std::sync::Arc;
+
+use courser_base::Time;
+use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, encode_retry, retry};
+use courser_wire::{ConnectionId, TransportErrorCode, Writer};
+
+use super::address_token::{AddressProof, Presented, RetryToken};
+use super::incoming::{Arrived, Incoming, Waiting, is_authentic, stateless_close};
+use super::limits::{Admission, is_refused_port};
+use super::{ConnectionHandle, Endpoint, Owner, version_negotiation};
+use crate::config::{RetryPolicy, ServerConfig};
+use crate::connection::{Arrival, Connection, ConnectionError, FirstInitial};
+use crate::error::TransportError;
+
+/// The shortest first Destination ID of a client (RFC 9000 §7.2).
+const MIN_DESTINATION: usize = 8;
+
+impl Endpoint {
+    /// The next client that wants to connect.
+    pub fn poll_incoming(&mut self) -> Option<Incoming> {
+        self.incoming.pop_front()
+    }
+
+    /// A version that we do not speak: say which we do (RFC 9000 §6.1).
+    pub(super) fn answer_unknown_version(&mut self, arrived: Arrived, datagram: &[u8]) {
+        let path = arrived.path;
+        let welcome = self.server.is_some()
+            && !is_refused_port(path.peer.port())
+            && self.reply_limiter.allow(path.peer.ip(), arrived.now);
+        if welcome
+            && let Some(answer) = version_negotiation::answer(datagram, &mut self.rng)
+            && self.reply(path, answer)
+        {
+            self.stats.version_negotiations_sent += 1;
+        } else {
+            self.stats.datagrams_dropped += 1;
+        }
+    }
+
+    /// The first packet of a client that nobody knows.
+    pub(super) fn handle_first_initial(
+        &mut self,
+        arrived: Arrived,
+        datagram: &[u8],
+        packet: &Packet,
+    ) {
+        let worthy = datagram.len() >= MIN_INITIAL_DATAGRAM
+            && packet.destination.len() >= MIN_DESTINATION
+            && !is_refused_port(arrived.path.peer.port());
+        let Some(server) = self.server.clone().filter(|_| worthy) else {
+            self.stats.datagrams_dropped += 1;
+            return;
+        };
+        let presented = Presented {
+            token: &datagram[packet.token.clone()],
+            peer: arrived.path.peer,
+            destination: packet.destination,
+            now: self.seconds(arrived.now),
+        };
+        let proof = presented.judge(&self.token_key, &mut self.filter);
+        let waiting = Waiting {
+            path: arrived.path,
+            destination: packet.destination,
+            source: packet.source,
+            datagrams: vec![(arrived.ecn, datagram.to_vec())],
+            bytes: datagram.len(),
+        };
+        if proof == AddressProof::InvalidRetry {
+            let reason = "the Retry token is not ours, not yours or too old";
+            return self.send_close(arrived, &waiting, TransportErrorCode::INVALID_TOKEN, reason);
+        }
+        let validated = proof != AddressProof::None;
+        let mut admission = self.handshakes.admit(datagram.len(), validated);
+        if server.retry == RetryPolicy::Always && !validated {
+            admission = Admission::Retry;
+        }
+        if server.retry == RetryPolicy::Never && admission == Admission::Retry {
+            let room = self.handshakes.waiting() < server.max_incoming
+                && self.handshakes.waiting_bytes() + datagram.len() <= server.max_incoming_bytes;
+            admission = if room { Admission::Wait } else { Admission::Ignore };
+        }
+        match admission {
+            Admission::Retry => self.send_retry(arrived, packet.destination, packet.source),
+            Admission::Ignore => self.stats.ignored += 1,
+            Admission::Wait if is_authentic(datagram, packet) => self.admit(waiting, proof),
+            Admission::Wait => self.stats.datagrams_dropped += 1,
+        }
+    }
+
+    fn admit(&mut self, waiting: Waiting, proof: AddressProof) {
+        let id = self.room.next_id;
+        self.room.next_id += 1;
+        if !self.routing.insert_initial_id(waiting.destination, Owner::Waiting(id)) {
+            return;
+        }
+        self.handshakes.on_waiting(waiting.bytes);
+        let original_destination = match proof {
+            AddressProof::Retry(token) => token.original_destination,
+            _ => waiting.destination,
+        };
+        let path = waiting.path;
+        self.room.waiting.insert(id, waiting);
+        self.incoming.push_back(Incoming { id, path, proof, original_destination });
+    }
+
+    /// More datagrams of a client that nobody has accepted yet.
+    pub(super) fn keep_for_waiting(&mut self, id: u64, arrived: Arrived, datagram: &[u8]) {
+        let Some(waiting) = self.room.waiting.get_mut(&id) else { return };
+        let kept = waiting.path == arrived.path
+            && waiting.has_room()
+            && self.handshakes.on_waiting_bytes(datagram.len());
+        if kept {
+            waiting.bytes += datagram.len();
+            waiting.datagrams.push((arrived.ecn, datagram.to_vec()));
+        } else {
+            self.stats.datagrams_dropped += 1;
+        }
+    }
+
+    /// Accepts a client, with the endpoint's server configuration or another one.
+    ///
+    /// # Errors
+    ///
+    /// When no configuration is there, TLS cannot start with it, or the client's first packets
+    /// break a rule; the client has been told then, or gets no answer.
+    pub fn accept(
+        &mut self,
+        now: Time,
+        incoming: Incoming,
+        config: Option<Arc<ServerConfig>>,
+    ) -> Result<ConnectionHandle, ConnectionError> {
+        let Some(waiting) = self.room.waiting.remove(&incoming.id) else {
+            return Err(ConnectionError::TimedOut);
+        };
+        self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
+        let Some(config) = config.or_else(|| self.server.clone()) else {
+            self.handshakes.on_refused(waiting.bytes);
+            return Err(internal("no server configuration"));
+        };
+        let Some(local_source) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
+            self.handshakes.on_refused(waiting.bytes);
+            return Err(internal("no free connection id"));
+        };
+        let first = FirstInitial {
+            destination: waiting.destination,
+            source: waiting.source,
+            original_destination: incoming.original_destination,
+            retry_source: match incoming.proof {
+                AddressProof::Retry(token) => Some(token.retry_source),
+                _ => None,
+            },
+            is_validated: incoming.is_address_validated(),
+            reset_token: courser_crypto::reset_token::derive(&self.reset_key, &local_source),
+        };
+        let origin = self.origin(now, waiting.path, local_source);
+        let connection = match Connection::server(origin, &config, &first) {
+            Ok(connection) => connection,
+            Err(error) => {
+                self.handshakes.on_refused(waiting.bytes);
+                return Err(internal(error.to_string()));
+            }
+        };
+        self.handshakes.on_accepted(waiting.bytes);
+        self.stats.accepted += 1;
+        let handle = self.add(connection, true);
+        self.route_new(handle, local_source, waiting.path);
+        if self.routing.insert_initial_id(waiting.destination, Owner::Connection(handle))
+            && let Some(slot) = self.slot_mut(handle)
+        {
+            slot.initial_id = Some(waiting.destination);
+        }
+        self.feed(now, handle, waiting);
+        Ok(handle)
+    }
+
+    fn feed(&mut self, now: Time, handle: ConnectionHandle, waiting: Waiting) {
+        let cid_len = self.config.connection_id_len;
+        let path = waiting.path;
+        for (ecn, mut datagram) in waiting.datagrams {
+            let Ok(packet) = courser_wire::packet::decode(&datagram, 0, cid_len) else { continue };
+            let len = datagram.len();
+            if let Some(connection) = self.connection_mut(handle) {
+                let arrival = Arrival { now, path, ecn, len };
+                connection.handle_datagram(arrival, &mut datagram, &packet);
+                connection.on_batch_end();
+            }
+        }
+        self.touched(handle);
+    }
+
+    /// Tells a client to go away (CONNECTION_REFUSED).
+    pub fn refuse(&mut self, now: Time, incoming: Incoming) {
+        let Some(waiting) = self.forget_waiting(&incoming) else { return };
+        let arrived = Arrived { now, path: waiting.path, ecn: courser_base::Ecn::NotEct };
+        let code = TransportErrorCode::CONNECTION_REFUSED;
+        self.stats.refused += 1;
+        self.send_close(arrived, &waiting, code, "");
+    }
+
+    /// Asks a client to prove its address and forgets it.
+    ///
+    /// # Errors
+    ///
+    /// Gives the client back when it has answered a Retry already.
+    pub fn retry(&mut self, now: Time, incoming: Incoming) -> Result<(), Incoming> {
+        if !incoming.may_retry() {
+            return Err(incoming);
+        }
+        if let Some(waiting) = self.forget_waiting(&incoming) {
+            let arrived = Arrived { now, path: waiting.path, ecn: courser_base::Ecn::NotEct };
+            self.send_retry(arrived, waiting.destination, waiting.source);
+        }
+        Ok(())
+    }
+
+    /// Forgets a client without an answer.
+    pub fn ignore(&mut self, incoming: Incoming) {
+        if self.forget_waiting(&incoming).is_some() {
+            self.stats.ignored += 1;
+        }
+    }
+
+    fn forget_waiting(&mut self, incoming: &Incoming) -> Option<Waiting> {
+        let waiting = self.room.waiting.remove(&incoming.id)?;
+        self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
+        self.handshakes.on_refused(waiting.bytes);
+        Some(waiting)
+    }
+
+    fn forget_route(&mut self, destination: &ConnectionId, owner: Owner) {
+        self.routing.remove_initial_id(destination, owner);
+        self.last_route = None;
+    }
+
+    fn send_close(
+        &mut self,
+        arrived: Arrived,
+        to: &Waiting,
+        code: TransportErrorCode,
+        reason: &'static str,
+    ) {
+        if !self.reply_limiter.allow(arrived.path.peer.ip(), arrived.now) {
+            self.stats.datagrams_dropped += 1;
+            return;
+        }
+        let source = self.generator.generate(&mut self.rng);
+        let bytes = stateless_close(to, source, code, reason);
+        self.reply(arrived.path, bytes);
+    }
+
+    fn send_retry(&mut self, arrived: Arrived, destination: ConnectionId, source: ConnectionId) {
+        if !self.reply_limiter.allow(arrived.path.peer.ip(), arrived.now) {
+            self.stats.datagrams_dropped += 1;
+            return;
+        }
+        // The client's next Initial is addressed to this ID, which therefore needs the length
+        // of a first destination.
+        let id: [u8; MIN_DESTINATION] = self.rng.array();
+        let retry_source = ConnectionId::new(&id).expect("eight bytes are an ID");
+        let token = RetryToken {
+            address: arrived.path.peer,
+            original_destination: destination,
+            retry_source,
+            issued: self.seconds(arrived.now),
+        };
+        let token = token.seal(&self.token_key, &mut self.rng);
+        let len = retry::encoded_retry_len(&source, &retry_source, &token);
+        let mut bytes = vec![0; len];
+        let mut writer = Writer::new(&mut bytes);
+        encode_retry(&mut writer, &source, &retry_source, &token);
+        let written = writer.position();
+        bytes.truncate(written);
+        let tag = courser_crypto::retry_integrity::tag(&destination, &bytes);
+        bytes.extend_from_slice(&tag);
+        if self.reply(arrived.path, bytes) {
+            self.stats.retries_sent += 1;
+        }
+    }
+}
+
+fn internal(reason: impl Into<std::borrow::Cow<'static, str>>) -> ConnectionError {
+    ConnectionError::TransportError(TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason))
+}

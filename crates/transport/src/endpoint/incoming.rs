@@ -1,0 +1,144 @@
+//! Connections that wait to be accepted: accept, refuse, retry, ignore.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+
+use courser_base::{Ecn, FourTuple, Side, Time};
+use courser_crypto::{TAG_LEN, header_protection, initial};
+use courser_wire::frame::{CloseKind, ConnectionClose};
+use courser_wire::packet::{LongHeader, MIN_INITIAL_DATAGRAM, Packet, PacketKind, patch_length};
+use courser_wire::version::VERSION_1;
+use courser_wire::{ConnectionId, TransportErrorCode, Writer, packet_number};
+
+use super::address_token::AddressProof;
+use crate::hasher::KeyedState;
+
+/// A client that wants to connect. Hand it back through [`super::Endpoint::accept`],
+/// [`super::Endpoint::refuse`], [`super::Endpoint::retry`] or [`super::Endpoint::ignore`];
+/// until then it counts against [`crate::ServerConfig::max_incoming`].
+#[derive(Debug)]
+pub struct Incoming {
+    pub(super) id: u64,
+    pub(super) path: FourTuple,
+    pub(super) proof: AddressProof,
+    pub(super) original_destination: ConnectionId,
+}
+
+impl Incoming {
+    /// Where the client says it is.
+    pub fn peer(&self) -> SocketAddr {
+        self.path.peer
+    }
+
+    /// The address it connected to, where the platform tells.
+    pub fn local_ip(&self) -> Option<IpAddr> {
+        self.path.local
+    }
+
+    /// A token has proven the client's address.
+    pub fn is_address_validated(&self) -> bool {
+        matches!(self.proof, AddressProof::Retry(_) | AddressProof::Validation)
+    }
+
+    /// True unless the client answers a Retry already: one is all it takes (RFC 9000 §17.2.5.2).
+    pub fn may_retry(&self) -> bool {
+        !matches!(self.proof, AddressProof::Retry(_))
+    }
+
+    /// The client's first Destination Connection ID.
+    pub fn original_destination(&self) -> &ConnectionId {
+        &self.original_destination
+    }
+}
+
+/// What is kept for an [`Incoming`].
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) path: FourTuple,
+    /// Destination and source ID of the first Initial.
+    pub(super) destination: ConnectionId,
+    pub(super) source: ConnectionId,
+    pub(super) datagrams: Vec<(Ecn, Vec<u8>)>,
+    pub(super) bytes: usize,
+}
+
+/// Datagrams kept for one waiting client: a ClientHello of several, twice.
+const MAX_DATAGRAMS: usize = 8;
+
+impl Waiting {
+    pub(super) fn has_room(&self) -> bool {
+        self.datagrams.len() < MAX_DATAGRAMS
+    }
+}
+
+/// The clients that wait.
+#[derive(Debug)]
+pub(super) struct WaitingRoom {
+    pub(super) waiting: HashMap<u64, Waiting, KeyedState>,
+    pub(super) next_id: u64,
+}
+
+impl WaitingRoom {
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self { waiting: HashMap::with_hasher(KeyedState::new(key)), next_id: 0 }
+    }
+}
+
+/// True when the first packet of the datagram was made by somebody who read the version's
+/// specification: it opens under the Initial keys. Costs two key derivations.
+pub(super) fn is_authentic(datagram: &[u8], packet: &Packet) -> bool {
+    let mut bytes = datagram[..packet.end].to_vec();
+    let keys = initial::initial_keys(VERSION_1, &packet.destination, Side::Server);
+    let offset = packet.packet_number_offset;
+    let Some((len, truncated)) = header_protection::unprotect(&keys.peer.header, &mut bytes, offset)
+    else {
+        return false;
+    };
+    let number = packet_number::expand(truncated, len, 0);
+    let (header, payload) = bytes.split_at_mut(offset + len);
+    keys.peer.packet.open(number, header, payload).is_ok()
+}
+
+/// An Initial with CONNECTION_CLOSE from a server that keeps nothing of the client
+/// (RFC 9000 §5.2.2, §8.1.2).
+pub(super) fn stateless_close(
+    to: &Waiting,
+    source: ConnectionId,
+    code: TransportErrorCode,
+    reason: &'static str,
+) -> Vec<u8> {
+    const NUMBER_LEN: usize = 2;
+    let keys = initial::initial_keys(VERSION_1, &to.destination, Side::Server);
+    let header = LongHeader {
+        kind: PacketKind::Initial,
+        version: VERSION_1,
+        destination: to.source,
+        source,
+        token: &[],
+    };
+    let frame = ConnectionClose {
+        kind: CloseKind::Transport { error_code: code, frame_type: 0 },
+        reason: reason.as_bytes(),
+    };
+    let number_offset = header.encoded_len();
+    let payload_start = number_offset + NUMBER_LEN;
+    let mut bytes = vec![0; payload_start + frame.encoded_len() + TAG_LEN];
+    debug_assert!(bytes.len() < MIN_INITIAL_DATAGRAM, "within three times the client's datagram");
+    let mut writer = Writer::new(&mut bytes);
+    let length_field = header.encode(&mut writer, NUMBER_LEN);
+    packet_number::write(&mut writer, 0, NUMBER_LEN);
+    frame.encode(&mut writer);
+    let length = bytes.len() - number_offset;
+    patch_length(&mut bytes, length_field, length);
+    keys.local.packet.seal_packet(0, &mut bytes, payload_start);
+    header_protection::protect(&keys.local.header, &mut bytes, number_offset, NUMBER_LEN);
+    bytes
+}
+
+/// When a client may be told to wait, in words of the endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Arrived {
+    pub(super) now: Time,
+    pub(super) path: FourTuple,
+    pub(super) ecn: Ecn,
+}

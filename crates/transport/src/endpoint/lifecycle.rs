@@ -1,0 +1,267 @@
+//! Connections come, keep their routes and timers up to date, and go.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use courser_base::{FourTuple, Time};
+use courser_crypto::TlsStartError;
+use courser_wire::ConnectionId;
+
+use super::address_token::ValidationToken;
+use super::{ConnectionHandle, Endpoint, Owner, Slot};
+use crate::cid::TokenChange;
+use crate::config::{ClientConfig, ConfigError};
+use crate::connection::{Connection, Origin};
+
+/// Why no connection could be started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConnectError {
+    /// The peer's address cannot be sent to: port 0, or an unspecified address.
+    InvalidAddress(SocketAddr),
+    /// A setting is outside its range.
+    Config(ConfigError),
+    /// TLS cannot start: an impossible server name, or an unusable configuration.
+    Tls(TlsStartError),
+    /// Every connection ID is taken, or, without IDs, there is a connection to this address.
+    NoFreeConnectionId,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidAddress(peer) => write!(f, "cannot connect to {peer}"),
+            Self::Config(error) => write!(f, "{error}"),
+            Self::Tls(error) => write!(f, "{error}"),
+            Self::NoFreeConnectionId => write!(f, "no free connection id"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Length of a client's first, random Destination Connection ID (RFC 9000 §7.2).
+const FIRST_DESTINATION_LEN: usize = 8;
+
+/// NEW_TOKEN tokens per connection at most.
+const MAX_TOKENS: u32 = 4;
+
+impl Endpoint {
+    /// Starts a connection to `peer`, whose certificate must be good for `server_name`.
+    ///
+    /// # Errors
+    ///
+    /// See [`ConnectError`]; nothing was sent then.
+    pub fn connect(
+        &mut self,
+        now: Time,
+        config: &ClientConfig,
+        peer: SocketAddr,
+        server_name: &str,
+    ) -> Result<ConnectionHandle, ConnectError> {
+        if peer.port() == 0 || peer.ip().is_unspecified() {
+            return Err(ConnectError::InvalidAddress(peer));
+        }
+        config.transport.validate().map_err(ConnectError::Config)?;
+        let local_source = self
+            .routing
+            .generate(&mut *self.generator, &mut self.rng)
+            .ok_or(ConnectError::NoFreeConnectionId)?;
+        let destination: [u8; FIRST_DESTINATION_LEN] = self.rng.array();
+        let destination = ConnectionId::new(&destination).expect("eight bytes are an ID");
+        let path = FourTuple::to(peer);
+        let origin = self.origin(now, path, local_source);
+        let connection = Connection::client(origin, config, server_name, destination)
+            .map_err(ConnectError::Tls)?;
+        let handle = self.add(connection, false);
+        if !self.route_new(handle, local_source, path) {
+            self.release(handle);
+            return Err(ConnectError::NoFreeConnectionId);
+        }
+        self.stats.connected += 1;
+        self.touched(handle);
+        Ok(handle)
+    }
+
+    pub(super) fn origin(
+        &mut self,
+        now: Time,
+        tuple: FourTuple,
+        local_source: ConnectionId,
+    ) -> Origin {
+        Origin {
+            now,
+            tuple,
+            local_source,
+            pool: self.pool.clone(),
+            rng: self.rng.fork(),
+            max_udp_payload_size: self.config.max_udp_payload_size,
+            grease: self.config.grease,
+        }
+    }
+
+    pub(super) fn add(&mut self, connection: Connection, is_half_open: bool) -> ConnectionHandle {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                connection: None,
+                is_touched: false,
+                scheduled: None,
+                is_half_open: false,
+                initial_id: None,
+                reset_tokens: Vec::new(),
+                four_tuple: None,
+            });
+            u32::try_from(self.slots.len() - 1).expect("memory ends before 2^32 connections")
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.connection = Some(Box::new(connection));
+        slot.is_half_open = is_half_open;
+        slot.scheduled = None;
+        slot.is_touched = false;
+        ConnectionHandle { index, generation: slot.generation }
+    }
+
+    /// Routes a new connection by its ID, or by address where we use none.
+    pub(super) fn route_new(
+        &mut self,
+        handle: ConnectionHandle,
+        local_source: ConnectionId,
+        path: FourTuple,
+    ) -> bool {
+        let owner = Owner::Connection(handle);
+        if !local_source.is_empty() {
+            return self.routing.insert_id(local_source, owner);
+        }
+        let inserted = self.routing.insert_four_tuple(path, owner);
+        if inserted && let Some(slot) = self.slot_mut(handle) {
+            slot.four_tuple = Some(path);
+        }
+        inserted
+    }
+
+    /// Brings routes and timers up to date after a connection was used.
+    pub(super) fn settle(&mut self, now: Time, handle: ConnectionHandle) {
+        let Some(connection) = self.connection(handle) else { return };
+        if connection.is_drained() && !connection.has_events() {
+            return self.release(handle);
+        }
+        self.settle_handshake(now, handle);
+        self.settle_ids(handle);
+        self.settle_reset_tokens(handle);
+        self.schedule(handle);
+    }
+
+    fn settle_handshake(&mut self, now: Time, handle: ConnectionHandle) {
+        let seconds = self.seconds(now);
+        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
+        let Some(connection) = slot.connection.as_deref_mut() else { return };
+        if slot.is_half_open && !connection.is_handshaking() {
+            slot.is_half_open = false;
+            self.handshakes.on_handshake_ended();
+        }
+        if connection.is_confirmed()
+            && let Some(id) = slot.initial_id.take()
+        {
+            self.routing.remove_initial_id(&id, Owner::Connection(handle));
+            self.last_route = None;
+        }
+        if connection.take_wants_tokens() {
+            let ip = connection.path().peer.ip();
+            let count = self.server.as_ref().map_or(0, |server| server.new_tokens.min(MAX_TOKENS));
+            let (key, rng) = (&self.token_key, &mut self.rng);
+            let tokens = (0..count)
+                .map(|_| Bytes::from(ValidationToken::new(ip, seconds, rng).seal(key, rng)))
+                .collect();
+            connection.queue_tokens(tokens);
+            self.touched(handle);
+        }
+    }
+
+    fn settle_ids(&mut self, handle: ConnectionHandle) {
+        let owner = Owner::Connection(handle);
+        while let Some(id) = self.connection_mut(handle).and_then(Connection::take_retired_cid) {
+            self.routing.remove_id(&id, owner);
+            self.last_route = None;
+        }
+        let wanted = self.connection(handle).map_or(0, Connection::cids_wanted);
+        for _ in 0..wanted {
+            let Some(id) = self.routing.generate(&mut *self.generator, &mut self.rng) else { break };
+            if id.is_empty() || !self.routing.insert_id(id, owner) {
+                break;
+            }
+            let token = courser_crypto::reset_token::derive(&self.reset_key, &id);
+            if let Some(connection) = self.connection_mut(handle) {
+                connection.issue_cid(id, token);
+            }
+        }
+        if wanted > 0 {
+            // The new IDs go out at the next opportunity.
+            self.touched(handle);
+        }
+    }
+
+    fn settle_reset_tokens(&mut self, handle: ConnectionHandle) {
+        let owner = Owner::Connection(handle);
+        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
+        let Some(connection) = slot.connection.as_deref_mut() else { return };
+        let peer = connection.path().peer;
+        while let Some(change) = connection.poll_token_change() {
+            match change {
+                TokenChange::Added(token) => {
+                    if self.routing.insert_reset_token(peer, token, owner) {
+                        slot.reset_tokens.push((peer, token));
+                    }
+                }
+                TokenChange::Removed(token) => {
+                    slot.reset_tokens.retain(|&(peer, known)| {
+                        if known == token {
+                            self.routing.remove_reset_token(peer, token, owner);
+                        }
+                        known != token
+                    });
+                }
+            }
+        }
+    }
+
+    /// Tells the heap of a deadline that is earlier than the one it knows; later ones are looked
+    /// at when that one fires.
+    pub(super) fn schedule(&mut self, handle: ConnectionHandle) {
+        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
+        let Some(connection) = slot.connection.as_deref() else { return };
+        let Some((at, _)) = connection.next_timeout() else { return };
+        if slot.scheduled.is_none_or(|scheduled| at < scheduled) {
+            slot.scheduled = Some(at);
+            self.timers.push(Reverse((at, handle)));
+        }
+    }
+
+    /// Forgets a connection and everything that led to it.
+    pub(super) fn release(&mut self, handle: ConnectionHandle) {
+        let owner = Owner::Connection(handle);
+        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
+        let Some(connection) = slot.connection.take() else { return };
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.is_touched = false;
+        slot.scheduled = None;
+        for id in connection.active_cids() {
+            self.routing.remove_id(&id, owner);
+        }
+        if let Some(id) = slot.initial_id.take() {
+            self.routing.remove_initial_id(&id, owner);
+        }
+        for (peer, token) in slot.reset_tokens.drain(..) {
+            self.routing.remove_reset_token(peer, token, owner);
+        }
+        if let Some(path) = slot.four_tuple.take() {
+            self.routing.remove_four_tuple(&path, owner);
+        }
+        if std::mem::take(&mut slot.is_half_open) {
+            self.handshakes.on_handshake_ended();
+        }
+        self.last_route = None;
+        self.free.push(handle.index);
+    }
+}

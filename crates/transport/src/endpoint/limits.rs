@@ -1,0 +1,305 @@
+//! What an endpoint does for peers that have proved nothing yet, and how often.
+
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use courser_base::Time;
+
+use crate::hasher::KeyedState;
+
+/// How many handshakes an endpoint has room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HandshakeLimits {
+    /// Most incoming connections that wait for the application to accept them (limit K10).
+    pub max_waiting: usize,
+    /// Most bytes of datagrams that are kept for them (limit K10).
+    pub max_waiting_bytes: usize,
+    /// Half-open connections from which on new clients have to prove their address (limit K11).
+    /// Below half of it they need not any more.
+    pub half_open_before_retry: usize,
+}
+
+impl Default for HandshakeLimits {
+    fn default() -> Self {
+        Self {
+            max_waiting: 1024,
+            max_waiting_bytes: 8 << 20,
+            half_open_before_retry: 128,
+        }
+    }
+}
+
+/// What to do with a first Initial.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Admission {
+    /// There is room: let it wait for the application.
+    Wait,
+    /// Send a Retry and forget it.
+    Retry,
+    /// Drop it.
+    Ignore,
+}
+
+/// Counts handshakes that have not come to an end.
+#[derive(Clone, Debug)]
+pub struct Handshakes {
+    limits: HandshakeLimits,
+    /// Incoming connections that the application has not accepted or refused.
+    waiting: usize,
+    waiting_bytes: usize,
+    /// Those, and accepted ones whose handshake goes on.
+    half_open: usize,
+    is_loaded: bool,
+}
+
+impl Handshakes {
+    /// Nothing is under way.
+    pub fn new(limits: HandshakeLimits) -> Self {
+        Self {
+            limits,
+            waiting: 0,
+            waiting_bytes: 0,
+            half_open: 0,
+            is_loaded: false,
+        }
+    }
+
+    /// Decides about a first Initial in a datagram of `len` bytes. After [`Admission::Wait`]
+    /// tell [`Handshakes::on_waiting`].
+    ///
+    /// Under load a client has to prove its address first, which costs us no memory. The same
+    /// answer puts off those for whom there is no room; one that has proved its address and
+    /// finds no room could only be told to go away, and silence lets it try again.
+    pub fn admit(&self, len: usize, is_validated: bool) -> Admission {
+        let has_room = self.waiting < self.limits.max_waiting && self.has_room_for(len);
+        match (has_room, is_validated) {
+            (true, true) => Admission::Wait,
+            (true, false) if !self.is_loaded => Admission::Wait,
+            (_, false) => Admission::Retry,
+            (false, true) => Admission::Ignore,
+        }
+    }
+
+    /// True when so many handshakes are under way that new clients get a Retry.
+    pub fn is_loaded(&self) -> bool {
+        self.is_loaded
+    }
+
+    /// A connection waits from now on, with `len` bytes kept for it.
+    pub fn on_waiting(&mut self, len: usize) {
+        self.waiting += 1;
+        self.waiting_bytes += len;
+        self.half_open += 1;
+        self.update_load();
+    }
+
+    /// Another `len` bytes came for a waiting connection. False when they are not to be kept.
+    pub fn on_waiting_bytes(&mut self, len: usize) -> bool {
+        let has_room = self.has_room_for(len);
+        if has_room {
+            self.waiting_bytes += len;
+        }
+        has_room
+    }
+
+    /// The application accepted a connection for which `len` bytes were kept in all: it waits no
+    /// longer, but its handshake goes on.
+    pub fn on_accepted(&mut self, len: usize) {
+        subtract(&mut self.waiting, 1);
+        subtract(&mut self.waiting_bytes, len);
+    }
+
+    /// A waiting connection for which `len` bytes were kept in all is refused, ignored or given
+    /// up.
+    pub fn on_refused(&mut self, len: usize) {
+        self.on_accepted(len);
+        self.on_handshake_ended();
+    }
+
+    /// The handshake of an accepted connection is complete or has failed.
+    pub fn on_handshake_ended(&mut self) {
+        subtract(&mut self.half_open, 1);
+        self.update_load();
+    }
+
+    /// Connections that wait for the application.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Bytes kept for them.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// All connections in a handshake.
+    pub fn half_open(&self) -> usize {
+        self.half_open
+    }
+
+    fn has_room_for(&self, len: usize) -> bool {
+        let room = self
+            .limits
+            .max_waiting_bytes
+            .saturating_sub(self.waiting_bytes);
+        len <= room
+    }
+
+    fn update_load(&mut self) {
+        let limit = self.limits.half_open_before_retry;
+        if self.half_open >= limit {
+            self.is_loaded = true;
+        } else if self.half_open < limit.div_ceil(2) {
+            self.is_loaded = false;
+        }
+    }
+}
+
+fn subtract(count: &mut usize, amount: usize) {
+    debug_assert!(*count >= amount, "counted down more than up");
+    *count = count.saturating_sub(amount);
+}
+
+/// How often packets may be sent that no connection accounts for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplyLimits {
+    /// Packets a second to the addresses of one /24 (IPv4) or /56 (IPv6).
+    pub per_prefix: u32,
+    /// Packets a second to all addresses.
+    pub overall: u32,
+}
+
+impl ReplyLimits {
+    /// For stateless resets (limit K18).
+    pub const STATELESS_RESET: Self = Self {
+        per_prefix: 20,
+        overall: 1_000,
+    };
+    /// For Version Negotiation, Retry and refusals (limit K19).
+    pub const HANDSHAKE: Self = Self {
+        per_prefix: 50,
+        overall: 10_000,
+    };
+}
+
+/// Keeps an endpoint from being used against those whose addresses were forged.
+///
+/// Each prefix may get one second's worth of packets at once and the rate after that, and so
+/// may all together. The table has a fixed size. When its slots for a prefix are all taken, the
+/// prefix with the least debt is forgotten: it could gain one burst, within the overall rate.
+#[derive(Debug)]
+pub struct ReplyLimiter {
+    limits: ReplyLimits,
+    hasher: KeyedState,
+    overall: Debt,
+    /// [`SETS`] sets; empty until the first packet.
+    sets: Vec<[Slot; WAYS]>,
+}
+
+impl ReplyLimiter {
+    /// Most prefixes that are remembered.
+    pub const MAX_PREFIXES: usize = SETS * WAYS;
+
+    /// Nothing was sent yet; `key` must be secret. A rate of zero forbids all packets.
+    pub fn new(limits: ReplyLimits, key: [u8; 16]) -> Self {
+        Self {
+            limits,
+            hasher: KeyedState::new(key),
+            overall: Debt::default(),
+            sets: Vec::new(),
+        }
+    }
+
+    /// Asks for one packet to `peer`. True when it may be sent, which it then counts as.
+    pub fn allow(&mut self, peer: IpAddr, now: Time) -> bool {
+        if self.sets.is_empty() {
+            self.sets.resize(SETS, Default::default());
+        }
+        let prefix = Prefix::of(peer);
+        let set = usize::try_from(self.hasher.hash_one(prefix.0) % SETS as u64);
+        let slot = Slot::find(&mut self.sets[set.expect("less than SETS")], prefix);
+        let debt = if slot.prefix == prefix {
+            slot.debt
+        } else {
+            Debt::default()
+        };
+        let overall = self.overall.plus_one(self.limits.overall, now);
+        let of_prefix = debt.plus_one(self.limits.per_prefix, now);
+        let (Some(overall), Some(of_prefix)) = (overall, of_prefix) else {
+            return false;
+        };
+        self.overall = overall;
+        *slot = Slot {
+            prefix,
+            debt: of_prefix,
+        };
+        true
+    }
+}
+
+/// Sets of the table, and slots of a set: together more than the overall rate of resets fills in
+/// the second after which a debt is paid.
+const SETS: usize = 1024;
+const WAYS: usize = 4;
+
+/// One prefix and what it owes.
+#[derive(Clone, Copy, Default, Debug)]
+struct Slot {
+    prefix: Prefix,
+    debt: Debt,
+}
+
+impl Slot {
+    /// The slot of a prefix, or the one that it may take over.
+    fn find(set: &mut [Self; WAYS], prefix: Prefix) -> &mut Self {
+        let known = set.iter().position(|slot| slot.prefix == prefix);
+        let least = (0..WAYS).min_by_key(|&index| set[index].debt);
+        &mut set[known.or(least).unwrap_or_default()]
+    }
+}
+
+/// When all packets so far will be paid for, each costing one part of a second.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+struct Debt(Time);
+
+impl Debt {
+    /// The debt after another packet, unless that is more than a second's worth.
+    fn plus_one(self, rate: u32, now: Time) -> Option<Self> {
+        let cost = Duration::from_secs(1).checked_div(rate)?;
+        let paid_at = self.0.max(now) + cost;
+        (paid_at - now <= Duration::from_secs(1)).then_some(Self(paid_at))
+    }
+}
+
+/// The part of an address that one party is assumed to hold: 24 bits of IPv4, 56 of IPv6. All
+/// ones in the high byte mark IPv4; zero is no prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Prefix(u64);
+
+impl Prefix {
+    fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => Self(0xff << 56 | u64::from(v4.to_bits() >> 8)),
+            IpAddr::V6(v6) => {
+                let bits = u64::try_from(v6.to_bits() >> 72).expect("56 bits");
+                Self(0x01 << 56 | bits)
+            }
+        }
+    }
+}
+
+/// True for source ports that no QUIC client uses but that services answer from which would
+/// reply to our reply, or to which a forged datagram wants to send our reply (limit K20,
+/// RFC 9000 §21.5). Datagrams that belong to no connection are dropped when they come from one.
+pub fn is_refused_port(port: u16) -> bool {
+    REFUSED_PORTS.contains(&port)
+}
+
+/// Echo, discard-like and time services, then name, file, directory, key and discovery services.
+const REFUSED_PORTS: [u16; 17] = [
+    0, 7, 17, 19, 53, 111, 123, 137, 138, 161, 389, 500, 1900, 3702, 5353, 5355, 11211,
+];
+
+#[cfg(test)]
+mod tests;

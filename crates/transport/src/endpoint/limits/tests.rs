@@ -1,0 +1,308 @@
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::*;
+
+fn at(millis: u64) -> Time {
+    Time::from_nanos(millis * 1_000_000)
+}
+
+fn v4(bits: u32) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::from_bits(bits))
+}
+
+fn v6(bits: u128) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(bits))
+}
+
+fn limiter(limits: ReplyLimits) -> ReplyLimiter {
+    ReplyLimiter::new(limits, [1; 16])
+}
+
+/// Packets to one address that are allowed out of many at the same time.
+fn burst(limiter: &mut ReplyLimiter, peer: IpAddr, now: Time) -> usize {
+    (0..1000).filter(|_| limiter.allow(peer, now)).count()
+}
+
+#[test]
+fn clients_wait_while_there_is_room() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    assert_eq!(handshakes.admit(1200, false), Admission::Wait);
+    assert_eq!(handshakes.admit(1200, true), Admission::Wait);
+    handshakes.on_waiting(1200);
+    assert_eq!(
+        (handshakes.waiting(), handshakes.waiting_bytes()),
+        (1, 1200)
+    );
+    assert_eq!(handshakes.half_open(), 1);
+}
+
+#[test]
+fn waiting_connections_have_a_maximum() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    for waiting in 0..1024 {
+        assert_eq!(
+            handshakes.admit(1200, true),
+            Admission::Wait,
+            "{waiting} wait"
+        );
+        handshakes.on_waiting(1200);
+    }
+    assert_eq!(handshakes.admit(1200, false), Admission::Retry);
+    assert_eq!(handshakes.admit(1200, true), Admission::Ignore);
+    handshakes.on_refused(1200);
+    assert_eq!(handshakes.admit(1200, true), Admission::Wait);
+}
+
+#[test]
+fn waiting_bytes_have_a_maximum() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    handshakes.on_waiting((8 << 20) - 1200);
+    assert_eq!(handshakes.admit(1200, false), Admission::Wait);
+    assert_eq!(handshakes.admit(1201, false), Admission::Retry);
+    assert_eq!(handshakes.admit(1201, true), Admission::Ignore);
+    assert!(!handshakes.on_waiting_bytes(1201));
+    assert!(handshakes.on_waiting_bytes(1200));
+    assert!(!handshakes.on_waiting_bytes(1));
+    assert_eq!(handshakes.waiting_bytes(), 8 << 20);
+}
+
+#[test]
+fn many_half_open_connections_switch_retry_on() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    for _ in 0..127 {
+        handshakes.on_waiting(0);
+    }
+    assert_eq!(
+        (handshakes.is_loaded(), handshakes.admit(0, false)),
+        (false, Admission::Wait)
+    );
+    handshakes.on_waiting(0);
+    assert_eq!(
+        (handshakes.is_loaded(), handshakes.admit(0, false)),
+        (true, Admission::Retry)
+    );
+    assert_eq!(
+        handshakes.admit(0, true),
+        Admission::Wait,
+        "its address is proved"
+    );
+}
+
+#[test]
+fn retry_is_switched_off_below_half() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    for _ in 0..128 {
+        handshakes.on_waiting(0);
+        handshakes.on_accepted(0);
+    }
+    for left in (64..128).rev() {
+        handshakes.on_handshake_ended();
+        assert_eq!(
+            (handshakes.half_open(), handshakes.is_loaded()),
+            (left, true)
+        );
+    }
+    handshakes.on_handshake_ended();
+    assert!(!handshakes.is_loaded());
+    for _ in 63..127 {
+        handshakes.on_waiting(0);
+    }
+    assert!(!handshakes.is_loaded(), "no flapping between the marks");
+}
+
+#[test]
+fn accepted_connections_are_half_open_until_their_handshake_ends() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    handshakes.on_waiting(1200);
+    assert!(handshakes.on_waiting_bytes(800));
+    handshakes.on_accepted(2000);
+    assert_eq!((handshakes.waiting(), handshakes.waiting_bytes()), (0, 0));
+    assert_eq!(handshakes.half_open(), 1);
+    handshakes.on_handshake_ended();
+    assert_eq!(handshakes.half_open(), 0);
+}
+
+#[test]
+fn limits_of_zero_and_one_do_not_trip() {
+    let limits = HandshakeLimits {
+        half_open_before_retry: 1,
+        ..HandshakeLimits::default()
+    };
+    let mut handshakes = Handshakes::new(limits);
+    handshakes.on_waiting(0);
+    assert!(handshakes.is_loaded());
+    handshakes.on_refused(0);
+    assert!(!handshakes.is_loaded());
+    let limits = HandshakeLimits {
+        max_waiting: 0,
+        ..limits
+    };
+    assert_eq!(Handshakes::new(limits).admit(1, true), Admission::Ignore);
+}
+
+#[test]
+fn one_address_gets_its_rate_and_not_one_more() {
+    for (limits, rate) in [
+        (ReplyLimits::STATELESS_RESET, 20),
+        (ReplyLimits::HANDSHAKE, 50),
+    ] {
+        let mut limiter = limiter(limits);
+        assert_eq!(burst(&mut limiter, v4(0x0a00_0001), at(1000)), rate);
+        assert_eq!(burst(&mut limiter, v4(0x0a00_0001), at(1000)), 0);
+        // A second later everything is paid.
+        assert_eq!(burst(&mut limiter, v4(0x0a00_0001), at(2000)), rate);
+    }
+}
+
+#[test]
+fn rate_holds_over_time() {
+    let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
+    let allowed = (0..100_000)
+        .filter(|&ms| limiter.allow(v4(1), at(ms)))
+        .count();
+    // One second's worth at once, then 20 a second for 100 s.
+    assert!((2000..=2020).contains(&allowed), "{allowed}");
+}
+
+#[test]
+fn addresses_of_one_prefix_share() {
+    let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
+    let allowed = (0..256u32)
+        .filter(|low| limiter.allow(v4(0x0a00_0000 | low), at(0)))
+        .count();
+    assert_eq!(allowed, 20, "/24");
+    let base = 0x2001_0db8_0000_0000_u128 << 64;
+    let allowed = (0..256u128)
+        .filter(|low| limiter.allow(v6(base | low << 64), at(0)))
+        .count();
+    assert_eq!(allowed, 20, "/56");
+}
+
+#[test]
+fn other_prefixes_do_not_suffer() {
+    let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
+    burst(&mut limiter, v4(0x0a00_0001), at(0));
+    assert!(limiter.allow(v4(0x0a00_0101), at(0)));
+    let base = 0x2001_0db8_0000_0000_u128 << 64;
+    burst(&mut limiter, v6(base), at(0));
+    assert!(limiter.allow(v6(base | 0x100 << 64), at(0)));
+}
+
+#[test]
+fn mapped_addresses_are_those_they_stand_for() {
+    let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
+    assert_eq!(burst(&mut limiter, v4(0x0a00_0001), at(0)), 20);
+    let mapped = IpAddr::V6(Ipv4Addr::from_bits(0x0a00_0002).to_ipv6_mapped());
+    assert!(!limiter.allow(mapped, at(0)));
+    assert_ne!(Prefix::of(v4(0)), Prefix::of(v6(0)));
+    assert_ne!(Prefix::of(v6(0)), Prefix::default());
+}
+
+#[test]
+fn all_addresses_together_have_a_maximum() {
+    for (limits, overall) in [
+        (ReplyLimits::STATELESS_RESET, 1000),
+        (ReplyLimits::HANDSHAKE, 10_000),
+    ] {
+        let mut limiter = limiter(limits);
+        let allowed = (0..100_000u32)
+            .filter(|net| limiter.allow(v4(net << 8), at(0)))
+            .count();
+        assert_eq!(allowed, overall);
+        assert!(!limiter.allow(v4(0xfe00_0000), at(0)));
+        assert!(limiter.allow(v4(0xfe00_0000), at(1)));
+    }
+}
+
+/// Forged addresses of which none may be answered do not wash out what others owe.
+#[test]
+fn refused_packets_leave_no_trace() {
+    let mut limiter = limiter(ReplyLimits {
+        per_prefix: 20,
+        overall: 40,
+    });
+    assert_eq!(burst(&mut limiter, v4(0), at(0)), 20);
+    assert_eq!(burst(&mut limiter, v4(1 << 8), at(0)), 20);
+    let used = |limiter: &ReplyLimiter| {
+        limiter
+            .sets
+            .iter()
+            .flatten()
+            .filter(|slot| slot.debt != Debt::default())
+            .count()
+    };
+    for net in 2..50_000u32 {
+        assert!(!limiter.allow(v4(net << 8), at(0)));
+    }
+    assert_eq!(used(&limiter), 2);
+}
+
+#[test]
+fn table_does_not_grow() {
+    let mut limiter = limiter(ReplyLimits {
+        per_prefix: 20,
+        overall: u32::MAX,
+    });
+    assert_eq!(limiter.sets.capacity(), 0, "nothing until it is needed");
+    for net in 0..100_000u32 {
+        limiter.allow(v4(net << 8), at(u64::from(net)));
+    }
+    assert_eq!(limiter.sets.len() * WAYS, ReplyLimiter::MAX_PREFIXES);
+    assert_eq!(limiter.sets.capacity(), SETS);
+    assert!(size_of_val(limiter.sets.as_slice()) <= 64 << 10);
+}
+
+/// With more prefixes at once than there are slots, a busy one keeps its debt.
+#[test]
+fn prefix_with_the_least_debt_is_forgotten_first() {
+    let mut limiter = limiter(ReplyLimits {
+        per_prefix: 20,
+        overall: u32::MAX,
+    });
+    assert_eq!(burst(&mut limiter, v4(0xfe00_0000), at(0)), 20);
+    for net in 0..ReplyLimiter::MAX_PREFIXES as u32 * 4 {
+        limiter.allow(v4(net << 8), at(0));
+    }
+    assert!(!limiter.allow(v4(0xfe00_0000), at(0)));
+}
+
+#[test]
+fn rate_of_zero_forbids() {
+    assert!(
+        !limiter(ReplyLimits {
+            per_prefix: 0,
+            overall: 10
+        })
+        .allow(v4(1), at(0))
+    );
+    assert!(
+        !limiter(ReplyLimits {
+            per_prefix: 10,
+            overall: 0
+        })
+        .allow(v4(1), at(0))
+    );
+}
+
+#[test]
+fn clock_that_jumps_is_harmless() {
+    let mut limiter = limiter(ReplyLimits::STATELESS_RESET);
+    assert_eq!(burst(&mut limiter, v4(1), at(1_000_000)), 20);
+    assert_eq!(burst(&mut limiter, v4(1), at(0)), 0, "backwards");
+    limiter.allow(v4(1), Time::MAX);
+}
+
+#[test]
+fn reflecting_services_are_refused() {
+    let refused = [
+        0, 7, 17, 19, 53, 111, 123, 137, 138, 161, 389, 500, 1900, 3702, 5353, 5355, 11211,
+    ];
+    for port in 0..=u16::MAX {
+        assert_eq!(
+            is_refused_port(port),
+            refused.contains(&port),
+            "port {port}"
+        );
+    }
+    assert!(!is_refused_port(443) && !is_refused_port(4433) && !is_refused_port(50_000));
+}

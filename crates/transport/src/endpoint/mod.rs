@@ -1,0 +1,294 @@
+//! An endpoint: routes datagrams to connections, and answers those that belong to none.
+//! RFC 9000 §5.2.
+
+pub mod address_token;
+mod admit;
+mod handle;
+mod incoming;
+pub mod limits;
+mod lifecycle;
+mod receive;
+pub mod routing;
+pub mod stateless_reset;
+mod stats;
+pub mod token_filter;
+pub mod version_negotiation;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use courser_base::{Ecn, FourTuple, Time};
+use courser_crypto::{ResetKey, TokenKey};
+use courser_wire::ConnectionId;
+
+pub use self::handle::ConnectionHandle;
+pub use self::incoming::Incoming;
+pub use self::lifecycle::ConnectError;
+pub use self::receive::ReceiveMeta;
+pub use self::stats::EndpointStats;
+
+use self::incoming::WaitingRoom;
+use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter, ReplyLimits};
+use self::routing::Routing;
+use self::token_filter::TokenFilter;
+use crate::build::transmit::{Transmit, TransmitBuffer};
+use crate::cid::{ConnectionIdGenerator, RandomGenerator};
+use crate::config::{EndpointConfig, ServerConfig};
+use crate::connection::Connection;
+use crate::rng::Rng;
+use crate::stream::ChunkPool;
+
+/// Connections behind one socket. No clock, no socket: the driver brings datagrams and time.
+pub struct Endpoint {
+    config: EndpointConfig,
+    server: Option<Arc<ServerConfig>>,
+    reset_key: ResetKey,
+    token_key: TokenKey,
+    generator: Box<dyn ConnectionIdGenerator>,
+    rng: Rng,
+    pool: ChunkPool,
+    routing: Routing<Owner>,
+    /// The ID looked up last: the datagrams of a batch have the same.
+    last_route: Option<(ConnectionId, Owner)>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    room: WaitingRoom,
+    incoming: VecDeque<Incoming>,
+    handshakes: Handshakes,
+    filter: TokenFilter,
+    reset_limiter: ReplyLimiter,
+    reply_limiter: ReplyLimiter,
+    replies: VecDeque<Reply>,
+    touched: VecDeque<ConnectionHandle>,
+    timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
+    stats: EndpointStats,
+}
+
+/// Who a connection ID belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    Connection(ConnectionHandle),
+    Waiting(u64),
+}
+
+struct Slot {
+    generation: u32,
+    connection: Option<Box<Connection>>,
+    is_touched: bool,
+    /// The earliest entry in the timer heap.
+    scheduled: Option<Time>,
+    /// Counts as half-open.
+    is_half_open: bool,
+    /// The client's first ID is routed.
+    initial_id: Option<ConnectionId>,
+    /// Resets that are routed.
+    reset_tokens: Vec<(SocketAddr, [u8; 16])>,
+    /// Routed by address, for want of an ID.
+    four_tuple: Option<FourTuple>,
+}
+
+/// A datagram that no connection sends.
+struct Reply {
+    destination: SocketAddr,
+    source: Option<IpAddr>,
+    bytes: Vec<u8>,
+}
+
+/// Datagrams of no connection that may wait to be sent; more are dropped.
+const MAX_REPLIES: usize = 256;
+
+/// 64 KiB buffers kept for reuse by all connections together.
+const KEPT_CHUNKS: usize = 128;
+
+impl Endpoint {
+    /// Makes an endpoint. `server` is needed to accept connections, and `seed` must come from a
+    /// cryptographic random source: all IDs, keys and challenges are drawn from it.
+    pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
+        let mut rng = Rng::new(seed);
+        let generator = RandomGenerator::new(config.connection_id_len).unwrap_or_default();
+        let limits = server.as_ref().map_or_else(HandshakeLimits::default, |it| limits_of(it));
+        let now = address_token::SystemSeconds(config.unix_seconds_at_epoch);
+        Self {
+            reset_key: ResetKey::new(&config.reset_key),
+            token_key: TokenKey::new(&config.token_key),
+            generator: Box::new(generator),
+            pool: ChunkPool::new(KEPT_CHUNKS),
+            routing: Routing::new(rng.array()),
+            last_route: None,
+            slots: Vec::new(),
+            free: Vec::new(),
+            room: WaitingRoom::new(rng.array()),
+            incoming: VecDeque::new(),
+            handshakes: Handshakes::new(limits),
+            filter: TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now),
+            reset_limiter: ReplyLimiter::new(ReplyLimits::STATELESS_RESET, rng.array()),
+            reply_limiter: ReplyLimiter::new(ReplyLimits::HANDSHAKE, rng.array()),
+            replies: VecDeque::new(),
+            touched: VecDeque::new(),
+            timers: BinaryHeap::new(),
+            stats: EndpointStats::default(),
+            config,
+            server,
+            rng,
+        }
+    }
+
+    /// Begins or ceases to accept connections, or accepts later ones differently.
+    pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
+        self.server = server;
+    }
+
+    /// The connection, until it is drained and its events are read.
+    pub fn connection(&self, handle: ConnectionHandle) -> Option<&Connection> {
+        self.slot(handle)?.connection.as_deref()
+    }
+
+    /// The connection. Call [`Endpoint::touched`] when you are done with it.
+    pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
+        self.slot_mut(handle)?.connection.as_deref_mut()
+    }
+
+    /// Queues a connection for [`Endpoint::next_touched`], after something was done with it.
+    pub fn touched(&mut self, handle: ConnectionHandle) {
+        let Some(slot) = self.slot_mut(handle) else { return };
+        if !slot.is_touched {
+            slot.is_touched = true;
+            self.touched.push_back(handle);
+        }
+    }
+
+    /// The next connection that may have events and datagrams: read its events, then call
+    /// [`Endpoint::poll_transmit`] until it returns `None`.
+    pub fn next_touched(&mut self) -> Option<ConnectionHandle> {
+        while let Some(handle) = self.touched.pop_front() {
+            if let Some(slot) = self.slot_mut(handle) {
+                slot.is_touched = false;
+                return Some(handle);
+            }
+        }
+        None
+    }
+
+    /// Builds the next batch of a connection. After `None` its timers are set and, when it is
+    /// over and its events are read, it is forgotten.
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        handle: ConnectionHandle,
+        buffer: &mut TransmitBuffer,
+    ) -> Option<Transmit> {
+        let transmit =
+            self.connection_mut(handle).and_then(|connection| connection.poll_transmit(now, buffer));
+        if transmit.is_none() {
+            self.settle(now, handle);
+        }
+        transmit
+    }
+
+    /// The next datagram that belongs to no connection: Version Negotiation, Retry, refusals,
+    /// stateless resets.
+    pub fn poll_stateless_transmit(&mut self, buffer: &mut TransmitBuffer) -> Option<Transmit> {
+        let reply = self.replies.pop_front()?;
+        buffer.start();
+        buffer.room(reply.bytes.len()).copy_from_slice(&reply.bytes);
+        buffer.advance(reply.bytes.len());
+        Some(Transmit {
+            destination: reply.destination,
+            source: reply.source,
+            ecn: Ecn::NotEct,
+            segment_size: None,
+            len: reply.bytes.len(),
+        })
+    }
+
+    /// When to call [`Endpoint::handle_timeout`].
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.timers.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Runs what is due and touches the connections concerned.
+    pub fn handle_timeout(&mut self, now: Time) {
+        while let Some(&Reverse((at, handle))) = self.timers.peek()
+            && at <= now
+        {
+            self.timers.pop();
+            let Some(slot) = self.slot_mut(handle) else { continue };
+            if slot.scheduled != Some(at) {
+                continue;
+            }
+            slot.scheduled = None;
+            let Some(connection) = slot.connection.as_deref_mut() else { continue };
+            if connection.next_timeout().is_some_and(|(due, _)| due <= now) {
+                connection.handle_timeout(now);
+                self.touched(handle);
+            } else {
+                // The deadline had moved to later: only now is the heap told.
+                self.schedule(handle);
+            }
+        }
+    }
+
+    /// Connections that are not forgotten, draining ones included.
+    pub fn connections(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// All connections.
+    pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
+        (0u32..).zip(&self.slots).filter(|(_, slot)| slot.connection.is_some()).map(
+            |(index, slot)| ConnectionHandle { index, generation: slot.generation },
+        )
+    }
+
+    /// Counters.
+    pub fn stats(&self) -> EndpointStats {
+        EndpointStats {
+            connections: self.connections(),
+            half_open: self.handshakes.half_open(),
+            waiting: self.handshakes.waiting(),
+            ..self.stats
+        }
+    }
+
+    fn slot(&self, handle: ConnectionHandle) -> Option<&Slot> {
+        self.slots.get(handle.index()).filter(|slot| slot.generation == handle.generation)
+    }
+
+    fn slot_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
+        self.slots.get_mut(handle.index()).filter(|slot| slot.generation == handle.generation)
+    }
+
+    fn seconds(&self, now: Time) -> address_token::SystemSeconds {
+        address_token::SystemSeconds(
+            self.config.unix_seconds_at_epoch + now.as_nanos() / 1_000_000_000,
+        )
+    }
+
+    fn reply(&mut self, path: FourTuple, bytes: Vec<u8>) -> bool {
+        if self.replies.len() >= MAX_REPLIES {
+            return false;
+        }
+        let (destination, source) = (path.peer, path.local);
+        self.replies.push_back(Reply { destination, source, bytes });
+        true
+    }
+}
+
+fn limits_of(server: &ServerConfig) -> HandshakeLimits {
+    HandshakeLimits {
+        max_waiting: server.max_incoming,
+        max_waiting_bytes: server.max_incoming_bytes,
+        half_open_before_retry: server.half_open_limit,
+    }
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! One receive buffer in: split it into datagrams, find the owner of each.
+
+use courser_base::{Ecn, FourTuple, Time};
+use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
+
+use super::incoming::Arrived;
+use super::limits::is_refused_port;
+use super::{ConnectionHandle, Endpoint, Owner, stateless_reset};
+use crate::connection::Arrival;
+
+/// What is true of all datagrams in a receive buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiveMeta {
+    /// Where they came from and arrived at.
+    pub path: FourTuple,
+    /// The mark they came with.
+    pub ecn: Ecn,
+    /// Length of each datagram but the last, which may be shorter. At least 1.
+    pub segment_size: usize,
+}
+
+impl Endpoint {
+    /// Takes a buffer of datagrams of one origin, and touches the connections concerned.
+    pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
+        let arrived = Arrived { now, path: meta.path, ecn: meta.ecn };
+        let mut batch: Option<ConnectionHandle> = None;
+        for datagram in buffer.chunks_mut(meta.segment_size.max(1)) {
+            let owner = self.handle_datagram(arrived, datagram);
+            if owner.is_some() && owner != batch {
+                self.end_batch(batch);
+                batch = owner;
+            }
+        }
+        self.end_batch(batch);
+    }
+
+    fn end_batch(&mut self, handle: Option<ConnectionHandle>) {
+        let Some(handle) = handle else { return };
+        if let Some(connection) = self.connection_mut(handle) {
+            connection.on_batch_end();
+            self.touched(handle);
+        }
+    }
+
+    /// One datagram; returns the connection that took it.
+    fn handle_datagram(&mut self, arrived: Arrived, datagram: &mut [u8]) -> Option<ConnectionHandle> {
+        let cid_len = self.config.connection_id_len;
+        match packet::decode(datagram, 0, cid_len) {
+            Ok(packet) => self.route(arrived, datagram, &packet),
+            Err(PacketError::UnknownVersion { .. }) => {
+                self.answer_unknown_version(arrived, datagram);
+                None
+            }
+            Err(_) => self.handle_orphan(arrived, datagram, None),
+        }
+    }
+
+    fn route(
+        &mut self,
+        arrived: Arrived,
+        datagram: &mut [u8],
+        packet: &Packet,
+    ) -> Option<ConnectionHandle> {
+        match self.find_owner(packet, arrived.path) {
+            Some(Owner::Connection(handle)) => {
+                let connection = self.connection_mut(handle)?;
+                if packet.kind == PacketKind::VersionNegotiation {
+                    if let Ok(parts) = version_negotiation::decode(datagram) {
+                        let offered = parts.versions().take(MAX_VERSIONS).collect();
+                        connection.on_version_negotiation(arrived.now, offered, parts.source);
+                    }
+                } else {
+                    let Arrived { now, path, ecn } = arrived;
+                    let arrival = Arrival { now, path, ecn, len: datagram.len() };
+                    connection.handle_datagram(arrival, datagram, packet);
+                }
+                Some(handle)
+            }
+            Some(Owner::Waiting(id)) => {
+                self.keep_for_waiting(id, arrived, datagram);
+                None
+            }
+            None if packet.kind == PacketKind::Initial && self.server.is_some() => {
+                self.handle_first_initial(arrived, datagram, packet);
+                None
+            }
+            None => self.handle_orphan(arrived, datagram, Some(packet)),
+        }
+    }
+
+    #[inline]
+    fn find_owner(&mut self, packet: &Packet, path: FourTuple) -> Option<Owner> {
+        if let Some((id, owner)) = self.last_route
+            && id == packet.destination
+        {
+            return Some(owner);
+        }
+        let owner = self.routing.find(&packet.destination, &path)?;
+        if !packet.destination.is_empty() {
+            self.last_route = Some((packet.destination, owner));
+        }
+        Some(owner)
+    }
+
+    /// A datagram that belongs to nobody: a stateless reset for one of ours, or a peer whose
+    /// connection we do not know any more (RFC 9000 §10.3).
+    fn handle_orphan(
+        &mut self,
+        arrived: Arrived,
+        datagram: &[u8],
+        packet: Option<&Packet>,
+    ) -> Option<ConnectionHandle> {
+        if let Some(Owner::Connection(handle)) =
+            self.routing.find_reset(arrived.path.peer, datagram)
+            && let Some(connection) = self.connection_mut(handle)
+        {
+            connection.check_stateless_reset(arrived.now, datagram);
+            return Some(handle);
+        }
+        if let Some(packet) = packet.filter(|packet| packet.kind == PacketKind::OneRtt)
+            && !packet.destination.is_empty()
+            && !is_refused_port(arrived.path.peer.port())
+            && self.reset_limiter.allow(arrived.path.peer.ip(), arrived.now)
+        {
+            let token = courser_crypto::reset_token::derive(&self.reset_key, &packet.destination);
+            if let Some(reset) = stateless_reset::build(datagram.len(), &token, &mut self.rng)
+                && self.reply(arrived.path, reset)
+            {
+                self.stats.resets_sent += 1;
+                return None;
+            }
+        }
+        self.stats.datagrams_dropped += 1;
+        None
+    }
+}
+
+/// Versions of a Version Negotiation packet that are looked at.
+const MAX_VERSIONS: usize = 64;

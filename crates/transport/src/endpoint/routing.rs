@@ -1,0 +1,202 @@
+//! Which connection a datagram belongs to (RFC 9000 §5.2).
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
+
+use courser_base::FourTuple;
+use courser_crypto::reset_token;
+use courser_wire::ConnectionId;
+
+use super::stateless_reset;
+use crate::cid::{ConnectionIdGenerator, ResetToken};
+use crate::hasher::KeyedState;
+use crate::rng::Rng;
+
+/// The tables that lead from a datagram to the handle `H` of its connection.
+///
+/// Peers choose much of what is looked up here, so the hashers are keyed (attack A14), and what
+/// is owned is never given to another connection (attack A15). Each connection owns few entries:
+/// [`crate::cid::IssuedIds::MAX_IDS`] IDs, one client-chosen ID, one address, and a token for
+/// each ID that it uses.
+#[derive(Debug)]
+pub struct Routing<H> {
+    ids: HashMap<ConnectionId, H, KeyedState>,
+    initial_ids: HashMap<ConnectionId, H, KeyedState>,
+    four_tuples: HashMap<FourTuple, H, KeyedState>,
+    reset_tokens: HashMap<ResetSource, H, KeyedState>,
+}
+
+impl<H: Copy + Eq> Routing<H> {
+    /// How often [`Routing::generate`] asks for an ID that is free. Random IDs of four bytes and
+    /// more do not collide so often in a row.
+    pub const MAX_ATTEMPTS: usize = 8;
+
+    /// Empty tables; `key` must be secret.
+    pub fn new(key: [u8; 16]) -> Self {
+        let state = KeyedState::new(key);
+        Self {
+            ids: HashMap::with_hasher(state.clone()),
+            initial_ids: HashMap::with_hasher(state.clone()),
+            four_tuples: HashMap::with_hasher(state.clone()),
+            reset_tokens: HashMap::with_hasher(state),
+        }
+    }
+
+    /// Makes an ID that no connection owns. `None` when the generator keeps repeating itself.
+    ///
+    /// An ID without bytes is owned by nobody: such connections are told apart by address.
+    pub fn generate(
+        &self,
+        generator: &mut dyn ConnectionIdGenerator,
+        rng: &mut Rng,
+    ) -> Option<ConnectionId> {
+        (0..Self::MAX_ATTEMPTS)
+            .map(|_| generator.generate(rng))
+            .find(|id| !self.ids.contains_key(id) && !self.initial_ids.contains_key(id))
+    }
+
+    /// Routes an ID that we issued. False, and nothing changes, when it is owned already.
+    #[must_use = "an id that is owned must not be issued"]
+    pub fn insert_id(&mut self, id: ConnectionId, handle: H) -> bool {
+        debug_assert!(
+            !id.is_empty(),
+            "connections without ids are routed by address"
+        );
+        insert(&mut self.ids, id, handle)
+    }
+
+    /// Routes the ID that a client chose for its first packets. False, and nothing changes, when
+    /// it is owned already.
+    #[must_use = "packets with this id go elsewhere"]
+    pub fn insert_initial_id(&mut self, id: ConnectionId, handle: H) -> bool {
+        insert(&mut self.initial_ids, id, handle)
+    }
+
+    /// Routes an address, for a connection that we gave an empty ID to. False, and nothing
+    /// changes, when another connection is there: without IDs they could not be told apart
+    /// (RFC 9000 §5.1).
+    #[must_use = "the address is in use"]
+    pub fn insert_four_tuple(&mut self, four_tuple: FourTuple, handle: H) -> bool {
+        insert(&mut self.four_tuples, four_tuple, handle)
+    }
+
+    /// Routes resets with `token` from `peer`. False, and nothing changes, when another
+    /// connection owns the token: then only that one can be reset by it.
+    pub fn insert_reset_token(&mut self, peer: SocketAddr, token: ResetToken, handle: H) -> bool {
+        insert(&mut self.reset_tokens, ResetSource { peer, token }, handle)
+    }
+
+    /// Ends the routing of an ID that we issued. Like all removals it leaves alone what
+    /// another connection owns.
+    pub fn remove_id(&mut self, id: &ConnectionId, handle: H) {
+        if self.ids.get(id) == Some(&handle) {
+            self.ids.remove(id);
+        }
+    }
+
+    /// Ends the routing of an ID that a client chose.
+    pub fn remove_initial_id(&mut self, id: &ConnectionId, handle: H) {
+        if self.initial_ids.get(id) == Some(&handle) {
+            self.initial_ids.remove(id);
+        }
+    }
+
+    /// Ends the routing of an address.
+    pub fn remove_four_tuple(&mut self, four_tuple: &FourTuple, handle: H) {
+        if self.four_tuples.get(four_tuple) == Some(&handle) {
+            self.four_tuples.remove(four_tuple);
+        }
+    }
+
+    /// Ends the routing of a reset token.
+    pub fn remove_reset_token(&mut self, peer: SocketAddr, token: ResetToken, handle: H) {
+        let source = ResetSource { peer, token };
+        if self.reset_tokens.get(&source) == Some(&handle) {
+            self.reset_tokens.remove(&source);
+        }
+    }
+
+    /// Finds the owner of a datagram by the Destination Connection ID of its first packet, or by
+    /// its addresses when the ID is empty. IDs of more than 20 bytes belong to nobody.
+    pub fn find(&self, destination: &[u8], four_tuple: &FourTuple) -> Option<H> {
+        let id = ConnectionId::new(destination)?;
+        if id.is_empty() {
+            return self.four_tuples.get(four_tuple).copied();
+        }
+        self.ids
+            .get(&id)
+            .or_else(|| self.initial_ids.get(&id))
+            .copied()
+    }
+
+    /// Finds the connection that a datagram resets: any datagram that ends in the token of an ID
+    /// which the connection uses toward `peer` (RFC 9000 §10.3.1).
+    ///
+    /// Call it for datagrams that belong to nobody. Those that belong to a connection but do not
+    /// decrypt are for [`crate::cid::PeerIds::is_reset_token`].
+    pub fn find_reset(&self, peer: SocketAddr, datagram: &[u8]) -> Option<H> {
+        if self.reset_tokens.is_empty() {
+            return None;
+        }
+        let token = stateless_reset::token_of(datagram)?;
+        self.reset_tokens.get(&ResetSource { peer, token }).copied()
+    }
+
+    /// Entries in all tables.
+    pub fn len(&self) -> usize {
+        let by_id = self.ids.len() + self.initial_ids.len();
+        by_id + self.four_tuples.len() + self.reset_tokens.len()
+    }
+
+    /// True when no connection is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+fn insert<K: Eq + Hash, H>(table: &mut HashMap<K, H, KeyedState>, key: K, handle: H) -> bool {
+    match table.entry(key) {
+        Entry::Occupied(_) => false,
+        Entry::Vacant(vacant) => {
+            vacant.insert(handle);
+            true
+        }
+    }
+}
+
+/// Who may reset a connection, and with what. A token counts from the address that the ID is
+/// used toward only, so another server that learned it can do nothing with it.
+#[derive(Clone, Copy)]
+struct ResetSource {
+    peer: SocketAddr,
+    token: ResetToken,
+}
+
+/// In constant time as far as the token goes (RFC 9000 §10.3.1). The hash is keyed, so neither
+/// does the time of the search for a candidate tell about tokens.
+impl PartialEq for ResetSource {
+    fn eq(&self, other: &Self) -> bool {
+        reset_token::equal(&self.token, &other.token) & (self.peer == other.peer)
+    }
+}
+
+impl Eq for ResetSource {}
+
+impl Hash for ResetSource {
+    fn hash<S: Hasher>(&self, state: &mut S) {
+        self.peer.hash(state);
+        state.write(&self.token);
+    }
+}
+
+/// Tokens are secrets and stay out of logs.
+impl std::fmt::Debug for ResetSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.peer)
+    }
+}
+
+#[cfg(test)]
+mod tests;

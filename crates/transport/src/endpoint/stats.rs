@@ -1,0 +1,28 @@
+//! Counters of an endpoint.
+
+/// Counters since the endpoint began, and how it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EndpointStats {
+    /// Connections, draining ones included.
+    pub connections: usize,
+    /// Handshakes that are under way.
+    pub half_open: usize,
+    /// Clients that wait to be accepted.
+    pub waiting: usize,
+    /// Connections that the application accepted.
+    pub accepted: u64,
+    /// Connections that we started.
+    pub connected: u64,
+    /// Clients that were refused.
+    pub refused: u64,
+    /// Clients that found no room and got no answer.
+    pub ignored: u64,
+    /// Retry packets sent.
+    pub retries_sent: u64,
+    /// Version Negotiation packets sent.
+    pub version_negotiations_sent: u64,
+    /// Stateless resets sent.
+    pub resets_sent: u64,
+    /// Datagrams that belonged to nobody and got no answer.
+    pub datagrams_dropped: u64,
+}

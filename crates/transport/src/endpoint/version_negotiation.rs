@@ -1,0 +1,50 @@
+//! Answers to packets of versions that we do not speak (RFC 9000 §6.1).
+
+use courser_wire::packet::{invariants, version_negotiation};
+use courser_wire::version::{self, VERSION_1};
+use courser_wire::{MIN_INITIAL_DATAGRAM, Writer};
+
+use crate::rng::Rng;
+
+/// Returns the Version Negotiation packet that answers a datagram, if one is due.
+///
+/// None is due for datagrams below 1200 bytes, which no client starts a connection with and
+/// which would make us amplify (RFC 9000 §5.2.2), for Version Negotiation packets themselves
+/// (RFC 9000 §6.1), for short headers, and for the version that we speak. Connection IDs are
+/// echoed whatever their length (RFC 8999 §6).
+///
+/// The list ends in a reserved version, so that clients stay used to unknown ones (RFC 9000
+/// §15). How often this is sent is up to the caller: see [`super::limits::ReplyLimiter`].
+pub fn answer(datagram: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
+    if datagram.len() < MIN_INITIAL_DATAGRAM || datagram[0] & LONG_HEADER == 0 {
+        return None;
+    }
+    let header = invariants::decode(datagram, 0).ok()?;
+    if header.version == version::NEGOTIATION || version::is_supported(header.version) {
+        return None;
+    }
+    let versions = [VERSION_1, reserved_version(header.version, rng)];
+    let (destination, source) = (&datagram[header.source], &datagram[header.destination]);
+    let mut answer = vec![0; version_negotiation::encoded_len(destination, source, &versions)];
+    let [first_byte] = rng.array();
+    let mut writer = Writer::new(&mut answer);
+    version_negotiation::encode(&mut writer, first_byte, destination, source, &versions);
+    Some(answer)
+}
+
+/// A reserved version other than the one in the datagram: a client has to ignore the answer when
+/// it finds its own version listed (RFC 9000 §6.2).
+fn reserved_version(offered: u32, rng: &mut Rng) -> u32 {
+    let reserved = version::reserved(u32::from_be_bytes(rng.array()));
+    if reserved == offered {
+        reserved ^ 0x1000_0000
+    } else {
+        reserved
+    }
+}
+
+/// The bit of the first byte that tells a long header (RFC 8999 §5.1).
+const LONG_HEADER: u8 = 0x80;
+
+#[cfg(test)]
+mod tests;

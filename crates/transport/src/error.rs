@@ -1,0 +1,79 @@
+//! What the peer did wrong, or what we do about it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use courser_wire::TransportErrorCode;
+
+/// A connection error in the sense of RFC 9000 §11.1: it ends the connection with this code.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TransportError {
+    /// The code that CONNECTION_CLOSE carries.
+    pub code: TransportErrorCode,
+    /// The frame type that caused it, if one did.
+    pub frame_type: Option<u64>,
+    /// For humans: what was seen and what was allowed.
+    pub reason: Cow<'static, str>,
+}
+
+impl TransportError {
+    /// Makes an error that no particular frame caused.
+    pub fn new(code: TransportErrorCode, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, frame_type: None, reason: reason.into() }
+    }
+
+    /// Names the frame type that caused the error.
+    #[must_use]
+    pub fn in_frame(mut self, frame_type: u64) -> Self {
+        self.frame_type = Some(frame_type);
+        self
+    }
+
+    /// PROTOCOL_VIOLATION.
+    pub fn protocol_violation(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)
+    }
+
+    /// FLOW_CONTROL_ERROR: `seen` is past `limit`.
+    pub fn flow_control(seen: u64, limit: u64) -> Self {
+        Self::new(
+            TransportErrorCode::FLOW_CONTROL_ERROR,
+            format!("offset {seen} exceeds limit {limit}"),
+        )
+    }
+
+    /// FINAL_SIZE_ERROR.
+    pub fn final_size(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(TransportErrorCode::FINAL_SIZE_ERROR, reason)
+    }
+
+    /// STREAM_STATE_ERROR.
+    pub fn stream_state(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(TransportErrorCode::STREAM_STATE_ERROR, reason)
+    }
+
+    /// STREAM_LIMIT_ERROR.
+    pub fn stream_limit(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(TransportErrorCode::STREAM_LIMIT_ERROR, reason)
+    }
+
+    /// FRAME_ENCODING_ERROR.
+    pub fn frame_encoding(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(TransportErrorCode::FRAME_ENCODING_ERROR, reason)
+    }
+}
+
+impl fmt::Display for TransportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code)?;
+        if let Some(frame_type) = self.frame_type {
+            write!(f, " in frame type {frame_type:#x}")?;
+        }
+        if !self.reason.is_empty() {
+            write!(f, ": {}", self.reason)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for TransportError {}

@@ -1,0 +1,46 @@
+use super::*;
+
+const RTT: Duration = Duration::from_millis(10);
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+#[test]
+fn fast_consumption_doubles_up_to_the_maximum() {
+    let mut tune = Autotune::new(100, 350);
+    tune.on_received(at(0));
+    tune.on_half_consumed(at(19), RTT);
+    assert_eq!(tune.window(), 200);
+    tune.on_half_consumed(at(30), RTT);
+    assert_eq!(tune.window(), 350);
+    tune.on_half_consumed(at(31), RTT);
+    assert_eq!(tune.window(), 350);
+}
+
+#[test]
+fn slow_consumption_leaves_the_window_alone() {
+    let mut tune = Autotune::new(100, 400);
+    tune.on_received(at(0));
+    tune.on_half_consumed(at(20), RTT);
+    assert_eq!(tune.window(), 100);
+    tune.on_half_consumed(at(40), RTT);
+    assert_eq!(tune.window(), 100);
+}
+
+#[test]
+fn first_data_starts_the_clock_once() {
+    let mut tune = Autotune::new(100, 400);
+    tune.on_received(at(0));
+    tune.on_received(at(100));
+    tune.on_half_consumed(at(101), RTT);
+    assert_eq!(tune.window(), 100);
+}
+
+#[test]
+fn maximum_below_the_start_keeps_the_start() {
+    let mut tune = Autotune::new(100, 10);
+    tune.on_received(at(0));
+    tune.on_half_consumed(at(1), RTT);
+    assert_eq!(tune.window(), 100);
+}

@@ -1,0 +1,11 @@
+//! Flow control of a stream or a connection, each way. RFC 9000 §4.
+//!
+//! Both levels follow the same rules, so both use the same types: [`SendLimit`] is what the
+//! peer allows us, [`ReceiveWindow`] what we allow the peer.
+
+mod autotune;
+mod receive_window;
+mod send_limit;
+
+pub(crate) use receive_window::ReceiveWindow;
+pub(crate) use send_limit::SendLimit;

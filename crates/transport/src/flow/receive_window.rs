@@ -1,0 +1,99 @@
+//! What we allow the peer to send.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_wire::MAX_VARINT;
+
+use super::autotune::Autotune;
+use crate::error::TransportError;
+
+/// Credit that we granted the peer for one stream or for the connection. RFC 9000 §4.1.
+///
+/// For a stream `received` is the highest offset seen, for the connection the sum of those of
+/// all streams. `consumed` counts what has left our buffers for good: read by the application,
+/// or discarded.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiveWindow {
+    limit: u64,
+    received: u64,
+    consumed: u64,
+    autotune: Autotune,
+}
+
+impl ReceiveWindow {
+    /// Starts with `window` bytes allowed, as our transport parameters say.
+    pub(crate) fn new(window: u64, max: u64) -> Self {
+        let window = window.min(MAX_VARINT);
+        Self {
+            limit: window,
+            received: 0,
+            consumed: 0,
+            autotune: Autotune::new(window, max.min(MAX_VARINT)),
+        }
+    }
+
+    /// Bytes counted so far.
+    #[inline]
+    pub(crate) const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Bytes received and not consumed.
+    pub(crate) const fn unconsumed(&self) -> u64 {
+        self.received - self.consumed
+    }
+
+    /// Asks whether `additional` more bytes respect the limit.
+    ///
+    /// # Errors
+    ///
+    /// FLOW_CONTROL_ERROR when they do not (RFC 9000 §4.1).
+    #[inline]
+    pub(crate) fn check(&self, additional: u64) -> Result<(), TransportError> {
+        let total = self.received.saturating_add(additional);
+        if total > self.limit { Err(TransportError::flow_control(total, self.limit)) } else { Ok(()) }
+    }
+
+    /// Counts bytes that [`ReceiveWindow::check`] let pass.
+    #[inline]
+    pub(crate) fn on_received(&mut self, now: Time, additional: u64) {
+        debug_assert!(self.check(additional).is_ok(), "unchecked bytes");
+        self.received = self.received.saturating_add(additional);
+        self.autotune.on_received(now);
+    }
+
+    /// Counts bytes that left our buffers.
+    #[inline]
+    pub(crate) fn on_consumed(&mut self, len: u64) {
+        debug_assert!(len <= self.unconsumed(), "consumed more than received");
+        self.consumed = self.received.min(self.consumed.saturating_add(len));
+    }
+
+    /// True when half of the window is used, so that a larger limit is worth a frame.
+    ///
+    /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
+    #[inline]
+    pub(crate) fn wants_update(&self) -> bool {
+        let (left, window) = (self.limit.saturating_sub(self.consumed), self.autotune.window());
+        left <= window / 2 && window > 0 && self.limit < MAX_VARINT
+    }
+
+    /// The limit to announce now; never lower than before (RFC 9000 §4.1).
+    pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
+        if self.wants_update() {
+            self.autotune.on_half_consumed(now, rtt);
+            let limit = self.consumed.saturating_add(self.autotune.window()).min(MAX_VARINT);
+            self.limit = self.limit.max(limit);
+        }
+        self.limit
+    }
+
+    /// The limit as last announced.
+    pub(crate) const fn limit(&self) -> u64 {
+        self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests;

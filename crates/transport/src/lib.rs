@@ -1,0 +1,41 @@
+//! The sans-IO QUIC v1 transport: endpoint, connections, streams. RFC 8999, 9000, 9001, 9002.
+//!
+//! An [`Endpoint`] takes datagrams and points in time, and gives back datagrams, deadlines and
+//! events. It has no clock, no socket and no task: a driver brings those (the `courser` crate
+//! has one for tokio, a simulator may bring a virtual world).
+//!
+//! Six verbs make a driver: [`Endpoint::handle_datagrams`], [`Endpoint::handle_timeout`],
+//! [`Endpoint::poll_transmit`], [`Connection::poll_event`], [`Endpoint::next_timeout`] and
+//! [`Connection::close`].
+
+mod build;
+mod cid;
+mod config;
+mod connection;
+mod endpoint;
+mod error;
+mod flow;
+mod hasher;
+mod open;
+mod path;
+mod rng;
+mod space;
+mod stream;
+
+pub use build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
+pub use config::{
+    ClientConfig, ConfigError, EndpointConfig, MemoryTokenStore, RetryPolicy, ServerConfig,
+    TokenStore, TransportConfig,
+};
+pub use connection::{
+    Connection, ConnectionError, ConnectionStats, Event, KeyUpdateBlocked, PathStats, PeerClose,
+    Timer, UdpStats,
+};
+pub use endpoint::{
+    ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, ReceiveMeta,
+};
+pub use error::TransportError;
+pub use rng::Rng;
+pub use stream::{
+    ClosedStream, FinishError, ReadError, StreamEvent, Streams, WriteError,
+};

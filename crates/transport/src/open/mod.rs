@@ -1,0 +1,3 @@
+//! From protected bytes to frames.
+
+pub mod undecryptable;

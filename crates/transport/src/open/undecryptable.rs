@@ -1,0 +1,96 @@
+//! A small waiting room for packets whose keys are not there yet. RFC 9001 §4.1.4.
+
+use courser_base::{Ecn, FourTuple};
+
+use crate::space::SpaceId;
+
+/// Packets kept (limit K08).
+pub const MAX_PACKETS: usize = 10;
+/// Bytes kept (limit K08).
+pub const MAX_BYTES: usize = 16 * 1024;
+
+/// A packet that could not be opened yet.
+#[derive(Debug)]
+pub struct Early {
+    /// Which keys it waits for.
+    pub space: SpaceId,
+    /// The packet alone, cut out of its datagram.
+    pub bytes: Vec<u8>,
+    /// Where it came from.
+    pub path: FourTuple,
+    /// The mark it came with.
+    pub ecn: Ecn,
+}
+
+/// Packets that arrived before their keys; what does not fit is dropped.
+#[derive(Debug, Default)]
+pub struct Undecryptable {
+    packets: Vec<Early>,
+    bytes: usize,
+}
+
+impl Undecryptable {
+    /// Keeps a packet; false when there is no room.
+    pub fn keep(&mut self, packet: Early) -> bool {
+        if self.packets.len() >= MAX_PACKETS || self.bytes + packet.bytes.len() > MAX_BYTES {
+            return false;
+        }
+        self.bytes += packet.bytes.len();
+        self.packets.push(packet);
+        true
+    }
+
+    /// Takes the packets of a space whose keys have arrived, oldest first.
+    pub fn take(&mut self, space: SpaceId) -> Vec<Early> {
+        if self.packets.is_empty() {
+            return Vec::new();
+        }
+        let all = std::mem::take(&mut self.packets);
+        let (taken, kept): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|packet| packet.space == space);
+        self.bytes = kept.iter().map(|packet| packet.bytes.len()).sum();
+        self.packets = kept;
+        taken
+    }
+
+    /// Drops everything: no more keys will come.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    fn early(space: SpaceId, len: usize) -> Early {
+        let path = FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1)));
+        Early { space, bytes: vec![0; len], path, ecn: Ecn::NotEct }
+    }
+
+    #[test]
+    fn eleventh_packet_is_dropped() {
+        let mut room = Undecryptable::default();
+        assert!((0..MAX_PACKETS).all(|_| room.keep(early(SpaceId::Application, 100))));
+        assert!(!room.keep(early(SpaceId::Application, 100)));
+    }
+
+    #[test]
+    fn bytes_past_the_limit_are_dropped() {
+        let mut room = Undecryptable::default();
+        assert!(room.keep(early(SpaceId::Handshake, MAX_BYTES)));
+        assert!(!room.keep(early(SpaceId::Handshake, 1)));
+        assert_eq!(room.take(SpaceId::Handshake).len(), 1);
+        assert!(room.keep(early(SpaceId::Handshake, 1)));
+    }
+
+    #[test]
+    fn other_spaces_stay() {
+        let mut room = Undecryptable::default();
+        room.keep(early(SpaceId::Handshake, 1));
+        room.keep(early(SpaceId::Application, 2));
+        assert_eq!(room.take(SpaceId::Handshake).len(), 1);
+        assert_eq!(room.take(SpaceId::Application).len(), 1);
+    }
+}

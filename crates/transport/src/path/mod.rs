@@ -1,0 +1,76 @@
+//! Network paths: addresses, what was learned about them, whether the peer is really there.
+
+pub mod amplification;
+pub mod paths;
+pub mod validation;
+
+use std::time::Duration;
+
+use courser_base::{FourTuple, Time};
+use courser_recovery::{CongestionController, Controller, Pacer, PersistentCongestion, RttEstimator};
+
+use self::amplification::Amplification;
+use self::validation::Validation;
+use crate::config::TransportConfig;
+
+/// One network path and everything that is true of it alone.
+#[derive(Debug)]
+pub struct Path {
+    /// Addresses.
+    pub tuple: FourTuple,
+    /// Budget before the peer's address is proven.
+    pub amplification: Amplification,
+    /// Challenges out and responses owed.
+    pub validation: Validation,
+    /// Round-trip time.
+    pub rtt: RttEstimator,
+    /// Congestion controller.
+    pub congestion: CongestionController,
+    /// Spreads batches over the round trip.
+    pub pacer: Pacer,
+    /// Lost stretches long enough to forget the window.
+    pub persistent: PersistentCongestion,
+    /// Bytes sent and neither acknowledged nor lost.
+    pub bytes_in_flight: u64,
+    /// UDP payload of full datagrams.
+    pub mtu: u16,
+    /// Sent packets carry this number: those of another path say nothing of this one
+    /// (RFC 9000 §9.4).
+    pub id: u32,
+    /// The window was not filled because there was nothing to send.
+    pub app_limited: bool,
+}
+
+impl Path {
+    /// A path nothing is known about.
+    pub fn new(now: Time, tuple: FourTuple, config: &TransportConfig, id: u32) -> Self {
+        Self {
+            tuple,
+            amplification: Amplification::default(),
+            validation: Validation::default(),
+            rtt: RttEstimator::new(config.initial_rtt),
+            congestion: CongestionController::new(config.congestion, config.mtu),
+            pacer: Pacer::new(now, config.mtu),
+            persistent: PersistentCongestion::new(),
+            bytes_in_flight: 0,
+            mtu: config.mtu,
+            id,
+            app_limited: false,
+        }
+    }
+
+    /// Bytes that congestion control lets out now.
+    pub fn congestion_room(&self) -> u64 {
+        self.congestion.window().saturating_sub(self.bytes_in_flight)
+    }
+
+    /// Probe timeout without back-off, for spans of time that count in it (RFC 9000 §8.2.4, §10.2).
+    pub fn pto(&self, max_ack_delay: Duration) -> Duration {
+        self.rtt.pto_base().saturating_add(max_ack_delay)
+    }
+
+    /// A datagram of this size left.
+    pub fn on_datagram_sent(&mut self, len: usize) {
+        self.amplification.on_sent(len);
+    }
+}

@@ -1,0 +1,177 @@
+//! Is the peer really at this address: PATH_CHALLENGE and PATH_RESPONSE. RFC 9000 §8.2.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+/// Challenges sent on a path and the response owed on it.
+#[derive(Debug, Default)]
+pub struct Validation {
+    challenge: Option<Challenge>,
+    /// Data of the newest challenge that arrived here. Older ones are forgotten (limit K06):
+    /// a flood of challenges costs eight bytes.
+    response: Option<[u8; 8]>,
+}
+
+#[derive(Debug)]
+struct Challenge {
+    /// Every challenge holds fresh data; the last few may still be answered.
+    recent: [Option<[u8; 8]>; 3],
+    next: usize,
+    due: bool,
+    resend_at: Time,
+    resend_after: Duration,
+    give_up_at: Time,
+}
+
+/// What an expired validation timer asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expired {
+    /// Not due yet, or another challenge goes out.
+    No,
+    /// Nobody answered: validation failed (§8.2.4).
+    Failed,
+}
+
+impl Validation {
+    /// Starts asking, unless that is under way. `pto` is the larger of the current and the
+    /// initial probe timeout; asking ends after three of them.
+    pub fn start(&mut self, now: Time, pto: Duration) {
+        if self.challenge.is_some() {
+            return;
+        }
+        self.challenge = Some(Challenge {
+            recent: [None; 3],
+            next: 0,
+            due: true,
+            resend_at: now + pto,
+            resend_after: pto,
+            give_up_at: now + pto.saturating_mul(3),
+        });
+    }
+
+    /// True while a validation is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.challenge.is_some()
+    }
+
+    /// True when a challenge should leave now.
+    pub fn wants_challenge(&self) -> bool {
+        self.challenge.as_ref().is_some_and(|challenge| challenge.due)
+    }
+
+    /// A challenge with this fresh data leaves now.
+    pub fn on_challenge_sent(&mut self, now: Time, data: [u8; 8]) {
+        let Some(challenge) = &mut self.challenge else { return };
+        challenge.recent[challenge.next] = Some(data);
+        challenge.next = (challenge.next + 1) % challenge.recent.len();
+        challenge.due = false;
+        challenge.resend_at = now + challenge.resend_after;
+    }
+
+    /// A response arrived, on whatever path. True when it answers a challenge of this one.
+    pub fn on_response(&mut self, data: [u8; 8]) -> bool {
+        let Some(challenge) = &self.challenge else { return false };
+        let matches = challenge.recent.contains(&Some(data));
+        if matches {
+            self.challenge = None;
+        }
+        matches
+    }
+
+    /// A challenge arrived on this path and is owed an answer.
+    pub fn on_challenge(&mut self, data: [u8; 8]) {
+        self.response = Some(data);
+    }
+
+    /// The response that should leave now.
+    pub fn response(&self) -> Option<[u8; 8]> {
+        self.response
+    }
+
+    /// The response leaves: one per challenge (§8.2.2).
+    pub fn on_response_sent(&mut self) {
+        self.response = None;
+    }
+
+    /// When the next challenge is due or hope is lost.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let challenge = self.challenge.as_ref()?;
+        Some(if challenge.due {
+            challenge.give_up_at
+        } else {
+            challenge.resend_at.min(challenge.give_up_at)
+        })
+    }
+
+    /// Runs what is due.
+    pub fn on_timeout(&mut self, now: Time) -> Expired {
+        let Some(challenge) = &mut self.challenge else { return Expired::No };
+        if challenge.give_up_at <= now {
+            self.challenge = None;
+            return Expired::Failed;
+        }
+        if challenge.resend_at <= now {
+            challenge.due = true;
+        }
+        Expired::No
+    }
+
+    /// Stops asking.
+    pub fn abandon(&mut self) {
+        self.challenge = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTO: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn only_a_matching_response_validates() {
+        let mut validation = Validation::default();
+        assert!(!validation.on_response([1; 8]), "nobody asked");
+        validation.start(Time::ZERO, PTO);
+        assert!(validation.wants_challenge());
+        validation.on_challenge_sent(Time::ZERO, [1; 8]);
+        assert!(!validation.wants_challenge());
+        assert!(!validation.on_response([2; 8]));
+        assert!(validation.on_response([1; 8]));
+        assert!(!validation.is_under_way());
+    }
+
+    #[test]
+    fn challenge_is_repeated_with_fresh_data_and_given_up_after_three_pto() {
+        let mut validation = Validation::default();
+        validation.start(Time::ZERO, PTO);
+        validation.on_challenge_sent(Time::ZERO, [1; 8]);
+        assert_eq!(validation.next_timeout(), Some(Time::ZERO + PTO));
+        assert_eq!(validation.on_timeout(Time::ZERO + PTO), Expired::No);
+        assert!(validation.wants_challenge());
+        validation.on_challenge_sent(Time::ZERO + PTO, [2; 8]);
+        assert_eq!(validation.on_timeout(Time::ZERO + PTO * 3), Expired::Failed);
+        assert!(!validation.is_under_way());
+    }
+
+    #[test]
+    fn an_older_challenge_may_still_be_answered() {
+        let mut validation = Validation::default();
+        validation.start(Time::ZERO, PTO);
+        validation.on_challenge_sent(Time::ZERO, [1; 8]);
+        validation.on_challenge_sent(Time::ZERO + PTO, [2; 8]);
+        assert!(validation.on_response([1; 8]));
+    }
+
+    #[test]
+    fn newest_challenge_wins_and_is_answered_once() {
+        let mut validation = Validation::default();
+        for data in 0..100 {
+            validation.on_challenge([data; 8]);
+        }
+        assert_eq!(validation.response(), Some([99; 8]));
+        validation.on_response_sent();
+        assert_eq!(validation.response(), None);
+    }
+}

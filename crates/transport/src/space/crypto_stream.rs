@@ -1,0 +1,258 @@
+//! The CRYPTO stream of one encryption level, both ways. RFC 9000 §7.5, §19.6.
+
+use std::collections::VecDeque;
+
+use courser_base::RangeSet;
+use courser_wire::TransportErrorCode;
+use courser_wire::frame::Crypto;
+
+use crate::build::packet_builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::space::sent::SentFrame;
+
+/// Separate pieces that may wait for a gap to be filled (limit K02).
+const MAX_PIECES: usize = 32;
+
+/// Handshake bytes in order, both ways, at one level.
+///
+/// Memory follows the bytes that arrived, never the offsets a peer claims: a piece far ahead
+/// costs its own length.
+#[derive(Debug)]
+pub struct CryptoStream {
+    /// How far past `read` data may lie (limit K01).
+    limit: u64,
+    /// Everything below was handed to TLS.
+    read: u64,
+    /// In order and not handed on yet.
+    ready: Vec<u8>,
+    /// Pieces past a gap: ascending, disjoint.
+    pieces: VecDeque<(u64, Vec<u8>)>,
+    send: SendSide,
+}
+
+#[derive(Debug, Default)]
+struct SendSide {
+    /// Bytes from `base` on; below everything is acknowledged.
+    bytes: VecDeque<u8>,
+    base: u64,
+    /// First byte never sent.
+    unsent: u64,
+    acked: RangeSet,
+    lost: RangeSet,
+}
+
+impl CryptoStream {
+    /// An empty stream that takes data up to `limit` bytes ahead.
+    pub fn new(limit: u64) -> Self {
+        Self {
+            limit,
+            read: 0,
+            ready: Vec::new(),
+            pieces: VecDeque::new(),
+            send: SendSide::default(),
+        }
+    }
+
+    /// Takes a frame; the first bytes for an offset win.
+    ///
+    /// # Errors
+    ///
+    /// CRYPTO_BUFFER_EXCEEDED past the limit or with too many gaps.
+    pub fn on_crypto_frame(&mut self, frame: &Crypto<'_>) -> Result<(), TransportError> {
+        let end = frame.offset + frame.data.len() as u64;
+        let most = self.read + self.limit;
+        if end > most {
+            return Err(exceeded(format!("CRYPTO up to {end} exceeds {most}")));
+        }
+        let next = self.read + self.ready.len() as u64;
+        if frame.offset <= next {
+            if end > next {
+                let skip = usize::try_from(next - frame.offset).expect("bounded by the limit");
+                self.ready.extend_from_slice(&frame.data[skip..]);
+                self.join_pieces();
+            }
+            return Ok(());
+        }
+        self.keep_piece(frame.offset, frame.data)
+    }
+
+    fn keep_piece(&mut self, mut offset: u64, mut data: &[u8]) -> Result<(), TransportError> {
+        let mut index = 0;
+        while !data.is_empty() {
+            let Some((start, piece)) = self.pieces.get(index) else { break };
+            let (start, end) = (*start, *start + piece.len() as u64);
+            if offset < start {
+                let room = usize::try_from(start - offset).expect("bounded by the limit");
+                let (before, rest) = data.split_at(room.min(data.len()));
+                self.insert_piece(index, offset, before)?;
+                (offset, data) = (start, rest);
+            } else {
+                let covered = end.saturating_sub(offset).min(data.len() as u64);
+                data = &data[usize::try_from(covered).expect("at most the data")..];
+                offset += covered;
+            }
+            index += 1;
+        }
+        if data.is_empty() { Ok(()) } else { self.insert_piece(index, offset, data) }
+    }
+
+    fn insert_piece(&mut self, index: usize, offset: u64, data: &[u8]) -> Result<(), TransportError> {
+        // Growing the piece before costs no new one.
+        if let Some((start, piece)) = index.checked_sub(1).and_then(|at| self.pieces.get_mut(at))
+            && *start + piece.len() as u64 == offset
+        {
+            piece.extend_from_slice(data);
+            return Ok(());
+        }
+        if self.pieces.len() >= MAX_PIECES {
+            return Err(exceeded(format!("CRYPTO has more than {MAX_PIECES} gaps")));
+        }
+        self.pieces.insert(index, (offset, data.to_vec()));
+        Ok(())
+    }
+
+    fn join_pieces(&mut self) {
+        while let Some((start, piece)) = self.pieces.front() {
+            let next = self.read + self.ready.len() as u64;
+            if *start > next {
+                return;
+            }
+            let skip = usize::try_from(next - start).expect("bounded by the limit");
+            if skip < piece.len() {
+                self.ready.extend_from_slice(&piece[skip..]);
+            }
+            self.pieces.pop_front();
+        }
+    }
+
+    /// Takes the bytes that are in order.
+    pub fn read(&mut self) -> Option<Vec<u8>> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        self.read += self.ready.len() as u64;
+        Some(std::mem::take(&mut self.ready))
+    }
+
+    /// True when bytes wait that TLS has not read, in order or not (RFC 9001 §4.1.3).
+    pub fn has_unread(&self) -> bool {
+        !self.ready.is_empty() || !self.pieces.is_empty()
+    }
+
+    /// First offset that TLS has not read.
+    pub fn read_offset(&self) -> u64 {
+        self.read
+    }
+
+    /// Bytes held for the peer's data.
+    pub fn buffered(&self) -> usize {
+        self.ready.len() + self.pieces.iter().map(|(_, piece)| piece.len()).sum::<usize>()
+    }
+
+    /// Queues bytes to send.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.send.bytes.extend(bytes);
+    }
+
+    /// Bytes queued or in flight.
+    pub fn unacked(&self) -> usize {
+        self.send.bytes.len()
+    }
+
+    /// True when CRYPTO frames could be written.
+    pub fn wants_to_send(&self) -> bool {
+        !self.send.lost.is_empty() || self.send.unsent < self.send.end()
+    }
+
+    /// Writes as many CRYPTO frames as fit: lost spans first, then new bytes.
+    pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
+        while let Some((offset, len)) = self.send.next_span() {
+            let header = Crypto::header_len(offset, len);
+            // Under 16 bytes of data a frame is not worth its header, unless it is the rest.
+            let room = packet.remaining().saturating_sub(header);
+            if room < len.min(16) {
+                return;
+            }
+            let len = len.min(room);
+            Crypto::encode_header(packet.writer(), offset, len);
+            self.send.copy(offset, packet.writer().advance_with(len));
+            let sent_len = u16::try_from(len).expect("a packet is shorter than 2^16");
+            packet.record(SentFrame::Crypto { offset, len: sent_len });
+            self.send.on_span_sent(offset, len);
+        }
+    }
+
+    /// The peer has these bytes.
+    pub fn on_acked(&mut self, offset: u64, len: u16) {
+        self.send.on_acked(offset, u64::from(len));
+    }
+
+    /// These bytes are lost and go out again.
+    pub fn on_lost(&mut self, offset: u64, len: u16) {
+        let end = offset + u64::from(len);
+        self.send.lost.insert(offset.max(self.send.base)..end);
+        for acked in self.send.acked.iter().collect::<Vec<_>>() {
+            self.send.lost.remove(acked);
+        }
+    }
+
+    /// Everything goes out again from the start: after Retry (RFC 9000 §17.2.5.3).
+    pub fn rewind(&mut self) {
+        self.send.unsent = self.send.base;
+        self.send.lost.clear();
+    }
+}
+
+impl SendSide {
+    fn end(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+
+    fn next_span(&self) -> Option<(u64, usize)> {
+        let span = self.lost.first().unwrap_or(self.unsent..self.end());
+        let len = usize::try_from(span.end - span.start).expect("a span of memory");
+        (len > 0).then_some((span.start, len))
+    }
+
+    fn copy(&self, offset: u64, room: &mut [u8]) {
+        let start = usize::try_from(offset - self.base).expect("within memory");
+        let (front, back) = self.bytes.as_slices();
+        let from_front = front.len().saturating_sub(start).min(room.len());
+        let (first, second) = room.split_at_mut(from_front);
+        if from_front > 0 {
+            first.copy_from_slice(&front[start..start + from_front]);
+        }
+        let start = (start + from_front).saturating_sub(front.len());
+        second.copy_from_slice(&back[start..start + second.len()]);
+    }
+
+    fn on_span_sent(&mut self, offset: u64, len: usize) {
+        let end = offset + len as u64;
+        self.lost.remove(offset..end);
+        self.unsent = self.unsent.max(end);
+    }
+
+    fn on_acked(&mut self, offset: u64, len: u64) {
+        let end = offset + len;
+        self.lost.remove(offset..end);
+        self.acked.insert(offset.max(self.base)..end.max(self.base));
+        if let Some(first) = self.acked.first()
+            && first.start <= self.base
+        {
+            self.acked.pop_first();
+            let done = usize::try_from(first.end - self.base).expect("within memory");
+            self.bytes.drain(..done.min(self.bytes.len()));
+            self.base = first.end;
+            if self.bytes.is_empty() {
+                self.bytes = VecDeque::new();
+            }
+        }
+    }
+}
+
+fn exceeded(reason: String) -> TransportError {
+    TransportError::new(TransportErrorCode::CRYPTO_BUFFER_EXCEEDED, reason)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Packet numbers that arrived: duplicates, ranges to acknowledge, ECN counts.
+
+use courser_base::{Ecn, EcnCounts, RangeSet, Time};
+
+/// Ranges kept for duplicate detection and acknowledgement (limit K03).
+pub const MAX_RANGES: usize = 64;
+
+/// What arrived in one packet number space. RFC 9000 §13.2.3.
+#[derive(Debug, Default)]
+pub struct Received {
+    ranges: RangeSet,
+    /// Numbers below were forgotten; they might have been processed and are refused
+    /// (RFC 9000 §12.3).
+    floor: u64,
+    largest_time: Time,
+    ecn: EcnCounts,
+}
+
+impl Received {
+    /// The largest number that arrived.
+    pub fn largest(&self) -> Option<u64> {
+        self.ranges.max()
+    }
+
+    /// The number to expect next, for expanding truncated numbers (RFC 9000 §17.1).
+    pub fn expected(&self) -> u64 {
+        self.ranges.max().map_or(0, |largest| largest + 1)
+    }
+
+    /// True when the packet was seen before or is too old to tell.
+    pub fn is_duplicate(&self, packet_number: u64) -> bool {
+        packet_number < self.floor || self.ranges.contains(packet_number)
+    }
+
+    /// Notes a packet that was opened and processed in full.
+    pub fn insert(&mut self, packet_number: u64, now: Time, ecn: Ecn) {
+        if self.ranges.max().is_none_or(|largest| packet_number > largest) {
+            self.largest_time = now;
+        }
+        self.ranges.insert_one(packet_number);
+        self.ecn.count(ecn);
+        if self.ranges.len() > MAX_RANGES
+            && let Some(lowest) = self.ranges.pop_first()
+        {
+            self.floor = self.floor.max(lowest.end);
+        }
+    }
+
+    /// The peer saw an ACK up to `largest`: older ranges need no repeating. The newest one
+    /// stays, so that the largest number is always known (RFC 9000 §13.2.4).
+    pub fn on_ack_acknowledged(&mut self, largest: u64) {
+        let Some(newest) = self.ranges.last() else { return };
+        // What lies in the newest range stays acknowledged without cost.
+        let end = (largest + 1).min(newest.start);
+        if self.ranges.len() > 1 {
+            self.ranges.remove_below(end);
+            self.floor = self.floor.max(end);
+        }
+    }
+
+    /// The ranges to put into an ACK frame.
+    pub fn ranges(&self) -> &RangeSet {
+        &self.ranges
+    }
+
+    /// When the largest number arrived: ACK Delay counts from here.
+    pub fn largest_time(&self) -> Time {
+        self.largest_time
+    }
+
+    /// ECN counts for ACK frames; `None` while no packet was marked.
+    pub fn ecn(&self) -> Option<&EcnCounts> {
+        (!self.ecn.is_empty()).then_some(&self.ecn)
+    }
+
+    /// True when numbers are missing below the largest.
+    pub fn has_gap(&self) -> bool {
+        self.ranges.len() > 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! What the application does with streams.
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_wire::{Direction, StreamId};
+
+use super::control::Control;
+use super::event::{ClosedStream, FinishError, ReadError, StreamEvent, WriteError};
+use super::limits::Use;
+use super::receive::Shared;
+use super::send::WriteRoom;
+use super::{Streams, Wish, index};
+
+impl Streams {
+    /// Opens a stream. `None` at the peer's limit: then [`StreamEvent::Available`] follows.
+    pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        let local = &mut self.local[index(direction)];
+        let Some(number) = local.open() else {
+            if local.take_signal() {
+                self.wish(Wish::streams_blocked(direction));
+            }
+            return None;
+        };
+        let id = StreamId::new(self.side, direction, number);
+        self.begin(id);
+        Some(id)
+    }
+
+    /// Takes the next stream that the peer opened, in the order of their numbers.
+    /// `None` when there is none: then [`StreamEvent::Opened`] follows.
+    pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
+        let (number, usage) = self.peer[index(direction)].accept()?;
+        let id = StreamId::new(self.side.peer(), direction, number);
+        if usage == Use::New {
+            self.begin(id);
+        }
+        Some(id)
+    }
+
+    /// Copies bytes to the end of a stream; returns how many there was room for.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Blocked`] when there is no room, the other variants when there never will.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
+        let (slot, room) = (self.sender(id)?, self.write_room());
+        let result = self.table.at(slot).send.write(data, room, &mut self.buffers);
+        self.on_written(slot, result)
+    }
+
+    /// Appends bytes to a stream without copying them, and takes from `data` what there was
+    /// room for; returns how many that were.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Blocked`] when there is no room, the other variants when there never will.
+    pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
+        let (slot, room) = (self.sender(id)?, self.write_room());
+        let result = self.table.at(slot).send.write_shared(data, room, &mut self.buffers);
+        self.on_written(slot, result)
+    }
+
+    fn write_room(&self) -> WriteRoom {
+        WriteRoom {
+            unsent_limit: self.config.unsent_limit,
+            connection: self.config.send_buffer_max.saturating_sub(self.totals.retained),
+        }
+    }
+
+    fn on_written(
+        &mut self,
+        slot: u32,
+        result: Result<usize, WriteError>,
+    ) -> Result<usize, WriteError> {
+        match result {
+            Ok(len) => {
+                self.totals.retained += len as u64;
+                self.schedule(slot);
+            }
+            Err(WriteError::Blocked) => {
+                let state = self.table.at(slot);
+                if state.send.is_waiting_for_connection() && !self.writers.contains(&state.id) {
+                    self.writers.push_back(state.id);
+                }
+            }
+            Err(WriteError::Stopped(_) | WriteError::ClosedStream) => {}
+        }
+        result
+    }
+
+    /// Says that everything was written. [`StreamEvent::Finished`] follows when the peer has it.
+    ///
+    /// # Errors
+    ///
+    /// [`FinishError::Stopped`] when the peer did not want it, [`FinishError::ClosedStream`]
+    /// when the stream was finished or reset before.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), FinishError> {
+        let slot = self.sender(id)?;
+        self.table.at(slot).send.finish()?;
+        self.schedule(slot);
+        Ok(())
+    }
+
+    /// Gives up sending: what the peer does not have yet it may never get.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the peer has everything, or the stream was reset before.
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
+        let slot = self.sender(id)?;
+        let state = self.table.at(slot);
+        let retained = state.send.retained();
+        if state.send.reset(code, &mut self.buffers)? {
+            self.on_reset_due(slot, retained);
+        }
+        Ok(())
+    }
+
+    /// RESET_STREAM takes the place of the `retained` bytes that a stream still had.
+    pub(super) fn on_reset_due(&mut self, slot: u32, retained: u64) {
+        self.unschedule(slot);
+        let state = self.table.at(slot);
+        self.control.unwant(&mut state.wanted, Control::Blocked);
+        self.control.want(slot, &mut state.wanted, Control::Reset);
+        self.totals.retained -= retained;
+        if !self.is_connection_blocked() && self.take_wish(Wish::DataBlocked) {
+            self.send_limit.forget_signal();
+        }
+        self.wake_writers();
+    }
+
+    /// Sets the priority: of two streams with something to send, the higher one goes first.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), ClosedStream> {
+        let slot = self.table.find(id).ok_or(ClosedStream)?;
+        self.unschedule(slot);
+        self.table.at(slot).priority = priority;
+        self.schedule(slot);
+        Ok(())
+    }
+
+    /// The priority, zero unless set.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone.
+    pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
+        self.table.get(id).map(|state| state.priority).ok_or(ClosedStream)
+    }
+
+    /// The application error code with which the peer stopped reading, if it did.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the stream is gone or we do not send on it.
+    pub fn stopped(&self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
+        let state = self.table.get(id).filter(|state| state.sends);
+        state.map(|state| state.send.stopped()).ok_or(ClosedStream)
+    }
+
+    /// Copies received bytes to `out`; `None` at the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::Blocked`] when nothing is there yet, [`ReadError::Reset`] when the peer
+    /// gave up, [`ReadError::ClosedStream`] when we did or the stream is gone.
+    pub fn read(
+        &mut self,
+        now: Time,
+        id: StreamId,
+        out: &mut [u8],
+    ) -> Result<Option<usize>, ReadError> {
+        let slot = self.reader(now, id)?;
+        let mut shared = Shared {
+            connection: &mut self.window,
+            buffers: &mut self.buffers,
+            may_open_gap: false,
+        };
+        let result = self.table.at(slot).receive.read(out, &mut shared);
+        self.on_read(slot);
+        result
+    }
+
+    /// Takes up to `max` received bytes out without copying them; `None` at the end of the
+    /// stream. A piece that fills little of its buffer is copied instead, so that what is held
+    /// is at most twice what was read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Streams::read`].
+    pub fn read_chunk(
+        &mut self,
+        now: Time,
+        id: StreamId,
+        max: usize,
+    ) -> Result<Option<Bytes>, ReadError> {
+        let slot = self.reader(now, id)?;
+        let mut shared = Shared {
+            connection: &mut self.window,
+            buffers: &mut self.buffers,
+            may_open_gap: false,
+        };
+        let result = self.table.at(slot).receive.read_chunk(max, &mut shared);
+        self.on_read(slot);
+        result
+    }
+
+    /// Bytes have left, or the end was seen: credit may be due, the stream may be over.
+    #[inline]
+    fn on_read(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        if state.receive.wants_credit() {
+            self.control.want(slot, &mut state.wanted, Control::Credit);
+        }
+        self.credit_connection();
+        self.retire_if_over(slot);
+    }
+
+    /// Gives up reading: asks the peer to stop, and drops what arrives until it does.
+    ///
+    /// # Errors
+    ///
+    /// [`ClosedStream`] when the end was read, reading was stopped before, or the stream is
+    /// gone.
+    pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
+        let slot = self.reader(self.totals.now, id)?;
+        let mut shared = Shared {
+            connection: &mut self.window,
+            buffers: &mut self.buffers,
+            may_open_gap: false,
+        };
+        let state = self.table.at(slot);
+        let gaps = state.receive.gaps();
+        let is_due = state.receive.stop(code, &mut shared)?;
+        self.totals.gaps -= gaps;
+        self.control.unwant(&mut state.wanted, Control::Credit);
+        if is_due {
+            self.control.want(slot, &mut state.wanted, Control::Stop);
+        }
+        self.credit_connection();
+        self.retire_if_over(slot);
+        Ok(())
+    }
+
+    /// The next thing to tell the application.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.events.pop_front()
+    }
+
+    #[inline]
+    fn sender(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
+        let slot = self.table.find(id).ok_or(ClosedStream)?;
+        if self.table.at(slot).sends { Ok(slot) } else { Err(ClosedStream) }
+    }
+
+    #[inline]
+    fn reader(&mut self, now: Time, id: StreamId) -> Result<u32, ClosedStream> {
+        self.totals.now = now;
+        let slot = self.table.find(id).ok_or(ClosedStream)?;
+        if self.table.at(slot).receives { Ok(slot) } else { Err(ClosedStream) }
+    }
+}

@@ -1,0 +1,160 @@
+//! Where the memory of stream data comes from, and how it becomes `Bytes`.
+
+use bytes::Bytes;
+
+use super::chunk_pool::ChunkPool;
+
+/// Hands out buffers: small ones are kept by the connection, 64 KiB ones shared by all.
+///
+/// A buffer is never much larger than what it is about to hold, so that memory follows the
+/// bytes that were written or received; only past [`BULK`] the pool's chunks are used.
+#[derive(Debug)]
+pub(super) struct Buffers {
+    pool: ChunkPool,
+    spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
+}
+
+impl Buffers {
+    pub(super) fn new(pool: ChunkPool) -> Self {
+        Self { pool, spare: Vec::new(), spare_bytes: 0 }
+    }
+
+    /// An empty buffer with room for at least `capacity` bytes, 64 KiB at most.
+    pub(super) fn take(&mut self, capacity: usize) -> Vec<u8> {
+        if capacity > BULK {
+            return self.pool.take();
+        }
+        if capacity > SPARE {
+            return Vec::with_capacity(capacity);
+        }
+        let Some(mut buffer) = self.spare.pop() else {
+            return Vec::with_capacity(capacity.max(SMALLEST));
+        };
+        self.spare_bytes -= buffer.capacity();
+        buffer.reserve(capacity);
+        buffer
+    }
+
+    /// Takes a buffer back to use it again, or frees it.
+    pub(super) fn give(&mut self, mut buffer: Vec<u8>) {
+        let capacity = buffer.capacity();
+        if capacity == ChunkPool::CHUNK {
+            self.pool.give(buffer);
+        } else if capacity > 0 && capacity <= SPARE && self.spare_bytes + capacity <= SPARE_TOTAL {
+            buffer.clear();
+            self.spare_bytes += capacity;
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Takes the memory of a chunk back, if nobody shares it.
+    pub(super) fn give_chunk(&mut self, chunk: Chunk) {
+        if let Chunk::Open(buffer) = chunk {
+            self.give(buffer);
+        }
+    }
+
+    /// Makes `Bytes` of a buffer without copying. A pooled one goes back to the pool when the
+    /// last `Bytes` is dropped, on whichever thread that happens.
+    pub(super) fn share(&self, buffer: Vec<u8>) -> Bytes {
+        if buffer.capacity() == ChunkPool::CHUNK {
+            Bytes::from_owner(Pooled { buffer, pool: self.pool.clone() })
+        } else {
+            Bytes::from(buffer)
+        }
+    }
+
+    /// Frees the small buffers: for a connection without streams, or one that is closed.
+    pub(super) fn shrink(&mut self) {
+        self.spare = Vec::new();
+        self.spare_bytes = 0;
+    }
+}
+
+/// The room for the next buffer behind one of `previous` bytes, when `needed` bytes are there.
+///
+/// Doubling keeps unused memory below what is used, and the number of buffers small.
+pub(super) fn next_capacity(previous: usize, needed: usize) -> usize {
+    needed.max(previous.saturating_mul(2)).min(ChunkPool::CHUNK)
+}
+
+/// A piece of stream data in memory.
+#[derive(Debug)]
+pub(super) enum Chunk {
+    /// Ours alone: more may be appended while there is room.
+    Open(Vec<u8>),
+    /// Shared with the application: never written again.
+    Shared(Bytes),
+}
+
+impl Chunk {
+    #[inline]
+    pub(super) fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Open(buffer) => buffer,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// Bytes that can be appended without moving the others.
+    #[inline]
+    pub(super) fn room(&self) -> usize {
+        match self {
+            Self::Open(buffer) => buffer.capacity() - buffer.len(),
+            Self::Shared(_) => 0,
+        }
+    }
+
+    /// Appends the start of `data` as far as there is room; returns how much that was.
+    #[inline]
+    pub(super) fn fill(&mut self, data: &[u8]) -> usize {
+        let Self::Open(buffer) = self else { return 0 };
+        let len = data.len().min(buffer.capacity() - buffer.len());
+        buffer.extend_from_slice(&data[..len]);
+        len
+    }
+
+    /// Memory behind the chunk.
+    pub(super) fn capacity(&self) -> usize {
+        match self {
+            Self::Open(buffer) => buffer.capacity(),
+            Self::Shared(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// A pooled buffer that `Bytes` are slices of.
+struct Pooled {
+    buffer: Vec<u8>,
+    pool: ChunkPool,
+}
+
+impl AsRef<[u8]> for Pooled {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+impl Drop for Pooled {
+    fn drop(&mut self) {
+        self.pool.give(std::mem::take(&mut self.buffer));
+    }
+}
+
+/// Above this a buffer is a whole chunk of the pool.
+const BULK: usize = 16 << 10;
+/// Buffers up to this size are kept for the next small stream...
+const SPARE: usize = 4 << 10;
+/// ... up to this many bytes per connection, which is twice 100 requests of a cache line.
+const SPARE_TOTAL: usize = 16 << 10;
+/// An allocator's smallest blocks are about this large anyway.
+const SMALLEST: usize = 64;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! What a user may set about streams.
+
+/// Limits and windows of all streams of one connection.
+///
+/// Every number that a peer could push is bounded here; windows are in bytes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StreamsConfig {
+    /// Bidirectional streams the peer may have open at the same time (attack limit K14).
+    pub max_bidi: u64,
+    /// Unidirectional streams the peer may have open at the same time (attack limit K14).
+    pub max_uni: u64,
+    /// Receive window a stream starts with (attack limit K16).
+    pub stream_receive_window: u64,
+    /// How far the receive window of a stream may grow.
+    pub stream_receive_window_max: u64,
+    /// Receive window the connection starts with (attack limit K16).
+    pub receive_window: u64,
+    /// How far the receive window of the connection may grow.
+    pub receive_window_max: u64,
+    /// Bytes a writer may run ahead of the wire, per stream.
+    pub unsent_limit: u64,
+    /// Bytes kept for all streams together until the peer has acknowledged them.
+    pub send_buffer_max: u64,
+    /// Pieces of out-of-order data one stream may hold (attack limit K02).
+    pub max_gaps_per_stream: usize,
+    /// Pieces of out-of-order data all streams together may hold (attack limit K02).
+    pub max_gaps: usize,
+}
+
+impl Default for StreamsConfig {
+    fn default() -> Self {
+        Self {
+            max_bidi: 100,
+            max_uni: 100,
+            stream_receive_window: 256 << 10,
+            stream_receive_window_max: 4 << 20,
+            receive_window: 1 << 20,
+            receive_window_max: 16 << 20,
+            unsent_limit: 256 << 10,
+            send_buffer_max: 16 << 20,
+            max_gaps_per_stream: 128,
+            max_gaps: 512,
+        }
+    }
+}

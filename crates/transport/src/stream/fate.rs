@@ -1,0 +1,111 @@
+//! What became of the frames that were sent. RFC 9000 §13.3.
+
+use super::control::Control;
+use super::event::StreamEvent;
+use super::send_buffer::Span;
+use super::{Streams, Wish};
+use crate::space::sent::SentFrame;
+
+impl Streams {
+    /// A packet with this frame was acknowledged. Frames of others are ignored.
+    #[inline]
+    pub fn on_frame_acked(&mut self, frame: SentFrame) {
+        match frame {
+            SentFrame::Stream { id, offset, len, fin } => {
+                if let Some(slot) = self.table.find(id) {
+                    self.on_span_acked(slot, Span { offset, len: len.into(), fin });
+                }
+            }
+            SentFrame::ResetStream { id } => {
+                if let Some(slot) = self.table.find(id)
+                    && self.table.at(slot).send.on_reset_acked()
+                {
+                    self.on_sending_over(slot);
+                }
+            }
+            SentFrame::StopSending { id } => {
+                if let Some(slot) = self.table.find(id) {
+                    self.table.at(slot).receive.on_stop_acked();
+                    self.retire_if_over(slot);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn on_span_acked(&mut self, slot: u32, span: Span) {
+        let state = self.table.at(slot);
+        let before = state.send.retained();
+        let ends = state.send.on_acked(span, &mut self.buffers);
+        self.totals.retained -= before - state.send.retained();
+        // The span may have been thought lost and waited to go out again.
+        if state.in_free && !state.send.has_free() {
+            state.in_free = false;
+            self.free.remove(state.priority, slot);
+        }
+        self.wake_writers();
+        if ends {
+            self.on_sending_over(slot);
+        }
+    }
+
+    fn on_sending_over(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        self.control.unwant(&mut state.wanted, Control::Reset);
+        self.events.push_back(StreamEvent::Finished { id: state.id });
+        self.retire_if_over(slot);
+    }
+
+    /// A packet with this frame was lost: what still matters of it is sent again, with the
+    /// values of the day. Frames of others are ignored.
+    pub fn on_frame_lost(&mut self, frame: SentFrame) {
+        match frame {
+            SentFrame::Stream { id, offset, len, fin } => {
+                if let Some(slot) = self.table.find(id) {
+                    self.table.at(slot).send.on_lost(Span { offset, len: len.into(), fin });
+                    self.schedule(slot);
+                }
+            }
+            SentFrame::ResetStream { id } => {
+                if let Some(slot) = self.table.find(id)
+                    && self.table.at(slot).send.reset_to_send().is_some()
+                {
+                    self.want(slot, Control::Reset);
+                }
+            }
+            SentFrame::StopSending { id } => {
+                if let Some(slot) = self.table.find(id)
+                    && self.table.at(slot).receive.on_stop_lost()
+                {
+                    self.want(slot, Control::Stop);
+                }
+            }
+            SentFrame::MaxData => self.wish(Wish::MaxData),
+            SentFrame::MaxStreamData { id } => {
+                if let Some(slot) = self.table.find(id)
+                    && self.table.at(slot).receive.can_use_credit()
+                {
+                    self.want(slot, Control::Credit);
+                }
+            }
+            SentFrame::MaxStreams { direction } => self.wish(Wish::max_streams(direction)),
+            SentFrame::DataBlocked => {
+                self.send_limit.forget_signal();
+                self.signal_if_blocked();
+            }
+            SentFrame::StreamDataBlocked { id } => {
+                if let Some(slot) = self.table.find(id) {
+                    self.ask_for_credit_again(slot);
+                }
+            }
+            SentFrame::StreamsBlocked { direction } => self.ask_for_streams_again(direction),
+            _ => {}
+        }
+    }
+
+    fn want(&mut self, slot: u32, control: Control) {
+        let wanted = &mut self.table.at(slot).wanted;
+        self.control.want(slot, wanted, control);
+    }
+}

@@ -1,0 +1,181 @@
+use courser_wire::TransportErrorCode;
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Duration::from_millis(ms)
+}
+
+#[test]
+fn nothing_opens_before_the_limit_is_known() {
+    let mut local = LocalStreams::default();
+    assert_eq!(local.open(), None);
+    assert_eq!(local.blocked_at(), None);
+    assert!(!local.take_signal());
+    assert!(local.on_limit(1));
+    assert_eq!(local.open(), Some(0));
+}
+
+#[test]
+fn limit_blocks_is_signalled_once_and_wakes_once() {
+    let mut local = LocalStreams::default();
+    assert!(!local.on_limit(2));
+    assert_eq!((local.open(), local.open(), local.open()), (Some(0), Some(1), None));
+    assert_eq!(local.blocked_at(), Some(2));
+    assert!(local.take_signal());
+    assert!(!local.take_signal());
+    local.forget_signal();
+    assert!(local.take_signal());
+    assert!(!local.on_limit(2) && !local.on_limit(1));
+    assert!(local.on_limit(3));
+    assert!(!local.on_limit(4));
+    assert_eq!(local.blocked_at(), None);
+    assert_eq!(local.open(), Some(2));
+    assert!(local.was_opened(2) && !local.was_opened(3));
+    local.on_retired();
+    assert_eq!(local.count(), 2);
+}
+
+#[test]
+fn limit_above_what_ids_allow_is_cut() {
+    let mut local = LocalStreams::default();
+    local.on_limit(u64::MAX);
+    assert_eq!(local.limit, Some(MAX_STREAMS));
+    assert_eq!(PeerStreams::new(u64::MAX).announce(), MAX_STREAMS);
+}
+
+#[test]
+fn higher_number_opens_the_lower_ones_without_listing_them() {
+    let mut peer = PeerStreams::new(100);
+    assert_eq!(peer.on_use(99), Ok(Use::New));
+    assert_eq!(peer.implied.len(), 1);
+    assert_eq!(peer.count(), 100);
+    assert_eq!(peer.on_use(99), Ok(Use::Known));
+    assert_eq!(peer.on_use(50), Ok(Use::New));
+    assert_eq!(peer.on_use(50), Ok(Use::Known));
+    for index in 0..100 {
+        let usage = if index == 50 || index == 99 { Use::Known } else { Use::New };
+        assert_eq!(peer.accept(), Some((index, usage)));
+    }
+    assert_eq!(peer.accept(), None);
+    assert!(peer.implied.is_empty());
+}
+
+#[test]
+fn number_at_the_limit_is_an_error() {
+    let mut peer = PeerStreams::new(3);
+    let error = peer.on_use(3).unwrap_err();
+    assert_eq!(error.code, TransportErrorCode::STREAM_LIMIT_ERROR);
+    assert_eq!(peer.count(), 0);
+    assert!(PeerStreams::new(0).on_use(0).is_err());
+}
+
+#[test]
+fn application_is_told_once_until_it_looks() {
+    let mut peer = PeerStreams::new(100);
+    assert!(!peer.take_opened());
+    peer.on_use(0).unwrap();
+    assert!(peer.take_opened());
+    peer.on_use(1).unwrap();
+    assert!(!peer.take_opened());
+    while peer.accept().is_some() {}
+    assert!(!peer.take_opened());
+    peer.on_use(2).unwrap();
+    assert!(peer.take_opened());
+}
+
+#[test]
+fn credit_comes_in_eighths_or_when_the_peer_runs_dry() {
+    let mut peer = PeerStreams::new(80);
+    peer.on_use(19).unwrap();
+    for _ in 0..9 {
+        peer.on_retired(at(0), false);
+    }
+    assert!(!peer.wants_update());
+    peer.on_retired(at(0), false);
+    assert!(peer.wants_update());
+    assert_eq!(peer.announce(), 90);
+    assert!(!peer.wants_update());
+    peer.on_use(79).unwrap();
+    peer.on_retired(at(0), false);
+    assert!(peer.wants_update(), "10 left, 1 free");
+    assert_eq!(peer.announce(), 91);
+}
+
+#[test]
+fn limit_of_one_is_renewed_at_once() {
+    let mut peer = PeerStreams::new(1);
+    peer.on_use(0).unwrap();
+    assert!(!peer.wants_update());
+    peer.on_retired(at(0), false);
+    assert!(peer.wants_update());
+    assert_eq!(peer.announce(), 2);
+}
+
+#[test]
+fn cancelled_streams_are_credited_at_most_100_per_100_ms() {
+    let mut peer = PeerStreams::new(500);
+    peer.on_use(399).unwrap();
+    for _ in 0..250 {
+        peer.on_retired(at(1000), true);
+    }
+    assert_eq!(peer.announce(), 600);
+    assert_eq!(peer.next_timeout(), Some(at(1100)));
+    assert_eq!(peer.count(), 150);
+    // An orderly end does not wait behind the cancelled ones.
+    peer.on_retired(at(1001), false);
+    assert_eq!(peer.announce(), 601);
+    peer.on_timeout(at(1099));
+    assert_eq!(peer.announce(), 601);
+    peer.on_timeout(at(1100));
+    assert_eq!(peer.announce(), 701);
+    peer.on_retired(at(1100), true);
+    peer.on_timeout(at(1200));
+    assert_eq!(peer.announce(), 752);
+    assert_eq!(peer.next_timeout(), None);
+}
+
+proptest! {
+    /// The peer never has more streams open than the window, and accepts come in order.
+    #[test]
+    fn open_streams_stay_within_the_window(
+        window in 1u64..40,
+        steps in prop::collection::vec((0u64..8, 0u8..4), 1..200),
+    ) {
+        let mut peer = PeerStreams::new(window);
+        let (mut next, mut expected, mut open) = (0, 0, 0u64);
+        for (amount, what) in steps {
+            match what {
+                0 | 1 => {
+                    let index = next + amount;
+                    match peer.on_use(index) {
+                        Ok(usage) => {
+                            prop_assert_eq!(usage, Use::New);
+                            open += index + 1 - next;
+                            next = index + 1;
+                        }
+                        Err(_) => prop_assert!(index >= peer.announced),
+                    }
+                }
+                2 => {
+                    if let Some((index, _)) = peer.accept() {
+                        prop_assert_eq!(index, expected);
+                        expected += 1;
+                    }
+                }
+                _ => {
+                    if open > 0 {
+                        open -= 1;
+                        peer.on_retired(at(0), false);
+                        if peer.wants_update() {
+                            peer.announce();
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(peer.count(), open);
+            prop_assert!(open <= window);
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Streams: bytes in order, both ways. RFC 9000 §2 to §4.
+//!
+//! [`Streams`] is the whole of it for one connection. The calls of the application are in
+//! `application`, what the peer says in `peer_frames`, what goes out in `transmit`, and what
+//! became of it in `fate`. One stream is a [`SendPart`](send::SendPart) and a
+//! [`ReceivePart`](receive::ReceivePart) in a slot of the `table`.
+
+mod application;
+mod buffers;
+mod chunk_pool;
+mod config;
+mod control;
+mod event;
+mod fate;
+mod limits;
+mod peer_frames;
+mod reassembler;
+mod receive;
+mod schedule;
+mod send;
+mod send_buffer;
+mod table;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use courser_base::{Side, Time};
+use courser_wire::{Direction, StreamId, TransportParameters};
+
+pub use self::chunk_pool::ChunkPool;
+pub use self::config::StreamsConfig;
+pub use self::event::{ClosedStream, FinishError, ReadError, Stored, StreamEvent, WriteError};
+
+use self::buffers::Buffers;
+use self::control::{Control, ControlQueue};
+use self::limits::{LocalStreams, PeerStreams};
+use self::schedule::Schedule;
+use self::table::Table;
+use crate::flow::{ReceiveWindow, SendLimit};
+
+/// All streams of one connection, with its flow control and its limits on streams.
+#[derive(Debug)]
+pub struct Streams {
+    side: Side,
+    config: StreamsConfig,
+    buffers: Buffers,
+    table: Table,
+    /// Streams we open, by [`index`] of their direction.
+    local: [LocalStreams; 2],
+    /// Streams the peer opens, by [`index`] of their direction.
+    peer: [PeerStreams; 2],
+    /// What the peer lets the whole connection send.
+    send_limit: SendLimit,
+    /// What the peer lets a new stream send.
+    initial: InitialLimits,
+    /// What we let the peer's whole connection send.
+    window: ReceiveWindow,
+    /// Control frames of streams.
+    control: ControlQueue,
+    /// Control frames of the connection: bits of [`Wish`].
+    wishes: u8,
+    /// Streams with frames that need no credit: lost spans, a FIN without data.
+    free: Schedule,
+    /// Streams with new data that their own limit allows.
+    new: Schedule,
+    events: VecDeque<StreamEvent>,
+    /// Streams whose writers were refused for the sake of the whole connection.
+    writers: VecDeque<StreamId>,
+    totals: Totals,
+}
+
+/// What the peer's transport parameters allow each kind of stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct InitialLimits {
+    ours_bidi: u64,
+    theirs_bidi: u64,
+    ours_uni: u64,
+}
+
+/// Sums over all streams.
+#[derive(Debug, Default)]
+struct Totals {
+    counters: StreamCounters,
+    /// Gaps in all reassemblers.
+    gaps: usize,
+    /// Bytes that wait for an acknowledgement, sent or not.
+    retained: u64,
+    /// The time last handed in.
+    now: Time,
+}
+
+/// Totals since the connection began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StreamCounters {
+    /// Bytes of stream data sent, each counted once.
+    pub data_sent: u64,
+    /// Bytes of stream data received, by highest offset.
+    pub data_received: u64,
+    /// Bytes of stream data sent again.
+    pub data_retransmitted: u64,
+    /// Times the connection's limit kept data back.
+    pub connection_blocked: u64,
+    /// Times a stream's limit kept data back.
+    pub stream_blocked: u64,
+    /// Frames refused because there were too many gaps.
+    pub refused: u64,
+}
+
+/// A control frame of the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wish {
+    MaxData = 1,
+    DataBlocked = 2,
+    MaxStreamsBidi = 4,
+    MaxStreamsUni = 8,
+    StreamsBlockedBidi = 16,
+    StreamsBlockedUni = 32,
+}
+
+impl Wish {
+    const fn max_streams(direction: Direction) -> Self {
+        match direction {
+            Direction::Bidirectional => Self::MaxStreamsBidi,
+            Direction::Unidirectional => Self::MaxStreamsUni,
+        }
+    }
+
+    const fn streams_blocked(direction: Direction) -> Self {
+        match direction {
+            Direction::Bidirectional => Self::StreamsBlockedBidi,
+            Direction::Unidirectional => Self::StreamsBlockedUni,
+        }
+    }
+}
+
+impl Streams {
+    /// No streams yet. `hash_key` is 16 secret random bytes.
+    ///
+    /// The limits that `config` grants hold from the start, so our transport parameters must
+    /// say the same.
+    pub fn new(side: Side, config: StreamsConfig, pool: ChunkPool, hash_key: [u8; 16]) -> Self {
+        Self {
+            side,
+            buffers: Buffers::new(pool),
+            table: Table::new(side, config.max_gaps_per_stream, hash_key),
+            local: Default::default(),
+            peer: [PeerStreams::new(config.max_bidi), PeerStreams::new(config.max_uni)],
+            send_limit: SendLimit::default(),
+            initial: InitialLimits::default(),
+            window: ReceiveWindow::new(config.receive_window, config.receive_window_max),
+            control: ControlQueue::default(),
+            wishes: 0,
+            free: Schedule::default(),
+            new: Schedule::default(),
+            events: VecDeque::new(),
+            writers: VecDeque::new(),
+            totals: Totals::default(),
+            config,
+        }
+    }
+
+    /// Takes the limits of the peer; before, nothing can be opened or sent.
+    pub fn on_peer_parameters(&mut self, parameters: &TransportParameters) {
+        self.initial = InitialLimits {
+            ours_bidi: parameters.initial_max_stream_data_bidi_remote,
+            theirs_bidi: parameters.initial_max_stream_data_bidi_local,
+            ours_uni: parameters.initial_max_stream_data_uni,
+        };
+        self.send_limit.raise(parameters.initial_max_data);
+        for slot in self.table.slots().collect::<Vec<_>>() {
+            let state = self.table.at(slot);
+            let limit = self.initial.of(self.side, state.id);
+            if state.sends && state.send.on_max_stream_data(limit) {
+                self.schedule(slot);
+            }
+        }
+        for (direction, limit) in [
+            (Direction::Bidirectional, parameters.initial_max_streams_bidi),
+            (Direction::Unidirectional, parameters.initial_max_streams_uni),
+        ] {
+            self.raise_local_limit(direction, limit);
+        }
+    }
+
+    /// When to call [`Streams::on_timeout`]: places of cancelled streams become free then
+    /// (attack limit K15).
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.peer.iter().filter_map(PeerStreams::next_timeout).min()
+    }
+
+    /// Lets the peer open streams in place of those it cancelled, as far as their time has come.
+    pub fn on_timeout(&mut self, now: Time) {
+        self.totals.now = now;
+        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
+            let peer = &mut self.peer[index(direction)];
+            peer.on_timeout(now);
+            if peer.wants_update() {
+                self.wish(Wish::max_streams(direction));
+            }
+        }
+    }
+
+    /// True while data, an end or a reset is not acknowledged, or not even sent.
+    pub fn unacked_or_unsent(&self) -> bool {
+        self.totals.retained > 0 || self.table.iter().any(|slot| slot.sends && slot.send.is_pending())
+    }
+
+    /// Totals since the connection began.
+    pub fn counters(&self) -> StreamCounters {
+        self.totals.counters
+    }
+
+    /// How many streams of one kind, opened by one side, are not over.
+    pub fn open_count(&self, initiator: Side, direction: Direction) -> u64 {
+        if initiator == self.side {
+            self.local[index(direction)].count()
+        } else {
+            self.peer[index(direction)].count()
+        }
+    }
+
+    /// True while new data waits for the peer to raise the connection's limit.
+    pub fn is_connection_blocked(&self) -> bool {
+        !self.new.is_empty() && self.send_limit.available() == 0
+    }
+
+    /// Gives back memory that only makes the next streams cheaper: for an idle connection.
+    pub fn shrink(&mut self) {
+        self.buffers.shrink();
+        self.events.shrink_to_fit();
+        self.writers.shrink_to_fit();
+        if self.table.len() == 0 {
+            self.table.clear();
+            self.control.clear();
+        }
+    }
+
+    /// The connection is gone: frees everything. All streams are closed from now on.
+    pub fn on_close(&mut self) {
+        self.table.clear();
+        self.control.clear();
+        self.free.clear();
+        self.new.clear();
+        self.buffers.shrink();
+        self.local = Default::default();
+        self.peer = [PeerStreams::new(0), PeerStreams::new(0)];
+        (self.events, self.writers) = (VecDeque::new(), VecDeque::new());
+        self.wishes = 0;
+        (self.totals.gaps, self.totals.retained) = (0, 0);
+    }
+
+    /// Gives a stream state. Its limits are those of the transport parameters.
+    fn begin(&mut self, id: StreamId) -> u32 {
+        let slot = self.table.insert(id);
+        let (window, max) =
+            (self.config.stream_receive_window, self.config.stream_receive_window_max);
+        let state = self.table.at(slot);
+        state.send.begin(self.initial.of(self.side, id));
+        state.receive.begin(ReceiveWindow::new(window, max));
+        slot
+    }
+
+    /// Puts a stream where what it has to send will be found.
+    #[inline]
+    fn schedule(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        if state.send.has_free() && !state.in_free {
+            state.in_free = true;
+            self.free.push(state.priority, slot);
+        }
+        if state.send.has_new() {
+            if !state.in_new {
+                state.in_new = true;
+                self.new.push(state.priority, slot);
+            }
+            self.signal_if_blocked();
+        } else if state.send.take_blocked() {
+            self.control.want(slot, &mut state.wanted, Control::Blocked);
+            self.totals.counters.stream_blocked += 1;
+        }
+    }
+
+    /// Takes a stream out of both schedules.
+    fn unschedule(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        if std::mem::take(&mut state.in_free) {
+            self.free.remove(state.priority, slot);
+        }
+        if std::mem::take(&mut state.in_new) {
+            self.new.remove(state.priority, slot);
+        }
+    }
+
+    /// Wants DATA_BLOCKED when only the connection's limit keeps data back.
+    #[inline]
+    fn signal_if_blocked(&mut self) {
+        if self.is_connection_blocked() && self.send_limit.take_signal() {
+            self.wish(Wish::DataBlocked);
+            self.totals.counters.connection_blocked += 1;
+        }
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        self.wishes |= wish as u8;
+    }
+
+    /// True once when a control frame of the connection is wanted.
+    fn take_wish(&mut self, wish: Wish) -> bool {
+        let wanted = self.wishes & wish as u8 != 0;
+        self.wishes &= !(wish as u8);
+        wanted
+    }
+
+    /// Wants MAX_DATA when half the connection's window is used.
+    #[inline]
+    fn credit_connection(&mut self) {
+        if self.window.wants_update() {
+            self.wish(Wish::MaxData);
+        }
+    }
+
+    /// Forgets a stream of which both parts are over.
+    #[inline]
+    fn retire_if_over(&mut self, slot: u32) {
+        if self.table.at(slot).is_over() {
+            self.retire(slot);
+        }
+    }
+
+    fn retire(&mut self, slot: u32) {
+        self.unschedule(slot);
+        let state = self.table.at(slot);
+        let (id, was_cancelled) = (state.id, state.was_cancelled());
+        self.control.unwant_all(&mut state.wanted);
+        self.table.remove(slot, &mut self.buffers);
+        if self.table.is_oversized() {
+            self.table.clear();
+            self.control.clear();
+        }
+        let direction = id.direction();
+        if id.initiator() == self.side {
+            return self.local[index(direction)].on_retired();
+        }
+        let peer = &mut self.peer[index(direction)];
+        peer.on_retired(self.totals.now, was_cancelled);
+        if peer.wants_update() {
+            self.wish(Wish::max_streams(direction));
+        }
+    }
+
+    /// Wakes writers that waited for the whole connection, once a good part of it is free.
+    #[inline]
+    fn wake_writers(&mut self) {
+        if self.writers.is_empty() || self.totals.retained > self.config.send_buffer_max / 4 * 3 {
+            return;
+        }
+        while let Some(id) = self.writers.pop_front() {
+            if let Some(slot) = self.table.find(id)
+                && self.table.at(slot).send.take_connection_writable()
+            {
+                self.events.push_back(StreamEvent::Writable { id });
+            }
+        }
+    }
+}
+
+impl InitialLimits {
+    /// What a stream may send at first; nothing if it does not send.
+    fn of(self, side: Side, id: StreamId) -> u64 {
+        match (id.initiator() == side, id.direction()) {
+            (true, Direction::Bidirectional) => self.ours_bidi,
+            (false, Direction::Bidirectional) => self.theirs_bidi,
+            (true, Direction::Unidirectional) => self.ours_uni,
+            (false, Direction::Unidirectional) => 0,
+        }
+    }
+}
+
+/// Place of a direction in a table of two.
+const fn index(direction: Direction) -> usize {
+    match direction {
+        Direction::Bidirectional => 0,
+        Direction::Unidirectional => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,248 @@
+//! What the peer says about streams. RFC 9000 §19.4 to §19.14.
+
+use courser_base::Time;
+use courser_wire::frame::{
+    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, Stream,
+    StreamDataBlocked, StreamsBlocked,
+};
+use courser_wire::{Direction, MAX_STREAMS, StreamId};
+
+use super::control::Control;
+use super::event::{Stored, StreamEvent};
+use super::limits::Use;
+use super::receive::Shared;
+use super::{Streams, Wish, index};
+use crate::error::TransportError;
+
+impl Streams {
+    /// STREAM: bytes of a stream, copied once (RFC 9000 §19.8).
+    ///
+    /// # Errors
+    ///
+    /// STREAM_STATE_ERROR, STREAM_LIMIT_ERROR, FINAL_SIZE_ERROR, FLOW_CONTROL_ERROR or
+    /// FRAME_ENCODING_ERROR when the peer broke a rule.
+    #[inline]
+    pub fn on_stream_frame(
+        &mut self,
+        now: Time,
+        frame: &Stream<'_>,
+    ) -> Result<Stored, TransportError> {
+        self.totals.now = now;
+        let Some(slot) = self.receiving(frame.id)? else {
+            return Ok(Stored::Kept);
+        };
+        let mut shared = Shared {
+            may_open_gap: self.totals.gaps < self.config.max_gaps,
+            connection: &mut self.window,
+            buffers: &mut self.buffers,
+        };
+        let received = shared.connection.received();
+        let state = self.table.at(slot);
+        let gaps = state.receive.gaps();
+        let stored = state.receive.on_stream(now, frame, &mut shared)?;
+        self.totals.counters.data_received += shared.connection.received() - received;
+        self.totals.counters.refused += u64::from(stored == Stored::Refused);
+        self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
+        if frame.fin && !state.receive.wants_credit() {
+            self.control.unwant(&mut state.wanted, Control::Credit);
+        }
+        self.on_received(slot);
+        Ok(stored)
+    }
+
+    /// RESET_STREAM: the peer gives up sending (RFC 9000 §19.4).
+    ///
+    /// # Errors
+    ///
+    /// As [`Streams::on_stream_frame`].
+    pub fn on_reset_stream_frame(&mut self, frame: ResetStream) -> Result<(), TransportError> {
+        let Some(slot) = self.receiving(frame.id)? else {
+            return Ok(());
+        };
+        let mut shared = Shared {
+            connection: &mut self.window,
+            buffers: &mut self.buffers,
+            may_open_gap: false,
+        };
+        let state = self.table.at(slot);
+        let gaps = state.receive.gaps();
+        state.receive.on_reset(self.totals.now, frame, &mut shared)?;
+        self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
+        if state.receive.stop_to_send().is_none() {
+            self.control.unwant(&mut state.wanted, Control::Stop);
+        }
+        self.control.unwant(&mut state.wanted, Control::Credit);
+        self.on_received(slot);
+        Ok(())
+    }
+
+    /// Something arrived for a receiving part: its reader may wake, and what was discarded at
+    /// once is credited at once.
+    #[inline]
+    fn on_received(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        if state.receive.take_readable() {
+            self.events.push_back(StreamEvent::Readable { id: state.id });
+        }
+        self.credit_connection();
+        self.retire_if_over(slot);
+    }
+
+    /// STOP_SENDING: the peer does not want the rest; answered with RESET_STREAM
+    /// (RFC 9000 §3.5, §19.5).
+    ///
+    /// # Errors
+    ///
+    /// STREAM_STATE_ERROR or STREAM_LIMIT_ERROR when the peer broke a rule.
+    pub fn on_stop_sending_frame(&mut self, frame: StopSending) -> Result<(), TransportError> {
+        let Some(slot) = self.sending(frame.id)? else {
+            return Ok(());
+        };
+        let state = self.table.at(slot);
+        let retained = state.send.retained();
+        if state.send.on_stop_sending(frame.error_code, &mut self.buffers) {
+            self.events.push_back(StreamEvent::Stopped { id: frame.id, code: frame.error_code });
+            self.on_reset_due(slot, retained);
+        }
+        Ok(())
+    }
+
+    /// MAX_DATA: more data may be sent in all (RFC 9000 §19.9).
+    ///
+    /// # Errors
+    ///
+    /// None today; a limit that is not larger has no effect (RFC 9000 §4.1).
+    pub fn on_max_data_frame(&mut self, frame: MaxData) -> Result<(), TransportError> {
+        if self.send_limit.raise(frame.limit) {
+            self.take_wish(Wish::DataBlocked);
+        }
+        Ok(())
+    }
+
+    /// MAX_STREAM_DATA: more data may be sent on a stream (RFC 9000 §19.10).
+    ///
+    /// # Errors
+    ///
+    /// STREAM_STATE_ERROR or STREAM_LIMIT_ERROR when the peer broke a rule.
+    pub fn on_max_stream_data_frame(&mut self, frame: MaxStreamData) -> Result<(), TransportError> {
+        let Some(slot) = self.sending(frame.id)? else {
+            return Ok(());
+        };
+        let state = self.table.at(slot);
+        if state.send.on_max_stream_data(frame.limit) {
+            self.control.unwant(&mut state.wanted, Control::Blocked);
+            self.schedule(slot);
+        }
+        Ok(())
+    }
+
+    /// MAX_STREAMS: more streams may be opened (RFC 9000 §19.11).
+    ///
+    /// # Errors
+    ///
+    /// FRAME_ENCODING_ERROR for more streams than can have an ID.
+    pub fn on_max_streams_frame(&mut self, frame: MaxStreams) -> Result<(), TransportError> {
+        check_stream_count("MAX_STREAMS", frame.limit)?;
+        self.raise_local_limit(frame.direction, frame.limit);
+        Ok(())
+    }
+
+    pub(super) fn raise_local_limit(&mut self, direction: Direction, limit: u64) {
+        let local = &mut self.local[index(direction)];
+        if local.on_limit(limit) {
+            self.events.push_back(StreamEvent::Available { direction });
+        }
+        if local.blocked_at().is_none() {
+            self.take_wish(Wish::streams_blocked(direction));
+        }
+    }
+
+    /// DATA_BLOCKED: the peer has more than MAX_DATA allows (RFC 9000 §19.12). Credit does not
+    /// wait for it, so there is nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// None today.
+    pub fn on_data_blocked_frame(&mut self, _frame: DataBlocked) -> Result<(), TransportError> {
+        Ok(())
+    }
+
+    /// STREAM_DATA_BLOCKED: the peer has more than MAX_STREAM_DATA allows (RFC 9000 §19.13).
+    /// Credit does not wait for it, but it may be the first frame of a stream.
+    ///
+    /// # Errors
+    ///
+    /// STREAM_STATE_ERROR or STREAM_LIMIT_ERROR when the peer broke a rule.
+    pub fn on_stream_data_blocked_frame(
+        &mut self,
+        frame: StreamDataBlocked,
+    ) -> Result<(), TransportError> {
+        self.receiving(frame.id)?;
+        Ok(())
+    }
+
+    /// STREAMS_BLOCKED: the peer wants more streams than it may have (RFC 9000 §19.14). Credit
+    /// does not wait for it.
+    ///
+    /// # Errors
+    ///
+    /// FRAME_ENCODING_ERROR for more streams than can have an ID.
+    pub fn on_streams_blocked_frame(&mut self, frame: StreamsBlocked) -> Result<(), TransportError> {
+        check_stream_count("STREAMS_BLOCKED", frame.limit)
+    }
+
+    /// The slot for a frame about data of the peer; `None` when the stream is over.
+    #[inline]
+    fn receiving(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
+        if let Some(slot) = self.table.find(id)
+            && self.table.at(slot).receives
+        {
+            return Ok(Some(slot));
+        }
+        if id.initiator() == self.side && id.direction() == Direction::Unidirectional {
+            let reason = format!("the peer cannot send on stream {id}");
+            return Err(TransportError::stream_state(reason));
+        }
+        self.find_or_begin(id)
+    }
+
+    /// The slot for a frame about data of ours; `None` when the stream is over.
+    fn sending(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
+        if id.initiator() != self.side && id.direction() == Direction::Unidirectional {
+            let reason = format!("we cannot send on stream {id}");
+            return Err(TransportError::stream_state(reason));
+        }
+        match self.table.find(id) {
+            None => self.find_or_begin(id),
+            found => Ok(found),
+        }
+    }
+
+    /// A stream that has no state: it is over, or the peer begins it, or it is not the peer's
+    /// to begin.
+    #[cold]
+    fn find_or_begin(&mut self, id: StreamId) -> Result<Option<u32>, TransportError> {
+        let (direction, number) = (id.direction(), id.index());
+        if id.initiator() == self.side {
+            if self.local[index(direction)].was_opened(number) {
+                return Ok(None);
+            }
+            return Err(TransportError::stream_state(format!("we have not opened stream {id}")));
+        }
+        let usage = self.peer[index(direction)].on_use(number)?;
+        if self.peer[index(direction)].take_opened() {
+            self.events.push_back(StreamEvent::Opened { direction });
+        }
+        if self.peer[index(direction)].wants_update() {
+            self.wish(Wish::max_streams(direction));
+        }
+        Ok((usage == Use::New).then(|| self.begin(id)))
+    }
+}
+
+fn check_stream_count(frame: &str, limit: u64) -> Result<(), TransportError> {
+    if limit <= MAX_STREAMS {
+        return Ok(());
+    }
+    Err(TransportError::frame_encoding(format!("{frame} of {limit} exceeds 2^60")))
+}

@@ -1,0 +1,381 @@
+//! Bytes in any order in, bytes in order out. RFC 9000 §2.2.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::buffers::{Buffers, Chunk, next_capacity};
+use super::event::Stored;
+
+/// The received bytes of one stream that were not read yet.
+///
+/// `ready` holds the bytes in order, `pending` those past a gap. The first bytes that arrive
+/// for an offset win; later ones are not looked at. In order, a packet costs one copy to the
+/// end of a chunk. Past a gap each chunk grows at its end, or at its front while it is small;
+/// touching chunks are joined while they are small. So memory follows the bytes received:
+/// about twice of them, plus a fixed cost per gap, of which the owner bounds the number
+/// (attack A26). An offset claimed costs nothing.
+#[derive(Debug, Default)]
+pub(super) struct Reassembler {
+    /// The first byte that was not read.
+    read: u64,
+    /// The first byte that is missing.
+    end: u64,
+    ready: VecDeque<Ready>,
+    /// Ascending, disjoint, all past `end`.
+    pending: VecDeque<Pending>,
+    /// Holes below the largest received byte, each followed by at least one chunk.
+    gaps: usize,
+    /// Where the last time nothing was ready.
+    drained: u64,
+    /// How many bytes usually gather before the reader takes them.
+    usual: usize,
+}
+
+#[derive(Debug)]
+struct Ready {
+    /// Bytes at the front that were read.
+    taken: usize,
+    chunk: Chunk,
+}
+
+#[derive(Debug)]
+struct Pending {
+    offset: u64,
+    data: Vec<u8>,
+}
+
+impl Pending {
+    fn end(&self) -> u64 {
+        self.offset + self.data.len() as u64
+    }
+}
+
+impl Reassembler {
+    /// The first byte that is missing: everything below has arrived.
+    #[inline]
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes that can be read now.
+    #[inline]
+    pub(super) const fn readable(&self) -> u64 {
+        self.end - self.read
+    }
+
+    /// How many holes are below the largest received byte.
+    #[inline]
+    pub(super) const fn gaps(&self) -> usize {
+        self.gaps
+    }
+
+    /// Takes received bytes.
+    ///
+    /// Refuses them, and keeps none, when they would open one more gap and `may_open_gap` is
+    /// false. Bytes that join what is there are always taken.
+    #[inline]
+    pub(super) fn insert(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        may_open_gap: bool,
+        buffers: &mut Buffers,
+    ) -> Stored {
+        if offset == self.end && self.pending.is_empty() {
+            self.append(data, buffers);
+            return Stored::Kept;
+        }
+        self.insert_unordered(offset, data, may_open_gap, buffers)
+    }
+
+    #[inline(never)]
+    fn insert_unordered(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        may_open_gap: bool,
+        buffers: &mut Buffers,
+    ) -> Stored {
+        if offset > self.end {
+            return self.insert_pending(offset, data, may_open_gap, buffers);
+        }
+        let known = length(self.end - offset).min(data.len());
+        self.insert_at_end(&data[known..], buffers);
+        Stored::Kept
+    }
+
+    /// Appends bytes that begin where the ordered ones end, and what they connect.
+    fn insert_at_end(&mut self, mut data: &[u8], buffers: &mut Buffers) {
+        while !data.is_empty() {
+            let Some(next) = self.pending.front() else {
+                return self.append(data, buffers);
+            };
+            let (new, rest) = data.split_at(length(next.offset - self.end).min(data.len()));
+            self.append(new, buffers);
+            let known = self.absorb_pending(buffers).min(rest.len());
+            data = &rest[known..];
+        }
+    }
+
+    /// Moves the chunks that touch the ordered bytes over; returns how many bytes that gave.
+    fn absorb_pending(&mut self, buffers: &mut Buffers) -> usize {
+        let before = self.end;
+        while let Some(next) = self.pending.pop_front_if(|next| next.offset == self.end) {
+            self.gaps -= usize::from(self.end == before);
+            self.end = next.end();
+            match self.ready.back_mut() {
+                Some(last) if next.data.len() <= SMALL.min(last.chunk.room()) => {
+                    last.chunk.fill(&next.data);
+                    buffers.give(next.data);
+                }
+                _ => self.ready.push_back(Ready { taken: 0, chunk: Chunk::Open(next.data) }),
+            }
+        }
+        length(self.end - before)
+    }
+
+    /// Copies bytes to the end of the ordered ones.
+    #[inline]
+    fn append(&mut self, mut data: &[u8], buffers: &mut Buffers) {
+        self.end += data.len() as u64;
+        if let Some(last) = self.ready.back_mut() {
+            let filled = last.chunk.fill(data);
+            data = &data[filled..];
+        }
+        if !data.is_empty() {
+            self.append_chunk(data, buffers);
+        }
+    }
+
+    fn append_chunk(&mut self, data: &[u8], buffers: &mut Buffers) {
+        let capacity = match self.ready.back() {
+            Some(last) => next_capacity(last.chunk.capacity(), data.len()),
+            // A byte or two cannot claim the buffer that bulk data got before.
+            None if data.len() < WORTH_BULK => data.len(),
+            None => self.usual.max(data.len()),
+        };
+        let mut buffer = buffers.take(capacity);
+        buffer.extend_from_slice(data);
+        self.ready.push_back(Ready { taken: 0, chunk: Chunk::Open(buffer) });
+    }
+
+    fn insert_pending(
+        &mut self,
+        mut offset: u64,
+        mut data: &[u8],
+        may_open_gap: bool,
+        buffers: &mut Buffers,
+    ) -> Stored {
+        // The first chunk that the data touches, overlaps or precedes.
+        let mut at = self.pending.partition_point(|chunk| chunk.end() < offset);
+        let end = offset + data.len() as u64;
+        let is_apart = self.pending.get(at).is_none_or(|chunk| chunk.offset > end);
+        if is_apart && !may_open_gap {
+            return Stored::Refused;
+        }
+        while !data.is_empty() {
+            let Some(chunk) = self.pending.get(at) else {
+                self.insert_chunk(at, offset, data, buffers);
+                break;
+            };
+            let new = if chunk.offset > offset {
+                let new = length(chunk.offset - offset).min(data.len());
+                at = self.insert_before(at, offset, &data[..new], buffers);
+                new
+            } else {
+                let known = length(chunk.end() - offset).min(data.len());
+                (offset, data) = (offset + known as u64, &data[known..]);
+                let hole = self.pending.get(at + 1).map_or(u64::MAX, |next| next.offset) - offset;
+                let new = length(hole.min(data.len() as u64));
+                at = self.extend(at, &data[..new], buffers);
+                new
+            };
+            (offset, data) = (offset + new as u64, &data[new..]);
+            at += usize::from(self.pending[at].end() <= offset);
+        }
+        Stored::Kept
+    }
+
+    /// Puts a chunk of its own behind a new gap.
+    fn insert_chunk(&mut self, at: usize, offset: u64, data: &[u8], buffers: &mut Buffers) {
+        let mut buffer = buffers.take(data.len());
+        buffer.extend_from_slice(data);
+        self.pending.insert(at, Pending { offset, data: buffer });
+        self.gaps += 1;
+    }
+
+    /// Puts bytes before chunk `at`, which may touch it but nothing before it; returns the
+    /// index of the chunk that was `at`.
+    fn insert_before(
+        &mut self,
+        at: usize,
+        offset: u64,
+        data: &[u8],
+        buffers: &mut Buffers,
+    ) -> usize {
+        let next = &mut self.pending[at];
+        if next.offset != offset + data.len() as u64 {
+            self.insert_chunk(at, offset, data, buffers);
+            return at + 1;
+        }
+        if next.data.len() + data.len() <= SMALL {
+            next.offset = offset;
+            next.data.extend_from_slice(data);
+            next.data.rotate_right(data.len());
+            return at;
+        }
+        self.insert_chunk(at, offset, data, buffers);
+        self.gaps -= 1;
+        at + 1
+    }
+
+    /// Appends bytes to chunk `at`, up to the next one at most; returns the index of the chunk
+    /// that ends with them.
+    fn extend(&mut self, mut at: usize, data: &[u8], buffers: &mut Buffers) -> usize {
+        if data.is_empty() {
+            return at;
+        }
+        let chunk = &mut self.pending[at];
+        let room = chunk.data.capacity() - chunk.data.len();
+        let fits = if chunk.data.len() + data.len() <= SMALL { data.len() } else { room };
+        let (near, far) = data.split_at(fits.min(data.len()));
+        chunk.data.extend_from_slice(near);
+        if !far.is_empty() {
+            let mut buffer = buffers.take(next_capacity(chunk.data.capacity(), far.len()));
+            buffer.extend_from_slice(far);
+            let far = Pending { offset: chunk.end(), data: buffer };
+            at += 1;
+            self.pending.insert(at, far);
+        }
+        self.join_next(at, buffers);
+        at
+    }
+
+    /// Ends the gap behind chunk `at` if it was just filled.
+    fn join_next(&mut self, at: usize, buffers: &mut Buffers) {
+        let end = self.pending[at].end();
+        let Some(next) = self.pending.get(at + 1).filter(|next| next.offset == end) else {
+            return;
+        };
+        self.gaps -= 1;
+        let len = next.data.len();
+        let chunk = &self.pending[at].data;
+        let room = chunk.capacity() - chunk.len();
+        if len <= SMALL && (len <= room || chunk.len() + len <= SMALL) {
+            let next = self.pending.remove(at + 1).expect("looked at above");
+            self.pending[at].data.extend_from_slice(&next.data);
+            buffers.give(next.data);
+        }
+    }
+
+    /// Copies ordered bytes out and forgets them; returns how many.
+    pub(super) fn read(&mut self, out: &mut [u8], buffers: &mut Buffers) -> usize {
+        let mut done = 0;
+        while let Some(front) = self.ready.front_mut() {
+            let unread = &front.chunk.as_slice()[front.taken..];
+            let len = unread.len().min(out.len() - done);
+            out[done..done + len].copy_from_slice(&unread[..len]);
+            done += len;
+            let is_used_up = len == unread.len();
+            front.taken += len;
+            if !is_used_up {
+                break;
+            }
+            self.pop_ready(buffers);
+        }
+        self.on_read(done);
+        done
+    }
+
+    /// Takes up to `max` ordered bytes out, without copying if the chunk is worth it.
+    pub(super) fn read_chunk(&mut self, max: usize, buffers: &mut Buffers) -> Option<Bytes> {
+        let front = self.ready.front_mut().filter(|_| max > 0)?;
+        let len = (front.chunk.len() - front.taken).min(max);
+        if let Chunk::Open(buffer) = &mut front.chunk {
+            // A chunk that is mostly empty stays, so that what the application holds is never
+            // much larger than what it got.
+            if buffer.len() < buffer.capacity() / 2 {
+                let bytes = Bytes::copy_from_slice(&buffer[front.taken..][..len]);
+                front.taken += len;
+                if front.taken == front.chunk.len() {
+                    self.pop_ready(buffers);
+                }
+                self.on_read(len);
+                return Some(bytes);
+            }
+            let mut bytes = buffers.share(std::mem::take(buffer));
+            bytes::Buf::advance(&mut bytes, front.taken);
+            front.taken = 0;
+            front.chunk = Chunk::Shared(bytes);
+        }
+        let Chunk::Shared(bytes) = &mut front.chunk else { return None };
+        let bytes = bytes.split_to(len);
+        if front.chunk.len() == 0 {
+            self.pop_ready(buffers);
+        }
+        self.on_read(len);
+        Some(bytes)
+    }
+
+    fn pop_ready(&mut self, buffers: &mut Buffers) {
+        if let Some(ready) = self.ready.pop_front() {
+            buffers.give_chunk(ready.chunk);
+        }
+    }
+
+    fn on_read(&mut self, len: usize) {
+        self.read += len as u64;
+        if self.ready.is_empty() {
+            let gathered = length(self.read - self.drained);
+            self.usual = gathered.max(self.usual / 2);
+            self.drained = self.read;
+        }
+    }
+
+    /// Drops everything, in order or not, and takes nothing in any more.
+    pub(super) fn discard(&mut self, buffers: &mut Buffers) {
+        for ready in self.ready.drain(..) {
+            buffers.give_chunk(ready.chunk);
+        }
+        for pending in self.pending.drain(..) {
+            buffers.give(pending.data);
+        }
+        self.gaps = 0;
+        self.read = self.end;
+    }
+
+    /// Makes this a new reassembler that keeps the memory of its empty lists.
+    pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
+        self.discard(buffers);
+        self.ready.shrink_to(KEPT_ENTRIES);
+        self.pending.shrink_to(KEPT_ENTRIES);
+        (self.read, self.end, self.drained, self.usual) = (0, 0, 0, 0);
+    }
+
+    /// Memory held, in bytes.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        let ready: usize = self.ready.iter().map(|ready| ready.chunk.capacity()).sum();
+        let pending: usize = self.pending.iter().map(|pending| pending.data.capacity()).sum();
+        let lists = self.ready.capacity() * size_of::<Ready>()
+            + self.pending.capacity() * size_of::<Pending>();
+        ready + pending + lists
+    }
+}
+
+/// A distance between received bytes, which fits memory because the bytes between do.
+fn length(distance: u64) -> usize {
+    usize::try_from(distance).unwrap_or(usize::MAX)
+}
+
+/// Chunks up to this size are moved to join others: cheap to copy, and large enough that a
+/// flood of tiny pieces leaves few chunks.
+const SMALL: usize = 2 << 10;
+/// Fewer bytes than this get a buffer of their own size.
+const WORTH_BULK: usize = 1 << 10;
+/// A recycled stream keeps room for so many chunks in its lists.
+const KEPT_ENTRIES: usize = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,393 @@
+//! The receiving part of a stream. RFC 9000 §3.2.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_wire::{MAX_VARINT, frame};
+
+use super::buffers::Buffers;
+use super::event::{ClosedStream, ReadError, Stored};
+use super::reassembler::Reassembler;
+use crate::error::TransportError;
+use crate::flow::ReceiveWindow;
+
+/// Receiving part of a stream, RFC 9000 §3.2 figure 3.
+///
+/// ```text
+///  Recv --FIN--> SizeKnown --all data--> DataRecvd --read to the end, or stopped--> DataRead
+///    |               |
+///    +-RESET_STREAM--+--> ResetRecvd --told to the application, or stopped--> ResetRead
+/// ```
+///
+/// With [`Stop`] set the application wants nothing more: then a reset is read when it arrives,
+/// and a known size is enough once the peer has the STOP_SENDING.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Recv,
+    SizeKnown(FinalSize),
+    DataRecvd(FinalSize),
+    DataRead(FinalSize),
+    ResetRecvd(FinalSize, u64),
+    ResetRead(FinalSize, u64),
+}
+
+/// Number of bytes in a stream, known from FIN or RESET_STREAM. RFC 9000 §4.5.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct FinalSize(u64);
+
+impl State {
+    const fn final_size(self) -> Option<FinalSize> {
+        match self {
+            Self::Recv => None,
+            Self::SizeKnown(size)
+            | Self::DataRecvd(size)
+            | Self::DataRead(size)
+            | Self::ResetRecvd(size, _)
+            | Self::ResetRead(size, _) => Some(size),
+        }
+    }
+}
+
+/// What became of the wish to stop, with the code to tell the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stop {
+    #[default]
+    No,
+    Queued(u64),
+    InFlight(u64),
+    Acked,
+}
+
+/// What a receiving part needs of what all streams share.
+pub(super) struct Shared<'a> {
+    pub(super) connection: &'a mut ReceiveWindow,
+    pub(super) buffers: &'a mut Buffers,
+    /// All streams together may have one more gap.
+    pub(super) may_open_gap: bool,
+}
+
+/// State, bytes and credit of the receiving part.
+#[derive(Debug)]
+pub(super) struct ReceivePart {
+    state: State,
+    stop: Stop,
+    reassembler: Reassembler,
+    window: ReceiveWindow,
+    max_gaps: usize,
+    /// The application found nothing to read and waits to be told.
+    is_reader_waiting: bool,
+}
+
+impl ReceivePart {
+    /// A part for streams with up to `max_gaps` gaps.
+    pub(super) fn new(max_gaps: usize) -> Self {
+        Self {
+            state: State::Recv,
+            stop: Stop::No,
+            reassembler: Reassembler::default(),
+            window: ReceiveWindow::new(0, 0),
+            max_gaps,
+            is_reader_waiting: false,
+        }
+    }
+
+    /// Begins a new stream in the memory of an old one.
+    pub(super) fn begin(&mut self, window: ReceiveWindow) {
+        (self.state, self.stop, self.is_reader_waiting) = (State::Recv, Stop::No, false);
+        self.window = window;
+    }
+
+    /// Frees what an ended stream holds.
+    pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
+        self.reassembler.recycle(buffers);
+    }
+
+    /// True in the terminal states.
+    pub(super) const fn is_over(&self) -> bool {
+        matches!(self.state, State::DataRead(_) | State::ResetRead(..))
+    }
+
+    /// True when the peer reset the stream.
+    pub(super) const fn was_reset(&self) -> bool {
+        matches!(self.state, State::ResetRecvd(..) | State::ResetRead(..))
+    }
+
+    /// Holes below the largest received byte.
+    #[inline]
+    pub(super) const fn gaps(&self) -> usize {
+        self.reassembler.gaps()
+    }
+
+    /// STREAM arrived.
+    ///
+    /// # Errors
+    ///
+    /// FRAME_ENCODING_ERROR past the largest offset (RFC 9000 §19.8), FINAL_SIZE_ERROR for
+    /// bytes past the end or an end that moves (§4.5), FLOW_CONTROL_ERROR past a limit (§4.1).
+    #[inline]
+    pub(super) fn on_stream(
+        &mut self,
+        now: Time,
+        frame: &frame::Stream<'_>,
+        shared: &mut Shared<'_>,
+    ) -> Result<Stored, TransportError> {
+        let end = frame.offset.saturating_add(frame.data.len() as u64);
+        if frame.fin || self.state != State::Recv || end > MAX_VARINT {
+            self.check_end(end, frame.fin)?;
+            if !matches!(self.state, State::Recv | State::SizeKnown(_)) {
+                return Ok(Stored::Kept);
+            }
+        }
+        let additional = end.saturating_sub(self.window.received());
+        if additional > 0 {
+            self.window.check(additional)?;
+            shared.connection.check(additional)?;
+        }
+        if self.stop == Stop::No {
+            let may_open_gap = shared.may_open_gap && self.gaps() < self.max_gaps;
+            let stored =
+                self.reassembler.insert(frame.offset, frame.data, may_open_gap, shared.buffers);
+            if stored == Stored::Refused {
+                return Ok(stored);
+            }
+        }
+        if additional > 0 {
+            self.window.on_received(now, additional);
+            shared.connection.on_received(now, additional);
+        }
+        self.on_stored(end, frame.fin, shared);
+        Ok(Stored::Kept)
+    }
+
+    /// Compares the end of a frame with what is known of the end of the stream.
+    fn check_end(&self, end: u64, fin: bool) -> Result<(), TransportError> {
+        if end > MAX_VARINT {
+            return Err(TransportError::frame_encoding("stream data ends above 2^62 - 1"));
+        }
+        let received = self.window.received();
+        match self.state.final_size() {
+            Some(FinalSize(size)) if end > size => Err(TransportError::final_size(format!(
+                "data up to {end} exceeds final size {size}"
+            ))),
+            Some(FinalSize(size)) if fin && end != size => Err(TransportError::final_size(
+                format!("final size changed from {size} to {end}"),
+            )),
+            None if fin && end < received => Err(TransportError::final_size(format!(
+                "final size {end} is below the {received} bytes received"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn on_stored(&mut self, end: u64, fin: bool, shared: &mut Shared<'_>) {
+        if fin && self.state == State::Recv {
+            self.state = State::SizeKnown(FinalSize(end));
+        }
+        if self.stop != Stop::No {
+            self.discard(shared);
+            self.end_if_stopped();
+            return;
+        }
+        if let State::SizeKnown(size) = self.state
+            && self.reassembler.end() == size.0
+        {
+            self.state = State::DataRecvd(size);
+        }
+    }
+
+    /// RESET_STREAM arrived.
+    ///
+    /// # Errors
+    ///
+    /// FINAL_SIZE_ERROR and FLOW_CONTROL_ERROR as for the same bytes in STREAM frames.
+    pub(super) fn on_reset(
+        &mut self,
+        now: Time,
+        frame: frame::ResetStream,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), TransportError> {
+        let end = frame.final_size;
+        self.check_end(end, true)?;
+        let additional = end.saturating_sub(self.window.received());
+        self.window.check(additional)?;
+        shared.connection.check(additional)?;
+        match self.state {
+            State::Recv | State::SizeKnown(_) => {}
+            // All data is here: the reset comes too late to take it away (RFC 9000 §3.2).
+            State::DataRecvd(_)
+            | State::DataRead(_)
+            | State::ResetRecvd(..)
+            | State::ResetRead(..) => return Ok(()),
+        }
+        // The peer's account holds the final size, so ours must too (RFC 9000 §4.5).
+        self.window.on_received(now, additional);
+        shared.connection.on_received(now, additional);
+        self.discard(shared);
+        let size = FinalSize(end);
+        self.state = match self.stop {
+            Stop::No => State::ResetRecvd(size, frame.error_code),
+            _ => State::ResetRead(size, frame.error_code),
+        };
+        Ok(())
+    }
+
+    /// Drops what was not read and credits it to the connection.
+    fn discard(&mut self, shared: &mut Shared<'_>) {
+        self.reassembler.discard(shared.buffers);
+        let len = self.window.unconsumed();
+        self.window.on_consumed(len);
+        shared.connection.on_consumed(len);
+    }
+
+    /// The application wants no more of the stream; true when STOP_SENDING is due.
+    pub(super) fn stop(&mut self, code: u64, shared: &mut Shared<'_>) -> Result<bool, ClosedStream> {
+        if self.stop != Stop::No || self.is_over() {
+            return Err(ClosedStream);
+        }
+        self.discard(shared);
+        match self.state {
+            State::Recv | State::SizeKnown(_) => {
+                self.stop = Stop::Queued(code);
+                Ok(true)
+            }
+            // Nothing is left for the peer to stop (RFC 9000 §3.5).
+            State::DataRecvd(size) | State::DataRead(size) => {
+                self.state = State::DataRead(size);
+                Ok(false)
+            }
+            State::ResetRecvd(size, code) | State::ResetRead(size, code) => {
+                self.state = State::ResetRead(size, code);
+                Ok(false)
+            }
+        }
+    }
+
+    /// The code that STOP_SENDING has to tell, while that is of use (RFC 9000 §3.3).
+    pub(super) const fn stop_to_send(&self) -> Option<u64> {
+        match (self.state, self.stop) {
+            (State::Recv | State::SizeKnown(_), Stop::Queued(code)) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// STOP_SENDING was written.
+    pub(super) fn on_stop_sent(&mut self) {
+        if let Stop::Queued(code) = self.stop {
+            self.stop = Stop::InFlight(code);
+        }
+    }
+
+    /// STOP_SENDING is acknowledged.
+    pub(super) fn on_stop_acked(&mut self) {
+        if self.stop != Stop::No {
+            self.stop = Stop::Acked;
+            self.end_if_stopped();
+        }
+    }
+
+    /// STOP_SENDING is lost; true when it is due again.
+    pub(super) fn on_stop_lost(&mut self) -> bool {
+        if let Stop::InFlight(code) = self.stop {
+            self.stop = Stop::Queued(code);
+        }
+        self.stop_to_send().is_some()
+    }
+
+    /// A stopped stream is over when both ends know: the size here, the stop there.
+    fn end_if_stopped(&mut self) {
+        if let (State::SizeKnown(size), Stop::Acked) = (self.state, self.stop) {
+            self.state = State::DataRead(size);
+        }
+    }
+
+    /// Copies bytes to the application. `None` is the end of the stream.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        out: &mut [u8],
+        shared: &mut Shared<'_>,
+    ) -> Result<Option<usize>, ReadError> {
+        if self.stop != Stop::No || self.reassembler.readable() == 0 {
+            return self.read_nothing().map(|()| None);
+        }
+        let len = self.reassembler.read(out, shared.buffers);
+        self.on_read(len, shared);
+        Ok(Some(len))
+    }
+
+    /// Hands bytes to the application. `None` is the end of the stream.
+    pub(super) fn read_chunk(
+        &mut self,
+        max: usize,
+        shared: &mut Shared<'_>,
+    ) -> Result<Option<Bytes>, ReadError> {
+        if self.stop != Stop::No || self.reassembler.readable() == 0 {
+            return self.read_nothing().map(|()| None);
+        }
+        let bytes = self.reassembler.read_chunk(max, shared.buffers).unwrap_or_default();
+        self.on_read(bytes.len(), shared);
+        Ok(Some(bytes))
+    }
+
+    #[inline]
+    fn on_read(&mut self, len: usize, shared: &mut Shared<'_>) {
+        self.window.on_consumed(len as u64);
+        shared.connection.on_consumed(len as u64);
+    }
+
+    /// Says why there is nothing to read; `Ok` at the end of the stream.
+    fn read_nothing(&mut self) -> Result<(), ReadError> {
+        if self.stop != Stop::No {
+            return Err(ReadError::ClosedStream);
+        }
+        match self.state {
+            State::Recv | State::SizeKnown(_) => {
+                self.is_reader_waiting = true;
+                Err(ReadError::Blocked)
+            }
+            State::DataRecvd(size) | State::DataRead(size) => {
+                self.state = State::DataRead(size);
+                Ok(())
+            }
+            State::ResetRecvd(size, code) | State::ResetRead(size, code) => {
+                self.state = State::ResetRead(size, code);
+                Err(ReadError::Reset(code))
+            }
+        }
+    }
+
+    /// True once when a reader that found nothing may try again.
+    #[inline]
+    pub(super) fn take_readable(&mut self) -> bool {
+        let wakes = self.is_reader_waiting
+            && (self.reassembler.readable() > 0
+                || matches!(self.state, State::DataRecvd(_) | State::ResetRecvd(..)));
+        if wakes {
+            self.is_reader_waiting = false;
+        }
+        wakes
+    }
+
+    /// True when MAX_STREAM_DATA is due: half the window is used, and more can come.
+    #[inline]
+    pub(super) fn wants_credit(&self) -> bool {
+        self.can_use_credit() && self.window.wants_update()
+    }
+
+    /// True while the peer can make use of MAX_STREAM_DATA (RFC 9000 §3.3).
+    #[inline]
+    pub(super) fn can_use_credit(&self) -> bool {
+        self.state == State::Recv && self.stop == Stop::No
+    }
+
+    /// What MAX_STREAM_DATA says now, if it is of use.
+    pub(super) fn credit_to_send(&mut self, now: Time, rtt: Duration) -> Option<u64> {
+        self.can_use_credit().then(|| self.window.announce(now, rtt))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,281 @@
+//! Bytes to send until the peer has acknowledged them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+use courser_base::RangeSet;
+
+use super::buffers::{Buffers, Chunk, next_capacity};
+
+/// What was written to one stream and not acknowledged yet.
+///
+/// The bytes lie in a queue of chunks, each offset in one place from `write` until its
+/// acknowledgement, so a repetition cannot differ (RFC 9000 §2.2). What was lost is a set of
+/// spans, never a stored packet. The end of the stream counts as one more position behind the
+/// last byte: a FIN is sent, lost and acknowledged like a byte.
+#[derive(Debug, Default)]
+pub(super) struct SendBuffer {
+    chunks: VecDeque<Part>,
+    /// Chunk that the first position never sent is in, or one before it.
+    cursor: usize,
+    /// Positions below are acknowledged, and their memory given back.
+    acked_to: u64,
+    /// First position never sent.
+    sent_to: u64,
+    /// Bytes written.
+    end: u64,
+    /// No more will be written: the position `end` is the FIN.
+    is_finished: bool,
+    /// Acknowledged positions past `acked_to`.
+    acked: RangeSet,
+    /// Positions to send again; never acknowledged ones.
+    lost: RangeSet,
+}
+
+#[derive(Debug)]
+struct Part {
+    offset: u64,
+    chunk: Chunk,
+}
+
+impl Part {
+    #[inline]
+    fn end(&self) -> u64 {
+        self.offset + self.chunk.len() as u64
+    }
+}
+
+/// Part of a stream: `len` bytes from `offset` on, and the end behind them if `fin`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Span {
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) fin: bool,
+}
+
+impl Span {
+    fn positions(self) -> Range<u64> {
+        self.offset..self.offset + self.len + u64::from(self.fin)
+    }
+}
+
+impl SendBuffer {
+    /// Bytes written.
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Bytes sent at least once: the final size if the stream is reset now.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent_to.min(self.end)
+    }
+
+    /// Bytes written and never sent.
+    #[inline]
+    pub(super) const fn unsent(&self) -> u64 {
+        self.end.saturating_sub(self.sent_to)
+    }
+
+    /// Bytes kept because bytes below or among them are not acknowledged.
+    #[inline]
+    pub(super) const fn retained(&self) -> u64 {
+        self.end.saturating_sub(self.acked_to)
+    }
+
+    /// True when no more may be written.
+    pub(super) const fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// True once everything, the FIN included, was sent.
+    #[inline]
+    pub(super) const fn is_all_sent(&self) -> bool {
+        self.is_finished && self.sent_to > self.end
+    }
+
+    /// True once everything, the FIN included, was acknowledged.
+    #[inline]
+    pub(super) const fn is_all_acked(&self) -> bool {
+        self.is_finished && self.acked_to > self.end
+    }
+
+    /// True when spans are to be sent again.
+    #[inline]
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
+    /// True when nothing but a FIN was never sent.
+    pub(super) const fn is_fin_due(&self) -> bool {
+        self.is_finished && self.sent_to == self.end
+    }
+
+    /// Copies bytes to the end.
+    pub(super) fn write(&mut self, mut data: &[u8], buffers: &mut Buffers) {
+        debug_assert!(!self.is_finished, "written past the end");
+        while !data.is_empty() {
+            let filled = self.chunks.back_mut().map_or(0, |last| last.chunk.fill(data));
+            self.end += filled as u64;
+            data = &data[filled..];
+            if !data.is_empty() {
+                let previous = self.chunks.back().map_or(0, |last| last.chunk.capacity());
+                let chunk = Chunk::Open(buffers.take(next_capacity(previous, data.len())));
+                self.chunks.push_back(Part { offset: self.end, chunk });
+            }
+        }
+    }
+
+    /// Appends bytes without copying them, unless they are few.
+    pub(super) fn write_shared(&mut self, bytes: Bytes, buffers: &mut Buffers) {
+        if bytes.len() < WORTH_SHARING {
+            return self.write(&bytes, buffers);
+        }
+        let offset = self.end;
+        self.end += bytes.len() as u64;
+        self.chunks.push_back(Part { offset, chunk: Chunk::Shared(bytes) });
+    }
+
+    /// Ends the stream behind what was written.
+    pub(super) fn finish(&mut self) {
+        self.is_finished = true;
+    }
+
+    /// The span that would be sent next for the first time, of any length.
+    #[inline]
+    pub(super) fn next_unsent(&self) -> Span {
+        let offset = self.sent();
+        Span { offset, len: self.unsent(), fin: self.is_finished }
+    }
+
+    /// The lowest span to send again.
+    pub(super) fn next_lost(&self) -> Option<Span> {
+        let range = self.lost.first()?;
+        let fin = range.end > self.end;
+        Some(Span { offset: range.start, len: range.end.min(self.end) - range.start, fin })
+    }
+
+    /// Copies the first bytes never sent and moves on behind them.
+    #[inline]
+    pub(super) fn send_new(&mut self, out: &mut [u8], fin: bool) {
+        let offset = self.sent_to;
+        while self.chunks.get(self.cursor).is_some_and(|part| part.end() <= offset) {
+            self.cursor += 1;
+        }
+        self.cursor = self.copy(self.cursor, offset, out);
+        self.sent_to = offset + out.len() as u64 + u64::from(fin);
+    }
+
+    /// Copies a lost span again, which then is not lost any more.
+    pub(super) fn send_lost(&mut self, span: Span, out: &mut [u8]) {
+        let first = self.chunks.partition_point(|part| part.end() <= span.offset);
+        self.copy(first, span.offset, out);
+        self.lost.remove(span.positions());
+    }
+
+    /// Fills `out` from `offset` on, which is in chunk `at`; returns where it ended.
+    #[inline]
+    fn copy(&self, mut at: usize, offset: u64, mut out: &mut [u8]) -> usize {
+        if out.is_empty() {
+            return at;
+        }
+        let mut skip = usize::try_from(offset - self.chunks[at].offset).expect("inside a chunk");
+        loop {
+            let bytes = &self.chunks[at].chunk.as_slice()[skip..];
+            let len = bytes.len().min(out.len());
+            let (now, later) = out.split_at_mut(len);
+            now.copy_from_slice(&bytes[..len]);
+            if later.is_empty() {
+                return at;
+            }
+            (out, skip, at) = (later, 0, at + 1);
+        }
+    }
+
+    /// The peer has this span.
+    #[inline]
+    pub(super) fn on_acked(&mut self, span: Span, buffers: &mut Buffers) {
+        let range = span.positions();
+        debug_assert!(range.end <= self.sent_to, "acknowledged but never sent");
+        if !self.lost.is_empty() {
+            self.lost.remove(range.clone());
+        }
+        if range.start > self.acked_to {
+            return self.acked.insert(range);
+        }
+        self.acked_to = self.acked_to.max(range.end);
+        if !self.acked.is_empty() {
+            self.advance_over_acked();
+        }
+        while self.chunks.front().is_some_and(|part| part.end() <= self.acked_to) {
+            self.drop_first(buffers);
+        }
+    }
+
+    fn advance_over_acked(&mut self) {
+        self.acked.remove_below(self.acked_to);
+        if let Some(first) = self.acked.first().filter(|first| first.start <= self.acked_to) {
+            self.acked_to = first.end;
+            self.acked.remove_below(first.end);
+        }
+    }
+
+    fn drop_first(&mut self, buffers: &mut Buffers) {
+        if let Some(part) = self.chunks.pop_front() {
+            buffers.give_chunk(part.chunk);
+            self.cursor = self.cursor.saturating_sub(1);
+        }
+    }
+
+    /// The packet with this span is lost. What has been acknowledged since, from another
+    /// packet, stays acknowledged.
+    pub(super) fn on_lost(&mut self, span: Span) {
+        let range = span.positions();
+        let mut start = range.start.max(self.acked_to);
+        for acked in self.acked.iter().take_while(|acked| acked.start < range.end) {
+            if acked.end > start {
+                self.lost.insert(start..acked.start.max(start));
+                start = acked.end;
+            }
+        }
+        self.lost.insert(start..range.end);
+    }
+
+    /// Frees everything: the stream was reset.
+    pub(super) fn discard(&mut self, buffers: &mut Buffers) {
+        while !self.chunks.is_empty() {
+            self.drop_first(buffers);
+        }
+        self.acked.clear();
+        self.lost.clear();
+        self.acked_to = self.end;
+        self.sent_to = self.end;
+    }
+
+    /// Makes this a new buffer that keeps the memory of its empty lists.
+    pub(super) fn recycle(&mut self, buffers: &mut Buffers) {
+        self.discard(buffers);
+        self.chunks.shrink_to(KEPT_ENTRIES);
+        if self.end > KEPT_SETS {
+            (self.acked, self.lost) = (RangeSet::new(), RangeSet::new());
+        }
+        (self.cursor, self.acked_to, self.sent_to, self.end) = (0, 0, 0, 0);
+        self.is_finished = false;
+    }
+
+    /// Memory held for data, in bytes.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.chunks.iter().map(|part| part.chunk.capacity()).sum()
+    }
+}
+
+/// Fewer bytes are copied: a reference of its own would cost more.
+const WORTH_SHARING: usize = 1 << 10;
+/// A recycled stream keeps room for so many chunks in its list.
+const KEPT_ENTRIES: usize = 8;
+/// The sets of a longer stream may have grown large and are not kept.
+const KEPT_SETS: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests;

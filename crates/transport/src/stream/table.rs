@@ -1,0 +1,184 @@
+//! From a stream ID to its state.
+
+use std::collections::HashMap;
+
+use courser_base::Side;
+use courser_wire::{Direction, StreamId};
+
+use super::buffers::Buffers;
+use super::control::Wanted;
+use super::receive::ReceivePart;
+use super::send::SendPart;
+use crate::hasher::KeyedState;
+
+/// One stream. A part that its direction does not have is never used.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) id: StreamId,
+    /// We send on it.
+    pub(super) sends: bool,
+    /// The peer sends on it.
+    pub(super) receives: bool,
+    pub(super) send: SendPart,
+    pub(super) receive: ReceivePart,
+    pub(super) priority: i32,
+    pub(super) wanted: Wanted,
+    /// It stands in the schedule of frames that need no credit.
+    pub(super) in_free: bool,
+    /// It stands in the schedule of new data.
+    pub(super) in_new: bool,
+}
+
+impl Slot {
+    /// True when both parts have ended.
+    pub(super) const fn is_over(&self) -> bool {
+        (!self.sends || self.send.is_over()) && (!self.receives || self.receive.is_over())
+    }
+
+    /// True when the peer gave it up, either way.
+    pub(super) const fn was_cancelled(&self) -> bool {
+        (self.receives && self.receive.was_reset())
+            || (self.sends && self.send.stopped().is_some())
+    }
+}
+
+/// All streams of a connection that are not over.
+///
+/// Slots of ended streams are used again, with the memory of their lists. A handful of recent
+/// lookups is remembered, so that a stream that moves bulk data is not hashed per packet.
+#[derive(Debug)]
+pub(super) struct Table {
+    side: Side,
+    max_gaps: usize,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_id: HashMap<u64, u32, KeyedState>,
+    recent: [(u64, u32); RECENT],
+}
+
+impl Table {
+    pub(super) fn new(side: Side, max_gaps: usize, hash_key: [u8; 16]) -> Self {
+        Self {
+            side,
+            max_gaps,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_id: HashMap::with_hasher(KeyedState::new(hash_key)),
+            recent: [NOBODY; RECENT],
+        }
+    }
+
+    /// The slot of a stream.
+    #[inline]
+    pub(super) fn find(&mut self, id: StreamId) -> Option<u32> {
+        let (recent, slot) = self.recent[place(id)];
+        if recent == id.value() {
+            return Some(slot);
+        }
+        self.find_hashed(id)
+    }
+
+    #[inline(never)]
+    fn find_hashed(&mut self, id: StreamId) -> Option<u32> {
+        let slot = *self.by_id.get(&id.value())?;
+        self.recent[place(id)] = (id.value(), slot);
+        Some(slot)
+    }
+
+    /// The state of a stream.
+    pub(super) fn get(&self, id: StreamId) -> Option<&Slot> {
+        self.by_id.get(&id.value()).map(|&slot| &self.slots[slot as usize])
+    }
+
+    /// The state in a slot that [`Table::find`] or [`Table::insert`] returned.
+    #[inline]
+    pub(super) fn at(&mut self, slot: u32) -> &mut Slot {
+        &mut self.slots[slot as usize]
+    }
+
+    /// Gives a new stream a slot; its parts are still to begin.
+    pub(super) fn insert(&mut self, id: StreamId) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| self.grow());
+        let is_ours = id.initiator() == self.side;
+        let is_bidi = id.direction() == Direction::Bidirectional;
+        let state = &mut self.slots[slot as usize];
+        (state.id, state.priority) = (id, 0);
+        (state.sends, state.receives) = (is_bidi || is_ours, is_bidi || !is_ours);
+        self.by_id.insert(id.value(), slot);
+        self.recent[place(id)] = (id.value(), slot);
+        slot
+    }
+
+    fn grow(&mut self) -> u32 {
+        self.slots.push(Slot {
+            id: StreamId::from_value(0),
+            sends: false,
+            receives: false,
+            send: SendPart::default(),
+            receive: ReceivePart::new(self.max_gaps),
+            priority: 0,
+            wanted: Wanted::default(),
+            in_free: false,
+            in_new: false,
+        });
+        u32::try_from(self.slots.len() - 1).expect("streams use up memory long before 2^32")
+    }
+
+    /// Empties the slot of a stream that is over.
+    pub(super) fn remove(&mut self, slot: u32, buffers: &mut Buffers) {
+        let state = &mut self.slots[slot as usize];
+        let id = state.id;
+        state.send.recycle(buffers);
+        state.receive.recycle(buffers);
+        self.by_id.remove(&id.value());
+        if self.recent[place(id)].0 == id.value() {
+            self.recent[place(id)] = NOBODY;
+        }
+        self.free.push(slot);
+    }
+
+    /// Streams that are not over.
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// The state of all streams.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.by_id.values().map(|&slot| &self.slots[slot as usize])
+    }
+
+    /// All slots that hold a stream.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.by_id.values().copied()
+    }
+
+    /// True when no stream is left and the empty slots are more than are worth keeping.
+    pub(super) fn is_oversized(&self) -> bool {
+        self.by_id.is_empty() && self.slots.len() > KEPT_SLOTS
+    }
+
+    /// Forgets everything and gives all memory back.
+    pub(super) fn clear(&mut self) {
+        (self.slots, self.free) = (Vec::new(), Vec::new());
+        self.by_id.clear();
+        self.by_id.shrink_to_fit();
+        self.recent = [NOBODY; RECENT];
+    }
+}
+
+/// Where a stream is remembered: neighbours of one kind get different places.
+#[inline]
+const fn place(id: StreamId) -> usize {
+    let value = id.value();
+    ((value >> 2 ^ value << 1) % RECENT as u64) as usize
+}
+
+/// Lookups remembered.
+const RECENT: usize = 8;
+/// No stream has this ID.
+const NOBODY: (u64, u32) = (u64::MAX, 0);
+/// More empty slots than this are freed at once when the last stream ends.
+const KEPT_SLOTS: usize = 1024;
+
+#[cfg(test)]
+mod tests;

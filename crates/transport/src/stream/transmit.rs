@@ -1,0 +1,232 @@
+//! What goes out.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_wire::frame::{
+    DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, StreamDataBlocked,
+    StreamsBlocked,
+};
+use courser_wire::Direction;
+
+use super::control::Control;
+use super::event::StreamEvent;
+use super::{Streams, Wish, index};
+use crate::build::packet_builder::PacketBuilder;
+use crate::space::sent::SentFrame;
+
+impl Streams {
+    /// True when a frame could be written, given the limits of the peer.
+    #[inline]
+    pub fn wants_to_send(&self) -> bool {
+        self.wishes != 0 || !self.control.is_empty() || self.has_stream_data()
+    }
+
+    /// True when a STREAM frame could be written, given the limits of the peer.
+    #[inline]
+    pub fn has_stream_data(&self) -> bool {
+        !self.free.is_empty() || (!self.new.is_empty() && self.send_limit.available() > 0)
+    }
+
+    /// Writes RESET_STREAM, STOP_SENDING, and the frames that grant or ask for credit, as many
+    /// as are wanted and fit. `rtt` tells how fast windows should grow.
+    pub fn write_control_frames(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        self.on_timeout(now);
+        if self.wishes != 0 {
+            self.write_connection_frames(now, rtt, packet);
+        }
+        while let Some(slot) = self.control.first() {
+            if packet.remaining() < LARGEST_CONTROL {
+                return;
+            }
+            if !self.write_one_control_frame(slot, now, rtt, packet) {
+                let wanted = &mut self.table.at(slot).wanted;
+                self.control.pop_first(wanted);
+            }
+        }
+    }
+
+    fn write_connection_frames(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        if has_room(packet) && self.take_wish(Wish::MaxData) {
+            let limit = self.window.announce(now, rtt);
+            MaxData { limit }.encode(packet.writer());
+            packet.record(SentFrame::MaxData);
+        }
+        if has_room(packet) && self.take_wish(Wish::DataBlocked) && self.is_connection_blocked() {
+            DataBlocked { limit: self.send_limit.limit() }.encode(packet.writer());
+            packet.record(SentFrame::DataBlocked);
+        }
+        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
+            if has_room(packet) && self.take_wish(Wish::max_streams(direction)) {
+                let limit = self.peer[index(direction)].announce();
+                MaxStreams { direction, limit }.encode(packet.writer());
+                packet.record(SentFrame::MaxStreams { direction });
+            }
+            if has_room(packet)
+                && self.take_wish(Wish::streams_blocked(direction))
+                && let Some(limit) = self.local[index(direction)].blocked_at()
+            {
+                StreamsBlocked { direction, limit }.encode(packet.writer());
+                packet.record(SentFrame::StreamsBlocked { direction });
+            }
+        }
+    }
+
+    /// Writes one frame of the stream in `slot`; false when it wants none.
+    fn write_one_control_frame(
+        &mut self,
+        slot: u32,
+        now: Time,
+        rtt: Duration,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
+        let state = self.table.at(slot);
+        let id = state.id;
+        let Some(control) =
+            Control::ALL.into_iter().find(|&control| state.wanted.has(control))
+        else {
+            return false;
+        };
+        self.control.unwant(&mut state.wanted, control);
+        match control {
+            Control::Reset => {
+                if let Some(reset) = state.send.reset_to_send() {
+                    let (error_code, final_size) = (reset.code, reset.final_size);
+                    ResetStream { id, error_code, final_size }.encode(packet.writer());
+                    packet.record(SentFrame::ResetStream { id });
+                }
+            }
+            Control::Stop => {
+                if let Some(error_code) = state.receive.stop_to_send() {
+                    StopSending { id, error_code }.encode(packet.writer());
+                    packet.record(SentFrame::StopSending { id });
+                    state.receive.on_stop_sent();
+                }
+            }
+            Control::Credit => {
+                if let Some(limit) = state.receive.credit_to_send(now, rtt) {
+                    MaxStreamData { id, limit }.encode(packet.writer());
+                    packet.record(SentFrame::MaxStreamData { id });
+                }
+            }
+            Control::Blocked => {
+                if let Some(limit) = state.send.blocked_at() {
+                    StreamDataBlocked { id, limit }.encode(packet.writer());
+                    packet.record(SentFrame::StreamDataBlocked { id });
+                    state.send.on_blocked_sent();
+                }
+            }
+        }
+        true
+    }
+
+    /// Writes STREAM frames until the packet is full: what was lost first, then new data, each
+    /// by priority and in turns; returns how many frames. If the packet is filled, the last
+    /// frame has no LEN field, so nothing may follow it.
+    #[inline]
+    pub fn write_stream_frames(&mut self, packet: &mut PacketBuilder<'_>) -> usize {
+        let mut frames = 0;
+        while packet.remaining() > 0 {
+            let has_written = if self.free.is_empty() {
+                self.write_new_frame(packet)
+            } else {
+                self.write_free_frame(packet)
+            };
+            if !has_written {
+                break;
+            }
+            frames += 1;
+        }
+        frames
+    }
+
+    /// Writes a frame with new data; false when nothing is allowed or fits.
+    #[inline]
+    fn write_new_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
+        let credit = self.send_limit.available();
+        let Some(slot) = self.new.first().filter(|_| credit > 0) else { return false };
+        let state = self.table.at(slot);
+        let Some(span) = state.send.write_new(state.id, credit, packet) else { return false };
+        self.send_limit.consume(span.len);
+        self.totals.counters.data_sent += span.len;
+        if state.send.take_writable(self.config.unsent_limit) {
+            self.events.push_back(StreamEvent::Writable { id: state.id });
+        }
+        if state.send.has_new() {
+            self.new.on_sent(span.len);
+        } else {
+            state.in_new = false;
+            self.new.pop_first();
+            if state.send.take_blocked() {
+                self.control.want(slot, &mut state.wanted, Control::Blocked);
+                self.totals.counters.stream_blocked += 1;
+            }
+        }
+        if span.len == credit {
+            self.signal_if_blocked();
+        }
+        true
+    }
+
+    /// Writes a frame that needs no credit; false when it does not fit.
+    fn write_free_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
+        let Some(slot) = self.free.first() else { return false };
+        let state = self.table.at(slot);
+        let Some(span) = state.send.write_free(state.id, packet) else { return false };
+        self.totals.counters.data_retransmitted += span.len;
+        if state.send.has_free() {
+            self.free.on_sent(span.len);
+        } else {
+            state.in_free = false;
+            self.free.pop_first();
+        }
+        true
+    }
+
+    /// Wants the frames that ask for credit again, where credit is still missing: for when
+    /// nothing ack-eliciting is in flight and the connection must not time out
+    /// (RFC 9000 §4.1).
+    pub fn repeat_blocked(&mut self) {
+        self.send_limit.forget_signal();
+        self.signal_if_blocked();
+        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
+            self.ask_for_streams_again(direction);
+        }
+        for slot in self.table.slots().collect::<Vec<_>>() {
+            self.ask_for_credit_again(slot);
+        }
+    }
+
+    pub(super) fn ask_for_streams_again(&mut self, direction: Direction) {
+        let local = &mut self.local[index(direction)];
+        local.forget_signal();
+        if local.take_signal() {
+            self.wish(Wish::streams_blocked(direction));
+        }
+    }
+
+    pub(super) fn ask_for_credit_again(&mut self, slot: u32) {
+        let state = self.table.at(slot);
+        if state.sends && state.send.blocked_at().is_some() {
+            state.send.forget_blocked();
+            self.schedule(slot);
+        }
+    }
+}
+
+fn has_room(packet: &PacketBuilder<'_>) -> bool {
+    packet.remaining() >= LARGEST_CONTROL
+}
+
+/// RESET_STREAM with four fields of the largest size; all other control frames are smaller.
+const LARGEST_CONTROL: usize = 1 + 3 * 8;

@@ -1,0 +1,23 @@
+use super::*;
+
+#[test]
+fn limit_is_one_that_kernels_have() {
+    let limit = segment_limit();
+    assert!(
+        [1, SMALLEST_LIMIT, LARGEST_LIMIT].contains(&limit),
+        "{limit}"
+    );
+    assert_eq!(segment_limit(), limit);
+}
+
+#[test]
+fn both_families_agree() {
+    let v4 = probe(Ipv4Addr::LOCALHOST.into()).unwrap();
+    let v6 = probe(Ipv6Addr::LOCALHOST.into()).unwrap();
+    assert_eq!(v4, v6);
+}
+
+#[test]
+fn address_that_is_not_ours_proves_nothing() {
+    assert!(probe(Ipv4Addr::new(192, 0, 2, 1).into()).is_err());
+}

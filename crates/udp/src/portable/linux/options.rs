@@ -1,0 +1,93 @@
+//! The options of our sockets. All are best effort: what is missing shows as a capability.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+
+use courser_base::Ecn;
+use libc::c_int;
+
+use super::sockopt::{self, SocketOption};
+use crate::capabilities::BUFFER_WANTED;
+
+/// What the kernel granted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Supported {
+    pub(super) gro: bool,
+    pub(super) ecn: bool,
+    pub(super) pktinfo: bool,
+    pub(super) receive_buffer: usize,
+    pub(super) send_buffer: usize,
+}
+
+/// Sets everything on a socket bound to `local`.
+pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
+    let set = |option, value| sockopt::set(fd, option, value).is_ok();
+    let is_ipv6 = local.is_ipv6();
+    // Datagrams leave whole or not at all, and the kernel does not second-guess our MTU search
+    // by what ICMP says (RFC 9000 §14). An IPv6 socket carries IPv4 as well.
+    set(IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
+    let mut ecn = set(IP_RECVTOS, 1);
+    if is_ipv6 {
+        set(IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE);
+        set(IPV6_DONTFRAG, 1);
+        ecn = set(IPV6_RECVTCLASS, 1);
+    }
+    let pktinfo = local.ip().is_unspecified() && set(pktinfo_option(is_ipv6), 1);
+    Supported {
+        gro: set(UDP_GRO, 1),
+        ecn,
+        pktinfo,
+        receive_buffer: enlarge(fd, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE),
+        send_buffer: enlarge(fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE),
+    }
+}
+
+/// No longer tell the local address of each datagram.
+pub(super) fn stop_pktinfo(fd: BorrowedFd<'_>, is_ipv6: bool) {
+    let _ = sockopt::set(fd, pktinfo_option(is_ipv6), 0);
+}
+
+/// Sets the mark of everything that a connected socket sends.
+pub(super) fn set_mark(fd: BorrowedFd<'_>, mark: Ecn, is_ipv4: bool) -> io::Result<()> {
+    let option = if is_ipv4 { IP_TOS } else { IPV6_TCLASS };
+    sockopt::set(fd, option, c_int::from(mark.to_bits()))
+}
+
+/// An IPv6 socket tells the address of IPv4 datagrams by the IPv6 message too.
+fn pktinfo_option(is_ipv6: bool) -> SocketOption {
+    if is_ipv6 {
+        IPV6_RECVPKTINFO
+    } else {
+        IP_PKTINFO
+    }
+}
+
+/// Asks for a large buffer and returns what there is, in the unit of the request.
+fn enlarge(fd: BorrowedFd<'_>, plain: c_int, forced: c_int) -> usize {
+    let wanted = c_int::try_from(BUFFER_WANTED).unwrap_or(c_int::MAX);
+    // The kernel doubles the number, to cover its bookkeeping, and reports the double.
+    let effective = || {
+        let reported = sockopt::get(fd, (libc::SOL_SOCKET, plain)).unwrap_or(0);
+        usize::try_from(reported).unwrap_or(0) / 2
+    };
+    if effective() < BUFFER_WANTED {
+        let _ = sockopt::set(fd, (libc::SOL_SOCKET, plain), wanted);
+    }
+    if effective() < BUFFER_WANTED {
+        // Above the system's limit, for a process with CAP_NET_ADMIN.
+        let _ = sockopt::set(fd, (libc::SOL_SOCKET, forced), wanted);
+    }
+    effective()
+}
+
+const UDP_GRO: SocketOption = (libc::SOL_UDP, libc::UDP_GRO);
+const IP_TOS: SocketOption = (libc::SOL_IP, libc::IP_TOS);
+const IP_RECVTOS: SocketOption = (libc::SOL_IP, libc::IP_RECVTOS);
+const IP_PKTINFO: SocketOption = (libc::SOL_IP, libc::IP_PKTINFO);
+const IP_MTU_DISCOVER: SocketOption = (libc::SOL_IP, libc::IP_MTU_DISCOVER);
+const IPV6_TCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_TCLASS);
+const IPV6_RECVTCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVTCLASS);
+const IPV6_RECVPKTINFO: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVPKTINFO);
+const IPV6_MTU_DISCOVER: SocketOption = (libc::SOL_IPV6, libc::IPV6_MTU_DISCOVER);
+const IPV6_DONTFRAG: SocketOption = (libc::SOL_IPV6, libc::IPV6_DONTFRAG);

@@ -1,0 +1,14 @@
+//! The system calls of each platform, behind one `Socket` with the same methods everywhere.
+
+mod address;
+mod offload;
+
+#[cfg(not(target_os = "linux"))]
+mod fallback;
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use fallback::Socket;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::Socket;

@@ -1,0 +1,407 @@
+#[cfg(target_os = "linux")]
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use courser_base::Ecn;
+use socket2::SockRef;
+
+use super::*;
+use crate::{ErrorClass, RECEIVE_BUFFER_LEN, classify, is_too_large, is_transient};
+
+/// A socket that waits, so that a test need not.
+fn bind(address: &str) -> UdpSocket {
+    let socket = UdpSocket::bind(address.parse().unwrap()).unwrap();
+    SockRef::from(&socket).set_nonblocking(false).unwrap();
+    SockRef::from(&socket)
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    socket
+}
+
+fn port(socket: &UdpSocket) -> u16 {
+    socket.local_addr().unwrap().port()
+}
+
+fn address(ip: &str, socket: &UdpSocket) -> SocketAddr {
+    SocketAddr::new(ip.parse().unwrap(), port(socket))
+}
+
+fn transmit(destination: SocketAddr, contents: &[u8]) -> Transmit<'_> {
+    Transmit {
+        destination,
+        source: None,
+        ecn: Ecn::NotEct,
+        segment_size: None,
+        contents,
+    }
+}
+
+/// `count` datagrams of `size` bytes, each told by its contents, the last one of `last` bytes.
+fn batch(count: usize, size: usize, last: usize) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..count)
+        .flat_map(|datagram| vec![u8::try_from(datagram).unwrap(); size])
+        .collect();
+    bytes.truncate((count - 1) * size + last);
+    bytes
+}
+
+/// Receives until `count` datagrams are there; returns them and the number of calls.
+fn receive_all(socket: &UdpSocket, count: usize) -> (Vec<Vec<u8>>, usize) {
+    let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
+    let (mut datagrams, mut calls) = (Vec::new(), 0);
+    while datagrams.len() < count {
+        let received = socket.try_receive(&mut buffer).unwrap();
+        assert!(!received.truncated);
+        datagrams.extend(received.datagrams(&buffer).map(<[u8]>::to_vec));
+        calls += 1;
+    }
+    (datagrams, calls)
+}
+
+fn chunks(bytes: &[u8], size: usize) -> Vec<Vec<u8>> {
+    bytes.chunks(size).map(<[u8]>::to_vec).collect()
+}
+
+#[test]
+fn socket_is_shared_between_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<UdpSocket>();
+}
+
+#[test]
+fn batch_goes_out_and_comes_in_with_its_boundaries() {
+    let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let contents = batch(45, 1_452, 700);
+    let out = transmit(receiver.local_addr().unwrap(), &contents);
+    sender
+        .try_send(&Transmit {
+            segment_size: Some(1_452),
+            ..out
+        })
+        .unwrap();
+    let (datagrams, calls) = receive_all(&receiver, 45);
+    assert_eq!(datagrams, chunks(&contents, 1_452));
+    let sent = sender.counters();
+    assert_eq!(
+        (sent.sent_datagrams, sent.sent_bytes),
+        (45, contents.len() as u64)
+    );
+    let received = receiver.counters();
+    assert_eq!(
+        (received.received_datagrams, received.received_bytes),
+        (45, sent.sent_bytes)
+    );
+    if sender.capabilities().gso_segments >= 45 && receiver.capabilities().gro {
+        assert_eq!((sent.send_calls, calls), (1, 1));
+    }
+}
+
+#[test]
+fn batch_beyond_the_segment_limit_is_split() {
+    let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let contents = batch(250, 40, 17);
+    let out = transmit(receiver.local_addr().unwrap(), &contents);
+    sender
+        .try_send(&Transmit {
+            segment_size: Some(40),
+            ..out
+        })
+        .unwrap();
+    let (datagrams, _) = receive_all(&receiver, 250);
+    assert_eq!(datagrams, chunks(&contents, 40));
+    let calls = 250_usize.div_ceil(sender.gso_segments());
+    assert_eq!(sender.counters().send_calls, calls as u64);
+}
+
+#[test]
+fn batch_beyond_64_kilobytes_is_split() {
+    let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    sender.connect(receiver.local_addr().unwrap()).unwrap();
+    let contents = batch(100, 1_452, 1_452);
+    let out = transmit(receiver.local_addr().unwrap(), &contents);
+    let taken = sender
+        .try_send_some(&Transmit {
+            segment_size: Some(1_452),
+            ..out
+        })
+        .unwrap();
+    assert_eq!(taken, contents.len());
+    assert_eq!(receive_all(&receiver, 100).0, chunks(&contents, 1_452));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn marks_arrive_on_every_family_and_from_both_kinds_of_socket() {
+    let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
+    let cases = [
+        ("127.0.0.1:0", "127.0.0.1:0", "127.0.0.1"),
+        ("[::1]:0", "[::1]:0", "::1"),
+        ("[::]:0", "127.0.0.1:0", "127.0.0.1"),
+        ("[::]:0", "[::]:0", "127.0.0.1"),
+        ("[::]:0", "[::]:0", "::1"),
+        ("127.0.0.1:0", "[::]:0", "127.0.0.1"),
+    ];
+    for (receiver_at, sender_at, ip) in cases {
+        for connect in [false, true] {
+            let (receiver, sender) = (bind(receiver_at), bind(sender_at));
+            let destination = address(ip, &receiver);
+            if connect {
+                sender.connect(destination).unwrap();
+            }
+            for ecn in [Ecn::Ect0, Ecn::NotEct, Ecn::Ect1, Ecn::Ce, Ecn::Ect0] {
+                let case = format!("{sender_at} to {receiver_at} by {ip}, {connect}, {ecn:?}");
+                let contents = batch(3, 100, 50);
+                let out = Transmit {
+                    ecn,
+                    ..transmit(destination, &contents)
+                };
+                sender
+                    .try_send(&Transmit {
+                        segment_size: Some(100),
+                        ..out
+                    })
+                    .expect(&case);
+                let received = receiver.try_receive(&mut buffer).expect(&case);
+                assert_eq!(received.ecn, ecn, "{case}");
+                assert_eq!((received.count(), received.len), (3, 250), "{case}");
+                assert_eq!(received.peer, address(ip, &sender), "{case}");
+                assert_eq!(received.local, Some(destination.ip()), "{case}");
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn wildcard_socket_tells_and_uses_its_address() {
+    for wildcard in ["0.0.0.0:0", "[::]:0"] {
+        let (server, client) = (bind(wildcard), bind("127.0.0.1:0"));
+        let second = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+        client
+            .try_send(&transmit(SocketAddr::new(second, port(&server)), b"hello"))
+            .unwrap();
+        let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
+        let received = server.try_receive(&mut buffer).unwrap();
+        assert_eq!(received.local, Some(second), "{wildcard}");
+        assert_eq!(received.peer, client.local_addr().unwrap(), "{wildcard}");
+        for ecn in [Ecn::NotEct, Ecn::Ect0] {
+            let contents = batch(4, 10, 3);
+            let out = Transmit {
+                ecn,
+                source: received.local,
+                ..transmit(received.peer, &contents)
+            };
+            server
+                .try_send(&Transmit {
+                    segment_size: Some(10),
+                    ..out
+                })
+                .unwrap();
+            let answer = client.try_receive(&mut buffer).unwrap();
+            assert_eq!(
+                answer.peer,
+                SocketAddr::new(second, port(&server)),
+                "{wildcard}"
+            );
+            assert_eq!((answer.count(), answer.ecn), (4, ecn), "{wildcard}");
+        }
+    }
+}
+
+#[test]
+fn source_that_cannot_serve_is_left_out() {
+    let (server, client) = (bind("[::]:0"), bind("127.0.0.1:0"));
+    let source = Some("::1".parse().unwrap());
+    let destination = client.local_addr().unwrap();
+    server
+        .try_send(&Transmit {
+            source,
+            ..transmit(destination, b"x")
+        })
+        .unwrap();
+    let received = client.try_receive(&mut [0; 64]).unwrap();
+    assert_eq!(received.peer, address("127.0.0.1", &server));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn source_that_went_away_is_a_transient_error() {
+    let server = bind("0.0.0.0:0");
+    let source = Some("192.0.2.77".parse().unwrap());
+    let destination = address("127.0.0.1", &server);
+    let error = server
+        .try_send(&Transmit {
+            source,
+            ..transmit(destination, b"x")
+        })
+        .unwrap_err();
+    assert!(is_transient(&error), "{error}");
+}
+
+#[test]
+fn connected_client_talks_to_a_server() {
+    for (wildcard, ip) in [
+        ("0.0.0.0:0", "127.0.0.1"),
+        ("[::]:0", "::1"),
+        ("[::]:0", "127.0.0.1"),
+    ] {
+        let (server, client) = (bind(wildcard), bind(wildcard));
+        client.connect(address(ip, &server)).unwrap();
+        assert_eq!(client.peer_addr(), Some(address(ip, &server)));
+        if cfg!(target_os = "linux") {
+            assert_eq!(client.local_addr().unwrap(), address(ip, &client));
+        }
+        let contents = batch(10, 1_200, 99);
+        let out = transmit(address(ip, &server), &contents);
+        client
+            .try_send(&Transmit {
+                segment_size: Some(1_200),
+                ..out
+            })
+            .unwrap();
+        let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
+        let received = server.try_receive(&mut buffer).unwrap();
+        assert_eq!(received.peer, address(ip, &client));
+        let answer = Transmit {
+            source: received.local,
+            ..transmit(received.peer, b"answer")
+        };
+        server.try_send(&answer).unwrap();
+        let received = client.try_receive(&mut buffer).unwrap();
+        assert_eq!(&buffer[..received.len], b"answer");
+        assert_eq!(received.peer, address(ip, &server));
+        assert_eq!(received.local, Some(address(ip, &server).ip()));
+    }
+}
+
+#[test]
+fn second_peer_is_refused() {
+    let (server, client) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let peer = server.local_addr().unwrap();
+    client.connect(peer).unwrap();
+    assert_eq!(
+        client.connect(peer).unwrap_err().kind(),
+        io::ErrorKind::AlreadyExists
+    );
+}
+
+#[test]
+fn failed_connect_leaves_the_socket_free() {
+    let (server, client) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    client.connect("[::1]:443".parse().unwrap()).unwrap_err();
+    assert_eq!(client.peer_addr(), None);
+    client.connect(server.local_addr().unwrap()).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn short_buffer_is_reported() {
+    let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    sender
+        .try_send(&transmit(receiver.local_addr().unwrap(), &[5; 100]))
+        .unwrap();
+    let received = receiver.try_receive(&mut [0; 60]).unwrap();
+    assert!(received.truncated);
+    assert_eq!(received.len, 60);
+}
+
+#[test]
+fn empty_datagrams_arrive() {
+    let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let destination = receiver.local_addr().unwrap();
+    sender.try_send(&transmit(destination, &[])).unwrap();
+    sender
+        .try_send(&Transmit {
+            segment_size: Some(1_200),
+            ..transmit(destination, &[])
+        })
+        .unwrap();
+    for _ in 0..2 {
+        let received = receiver.try_receive(&mut [0; 64]).unwrap();
+        assert_eq!((received.len, received.segment_size), (0, 1));
+        assert_eq!(received.peer, sender.local_addr().unwrap());
+    }
+    assert_eq!(receiver.counters().received_datagrams, 2);
+    assert_eq!(sender.counters().sent_datagrams, 2);
+}
+
+#[test]
+fn fresh_socket_would_block() {
+    let socket = UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let error = socket.try_receive(&mut [0; 64]).unwrap_err();
+    assert_eq!(classify(&error), ErrorClass::WouldBlock);
+    assert_eq!(socket.counters(), Counters::default());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn refused_port_is_a_transient_error_and_clears() {
+    let (client, closed) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let destination = closed.local_addr().unwrap();
+    client.connect(destination).unwrap();
+    drop(closed);
+    client.try_send(&transmit(destination, b"x")).unwrap();
+    let error = client.try_receive(&mut [0; 64]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    assert!(is_transient(&error));
+    let again = bind(&destination.to_string());
+    client.try_send(&transmit(destination, b"y")).unwrap();
+    assert_eq!(again.try_receive(&mut [0; 64]).unwrap().len, 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn unconnected_socket_does_not_hear_of_refusals() {
+    let (server, closed) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let destination = closed.local_addr().unwrap();
+    drop(closed);
+    for _ in 0..3 {
+        server.try_send(&transmit(destination, b"x")).unwrap();
+    }
+}
+
+#[test]
+fn oversized_datagram_is_too_large_and_the_socket_lives() {
+    let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
+    let destination = receiver.local_addr().unwrap();
+    let error = sender
+        .try_send(&transmit(destination, &[0; 65_508]))
+        .unwrap_err();
+    assert!(is_too_large(&error), "{error}");
+    assert!(is_transient(&error));
+    sender
+        .try_send(&transmit(destination, &[0; 1_200]))
+        .unwrap();
+    assert_eq!(sender.counters().gso_fallbacks, 0);
+}
+
+#[test]
+fn destinations_that_cannot_be_are_transient_errors() {
+    let socket = bind("127.0.0.1:0");
+    for destination in ["127.0.0.1:0", "[::1]:443"] {
+        let out = transmit(destination.parse().unwrap(), b"x");
+        let error = socket.try_send(&out).unwrap_err();
+        assert!(is_transient(&error), "{destination}: {error}");
+    }
+}
+
+#[test]
+fn buffers_are_reported_and_small_ones_warned_about() {
+    let capabilities = bind("127.0.0.1:0").capabilities();
+    assert!(capabilities.receive_buffer > 0);
+    assert!(capabilities.send_buffer > 0);
+    let is_small = capabilities.receive_buffer < capabilities.receive_buffer_wanted;
+    let warns = capabilities
+        .warnings
+        .iter()
+        .any(|text| text.contains("bulk receive"));
+    assert_eq!(is_small, warns, "{capabilities:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn packet_info_belongs_to_wildcards() {
+    assert!(bind("0.0.0.0:0").capabilities().pktinfo);
+    assert!(bind("[::]:0").capabilities().pktinfo);
+    assert!(!bind("127.0.0.1:0").capabilities().pktinfo);
+}

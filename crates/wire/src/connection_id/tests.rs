@@ -1,0 +1,39 @@
+use std::collections::HashSet;
+
+use super::*;
+
+#[test]
+fn every_length_up_to_20_bytes_is_kept() {
+    let bytes: Vec<u8> = (1..=20).collect();
+    for len in 0..=20 {
+        let id = ConnectionId::new(&bytes[..len]).unwrap();
+        assert_eq!(&*id, &bytes[..len], "{len}");
+        assert_eq!((id.len(), id.is_empty()), (len, len == 0), "{len}");
+    }
+}
+
+#[test]
+fn more_than_20_bytes_are_no_connection_id() {
+    for len in [21, 255, 256, 257, 1000] {
+        assert_eq!(ConnectionId::new(&vec![1; len]), None, "{len}");
+    }
+}
+
+#[test]
+fn trailing_zeros_tell_ids_apart() {
+    let ids = [&[][..], &[0], &[0, 0], &[1], &[1, 0]];
+    let set: HashSet<_> = ids
+        .iter()
+        .map(|id| ConnectionId::new(id).unwrap())
+        .collect();
+    assert_eq!(set.len(), ids.len());
+    assert_eq!(ConnectionId::new(&[]), Some(ConnectionId::EMPTY));
+    assert_eq!(ConnectionId::default(), ConnectionId::EMPTY);
+}
+
+#[test]
+fn shown_in_hex() {
+    let id = ConnectionId::new(&[0x83, 0x94, 0x0c]).unwrap();
+    assert_eq!(id.to_string(), "83940c");
+    assert_eq!(format!("{id:?}"), "ConnectionId(83940c)");
+}

@@ -1,0 +1,253 @@
+//! ACK frames: which packets arrived. RFC 9000 §19.3.
+
+use std::ops::{Range, RangeInclusive};
+
+use courser_base::{EcnCounts, RangeSet};
+
+use super::FrameType;
+use crate::error::DecodeError;
+use crate::reader::Reader;
+use crate::varint::varint_len;
+use crate::writer::Writer;
+
+/// An ACK frame as it was received. RFC 9000 §19.3.
+///
+/// The ranges stay as they are on the wire: [`Ack::decode`] has checked all of them, and
+/// [`Ack::ranges`] reads them again one by one, as far as the caller cares to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ack<'a> {
+    /// The largest packet number acknowledged.
+    pub largest: u64,
+    /// How long the peer held the acknowledgment back, in units of its `ack_delay_exponent`.
+    pub delay: u64,
+    /// What the peer counted, if it reports ECN.
+    pub ecn: Option<EcnCounts>,
+    /// Numbers below `largest` in the first range.
+    first_range: u64,
+    /// How many gaps and ranges follow the first one.
+    range_count: u64,
+    /// Their encoding.
+    encoded_ranges: &'a [u8],
+}
+
+impl<'a> Ack<'a> {
+    /// 0x02, or 0x03 with ECN counts.
+    #[inline]
+    pub const fn frame_type(&self) -> FrameType {
+        match self.ecn {
+            None => FrameType::ACK,
+            Some(_) => FrameType::ACK_ECN,
+        }
+    }
+
+    /// The acknowledged ranges, newest first; never empty.
+    #[inline]
+    pub fn ranges(&self) -> AckRanges<'a> {
+        AckRanges {
+            next: Some(self.largest - self.first_range..=self.largest),
+            encoded: Reader::new(self.encoded_ranges),
+        }
+    }
+
+    /// How many ranges there are, at least one.
+    #[inline]
+    pub const fn range_count(&self) -> u64 {
+        self.range_count + 1
+    }
+
+    /// Bytes that [`Ack::encode`] writes.
+    pub fn encoded_len(&self) -> usize {
+        header_len(self.largest, self.delay)
+            + varint_len(self.range_count)
+            + varint_len(self.first_range)
+            + self.encoded_ranges.len()
+            + ecn_len(self.ecn.as_ref())
+    }
+
+    /// Writes a received frame again. What we have received ourselves goes through
+    /// [`Ack::write`].
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        self.frame_type().encode(writer);
+        writer.varint(self.largest);
+        writer.varint(self.delay);
+        writer.varint(self.range_count);
+        writer.varint(self.first_range);
+        writer.bytes(self.encoded_ranges);
+        write_ecn(writer, self.ecn.as_ref());
+    }
+
+    /// Writes an ACK of `ranges`, newest first, as many as fit the writer and `max_ranges`.
+    ///
+    /// `delay` is in units of our `ack_delay_exponent`. Returns false, having written nothing,
+    /// when there is nothing to acknowledge or not even the newest range fits.
+    pub fn write(
+        writer: &mut Writer<'_>,
+        ranges: &RangeSet,
+        delay: u64,
+        ecn: Option<&EcnCounts>,
+        max_ranges: usize,
+    ) -> bool {
+        let Some(newest) = ranges.last() else {
+            return false;
+        };
+        let (largest, first_range) = (newest.end - 1, newest.end - newest.start - 1);
+        let fixed = header_len(largest, delay) + varint_len(first_range) + ecn_len(ecn);
+        let Some(more) = further_that_fit(ranges, fixed, writer.remaining(), max_ranges) else {
+            return false;
+        };
+        let frame_type = if ecn.is_some() {
+            FrameType::ACK_ECN
+        } else {
+            FrameType::ACK
+        };
+        frame_type.encode(writer);
+        writer.varint(largest);
+        writer.varint(delay);
+        writer.varint(more as u64);
+        writer.varint(first_range);
+        for (gap, len) in gaps_and_lens(ranges).take(more) {
+            writer.varint(gap);
+            writer.varint(len);
+        }
+        write_ecn(writer, ecn);
+        true
+    }
+
+    /// Reads the fields behind the type and checks every range, in time linear in the bytes.
+    ///
+    /// # Errors
+    /// Truncated input, more ranges than bytes could hold, or a range below packet number 0.
+    pub fn decode(reader: &mut Reader<'a>, frame_type: u64) -> Result<Self, DecodeError> {
+        let largest = reader.varint()?;
+        let delay = reader.varint()?;
+        let count_at = reader.offset();
+        let range_count = reader.varint()?;
+        let first_at = reader.offset();
+        let first_range = reader.varint()?;
+        let mut smallest = largest
+            .checked_sub(first_range)
+            .ok_or(below_zero(first_at))?;
+        // A gap and a range take two bytes at least.
+        if range_count > reader.remaining() as u64 / 2 {
+            return Err(DecodeError::truncated(count_at));
+        }
+        let before = reader.clone();
+        for _ in 0..range_count {
+            let range_at = reader.offset();
+            let (gap, len) = (reader.varint()?, reader.varint()?);
+            smallest = *range_below(smallest, gap, len)
+                .ok_or(below_zero(range_at))?
+                .start();
+        }
+        let encoded_ranges = &before.unread()[..before.remaining() - reader.remaining()];
+        let ecn = if frame_type == FrameType::ACK_ECN.0 {
+            Some(decode_ecn(reader)?)
+        } else {
+            None
+        };
+        Ok(Self {
+            largest,
+            delay,
+            ecn,
+            first_range,
+            range_count,
+            encoded_ranges,
+        })
+    }
+}
+
+/// The ranges of a received ACK, newest first. See [`Ack::ranges`].
+#[derive(Clone, Debug)]
+pub struct AckRanges<'a> {
+    next: Option<RangeInclusive<u64>>,
+    encoded: Reader<'a>,
+}
+
+impl Iterator for AckRanges<'_> {
+    type Item = RangeInclusive<u64>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let range = self.next.take()?;
+        if let (Ok(gap), Ok(len)) = (self.encoded.varint(), self.encoded.varint()) {
+            self.next = range_below(*range.start(), gap, len);
+        }
+        Some(range)
+    }
+}
+
+/// The range that leaves `gap + 1` numbers out below `smallest` and holds `len + 1` of them.
+/// RFC 9000 §19.3.1.
+#[inline]
+fn range_below(smallest: u64, gap: u64, len: u64) -> Option<RangeInclusive<u64>> {
+    let largest = smallest.checked_sub(gap)?.checked_sub(2)?;
+    Some(largest.checked_sub(len)?..=largest)
+}
+
+/// How many ranges besides the newest fit `room`; `None` when not even the newest does.
+fn further_that_fit(
+    ranges: &RangeSet,
+    fixed: usize,
+    room: usize,
+    max_ranges: usize,
+) -> Option<usize> {
+    let max_further = max_ranges.checked_sub(1)?;
+    if fixed + varint_len(0) > room {
+        return None;
+    }
+    let mut len = fixed;
+    let mut further = 0;
+    for (gap, range_len) in gaps_and_lens(ranges).take(max_further) {
+        len += varint_len(gap) + varint_len(range_len);
+        if len + varint_len(further as u64 + 1) > room {
+            break;
+        }
+        further += 1;
+    }
+    Some(further)
+}
+
+/// The ranges below the newest as the wire has them: what is missing above, what is there.
+fn gaps_and_lens(ranges: &RangeSet) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let above = ranges.iter().rev();
+    let below = ranges.iter().rev().skip(1);
+    above
+        .zip(below)
+        .map(|(above, below): (Range<u64>, Range<u64>)| {
+            (above.start - below.end - 1, below.end - below.start - 1)
+        })
+}
+
+/// Type, largest and delay.
+fn header_len(largest: u64, delay: u64) -> usize {
+    1 + varint_len(largest) + varint_len(delay)
+}
+
+fn ecn_len(ecn: Option<&EcnCounts>) -> usize {
+    ecn.map_or(0, |counts| {
+        varint_len(counts.ect0) + varint_len(counts.ect1) + varint_len(counts.ce)
+    })
+}
+
+fn write_ecn(writer: &mut Writer<'_>, ecn: Option<&EcnCounts>) {
+    if let Some(counts) = ecn {
+        writer.varint(counts.ect0);
+        writer.varint(counts.ect1);
+        writer.varint(counts.ce);
+    }
+}
+
+fn decode_ecn(reader: &mut Reader<'_>) -> Result<EcnCounts, DecodeError> {
+    Ok(EcnCounts {
+        ect0: reader.varint()?,
+        ect1: reader.varint()?,
+        ce: reader.varint()?,
+    })
+}
+
+const fn below_zero(offset: usize) -> DecodeError {
+    DecodeError::invalid("acknowledged range is below packet number 0", offset)
+}
+
+#[cfg(test)]
+mod tests;

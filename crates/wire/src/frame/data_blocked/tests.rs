@@ -1,0 +1,19 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::frame::Frame;
+use crate::frame::testing::{assert_round_trip, assert_vector};
+use crate::testing::varints;
+
+#[test]
+fn written_as_the_rfc_lays_it_out() {
+    let frame = DataBlocked { limit: 1 << 32 };
+    assert_vector(&Frame::DataBlocked(frame), "14 c000000100000000");
+}
+
+proptest! {
+    #[test]
+    fn comes_back_from_its_bytes(limit in varints()) {
+        assert_round_trip(&Frame::DataBlocked(DataBlocked { limit }));
+    }
+}

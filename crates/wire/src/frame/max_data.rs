@@ -1,0 +1,40 @@
+//! MAX_DATA frames: how much all streams may carry. RFC 9000 §19.9.
+
+use super::FrameType;
+use crate::error::DecodeError;
+use crate::reader::Reader;
+use crate::varint::varint_len;
+use crate::writer::Writer;
+
+/// Raises the limit on the data of all streams together. RFC 9000 §19.9.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MaxData {
+    /// Bytes, counted from the start of the connection.
+    pub limit: u64,
+}
+
+impl MaxData {
+    /// Bytes that [`MaxData::encode`] writes.
+    pub const fn encoded_len(&self) -> usize {
+        1 + varint_len(self.limit)
+    }
+
+    /// Writes the frame.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        FrameType::MAX_DATA.encode(writer);
+        writer.varint(self.limit);
+    }
+
+    /// Reads the fields behind the type.
+    ///
+    /// # Errors
+    /// Truncated input.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            limit: reader.varint()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

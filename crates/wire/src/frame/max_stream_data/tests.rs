@@ -1,0 +1,22 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::frame::Frame;
+use crate::frame::testing::{assert_round_trip, assert_vector};
+use crate::testing::varints;
+
+#[test]
+fn written_as_the_rfc_lays_it_out() {
+    let frame = MaxStreamData {
+        id: StreamId::from_value(8),
+        limit: 0x3fff,
+    };
+    assert_vector(&Frame::MaxStreamData(frame), "11 08 7fff");
+}
+
+proptest! {
+    #[test]
+    fn comes_back_from_its_bytes(id in varints(), limit in varints()) {
+        assert_round_trip(&Frame::MaxStreamData(MaxStreamData { id: StreamId::from_value(id), limit }));
+    }
+}

@@ -1,0 +1,268 @@
+//! Frames: what packets carry. RFC 9000 §12.4, §19.
+//!
+//! Each frame has a file with its struct, `decode`, `encode` and `encoded_len`. A frame's `decode`
+//! starts behind the type, which [`Frame::decode`] reads and hands on where it matters.
+
+mod ack;
+mod connection_close;
+mod crypto;
+mod data_blocked;
+mod frame_type;
+mod iter;
+mod max_data;
+mod max_stream_data;
+mod max_streams;
+mod new_connection_id;
+mod new_token;
+mod padding;
+mod path_challenge;
+mod path_response;
+pub mod permitted;
+mod reset_stream;
+mod retire_connection_id;
+mod stop_sending;
+mod stream;
+mod stream_data_blocked;
+mod streams_blocked;
+
+pub use ack::{Ack, AckRanges};
+pub use connection_close::{CloseKind, ConnectionClose};
+pub use crypto::Crypto;
+pub use data_blocked::DataBlocked;
+pub use frame_type::FrameType;
+pub use iter::{FrameError, Frames};
+pub use max_data::MaxData;
+pub use max_stream_data::MaxStreamData;
+pub use max_streams::MaxStreams;
+pub use new_connection_id::NewConnectionId;
+pub use new_token::NewToken;
+pub use path_challenge::PathChallenge;
+pub use path_response::PathResponse;
+pub use permitted::is_permitted;
+pub use reset_stream::ResetStream;
+pub use retire_connection_id::RetireConnectionId;
+pub use stop_sending::StopSending;
+pub use stream::Stream;
+pub use stream_data_blocked::StreamDataBlocked;
+pub use streams_blocked::StreamsBlocked;
+
+use crate::error::{DecodeError, DecodeErrorKind};
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// One frame, borrowing from the payload of its packet. RFC 9000 §19.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Frame<'a> {
+    /// A run of PADDING frames: how many. RFC 9000 §19.1.
+    Padding(usize),
+    /// PING. RFC 9000 §19.2.
+    Ping,
+    /// ACK. RFC 9000 §19.3.
+    Ack(Ack<'a>),
+    /// RESET_STREAM. RFC 9000 §19.4.
+    ResetStream(ResetStream),
+    /// STOP_SENDING. RFC 9000 §19.5.
+    StopSending(StopSending),
+    /// CRYPTO. RFC 9000 §19.6.
+    Crypto(Crypto<'a>),
+    /// NEW_TOKEN. RFC 9000 §19.7.
+    NewToken(NewToken<'a>),
+    /// STREAM. RFC 9000 §19.8.
+    Stream(Stream<'a>),
+    /// MAX_DATA. RFC 9000 §19.9.
+    MaxData(MaxData),
+    /// MAX_STREAM_DATA. RFC 9000 §19.10.
+    MaxStreamData(MaxStreamData),
+    /// MAX_STREAMS. RFC 9000 §19.11.
+    MaxStreams(MaxStreams),
+    /// DATA_BLOCKED. RFC 9000 §19.12.
+    DataBlocked(DataBlocked),
+    /// STREAM_DATA_BLOCKED. RFC 9000 §19.13.
+    StreamDataBlocked(StreamDataBlocked),
+    /// STREAMS_BLOCKED. RFC 9000 §19.14.
+    StreamsBlocked(StreamsBlocked),
+    /// NEW_CONNECTION_ID. RFC 9000 §19.15.
+    NewConnectionId(NewConnectionId),
+    /// RETIRE_CONNECTION_ID. RFC 9000 §19.16.
+    RetireConnectionId(RetireConnectionId),
+    /// PATH_CHALLENGE. RFC 9000 §19.17.
+    PathChallenge(PathChallenge),
+    /// PATH_RESPONSE. RFC 9000 §19.18.
+    PathResponse(PathResponse),
+    /// CONNECTION_CLOSE. RFC 9000 §19.19.
+    ConnectionClose(ConnectionClose<'a>),
+    /// HANDSHAKE_DONE. RFC 9000 §19.20.
+    HandshakeDone,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads one frame, or one run of PADDING.
+    ///
+    /// # Errors
+    /// The type is unknown or not in its shortest encoding, or its fields do not decode.
+    #[inline]
+    pub fn decode(reader: &mut Reader<'a>) -> Result<Self, FrameError> {
+        let frame_type = FrameType::decode(reader)?;
+        let frame = if frame_type.is_stream() {
+            Stream::decode(reader, frame_type.0).map(Self::Stream)
+        } else {
+            Self::decode_rare(reader, frame_type)
+        };
+        frame.map_err(|error| FrameError {
+            error,
+            frame_type: frame_type.0,
+        })
+    }
+
+    /// All but STREAM, so that the frame of bulk transfer can be inlined where it is handled.
+    #[inline(never)]
+    fn decode_rare(reader: &mut Reader<'a>, frame_type: FrameType) -> Result<Self, DecodeError> {
+        Ok(match frame_type {
+            FrameType::PADDING => Self::Padding(1 + padding::skip(reader)),
+            FrameType::PING => Self::Ping,
+            FrameType::ACK | FrameType::ACK_ECN => Self::Ack(Ack::decode(reader, frame_type.0)?),
+            FrameType::RESET_STREAM => Self::ResetStream(ResetStream::decode(reader)?),
+            FrameType::STOP_SENDING => Self::StopSending(StopSending::decode(reader)?),
+            FrameType::CRYPTO => Self::Crypto(Crypto::decode(reader)?),
+            FrameType::NEW_TOKEN => Self::NewToken(NewToken::decode(reader)?),
+            FrameType::MAX_DATA => Self::MaxData(MaxData::decode(reader)?),
+            FrameType::MAX_STREAM_DATA => Self::MaxStreamData(MaxStreamData::decode(reader)?),
+            FrameType::MAX_STREAMS_BIDI | FrameType::MAX_STREAMS_UNI => {
+                Self::MaxStreams(MaxStreams::decode(reader, frame_type.0)?)
+            }
+            FrameType::DATA_BLOCKED => Self::DataBlocked(DataBlocked::decode(reader)?),
+            FrameType::STREAM_DATA_BLOCKED => {
+                Self::StreamDataBlocked(StreamDataBlocked::decode(reader)?)
+            }
+            FrameType::STREAMS_BLOCKED_BIDI | FrameType::STREAMS_BLOCKED_UNI => {
+                Self::StreamsBlocked(StreamsBlocked::decode(reader, frame_type.0)?)
+            }
+            FrameType::NEW_CONNECTION_ID => Self::NewConnectionId(NewConnectionId::decode(reader)?),
+            FrameType::RETIRE_CONNECTION_ID => {
+                Self::RetireConnectionId(RetireConnectionId::decode(reader)?)
+            }
+            FrameType::PATH_CHALLENGE => Self::PathChallenge(PathChallenge::decode(reader)?),
+            FrameType::PATH_RESPONSE => Self::PathResponse(PathResponse::decode(reader)?),
+            FrameType::CONNECTION_CLOSE | FrameType::CONNECTION_CLOSE_APPLICATION => {
+                Self::ConnectionClose(ConnectionClose::decode(reader, frame_type.0)?)
+            }
+            FrameType::HANDSHAKE_DONE => Self::HandshakeDone,
+            FrameType(unknown) => {
+                let kind = DecodeErrorKind::UnknownFrame(unknown);
+                return Err(DecodeError {
+                    kind,
+                    offset: reader.offset(),
+                });
+            }
+        })
+    }
+
+    /// Writes the frame with its type.
+    ///
+    /// # Panics
+    /// Panics when there is no room, see [`Frame::encoded_len`].
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        match self {
+            Self::Padding(count) => writer.zeros(*count),
+            Self::Ping => FrameType::PING.encode(writer),
+            Self::Ack(frame) => frame.encode(writer),
+            Self::ResetStream(frame) => frame.encode(writer),
+            Self::StopSending(frame) => frame.encode(writer),
+            Self::Crypto(frame) => frame.encode(writer),
+            Self::NewToken(frame) => frame.encode(writer),
+            Self::Stream(frame) => frame.encode(writer),
+            Self::MaxData(frame) => frame.encode(writer),
+            Self::MaxStreamData(frame) => frame.encode(writer),
+            Self::MaxStreams(frame) => frame.encode(writer),
+            Self::DataBlocked(frame) => frame.encode(writer),
+            Self::StreamDataBlocked(frame) => frame.encode(writer),
+            Self::StreamsBlocked(frame) => frame.encode(writer),
+            Self::NewConnectionId(frame) => frame.encode(writer),
+            Self::RetireConnectionId(frame) => frame.encode(writer),
+            Self::PathChallenge(frame) => frame.encode(writer),
+            Self::PathResponse(frame) => frame.encode(writer),
+            Self::ConnectionClose(frame) => frame.encode(writer),
+            Self::HandshakeDone => FrameType::HANDSHAKE_DONE.encode(writer),
+        }
+    }
+
+    /// Bytes that [`Frame::encode`] writes.
+    pub fn encoded_len(&self) -> usize {
+        match self {
+            Self::Padding(count) => *count,
+            Self::Ping | Self::HandshakeDone => 1,
+            Self::Ack(frame) => frame.encoded_len(),
+            Self::ResetStream(frame) => frame.encoded_len(),
+            Self::StopSending(frame) => frame.encoded_len(),
+            Self::Crypto(frame) => frame.encoded_len(),
+            Self::NewToken(frame) => frame.encoded_len(),
+            Self::Stream(frame) => frame.encoded_len(),
+            Self::MaxData(frame) => frame.encoded_len(),
+            Self::MaxStreamData(frame) => frame.encoded_len(),
+            Self::MaxStreams(frame) => frame.encoded_len(),
+            Self::DataBlocked(frame) => frame.encoded_len(),
+            Self::StreamDataBlocked(frame) => frame.encoded_len(),
+            Self::StreamsBlocked(frame) => frame.encoded_len(),
+            Self::NewConnectionId(frame) => frame.encoded_len(),
+            Self::RetireConnectionId(frame) => frame.encoded_len(),
+            Self::PathChallenge(frame) => frame.encoded_len(),
+            Self::PathResponse(frame) => frame.encoded_len(),
+            Self::ConnectionClose(frame) => frame.encoded_len(),
+        }
+    }
+
+    /// The type that [`Frame::encode`] writes. For a STREAM frame that is the one with a LEN
+    /// field, whether or not it was received with one.
+    #[inline]
+    pub fn frame_type(&self) -> FrameType {
+        match self {
+            Self::Padding(_) => FrameType::PADDING,
+            Self::Ping => FrameType::PING,
+            Self::Ack(frame) => frame.frame_type(),
+            Self::ResetStream(_) => FrameType::RESET_STREAM,
+            Self::StopSending(_) => FrameType::STOP_SENDING,
+            Self::Crypto(_) => FrameType::CRYPTO,
+            Self::NewToken(_) => FrameType::NEW_TOKEN,
+            Self::Stream(frame) => frame.frame_type(),
+            Self::MaxData(_) => FrameType::MAX_DATA,
+            Self::MaxStreamData(_) => FrameType::MAX_STREAM_DATA,
+            Self::MaxStreams(frame) => frame.frame_type(),
+            Self::DataBlocked(_) => FrameType::DATA_BLOCKED,
+            Self::StreamDataBlocked(_) => FrameType::STREAM_DATA_BLOCKED,
+            Self::StreamsBlocked(frame) => frame.frame_type(),
+            Self::NewConnectionId(_) => FrameType::NEW_CONNECTION_ID,
+            Self::RetireConnectionId(_) => FrameType::RETIRE_CONNECTION_ID,
+            Self::PathChallenge(_) => FrameType::PATH_CHALLENGE,
+            Self::PathResponse(_) => FrameType::PATH_RESPONSE,
+            Self::ConnectionClose(frame) => frame.frame_type(),
+            Self::HandshakeDone => FrameType::HANDSHAKE_DONE,
+        }
+    }
+
+    /// True when the packet that carries it must be acknowledged in time: everything but ACK,
+    /// PADDING and CONNECTION_CLOSE. RFC 9002 §2.
+    #[inline]
+    pub const fn is_ack_eliciting(&self) -> bool {
+        !matches!(
+            self,
+            Self::Padding(_) | Self::Ack(_) | Self::ConnectionClose(_)
+        )
+    }
+
+    /// True when it may travel on a path without moving the connection there. RFC 9000 §9.1.
+    #[inline]
+    pub const fn is_probing(&self) -> bool {
+        matches!(
+            self,
+            Self::Padding(_)
+                | Self::NewConnectionId(_)
+                | Self::PathChallenge(_)
+                | Self::PathResponse(_)
+        )
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

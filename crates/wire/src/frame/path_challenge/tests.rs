@@ -1,0 +1,20 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::frame::Frame;
+use crate::frame::testing::{assert_round_trip, assert_vector};
+
+#[test]
+fn written_as_the_rfc_lays_it_out() {
+    let frame = PathChallenge {
+        data: [1, 2, 3, 4, 5, 6, 7, 8],
+    };
+    assert_vector(&Frame::PathChallenge(frame), "1a 0102030405060708");
+}
+
+proptest! {
+    #[test]
+    fn comes_back_from_its_bytes(data: [u8; 8]) {
+        assert_round_trip(&Frame::PathChallenge(PathChallenge { data }));
+    }
+}

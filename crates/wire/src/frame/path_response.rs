@@ -1,0 +1,39 @@
+//! PATH_RESPONSE frames: the answer to PATH_CHALLENGE. RFC 9000 §19.18.
+
+use super::FrameType;
+use crate::error::DecodeError;
+use crate::reader::Reader;
+use crate::writer::Writer;
+
+/// Answers a PATH_CHALLENGE. RFC 9000 §19.18.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathResponse {
+    /// The data of the challenge.
+    pub data: [u8; 8],
+}
+
+impl PathResponse {
+    /// Bytes that [`PathResponse::encode`] writes.
+    pub const fn encoded_len(&self) -> usize {
+        1 + self.data.len()
+    }
+
+    /// Writes the frame.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        FrameType::PATH_RESPONSE.encode(writer);
+        writer.bytes(&self.data);
+    }
+
+    /// Reads the fields behind the type.
+    ///
+    /// # Errors
+    /// Truncated input.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            data: reader.array()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::frame::Frame;
+use crate::frame::testing::{assert_round_trip, assert_vector};
+use crate::testing::varints;
+
+#[test]
+fn written_as_the_rfc_lays_it_out() {
+    let frame = ResetStream {
+        id: StreamId::from_value(0x104),
+        error_code: 10,
+        final_size: 0x1_0000,
+    };
+    assert_vector(&Frame::ResetStream(frame), "04 4104 0a 80010000");
+}
+
+proptest! {
+    #[test]
+    fn comes_back_from_its_bytes(id in varints(), error_code in varints(), final_size in varints()) {
+        assert_round_trip(&Frame::ResetStream(ResetStream { id: StreamId::from_value(id), error_code, final_size }));
+    }
+}

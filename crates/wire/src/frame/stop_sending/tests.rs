@@ -1,0 +1,22 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::frame::Frame;
+use crate::frame::testing::{assert_round_trip, assert_vector};
+use crate::testing::varints;
+
+#[test]
+fn written_as_the_rfc_lays_it_out() {
+    let frame = StopSending {
+        id: StreamId::from_value(3),
+        error_code: 0x40,
+    };
+    assert_vector(&Frame::StopSending(frame), "05 03 4040");
+}
+
+proptest! {
+    #[test]
+    fn comes_back_from_its_bytes(id in varints(), error_code in varints()) {
+        assert_round_trip(&Frame::StopSending(StopSending { id: StreamId::from_value(id), error_code }));
+    }
+}

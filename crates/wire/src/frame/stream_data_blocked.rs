@@ -1,0 +1,45 @@
+//! STREAM_DATA_BLOCKED frames: the sender waits for MAX_STREAM_DATA. RFC 9000 §19.13.
+
+use super::FrameType;
+use crate::error::DecodeError;
+use crate::reader::Reader;
+use crate::stream_id::StreamId;
+use crate::varint::varint_len;
+use crate::writer::Writer;
+
+/// Says that the limit of a stream keeps data back. RFC 9000 §19.13.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StreamDataBlocked {
+    /// Which stream.
+    pub id: StreamId,
+    /// The limit that is in the way.
+    pub limit: u64,
+}
+
+impl StreamDataBlocked {
+    /// Bytes that [`StreamDataBlocked::encode`] writes.
+    pub const fn encoded_len(&self) -> usize {
+        1 + varint_len(self.id.value()) + varint_len(self.limit)
+    }
+
+    /// Writes the frame.
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        FrameType::STREAM_DATA_BLOCKED.encode(writer);
+        writer.varint(self.id.value());
+        writer.varint(self.limit);
+    }
+
+    /// Reads the fields behind the type.
+    ///
+    /// # Errors
+    /// Truncated input.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            id: StreamId::decode(reader)?,
+            limit: reader.varint()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

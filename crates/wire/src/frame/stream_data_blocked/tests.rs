@@ -1,0 +1,22 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::frame::Frame;
+use crate::frame::testing::{assert_round_trip, assert_vector};
+use crate::testing::varints;
+
+#[test]
+fn written_as_the_rfc_lays_it_out() {
+    let frame = StreamDataBlocked {
+        id: StreamId::from_value(5),
+        limit: 0x400,
+    };
+    assert_vector(&Frame::StreamDataBlocked(frame), "15 05 4400");
+}
+
+proptest! {
+    #[test]
+    fn comes_back_from_its_bytes(id in varints(), limit in varints()) {
+        assert_round_trip(&Frame::StreamDataBlocked(StreamDataBlocked { id: StreamId::from_value(id), limit }));
+    }
+}

@@ -1,0 +1,69 @@
+//! What the tests of frames share.
+
+use super::{Frame, FrameError, Frames};
+use crate::error::DecodeErrorKind;
+use crate::testing::hex;
+use crate::writer::Writer;
+
+/// The frame in bytes, having checked that `encoded_len` tells the truth.
+pub(super) fn encode(frame: &Frame<'_>) -> Vec<u8> {
+    let mut buffer = vec![0xee; frame.encoded_len()];
+    let mut writer = Writer::new(&mut buffer);
+    frame.encode(&mut writer);
+    assert_eq!(writer.remaining(), 0, "encoded_len of {frame:?}");
+    buffer
+}
+
+/// The first frame of a payload.
+pub(super) fn decode_first(bytes: &[u8]) -> Result<Frame<'_>, FrameError> {
+    Frames::new(bytes).next().expect("the payload has bytes")
+}
+
+/// Checks that the frame comes back from its bytes, alone and with a PING behind it, and that
+/// no part of the bytes makes a frame.
+pub(super) fn assert_round_trip(frame: &Frame<'_>) {
+    let mut bytes = encode(frame);
+    let len = bytes.len();
+    bytes.push(0x01);
+    assert_eq!(frames(&bytes[..len]), [Ok(*frame)]);
+    assert_eq!(frames(&bytes), [Ok(*frame), Ok(Frame::Ping)]);
+    assert_eq!(u64::from(bytes[0]), frame.frame_type().value());
+    for end in 1..len {
+        let error = decode_first(&bytes[..end]).expect_err("cut short");
+        assert_eq!(
+            error.error.kind,
+            DecodeErrorKind::Truncated,
+            "{frame:?} cut at {end}"
+        );
+        assert_eq!(
+            error.frame_type,
+            frame.frame_type().value(),
+            "{frame:?} cut at {end}"
+        );
+        assert!(error.error.offset <= end, "{frame:?} cut at {end}");
+    }
+}
+
+/// Checks that the frame is written as these bytes and comes back from them.
+pub(super) fn assert_vector(frame: &Frame<'_>, digits: &str) {
+    assert_eq!(encode(frame), hex(digits));
+    assert_round_trip(frame);
+}
+
+/// Checks that the bytes are refused for this reason and that iteration ends there.
+pub(super) fn assert_refused(digits: &str, kind: DecodeErrorKind, frame_type: u64) {
+    let bytes = hex(digits);
+    let found = frames(&bytes);
+    assert_eq!(found.len(), 1, "{digits}");
+    let error = found[0].expect_err("must be refused");
+    assert_eq!(
+        (error.error.kind, error.frame_type),
+        (kind, frame_type),
+        "{digits}"
+    );
+}
+
+/// All items of a payload.
+pub(super) fn frames(bytes: &[u8]) -> Vec<Result<Frame<'_>, FrameError>> {
+    Frames::new(bytes).collect()
+}

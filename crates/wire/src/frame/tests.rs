@@ -1,0 +1,103 @@
+use proptest::prelude::*;
+
+use super::testing::{assert_vector, frames};
+use super::*;
+use crate::packet::PacketKind;
+use crate::testing::{hex, hostile_bytes};
+
+/// One frame of each kind, in the order of Table 3.
+const EACH: &str = "00 01 02 00 00 00 00 04 00 00 00 05 00 00 06 00 01 aa 07 01 aa 0a 00 01 aa
+    10 01 11 00 01 12 01 14 01 15 00 01 16 01 18 01 00 01 aa 00000000000000000000000000000000
+    19 00 1a 0102030405060708 1b 0102030405060708 1c 00 00 00 1d 00 00 1e";
+
+#[test]
+fn ping_is_one_byte() {
+    assert_vector(&Frame::Ping, "01");
+}
+
+#[test]
+fn handshake_done_is_one_byte() {
+    assert_vector(&Frame::HandshakeDone, "1e");
+}
+
+#[test]
+fn all_but_ack_padding_and_close_are_ack_eliciting() {
+    let bytes = hex(EACH);
+    let quiet: Vec<_> = frames(&bytes)
+        .into_iter()
+        .map(Result::unwrap)
+        .filter(|frame| !frame.is_ack_eliciting())
+        .map(|frame| frame.frame_type().value())
+        .collect();
+    assert_eq!(quiet, [0x00, 0x02, 0x1c, 0x1d]);
+}
+
+#[test]
+fn four_kinds_of_frames_are_probing() {
+    let bytes = hex(EACH);
+    let probing: Vec<_> = frames(&bytes)
+        .into_iter()
+        .map(Result::unwrap)
+        .filter(Frame::is_probing)
+        .map(|frame| frame.frame_type().value())
+        .collect();
+    assert_eq!(probing, [0x00, 0x18, 0x1a, 0x1b]);
+}
+
+#[test]
+fn one_payload_can_hold_all_frames() {
+    let bytes = hex(EACH);
+    let found: Vec<_> = frames(&bytes).into_iter().map(Result::unwrap).collect();
+    assert_eq!(found.len(), 21);
+    let mut buffer = vec![0; bytes.len()];
+    let mut writer = Writer::new(&mut buffer);
+    for frame in &found {
+        assert!(is_permitted(frame.frame_type().value(), PacketKind::OneRtt));
+        frame.encode(&mut writer);
+    }
+    assert_eq!(writer.written(), bytes);
+}
+
+#[test]
+fn a_payload_of_all_frames_cut_anywhere_never_panics() {
+    let bytes = hex(EACH);
+    for end in 0..bytes.len() {
+        let found = frames(&bytes[..end]);
+        assert!(
+            found.iter().rev().skip(1).all(Result::is_ok),
+            "cut at {end}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic_and_end(bytes in hostile_bytes(300)) {
+        let found = frames(&bytes);
+        prop_assert!(found.len() <= bytes.len());
+        prop_assert!(found.iter().rev().skip(1).all(Result::is_ok));
+    }
+
+    #[test]
+    fn every_type_survives_random_fields(frame_type in 0..0x20_u8, fields in hostile_bytes(80)) {
+        let mut bytes = vec![frame_type];
+        bytes.extend(&fields);
+        let _ = frames(&bytes);
+    }
+
+    #[test]
+    fn what_decodes_encodes_to_bytes_that_decode_the_same(bytes in hostile_bytes(100)) {
+        for frame in frames(&bytes).into_iter().flatten() {
+            let again = testing::encode(&frame);
+            prop_assert_eq!(frames(&again), [Ok(frame)]);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_never_panics(index in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        let mut bytes = hex(EACH);
+        let index = index.index(bytes.len());
+        bytes[index] ^= 1_u8 << bit;
+        let _ = frames(&bytes);
+    }
+}

@@ -1,0 +1,44 @@
+//! QUIC bytes and their meaning: packets, frames, transport parameters.
+//!
+//! Everything borrows its input and allocates nothing; the one output that grows a vector is the
+//! caller's own, in [`TransportParameters::encode`]. Nothing in here knows a connection: what a
+//! frame may do to one is decided by whoever reads it. All decoders take bytes of an attacker:
+//! they answer with an error, never with a panic, in time linear in the input.
+
+pub mod frame;
+pub mod packet;
+pub mod packet_number;
+pub mod transport_parameters;
+pub mod varint;
+pub mod version;
+
+mod connection_id;
+mod error;
+mod error_code;
+mod reader;
+mod stream_id;
+mod writer;
+
+#[cfg(test)]
+mod testing;
+
+pub use connection_id::ConnectionId;
+pub use error::{DecodeError, DecodeErrorKind};
+pub use error_code::{ApplicationErrorCode, TransportErrorCode};
+pub use frame::{
+    Ack, AckRanges, CloseKind, ConnectionClose, Crypto, DataBlocked, Frame, FrameError, FrameType,
+    Frames, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge,
+    PathResponse, ResetStream, RetireConnectionId, StopSending, Stream, StreamDataBlocked,
+    StreamsBlocked,
+};
+pub use packet::{
+    LongHeader, MIN_INITIAL_DATAGRAM, Packet, PacketError, PacketKind, Packets, RetryParts,
+    ShortHeader, VersionNegotiation,
+};
+pub use packet_number::{MAX_PACKET_NUMBER, PacketNumber};
+pub use reader::Reader;
+pub use stream_id::{Direction, MAX_STREAMS, StreamId};
+pub use transport_parameters::{ParameterError, PreferredAddress, TransportParameters};
+pub use varint::{MAX_VARINT, varint_len};
+pub use version::VERSION_1;
+pub use writer::Writer;

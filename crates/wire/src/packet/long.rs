@@ -1,0 +1,161 @@
+//! Long headers of version 1: Initial, 0-RTT and Handshake. RFC 9000 §17.2.
+
+use super::invariants::Invariants;
+use super::{FIXED_BIT, LONG_FORM, Packet, PacketError, PacketKind, retry};
+use crate::connection_id::ConnectionId;
+use crate::error::DecodeError;
+use crate::reader::Reader;
+use crate::varint::varint_len;
+use crate::writer::Writer;
+
+/// The header of an Initial, 0-RTT or Handshake packet, up to and without the packet number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LongHeader<'a> {
+    /// Which of the three.
+    pub kind: PacketKind,
+    /// The version.
+    pub version: u32,
+    /// The peer's connection ID.
+    pub destination: ConnectionId,
+    /// Our connection ID.
+    pub source: ConnectionId,
+    /// The address token of an Initial; the other kinds have no such field and ignore it.
+    pub token: &'a [u8],
+}
+
+impl LongHeader<'_> {
+    /// Bytes that [`LongHeader::encode`] writes; the packet number comes on top.
+    pub fn encoded_len(&self) -> usize {
+        let token = match self.kind {
+            PacketKind::Initial => varint_len(self.token.len() as u64) + self.token.len(),
+            _ => 0,
+        };
+        // First byte, version, two length bytes around the connection IDs.
+        1 + 4 + 2 + self.destination.len() + self.source.len() + token + LENGTH_FIELD
+    }
+
+    /// Writes the header up to the packet number, with the reserved bits zero, and returns where
+    /// the Length field is. [`patch_length`] fills it when the payload is known.
+    ///
+    /// # Panics
+    /// Panics when there is no room, when `packet_number_len` is not 1 to 4, or when the kind
+    /// is none of the three.
+    pub fn encode(&self, writer: &mut Writer<'_>, packet_number_len: usize) -> usize {
+        let number_bits = u8::try_from(packet_number_len.wrapping_sub(1)).unwrap_or(u8::MAX);
+        assert!(number_bits < 4, "a packet number has 1 to 4 bytes");
+        writer.u8(LONG_FORM | FIXED_BIT | type_bits(self.kind) << 4 | number_bits);
+        writer.u32(self.version);
+        self.destination.encode(writer);
+        self.source.encode(writer);
+        if self.kind == PacketKind::Initial {
+            writer.varint_bytes(self.token);
+        }
+        let length_field_offset = writer.position();
+        writer.varint_of_len(0, LENGTH_FIELD);
+        length_field_offset
+    }
+}
+
+/// Fills the Length field that [`LongHeader::encode`] left open at `offset` of `buffer`.
+///
+/// `length` counts the packet number, the payload and the tag.
+///
+/// # Panics
+/// Panics when `length` is above [`MAX_LENGTH`].
+pub fn patch_length(buffer: &mut [u8], offset: usize, length: usize) {
+    assert!(
+        length <= MAX_LENGTH,
+        "a packet with a long header has at most {MAX_LENGTH} bytes"
+    );
+    Writer::new(&mut buffer[offset..]).varint_of_len(length as u64, LENGTH_FIELD);
+}
+
+/// What fits the two bytes that we give the Length field.
+pub const MAX_LENGTH: usize = (1 << 14) - 1;
+
+/// Reads what is particular to version 1; the form bit and the version were looked at.
+pub(super) fn decode(datagram: &[u8], fields: Invariants) -> Result<Packet, PacketError> {
+    if fields.first_byte & FIXED_BIT == 0 {
+        return Err(PacketError::FixedBit);
+    }
+    let kind = kind_of(fields.first_byte);
+    let (destination, source) = short_ids(datagram, &fields)?;
+    if kind == PacketKind::Retry {
+        let (token, tag) = retry::token_and_tag(datagram, fields.end)?;
+        return Ok(Packet {
+            kind,
+            version: fields.version,
+            destination,
+            source,
+            token,
+            packet_number_offset: tag.start,
+            end: tag.end,
+        });
+    }
+    let mut reader = Reader::starting_at(datagram, fields.end);
+    let token = match kind {
+        PacketKind::Initial => {
+            let token = reader.varint_bytes()?.len();
+            reader.offset() - token..reader.offset()
+        }
+        _ => fields.end..fields.end,
+    };
+    let length_offset = reader.offset();
+    let length = reader.varint()?;
+    let packet_number_offset = reader.offset();
+    // RFC 9000 §17.2: a Length that overruns the datagram makes the packet invalid.
+    let end = usize::try_from(length)
+        .ok()
+        .filter(|&length| length <= reader.remaining())
+        .map(|length| packet_number_offset + length)
+        .ok_or_else(|| DecodeError::truncated(length_offset))?;
+    Ok(Packet {
+        kind,
+        version: fields.version,
+        destination,
+        source,
+        token,
+        packet_number_offset,
+        end,
+    })
+}
+
+/// Both connection IDs, when they are as short as version 1 wants them. RFC 9000 §17.2.
+pub(super) fn short_ids(
+    datagram: &[u8],
+    fields: &Invariants,
+) -> Result<(ConnectionId, ConnectionId), DecodeError> {
+    let id = |range: &std::ops::Range<usize>| {
+        ConnectionId::new(&datagram[range.clone()]).ok_or(DecodeError::invalid(
+            "connection id is longer than 20 bytes",
+            range.start,
+        ))
+    };
+    Ok((id(&fields.destination)?, id(&fields.source)?))
+}
+
+fn kind_of(first_byte: u8) -> PacketKind {
+    match first_byte >> 4 & 0b11 {
+        0 => PacketKind::Initial,
+        1 => PacketKind::ZeroRtt,
+        2 => PacketKind::Handshake,
+        _ => PacketKind::Retry,
+    }
+}
+
+fn type_bits(kind: PacketKind) -> u8 {
+    match kind {
+        PacketKind::Initial => 0,
+        PacketKind::ZeroRtt => 1,
+        PacketKind::Handshake => 2,
+        PacketKind::Retry | PacketKind::OneRtt | PacketKind::VersionNegotiation => {
+            panic!("{kind:?} packets have a header of their own")
+        }
+    }
+}
+
+/// The Length field is written before the length is known, so its size is fixed.
+const LENGTH_FIELD: usize = 2;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+//! Retry packets: a token, and a tag instead of packet protection. RFC 9000 §17.2.5.
+
+use std::ops::Range;
+
+use super::{FIXED_BIT, LONG_FORM, PacketError, PacketKind, invariants};
+use crate::connection_id::ConnectionId;
+use crate::error::DecodeError;
+use crate::version::VERSION_1;
+use crate::writer::Writer;
+
+/// The fields of a Retry packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RetryParts<'a> {
+    /// The client's connection ID.
+    pub destination: ConnectionId,
+    /// The connection ID that the client uses as its destination from now on.
+    pub source: ConnectionId,
+    /// What the client repeats in its next Initials; never empty.
+    pub token: &'a [u8],
+    /// The Retry Integrity Tag. RFC 9001 §5.8.
+    pub tag: [u8; TAG_LEN],
+    /// Everything before the tag: what the tag is computed over, behind the original
+    /// Destination Connection ID.
+    pub without_tag: Range<usize>,
+}
+
+/// Bytes of the Retry Integrity Tag. RFC 9001 §5.8.
+pub const TAG_LEN: usize = 16;
+
+/// Bytes that [`encode_retry`] writes.
+pub fn encoded_retry_len(destination: &ConnectionId, source: &ConnectionId, token: &[u8]) -> usize {
+    1 + 4 + 2 + destination.len() + source.len() + token.len()
+}
+
+/// Writes a Retry packet of version 1 without its integrity tag, which comes right behind.
+///
+/// The four unused bits are set: they carry no meaning, and the example of RFC 9001 §A.4 has
+/// them like this.
+///
+/// # Panics
+/// Panics when there is no room, or when the token is empty: clients drop such a Retry.
+pub fn encode_retry(
+    writer: &mut Writer<'_>,
+    destination: &ConnectionId,
+    source: &ConnectionId,
+    token: &[u8],
+) {
+    assert!(!token.is_empty(), "a Retry has a token");
+    writer.u8(LONG_FORM | FIXED_BIT | RETRY_TYPE | UNUSED);
+    writer.u32(VERSION_1);
+    destination.encode(writer);
+    source.encode(writer);
+    writer.bytes(token);
+}
+
+/// Reads a datagram that holds a Retry packet.
+///
+/// # Errors
+/// See [`PacketError`]; bytes that are another kind of packet count as malformed.
+pub fn retry_parts(datagram: &[u8]) -> Result<RetryParts<'_>, PacketError> {
+    let packet = super::decode(datagram, 0, 0)?;
+    if packet.kind != PacketKind::Retry {
+        return Err(DecodeError::invalid("not a Retry packet", 0).into());
+    }
+    let fields = invariants::decode(datagram, 0)?;
+    let (token, tag) = token_and_tag(datagram, fields.end)?;
+    Ok(RetryParts {
+        destination: packet.destination,
+        source: packet.source,
+        token: &datagram[token],
+        without_tag: 0..tag.start,
+        tag: *datagram[tag]
+            .first_chunk()
+            .expect("token_and_tag found as many bytes"),
+    })
+}
+
+/// Where token and tag are, when the fields before them end at `start`. A Retry has no Length:
+/// it is the rest of the datagram.
+pub(super) fn token_and_tag(
+    datagram: &[u8],
+    start: usize,
+) -> Result<(Range<usize>, Range<usize>), DecodeError> {
+    let tag = datagram
+        .len()
+        .checked_sub(TAG_LEN)
+        .filter(|&tag| tag >= start)
+        .ok_or(DecodeError::truncated(start))?;
+    // RFC 9000 §17.2.5.2: a Retry without a token is discarded.
+    if tag == start {
+        return Err(DecodeError::invalid("Retry has no token", start));
+    }
+    Ok((start..tag, tag..datagram.len()))
+}
+
+const RETRY_TYPE: u8 = 0x30;
+const UNUSED: u8 = 0x0f;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Limits and role rules of transport parameters. RFC 9000 §7.4, §18.2.
+
+use courser_base::Side;
+
+use super::{MIN_ACTIVE_CONNECTION_ID_LIMIT, ParameterError, TransportParameters, id};
+use crate::connection_id::ConnectionId;
+use crate::stream_id::MAX_STREAMS;
+
+/// Checks everything that can be said without knowing the connection.
+pub(super) fn check(parameters: &TransportParameters, sent_by: Side) -> Result<(), ParameterError> {
+    check_ranges(parameters)?;
+    match sent_by {
+        Side::Client => check_client(parameters),
+        Side::Server => check_server(parameters),
+    }
+}
+
+fn check_ranges(parameters: &TransportParameters) -> Result<(), ParameterError> {
+    let rules = [
+        (
+            id::MAX_UDP_PAYLOAD_SIZE,
+            parameters.max_udp_payload_size >= MIN_MAX_UDP_PAYLOAD_SIZE,
+            "is below 1200",
+        ),
+        (
+            id::INITIAL_MAX_STREAMS_BIDI,
+            parameters.initial_max_streams_bidi <= MAX_STREAMS,
+            "is above 2^60",
+        ),
+        (
+            id::INITIAL_MAX_STREAMS_UNI,
+            parameters.initial_max_streams_uni <= MAX_STREAMS,
+            "is above 2^60",
+        ),
+        (
+            id::ACK_DELAY_EXPONENT,
+            parameters.ack_delay_exponent <= MAX_ACK_DELAY_EXPONENT,
+            "is above 20",
+        ),
+        (
+            id::MAX_ACK_DELAY,
+            parameters.max_ack_delay < MAX_ACK_DELAY_END_MS,
+            "is not below 2^14",
+        ),
+        (
+            id::ACTIVE_CONNECTION_ID_LIMIT,
+            parameters.active_connection_id_limit >= MIN_ACTIVE_CONNECTION_ID_LIMIT,
+            "is below 2",
+        ),
+    ];
+    all_hold(&rules)
+}
+
+/// Four parameters describe what only a server has.
+fn check_client(parameters: &TransportParameters) -> Result<(), ParameterError> {
+    let reason = "was sent by a client";
+    let rules = [
+        (
+            id::ORIGINAL_DESTINATION_CONNECTION_ID,
+            parameters.original_destination_connection_id.is_none(),
+            reason,
+        ),
+        (
+            id::STATELESS_RESET_TOKEN,
+            parameters.stateless_reset_token.is_none(),
+            reason,
+        ),
+        (
+            id::PREFERRED_ADDRESS,
+            parameters.preferred_address.is_none(),
+            reason,
+        ),
+        (
+            id::RETRY_SOURCE_CONNECTION_ID,
+            parameters.retry_source_connection_id.is_none(),
+            reason,
+        ),
+    ];
+    all_hold(&rules)
+}
+
+/// A server without connection IDs cannot tell a client that moves from a new one, so it cannot
+/// offer an address to move to.
+fn check_server(parameters: &TransportParameters) -> Result<(), ParameterError> {
+    let uses_no_ids = parameters
+        .initial_source_connection_id
+        .as_ref()
+        .is_some_and(ConnectionId::is_empty);
+    let fits = parameters.preferred_address.is_none() || !uses_no_ids;
+    all_hold(&[(
+        id::PREFERRED_ADDRESS,
+        fits,
+        "comes from a server with an empty connection id",
+    )])
+}
+
+fn all_hold(rules: &[(u64, bool, &'static str)]) -> Result<(), ParameterError> {
+    match rules.iter().find(|(_, holds, _)| !holds) {
+        None => Ok(()),
+        Some(&(parameter, _, reason)) => Err(ParameterError { parameter, reason }),
+    }
+}
+
+/// Every path carries datagrams of this size. RFC 9000 §14.
+const MIN_MAX_UDP_PAYLOAD_SIZE: u64 = 1200;
+const MAX_ACK_DELAY_EXPONENT: u64 = 20;
+const MAX_ACK_DELAY_END_MS: u64 = 1 << 14;

@@ -1,0 +1,257 @@
+//! Transport parameters in bytes: number, length, value, in any order. RFC 9000 §18.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
+
+use courser_base::Side;
+
+use super::{ParameterError, PreferredAddress, TransportParameters, check, id};
+use crate::connection_id::ConnectionId;
+use crate::reader::Reader;
+use crate::varint::{MAX_VARINT, varint_len};
+use crate::writer::Writer;
+
+impl TransportParameters {
+    /// Appends the encoding to `out`; parameters that have their default value are left out.
+    ///
+    /// With a `grease` seed one reserved parameter is added, chosen and filled by the seed, so
+    /// that peers learn to ignore what they do not know (RFC 9000 §18.1).
+    ///
+    /// # Panics
+    /// Panics when a number is above 2^62 - 1.
+    pub fn encode(&self, out: &mut Vec<u8>, grease: Option<u64>) {
+        let default = Self::default();
+        for (id, get, _) in NUMBERS {
+            let value = get(self);
+            if value != get(&default) {
+                put_varint(out, id);
+                put_varint(out, varint_len(value) as u64);
+                put_varint(out, value);
+            }
+        }
+        for (id, get, _) in CONNECTION_IDS {
+            if let Some(connection_id) = get(self) {
+                put(out, id, &connection_id);
+            }
+        }
+        if let Some(token) = self.stateless_reset_token {
+            put(out, id::STATELESS_RESET_TOKEN, &token);
+        }
+        if self.disable_active_migration {
+            put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
+        }
+        if let Some(address) = &self.preferred_address {
+            put_preferred_address(out, address);
+        }
+        if let Some(seed) = grease {
+            let filling = seed.to_be_bytes();
+            let len = usize::from(filling[7]) % (filling.len() + 1);
+            put(out, reserved_id(seed), &filling[..len]);
+        }
+    }
+
+    /// Reads the parameters that `sent_by` sent and checks them, as far as they can be checked
+    /// without knowing the connection.
+    ///
+    /// Unknown parameters are skipped. Repeated ones are an error; of unknown ones the first 64
+    /// are remembered for that, so that the work stays linear in the bytes.
+    ///
+    /// # Errors
+    /// The number of the parameter and the rule that it breaks.
+    pub fn decode(bytes: &[u8], sent_by: Side) -> Result<Self, ParameterError> {
+        let mut parameters = Self::default();
+        let mut seen = Seen::NOTHING;
+        let mut reader = Reader::new(bytes);
+        while !reader.is_empty() {
+            let Ok(parameter) = reader.varint() else {
+                let parameter = id::UNREADABLE;
+                return Err(ParameterError {
+                    parameter,
+                    reason: "is cut off in its number",
+                });
+            };
+            let error = |reason| ParameterError { parameter, reason };
+            let value = reader
+                .varint_bytes()
+                .map_err(|_| error("is longer than the extension"))?;
+            if !seen.is_first(parameter) {
+                return Err(error("is there twice"));
+            }
+            parameters.set(parameter, value).map_err(error)?;
+        }
+        check::check(&parameters, sent_by)?;
+        Ok(parameters)
+    }
+
+    fn set(&mut self, parameter: u64, value: &[u8]) -> Result<(), &'static str> {
+        if let Some((_, _, field)) = NUMBERS.iter().find(|(id, ..)| *id == parameter) {
+            *field(self) = number(value)?;
+        } else if let Some((_, _, field)) = CONNECTION_IDS.iter().find(|(id, ..)| *id == parameter)
+        {
+            *field(self) = Some(ConnectionId::new(value).ok_or("is longer than 20 bytes")?);
+        } else if parameter == id::STATELESS_RESET_TOKEN {
+            let token = value.as_array().ok_or("does not have 16 bytes")?;
+            self.stateless_reset_token = Some(*token);
+        } else if parameter == id::DISABLE_ACTIVE_MIGRATION {
+            if !value.is_empty() {
+                return Err("has a value");
+            }
+            self.disable_active_migration = true;
+        } else if parameter == id::PREFERRED_ADDRESS {
+            self.preferred_address = Some(preferred_address(value)?);
+        }
+        Ok(())
+    }
+}
+
+fn number(value: &[u8]) -> Result<u64, &'static str> {
+    let mut reader = Reader::new(value);
+    match (reader.varint(), reader.is_empty()) {
+        (Ok(number), true) => Ok(number),
+        _ => Err("is not one varint of its length"),
+    }
+}
+
+fn preferred_address(value: &[u8]) -> Result<PreferredAddress, &'static str> {
+    let mut reader = Reader::new(value);
+    let truncated = |_| "is truncated";
+    let ipv4 = Ipv4Addr::from(reader.array::<4>().map_err(truncated)?);
+    let ipv4_port = reader.u16().map_err(truncated)?;
+    let ipv6 = Ipv6Addr::from(reader.array::<16>().map_err(truncated)?);
+    let ipv6_port = reader.u16().map_err(truncated)?;
+    let id_len = usize::from(reader.u8().map_err(truncated)?);
+    if id_len == 0 || id_len > ConnectionId::MAX_LEN {
+        return Err("has a connection id that has not 1 to 20 bytes");
+    }
+    let id = reader.bytes(id_len).map_err(truncated)?;
+    let reset_token = reader.array().map_err(truncated)?;
+    if !reader.is_empty() {
+        return Err("is longer than its content");
+    }
+    // An address family that the server does not offer is all zeros. RFC 9000 §18.2.
+    let has_ipv4 = !ipv4.is_unspecified() || ipv4_port != 0;
+    let has_ipv6 = !ipv6.is_unspecified() || ipv6_port != 0;
+    Ok(PreferredAddress {
+        ipv4: has_ipv4.then(|| SocketAddrV4::new(ipv4, ipv4_port)),
+        ipv6: has_ipv6.then(|| SocketAddrV6::new(ipv6, ipv6_port, 0, 0)),
+        id: ConnectionId::new(id).expect("the length was checked"),
+        reset_token,
+    })
+}
+
+fn put_preferred_address(out: &mut Vec<u8>, address: &PreferredAddress) {
+    let ipv4 = address
+        .ipv4
+        .unwrap_or(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+    let ipv6 = address
+        .ipv6
+        .unwrap_or(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, 0, 0, 0));
+    let mut value = [0; 4 + 2 + 16 + 2 + 1 + ConnectionId::MAX_LEN + 16];
+    let mut writer = Writer::new(&mut value);
+    writer.bytes(&ipv4.ip().octets());
+    writer.u16(ipv4.port());
+    writer.bytes(&ipv6.ip().octets());
+    writer.u16(ipv6.port());
+    address.id.encode(&mut writer);
+    writer.bytes(&address.reset_token);
+    put(out, id::PREFERRED_ADDRESS, writer.written());
+}
+
+fn put(out: &mut Vec<u8>, parameter: u64, value: &[u8]) {
+    put_varint(out, parameter);
+    put_varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+fn put_varint(out: &mut Vec<u8>, value: u64) {
+    let mut bytes = [0; 8];
+    let mut writer = Writer::new(&mut bytes);
+    writer.varint(value);
+    out.extend_from_slice(writer.written());
+}
+
+/// One of the numbers 31 * N + 27, which never mean anything. RFC 9000 §18.1.
+fn reserved_id(seed: u64) -> u64 {
+    31 * (seed % ((MAX_VARINT - 27) / 31 + 1)) + 27
+}
+
+/// Which parameters were there already.
+struct Seen {
+    /// One bit per number below 64, which the known ones are.
+    small: u64,
+    large: [u64; Seen::MAX_LARGE],
+    large_count: usize,
+}
+
+impl Seen {
+    /// More unknown parameters than anybody has been seen to send.
+    const MAX_LARGE: usize = 64;
+    const NOTHING: Self = Self {
+        small: 0,
+        large: [0; Self::MAX_LARGE],
+        large_count: 0,
+    };
+
+    fn is_first(&mut self, parameter: u64) -> bool {
+        if parameter < 64 {
+            let bit = 1 << parameter;
+            let is_first = self.small & bit == 0;
+            self.small |= bit;
+            return is_first;
+        }
+        if self.large[..self.large_count].contains(&parameter) {
+            return false;
+        }
+        if let Some(slot) = self.large.get_mut(self.large_count) {
+            *slot = parameter;
+            self.large_count += 1;
+        }
+        true
+    }
+}
+
+/// A parameter: its number, how to read the field, how to get at it.
+type Field<T> = (
+    u64,
+    fn(&TransportParameters) -> T,
+    fn(&mut TransportParameters) -> &mut T,
+);
+
+/// The field of a parameter as [`Field`] wants it.
+macro_rules! field {
+    ($id:ident, $field:ident) => {
+        (
+            id::$id,
+            |parameters| parameters.$field,
+            |parameters| &mut parameters.$field,
+        )
+    };
+}
+
+const NUMBERS: [Field<u64>; 11] = [
+    field!(MAX_IDLE_TIMEOUT, max_idle_timeout),
+    field!(MAX_UDP_PAYLOAD_SIZE, max_udp_payload_size),
+    field!(INITIAL_MAX_DATA, initial_max_data),
+    field!(
+        INITIAL_MAX_STREAM_DATA_BIDI_LOCAL,
+        initial_max_stream_data_bidi_local
+    ),
+    field!(
+        INITIAL_MAX_STREAM_DATA_BIDI_REMOTE,
+        initial_max_stream_data_bidi_remote
+    ),
+    field!(INITIAL_MAX_STREAM_DATA_UNI, initial_max_stream_data_uni),
+    field!(INITIAL_MAX_STREAMS_BIDI, initial_max_streams_bidi),
+    field!(INITIAL_MAX_STREAMS_UNI, initial_max_streams_uni),
+    field!(ACK_DELAY_EXPONENT, ack_delay_exponent),
+    field!(MAX_ACK_DELAY, max_ack_delay),
+    field!(ACTIVE_CONNECTION_ID_LIMIT, active_connection_id_limit),
+];
+
+const CONNECTION_IDS: [Field<Option<ConnectionId>>; 3] = [
+    field!(
+        ORIGINAL_DESTINATION_CONNECTION_ID,
+        original_destination_connection_id
+    ),
+    field!(INITIAL_SOURCE_CONNECTION_ID, initial_source_connection_id),
+    field!(RETRY_SOURCE_CONNECTION_ID, retry_source_connection_id),
+];

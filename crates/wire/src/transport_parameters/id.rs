@@ -1,0 +1,54 @@
+//! Numbers and names of the transport parameters. RFC 9000 §18.2.
+
+pub(super) const ORIGINAL_DESTINATION_CONNECTION_ID: u64 = 0x00;
+pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
+pub(super) const STATELESS_RESET_TOKEN: u64 = 0x02;
+pub(super) const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+pub(super) const INITIAL_MAX_DATA: u64 = 0x04;
+pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_LOCAL: u64 = 0x05;
+pub(super) const INITIAL_MAX_STREAM_DATA_BIDI_REMOTE: u64 = 0x06;
+pub(super) const INITIAL_MAX_STREAM_DATA_UNI: u64 = 0x07;
+pub(super) const INITIAL_MAX_STREAMS_BIDI: u64 = 0x08;
+pub(super) const INITIAL_MAX_STREAMS_UNI: u64 = 0x09;
+pub(super) const ACK_DELAY_EXPONENT: u64 = 0x0a;
+pub(super) const MAX_ACK_DELAY: u64 = 0x0b;
+pub(super) const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
+pub(super) const PREFERRED_ADDRESS: u64 = 0x0d;
+pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
+pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
+pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
+
+/// Stands for a number that could not be read; no varint has this value.
+pub(super) const UNREADABLE: u64 = u64::MAX;
+
+/// The name in RFC 9000 §18.2.
+pub(super) fn name(parameter: u64) -> Option<&'static str> {
+    if parameter == UNREADABLE {
+        return Some("a transport parameter");
+    }
+    usize::try_from(parameter)
+        .ok()
+        .and_then(|index| NAMES.get(index))
+        .copied()
+}
+
+/// In the order of the numbers.
+const NAMES: [&str; 17] = [
+    "original_destination_connection_id",
+    "max_idle_timeout",
+    "stateless_reset_token",
+    "max_udp_payload_size",
+    "initial_max_data",
+    "initial_max_stream_data_bidi_local",
+    "initial_max_stream_data_bidi_remote",
+    "initial_max_stream_data_uni",
+    "initial_max_streams_bidi",
+    "initial_max_streams_uni",
+    "ack_delay_exponent",
+    "max_ack_delay",
+    "disable_active_migration",
+    "preferred_address",
+    "active_connection_id_limit",
+    "initial_source_connection_id",
+    "retry_source_connection_id",
+];

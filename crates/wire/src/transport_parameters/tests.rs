@@ -1,0 +1,430 @@
+use courser_base::Side;
+use proptest::prelude::*;
+
+use super::*;
+use crate::stream_id::MAX_STREAMS;
+use crate::testing::{hex, hostile_bytes, varints};
+
+const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
+
+fn decode(digits: &str, sent_by: Side) -> Result<TransportParameters, ParameterError> {
+    TransportParameters::decode(&hex(digits), sent_by)
+}
+
+/// Checks that both ends refuse the bytes, or only the named one.
+fn assert_refused(digits: &str, parameter: u64, reason: &'static str) {
+    let error = Err(ParameterError { parameter, reason });
+    assert_eq!(decode(digits, Side::Server), error, "{digits}");
+}
+
+fn assert_refused_from_client(digits: &str, parameter: u64) {
+    assert!(decode(digits, Side::Server).is_ok(), "{digits}");
+    let error = ParameterError {
+        parameter,
+        reason: "was sent by a client",
+    };
+    assert_eq!(decode(digits, Side::Client), Err(error), "{digits}");
+}
+
+fn encode(parameters: &TransportParameters, grease: Option<u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    parameters.encode(&mut bytes, grease);
+    bytes
+}
+
+/// Numbers of the parameters in an encoding.
+fn numbers(bytes: &[u8]) -> Vec<u64> {
+    let mut reader = crate::Reader::new(bytes);
+    let mut numbers = Vec::new();
+    while !reader.is_empty() {
+        numbers.push(reader.varint().unwrap());
+        reader.varint_bytes().unwrap();
+    }
+    numbers
+}
+
+/// Every parameter with a value that is not its default.
+fn all() -> TransportParameters {
+    let id = |digits| ConnectionId::new(&hex(digits));
+    TransportParameters {
+        original_destination_connection_id: id("8394c8f03e515708"),
+        max_idle_timeout: 30_000,
+        stateless_reset_token: Some([7; 16]),
+        max_udp_payload_size: 1472,
+        initial_max_data: 1 << 20,
+        initial_max_stream_data_bidi_local: 1 << 18,
+        initial_max_stream_data_bidi_remote: (1 << 18) + 1,
+        initial_max_stream_data_uni: (1 << 18) + 2,
+        initial_max_streams_bidi: 100,
+        initial_max_streams_uni: MAX_STREAMS,
+        ack_delay_exponent: 20,
+        max_ack_delay: (1 << 14) - 1,
+        disable_active_migration: true,
+        preferred_address: Some(PreferredAddress {
+            ipv4: Some("192.0.2.1:443".parse().unwrap()),
+            ipv6: Some("[2001:db8::1]:4433".parse().unwrap()),
+            id: id("aabb").unwrap(),
+            reset_token: [9; 16],
+        }),
+        active_connection_id_limit: 4,
+        initial_source_connection_id: id("f067a5502a4262b5"),
+        retry_source_connection_id: id("00"),
+    }
+}
+
+#[test]
+fn nothing_said_means_the_defaults_of_rfc_9000_18_2() {
+    let parameters = decode("", Side::Client).unwrap();
+    assert_eq!(parameters, TransportParameters::default());
+    assert_eq!(parameters.max_udp_payload_size, 65527);
+    assert_eq!(parameters.ack_delay_exponent, 3);
+    assert_eq!(parameters.max_ack_delay, 25);
+    assert_eq!(parameters.active_connection_id_limit, 2);
+    assert_eq!(parameters.max_idle_timeout, 0);
+    assert!(encode(&parameters, None).is_empty());
+}
+
+#[test]
+fn all_parameters_come_back_from_their_bytes() {
+    let bytes = encode(&all(), None);
+    assert_eq!(TransportParameters::decode(&bytes, Side::Server), Ok(all()));
+}
+
+#[test]
+fn each_parameter_is_written_under_its_number_and_once() {
+    let mut found = numbers(&encode(&all(), None));
+    found.sort_unstable();
+    assert_eq!(found, (0..=0x10).collect::<Vec<_>>());
+}
+
+#[test]
+fn values_stand_where_rfc_9000_18_2_puts_them() {
+    let digits = "01 02 4064 03 02 44b0 04 01 01 05 01 02 06 01 03 07 01 04 08 01 05 09 01 06
+        0a 01 07 0b 01 08 0c 00 0e 01 09 0f 02 aabb";
+    let parameters = decode(digits, Side::Client).unwrap();
+    let expected = TransportParameters {
+        max_idle_timeout: 100,
+        max_udp_payload_size: 1200,
+        initial_max_data: 1,
+        initial_max_stream_data_bidi_local: 2,
+        initial_max_stream_data_bidi_remote: 3,
+        initial_max_stream_data_uni: 4,
+        initial_max_streams_bidi: 5,
+        initial_max_streams_uni: 6,
+        ack_delay_exponent: 7,
+        max_ack_delay: 8,
+        disable_active_migration: true,
+        active_connection_id_limit: 9,
+        initial_source_connection_id: ConnectionId::new(&[0xaa, 0xbb]),
+        ..TransportParameters::default()
+    };
+    assert_eq!(parameters, expected);
+}
+
+#[test]
+fn the_order_does_not_matter() {
+    let digits = "0f 02 aabb 0b 01 08 01 02 4064";
+    let parameters = decode(digits, Side::Client).unwrap();
+    assert_eq!(
+        (parameters.max_ack_delay, parameters.max_idle_timeout),
+        (8, 100)
+    );
+}
+
+#[test]
+fn encoding_cut_anywhere_never_gives_the_whole() {
+    let bytes = encode(&all(), None);
+    for end in 0..bytes.len() {
+        let cut = TransportParameters::decode(&bytes[..end], Side::Server);
+        assert_ne!(cut, Ok(all()), "cut at {end}");
+    }
+}
+
+#[test]
+fn length_beyond_the_extension_is_refused() {
+    let reason = "is longer than the extension";
+    assert_refused("04 02 01", 0x04, reason);
+    assert_refused("04", 0x04, reason);
+    assert_refused("4123 ffffffffffffffff 00", 0x123, reason);
+    assert_refused("04 01 01 40", u64::MAX, "is cut off in its number");
+}
+
+#[test]
+fn length_that_does_not_fit_the_number_is_refused() {
+    let reason = "is not one varint of its length";
+    for parameter in [
+        0x01_u64, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0e,
+    ] {
+        assert_refused(&format!("{parameter:02x} 00"), parameter, reason);
+        assert_refused(&format!("{parameter:02x} 02 0505"), parameter, reason);
+        assert_refused(&format!("{parameter:02x} 01 45"), parameter, reason);
+    }
+}
+
+#[test]
+fn numbers_may_be_in_longer_varints_than_needed() {
+    let parameters = decode("0b 02 4005", Side::Client).unwrap();
+    assert_eq!(parameters.max_ack_delay, 5);
+}
+
+#[test]
+fn repeated_parameter_is_refused() {
+    assert_refused("04 01 01 04 01 01", 0x04, "is there twice");
+    assert_refused("0c 00 01 01 05 0c 00", 0x0c, "is there twice");
+    assert_refused("40ff 00 40ff 00", 0xff, "is there twice");
+    assert_refused("20 00 20 01 00", 0x20, "is there twice");
+    assert_refused("0f 00 0f 00", 0x0f, "is there twice");
+}
+
+#[test]
+fn unknown_parameters_are_skipped() {
+    let digits = "20 01 ff 40ff 00 c0000000 ff00de1a 02 4242 01 02 4064";
+    let parameters = decode(digits, Side::Client).unwrap();
+    let expected = TransportParameters {
+        max_idle_timeout: 100,
+        ..Default::default()
+    };
+    assert_eq!(parameters, expected);
+}
+
+#[test]
+fn reserved_parameters_are_skipped() {
+    for n in [0_u64, 1, 2, 1000] {
+        let mut bytes = vec![0; 10];
+        let mut writer = crate::Writer::new(&mut bytes);
+        writer.varint_of_len(31 * n + 27, 8);
+        writer.varint_bytes(&[0xff]);
+        let parameters = TransportParameters::decode(&bytes, Side::Client);
+        assert_eq!(parameters, Ok(TransportParameters::default()), "{n}");
+    }
+}
+
+#[test]
+fn more_unknown_parameters_than_are_remembered_are_skipped() {
+    let mut bytes = Vec::new();
+    for number in 0..20_000_u16 {
+        bytes.extend([0x80, 1]);
+        bytes.extend(number.to_be_bytes());
+        bytes.push(0);
+    }
+    let parameters = TransportParameters::decode(&bytes, Side::Client);
+    assert_eq!(parameters, Ok(TransportParameters::default()));
+    bytes.extend([0x80, 1, 0, 63, 0]);
+    let error = ParameterError {
+        parameter: 0x1_003f,
+        reason: "is there twice",
+    };
+    assert_eq!(
+        TransportParameters::decode(&bytes, Side::Client),
+        Err(error)
+    );
+}
+
+#[test]
+fn original_destination_connection_id_from_a_client_is_refused() {
+    assert_refused_from_client("00 02 aabb", 0x00);
+}
+
+#[test]
+fn stateless_reset_token_from_a_client_is_refused() {
+    assert_refused_from_client(&format!("02 10 {TOKEN}"), 0x02);
+}
+
+#[test]
+fn preferred_address_from_a_client_is_refused() {
+    let digits = format!("0d 2a c0000201 01bb {} 0000 01 aa {TOKEN}", "00".repeat(16));
+    assert_refused_from_client(&digits, 0x0d);
+}
+
+#[test]
+fn retry_source_connection_id_from_a_client_is_refused() {
+    assert_refused_from_client("10 02 aabb", 0x10);
+}
+
+#[test]
+fn stateless_reset_token_of_another_length_is_refused() {
+    let reason = "does not have 16 bytes";
+    assert_refused("02 00", 0x02, reason);
+    assert_refused(&format!("02 0f {}", &TOKEN[..30]), 0x02, reason);
+    assert_refused(&format!("02 11 {TOKEN} 10"), 0x02, reason);
+}
+
+#[test]
+fn max_udp_payload_size_below_1200_is_refused() {
+    assert_refused("03 02 44af", 0x03, "is below 1200");
+    assert_refused("03 01 00", 0x03, "is below 1200");
+    assert!(decode("03 02 44b0", Side::Client).is_ok());
+    assert!(decode("03 08 ffffffffffffffff", Side::Client).is_ok());
+}
+
+#[test]
+fn initial_max_streams_above_2_60_is_refused() {
+    assert_refused("08 08 d000000000000001", 0x08, "is above 2^60");
+    assert_refused("09 08 ffffffffffffffff", 0x09, "is above 2^60");
+    assert!(
+        decode(
+            "08 08 d000000000000000 09 08 d000000000000000",
+            Side::Client
+        )
+        .is_ok()
+    );
+}
+
+#[test]
+fn ack_delay_exponent_above_20_is_refused() {
+    assert_refused("0a 01 15", 0x0a, "is above 20");
+    assert!(decode("0a 01 14", Side::Client).is_ok());
+}
+
+#[test]
+fn max_ack_delay_of_2_14_is_refused() {
+    assert_refused("0b 04 80004000", 0x0b, "is not below 2^14");
+    assert!(decode("0b 02 7fff", Side::Client).is_ok());
+}
+
+#[test]
+fn active_connection_id_limit_below_2_is_refused() {
+    assert_refused("0e 01 00", 0x0e, "is below 2");
+    assert_refused("0e 01 01", 0x0e, "is below 2");
+    assert!(decode("0e 01 02", Side::Client).is_ok());
+}
+
+#[test]
+fn disable_active_migration_with_a_value_is_refused() {
+    assert_refused("0c 01 00", 0x0c, "has a value");
+}
+
+#[test]
+fn connection_id_above_20_bytes_is_refused() {
+    for parameter in [0x00_u64, 0x0f, 0x10] {
+        let digits = format!("{parameter:02x} 15 {}", "ab".repeat(21));
+        assert_refused(&digits, parameter, "is longer than 20 bytes");
+        let digits = format!("{parameter:02x} 14 {}", "ab".repeat(20));
+        assert!(decode(&digits, Side::Server).is_ok(), "{parameter}");
+    }
+}
+
+#[test]
+fn preferred_address_without_connection_id_is_refused() {
+    let reason = "has a connection id that has not 1 to 20 bytes";
+    assert_refused(
+        &format!("0d 29 {} 00 {TOKEN}", "11".repeat(24)),
+        0x0d,
+        reason,
+    );
+}
+
+#[test]
+fn preferred_address_with_a_connection_id_above_20_bytes_is_refused() {
+    let reason = "has a connection id that has not 1 to 20 bytes";
+    let digits = format!("0d 3e {} 15 {} {TOKEN}", "11".repeat(24), "ab".repeat(21));
+    assert_refused(&digits, 0x0d, reason);
+}
+
+#[test]
+fn preferred_address_cut_anywhere_or_too_long_is_refused() {
+    let value = hex(&format!("{} 02 aabb {TOKEN} ff", "11".repeat(24)));
+    for len in 0..=value.len() {
+        let bytes = [&[0x0d, u8::try_from(len).unwrap()], &value[..len]].concat();
+        let is_whole = len == value.len() - 1;
+        let parameters = TransportParameters::decode(&bytes, Side::Server);
+        assert_eq!(parameters.is_ok(), is_whole, "{len}");
+    }
+}
+
+#[test]
+fn preferred_address_from_a_server_with_an_empty_id_is_refused() {
+    let reason = "comes from a server with an empty connection id";
+    let digits = format!("0d 2a {} 01 aa {TOKEN} 0f 00", "11".repeat(24));
+    assert_refused(&digits, 0x0d, reason);
+}
+
+#[test]
+fn preferred_address_of_zeros_is_a_family_not_offered() {
+    let digits = format!("0d 2a {} 01 aa {TOKEN}", "00".repeat(24));
+    let address = decode(&digits, Side::Server)
+        .unwrap()
+        .preferred_address
+        .unwrap();
+    assert_eq!((address.ipv4, address.ipv6), (None, None));
+    let only_ipv6 = TransportParameters {
+        preferred_address: Some(PreferredAddress {
+            ipv6: Some("[::1]:443".parse().unwrap()),
+            ..address
+        }),
+        ..TransportParameters::default()
+    };
+    let bytes = encode(&only_ipv6, None);
+    assert_eq!(
+        TransportParameters::decode(&bytes, Side::Server),
+        Ok(only_ipv6)
+    );
+}
+
+#[test]
+fn grease_is_one_reserved_parameter_more() {
+    for seed in [0, 1, 0x1234_5678_9abc_def7, u64::MAX] {
+        let bytes = encode(&all(), Some(seed));
+        let found = numbers(&bytes);
+        let reserved = *found.last().unwrap();
+        assert_eq!(found.len(), 18, "{seed}");
+        assert_eq!(reserved % 31, 27, "{seed}");
+        assert_eq!(
+            TransportParameters::decode(&bytes, Side::Server),
+            Ok(all()),
+            "{seed}"
+        );
+    }
+}
+
+#[test]
+fn errors_name_the_parameter() {
+    let error = decode("03 01 00", Side::Client).unwrap_err();
+    assert_eq!(error.to_string(), "max_udp_payload_size is below 1200");
+    let error = decode("4123 01", Side::Client).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "transport parameter 0x123 is longer than the extension"
+    );
+    let error = decode("40", Side::Client).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "a transport parameter is cut off in its number"
+    );
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes in hostile_bytes(300)) {
+        for side in [Side::Client, Side::Server] {
+            let _ = TransportParameters::decode(&bytes, side);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_never_panics(index in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        let mut bytes = encode(&all(), None);
+        let index = index.index(bytes.len());
+        bytes[index] ^= 1_u8 << bit;
+        let _ = TransportParameters::decode(&bytes, Side::Server);
+    }
+
+    #[test]
+    fn numbers_come_back_from_their_bytes(
+        numbers in [varints(), varints(), varints(), varints(), varints(), varints()],
+        grease: Option<u64>,
+    ) {
+        let [idle, data, local, remote, uni, limit] = numbers;
+        let parameters = TransportParameters {
+            max_idle_timeout: idle,
+            initial_max_data: data,
+            initial_max_stream_data_bidi_local: local,
+            initial_max_stream_data_bidi_remote: remote,
+            initial_max_stream_data_uni: uni,
+            active_connection_id_limit: limit.max(2),
+            ..TransportParameters::default()
+        };
+        let bytes = encode(&parameters, grease);
+        prop_assert_eq!(TransportParameters::decode(&bytes, Side::Client), Ok(parameters));
+    }
+}

@@ -1,0 +1,139 @@
+//! A cursor over memory that is filled front to back.
+
+use crate::varint::{MAX_VARINT, varint_len};
+
+/// Writes fields into a slice.
+///
+/// # Panics
+/// Every write panics when it does not fit: callers ask the frame or header for its
+/// `encoded_len` first. What a peer sends never decides how much is written.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    buffer: &'a mut [u8],
+    position: usize,
+}
+
+impl<'a> Writer<'a> {
+    /// Starts at the first byte of `buffer`.
+    #[inline]
+    pub const fn new(buffer: &'a mut [u8]) -> Self {
+        Self {
+            buffer,
+            position: 0,
+        }
+    }
+
+    /// Bytes written so far.
+    #[inline]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Bytes that still fit.
+    #[inline]
+    pub const fn remaining(&self) -> usize {
+        self.buffer.len() - self.position
+    }
+
+    /// What was written so far.
+    #[inline]
+    pub fn written(&self) -> &[u8] {
+        &self.buffer[..self.position]
+    }
+
+    /// Writes one byte.
+    #[inline]
+    pub fn u8(&mut self, value: u8) {
+        self.array([value]);
+    }
+
+    /// Writes two bytes, big-endian.
+    #[inline]
+    pub fn u16(&mut self, value: u16) {
+        self.array(value.to_be_bytes());
+    }
+
+    /// Writes four bytes, big-endian.
+    #[inline]
+    pub fn u32(&mut self, value: u32) {
+        self.array(value.to_be_bytes());
+    }
+
+    /// Writes eight bytes, big-endian.
+    #[inline]
+    pub fn u64(&mut self, value: u64) {
+        self.array(value.to_be_bytes());
+    }
+
+    /// Writes a varint in its shortest encoding. RFC 9000 §16.
+    ///
+    /// # Panics
+    /// Panics when `value` is above [`MAX_VARINT`].
+    // Out of line, the position goes through memory between any two fields: 12 ns for the header
+    // of a STREAM frame instead of 4.
+    #[inline(always)]
+    pub fn varint(&mut self, value: u64) {
+        let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
+        match value {
+            0..=0x3f => self.array([h]),
+            0x40..=0x3fff => self.array([0x40 | g, h]),
+            0x4000..=0x3fff_ffff => self.array([0x80 | e, f, g, h]),
+            0x4000_0000..=MAX_VARINT => self.array([0xc0 | a, b, c, d, e, f, g, h]),
+            _ => panic!("varint above 2^62 - 1"),
+        }
+    }
+
+    /// Writes a varint in `len` bytes, which may be more than it needs.
+    ///
+    /// # Panics
+    /// Panics when `len` is not 1, 2, 4 or 8, or when `value` does not fit.
+    #[inline]
+    pub fn varint_of_len(&mut self, value: u64, len: usize) {
+        assert!(value <= MAX_VARINT && varint_len(value) <= len, "varint does not fit its length");
+        let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
+        match len {
+            1 => self.array([h]),
+            2 => self.array([0x40 | g, h]),
+            4 => self.array([0x80 | e, f, g, h]),
+            8 => self.array([0xc0 | a, b, c, d, e, f, g, h]),
+            _ => panic!("a varint has 1, 2, 4 or 8 bytes"),
+        }
+    }
+
+    /// Writes `bytes` as they are.
+    #[inline]
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.advance_with(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Writes a varint with the length of `bytes`, then `bytes`.
+    #[inline]
+    pub fn varint_bytes(&mut self, bytes: &[u8]) {
+        self.varint(bytes.len() as u64);
+        self.bytes(bytes);
+    }
+
+    /// Writes `len` zero bytes.
+    #[inline]
+    pub fn zeros(&mut self, len: usize) {
+        self.advance_with(len).fill(0);
+    }
+
+    /// Hands out the next `len` bytes to be filled by the caller; they count as written.
+    /// They hold whatever the buffer held before.
+    #[inline]
+    pub fn advance_with(&mut self, len: usize) -> &mut [u8] {
+        let start = self.position;
+        let bytes = &mut self.buffer[start..][..len];
+        self.position = start + len;
+        bytes
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self, array: [u8; N]) {
+        self.advance_with(N).copy_from_slice(&array);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! `cargo xtask conformance`: which rule of the RFCs is held by which test.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Problems;
+use crate::requirements::{self, Requirement, Requirements};
+
+/// What was asked for on the command line.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    /// Also print the receiver rules without a test.
+    pub(crate) missing: bool,
+    /// A folder with the output of `cargo test -p <package> -- --list` as `<package>.txt`.
+    pub(crate) lists: Option<PathBuf>,
+}
+
+/// Checks the mapping and prints how much of each RFC it covers.
+pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
+    let requirements = named(
+        REQUIREMENTS,
+        requirements::parse(&read(root, REQUIREMENTS)?),
+    )?;
+    let mapping = named(MAPPING, parse_mapping(&read(root, MAPPING)?))?;
+    let packages: BTreeSet<&str> = mapping.iter().map(|row| row.package.as_str()).collect();
+    let mut tests = Tests::new();
+    for package in packages {
+        let list = match &options.lists {
+            Some(folder) => read(folder, &format!("{package}.txt"))?,
+            None => list_tests(root, package)?,
+        };
+        tests.insert(package.to_owned(), parse_list(&list));
+    }
+    let (held, problems) = check(&mapping, &requirements, &tests);
+    let mut text = report(&held, &requirements);
+    if options.missing {
+        text.extend(missing(&held, &requirements).map(missing_line));
+    }
+    crate::print(&text);
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        named(MAPPING, Err(problems))
+    }
+}
+
+/// A line of the mapping.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    line: usize,
+    rule: String,
+    package: String,
+    test: String,
+}
+
+/// The tests of each package, by the paths that the test harness prints.
+type Tests = BTreeMap<String, BTreeSet<String>>;
+
+/// Reads rule id, package and test path; empty lines and lines with `#` in front are skipped.
+fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
+    let mut problems = Problems::new();
+    let mut rows = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        if line.trim().is_empty() || line.starts_with('#') || (index == 0 && line == HEADER) {
+            continue;
+        }
+        let columns: Vec<&str> = line.split('\t').map(str::trim).collect();
+        let [rule, package, test] = columns[..] else {
+            problems.push(format!("line {number}: {} columns, not 3", columns.len()));
+            continue;
+        };
+        if [rule, package, test].contains(&"") {
+            problems.push(format!("line {number}: an empty column"));
+        } else if !seen.insert((rule, package, test)) {
+            problems.push(format!("line {number}: the same line is there twice"));
+        }
+        rows.push(Row {
+            line: number,
+            rule: rule.to_owned(),
+            package: package.to_owned(),
+            test: test.to_owned(),
+        });
+    }
+    if problems.is_empty() {
+        Ok(rows)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Reads what `cargo test -- --list` prints: `path: test`, over all test binaries of a package.
+fn parse_list(text: &str) -> BTreeSet<String> {
+    text.lines()
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The rules that a test holds, and what is wrong with the other lines.
+fn check<'a>(
+    mapping: &'a [Row],
+    requirements: &Requirements,
+    tests: &Tests,
+) -> (BTreeSet<&'a str>, Problems) {
+    let mut held = BTreeSet::new();
+    let mut problems = Problems::new();
+    for Row {
+        line,
+        rule,
+        package,
+        test,
+    } in mapping
+    {
+        let known = requirements.contains_key(rule);
+        let tested = tests.get(package).is_some_and(|tests| tests.contains(test));
+        if !known {
+            problems.push(format!("line {line}: no rule has the id {rule}"));
+        }
+        if !tested {
+            problems.push(format!("line {line}: {package} has no test `{test}`"));
+        }
+        if known && tested {
+            held.insert(rule.as_str());
+        }
+    }
+    (held, problems)
+}
+
+/// One line for each RFC and one for all of them.
+fn report(held: &BTreeSet<&str>, requirements: &Requirements) -> String {
+    let mut rfcs: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for rule in requirements.values().filter(|rule| rule.is_receiver()) {
+        let (mapped, all) = rfcs.entry(rule.rfc.as_str()).or_default();
+        *mapped += usize::from(held.contains(rule.id.as_str()));
+        *all += 1;
+    }
+    let mut text = String::new();
+    let (mut mapped_overall, mut overall) = (0, 0);
+    for (rfc, (mapped, all)) in rfcs {
+        text.push_str(&coverage_line(&format!("RFC {rfc}"), mapped, all));
+        mapped_overall += mapped;
+        overall += all;
+    }
+    text.push_str(&coverage_line("overall", mapped_overall, overall));
+    text
+}
+
+fn coverage_line(name: &str, mapped: usize, all: usize) -> String {
+    let percent = (mapped * 100).checked_div(all).unwrap_or(100);
+    format!("{name:<8}  {mapped:>3} of {all:>3} receiver rules mapped, {percent:>3} %\n")
+}
+
+/// The receiver rules that no test holds.
+fn missing<'a>(
+    held: &'a BTreeSet<&str>,
+    requirements: &'a Requirements,
+) -> impl Iterator<Item = &'a Requirement> {
+    requirements
+        .values()
+        .filter(|rule| rule.is_receiver() && !held.contains(rule.id.as_str()))
+}
+
+fn missing_line(rule: &Requirement) -> String {
+    let Requirement {
+        id,
+        section,
+        level,
+        side,
+        rule,
+        ..
+    } = rule;
+    format!("{id}  §{section}  {level}  {side}  {rule}\n")
+}
+
+/// Builds the tests of `package` and asks them for their names.
+fn list_tests(root: &Path, package: &str) -> Result<String, Problems> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["test", "--quiet", "--package", package, "--", "--list"])
+        .current_dir(root)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| vec![format!("cannot start cargo: {error}")])?;
+    if !output.status.success() {
+        return Err(vec![format!(
+            "`cargo test --package {package} -- --list` failed"
+        )]);
+    }
+    String::from_utf8(output.stdout).map_err(|error| vec![format!("tests of {package}: {error}")])
+}
+
+fn read(folder: &Path, name: &str) -> Result<String, Problems> {
+    fs::read_to_string(folder.join(name)).map_err(|error| vec![format!("{name}: {error}")])
+}
+
+/// Puts the name of the file in front of each problem.
+fn named<T>(name: &str, result: Result<T, Problems>) -> Result<T, Problems> {
+    result.map_err(|problems| {
+        problems
+            .into_iter()
+            .map(|problem| format!("{name}: {problem}"))
+            .collect()
+    })
+}
+
+const REQUIREMENTS: &str = "docs/requirements.tsv";
+const MAPPING: &str = "docs/conformance.tsv";
+const HEADER: &str = "rule\tpackage\ttest";
+
+#[cfg(test)]
+mod tests;

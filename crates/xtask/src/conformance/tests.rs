@@ -1,0 +1,119 @@
+use super::*;
+
+fn row(line: usize, rule: &str, package: &str, test: &str) -> Row {
+    Row {
+        line,
+        rule: rule.to_owned(),
+        package: package.to_owned(),
+        test: test.to_owned(),
+    }
+}
+
+fn requirements() -> Requirements {
+    requirements::parse(
+        "id\trfc\tsection\tlevel\tside\trule\terror\n\
+         9000-001\t9000\t2.1\tMUST\tboth-tx\tone\t-\n\
+         9000-002\t9000\t2.1\tMUST\tboth-rx\ttwo\t-\n\
+         9000-003\t9000\t2.2\tMUST\tserver-rx\tthree\t-\n\
+         9002-001\t9002\t5\tMUST\tclient-rx\tfour\t-",
+    )
+    .unwrap()
+}
+
+fn tests() -> Tests {
+    let list = parse_list("stream::tests::low_bits: test\nspeed: bench\n\n1 test, 1 benchmark\n");
+    Tests::from([("courser-transport".to_owned(), list)])
+}
+
+#[test]
+fn the_mapping_is_read() {
+    let text = "rule\tpackage\ttest\n# why\n\n9000-002\tcourser-wire\ta::b\n";
+    assert_eq!(
+        parse_mapping(text),
+        Ok(vec![row(4, "9000-002", "courser-wire", "a::b")])
+    );
+}
+
+#[test]
+fn bad_lines_of_the_mapping_are_all_named() {
+    let text = "a\tb\tc\na\tb\nx\t\ty\na\tb\tc";
+    assert_eq!(
+        parse_mapping(text),
+        Err(vec![
+            "line 2: 2 columns, not 3".to_owned(),
+            "line 3: an empty column".to_owned(),
+            "line 4: the same line is there twice".to_owned(),
+        ])
+    );
+}
+
+#[test]
+fn lists_hold_tests_only() {
+    let list = parse_list(
+        "a::b: test\nspeed: benchmark\nsrc/lib.rs - varint (line 3): test\n2 tests, 1 benchmark\n",
+    );
+    let names: Vec<&str> = list.iter().map(String::as_str).collect();
+    assert_eq!(names, ["a::b", "src/lib.rs - varint (line 3)"]);
+}
+
+#[test]
+fn a_sound_mapping_has_no_problem() {
+    let mapping = [row(
+        1,
+        "9000-002",
+        "courser-transport",
+        "stream::tests::low_bits",
+    )];
+    let (held, problems) = check(&mapping, &requirements(), &tests());
+    assert_eq!(problems, Problems::new());
+    assert_eq!(held, BTreeSet::from(["9000-002"]));
+}
+
+#[test]
+fn unknown_rules_tests_and_packages_are_refused_and_hold_nothing() {
+    let mapping = [
+        row(
+            1,
+            "9000-999",
+            "courser-transport",
+            "stream::tests::low_bits",
+        ),
+        row(2, "9000-002", "courser-transport", "speed"),
+        row(3, "9000-002", "courser-wire", "stream::tests::low_bits"),
+    ];
+    let (held, problems) = check(&mapping, &requirements(), &tests());
+    assert_eq!(
+        problems,
+        [
+            "line 1: no rule has the id 9000-999",
+            "line 2: courser-transport has no test `speed`",
+            "line 3: courser-wire has no test `stream::tests::low_bits`",
+        ]
+    );
+    assert_eq!(held, BTreeSet::new());
+}
+
+#[test]
+fn senders_do_not_count() {
+    let held = BTreeSet::from(["9000-001", "9000-002"]);
+    assert_eq!(
+        report(&held, &requirements()),
+        "RFC 9000    1 of   2 receiver rules mapped,  50 %\n\
+         RFC 9002    0 of   1 receiver rules mapped,   0 %\n\
+         overall     1 of   3 receiver rules mapped,  33 %\n"
+    );
+}
+
+#[test]
+fn missing_names_the_receiver_rules_without_a_test() {
+    let held = BTreeSet::from(["9000-002"]);
+    let requirements = requirements();
+    let lines: Vec<String> = missing(&held, &requirements).map(missing_line).collect();
+    assert_eq!(
+        lines,
+        [
+            "9000-003  §2.2  MUST  server-rx  three\n",
+            "9002-001  §5  MUST  client-rx  four\n"
+        ]
+    );
+}

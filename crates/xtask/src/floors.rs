@@ -1,0 +1,44 @@
+//! The floors: which crate may lean on which.
+
+/// Folders below `crates/` with their floor; a crate depends on lower floors only.
+const FLOORS: &[(u8, &[&str])] = &[
+    (0, &["base"]),
+    (1, &["wire", "telemetry"]),
+    (2, &["recovery", "crypto", "tls", "qpack", "qlog"]),
+    (3, &["transport", "http3", "webtransport"]),
+    (4, &["udp", "sim"]),
+    (5, &["courser"]),
+    (TOOLS, &["cli", "bench", "peers", "xtask"]),
+];
+
+/// The only edges inside a floor.
+const SIDEWAYS: &[(&str, &str)] = &[
+    ("telemetry", "wire"),
+    ("tls", "crypto"),
+    ("webtransport", "http3"),
+];
+
+/// The floor of the tools; everything below is a library.
+pub(crate) const TOOLS: u8 = 6;
+
+/// The floor of the facade, the lowest one that knows tokio.
+pub(crate) const FACADE: u8 = 5;
+
+/// The floor of a folder below `crates/`; `None` for a crate that the table does not know.
+pub(crate) fn floor_of(folder: &str) -> Option<u8> {
+    FLOORS
+        .iter()
+        .find(|(_, folders)| folders.contains(&folder))
+        .map(|(floor, _)| *floor)
+}
+
+/// True when the crate in `folder` may depend on the one in `dependency`.
+pub(crate) fn is_allowed(folder: &str, dependency: &str) -> bool {
+    match (floor_of(folder), floor_of(dependency)) {
+        (Some(own), Some(other)) => own > other || SIDEWAYS.contains(&(folder, dependency)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

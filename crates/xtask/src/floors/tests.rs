@@ -1,0 +1,24 @@
+use super::*;
+
+#[test]
+fn edges_run_down() {
+    assert!(is_allowed("transport", "wire"));
+    assert!(is_allowed("courser", "udp"));
+    assert!(!is_allowed("wire", "transport"));
+    assert!(!is_allowed("recovery", "udp"));
+}
+
+#[test]
+fn only_the_named_edges_run_sideways() {
+    assert!(is_allowed("tls", "crypto"));
+    assert!(is_allowed("telemetry", "wire"));
+    assert!(!is_allowed("crypto", "tls"));
+    assert!(!is_allowed("wire", "telemetry"));
+    assert!(!is_allowed("cli", "bench"));
+}
+
+#[test]
+fn a_crate_without_a_floor_may_nothing() {
+    assert_eq!(floor_of("attic"), None);
+    assert!(!is_allowed("attic", "base"));
+}

@@ -1,0 +1,105 @@
+//! The parts of a `Cargo.toml` that the checks look at.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+/// A package and what it depends on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) package: String,
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// A dependency by the name of its package, whatever it is called inside the crate.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Dependency {
+    pub(crate) package: String,
+    pub(crate) purpose: Purpose,
+}
+
+/// What a dependency is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Purpose {
+    /// `[dependencies]`.
+    Normal,
+    /// `[build-dependencies]`.
+    Build,
+    /// `[dev-dependencies]`.
+    Dev,
+}
+
+/// The names that `[workspace.dependencies]` gives to packages that are called otherwise.
+pub(crate) type Renames = BTreeMap<String, String>;
+
+/// Reads the renames out of the root manifest.
+pub(crate) fn parse_renames(text: &str) -> Result<Renames, String> {
+    let root: Table = text.parse().map_err(|error| format!("{error}"))?;
+    let shared = table(&root, "workspace").and_then(|workspace| table(workspace, "dependencies"));
+    Ok(shared
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.clone(), package_key(value)?.to_owned())))
+        .collect())
+}
+
+/// Reads the manifest of a package, dependencies for single targets included.
+pub(crate) fn parse(text: &str, renames: &Renames) -> Result<Manifest, String> {
+    let root: Table = text.parse().map_err(|error| format!("{error}"))?;
+    let package = table(&root, "package")
+        .and_then(|package| package.get("name"))
+        .and_then(Value::as_str)
+        .ok_or("no package name")?
+        .to_owned();
+    let mut dependencies = Vec::new();
+    collect(&root, renames, &mut dependencies);
+    for target in table(&root, "target").into_iter().flatten() {
+        if let Some(target) = target.1.as_table() {
+            collect(target, renames, &mut dependencies);
+        }
+    }
+    dependencies.sort();
+    dependencies.dedup();
+    Ok(Manifest {
+        package,
+        dependencies,
+    })
+}
+
+fn collect(section: &Table, renames: &Renames, dependencies: &mut Vec<Dependency>) {
+    for (key, purpose) in SECTIONS {
+        for (name, value) in table(section, key).into_iter().flatten() {
+            let inherited = value.get("workspace").and_then(Value::as_bool) == Some(true);
+            let renamed = if inherited {
+                renames.get(name).map(String::as_str)
+            } else {
+                None
+            };
+            let package = renamed
+                .or_else(|| package_key(value))
+                .unwrap_or(name)
+                .to_owned();
+            dependencies.push(Dependency {
+                package,
+                purpose: *purpose,
+            });
+        }
+    }
+}
+
+fn package_key(dependency: &Value) -> Option<&str> {
+    dependency.get("package").and_then(Value::as_str)
+}
+
+fn table<'a>(parent: &'a Table, key: &str) -> Option<&'a Table> {
+    parent.get(key).and_then(Value::as_table)
+}
+
+const SECTIONS: &[(&str, Purpose)] = &[
+    ("dependencies", Purpose::Normal),
+    ("build-dependencies", Purpose::Build),
+    ("dev-dependencies", Purpose::Dev),
+];
+
+#[cfg(test)]
+mod tests;

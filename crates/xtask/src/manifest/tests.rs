@@ -1,0 +1,71 @@
+use super::*;
+
+fn dependency(package: &str, purpose: Purpose) -> Dependency {
+    Dependency {
+        package: package.to_owned(),
+        purpose,
+    }
+}
+
+#[test]
+fn every_section_is_read() {
+    let text = r#"
+        [package]
+        name = "courser-wire"
+        [dependencies]
+        courser-base.workspace = true
+        [build-dependencies]
+        cc = "1"
+        [dev-dependencies]
+        proptest = { version = "1" }
+        [target.'cfg(unix)'.dependencies]
+        libc = "0.2"
+    "#;
+    let manifest = parse(text, &Renames::new()).unwrap();
+    assert_eq!(manifest.package, "courser-wire");
+    assert_eq!(
+        manifest.dependencies,
+        [
+            dependency("cc", Purpose::Build),
+            dependency("courser-base", Purpose::Normal),
+            dependency("libc", Purpose::Normal),
+            dependency("proptest", Purpose::Dev),
+        ]
+    );
+}
+
+#[test]
+fn a_renamed_dependency_counts_by_its_package() {
+    let text = r#"
+        [package]
+        name = "a"
+        [dependencies]
+        runtime = { package = "tokio", version = "1" }
+    "#;
+    let manifest = parse(text, &Renames::new()).unwrap();
+    assert_eq!(
+        manifest.dependencies,
+        [dependency("tokio", Purpose::Normal)]
+    );
+}
+
+#[test]
+fn a_rename_in_the_workspace_is_followed() {
+    let root = "[workspace.dependencies]\nruntime = { package = \"tokio\", version = \"1\" }";
+    let renames = parse_renames(root).unwrap();
+    let text = "[package]\nname = \"a\"\n[dependencies]\nruntime.workspace = true";
+    let manifest = parse(text, &renames).unwrap();
+    assert_eq!(
+        manifest.dependencies,
+        [dependency("tokio", Purpose::Normal)]
+    );
+}
+
+#[test]
+fn a_manifest_without_a_package_is_refused() {
+    assert_eq!(
+        parse("[workspace]", &Renames::new()),
+        Err("no package name".to_owned())
+    );
+    assert!(parse("[package", &Renames::new()).is_err());
+}

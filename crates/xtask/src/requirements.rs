@@ -1,0 +1,71 @@
+//! `docs/requirements.tsv`: the rules of the RFCs, one a line.
+
+use std::collections::BTreeMap;
+
+use crate::Problems;
+
+/// One rule of an RFC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Requirement {
+    pub(crate) id: String,
+    pub(crate) rfc: String,
+    pub(crate) section: String,
+    pub(crate) level: String,
+    pub(crate) side: String,
+    pub(crate) rule: String,
+}
+
+impl Requirement {
+    /// True when the rule binds the side that receives.
+    pub(crate) fn is_receiver(&self) -> bool {
+        self.side.ends_with("-rx")
+    }
+}
+
+/// The rules by their id.
+pub(crate) type Requirements = BTreeMap<String, Requirement>;
+
+/// Reads the table; every line has all columns and an id of its own.
+pub(crate) fn parse(text: &str) -> Result<Requirements, Problems> {
+    let mut problems = Problems::new();
+    let mut requirements = Requirements::new();
+    let mut lines = text.lines().enumerate();
+    if lines.next().map(|(_, header)| header) != Some(HEADER) {
+        return Err(vec![format!(
+            "the first line is not `{}`",
+            HEADER.replace('\t', " ")
+        )]);
+    }
+    for (index, line) in lines {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [id, rfc, section, level, side, rule, _error] = columns[..] else {
+            problems.push(format!(
+                "line {}: {} columns, not 7",
+                index + 1,
+                columns.len()
+            ));
+            continue;
+        };
+        let requirement = Requirement {
+            id: id.to_owned(),
+            rfc: rfc.to_owned(),
+            section: section.to_owned(),
+            level: level.to_owned(),
+            side: side.to_owned(),
+            rule: rule.to_owned(),
+        };
+        if requirements.insert(id.to_owned(), requirement).is_some() {
+            problems.push(format!("line {}: rule {id} is there twice", index + 1));
+        }
+    }
+    if problems.is_empty() {
+        Ok(requirements)
+    } else {
+        Err(problems)
+    }
+}
+
+const HEADER: &str = "id\trfc\tsection\tlevel\tside\trule\terror";
+
+#[cfg(test)]
+mod tests;

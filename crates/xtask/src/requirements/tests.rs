@@ -1,0 +1,64 @@
+use super::*;
+
+fn table(rows: &[&str]) -> String {
+    let mut text = HEADER.to_owned();
+    for row in rows {
+        text.push('\n');
+        text.push_str(&row.replace('|', "\t"));
+    }
+    text
+}
+
+#[test]
+fn a_row_is_read() {
+    let text =
+        table(&["9000-002|9000|2.1|MUST|both-rx|The two low bits decide|STREAM_STATE_ERROR 0x05"]);
+    let requirements = parse(&text).unwrap();
+    let requirement = &requirements["9000-002"];
+    assert_eq!(requirement.rfc, "9000");
+    assert_eq!(requirement.section, "2.1");
+    assert_eq!(requirement.level, "MUST");
+    assert_eq!(requirement.rule, "The two low bits decide");
+    assert!(requirement.is_receiver());
+}
+
+#[test]
+fn only_rx_sides_are_receivers() {
+    for (side, is_receiver) in [("client-rx", true), ("both-tx", false), ("proxy", false)] {
+        let requirements = parse(&table(&[&format!("a|9000|1|MUST|{side}|r|-")])).unwrap();
+        assert_eq!(requirements["a"].is_receiver(), is_receiver, "{side}");
+    }
+}
+
+#[test]
+fn bad_rows_are_all_named() {
+    let text = table(&[
+        "a|9000|1|MUST|both-rx|r|-",
+        "short|9000",
+        "a|9000|1|MUST|both-rx|r|-",
+    ]);
+    assert_eq!(
+        parse(&text),
+        Err(vec![
+            "line 3: 2 columns, not 7".to_owned(),
+            "line 4: rule a is there twice".to_owned(),
+        ])
+    );
+}
+
+#[test]
+fn a_table_without_its_header_is_refused() {
+    assert!(parse("a\t9000\t1\tMUST\tboth-rx\tr\t-").is_err());
+    assert!(parse("").is_err());
+}
+
+#[test]
+fn the_table_of_the_repository_is_read() {
+    let requirements = parse(include_str!("../../../../docs/requirements.tsv")).unwrap();
+    for rfc in ["8999", "9000", "9001", "9002"] {
+        assert!(
+            requirements.values().any(|rule| rule.rfc == rfc),
+            "RFC {rfc}"
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! quinn as a peer: `peer-quinn server|client`.
+
+#[path = "../quic_program.rs"]
+mod quic_program;
+
+fn main() -> Result<(), peers::Failure> {
+    quic_program::run()
+}
+
+/// quinn with the shared settings.
+mod stack {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+
+    use peers::command_line::{ClientOptions, ServerOptions};
+    use peers::{Failure, settings, sockets, tls};
+    use quinn::congestion::CubicConfig;
+    use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+    use quinn::{
+        ClientConfig, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt,
+    };
+
+    pub(crate) use quinn::{Connection, Endpoint, Incoming, RecvStream, SendStream};
+
+    pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
+
+    pub(crate) fn version() -> String {
+        peers::locked_version("quinn")
+    }
+
+    pub(crate) fn server(options: &ServerOptions) -> Result<Endpoint, Failure> {
+        let tls = tls::server(&options.identity, &[settings::ALPN])?;
+        let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
+        config.transport_config(Arc::new(transport(options.streams)?));
+        endpoint(Some(config), options.listen)
+    }
+
+    pub(crate) fn client(options: &ClientOptions) -> Result<Endpoint, Failure> {
+        let tls = tls::client(&options.identity, &[settings::ALPN])?;
+        let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
+        config.transport_config(Arc::new(transport(0)?));
+        let mut endpoint = endpoint(None, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        endpoint.set_default_client_config(config);
+        Ok(endpoint)
+    }
+
+    fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Result<Endpoint, Failure> {
+        let socket = sockets::udp(address)?;
+        Ok(Endpoint::new(
+            EndpointConfig::default(),
+            server,
+            socket,
+            Arc::new(TokioRuntime),
+        )?)
+    }
+
+    /// The send window stays quinn's own, 10 MB.
+    fn transport(streams: u32) -> Result<TransportConfig, Failure> {
+        let mut config = TransportConfig::default();
+        config
+            .max_concurrent_bidi_streams(VarInt::from_u32(streams))
+            .max_concurrent_uni_streams(VarInt::from_u32(0))
+            .stream_receive_window(VarInt::from_u32(settings::STREAM_WINDOW))
+            .receive_window(VarInt::from_u32(settings::CONNECTION_WINDOW))
+            .max_idle_timeout(Some(settings::IDLE_TIMEOUT.try_into()?))
+            .initial_mtu(settings::PACKET_SIZE)
+            .min_mtu(settings::PACKET_SIZE)
+            .mtu_discovery_config(None)
+            .congestion_controller_factory(Arc::new(CubicConfig::default()));
+        Ok(config)
+    }
+}

@@ -1,0 +1,75 @@
+//! The command line that all peer programs share.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
+
+/// One end of a measurement.
+#[derive(Debug, Parser)]
+pub struct CommandLine {
+    /// The end.
+    #[command(subcommand)]
+    pub role: Role,
+}
+
+/// Which end this program is.
+#[derive(Debug, Subcommand)]
+pub enum Role {
+    /// Answers until standard input ends.
+    Server(ServerOptions),
+    /// Does one piece of work and ends.
+    Client(ClientOptions),
+}
+
+/// What a server is told.
+#[derive(Clone, Debug, Args)]
+pub struct ServerOptions {
+    /// Folder with `certificate.der` and `key.der`.
+    #[arg(long)]
+    pub identity: PathBuf,
+    /// Address to listen on; port 0 for any.
+    #[arg(long, default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Bidirectional streams that a client may have open.
+    #[arg(long, default_value_t = 100)]
+    pub streams: u32,
+}
+
+/// What a client is told.
+#[derive(Clone, Debug, Args)]
+pub struct ClientOptions {
+    /// Folder with `certificate.der`, which alone is trusted.
+    #[arg(long)]
+    pub identity: PathBuf,
+    /// Address of the server.
+    #[arg(long)]
+    pub server: SocketAddr,
+    /// The work.
+    #[arg(long)]
+    pub scenario: Scenario,
+    /// Bytes to move in `up` and `down`.
+    #[arg(long, default_value_t = 0)]
+    pub bytes: u64,
+    /// Handshakes or requests to do in `handshake` and `rr`.
+    #[arg(long, default_value_t = 0)]
+    pub count: u64,
+    /// Handshakes or requests that are under way at the same time.
+    #[arg(long, default_value_t = 1)]
+    pub in_flight: u32,
+}
+
+/// A piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scenario {
+    /// One stream from client to server; the clock runs from opening it to the empty answer.
+    Up,
+    /// One stream from server to client; the clock runs from opening it to its last byte.
+    Down,
+    /// Full handshakes, each connection closed as soon as it stands.
+    Handshake,
+    /// One byte there and one back on one connection, each time on a stream of its own.
+    Rr,
+}

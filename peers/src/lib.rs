@@ -1,0 +1,26 @@
+//! What every peer program has in common with the runner: the command line, the identity, the
+//! settings and the lines that a program prints.
+//!
+//! A peer program is `peer-<stack> server|client` with the options of [`command_line`]. It
+//! prints one line of JSON when it listens ([`Ready`], server) and one when it is done
+//! ([`ServerResult`], [`ClientResult`]); the server ends when its standard input does.
+//!
+//! Wire: ALPN `perf`. Each bidirectional stream of the client begins with the length of the
+//! wanted response, eight bytes big-endian, and goes on with the upload until FIN. Then the
+//! server sends as many bytes as were wanted, and FIN.
+
+pub mod command_line;
+pub mod identity;
+pub mod latency;
+pub mod process;
+pub mod settings;
+pub mod sockets;
+pub mod tally;
+pub mod tls;
+
+mod result_line;
+
+pub use result_line::{ClientResult, Ready, ServerResult, locked_version, print};
+
+/// Any error of a program; it is printed and ends the program.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;

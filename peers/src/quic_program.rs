@@ -1,0 +1,239 @@
+//! The QUIC peer, written once and compiled against each library that has quinn's method names.
+//!
+//! A program that includes this file with `#[path]` has a module `stack` beside it, with the
+//! library's `Connection`, `Endpoint`, `Incoming`, `RecvStream` and `SendStream`, the close code
+//! `NO_ERROR`, and the functions `server` and `client`, which make an endpoint, and `version`. So the programs differ in
+//! the settings of their library and in nothing else.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use clap::Parser;
+use peers::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOptions};
+use peers::latency::Latency;
+use peers::settings::{CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
+use peers::tally::{Tally, Work};
+use peers::{ClientResult, Failure, Ready, ServerResult, process};
+use tokio::task::JoinSet;
+
+use crate::stack::{self, Connection, Endpoint, Incoming, RecvStream, SendStream};
+
+/// Runs the end that the command line asks for on one thread.
+pub(crate) fn run() -> Result<(), Failure> {
+    let command_line = CommandLine::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        match command_line.role {
+            Role::Server(options) => peers::print(&serve(&options).await?)?,
+            Role::Client(options) => peers::print(&work(&options).await?)?,
+        }
+        Ok(())
+    })
+}
+
+async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
+    let endpoint = stack::server(options)?;
+    peers::print(&Ready {
+        listening: endpoint.local_addr()?,
+    })?;
+    let tally = Arc::new(Tally::default());
+    let stop = process::stdin_closed();
+    tokio::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            incoming = endpoint.accept() => {
+                let Some(incoming) = incoming else { break };
+                tokio::spawn(serve_connection(incoming, tally.clone()));
+            }
+        }
+    }
+    endpoint.close(stack::NO_ERROR, b"");
+    Ok(ServerResult::new(&tally))
+}
+
+async fn serve_connection(incoming: Incoming, tally: Arc<Tally>) {
+    let connection = match incoming.await {
+        Ok(connection) => connection,
+        Err(error) => {
+            eprintln!("handshake: {error}");
+            return;
+        }
+    };
+    tally.connected();
+    // The error is the client's close.
+    while let Ok((send, receive)) = connection.accept_bi().await {
+        let tally = tally.clone();
+        tokio::spawn(async move {
+            if let Err(error) = answer(send, receive, &tally).await {
+                eprintln!("stream: {error}");
+            }
+        });
+    }
+}
+
+async fn answer(
+    mut send: SendStream,
+    mut receive: RecvStream,
+    tally: &Tally,
+) -> Result<(), Failure> {
+    let mut wanted = [0; HEADER_LEN];
+    receive.read_exact(&mut wanted).await?;
+    let wanted = u64::from_be_bytes(wanted);
+    let received = read_to_fin(&mut receive).await?;
+    write(&mut send, wanted).await?;
+    send.finish()?;
+    tally.answered(received, wanted);
+    Ok(())
+}
+
+async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
+    let endpoint = stack::client(options)?;
+    let (seconds, latency) = match options.scenario {
+        Scenario::Up => (transfer(&endpoint, options, options.bytes, 0).await?, None),
+        Scenario::Down => (transfer(&endpoint, options, 0, options.bytes).await?, None),
+        Scenario::Handshake => handshakes(&endpoint, options).await?,
+        Scenario::Rr => requests(&endpoint, options).await?,
+    };
+    endpoint.close(stack::NO_ERROR, b"");
+    endpoint.wait_idle().await;
+    Ok(ClientResult {
+        version: stack::version(),
+        scenario: options.scenario,
+        bytes: options.bytes,
+        count: options.count,
+        seconds: seconds.as_secs_f64(),
+        latency,
+        peak_rss_kib: process::peak_rss_kib(),
+    })
+}
+
+async fn transfer(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+    up: u64,
+    down: u64,
+) -> Result<Duration, Failure> {
+    let connection = endpoint.connect(options.server, SERVER_NAME)?.await?;
+    let start = Instant::now();
+    exchange(&connection, up, down).await?;
+    Ok(start.elapsed())
+}
+
+async fn exchange(connection: &Connection, up: u64, down: u64) -> Result<(), Failure> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(&down.to_be_bytes()).await?;
+    write(&mut send, up).await?;
+    send.finish()?;
+    let received = read_to_fin(&mut receive).await?;
+    if received != down {
+        return Err(format!("received {received} bytes, wanted {down}").into());
+    }
+    Ok(())
+}
+
+async fn handshakes(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+) -> Result<(Duration, Option<Latency>), Failure> {
+    let endpoint = endpoint.clone();
+    let server = options.server;
+    in_flight(options, move || {
+        let endpoint = endpoint.clone();
+        async move {
+            let connection = endpoint.connect(server, SERVER_NAME)?.await?;
+            connection.close(stack::NO_ERROR, b"");
+            Ok(())
+        }
+    })
+    .await
+}
+
+async fn requests(
+    endpoint: &Endpoint,
+    options: &ClientOptions,
+) -> Result<(Duration, Option<Latency>), Failure> {
+    let connection = endpoint.connect(options.server, SERVER_NAME)?.await?;
+    in_flight(options, move || {
+        let connection = connection.clone();
+        async move { request(&connection).await }
+    })
+    .await
+}
+
+/// One byte there and one back; header and byte leave in one write.
+async fn request(connection: &Connection) -> Result<(), Failure> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    let mut upload = [0; HEADER_LEN + 1];
+    upload[..HEADER_LEN].copy_from_slice(&1_u64.to_be_bytes());
+    send.write_all(&upload).await?;
+    send.finish()?;
+    match read_to_fin(&mut receive).await? {
+        1 => Ok(()),
+        other => Err(format!("received {other} bytes, wanted 1").into()),
+    }
+}
+
+/// Does `options.count` operations, always `options.in_flight` at once.
+async fn in_flight<Operation>(
+    options: &ClientOptions,
+    operation: impl Fn() -> Operation + Clone + Send + 'static,
+) -> Result<(Duration, Option<Latency>), Failure>
+where
+    Operation: Future<Output = Result<(), Failure>> + Send,
+{
+    let left = Arc::new(Work::new(options.count));
+    let start = Instant::now();
+    let mut workers = JoinSet::new();
+    for _ in 0..options.in_flight {
+        let (left, operation) = (left.clone(), operation.clone());
+        workers.spawn(async move {
+            let mut samples = Vec::new();
+            while left.take() {
+                let begin = Instant::now();
+                operation().await?;
+                samples.push(begin.elapsed());
+            }
+            Ok::<_, Failure>(samples)
+        });
+    }
+    let mut samples = Vec::new();
+    while let Some(worker) = workers.join_next().await {
+        samples.extend(worker??);
+    }
+    Ok((start.elapsed(), Latency::of(samples)))
+}
+
+/// Writes `length` bytes in chunks; the chunks share their memory.
+async fn write(send: &mut SendStream, length: u64) -> Result<(), Failure> {
+    let size = usize::try_from(length)
+        .unwrap_or(CHUNK_SIZE)
+        .min(CHUNK_SIZE);
+    let chunk = Bytes::from(vec![0; size]);
+    let mut left = length;
+    while left > 0 {
+        let next = usize::try_from(left).unwrap_or(size).min(size);
+        send.write_chunk(chunk.slice(..next)).await?;
+        left -= next as u64;
+    }
+    Ok(())
+}
+
+/// Reads until FIN and returns how many bytes came.
+async fn read_to_fin(receive: &mut RecvStream) -> Result<u64, Failure> {
+    let mut chunks = [const { Bytes::new() }; CHUNKS];
+    let mut length = 0;
+    while let Some(count) = receive.read_chunks(&mut chunks).await? {
+        length += chunks[..count]
+            .iter()
+            .map(|chunk| chunk.len() as u64)
+            .sum::<u64>();
+    }
+    Ok(length)
+}
+
+/// Chunks of one read; a full receive buffer holds 45 packets.
+const CHUNKS: usize = 64;

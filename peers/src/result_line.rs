@@ -1,0 +1,104 @@
+//! The lines that a program prints for the runner.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use crate::command_line::Scenario;
+use crate::latency::Latency;
+use crate::process;
+use crate::tally::Tally;
+
+/// A server's first line: it listens.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Ready {
+    /// The address, with the port that was found.
+    pub listening: SocketAddr,
+}
+
+/// A server's last line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ServerResult {
+    /// Connections whose handshake came to its end.
+    pub connections: u64,
+    /// Streams, or requests, answered to the end.
+    pub answers: u64,
+    /// Bytes received, headers apart.
+    pub received: u64,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Peak resident memory.
+    pub peak_rss_kib: u64,
+}
+
+impl ServerResult {
+    /// What was counted, and the memory until now.
+    pub fn new(tally: &Tally) -> Self {
+        Self {
+            connections: tally.connections.load(Ordering::Relaxed),
+            answers: tally.answers.load(Ordering::Relaxed),
+            received: tally.received.load(Ordering::Relaxed),
+            sent: tally.sent.load(Ordering::Relaxed),
+            peak_rss_kib: process::peak_rss_kib(),
+        }
+    }
+}
+
+/// A client's only line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ClientResult {
+    /// The stack's version.
+    pub version: String,
+    /// The work that was done.
+    pub scenario: Scenario,
+    /// Bytes moved in `up` and `down`, 0 else.
+    pub bytes: u64,
+    /// Handshakes or requests done, 0 else.
+    pub count: u64,
+    /// How long the work took; `up`, `down` and `rr` without the handshake.
+    pub seconds: f64,
+    /// Of single handshakes or requests.
+    pub latency: Option<Latency>,
+    /// Peak resident memory.
+    pub peak_rss_kib: u64,
+}
+
+/// Prints one line of JSON and does not leave it in a buffer.
+///
+/// # Errors
+/// When standard output is closed.
+pub fn print(line: &impl Serialize) -> std::io::Result<()> {
+    let mut text = serde_json::to_string(line)?;
+    text.push('\n');
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()
+}
+
+/// The version of `package` in this workspace's lock file.
+pub fn locked_version(package: &str) -> String {
+    let entry = format!("name = \"{package}\"\nversion = \"");
+    let found = LOCK
+        .split_once(&entry)
+        .and_then(|(_, rest)| rest.split_once('"'));
+    found.map_or_else(|| "?".to_owned(), |(version, _)| version.to_owned())
+}
+
+const LOCK: &str = include_str!("../Cargo.lock");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_come_from_the_lock_file() {
+        assert!(
+            locked_version("quinn").starts_with("0.11."),
+            "{}",
+            locked_version("quinn")
+        );
+        assert_eq!(locked_version("no-such-package"), "?");
+    }
+}

@@ -1,0 +1,281 @@
+//! One measurement: a fresh server, a fresh client, and what they used.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use peers::{ClientResult, Failure, Ready, ServerResult, identity};
+use serde::Serialize;
+
+use super::child::Program;
+use super::host::{CoreTimes, CpuTime, Disturbance};
+use super::plan::{Plan, Workload};
+use super::registry::Stack;
+
+/// What one pair of processes did and used.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Measurement {
+    pub(crate) pair: usize,
+    pub(crate) workload: Workload,
+    pub(crate) stack: String,
+    pub(crate) client: ClientResult,
+    pub(crate) server: ServerResult,
+    pub(crate) client_cpu: CpuTime,
+    pub(crate) server_cpu: CpuTime,
+    pub(crate) disturbance: Disturbance,
+}
+
+impl Measurement {
+    /// Gbit/s of a transfer, operations a second of anything else.
+    pub(crate) fn speed(&self) -> f64 {
+        self.work() / self.client.seconds
+            * if self.workload.is_transfer() {
+                8.0
+            } else {
+                1.0
+            }
+    }
+
+    /// CPU of `used`: seconds a GB of a transfer, microseconds an operation of anything else.
+    pub(crate) fn cost(&self, used: CpuTime) -> f64 {
+        used.total() / self.work()
+            * if self.workload.is_transfer() {
+                1.0
+            } else {
+                1e6
+            }
+    }
+
+    /// GB or operations.
+    fn work(&self) -> f64 {
+        if self.workload.is_transfer() {
+            self.client.bytes as f64 / 1e9
+        } else {
+            self.client.count as f64
+        }
+    }
+}
+
+/// Makes measurements by one plan.
+#[derive(Debug)]
+pub(crate) struct Measurer<'a> {
+    plan: &'a Plan,
+    identity: Identity,
+    failures: usize,
+}
+
+impl<'a> Measurer<'a> {
+    /// Makes the certificate of the run.
+    pub(crate) fn new(plan: &'a Plan) -> Result<Self, Failure> {
+        Ok(Self {
+            plan,
+            identity: Identity::new()?,
+            failures: 0,
+        })
+    }
+
+    /// Measurements that came to no end.
+    pub(crate) fn failures(&self) -> usize {
+        self.failures
+    }
+
+    /// Measures, and measures again as long as the machine was disturbed and the plan allows it.
+    pub(crate) fn measure(
+        &mut self,
+        stack: &Stack,
+        workload: Workload,
+        pair: usize,
+    ) -> Result<Measurement, Failure> {
+        let mut retries = self.plan.retries;
+        loop {
+            match self.attempt(stack, workload, pair) {
+                Ok(measurement) if measurement.disturbance.is_too_much() && retries > 0 => {
+                    retries -= 1;
+                }
+                Ok(measurement) => return Ok(measurement),
+                Err(failure) => {
+                    self.failures += 1;
+                    return Err(failure);
+                }
+            }
+        }
+    }
+
+    fn attempt(
+        &self,
+        stack: &Stack,
+        workload: Workload,
+        pair: usize,
+    ) -> Result<Measurement, Failure> {
+        let plan = self.plan;
+        let cores = [plan.server_core, plan.client_core];
+        let before = CoreTimes::now(&cores)?;
+
+        let mut server = Program::start("server", self.server(stack, workload), plan.server_core)?;
+        let ready: Ready = server.line(SERVER_TIMEOUT)?;
+        let command = self.client(stack, workload, &ready);
+        let client = Program::start("client", command, plan.client_core)?;
+        let client_result: ClientResult = client.line(Duration::from_secs(plan.timeout))?;
+        let client_cpu = client.finish()?;
+        server.close_stdin();
+        let server_result: ServerResult = server.line(SERVER_TIMEOUT)?;
+        let server_cpu = server.finish()?;
+
+        let own = client_cpu.total() + server_cpu.total();
+        let disturbance = CoreTimes::now(&cores)?.disturbance_since(&before, own);
+        check(workload, &client_result, &server_result)?;
+        Ok(Measurement {
+            pair,
+            workload,
+            stack: stack.name.clone(),
+            client: client_result,
+            server: server_result,
+            client_cpu,
+            server_cpu,
+            disturbance,
+        })
+    }
+
+    fn server(&self, stack: &Stack, workload: Workload) -> Command {
+        // A slot of a stream comes free with an acknowledgement only: grant well above what is
+        // in flight.
+        let streams = (workload.in_flight() * 4).max(100);
+        let mut command = Command::new(&stack.program);
+        command
+            .arg("server")
+            .arg("--identity")
+            .arg(&self.identity.folder);
+        command.args(["--streams", &streams.to_string()]);
+        command
+    }
+
+    fn client(&self, stack: &Stack, workload: Workload, ready: &Ready) -> Command {
+        let scenario = workload.scenario();
+        let mut command = Command::new(&stack.program);
+        command
+            .arg("client")
+            .arg("--identity")
+            .arg(&self.identity.folder);
+        command.args(["--server", &ready.listening.to_string()]);
+        if let Some(value) = scenario.to_possible_value() {
+            command.args(["--scenario", value.get_name()]);
+        }
+        match workload {
+            Workload::Up | Workload::Down => {
+                command.args(["--bytes", &self.plan.bytes().to_string()]);
+            }
+            Workload::Handshake => {
+                command.args(["--count", &self.plan.handshakes.to_string()]);
+            }
+            Workload::Requests { in_flight } => {
+                command.args(["--count", &self.plan.requests.to_string()]);
+                command.args(["--in-flight", &in_flight.to_string()]);
+            }
+        }
+        command
+    }
+}
+
+/// Both ends must tell the same story.
+fn check(workload: Workload, client: &ClientResult, server: &ServerResult) -> Result<(), Failure> {
+    let agrees = match workload {
+        Workload::Up => server.received == client.bytes && server.answers == 1,
+        Workload::Down => server.sent == client.bytes && server.answers == 1,
+        // The last one may still be on its way when the server is told to end.
+        Workload::Handshake => server.connections + 1 >= client.count,
+        Workload::Requests { .. } => server.answers == client.count && server.sent == client.count,
+    };
+    if agrees {
+        Ok(())
+    } else {
+        Err(format!("ends disagree: {client:?}, {server:?}").into())
+    }
+}
+
+/// A folder with the certificate, for the time of the run.
+#[derive(Debug)]
+struct Identity {
+    folder: PathBuf,
+}
+
+impl Identity {
+    fn new() -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("peers-{}", std::process::id()));
+        std::fs::create_dir(&folder)?;
+        let identity = Self { folder };
+        identity::generate(&identity.folder)?;
+        Ok(identity)
+    }
+}
+
+impl Drop for Identity {
+    fn drop(&mut self) {
+        // What is left over is in a folder for temporary files.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A server listens and ends at once, or something is wrong with it.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use peers::command_line::Scenario;
+
+    use super::*;
+
+    fn measurement(workload: Workload) -> Measurement {
+        Measurement {
+            pair: 0,
+            workload,
+            stack: "a".to_owned(),
+            client: ClientResult {
+                version: "1".to_owned(),
+                scenario: workload.scenario(),
+                bytes: 2_000_000_000,
+                count: 500,
+                seconds: 4.0,
+                latency: None,
+                peak_rss_kib: 1,
+            },
+            server: ServerResult {
+                connections: 1,
+                answers: 1,
+                received: 2_000_000_000,
+                sent: 0,
+                peak_rss_kib: 1,
+            },
+            client_cpu: CpuTime {
+                user: 1.0,
+                system: 0.5,
+            },
+            server_cpu: CpuTime::default(),
+            disturbance: Disturbance::default(),
+        }
+    }
+
+    #[test]
+    fn a_transfer_is_measured_in_bytes() {
+        let measurement = measurement(Workload::Up);
+        assert!((measurement.speed() - 4.0).abs() < 1e-9);
+        assert!((measurement.cost(measurement.client_cpu) - 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn anything_else_is_measured_in_operations() {
+        let measurement = measurement(Workload::Handshake);
+        assert!((measurement.speed() - 125.0).abs() < 1e-9);
+        assert!((measurement.cost(measurement.client_cpu) - 3000.0).abs() < 1e-9);
+        assert_eq!(measurement.client.scenario, Scenario::Handshake);
+    }
+
+    #[test]
+    fn ends_that_disagree_are_refused() {
+        let up = measurement(Workload::Up);
+        assert!(check(Workload::Up, &up.client, &up.server).is_ok());
+        assert!(check(Workload::Down, &up.client, &up.server).is_err());
+        assert!(check(Workload::Handshake, &up.client, &up.server).is_err());
+        assert!(check(Workload::Requests { in_flight: 1 }, &up.client, &up.server).is_err());
+    }
+}

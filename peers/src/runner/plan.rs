@@ -1,0 +1,219 @@
+//! What to measure, as the command line says it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Parser;
+use peers::Failure;
+use peers::command_line::Scenario;
+use serde::{Serialize, Serializer};
+
+/// courser beside other stacks: goodput, CPU and memory in one interleaved run.
+#[derive(Clone, Debug, Parser)]
+pub(crate) struct Plan {
+    /// Pairs: measurements of each stack and workload.
+    #[arg(long, default_value_t = 10)]
+    pub(crate) pairs: usize,
+    /// Gigabytes (1e9 bytes) of one transfer.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) gigabytes: f64,
+    /// Handshakes of one measurement.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) handshakes: u64,
+    /// Requests of one measurement.
+    #[arg(long, default_value_t = 50_000)]
+    pub(crate) requests: u64,
+    /// Any of up, down, handshake and rr-N with N requests in flight.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "up,down,handshake,rr-1,rr-100"
+    )]
+    pub(crate) workloads: Vec<Workload>,
+    /// Stacks in their order; without it all there are.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) stacks: Vec<String>,
+    /// One more stack, or another program for a known one: `name=program`.
+    #[arg(long = "peer", value_name = "NAME=PROGRAM")]
+    pub(crate) peers: Vec<Peer>,
+    /// The stack that ratios are to.
+    #[arg(long, default_value = "quinn")]
+    pub(crate) baseline: String,
+    /// Core of the servers.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) server_core: usize,
+    /// Core of the clients.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) client_core: usize,
+    /// How often a disturbed measurement is made again.
+    #[arg(long, default_value_t = 2)]
+    pub(crate) retries: u32,
+    /// Seconds after which a client is given up.
+    #[arg(long, default_value_t = 120)]
+    pub(crate) timeout: u64,
+    /// One line of JSON for each measurement and one for the summary.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Take the programs beside this one as they are.
+    #[arg(long)]
+    pub(crate) no_build: bool,
+}
+
+impl Plan {
+    /// Refuses what the parser lets pass.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.pairs == 0 || self.handshakes == 0 || self.requests == 0 {
+            return Err("nothing to measure: pairs, handshakes or requests is 0".into());
+        }
+        if !(self.gigabytes > 0.0 && self.gigabytes <= 1e6) {
+            return Err(format!("cannot move {} GB", self.gigabytes).into());
+        }
+        Ok(())
+    }
+
+    /// Bytes of one transfer.
+    pub(crate) fn bytes(&self) -> u64 {
+        // `check` bounds it to what a u64 holds.
+        (self.gigabytes * 1e9) as u64
+    }
+}
+
+/// What one measurement does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Workload {
+    /// Client to server.
+    Up,
+    /// Server to client.
+    Down,
+    /// Handshakes, one after another.
+    Handshake,
+    /// Requests of one byte.
+    Requests { in_flight: u32 },
+}
+
+impl Workload {
+    /// The peer programs' word for it.
+    pub(crate) fn scenario(self) -> Scenario {
+        match self {
+            Self::Up => Scenario::Up,
+            Self::Down => Scenario::Down,
+            Self::Handshake => Scenario::Handshake,
+            Self::Requests { .. } => Scenario::Rr,
+        }
+    }
+
+    /// True when it is measured in bytes, false when in operations.
+    pub(crate) fn is_transfer(self) -> bool {
+        matches!(self, Self::Up | Self::Down)
+    }
+
+    /// Operations under way at once.
+    pub(crate) fn in_flight(self) -> u32 {
+        match self {
+            Self::Requests { in_flight } => in_flight,
+            _ => 1,
+        }
+    }
+}
+
+impl FromStr for Workload {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let requests = text
+            .strip_prefix("rr-")
+            .and_then(|number| number.parse().ok());
+        match (text, requests) {
+            ("up", _) => Ok(Self::Up),
+            ("down", _) => Ok(Self::Down),
+            ("handshake", _) => Ok(Self::Handshake),
+            (_, Some(in_flight @ 1..=MAX_IN_FLIGHT)) => Ok(Self::Requests { in_flight }),
+            _ => Err(format!(
+                "`{text}` is none of up, down, handshake, rr-1 to rr-{MAX_IN_FLIGHT}"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Up => f.pad("up"),
+            Self::Down => f.pad("down"),
+            Self::Handshake => f.pad("handshake"),
+            Self::Requests { in_flight } => f.pad(&format!("rr-{in_flight}")),
+        }
+    }
+}
+
+impl Serialize for Workload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A stack from the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) name: String,
+    pub(crate) program: PathBuf,
+}
+
+impl FromStr for Peer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, program)) if !name.is_empty() && !program.is_empty() => Ok(Self {
+                name: name.to_owned(),
+                program: program.into(),
+            }),
+            _ => Err(format!("`{text}` is not name=program")),
+        }
+    }
+}
+
+/// A request is a connection in `rr` over TCP, and a file descriptor at either end.
+const MAX_IN_FLIGHT: u32 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_are_read_as_they_are_written() {
+        for name in ["up", "down", "handshake", "rr-1", "rr-100"] {
+            assert_eq!(name.parse::<Workload>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn other_workloads_are_refused() {
+        for name in ["", "rr", "rr-0", "rr-x", "rr-99999", "sideways"] {
+            assert!(name.parse::<Workload>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_peer_has_a_name_and_a_program() {
+        let peer: Peer = "mine=bin/peer-mine".parse().unwrap();
+        assert_eq!(
+            peer,
+            Peer {
+                name: "mine".to_owned(),
+                program: "bin/peer-mine".into()
+            }
+        );
+        assert!("mine".parse::<Peer>().is_err());
+        assert!("=bin".parse::<Peer>().is_err());
+    }
+
+    #[test]
+    fn the_default_plan_is_sound() {
+        let plan = Plan::parse_from(["peers"]);
+        assert!(plan.check().is_ok());
+        assert_eq!(plan.bytes(), 1_000_000_000);
+        assert_eq!(plan.workloads.len(), 5);
+    }
+}

@@ -1,0 +1,114 @@
+use clap::Parser;
+use peers::{ClientResult, ServerResult};
+
+use super::super::host::{CpuTime, Disturbance};
+use super::*;
+
+fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
+    Measurement {
+        pair,
+        workload: Workload::Up,
+        stack: stack.to_owned(),
+        client: ClientResult {
+            version: "1.2".to_owned(),
+            scenario: Workload::Up.scenario(),
+            bytes: 1_000_000_000,
+            count: 0,
+            seconds,
+            latency: None,
+            peak_rss_kib: 2048,
+        },
+        server: ServerResult {
+            connections: 1,
+            answers: 1,
+            received: 1_000_000_000,
+            sent: 0,
+            peak_rss_kib: 4096,
+        },
+        client_cpu: CpuTime {
+            user: seconds,
+            system: 0.0,
+        },
+        server_cpu: CpuTime {
+            user: 0.0,
+            system: 1.0,
+        },
+        disturbance: Disturbance::default(),
+    }
+}
+
+fn plan() -> Plan {
+    Plan::parse_from(["peers", "--workloads", "up"])
+}
+
+fn stacks() -> Vec<Stack> {
+    ["fast", "quinn"]
+        .map(|name| Stack {
+            name: name.to_owned(),
+            program: "x".into(),
+        })
+        .to_vec()
+}
+
+#[test]
+fn a_row_holds_medians() {
+    let measurements = [
+        measurement("fast", 0, 1.0),
+        measurement("fast", 1, 4.0),
+        measurement("fast", 2, 2.0),
+    ];
+    let summary = Summary::new(&plan(), &stacks(), &measurements);
+    assert_eq!(summary.rows.len(), 1);
+    let row = &summary.rows[0];
+    assert!((row.speed - 4.0).abs() < 1e-9, "{row:?}");
+    assert!((row.slowest - 2.0).abs() < 1e-9, "{row:?}");
+    assert!((row.client_cost - 2.0).abs() < 1e-9, "{row:?}");
+    assert!((row.server_mib - 4.0).abs() < 1e-9, "{row:?}");
+}
+
+#[test]
+fn ratios_are_taken_within_pairs() {
+    // The machine is ten times slower in the second pair; the ratio does not see it.
+    let measurements = [
+        measurement("fast", 0, 1.0),
+        measurement("quinn", 0, 2.0),
+        measurement("fast", 1, 10.0),
+        measurement("quinn", 1, 20.0),
+    ];
+    let ratios = Ratio::all(&plan(), &stacks(), &measurements);
+    assert_eq!(ratios.len(), 1);
+    assert_eq!(ratios[0].pairs, 2);
+    let speed = ratios[0].speed;
+    assert!(
+        (speed.median - 2.0).abs() < 1e-9 && (speed.high - 2.0).abs() < 1e-9,
+        "{speed:?}"
+    );
+    assert!((ratios[0].client_cost.median - 0.5).abs() < 1e-9);
+}
+
+#[test]
+fn half_a_pair_is_left_out() {
+    let measurements = [
+        measurement("fast", 0, 1.0),
+        measurement("fast", 1, 1.0),
+        measurement("quinn", 1, 3.0),
+    ];
+    let ratios = Ratio::all(&plan(), &stacks(), &measurements);
+    assert_eq!(ratios[0].pairs, 1);
+    assert!((ratios[0].speed.median - 3.0).abs() < 1e-9);
+}
+
+#[test]
+fn tables_without_rows_are_left_out() {
+    let measurements = [measurement("fast", 0, 1.0), measurement("quinn", 0, 2.0)];
+    let plan = plan();
+    let summary = Summary::new(&plan, &stacks(), &measurements);
+    let text = render(
+        &plan,
+        &summary,
+        &Ratio::all(&plan, &stacks(), &measurements),
+    );
+    assert!(text.contains("| up       | fast 1.2  |   8.00 |"), "{text}");
+    assert!(text.contains("2.00 [2.00, 2.00]"), "{text}");
+    assert!(!text.contains("per second"), "{text}");
+}

@@ -1,0 +1,83 @@
+//! Small runs of the whole: every stack under every workload, and a stack that fails.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Both ends on one core, so that the test runs on any machine.
+fn run(options: &str, peers: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_peers"))
+        .args("--no-build --json --retries 0 --server-core 0 --client-core 0".split(' '))
+        .args("--gigabytes 0.002 --handshakes 5 --requests 50".split(' '))
+        .args(options.split(' '))
+        .args(peers.iter().flat_map(|peer| ["--peer", peer]))
+        .output()
+        .expect("the runner is built with its tests")
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect()
+}
+
+fn of_type<'a>(lines: &'a [Value], name: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["type"] == name).collect()
+}
+
+#[test]
+fn every_stack_does_every_workload() {
+    let output = run("--pairs 1 --workloads up,down,handshake,rr-1,rr-10", &[]);
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let summaries = of_type(&lines, "summary");
+    let rows = summaries[0]["summary"]["rows"]
+        .as_array()
+        .expect("rows are a list");
+    let ratios = summaries[0]["ratios"]
+        .as_array()
+        .expect("ratios are a list");
+    assert_eq!(of_type(&lines, "measurement").len(), rows.len());
+    assert_eq!(rows.len() % 5, 0, "{rows:?}");
+    assert_eq!(ratios.len(), rows.len() - 5, "every stack but the baseline");
+    for row in rows {
+        for figure in [
+            "speed",
+            "client_cost",
+            "server_cost",
+            "client_mib",
+            "server_mib",
+        ] {
+            assert!(
+                row[figure].as_f64().is_some_and(|value| value > 0.0),
+                "{figure}: {row}"
+            );
+        }
+    }
+}
+
+#[test]
+fn stacks_alternate() {
+    let output = run("--pairs 2 --workloads up --stacks tls-tcp,quinn", &[]);
+    let lines = lines(&output);
+    let order: Vec<_> = of_type(&lines, "measurement")
+        .iter()
+        .map(|line| &line["stack"])
+        .collect();
+    assert_eq!(order, ["tls-tcp", "quinn", "tls-tcp", "quinn"]);
+}
+
+#[test]
+fn a_failing_stack_is_named_and_the_others_go_on() {
+    // The runner itself is no peer program: it refuses the command line.
+    let broken = format!("broken={}", env!("CARGO_BIN_EXE_peers"));
+    let output = run("--pairs 1 --workloads up --stacks broken,quinn", &[&broken]);
+    assert!(!output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let failures = of_type(&lines, "failure");
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0]["stack"], "broken");
+    assert_eq!(failures[0]["failure"], "the server ended without a word");
+    assert_eq!(of_type(&lines, "measurement").len(), 1);
+}
