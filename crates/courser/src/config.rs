@@ -4,7 +4,6 @@
 //! application protocols they speak (ALPN), without which QUIC makes no connection.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
 use courser_tls::rustls::client::danger::ServerCertVerifier;
@@ -120,10 +119,11 @@ impl ServerConfig {
         self
     }
 
-    /// How long the tokens are good that spare returning clients a round trip. Default 24 h.
+    /// Tokens given to each client, with which it proves its address when it returns without
+    /// losing a round trip. Default 2.
     #[must_use]
-    pub fn new_token_lifetime(mut self, lifetime: Duration) -> Self {
-        self.settings.new_token_lifetime = lifetime;
+    pub fn new_tokens(mut self, count: u32) -> Self {
+        self.settings.new_tokens = count;
         self
     }
 

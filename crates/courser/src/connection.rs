@@ -270,9 +270,10 @@ impl Connection {
     /// When the last update is not finished, or the handshake is not confirmed; nothing is
     /// wrong then (RFC 9001 §6.1).
     pub fn force_key_update(&self) -> Result<(), KeyUpdateBlocked> {
+        let now = self.0.shard.now();
         let mut locked = self.0.lock();
         let updated = match locked.open_connection(self.0.key) {
-            Ok(connection) => connection.initiate_key_update(),
+            Ok(connection) => connection.initiate_key_update(now),
             // Nothing is sent any more: no keys are needed.
             Err(_) => Ok(()),
         };

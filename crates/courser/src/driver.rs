@@ -111,7 +111,7 @@ impl Driver {
             locked.driver.alarm = None;
         }
         locked.collect(now);
-        let has_woken = locked.has_woken();
+        let has_woken = !locked.woken.is_empty();
         locked.driver.is_turn_open = has_woken;
         locked.release(&mut self.spare);
         has_woken
@@ -124,9 +124,8 @@ impl Driver {
         let mut locked = shard.lock();
         locked.driver.on_running(cx.waker());
         locked.driver.is_turn_open = false;
-        locked.collect(now);
         self.transmit(&mut locked, now, cx)?;
-        if locked.is_abandoned && locked.endpoint.connections() == 0 || locked.stopped().is_some() {
+        if locked.is_abandoned && locked.endpoint.connections() == 0 || locked.stopped.is_some() {
             return Ok(Poll::Ready(()));
         }
         self.set_alarm(&mut locked, now, cx);
@@ -154,7 +153,7 @@ impl Driver {
                 }
                 locked.outbox.resume(socket.udp())?;
             }
-            locked.transmit(now);
+            locked.send_rounds(now);
             if !locked.outbox.is_blocked() {
                 break;
             }

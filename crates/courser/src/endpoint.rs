@@ -42,7 +42,7 @@ impl Drop for EndpointRef {
         locked.is_abandoned = true;
         locked.refuse_all();
         locked.flush_now();
-        locked.wake_driver();
+        locked.driver.is_wanted = true;
     }
 }
 
@@ -162,7 +162,7 @@ impl Endpoint {
             return Err(ConnectError::InvalidRemoteAddress(addr));
         }
         let mut locked = shard.lock();
-        if locked.closed.is_some() || locked.stopped().is_some() {
+        if locked.is_closed || locked.stopped.is_some() {
             return Err(ConnectError::EndpointStopping);
         }
         let handle = locked
@@ -185,7 +185,7 @@ impl Endpoint {
     pub async fn accept(&self) -> Option<Incoming> {
         let accept = |locked: &mut Locked<'_>| match locked.incoming.pop_front() {
             Some(incoming) => Poll::Ready(Some(incoming)),
-            None if locked.closed.is_some() || locked.stopped().is_some() => Poll::Ready(None),
+            None if locked.is_closed || locked.stopped.is_some() => Poll::Ready(None),
             None => Poll::Pending,
         };
         let incoming = Wait::new(&self.inner.shard, List::Incoming, accept).await?;
@@ -251,7 +251,15 @@ impl Endpoint {
 
 impl From<courser_transport::ConnectError> for ConnectError {
     fn from(error: courser_transport::ConnectError) -> Self {
-        Self::Transport(error.to_string())
+        use courser_crypto::TlsStartError;
+        use courser_transport::ConnectError as Cause;
+        match error {
+            Cause::InvalidAddress(peer) => Self::InvalidRemoteAddress(peer),
+            Cause::Config(error) => Self::Config(error.into()),
+            Cause::Tls(TlsStartError::InvalidServerName(name)) => Self::InvalidServerName(name),
+            Cause::Tls(error) => Self::Config(ConfigError::Tls(error.to_string())),
+            Cause::NoFreeConnectionId => Self::CidsExhausted,
+        }
     }
 }
 

@@ -58,9 +58,9 @@ pub enum ConnectError {
     /// The configuration does not work.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The transport refused for another reason.
-    #[error("{0}")]
-    Transport(String),
+    /// No connection ID is free. Without connection IDs: there is a connection to that address.
+    #[error("no free connection id")]
+    CidsExhausted,
 }
 
 /// The stream was finished, reset or stopped already.

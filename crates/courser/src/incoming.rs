@@ -76,10 +76,10 @@ impl Incoming {
         let shard = &self.endpoint.shard;
         let now = shard.now();
         let mut locked = shard.lock();
-        if let Some(stopped) = locked.stopped() {
+        if let Some(stopped) = &locked.stopped {
             return Err(stopped.clone());
         }
-        if locked.closed.is_some() {
+        if locked.is_closed {
             locked.endpoint.refuse(now, incoming);
             locked.flush();
             return Err(ConnectionError::LocallyClosed);

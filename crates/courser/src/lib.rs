@@ -93,6 +93,7 @@ mod runtime;
 mod send_stream;
 mod shard;
 mod slot;
+mod state;
 mod var_int;
 mod wait;
 mod wakers;

@@ -49,7 +49,7 @@ impl Alarm {
 
 #[cfg(unix)]
 mod readiness {
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::{AsFd, AsRawFd, OwnedFd};
     use std::task::ready;
 
     use tokio::io::Interest;
@@ -66,7 +66,7 @@ mod readiness {
 
     impl Socket {
         pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
-            AsyncFd::with_interest(socket, Interest::READABLE).map(Self)
+            register(socket, Interest::READABLE).map(Self)
         }
 
         pub(crate) fn udp(&self) -> &UdpSocket {
@@ -89,6 +89,15 @@ mod readiness {
         }
     }
 
+    #[expect(
+        deprecated,
+        reason = "what it leaves to trust holds, both types own their descriptor for life; the \
+                  other constructors are unsafe code, which belongs to courser-udp"
+    )]
+    fn register<T: AsRawFd>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+        AsyncFd::with_interest(inner, interest)
+    }
+
     /// The runtime's word on when to write, asked for only while a batch waits.
     #[derive(Debug, Default)]
     pub(crate) struct Writability(Option<AsyncFd<OwnedFd>>);
@@ -106,7 +115,7 @@ mod readiness {
                     // epoll takes a descriptor once: a second interest needs a duplicate.
                     let copy = socket.udp().as_fd().try_clone_to_owned()?;
                     self.0
-                        .insert(AsyncFd::with_interest(copy, Interest::WRITABLE)?)
+                        .insert(register(copy, Interest::WRITABLE)?)
                 }
             };
             // The attempt follows at once and tells whether it is true.

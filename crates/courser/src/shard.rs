@@ -1,31 +1,22 @@
 //! One socket, one transport endpoint, one lock.
 //!
 //! The task of the driver and the calls of the application meet here. Whoever holds the lock
-//! does the work: a call that wrote enough for a full batch seals and sends it before it
+//! does the work: a call that wrote enough for a good batch seals and sends it before it
 //! returns. Small writes wait for company until their task waits for something, so that a
 //! request and its end share a packet; the driver is told, in case that never happens.
 
-use std::collections::VecDeque;
-use std::io;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use courser_base::Time;
-use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, Endpoint, Incoming, TransportError,
-};
-use courser_udp::UdpSocket;
-use courser_wire::TransportErrorCode;
-use slab::Slab;
+use courser_transport::{ConnectionError, Endpoint};
 
 use crate::VarInt;
-use crate::outbox::Outbox;
 use crate::runtime::Socket;
-use crate::slot::{Remains, Slot};
-use crate::wakers::{Ticket, Topic, Waiters};
+use crate::state::State;
+use crate::wakers::{Ticket, Topic};
 
 /// One socket and everything that goes over it.
 #[derive(Debug)]
@@ -46,34 +37,18 @@ pub(crate) enum List {
     Connection(usize, Topic),
 }
 
-/// Bytes from which on a write is sent by the caller itself: most of a batch, so that the system
+/// Bytes from which on a write is sent by the caller itself: half a batch, so that the system
 /// call is worth it.
 const INLINE_BYTES: usize = 32 * 1024;
+
+/// Times that what was sent may lead to more within one call: new connection IDs follow a
+/// handshake, a drained connection is forgotten. The driver does what is left.
+const ROUNDS: usize = 3;
+
 impl Shard {
     pub(crate) fn new(socket: Socket, endpoint: Endpoint, epoch: Instant) -> Self {
-        let outbox = Outbox::new(socket.udp().gso_segments());
-        let state = State {
-            endpoint,
-            slots: Slab::new(),
-            keys: Vec::new(),
-            outbox,
-            queue: VecDeque::new(),
-            incoming: VecDeque::new(),
-            accepting: Waiters::default(),
-            idle: Waiters::default(),
-            woken: Vec::new(),
-            driver: DriverState::default(),
-            unflushed: None,
-            busy: 0,
-            closed: None,
-            is_abandoned: false,
-            stopped: None,
-        };
-        Self {
-            socket,
-            epoch,
-            state: Mutex::new(state),
-        }
+        let state = State::new(endpoint, socket.udp().gso_segments());
+        Self { socket, epoch, state: Mutex::new(state) }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -90,10 +65,7 @@ impl Shard {
     pub(crate) fn lock(&self) -> Locked<'_> {
         // Who panicked under the lock has lost its own connection at worst; the others go on.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Locked {
-            shard: self,
-            state: Some(state),
-        }
+        Locked { shard: self, state: Some(state) }
     }
 
     /// Checks a condition and waits in `list` while it does not hold.
@@ -139,9 +111,7 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let Some(mut state) = self.state.take() else {
-            return;
-        };
+        let Some(mut state) = self.state.take() else { return };
         let driver = state.driver.take_wakeup();
         let woken = std::mem::take(&mut state.woken);
         drop(state);
@@ -152,7 +122,7 @@ impl Drop for Locked<'_> {
 impl Locked<'_> {
     /// Releases the lock like dropping it, but keeps the memory of the list of wakeups.
     pub(crate) fn release(mut self, spare: &mut Vec<Waker>) {
-        debug_assert!(spare.is_empty());
+        debug_assert!(spare.is_empty(), "wakeups that were never given");
         std::mem::swap(&mut self.woken, spare);
         drop(self);
         spare.drain(..).for_each(Waker::wake);
@@ -175,12 +145,12 @@ impl Locked<'_> {
     pub(crate) fn flush_before_wait(&mut self) -> bool {
         let wanted = self.unflushed.is_some() && !self.driver.is_turn_open;
         if wanted {
-            self.flush();
+            self.flush_now();
         }
         wanted
     }
 
-    /// Sends what is ready, unless the driver will do so with more to come.
+    /// Sends what is ready, unless the driver is about to do so with more to come.
     pub(crate) fn flush(&mut self) {
         if !self.driver.is_turn_open {
             self.flush_now();
@@ -192,9 +162,7 @@ impl Locked<'_> {
         if self.stopped.is_some() {
             return;
         }
-        let now = self.shard.now();
-        self.collect(now);
-        self.transmit(now);
+        self.send_rounds(self.shard.now());
         let state = &mut **self;
         let is_earlier = |next: Time| state.driver.alarm.is_none_or(|alarm| next < alarm);
         if state.endpoint.next_timeout().is_some_and(is_earlier) || state.has_more() {
@@ -202,9 +170,20 @@ impl Locked<'_> {
         }
     }
 
+    /// Takes events and sends until nothing is left, the socket is full or enough was done.
+    pub(crate) fn send_rounds(&mut self, now: Time) {
+        for _ in 0..ROUNDS {
+            self.collect(now);
+            self.transmit(now);
+            if !self.has_more() {
+                break;
+            }
+        }
+    }
+
     /// Sends for every connection in the queue, a few batches each. A socket that fails stops
     /// everything; one that is full leaves the rest to the driver.
-    pub(crate) fn transmit(&mut self, now: Time) {
+    fn transmit(&mut self, now: Time) {
         let socket = self.shard.socket.udp();
         let state = &mut **self;
         state.unflushed = None;
@@ -228,18 +207,13 @@ impl Locked<'_> {
 
     /// Ends all connections, now and to come.
     pub(crate) fn close_all(&mut self, code: VarInt, reason: &[u8]) {
-        if self.closed.is_none() {
-            self.closed = Some((code, Bytes::copy_from_slice(reason)));
-        }
+        self.is_closed = true;
         self.flush_now();
         self.refuse_all();
-        let keys: Vec<usize> = self.slots.iter().map(|(key, _)| key).collect();
-        keys.into_iter()
-            .for_each(|key| self.begin_close(key, code, reason));
+        let keys = self.keys_in_use();
+        keys.into_iter().for_each(|key| self.begin_close(key, code, reason));
         self.flush_now();
-        let State {
-            accepting, woken, ..
-        } = &mut **self;
+        let State { accepting, woken, .. } = &mut **self;
         accepting.wake_all(woken);
     }
 
@@ -257,16 +231,15 @@ impl Locked<'_> {
             connection.close(now, code.into_inner(), reason);
             self.touch(key);
         }
-        let State { slots, woken, .. } = &mut **self;
-        slots[key].end(ConnectionError::LocallyClosed, woken);
+        self.end(key, ConnectionError::LocallyClosed);
     }
 
     /// The last handle of a connection is gone.
     pub(crate) fn on_handles_gone(&mut self, key: usize) {
-        if self.slots[key].error.is_none() {
+        if self.slot(key).error.is_none() {
             self.close(key, VarInt::default(), b"");
         }
-        self.slots[key].is_held = false;
+        self.slot(key).is_held = false;
         self.forget_if_over(key);
     }
 }

@@ -1,10 +1,10 @@
-//! What the lock of a shard guards: the transport, its connections' slots, what waits to leave.
+//! What the lock of a shard guards: the transport, what the facade remembers of each connection,
+//! and what waits to leave.
 
 use std::collections::VecDeque;
 use std::io;
 use std::task::Waker;
 
-use bytes::Bytes;
 use courser_base::Time;
 use courser_transport::{
     Connection, ConnectionError, ConnectionHandle, Endpoint, Incoming, TransportError,
@@ -13,13 +13,12 @@ use courser_udp::UdpSocket;
 use courser_wire::TransportErrorCode;
 use slab::Slab;
 
-use crate::VarInt;
 use crate::outbox::Outbox;
 use crate::shard::List;
 use crate::slot::{Remains, Slot};
 use crate::wakers::Waiters;
 
-/// What the lock guards.
+/// What the lock of a shard guards.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) endpoint: Endpoint,
@@ -30,28 +29,29 @@ pub(crate) struct State {
     /// Connections that may have something to send.
     queue: VecDeque<usize>,
     pub(crate) incoming: VecDeque<Incoming>,
-    accepting: Waiters,
+    pub(crate) accepting: Waiters,
     idle: Waiters,
-    woken: Vec<Waker>,
+    /// To be woken when the lock is released.
+    pub(crate) woken: Vec<Waker>,
     pub(crate) driver: DriverState,
-    /// Bytes written and neither sent nor handed to the driver's turn.
-    unflushed: Option<usize>,
-    /// Connections whose peers do not know yet that they are over.
+    /// Bytes written, or changes made, that nobody has tried to send yet.
+    pub(crate) unflushed: Option<usize>,
+    /// Connections that are not over, or whose peers do not know yet.
     busy: usize,
-    /// Set by `Endpoint::close`: what later comers are told.
-    pub(crate) closed: Option<(VarInt, Bytes)>,
+    /// `Endpoint::close` was called.
+    pub(crate) is_closed: bool,
     /// The last handle of the endpoint is gone.
     pub(crate) is_abandoned: bool,
     /// Nothing moves any more, for this reason.
-    stopped: Option<ConnectionError>,
+    pub(crate) stopped: Option<ConnectionError>,
 }
 
 /// What the task of the driver and the others tell each other.
 #[derive(Debug, Default)]
 pub(crate) struct DriverState {
-    pub(crate) waker: Option<Waker>,
+    waker: Option<Waker>,
     /// It is to be woken when the lock is released.
-    is_wanted: bool,
+    pub(crate) is_wanted: bool,
     /// It was woken and has not run since.
     is_notified: bool,
     /// It has woken tasks and waits for what they write, to send it with its own.
@@ -68,6 +68,26 @@ const STATELESS_PER_TURN: usize = 64;
 const NO_KEY: usize = usize::MAX;
 
 impl State {
+    pub(crate) fn new(endpoint: Endpoint, max_segments: usize) -> Self {
+        Self {
+            endpoint,
+            slots: Slab::new(),
+            keys: Vec::new(),
+            outbox: Outbox::new(max_segments),
+            queue: VecDeque::new(),
+            incoming: VecDeque::new(),
+            accepting: Waiters::default(),
+            idle: Waiters::default(),
+            woken: Vec::new(),
+            driver: DriverState::default(),
+            unflushed: None,
+            busy: 0,
+            is_closed: false,
+            is_abandoned: false,
+            stopped: None,
+        }
+    }
+
     pub(crate) fn waiters(&mut self, list: List) -> &mut Waiters {
         match list {
             List::Incoming => &mut self.accepting,
@@ -92,14 +112,14 @@ impl State {
         &mut self.slots[key]
     }
 
+    pub(crate) fn keys_in_use(&self) -> Vec<usize> {
+        self.slots.iter().map(|(key, _)| key).collect()
+    }
+
     /// The connection in the transport, until that has forgotten it.
     pub(crate) fn connection(&mut self, key: usize) -> Option<&mut Connection> {
         let slot = &self.slots[key];
-        if slot.in_transport {
-            self.endpoint.connection_mut(slot.handle)
-        } else {
-            None
-        }
+        if slot.in_transport { self.endpoint.connection_mut(slot.handle) } else { None }
     }
 
     /// The connection, if it is not over.
@@ -133,24 +153,9 @@ impl State {
         }
     }
 
-    /// Has the driver look at something once the lock is released.
-    pub(crate) fn wake_driver(&mut self) {
-        self.driver.is_wanted = true;
-    }
-
-    /// The reason why nothing moves any more.
-    pub(crate) fn stopped(&self) -> Option<&ConnectionError> {
-        self.stopped.as_ref()
-    }
-
     /// No connection is left that a peer should hear of.
     pub(crate) fn is_idle(&self) -> bool {
         self.busy == 0 || self.stopped.is_some()
-    }
-
-    /// Somebody waits to be woken.
-    pub(crate) fn has_woken(&self) -> bool {
-        !self.woken.is_empty()
     }
 
     /// There is more to send than one turn allows.
@@ -175,7 +180,7 @@ impl State {
             }
         }
         while let Some(incoming) = self.endpoint.poll_incoming() {
-            if self.closed.is_some() || self.is_abandoned {
+            if self.is_closed || self.is_abandoned {
                 self.endpoint.refuse(now, incoming);
             } else {
                 self.incoming.push_back(incoming);
@@ -199,13 +204,14 @@ impl State {
         if slot.is_held && (slot.remains.is_none() || connection.is_drained()) {
             slot.remains = Some(Box::new(Remains::of(connection)));
         }
-        if connection.is_drained() {
-            // The next call for datagrams makes the transport forget it.
-            self.endpoint.touched(slot.handle);
-        }
         if connection.is_quiet() {
             self.on_quiet(key);
         }
+    }
+
+    /// Ends a connection for the application; the first reason stays.
+    pub(crate) fn end(&mut self, key: usize, error: ConnectionError) {
+        self.slots[key].end(error, &mut self.woken);
     }
 
     /// The peer knows that the connection is over.
@@ -218,39 +224,39 @@ impl State {
         }
     }
 
-    /// The transport has forgotten a connection, or is about to.
+    /// The transport has forgotten a connection.
     fn on_forgotten(&mut self, key: usize) {
         self.on_quiet(key);
+        self.end(key, ConnectionError::LocallyClosed);
         let slot = &mut self.slots[key];
-        slot.end(ConnectionError::LocallyClosed, &mut self.woken);
         slot.in_transport = false;
         self.keys[slot.handle.index()] = NO_KEY;
         self.forget_if_over(key);
     }
 
-    fn forget_if_over(&mut self, key: usize) {
+    pub(crate) fn forget_if_over(&mut self, key: usize) {
         let slot = &self.slots[key];
-        // A queued key is dropped when its turn comes.
+        // One that is queued is dropped when its turn comes.
         if !slot.in_transport && !slot.is_held && !slot.is_queued {
             self.slots.remove(key);
         }
     }
 
-    fn transmit_all(&mut self, socket: &UdpSocket, now: Time) -> io::Result<()> {
+    /// Sends a few batches for each connection in the queue.
+    ///
+    /// # Errors
+    /// When the socket is of no use any more.
+    pub(crate) fn transmit_all(&mut self, socket: &UdpSocket, now: Time) -> io::Result<()> {
         for _ in 0..STATELESS_PER_TURN {
-            let Some(transmit) = self.endpoint.poll_stateless_transmit(self.outbox.buffer()) else {
-                break;
-            };
+            let buffer = self.outbox.buffer();
+            let Some(transmit) = self.endpoint.poll_stateless_transmit(buffer) else { break };
             if !self.outbox.send(socket, transmit)? {
                 return Ok(());
             }
         }
         for _ in 0..self.queue.len() {
-            let Some(key) = self.queue.pop_front() else {
-                break;
-            };
-            let has_more = self.transmit_connection(socket, now, key)?;
-            if has_more {
+            let Some(key) = self.queue.pop_front() else { break };
+            if self.transmit_connection(socket, now, key)? {
                 self.queue.push_back(key);
             } else {
                 self.slots[key].is_queued = false;
@@ -276,10 +282,8 @@ impl State {
         }
         let mut has_more = true;
         for _ in 0..BATCHES_PER_TURN {
-            let Some(transmit) = self
-                .endpoint
-                .poll_transmit(now, handle, self.outbox.buffer())
-            else {
+            let buffer = self.outbox.buffer();
+            let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
                 has_more = false;
                 break;
             };
@@ -289,6 +293,10 @@ impl State {
         }
         // What has left makes room for writers.
         self.take_events(key);
+        if self.connection(key).is_some_and(|connection| connection.is_drained()) {
+            // It had events: only now can the transport forget it, when it is asked again.
+            self.endpoint.touched(handle);
+        }
         Ok(has_more)
     }
 
@@ -320,9 +328,10 @@ impl DriverState {
         }
     }
 
-    fn take_wakeup(&mut self) -> Option<Waker> {
-        let wanted = std::mem::take(&mut self.is_wanted);
-        if !wanted || std::mem::replace(&mut self.is_notified, true) {
+    /// The driver's waker, if it has to be woken and was not yet.
+    pub(crate) fn take_wakeup(&mut self) -> Option<Waker> {
+        let is_wanted = std::mem::take(&mut self.is_wanted);
+        if !is_wanted || std::mem::replace(&mut self.is_notified, true) {
             return None;
         }
         self.waker.clone()

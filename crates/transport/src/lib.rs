@@ -21,6 +21,8 @@ mod path;
 mod rng;
 mod space;
 mod stream;
+#[cfg(test)]
+mod testing;
 
 pub use build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 pub use config::{

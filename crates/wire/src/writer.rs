@@ -69,16 +69,15 @@ impl<'a> Writer<'a> {
     ///
     /// # Panics
     /// Panics when `value` is above [`MAX_VARINT`].
-    // Out of line, the position goes through memory between any two fields: 12 ns for the header
-    // of a STREAM frame instead of 4.
+    // Out of line, the position goes through memory between any two fields: 13 ns for four
+    // fields instead of 5.
     #[inline(always)]
     pub fn varint(&mut self, value: u64) {
-        let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
         match value {
-            0..=0x3f => self.array([h]),
-            0x40..=0x3fff => self.array([0x40 | g, h]),
-            0x4000..=0x3fff_ffff => self.array([0x80 | e, f, g, h]),
-            0x4000_0000..=MAX_VARINT => self.array([0xc0 | a, b, c, d, e, f, g, h]),
+            0..=0x3f => self.u8(value as u8),
+            0x40..=0x3fff => self.u16(1 << 14 | value as u16),
+            0x4000..=0x3fff_ffff => self.u32(2 << 30 | value as u32),
+            0x4000_0000..=MAX_VARINT => self.u64(3 << 62 | value),
             _ => panic!("varint above 2^62 - 1"),
         }
     }
@@ -89,13 +88,15 @@ impl<'a> Writer<'a> {
     /// Panics when `len` is not 1, 2, 4 or 8, or when `value` does not fit.
     #[inline]
     pub fn varint_of_len(&mut self, value: u64, len: usize) {
-        assert!(value <= MAX_VARINT && varint_len(value) <= len, "varint does not fit its length");
-        let [a, b, c, d, e, f, g, h] = value.to_be_bytes();
+        assert!(
+            value <= MAX_VARINT && varint_len(value) <= len,
+            "varint does not fit its length"
+        );
         match len {
-            1 => self.array([h]),
-            2 => self.array([0x40 | g, h]),
-            4 => self.array([0x80 | e, f, g, h]),
-            8 => self.array([0xc0 | a, b, c, d, e, f, g, h]),
+            1 => self.u8(value as u8),
+            2 => self.u16(1 << 14 | value as u16),
+            4 => self.u32(2 << 30 | value as u32),
+            8 => self.u64(3 << 62 | value),
             _ => panic!("a varint has 1, 2, 4 or 8 bytes"),
         }
     }

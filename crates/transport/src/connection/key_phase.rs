@@ -79,7 +79,8 @@ impl Connection {
         keys.update(next);
         // An empty packet would not show the peer the new phase.
         self.spaces.application.ping = true;
-        self.on_keys_updated(now, false);
+        self.stats.key_updates += 1;
+        self.record_key_update(now, false);
         Ok(())
     }
 
@@ -92,13 +93,19 @@ impl Connection {
         }
     }
 
-    pub(crate) fn on_keys_updated(&mut self, now: Time, by_peer: bool) {
-        self.stats.key_updates += 1;
+    /// The peer's packets have a new key: it began an update, or followed ours. `before` is the
+    /// phase of our packets until now.
+    pub(crate) fn on_peer_keys_updated(&mut self, now: Time, before: bool) {
+        self.key_phase.drop_previous_at = Some(now + self.previous_key_period());
+        if self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase() != before) {
+            self.stats.key_updates += 1;
+            self.record_key_update(now, true);
+        }
+    }
+
+    fn record_key_update(&mut self, now: Time, by_peer: bool) {
         let key_phase = self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase());
         self.tap.record(now, || Record::KeyUpdated(KeyUpdated { key_phase, by_peer }));
-        if by_peer {
-            self.key_phase.drop_previous_at = Some(now + self.previous_key_period());
-        }
     }
 
     /// Old receive keys stay for packets that were overtaken (§6.5).

@@ -7,6 +7,8 @@
 mod acks;
 mod close;
 mod dispatch;
+#[cfg(test)]
+mod forging;
 pub(crate) mod error;
 pub(crate) mod event;
 mod fate;

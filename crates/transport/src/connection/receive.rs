@@ -200,6 +200,7 @@ impl Connection {
             return Ok(None);
         };
         let number = packet_number::expand(truncated, len, expected);
+        let phase_before = self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase());
         let (header, payload) = bytes.split_at_mut(offset + len);
         let opened = match (&mut self.key_phase.keys, &numbers.keys) {
             (Some(keys), _) if space == SpaceId::Application => {
@@ -226,7 +227,7 @@ impl Connection {
             return Err(TransportError::protocol_violation("reserved header bits are not zero"));
         }
         if peer_updated {
-            self.on_keys_updated(now, true);
+            self.on_peer_keys_updated(now, phase_before);
         }
         let payload_start = offset + len;
         Ok(Some(OpenedPacket { number, payload: payload_start..payload_start + payload_len }))

@@ -78,37 +78,46 @@ impl CryptoStream {
 
     fn keep_piece(&mut self, mut offset: u64, mut data: &[u8]) -> Result<(), TransportError> {
         let mut index = 0;
-        while !data.is_empty() {
-            let Some((start, piece)) = self.pieces.get(index) else { break };
+        while let Some((start, piece)) = self.pieces.get(index) {
             let (start, end) = (*start, *start + piece.len() as u64);
             if offset < start {
                 let room = usize::try_from(start - offset).expect("bounded by the limit");
                 let (before, rest) = data.split_at(room.min(data.len()));
-                self.insert_piece(index, offset, before)?;
+                // The piece looked at has moved if a new one was put before it.
+                index += self.insert_piece(index, offset, before)?;
                 (offset, data) = (start, rest);
-            } else {
-                let covered = end.saturating_sub(offset).min(data.len() as u64);
-                data = &data[usize::try_from(covered).expect("at most the data")..];
-                offset += covered;
+            }
+            let covered = end.saturating_sub(offset).min(data.len() as u64);
+            data = &data[usize::try_from(covered).expect("at most the data")..];
+            offset += covered;
+            if data.is_empty() {
+                return Ok(());
             }
             index += 1;
         }
-        if data.is_empty() { Ok(()) } else { self.insert_piece(index, offset, data) }
+        self.insert_piece(index, offset, data).map(drop)
     }
 
-    fn insert_piece(&mut self, index: usize, offset: u64, data: &[u8]) -> Result<(), TransportError> {
+    /// Keeps bytes that no piece has, before the piece at `index`; tells how many pieces that
+    /// made.
+    fn insert_piece(
+        &mut self,
+        index: usize,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<usize, TransportError> {
         // Growing the piece before costs no new one.
         if let Some((start, piece)) = index.checked_sub(1).and_then(|at| self.pieces.get_mut(at))
             && *start + piece.len() as u64 == offset
         {
             piece.extend_from_slice(data);
-            return Ok(());
+            return Ok(0);
         }
         if self.pieces.len() >= MAX_PIECES {
             return Err(exceeded(format!("CRYPTO has more than {MAX_PIECES} gaps")));
         }
         self.pieces.insert(index, (offset, data.to_vec()));
-        Ok(())
+        Ok(1)
     }
 
     fn join_pieces(&mut self) {

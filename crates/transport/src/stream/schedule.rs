@@ -60,11 +60,14 @@ impl Schedule {
     /// Takes out any stream.
     pub(super) fn remove(&mut self, priority: i32, stream: u32) {
         let at = self.levels.partition_point(|level| level.priority > priority);
-        let Some(level) = self.levels.get_mut(at) else { return };
-        if let Some(place) = level.streams.iter().position(|&other| other == stream) {
-            level.streams.remove(place);
-            self.drop_if_empty(at);
+        let level = self.levels.get_mut(at).filter(|level| level.priority == priority);
+        let Some(level) = level else { return };
+        let Some(place) = level.streams.iter().position(|&other| other == stream) else { return };
+        level.streams.remove(place);
+        if (at, place) == (0, 0) {
+            self.spent = 0;
         }
+        self.drop_if_empty(at);
     }
 
     fn drop_if_empty(&mut self, at: usize) {

@@ -8,7 +8,8 @@ fn warmest_buffer_comes_back_first() {
     pool.give(first);
     pool.give(second);
     assert_eq!(pool.kept(), 2);
-    assert_eq!(pool.take().as_ptr(), address);
+    let warmest = pool.take();
+    assert_eq!(warmest.as_ptr(), address);
 }
 
 #[test]

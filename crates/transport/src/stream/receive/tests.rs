@@ -1,0 +1,360 @@
+use courser_base::Side;
+use courser_wire::{Direction, StreamId, TransportErrorCode};
+
+use super::*;
+use crate::stream::chunk_pool::ChunkPool;
+
+const NOW: Time = Time::ZERO;
+const RTT: Duration = Duration::from_millis(10);
+
+struct Fixture {
+    part: ReceivePart,
+    connection: ReceiveWindow,
+    buffers: Buffers,
+}
+
+type Result<T> = std::result::Result<T, TransportErrorCode>;
+
+impl Fixture {
+    fn new() -> Self {
+        Self::with_windows(100, 1000)
+    }
+
+    fn with_windows(stream: u64, connection: u64) -> Self {
+        let mut part = ReceivePart::new(4);
+        part.begin(ReceiveWindow::new(stream, stream));
+        let connection = ReceiveWindow::new(connection, connection);
+        Self { part, connection, buffers: Buffers::new(ChunkPool::new(1)) }
+    }
+
+    fn with<T>(&mut self, run: impl FnOnce(&mut ReceivePart, &mut Shared<'_>) -> T) -> T {
+        let mut shared = Shared {
+            connection: &mut self.connection,
+            buffers: &mut self.buffers,
+            may_open_gap: true,
+        };
+        run(&mut self.part, &mut shared)
+    }
+
+    fn stream(&mut self, offset: u64, data: &[u8], fin: bool) -> Result<Stored> {
+        let frame = frame::Stream { id: id(), offset, data, fin };
+        self.with(|part, shared| part.on_stream(NOW, &frame, shared)).map_err(|error| error.code)
+    }
+
+    fn reset(&mut self, final_size: u64) -> Result<()> {
+        let frame = frame::ResetStream { id: id(), error_code: 7, final_size };
+        self.with(|part, shared| part.on_reset(NOW, frame, shared)).map_err(|error| error.code)
+    }
+
+    fn read(&mut self) -> std::result::Result<Option<Vec<u8>>, ReadError> {
+        let mut out = [0; 100];
+        let len = self.with(|part, shared| part.read(&mut out, shared))?;
+        Ok(len.map(|len| out[..len].to_vec()))
+    }
+
+    fn stop(&mut self) -> std::result::Result<bool, ClosedStream> {
+        self.with(|part, shared| part.stop(9, shared))
+    }
+}
+
+fn id() -> StreamId {
+    StreamId::new(Side::Client, Direction::Bidirectional, 0)
+}
+
+/// A part in each state of the figure, whose stream has (or will have) the bytes `abcdef`.
+fn fixtures() -> Vec<(&'static str, Fixture)> {
+    let recv = || {
+        let mut fixture = Fixture::new();
+        fixture.stream(0, b"abc", false).unwrap();
+        fixture
+    };
+    let size_known = || {
+        let mut fixture = recv();
+        fixture.stream(5, b"f", true).unwrap();
+        fixture
+    };
+    let data_recvd = || {
+        let mut fixture = size_known();
+        fixture.stream(3, b"de", false).unwrap();
+        fixture
+    };
+    let data_read = || {
+        let mut fixture = data_recvd();
+        fixture.read().unwrap();
+        assert_eq!(fixture.read(), Ok(None));
+        fixture
+    };
+    let reset_recvd = || {
+        let mut fixture = recv();
+        fixture.reset(6).unwrap();
+        fixture
+    };
+    let reset_read = || {
+        let mut fixture = reset_recvd();
+        assert_eq!(fixture.read(), Err(ReadError::Reset(7)));
+        fixture
+    };
+    let mut stopped = recv();
+    stopped.stop().unwrap();
+    let mut stop_acked = recv();
+    stop_acked.stop().unwrap();
+    stop_acked.part.on_stop_sent();
+    stop_acked.part.on_stop_acked();
+    let mut stopped_size_known = size_known();
+    stopped_size_known.stop().unwrap();
+    vec![
+        ("Recv", recv()),
+        ("SizeKnown", size_known()),
+        ("DataRecvd", data_recvd()),
+        ("DataRead", data_read()),
+        ("ResetRecvd", reset_recvd()),
+        ("ResetRead", reset_read()),
+        ("Recv, stopped", stopped),
+        ("Recv, stop acked", stop_acked),
+        ("SizeKnown, stopped", stopped_size_known),
+    ]
+}
+
+type Event = (&'static str, fn(&mut Fixture));
+
+const EVENTS: [Event; 8] = [
+    ("data", |fixture| {
+        fixture.stream(3, b"de", false).unwrap();
+    }),
+    ("FIN", |fixture| {
+        fixture.stream(6, b"", true).unwrap();
+    }),
+    ("all data and FIN", |fixture| {
+        fixture.stream(0, b"abcdef", true).unwrap();
+    }),
+    ("RESET_STREAM", |fixture| fixture.reset(6).unwrap()),
+    ("read", |fixture| {
+        let _ = fixture.read();
+    }),
+    ("read to the end", |fixture| while let Ok(Some(_)) = fixture.read() {}),
+    ("stop", |fixture| {
+        let _ = fixture.stop();
+    }),
+    ("STOP_SENDING acked", |fixture| {
+        fixture.part.on_stop_sent();
+        fixture.part.on_stop_acked();
+    }),
+];
+
+/// Row: state, one column per event in the order of [`EVENTS`].
+const TABLE: [(&str, [State; 8]); 9] = {
+    let recv = State::Recv;
+    let known = State::SizeKnown(FinalSize(6));
+    let all = State::DataRecvd(FinalSize(6));
+    let read = State::DataRead(FinalSize(6));
+    let reset = State::ResetRecvd(FinalSize(6), 7);
+    let told = State::ResetRead(FinalSize(6), 7);
+    [
+        ("Recv", [recv, known, all, reset, recv, recv, recv, recv]),
+        ("SizeKnown", [all, known, all, reset, known, known, known, known]),
+        ("DataRecvd", [all, all, all, all, all, read, read, all]),
+        ("DataRead", [read; 8]),
+        ("ResetRecvd", [reset, reset, reset, reset, told, told, told, reset]),
+        ("ResetRead", [told; 8]),
+        ("Recv, stopped", [recv, known, known, told, recv, recv, recv, recv]),
+        ("Recv, stop acked", [recv, read, read, told, recv, recv, recv, recv]),
+        ("SizeKnown, stopped", [known, known, known, told, known, known, known, read]),
+    ]
+};
+
+#[test]
+fn every_state_with_every_event_agrees_with_the_table() {
+    for (row, (name, expected)) in TABLE.iter().enumerate() {
+        for (column, (event, apply)) in EVENTS.iter().enumerate() {
+            let (state, mut fixture) = fixtures().swap_remove(row);
+            assert_eq!(state, *name);
+            apply(&mut fixture);
+            assert_eq!(fixture.part.state, expected[column], "{event} in {state}");
+        }
+    }
+}
+
+#[test]
+fn data_past_the_final_size_is_an_error_in_every_state_that_knows_it() {
+    for (name, mut fixture) in fixtures() {
+        let result = fixture.stream(6, b"g", false);
+        if fixture.part.state.final_size().is_some() {
+            assert_eq!(result, Err(TransportErrorCode::FINAL_SIZE_ERROR), "{name}");
+        } else {
+            assert_eq!(result, Ok(Stored::Kept), "{name}");
+        }
+    }
+}
+
+#[test]
+fn final_size_may_not_change_in_any_state() {
+    let error = TransportErrorCode::FINAL_SIZE_ERROR;
+    for size in [5, 7] {
+        for (name, mut fixture) in fixtures() {
+            if fixture.part.state.final_size().is_some() {
+                assert_eq!(fixture.stream(size, b"", true), Err(error), "FIN {size}, {name}");
+                assert_eq!(fixture.reset(size), Err(error), "RESET_STREAM {size}, {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn final_size_below_received_data_is_an_error() {
+    let error = TransportErrorCode::FINAL_SIZE_ERROR;
+    let mut fixture = Fixture::new();
+    fixture.stream(10, b"x", false).unwrap();
+    assert_eq!(fixture.stream(10, b"", true), Err(error));
+    assert_eq!(fixture.reset(10), Err(error));
+    assert_eq!(fixture.stream(11, b"", true), Ok(Stored::Kept));
+}
+
+#[test]
+fn late_frames_are_tolerated_in_every_state() {
+    for (name, mut fixture) in fixtures() {
+        assert_eq!(fixture.stream(0, b"XYZ", false), Ok(Stored::Kept), "STREAM in {name}");
+        assert_eq!(fixture.reset(6), Ok(()), "RESET_STREAM in {name}");
+        assert_eq!(fixture.reset(6), Ok(()), "second RESET_STREAM in {name}");
+    }
+}
+
+#[test]
+fn limits_hold_for_data_and_for_resets() {
+    let error = Err(TransportErrorCode::FLOW_CONTROL_ERROR);
+    let mut fixture = Fixture::with_windows(100, 1000);
+    assert_eq!(fixture.stream(99, b"xy", false), error);
+    assert_eq!(fixture.reset(101), error.map(|_| ()));
+    assert_eq!(fixture.stream(99, b"x", false), Ok(Stored::Kept));
+    let mut fixture = Fixture::with_windows(1000, 100);
+    assert_eq!(fixture.stream(99, b"xy", false), error);
+    assert_eq!(fixture.reset(101), error.map(|_| ()));
+    assert_eq!(fixture.connection.received(), 0);
+    assert_eq!(fixture.reset(100), Ok(()));
+    assert_eq!(fixture.connection.received(), 100);
+}
+
+#[test]
+fn offset_past_the_largest_varint_is_an_error() {
+    let mut fixture = Fixture::with_windows(MAX_VARINT, MAX_VARINT);
+    let error = Err(TransportErrorCode::FRAME_ENCODING_ERROR);
+    assert_eq!(fixture.stream(MAX_VARINT, b"x", false), error);
+    assert_eq!(fixture.stream(u64::MAX, b"x", false), error);
+}
+
+#[test]
+fn reset_charges_and_credits_what_never_arrived() {
+    let mut fixture = Fixture::new();
+    fixture.stream(0, b"abc", false).unwrap();
+    fixture.reset(60).unwrap();
+    assert_eq!((fixture.connection.received(), fixture.connection.unconsumed()), (60, 0));
+    assert_eq!(fixture.part.reassembler.readable(), 0);
+}
+
+#[test]
+fn stopped_stream_discards_but_counts() {
+    let mut fixture = Fixture::new();
+    fixture.stream(0, b"abc", false).unwrap();
+    assert_eq!(fixture.connection.unconsumed(), 3);
+    assert_eq!(fixture.stop(), Ok(true));
+    assert_eq!(fixture.connection.unconsumed(), 0);
+    fixture.stream(50, b"late", false).unwrap();
+    assert_eq!((fixture.connection.received(), fixture.connection.unconsumed()), (54, 0));
+    assert_eq!(fixture.part.gaps(), 0);
+    assert_eq!(fixture.read(), Err(ReadError::ClosedStream));
+    assert_eq!(fixture.stop(), Err(ClosedStream));
+    assert_eq!(fixture.stream(100, b"x", false), Err(TransportErrorCode::FLOW_CONTROL_ERROR));
+}
+
+#[test]
+fn stop_is_told_until_acknowledged_or_pointless() {
+    let mut fixture = Fixture::new();
+    assert_eq!(fixture.part.stop_to_send(), None);
+    fixture.stop().unwrap();
+    assert_eq!(fixture.part.stop_to_send(), Some(9));
+    fixture.part.on_stop_sent();
+    assert_eq!(fixture.part.stop_to_send(), None);
+    assert!(fixture.part.on_stop_lost());
+    assert_eq!(fixture.part.stop_to_send(), Some(9));
+    fixture.part.on_stop_sent();
+    fixture.reset(0).unwrap();
+    assert!(!fixture.part.on_stop_lost());
+    assert_eq!(fixture.part.stop_to_send(), None);
+    assert!(fixture.part.is_over());
+}
+
+#[test]
+fn stop_that_comes_late_needs_no_frame() {
+    for (name, mut fixture) in fixtures().into_iter().take(6) {
+        let expected = match name {
+            "Recv" | "SizeKnown" => Ok(true),
+            "DataRecvd" | "ResetRecvd" => Ok(false),
+            _ => Err(ClosedStream),
+        };
+        assert_eq!(fixture.stop(), expected, "{name}");
+        assert_eq!(fixture.part.is_over(), expected != Ok(true), "{name}");
+        assert_eq!(fixture.part.stop_to_send().is_some(), expected == Ok(true), "{name}");
+    }
+}
+
+#[test]
+fn reader_is_told_once_after_it_found_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.stream(0, b"a", false).unwrap();
+    assert!(!fixture.part.take_readable());
+    fixture.read().unwrap();
+    assert_eq!(fixture.read(), Err(ReadError::Blocked));
+    fixture.stream(2, b"c", false).unwrap();
+    assert!(!fixture.part.take_readable());
+    fixture.stream(1, b"b", false).unwrap();
+    assert!(fixture.part.take_readable());
+    assert!(!fixture.part.take_readable());
+    assert_eq!(fixture.read(), Ok(Some(b"bc".to_vec())));
+    for (name, end) in [("FIN", true), ("reset", false)] {
+        let mut fixture = Fixture::new();
+        assert_eq!(fixture.read(), Err(ReadError::Blocked));
+        if end {
+            fixture.stream(0, b"", true).unwrap();
+        } else {
+            fixture.reset(0).unwrap();
+        }
+        assert!(fixture.part.take_readable(), "{name}");
+    }
+}
+
+#[test]
+fn end_and_reset_are_told_again() {
+    let mut fixture = fixtures().swap_remove(3).1;
+    assert_eq!(fixture.read(), Ok(None));
+    let mut fixture = fixtures().swap_remove(5).1;
+    assert_eq!(fixture.read(), Err(ReadError::Reset(7)));
+}
+
+#[test]
+fn credit_is_of_use_only_in_recv() {
+    for (name, mut fixture) in fixtures() {
+        let is_recv = name == "Recv";
+        assert_eq!(fixture.part.can_use_credit(), is_recv, "{name}");
+        assert_eq!(fixture.part.credit_to_send(NOW, RTT).is_some(), is_recv, "{name}");
+    }
+    let mut fixture = Fixture::new();
+    fixture.stream(0, &[0; 50], false).unwrap();
+    assert!(!fixture.part.wants_credit());
+    fixture.read().unwrap();
+    assert!(fixture.part.wants_credit());
+    assert_eq!(fixture.part.credit_to_send(NOW, Duration::ZERO), Some(150));
+    assert!(!fixture.part.wants_credit());
+}
+
+#[test]
+fn refused_data_leaves_no_trace() {
+    let mut fixture = Fixture::new();
+    for offset in [10, 20, 30, 40] {
+        fixture.stream(offset, b"x", false).unwrap();
+    }
+    assert_eq!(fixture.stream(50, b"x", true), Ok(Stored::Refused));
+    assert_eq!(fixture.part.state, State::Recv);
+    assert_eq!(fixture.connection.received(), 41);
+    assert_eq!(fixture.stream(41, b"x", false), Ok(Stored::Kept));
+    assert_eq!(fixture.stream(0, &[1; 10], false), Ok(Stored::Kept));
+    assert_eq!(fixture.stream(50, b"x", true), Ok(Stored::Kept));
+}

@@ -204,7 +204,8 @@ proptest! {
         prop_assert!(Ack::write(&mut writer, &ranges, delay, ecn.as_ref(), usize::MAX));
         let ack = decode(writer.written());
         prop_assert_eq!((ack.delay, ack.ecn, Some(ack.largest)), (delay, ecn, ranges.max()));
-        let expected: Vec<_> = ranges.iter().rev().map(|range| range.start..=range.end - 1).collect();
+        let expected: Vec<_> =
+            ranges.iter().rev().map(|range| range.start..=range.end - 1).collect();
         prop_assert_eq!(ack.ranges().collect::<Vec<_>>(), expected);
         prop_assert_eq!(encode(&Frame::Ack(ack)), writer.written());
         assert_round_trip(&Frame::Ack(ack));

@@ -17,7 +17,10 @@ fn written_as_the_rfc_lays_it_out() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(id in varints(), error_code in varints(), final_size in varints()) {
-        assert_round_trip(&Frame::ResetStream(ResetStream { id: StreamId::from_value(id), error_code, final_size }));
+    fn comes_back_from_its_bytes(
+        id in varints(), error_code in varints(), final_size in varints(),
+    ) {
+        let id = StreamId::from_value(id);
+        assert_round_trip(&Frame::ResetStream(ResetStream { id, error_code, final_size }));
     }
 }

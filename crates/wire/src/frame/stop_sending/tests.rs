@@ -17,6 +17,7 @@ fn written_as_the_rfc_lays_it_out() {
 proptest! {
     #[test]
     fn comes_back_from_its_bytes(id in varints(), error_code in varints()) {
-        assert_round_trip(&Frame::StopSending(StopSending { id: StreamId::from_value(id), error_code }));
+        let id = StreamId::from_value(id);
+        assert_round_trip(&Frame::StopSending(StopSending { id, error_code }));
     }
 }

@@ -1,0 +1,268 @@
+//! Two endpoints in memory, virtual time between them, and a way to forge packets.
+
+pub(crate) mod forge;
+pub(crate) mod identity;
+pub(crate) mod link;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser_base::{FourTuple, Time};
+
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
+use crate::connection::{Connection, Event};
+use crate::endpoint::{ConnectionHandle, Endpoint, ReceiveMeta};
+use crate::build::transmit::TransmitBuffer;
+
+use self::identity::{client_tls, server_tls};
+use self::link::{Datagram, Link};
+
+/// One end: an endpoint, its address, what its application was told.
+pub(crate) struct End {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) address: SocketAddr,
+    pub(crate) events: Vec<Event>,
+    pub(crate) handle: Option<ConnectionHandle>,
+    /// Every datagram that left, in order.
+    pub(crate) sent: Vec<Datagram>,
+    buffer: TransmitBuffer,
+}
+
+impl End {
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        let handle = self.handle.expect("a connection was made");
+        self.endpoint.connection_mut(handle).expect("the connection is not forgotten")
+    }
+
+    pub(crate) fn has(&self, wanted: &Event) -> bool {
+        self.events.contains(wanted)
+    }
+
+    /// Marks the connection as used, as a driver does.
+    pub(crate) fn touch(&mut self) {
+        let handle = self.handle.expect("a connection was made");
+        self.endpoint.touched(handle);
+    }
+}
+
+/// A client and a server with a link between them.
+pub(crate) struct Pair {
+    pub(crate) now: Time,
+    pub(crate) client: End,
+    pub(crate) server: End,
+    pub(crate) link: Link,
+    /// The server accepts whoever comes.
+    pub(crate) accepts: bool,
+    pub(crate) client_config: ClientConfig,
+}
+
+/// What a pair is made with.
+pub(crate) struct Setup {
+    pub(crate) seed: u8,
+    pub(crate) client: TransportConfig,
+    pub(crate) server: ServerConfig,
+    pub(crate) client_tls: Arc<dyn courser_crypto::ClientTls>,
+    pub(crate) max_segments: usize,
+    pub(crate) client_cid_len: usize,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            seed: 7,
+            client: TransportConfig::default(),
+            server: ServerConfig::new(server_tls(&[b"test"])),
+            client_tls: client_tls(&[b"test"]),
+            max_segments: 16,
+            client_cid_len: 8,
+        }
+    }
+}
+
+pub(crate) const RTT: Duration = Duration::from_millis(20);
+
+pub(crate) fn client_address() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], 50_000))
+}
+
+pub(crate) fn server_address() -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 2], 4433))
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        Self::with(Setup::default())
+    }
+
+    pub(crate) fn with(setup: Setup) -> Self {
+        let end = |address, server, seed: u8, cid_len| {
+            let mut config = EndpointConfig::from_seed([seed; 32]);
+            config.connection_id_len = cid_len;
+            config.unix_seconds_at_epoch = 1_700_000_000;
+            End {
+                endpoint: Endpoint::new(config, server, [seed.wrapping_add(1); 32]),
+                address,
+                events: Vec::new(),
+                handle: None,
+                sent: Vec::new(),
+                buffer: TransmitBuffer::new(setup.max_segments),
+            }
+        };
+        let mut client_config = ClientConfig::new(Arc::clone(&setup.client_tls));
+        client_config.transport = Arc::new(setup.client.clone());
+        let server = Some(Arc::new(setup.server.clone()));
+        Self {
+            now: Time::ZERO + Duration::from_secs(1),
+            client: end(client_address(), None, setup.seed, setup.client_cid_len),
+            server: end(server_address(), server, setup.seed.wrapping_add(100), 8),
+            link: Link::new(RTT / 2, u64::from(setup.seed)),
+            accepts: true,
+            client_config,
+        }
+    }
+
+    /// A pair whose handshake is confirmed at both ends.
+    pub(crate) fn connected() -> Self {
+        let mut pair = Self::new();
+        pair.connect();
+        pair
+    }
+
+    /// Starts a connection and runs until it is confirmed on both sides.
+    pub(crate) fn connect(&mut self) {
+        self.start();
+        let done = self.run_until(Duration::from_secs(20), |pair| {
+            pair.client.has(&Event::Confirmed) && pair.server.has(&Event::Confirmed)
+        });
+        assert!(done, "no handshake: client {:?}, server {:?}", self.client.events, self.server.events);
+        // Connection IDs and tokens follow the handshake.
+        self.run_for(RTT * 3);
+    }
+
+    /// Starts a connection without running it.
+    pub(crate) fn start(&mut self) {
+        let peer = self.server.address;
+        let config = self.client_config.clone();
+        let handle = self
+            .client
+            .endpoint
+            .connect(self.now, &config, peer, "localhost")
+            .expect("configuration works");
+        self.client.handle = Some(handle);
+    }
+
+    /// Runs until `done` or `limit` has passed; tells whether it is done.
+    pub(crate) fn run_until(&mut self, limit: Duration, done: impl Fn(&mut Self) -> bool) -> bool {
+        let end = self.now + limit;
+        loop {
+            self.drive();
+            if done(self) {
+                return true;
+            }
+            match self.next_time() {
+                Some(at) if at <= end => self.advance_to(at),
+                _ => {
+                    self.now = end;
+                    return done(self);
+                }
+            }
+        }
+    }
+
+    /// Runs for a time.
+    pub(crate) fn run_for(&mut self, time: Duration) {
+        self.run_until(time, |_| false);
+    }
+
+    /// Lets both ends read events and send, until neither wants to.
+    pub(crate) fn drive(&mut self) {
+        for _ in 0..10_000 {
+            let progress = self.drive_end(true) | self.drive_end(false);
+            if !progress {
+                return;
+            }
+        }
+        panic!("the ends never come to rest");
+    }
+
+    fn drive_end(&mut self, is_client: bool) -> bool {
+        let now = self.now;
+        let end = if is_client { &mut self.client } else { &mut self.server };
+        let mut progress = false;
+        while let Some(incoming) = if self.accepts { end.endpoint.poll_incoming() } else { None } {
+            if let Ok(handle) = end.endpoint.accept(now, incoming, None) {
+                end.handle = Some(handle);
+            }
+            progress = true;
+        }
+        let mut outgoing = Vec::new();
+        while let Some(handle) = end.endpoint.next_touched() {
+            progress = true;
+            while let Some(event) =
+                end.endpoint.connection_mut(handle).and_then(Connection::poll_event)
+            {
+                end.events.push(event);
+            }
+            while let Some(transmit) = end.endpoint.poll_transmit(now, handle, &mut end.buffer) {
+                outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));
+            }
+        }
+        while let Some(transmit) = end.endpoint.poll_stateless_transmit(&mut end.buffer) {
+            outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));
+            progress = true;
+        }
+        end.sent.extend(outgoing.iter().cloned());
+        for datagram in outgoing {
+            self.link.send(now, datagram);
+        }
+        progress
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        [self.link.next_arrival(), self.client.endpoint.next_timeout(), self.server.endpoint.next_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.max(self.now))
+    }
+
+    fn advance_to(&mut self, at: Time) {
+        self.now = at;
+        while let Some(datagram) = self.link.receive(at) {
+            self.deliver(datagram);
+        }
+        self.client.endpoint.handle_timeout(at);
+        self.server.endpoint.handle_timeout(at);
+    }
+
+    /// Hands a datagram to the end that has its address.
+    pub(crate) fn deliver(&mut self, mut datagram: Datagram) {
+        let end = if datagram.to == self.server.address { &mut self.server } else { &mut self.client };
+        let meta = ReceiveMeta {
+            path: FourTuple::to(datagram.from),
+            ecn: datagram.ecn,
+            segment_size: datagram.bytes.len().max(1),
+        };
+        end.endpoint.handle_datagrams(self.now, &mut datagram.bytes, &meta);
+    }
+
+    /// The code of the CONNECTION_CLOSE that our end decided on, if it did.
+    pub(crate) fn server_error(&mut self) -> Option<u64> {
+        transport_code(&self.server.events)
+    }
+
+    /// As [`Pair::server_error`] for the client.
+    pub(crate) fn client_error(&mut self) -> Option<u64> {
+        transport_code(&self.client.events)
+    }
+}
+
+fn transport_code(events: &[Event]) -> Option<u64> {
+    events.iter().find_map(|event| match event {
+        Event::Lost(crate::connection::ConnectionError::TransportError(error)) => {
+            Some(error.code.value())
+        }
+        _ => None,
+    })
+}
