@@ -320,6 +320,9 @@ impl Future for Stopped {
         let this = &mut *self;
         let key = this.connection.key;
         let mut locked = this.connection.lock();
+        if let Some(code) = locked.slot(key).wakers.stop_code(this.id, this.ticket) {
+            return Poll::Ready(Ok(Some(code)));
+        }
         let stopped = match locked.open_connection(key) {
             Ok(connection) => connection.streams().stopped(this.id),
             Err(error) => return Poll::Ready(Err(error.into())),

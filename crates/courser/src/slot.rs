@@ -10,6 +10,7 @@ use courser_transport::{
     Connection, ConnectionError, ConnectionHandle, ConnectionStats, Event, StreamEvent,
 };
 
+use crate::VarInt;
 use crate::wakers::{ConnectionWakers, Topic};
 
 /// One connection as its application handles see it.
@@ -112,11 +113,11 @@ impl Slot {
             }
             StreamEvent::Readable { id } => self.wakers.wake_reader(id, woken),
             StreamEvent::Writable { id } => self.wakers.wake_writer(id, woken),
-            StreamEvent::Stopped { id, .. } => {
+            StreamEvent::Stopped { id, code } => {
                 self.wakers.wake_writer(id, woken);
-                self.wakers.wake_ends(id, woken);
+                self.wakers.wake_stopped(id, VarInt::from_wire(code), woken);
             }
-            StreamEvent::Finished { id } => self.wakers.wake_ends(id, woken),
+            StreamEvent::Finished { id } => self.wakers.wake_finished(id, woken),
         }
     }
 

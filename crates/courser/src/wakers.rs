@@ -10,6 +10,8 @@ use std::task::Waker;
 use courser_wire::{Direction, StreamId};
 use slab::Slab;
 
+use crate::VarInt;
+
 /// Tasks that wait for the same thing. Each holds a ticket, so that one that gives up leaves
 /// nothing behind.
 #[derive(Debug, Default)]
@@ -54,6 +56,22 @@ pub(crate) enum Topic {
     Accept(Direction),
 }
 
+/// What a task that waits for the end of a stream will find.
+#[derive(Debug)]
+enum End {
+    Awaited(Waker),
+    Stopped(VarInt),
+}
+
+impl End {
+    fn into_waker(self) -> Option<Waker> {
+        match self {
+            Self::Awaited(waker) => Some(waker),
+            Self::Stopped(_) => None,
+        }
+    }
+}
+
 /// Everybody who waits for something on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionWakers {
@@ -65,7 +83,7 @@ pub(crate) struct ConnectionWakers {
     readers: HashMap<StreamId, Waker>,
     writers: HashMap<StreamId, Waker>,
     // Any number of tasks may wait for the end of one stream; the number tells them apart.
-    ends: BTreeMap<(StreamId, u64), Waker>,
+    ends: BTreeMap<(StreamId, u64), End>,
     next_end: u64,
 }
 
@@ -92,7 +110,16 @@ impl ConnectionWakers {
             self.next_end += 1;
             self.next_end
         });
-        self.ends.insert((id, number), waker.clone());
+        self.ends.insert((id, number), End::Awaited(waker.clone()));
+    }
+
+    /// The code with which the peer stopped a stream while the ticket's holder waited: the
+    /// transport may have forgotten the stream before the holder's task runs.
+    pub(crate) fn stop_code(&self, id: StreamId, ticket: Option<u64>) -> Option<VarInt> {
+        match self.ends.get(&(id, ticket?))? {
+            End::Stopped(code) => Some(*code),
+            End::Awaited(_) => None,
+        }
     }
 
     pub(crate) fn forget_reader(&mut self, id: StreamId) {
@@ -115,9 +142,21 @@ impl ConnectionWakers {
         woken.extend(self.writers.remove(&id));
     }
 
-    pub(crate) fn wake_ends(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
-        while let Some((&key, _)) = self.ends.range((id, 0)..=(id, u64::MAX)).next() {
-            woken.extend(self.ends.remove(&key));
+    /// The peer has received everything on a stream, or a reset.
+    pub(crate) fn wake_finished(&mut self, id: StreamId, woken: &mut Vec<Waker>) {
+        for (_, end) in self.ends.range((id, 0)..=(id, u64::MAX)) {
+            if let End::Awaited(waker) = end {
+                woken.push(waker.clone());
+            }
+        }
+    }
+
+    /// The peer stopped a stream.
+    pub(crate) fn wake_stopped(&mut self, id: StreamId, code: VarInt, woken: &mut Vec<Waker>) {
+        for (_, end) in self.ends.range_mut((id, 0)..=(id, u64::MAX)) {
+            if let End::Awaited(waker) = std::mem::replace(end, End::Stopped(code)) {
+                woken.push(waker);
+            }
         }
     }
 
@@ -138,7 +177,7 @@ impl ConnectionWakers {
             .for_each(|waiters| waiters.wake_all(woken));
         woken.extend(std::mem::take(&mut self.readers).into_values());
         woken.extend(std::mem::take(&mut self.writers).into_values());
-        woken.extend(std::mem::take(&mut self.ends).into_values());
+        woken.extend(std::mem::take(&mut self.ends).into_values().filter_map(End::into_waker));
     }
 }
 

@@ -59,11 +59,28 @@ fn only_the_waiters_of_one_stream_learn_of_its_end() {
     for (place, ticket) in tickets.iter_mut().enumerate() {
         wakers.wait_for_end(stream(place as u64 % 2), ticket, &waker);
     }
-    wakers.wake_ends(stream(1), &mut woken);
-    assert_eq!((woken.len(), wakers.ends.len()), (2, 2));
+    wakers.wake_finished(stream(1), &mut woken);
+    assert_eq!(woken.len(), 2);
+    wakers.forget_end(stream(1), tickets[1].expect("registered"));
+    wakers.forget_end(stream(1), tickets[3].expect("registered"));
+    assert_eq!(wakers.ends.len(), 2);
     wakers.forget_end(stream(0), tickets[0].expect("registered"));
     wakers.wake_all(&mut woken);
     assert_eq!(woken.len(), 3);
+}
+
+#[test]
+fn code_of_a_stopped_stream_waits_for_who_asked() {
+    let (_, waker) = counting();
+    let (mut wakers, mut woken) = (ConnectionWakers::default(), Vec::new());
+    let (mut first, mut second) = (None, None);
+    wakers.wait_for_end(stream(0), &mut first, &waker);
+    wakers.wait_for_end(stream(1), &mut second, &waker);
+    wakers.wake_stopped(stream(0), 7u8.into(), &mut woken);
+    assert_eq!(woken.len(), 1);
+    assert_eq!(wakers.stop_code(stream(0), first), Some(7u8.into()));
+    assert_eq!(wakers.stop_code(stream(1), second), None);
+    assert_eq!(wakers.stop_code(stream(0), None), None);
 }
 
 #[test]

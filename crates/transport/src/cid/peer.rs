@@ -241,10 +241,7 @@ impl PeerIds {
     }
 
     fn check_limit(&self, our_limit: u64) -> Result<(), TransportError> {
-        let active = self
-            .held()
-            .filter(|held| held.sequence >= self.retire_prior_to)
-            .count();
+        let active = 1 + self.others.len();
         if active as u64 > our_limit {
             let reason = format!("{active} active connection ids exceed limit {our_limit}");
             return Err(limit_error(reason));

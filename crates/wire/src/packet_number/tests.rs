@@ -75,6 +75,12 @@ fn expansion_wraps_to_the_closest_number_on_either_side() {
 }
 
 #[test]
+fn of_two_numbers_equally_close_the_larger_is_taken() {
+    assert_eq!(expand(0x00, 1, 0x180), 0x200);
+    assert_eq!(expand(0x80, 1, 0x100), 0x180);
+}
+
+#[test]
 fn expansion_stays_within_packet_numbers_at_the_end_of_the_space() {
     assert_eq!(expand(0xff, 1, MAX_PACKET_NUMBER), MAX_PACKET_NUMBER);
     assert_eq!(

@@ -278,19 +278,14 @@ fn acknowledged_retirements_make_room() {
 #[test]
 fn sequence_numbers_with_too_many_gaps() {
     let mut ids = peer_ids(1);
-    let mut result = Ok(());
-    let mut ranges = 1;
-    while result.is_ok() {
-        ranges += 1;
-        result = on_frame(&mut ids, &frame(2 * ranges, 2 * ranges));
-        send(&mut ids)
-            .into_iter()
-            .for_each(|sequence| ids.on_frame_acked(retired(sequence)));
+    for ranges in 2..=MAX_SEQUENCE_RANGES as u64 {
+        let result = on_frame(&mut ids, &frame(2 * ranges, 2 * ranges));
+        assert_eq!(result, Ok(()), "{ranges} ranges");
+        for sequence in send(&mut ids) {
+            ids.on_frame_acked(retired(sequence));
+        }
     }
-    assert_eq!(
-        (ranges, result),
-        (MAX_SEQUENCE_RANGES as u64 + 1, Err(LIMIT_ERROR))
-    );
+    assert_eq!(on_frame(&mut ids, &frame(1000, 1000)), Err(LIMIT_ERROR));
 }
 
 #[test]
@@ -389,6 +384,15 @@ fn reserved_id_follows_when_nothing_else_is_left() {
         (ids.current_sequence(), *ids.current()),
         (sequence, reserved)
     );
+}
+
+#[test]
+fn reserved_id_stays_with_its_path_while_a_spare_is_left() {
+    let mut ids = peer_ids(2);
+    let (reserved, _) = ids.reserve().unwrap();
+    on_frame(&mut ids, &frame(2, 1)).unwrap();
+    assert_eq!(ids.current_sequence(), 2);
+    assert_eq!(ids.id_of(reserved), Some(&id(reserved)));
 }
 
 #[test]

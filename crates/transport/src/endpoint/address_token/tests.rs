@@ -391,3 +391,16 @@ fn contents_with_impossible_lengths_are_refused() {
     assert_eq!(RetryToken::open(&key(), &sealed), None);
     assert_eq!(judge(&presented(&sealed)), AddressProof::InvalidRetry);
 }
+
+#[test]
+fn contents_of_another_length_are_refused() {
+    let sealed = seal(RETRY, &[0; RetryToken::CONTENT_LEN + 1], &key(), &mut rng());
+    assert_eq!(RetryToken::open(&key(), &sealed), None);
+    let sealed = seal(
+        VALIDATION,
+        &[0; ValidationToken::CONTENT_LEN + 1],
+        &key(),
+        &mut rng(),
+    );
+    assert_eq!(ValidationToken::open(&key(), &sealed), None);
+}

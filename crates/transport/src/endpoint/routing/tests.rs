@@ -193,6 +193,18 @@ fn reset_is_found_by_token_and_address() {
     );
 }
 
+/// The tables hardly ever compare different keys, because their hashes differ.
+#[test]
+fn equal_tokens_of_two_addresses_are_two_keys() {
+    let source = |port, token| ResetSource {
+        peer: peer(port),
+        token,
+    };
+    assert!(source(1, [1; 16]) == source(1, [1; 16]));
+    assert!(source(1, [1; 16]) != source(2, [1; 16]));
+    assert!(source(1, [1; 16]) != source(1, [2; 16]));
+}
+
 #[test]
 fn every_bit_of_a_token_counts() {
     let mut routing = routing();

@@ -297,12 +297,12 @@ fn stop_sending_is_not_sent_for_a_stream_the_peer_reset() {
     let id = client_uni(0);
     server.reset_stream(id, 1, 0).unwrap();
     server.streams.stop(id, 2).unwrap();
-    assert!(!server.streams.wants_to_send());
+    assert_eq!(kinds(&server.send_all()), ["MAX_STREAMS Unidirectional 6"]);
     let id = client_uni(1);
     server.stream(id, 0, b"x").unwrap();
     server.streams.stop(id, 2).unwrap();
     server.reset_stream(id, 1, 1).unwrap();
-    assert!(!server.streams.wants_to_send());
+    assert_eq!(kinds(&server.send_all()), ["MAX_STREAMS Unidirectional 7"]);
     assert_eq!(server.streams.table.len(), 0);
 }
 

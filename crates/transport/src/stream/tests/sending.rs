@@ -1,1 +1,241 @@
+//! What goes out, in which order, and again after a loss.
+
 use super::*;
+
+/// Limits that do not get in the way.
+fn wide() -> StreamsConfig {
+    StreamsConfig {
+        stream_receive_window: 1 << 30,
+        receive_window: 1 << 30,
+        unsent_limit: 1 << 20,
+        send_buffer_max: 1 << 24,
+        ..config()
+    }
+}
+
+fn wide_client() -> End {
+    End::new(Side::Client, &wide())
+}
+
+#[test]
+fn bulk_fills_packets_without_len_fields() {
+    let mut client = wide_client();
+    let id = client.streams.open(UNI).unwrap();
+    client.streams.write(id, &[7; 3000]).unwrap();
+    let packets = client.send_all();
+    let lens: Vec<usize> = packets.iter().map(|packet| packet.bytes.len()).collect();
+    assert_eq!(lens[..2], [ROOM, ROOM]);
+    let types: Vec<u8> = packets.iter().map(|packet| packet.bytes[0]).collect();
+    assert_eq!(types, [0x08, 0x0c, 0x0e]);
+    assert_eq!(client.streams.counters().data_sent, 3000);
+}
+
+#[test]
+fn small_streams_share_a_packet() {
+    let mut client = wide_client();
+    for _ in 0..5 {
+        let id = client.streams.open(BIDI).unwrap();
+        client.streams.write(id, b"x").unwrap();
+        client.streams.finish(id).unwrap();
+    }
+    let packets = client.send_all();
+    assert_eq!(packets.len(), 1);
+    assert_eq!(kinds(&packets)[4], "STREAM 16 0+1 FIN");
+    client.on_acked(&packets[0]);
+    assert!(!client.streams.unacked_or_unsent());
+}
+
+#[test]
+fn lost_spans_go_before_new_data() {
+    let mut client = wide_client();
+    let (lossy, fresh) = (client.streams.open(UNI).unwrap(), client.streams.open(UNI).unwrap());
+    client.streams.write(lossy, &[1; 2000]).unwrap();
+    let packets = client.send_all();
+    client.streams.set_priority(fresh, 10).unwrap();
+    client.streams.write(fresh, &[2; 500]).unwrap();
+    client.on_lost(&packets[0]);
+    let sent = kinds(&client.send_all());
+    assert_eq!(sent, ["STREAM 2 0+1198", "STREAM 6 0+500"]);
+    assert_eq!(client.streams.counters().data_retransmitted, 1198);
+}
+
+#[test]
+fn repetition_carries_the_same_bytes() {
+    let mut client = wide_client();
+    let id = client.streams.open(UNI).unwrap();
+    let data: Vec<u8> = (0..5000).map(|i| (i * 31 >> 2) as u8).collect();
+    client.streams.write(id, &data).unwrap();
+    client.streams.finish(id).unwrap();
+    let mut packets = client.send_all();
+    for round in 0..5 {
+        for packet in &packets {
+            client.on_lost(packet);
+        }
+        // Repeated in other pieces each time.
+        packets.clear();
+        while client.streams.wants_to_send() {
+            packets.push(client.send_within(300 + 77 * round));
+        }
+        let mut seen = vec![0; data.len()];
+        for frame in packets.iter().flat_map(Flying::frames) {
+            let Frame::Stream(frame) = frame else { panic!("only STREAM frames") };
+            seen[frame.offset as usize..][..frame.data.len()].copy_from_slice(frame.data);
+        }
+        assert_eq!(seen, data, "round {round}");
+    }
+    for packet in &packets {
+        client.on_acked(packet);
+    }
+    assert_eq!(client.events(), [StreamEvent::Finished { id }]);
+}
+
+#[test]
+fn acknowledgement_of_the_first_copy_cancels_the_repetition() {
+    let mut client = wide_client();
+    let id = client.streams.open(UNI).unwrap();
+    client.streams.write(id, b"abc").unwrap();
+    let packets = client.send_all();
+    client.on_lost(&packets[0]);
+    assert!(client.streams.has_stream_data());
+    client.on_acked(&packets[0]);
+    assert!(!client.streams.wants_to_send());
+    client.streams.write(id, b"d").unwrap();
+    assert_eq!(kinds(&client.send_all()), ["STREAM 2 3+1"]);
+}
+
+#[test]
+fn lost_data_and_bare_fin_need_no_credit() {
+    let mut client = End::client();
+    let (fin, data) = (client.streams.open(UNI).unwrap(), client.streams.open(UNI).unwrap());
+    client.streams.write(fin, &[0; 100]).unwrap();
+    client.streams.write(data, &[0; 100]).unwrap();
+    let first = client.send_all();
+    let third = client.streams.open(UNI).unwrap();
+    client.streams.write(third, &[0; 100]).unwrap();
+    client.send_all();
+    assert!(client.streams.is_connection_blocked());
+    client.streams.finish(fin).unwrap();
+    client.on_lost(&first[0]);
+    assert!(client.streams.has_stream_data());
+    let sent = kinds(&client.send_all());
+    assert!(sent.contains(&"STREAM 2 0+100 FIN".into()), "{sent:?}");
+    assert!(sent.contains(&"STREAM 6 0+100".into()), "{sent:?}");
+}
+
+#[test]
+fn streams_of_one_priority_take_turns() {
+    let mut client = wide_client();
+    let ids = [0; 3].map(|_| client.streams.open(UNI).unwrap());
+    for id in ids {
+        client.streams.write(id, &[0; 100_000]).unwrap();
+    }
+    let mut sent = [0usize; 3];
+    let mut changes = 0;
+    let mut last = None;
+    for _ in 0..(48 << 10) * 2 / ROOM {
+        let packet = client.send().unwrap();
+        for frame in packet.frames() {
+            let Frame::Stream(frame) = frame else { panic!("only STREAM frames") };
+            let place = ids.iter().position(|&id| id == frame.id).unwrap();
+            sent[place] += frame.data.len();
+            changes += usize::from(last.replace(place) != Some(place));
+        }
+    }
+    let (least, most) = (sent.iter().min().unwrap(), sent.iter().max().unwrap());
+    assert!(most - least <= 20 << 10, "{sent:?}");
+    assert!((5..=7).contains(&changes), "{changes} changes");
+}
+
+#[test]
+fn higher_priority_goes_first_also_when_set_later() {
+    let mut client = wide_client();
+    let ids = [0; 3].map(|_| client.streams.open(UNI).unwrap());
+    for id in ids {
+        client.streams.write(id, &[0; 1000]).unwrap();
+    }
+    client.streams.set_priority(ids[2], 1).unwrap();
+    client.streams.set_priority(ids[0], -1).unwrap();
+    assert_eq!(client.streams.priority(ids[2]), Ok(1));
+    let sent = kinds(&client.send_all());
+    let order: Vec<_> = sent.iter().map(|kind| kind.split(' ').nth(1).unwrap()).collect();
+    let mut distinct = order.clone();
+    distinct.dedup();
+    assert_eq!(distinct, ["10", "6", "2"]);
+}
+
+#[test]
+fn writing_from_bytes_copies_nothing_and_takes_what_fits() {
+    let mut client = End::new(Side::Client, &StreamsConfig { unsent_limit: 4096, ..wide() });
+    let id = client.streams.open(UNI).unwrap();
+    let mut data = bytes::Bytes::from(vec![3; 10_000]);
+    assert_eq!(client.streams.write_chunk(id, &mut data), Ok(4096));
+    assert_eq!(data.len(), 5904);
+    assert_eq!(client.streams.write_chunk(id, &mut data), Err(WriteError::Blocked));
+    assert_eq!(data.len(), 5904);
+    client.send_and_ack_all();
+    assert_eq!(client.streams.write_chunk(id, &mut data), Ok(4096));
+    client.send_and_ack_all();
+    assert_eq!(client.streams.write_chunk(id, &mut data), Ok(1808));
+    assert!(data.is_empty());
+}
+
+#[test]
+fn control_frames_wait_for_room() {
+    let mut client = wide_client();
+    let ids = [0; 5].map(|_| client.streams.open(BIDI).unwrap());
+    for id in ids {
+        client.streams.reset(id, 1 << 40).unwrap();
+        client.streams.stop(id, 1 << 40).unwrap();
+    }
+    let mut frames = 0;
+    for _ in 0..20 {
+        if !client.streams.wants_to_send() {
+            break;
+        }
+        let packet = client.send_within(40);
+        assert!(!packet.bytes.is_empty());
+        frames += packet.frames().count();
+    }
+    assert_eq!(frames, 10);
+    assert!(!client.streams.wants_to_send());
+}
+
+#[test]
+fn lost_control_frames_are_sent_again_with_the_values_of_the_day() {
+    let mut server = End::server();
+    let id = client_uni(0);
+    server.stream(id, 0, &[0; 60]).unwrap();
+    server.read(id, 60).unwrap();
+    let packets = server.send_all();
+    assert_eq!(kinds(&packets), ["MAX_STREAM_DATA 2 160"]);
+    server.stream(id, 60, &[0; 60]).unwrap();
+    server.read(id, 60).unwrap();
+    let again = server.send_all();
+    assert_eq!(kinds(&again), ["MAX_STREAM_DATA 2 220"]);
+    server.on_lost(&packets[0]);
+    assert_eq!(kinds(&server.send_all()), ["MAX_STREAM_DATA 2 220"]);
+    server.streams.stop(id, 9).unwrap();
+    let stop = server.send_all();
+    assert_eq!(kinds(&stop), ["STOP_SENDING 2 9"]);
+    server.on_lost(&again[0]);
+    server.on_lost(&stop[0]);
+    assert_eq!(kinds(&server.send_all()), ["STOP_SENDING 2 9"]);
+}
+
+#[test]
+fn many_requests_use_few_slots() {
+    let mut client = End::new(Side::Client, &wide());
+    for round in 0..1000u64 {
+        client.max_streams(BIDI, round + 4).unwrap();
+        let id = client.streams.open(BIDI).unwrap();
+        client.streams.write(id, b"q").unwrap();
+        client.streams.finish(id).unwrap();
+        client.send_and_ack_all();
+        client.fin(id, 0, b"a").unwrap();
+        assert_eq!(client.read(id, 10), Ok(Some(b"a".to_vec())));
+        assert_eq!(client.read(id, 10), Ok(None));
+        assert_eq!(client.streams.open_count(Side::Client, BIDI), 0);
+        client.events();
+    }
+    assert_eq!(client.streams.table.len(), 0);
+}

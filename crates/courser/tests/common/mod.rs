@@ -1,0 +1,94 @@
+//! What all tests of the facade share.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
+
+/// A server and a client that trusts it, on loopback with ports of the system's choice.
+pub struct Pair {
+    pub server: Endpoint,
+    pub client: Endpoint,
+    pub address: SocketAddr,
+    pub client_config: ClientConfig,
+}
+
+pub fn loopback() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+pub fn pair() -> Pair {
+    pair_with(TransportConfig::default(), |config| config)
+}
+
+/// A pair with the same transport settings on both sides, and a server changed by `change`.
+pub fn pair_with(
+    transport: TransportConfig,
+    change: impl FnOnce(ServerConfig) -> ServerConfig,
+) -> Pair {
+    let transport = Arc::new(transport);
+    let identity = Identity::dev().expect("random numbers");
+    let config = ServerConfig::with_identity(&identity)
+        .expect("own certificate")
+        .alpn(["test"])
+        .transport_config(transport.clone());
+    let server = Endpoint::server(change(config), loopback()).expect("a port");
+    let mut client = Endpoint::client(loopback()).expect("a port");
+    let client_config = ClientConfig::with_roots([identity.certificate()])
+        .expect("a certificate")
+        .alpn(["test"])
+        .transport_config(transport);
+    client.set_default_client_config(client_config.clone());
+    let address = server.local_addr().expect("bound");
+    Pair { server, client, address, client_config }
+}
+
+impl Pair {
+    /// Both ends of a new connection, the client's first.
+    pub async fn connect(&self) -> (Connection, Connection) {
+        let connecting = self.client.connect(self.address, "localhost").expect("configured");
+        let accept = async { self.server.accept().await.expect("open").await.expect("handshake") };
+        let (client, server) = tokio::join!(connecting, accept);
+        (client.expect("handshake"), server)
+    }
+
+    /// Closes both and waits for the end.
+    pub async fn finish(self) {
+        self.client.close(0u32.into(), b"");
+        self.server.close(0u32.into(), b"");
+        self.client.wait_idle().await;
+        self.server.wait_idle().await;
+    }
+}
+
+/// Fails instead of hanging. The limit is for a machine under load, not for the code.
+pub async fn within<T>(seconds: u64, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(Duration::from_secs(seconds), future).await {
+        Ok(value) => value,
+        Err(_) => panic!("took longer than {seconds} s"),
+    }
+}
+
+/// Bytes that tell their place: a function of the seed and the offset.
+pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    let mut random = Random(seed | 1);
+    (0..len).map(|_| random.next() as u8).collect()
+}
+
+/// A small generator, so that a failing test can be repeated.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 >> 8
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
