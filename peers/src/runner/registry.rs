@@ -14,7 +14,11 @@ pub(crate) struct Stack {
 }
 
 /// Name and program of each stack, in the order of measurement; programs lie beside this one.
-const STACKS: &[(&str, &str)] = &[("quinn", "peer-quinn"), ("tls-tcp", "peer-tls-tcp")];
+const STACKS: &[(&str, &str)] = &[
+    ("courser", "peer-courser"),
+    ("quinn", "peer-quinn"),
+    ("tls-tcp", "peer-tls-tcp"),
+];
 
 /// The stacks of a plan.
 pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {

@@ -11,9 +11,7 @@ mod testing;
 mod tests;
 
 pub use generator::{ConnectionIdGenerator, RandomGenerator};
-pub use issued::IssuedIds;
-pub use peer::{MAX_SEQUENCE_RANGES, PeerIds, TokenChange};
-pub use retirements::{MAX_OWN_RETIREMENTS, MAX_RETIREMENTS};
+pub use peer::TokenChange;
 
 /// A stateless reset token (RFC 9000 §10.3).
 pub type ResetToken = [u8; 16];

@@ -17,9 +17,9 @@ use crate::space::sent::SentFrame;
 /// that are being probed.
 ///
 /// A peer can make us retire IDs as fast as it can send frames. What it can pile up here is a
-/// handful of IDs, [`super::MAX_RETIREMENTS`] retirements and [`MAX_SEQUENCE_RANGES`] ranges; more
-/// ends the connection. No loop runs over numbers that a frame names, only over what is held
-/// (attack A30).
+/// handful of IDs, [`MAX_RETIREMENTS`](super::retirements::MAX_RETIREMENTS) retirements and
+/// [`MAX_SEQUENCE_RANGES`] ranges; more ends the connection. No loop runs over numbers that a
+/// frame names, only over what is held (attack A30).
 pub struct PeerIds {
     current: Held,
     /// All others, at most `our_limit` of them.
@@ -115,11 +115,13 @@ impl PeerIds {
     }
 
     /// The sequence number of [`PeerIds::current`].
+    #[cfg(test)]
     pub fn current_sequence(&self) -> u64 {
         self.current.sequence
     }
 
     /// How many IDs are neither in use nor reserved.
+    #[cfg(test)]
     pub fn spare(&self) -> usize {
         self.others.iter().filter(|held| !held.is_used).count()
     }
@@ -264,6 +266,10 @@ impl PeerIds {
     /// (RFC 9000 §9.5).
     ///
     /// The peer may want it back: look it up with [`PeerIds::id_of`] before each use.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "paths share the current id so far")
+    )]
     pub fn reserve(&mut self) -> Option<(u64, ConnectionId)> {
         let index = self.next_spare()?;
         let held = &mut self.others[index];
@@ -272,6 +278,10 @@ impl PeerIds {
     }
 
     /// The ID with a sequence number, unless it has been retired.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "paths share the current id so far")
+    )]
     pub fn id_of(&self, sequence: u64) -> Option<&ConnectionId> {
         self.held()
             .find(|held| held.sequence == sequence)
@@ -280,6 +290,10 @@ impl PeerIds {
 
     /// Makes a reserved ID the current one and retires the one that was. False as for
     /// [`PeerIds::switch_to_next`].
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "paths share the current id so far")
+    )]
     pub fn switch_to(&mut self, sequence: u64) -> bool {
         match self
             .others
@@ -293,6 +307,10 @@ impl PeerIds {
 
     /// Retires a reserved ID whose path is given up. False when it is not there, or is current,
     /// or while too many of our retirements are unacknowledged.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "paths share the current id so far")
+    )]
     pub fn retire(&mut self, sequence: u64) -> bool {
         let Some(index) = self
             .others
@@ -356,6 +374,7 @@ impl PeerIds {
     }
 
     /// How many retirements the peer has not acknowledged.
+    #[cfg(test)]
     pub fn open_retirements(&self) -> usize {
         self.retirements.open.len()
     }

@@ -3,6 +3,8 @@
 use courser_wire::Frame;
 use proptest::prelude::*;
 
+use super::issued::IssuedIds;
+use super::peer::PeerIds;
 use super::testing::{frames, id, packet, token};
 use super::*;
 use crate::space::sent::SentFrame;
@@ -171,7 +173,7 @@ proptest! {
                 4 if !pair.to_issuer.is_empty() => pair.issuer_receives(index, fate),
                 5 => drop(pair.peer.switch_to_next()),
                 // An end that rotates once in a round trip does not see more than that open.
-                6 if pair.peer.open_retirements() <= MAX_RETIREMENTS / 2 => {
+                6 if pair.peer.open_retirements() <= retirements::MAX_OWN_RETIREMENTS => {
                     pair.issued.rotate(pair.issued.next_sequence());
                 }
                 _ => {}

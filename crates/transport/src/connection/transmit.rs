@@ -1,5 +1,7 @@
 //! One batch out: permit, path, space, fill. RFC 9000 §12, §13, RFC 9002 §7.
 
+use std::time::Duration;
+
 use courser_base::{Ecn, Time};
 use courser_crypto::TAG_LEN;
 use courser_recovery::{Controller, Sent};
@@ -283,7 +285,9 @@ impl Connection {
         self.fill_handshake_frames(packet);
         self.cids.issued.write_frames(packet);
         self.cids.peer.write_frames(packet);
-        let rtt = self.paths.active().rtt.smoothed();
+        // Windows follow the shortest round trip: the smoothed one contains the queue that a
+        // large window fills, and on a short path that queue is our own socket buffer.
+        let rtt = self.paths.active().rtt.min().max(MIN_WINDOW_RTT);
         self.streams.write_control_frames(now, rtt, packet);
         self.streams.write_stream_frames(packet);
         if probing {
@@ -452,6 +456,9 @@ impl Connection {
     }
 }
 
+/// Below this a round trip is made of wakeups and system calls, whose delays a window must cover
+/// too: 2 MiB at 1.7 GB/s, which still fits the usual socket buffers.
+const MIN_WINDOW_RTT: Duration = Duration::from_micros(300);
 /// Nothing useful fits into less: header, one small frame, tag.
 const MIN_DATAGRAM: usize = 64;
 /// Ranges in one ACK frame (limit K03).

@@ -82,6 +82,7 @@ impl Handshakes {
     }
 
     /// True when so many handshakes are under way that new clients get a Retry.
+    #[cfg(test)]
     pub fn is_loaded(&self) -> bool {
         self.is_loaded
     }
@@ -199,6 +200,7 @@ pub struct ReplyLimiter {
 
 impl ReplyLimiter {
     /// Most prefixes that are remembered.
+    #[cfg(test)]
     pub const MAX_PREFIXES: usize = SETS * WAYS;
 
     /// Nothing was sent yet; `key` must be secret. A rate of zero forbids all packets.

@@ -18,7 +18,7 @@ use crate::rng::Rng;
 ///
 /// Peers choose much of what is looked up here, so the hashers are keyed (attack A14), and what
 /// is owned is never given to another connection (attack A15). Each connection owns few entries:
-/// [`crate::cid::IssuedIds::MAX_IDS`] IDs, one client-chosen ID, one address, and a token for
+/// [`crate::cid::issued::IssuedIds::MAX_IDS`] IDs, one client-chosen ID, one address, and a token for
 /// each ID that it uses.
 #[derive(Debug)]
 pub struct Routing<H> {
@@ -135,7 +135,7 @@ impl<H: Copy + Eq> Routing<H> {
     /// which the connection uses toward `peer` (RFC 9000 §10.3.1).
     ///
     /// Call it for datagrams that belong to nobody. Those that belong to a connection but do not
-    /// decrypt are for [`crate::cid::PeerIds::is_reset_token`].
+    /// decrypt are for [`crate::cid::peer::PeerIds::is_reset_token`].
     pub fn find_reset(&self, peer: SocketAddr, datagram: &[u8]) -> Option<H> {
         if self.reset_tokens.is_empty() {
             return None;
@@ -145,12 +145,14 @@ impl<H: Copy + Eq> Routing<H> {
     }
 
     /// Entries in all tables.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         let by_id = self.ids.len() + self.initial_ids.len();
         by_id + self.four_tuples.len() + self.reset_tokens.len()
     }
 
     /// True when no connection is known.
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

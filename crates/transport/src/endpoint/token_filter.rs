@@ -95,6 +95,7 @@ impl TokenFilter {
     }
 
     /// Bytes that the memory takes.
+    #[cfg(test)]
     pub fn memory(&self) -> usize {
         let filters = self.current.words.capacity() + self.previous.words.capacity();
         filters * size_of::<u64>() + self.newest.capacity() * size_of::<Nonce>()

@@ -21,7 +21,11 @@ pub(super) struct Autotune {
 impl Autotune {
     /// Starts at `window`, grows up to `max`.
     pub(super) fn new(window: u64, max: u64) -> Self {
-        Self { window, max: max.max(window), since: None }
+        Self {
+            window,
+            max: max.max(window),
+            since: None,
+        }
     }
 
     /// The size of today.

@@ -52,7 +52,11 @@ impl ReceiveWindow {
     #[inline]
     pub(crate) fn check(&self, additional: u64) -> Result<(), TransportError> {
         let total = self.received.saturating_add(additional);
-        if total > self.limit { Err(TransportError::flow_control(total, self.limit)) } else { Ok(()) }
+        if total > self.limit {
+            Err(TransportError::flow_control(total, self.limit))
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts bytes that [`ReceiveWindow::check`] let pass.
@@ -75,7 +79,10 @@ impl ReceiveWindow {
     /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
     #[inline]
     pub(crate) fn wants_update(&self) -> bool {
-        let (left, window) = (self.limit.saturating_sub(self.consumed), self.autotune.window());
+        let (left, window) = (
+            self.limit.saturating_sub(self.consumed),
+            self.autotune.window(),
+        );
         left <= window / 2 && window > 0 && self.limit < MAX_VARINT
     }
 
@@ -83,13 +90,17 @@ impl ReceiveWindow {
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
         if self.wants_update() {
             self.autotune.on_half_consumed(now, rtt);
-            let limit = self.consumed.saturating_add(self.autotune.window()).min(MAX_VARINT);
+            let limit = self
+                .consumed
+                .saturating_add(self.autotune.window())
+                .min(MAX_VARINT);
             self.limit = self.limit.max(limit);
         }
         self.limit
     }
 
     /// The limit as last announced.
+    #[cfg(test)]
     pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }

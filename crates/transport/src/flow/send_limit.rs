@@ -12,7 +12,11 @@ pub(crate) struct SendLimit {
 impl SendLimit {
     /// Starts with nothing used.
     pub(crate) const fn new(limit: u64) -> Self {
-        Self { limit, used: 0, signalled: None }
+        Self {
+            limit,
+            used: 0,
+            signalled: None,
+        }
     }
 
     /// Takes a new limit; false when it does not raise the old one, which then stays:
@@ -35,7 +39,7 @@ impl SendLimit {
     }
 
     /// Bytes sent so far, each counted once.
-    #[inline]
+    #[cfg(test)]
     pub(crate) const fn used(&self) -> u64 {
         self.used
     }
@@ -43,7 +47,11 @@ impl SendLimit {
     /// Notes that `len` new bytes are sent.
     #[inline]
     pub(crate) fn consume(&mut self, len: u64) {
-        debug_assert!(len <= self.available(), "sent {len} with {} allowed", self.available());
+        debug_assert!(
+            len <= self.available(),
+            "sent {len} with {} allowed",
+            self.available()
+        );
         self.used = self.limit.min(self.used + len);
     }
 

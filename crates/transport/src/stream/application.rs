@@ -44,7 +44,11 @@ impl Streams {
     /// [`WriteError::Blocked`] when there is no room, the other variants when there never will.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let (slot, room) = (self.sender(id)?, self.write_room());
-        let result = self.table.at(slot).send.write(data, room, &mut self.buffers);
+        let result = self
+            .table
+            .at(slot)
+            .send
+            .write(data, room, &mut self.buffers);
         self.on_written(slot, result)
     }
 
@@ -56,14 +60,21 @@ impl Streams {
     /// [`WriteError::Blocked`] when there is no room, the other variants when there never will.
     pub fn write_chunk(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         let (slot, room) = (self.sender(id)?, self.write_room());
-        let result = self.table.at(slot).send.write_shared(data, room, &mut self.buffers);
+        let result = self
+            .table
+            .at(slot)
+            .send
+            .write_shared(data, room, &mut self.buffers);
         self.on_written(slot, result)
     }
 
     fn write_room(&self) -> WriteRoom {
         WriteRoom {
             unsent_limit: self.config.unsent_limit,
-            connection: self.config.send_buffer_max.saturating_sub(self.totals.retained),
+            connection: self
+                .config
+                .send_buffer_max
+                .saturating_sub(self.totals.retained),
         }
     }
 
@@ -148,7 +159,10 @@ impl Streams {
     ///
     /// [`ClosedStream`] when the stream is gone.
     pub fn priority(&self, id: StreamId) -> Result<i32, ClosedStream> {
-        self.table.get(id).map(|state| state.priority).ok_or(ClosedStream)
+        self.table
+            .get(id)
+            .map(|state| state.priority)
+            .ok_or(ClosedStream)
     }
 
     /// The application error code with which the peer stopped reading, if it did.
@@ -253,13 +267,21 @@ impl Streams {
     #[inline]
     fn sender(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
         let slot = self.table.find(id).ok_or(ClosedStream)?;
-        if self.table.at(slot).sends { Ok(slot) } else { Err(ClosedStream) }
+        if self.table.at(slot).sends {
+            Ok(slot)
+        } else {
+            Err(ClosedStream)
+        }
     }
 
     #[inline]
     fn reader(&mut self, now: Time, id: StreamId) -> Result<u32, ClosedStream> {
         self.totals.now = now;
         let slot = self.table.find(id).ok_or(ClosedStream)?;
-        if self.table.at(slot).receives { Ok(slot) } else { Err(ClosedStream) }
+        if self.table.at(slot).receives {
+            Ok(slot)
+        } else {
+            Err(ClosedStream)
+        }
     }
 }

@@ -17,7 +17,11 @@ pub(super) struct Buffers {
 
 impl Buffers {
     pub(super) fn new(pool: ChunkPool) -> Self {
-        Self { pool, spare: Vec::new(), spare_bytes: 0 }
+        Self {
+            pool,
+            spare: Vec::new(),
+            spare_bytes: 0,
+        }
     }
 
     /// An empty buffer with room for at least `capacity` bytes, 64 KiB at most.
@@ -59,7 +63,10 @@ impl Buffers {
     /// last `Bytes` is dropped, on whichever thread that happens.
     pub(super) fn share(&self, buffer: Vec<u8>) -> Bytes {
         if buffer.capacity() == ChunkPool::CHUNK {
-            Bytes::from_owner(Pooled { buffer, pool: self.pool.clone() })
+            Bytes::from_owner(Pooled {
+                buffer,
+                pool: self.pool.clone(),
+            })
         } else {
             Bytes::from(buffer)
         }

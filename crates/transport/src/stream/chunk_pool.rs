@@ -23,7 +23,10 @@ impl ChunkPool {
 
     /// An empty pool that keeps up to `max_kept` unused buffers.
     pub fn new(max_kept: usize) -> Self {
-        Self(Arc::new(Shelf { max_kept, chunks: Mutex::new(Vec::new()) }))
+        Self(Arc::new(Shelf {
+            max_kept,
+            chunks: Mutex::new(Vec::new()),
+        }))
     }
 
     /// An empty buffer with room for [`ChunkPool::CHUNK`] bytes.

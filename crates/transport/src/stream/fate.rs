@@ -11,9 +11,21 @@ impl Streams {
     #[inline]
     pub fn on_frame_acked(&mut self, frame: SentFrame) {
         match frame {
-            SentFrame::Stream { id, offset, len, fin } => {
+            SentFrame::Stream {
+                id,
+                offset,
+                len,
+                fin,
+            } => {
                 if let Some(slot) = self.table.find(id) {
-                    self.on_span_acked(slot, Span { offset, len: len.into(), fin });
+                    self.on_span_acked(
+                        slot,
+                        Span {
+                            offset,
+                            len: len.into(),
+                            fin,
+                        },
+                    );
                 }
             }
             SentFrame::ResetStream { id } => {
@@ -53,7 +65,8 @@ impl Streams {
     fn on_sending_over(&mut self, slot: u32) {
         let state = self.table.at(slot);
         self.control.unwant(&mut state.wanted, Control::Reset);
-        self.events.push_back(StreamEvent::Finished { id: state.id });
+        self.events
+            .push_back(StreamEvent::Finished { id: state.id });
         self.retire_if_over(slot);
     }
 
@@ -61,9 +74,18 @@ impl Streams {
     /// values of the day. Frames of others are ignored.
     pub fn on_frame_lost(&mut self, frame: SentFrame) {
         match frame {
-            SentFrame::Stream { id, offset, len, fin } => {
+            SentFrame::Stream {
+                id,
+                offset,
+                len,
+                fin,
+            } => {
                 if let Some(slot) = self.table.find(id) {
-                    self.table.at(slot).send.on_lost(Span { offset, len: len.into(), fin });
+                    self.table.at(slot).send.on_lost(Span {
+                        offset,
+                        len: len.into(),
+                        fin,
+                    });
                     self.schedule(slot);
                 }
             }

@@ -74,7 +74,8 @@ impl LocalStreams {
 
     /// What STREAMS_BLOCKED has to say, while it is true.
     pub(super) fn blocked_at(&self) -> Option<u64> {
-        self.limit.filter(|&limit| self.is_waiting && self.opened >= limit)
+        self.limit
+            .filter(|&limit| self.is_waiting && self.opened >= limit)
     }
 }
 
@@ -142,7 +143,11 @@ impl PeerStreams {
             self.opened = index + 1;
             return Ok(Use::New);
         }
-        Ok(if self.take_implied(index) { Use::New } else { Use::Known })
+        Ok(if self.take_implied(index) {
+            Use::New
+        } else {
+            Use::Known
+        })
     }
 
     fn take_implied(&mut self, index: u64) -> bool {
@@ -161,7 +166,14 @@ impl PeerStreams {
         }
         let index = self.accepted;
         self.accepted += 1;
-        Some((index, if self.take_implied(index) { Use::New } else { Use::Known }))
+        Some((
+            index,
+            if self.take_implied(index) {
+                Use::New
+            } else {
+                Use::Known
+            },
+        ))
     }
 
     /// True once when the application waits for streams and there are some.

@@ -144,7 +144,10 @@ impl Streams {
             buffers: Buffers::new(pool),
             table: Table::new(side, config.max_gaps_per_stream, hash_key),
             local: Default::default(),
-            peer: [PeerStreams::new(config.max_bidi), PeerStreams::new(config.max_uni)],
+            peer: [
+                PeerStreams::new(config.max_bidi),
+                PeerStreams::new(config.max_uni),
+            ],
             send_limit: SendLimit::default(),
             initial: InitialLimits::default(),
             window: ReceiveWindow::new(config.receive_window, config.receive_window_max),
@@ -175,8 +178,14 @@ impl Streams {
             }
         }
         for (direction, limit) in [
-            (Direction::Bidirectional, parameters.initial_max_streams_bidi),
-            (Direction::Unidirectional, parameters.initial_max_streams_uni),
+            (
+                Direction::Bidirectional,
+                parameters.initial_max_streams_bidi,
+            ),
+            (
+                Direction::Unidirectional,
+                parameters.initial_max_streams_uni,
+            ),
         ] {
             self.raise_local_limit(direction, limit);
         }
@@ -202,7 +211,11 @@ impl Streams {
 
     /// True while data, an end or a reset is not acknowledged, or not even sent.
     pub fn unacked_or_unsent(&self) -> bool {
-        self.totals.retained > 0 || self.table.iter().any(|slot| slot.sends && slot.send.is_pending())
+        self.totals.retained > 0
+            || self
+                .table
+                .iter()
+                .any(|slot| slot.sends && slot.send.is_pending())
     }
 
     /// Totals since the connection began.
@@ -252,8 +265,10 @@ impl Streams {
     /// Gives a stream state. Its limits are those of the transport parameters.
     fn begin(&mut self, id: StreamId) -> u32 {
         let slot = self.table.insert(id);
-        let (window, max) =
-            (self.config.stream_receive_window, self.config.stream_receive_window_max);
+        let (window, max) = (
+            self.config.stream_receive_window,
+            self.config.stream_receive_window_max,
+        );
         let state = self.table.at(slot);
         state.send.begin(self.initial.of(self.side, id));
         state.receive.begin(ReceiveWindow::new(window, max));

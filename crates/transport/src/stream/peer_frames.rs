@@ -66,7 +66,9 @@ impl Streams {
         };
         let state = self.table.at(slot);
         let gaps = state.receive.gaps();
-        state.receive.on_reset(self.totals.now, frame, &mut shared)?;
+        state
+            .receive
+            .on_reset(self.totals.now, frame, &mut shared)?;
         self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
         if state.receive.stop_to_send().is_none() {
             self.control.unwant(&mut state.wanted, Control::Stop);
@@ -82,7 +84,8 @@ impl Streams {
     fn on_received(&mut self, slot: u32) {
         let state = self.table.at(slot);
         if state.receive.take_readable() {
-            self.events.push_back(StreamEvent::Readable { id: state.id });
+            self.events
+                .push_back(StreamEvent::Readable { id: state.id });
         }
         self.credit_connection();
         self.retire_if_over(slot);
@@ -100,8 +103,14 @@ impl Streams {
         };
         let state = self.table.at(slot);
         let retained = state.send.retained();
-        if state.send.on_stop_sending(frame.error_code, &mut self.buffers) {
-            self.events.push_back(StreamEvent::Stopped { id: frame.id, code: frame.error_code });
+        if state
+            .send
+            .on_stop_sending(frame.error_code, &mut self.buffers)
+        {
+            self.events.push_back(StreamEvent::Stopped {
+                id: frame.id,
+                code: frame.error_code,
+            });
             self.on_reset_due(slot, retained);
         }
         Ok(())
@@ -187,7 +196,10 @@ impl Streams {
     /// # Errors
     ///
     /// FRAME_ENCODING_ERROR for more streams than can have an ID.
-    pub fn on_streams_blocked_frame(&mut self, frame: StreamsBlocked) -> Result<(), TransportError> {
+    pub fn on_streams_blocked_frame(
+        &mut self,
+        frame: StreamsBlocked,
+    ) -> Result<(), TransportError> {
         check_stream_count("STREAMS_BLOCKED", frame.limit)
     }
 
@@ -227,7 +239,9 @@ impl Streams {
             if self.local[index(direction)].was_opened(number) {
                 return Ok(None);
             }
-            return Err(TransportError::stream_state(format!("we have not opened stream {id}")));
+            return Err(TransportError::stream_state(format!(
+                "we have not opened stream {id}"
+            )));
         }
         let usage = self.peer[index(direction)].on_use(number)?;
         if self.peer[index(direction)].take_opened() {
@@ -244,5 +258,7 @@ fn check_stream_count(frame: &str, limit: u64) -> Result<(), TransportError> {
     if limit <= MAX_STREAMS {
         return Ok(());
     }
-    Err(TransportError::frame_encoding(format!("{frame} of {limit} exceeds 2^60")))
+    Err(TransportError::frame_encoding(format!(
+        "{frame} of {limit} exceeds 2^60"
+    )))
 }

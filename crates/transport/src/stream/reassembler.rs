@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::buffers::{Buffers, Chunk, next_capacity};
 use super::event::Stored;
@@ -129,7 +129,10 @@ impl Reassembler {
                     last.chunk.fill(&next.data);
                     buffers.give(next.data);
                 }
-                _ => self.ready.push_back(Ready { taken: 0, chunk: Chunk::Open(next.data) }),
+                _ => self.ready.push_back(Ready {
+                    taken: 0,
+                    chunk: Chunk::Open(next.data),
+                }),
             }
         }
         length(self.end - before)
@@ -157,7 +160,10 @@ impl Reassembler {
         };
         let mut buffer = buffers.take(capacity);
         buffer.extend_from_slice(data);
-        self.ready.push_back(Ready { taken: 0, chunk: Chunk::Open(buffer) });
+        self.ready.push_back(Ready {
+            taken: 0,
+            chunk: Chunk::Open(buffer),
+        });
     }
 
     fn insert_pending(
@@ -186,7 +192,11 @@ impl Reassembler {
             } else {
                 let known = length(chunk.end() - offset).min(data.len());
                 (offset, data) = (offset + known as u64, &data[known..]);
-                let hole = self.pending.get(at + 1).map_or(u64::MAX, |next| next.offset) - offset;
+                let hole = self
+                    .pending
+                    .get(at + 1)
+                    .map_or(u64::MAX, |next| next.offset)
+                    - offset;
                 let new = length(hole.min(data.len() as u64));
                 at = self.extend(at, &data[..new], buffers);
                 new
@@ -201,7 +211,13 @@ impl Reassembler {
     fn insert_chunk(&mut self, at: usize, offset: u64, data: &[u8], buffers: &mut Buffers) {
         let mut buffer = buffers.take(data.len());
         buffer.extend_from_slice(data);
-        self.pending.insert(at, Pending { offset, data: buffer });
+        self.pending.insert(
+            at,
+            Pending {
+                offset,
+                data: buffer,
+            },
+        );
         self.gaps += 1;
     }
 
@@ -238,13 +254,20 @@ impl Reassembler {
         }
         let chunk = &mut self.pending[at];
         let room = chunk.data.capacity() - chunk.data.len();
-        let fits = if chunk.data.len() + data.len() <= SMALL { data.len() } else { room };
+        let fits = if chunk.data.len() + data.len() <= SMALL {
+            data.len()
+        } else {
+            room
+        };
         let (near, far) = data.split_at(fits.min(data.len()));
         chunk.data.extend_from_slice(near);
         if !far.is_empty() {
             let mut buffer = buffers.take(next_capacity(chunk.data.capacity(), far.len()));
             buffer.extend_from_slice(far);
-            let far = Pending { offset: chunk.end(), data: buffer };
+            let far = Pending {
+                offset: chunk.end(),
+                data: buffer,
+            };
             at += 1;
             self.pending.insert(at, far);
         }
@@ -304,12 +327,12 @@ impl Reassembler {
                 self.on_read(len);
                 return Some(bytes);
             }
-            let mut bytes = buffers.share(std::mem::take(buffer));
-            bytes::Buf::advance(&mut bytes, front.taken);
-            front.taken = 0;
-            front.chunk = Chunk::Shared(bytes);
+            front.chunk = Chunk::Shared(buffers.share(std::mem::take(buffer)));
         }
-        let Chunk::Shared(bytes) = &mut front.chunk else { return None };
+        let Chunk::Shared(bytes) = &mut front.chunk else {
+            return None;
+        };
+        bytes.advance(std::mem::take(&mut front.taken));
         let bytes = bytes.split_to(len);
         if front.chunk.len() == 0 {
             self.pop_ready(buffers);
@@ -357,7 +380,11 @@ impl Reassembler {
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
         let ready: usize = self.ready.iter().map(|ready| ready.chunk.capacity()).sum();
-        let pending: usize = self.pending.iter().map(|pending| pending.data.capacity()).sum();
+        let pending: usize = self
+            .pending
+            .iter()
+            .map(|pending| pending.data.capacity())
+            .sum();
         let lists = self.ready.capacity() * size_of::<Ready>()
             + self.pending.capacity() * size_of::<Pending>();
         ready + pending + lists

@@ -148,7 +148,8 @@ impl ReceivePart {
         if self.stop == Stop::No {
             let may_open_gap = shared.may_open_gap && self.gaps() < self.max_gaps;
             let stored =
-                self.reassembler.insert(frame.offset, frame.data, may_open_gap, shared.buffers);
+                self.reassembler
+                    .insert(frame.offset, frame.data, may_open_gap, shared.buffers);
             if stored == Stored::Refused {
                 return Ok(stored);
             }
@@ -164,7 +165,9 @@ impl ReceivePart {
     /// Compares the end of a frame with what is known of the end of the stream.
     fn check_end(&self, end: u64, fin: bool) -> Result<(), TransportError> {
         if end > MAX_VARINT {
-            return Err(TransportError::frame_encoding("stream data ends above 2^62 - 1"));
+            return Err(TransportError::frame_encoding(
+                "stream data ends above 2^62 - 1",
+            ));
         }
         let received = self.window.received();
         match self.state.final_size() {
@@ -243,7 +246,11 @@ impl ReceivePart {
     }
 
     /// The application wants no more of the stream; true when STOP_SENDING is due.
-    pub(super) fn stop(&mut self, code: u64, shared: &mut Shared<'_>) -> Result<bool, ClosedStream> {
+    pub(super) fn stop(
+        &mut self,
+        code: u64,
+        shared: &mut Shared<'_>,
+    ) -> Result<bool, ClosedStream> {
         if self.stop != Stop::No || self.is_over() {
             return Err(ClosedStream);
         }
@@ -327,7 +334,10 @@ impl ReceivePart {
         if self.stop != Stop::No || self.reassembler.readable() == 0 {
             return self.read_nothing().map(|()| None);
         }
-        let bytes = self.reassembler.read_chunk(max, shared.buffers).unwrap_or_default();
+        let bytes = self
+            .reassembler
+            .read_chunk(max, shared.buffers)
+            .unwrap_or_default();
         self.on_read(bytes.len(), shared);
         Ok(Some(bytes))
     }
@@ -385,7 +395,8 @@ impl ReceivePart {
 
     /// What MAX_STREAM_DATA says now, if it is of use.
     pub(super) fn credit_to_send(&mut self, now: Time, rtt: Duration) -> Option<u64> {
-        self.can_use_credit().then(|| self.window.announce(now, rtt))
+        self.can_use_credit()
+            .then(|| self.window.announce(now, rtt))
     }
 }
 

@@ -37,8 +37,14 @@ impl Schedule {
 
     /// Adds a stream behind those of its priority.
     pub(super) fn push(&mut self, priority: i32, stream: u32) {
-        let at = self.levels.partition_point(|level| level.priority > priority);
-        if self.levels.get(at).is_none_or(|level| level.priority != priority) {
+        let at = self
+            .levels
+            .partition_point(|level| level.priority > priority);
+        if self
+            .levels
+            .get(at)
+            .is_none_or(|level| level.priority != priority)
+        {
             let streams = std::mem::take(&mut self.spare);
             self.levels.insert(at, Level { priority, streams });
         }
@@ -59,10 +65,17 @@ impl Schedule {
 
     /// Takes out any stream.
     pub(super) fn remove(&mut self, priority: i32, stream: u32) {
-        let at = self.levels.partition_point(|level| level.priority > priority);
-        let level = self.levels.get_mut(at).filter(|level| level.priority == priority);
+        let at = self
+            .levels
+            .partition_point(|level| level.priority > priority);
+        let level = self
+            .levels
+            .get_mut(at)
+            .filter(|level| level.priority == priority);
         let Some(level) = level else { return };
-        let Some(place) = level.streams.iter().position(|&other| other == stream) else { return };
+        let Some(place) = level.streams.iter().position(|&other| other == stream) else {
+            return;
+        };
         level.streams.remove(place);
         if (at, place) == (0, 0) {
             self.spent = 0;

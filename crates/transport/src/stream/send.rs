@@ -140,7 +140,11 @@ impl SendPart {
         let len = ahead.min(room.connection).min(len as u64);
         if len == 0 && (ahead == 0 || room.connection == 0) {
             let is_ahead = ahead == 0;
-            self.waiting = if is_ahead { Waiting::ForStream } else { Waiting::ForConnection };
+            self.waiting = if is_ahead {
+                Waiting::ForStream
+            } else {
+                Waiting::ForConnection
+            };
             return Err(WriteError::Blocked);
         }
         Ok(usize::try_from(len).expect("at most the length of a slice"))
@@ -209,7 +213,10 @@ impl SendPart {
     }
 
     fn enter_reset(&mut self, code: u64, buffers: &mut Buffers) {
-        self.state = State::ResetSent(Reset { code, final_size: self.buffer.sent() });
+        self.state = State::ResetSent(Reset {
+            code,
+            final_size: self.buffer.sent(),
+        });
         self.buffer.discard(buffers);
         self.waiting = Waiting::No;
     }
@@ -284,12 +291,21 @@ impl SendPart {
         let unsent = self.buffer.next_unsent();
         let allowed = unsent.len.min(credit).min(self.limit.available());
         let fit = Fit::of(packet.remaining(), id, unsent.offset, allowed)?;
-        let span = Span { len: fit.len as u64, fin: unsent.fin && fit.len as u64 == unsent.len, ..unsent };
+        let span = Span {
+            len: fit.len as u64,
+            fin: unsent.fin && fit.len as u64 == unsent.len,
+            ..unsent
+        };
         fit.write_header(id, span, packet);
-        self.buffer.send_new(packet.writer().advance_with(fit.len), span.fin);
+        self.buffer
+            .send_new(packet.writer().advance_with(fit.len), span.fin);
         self.limit.consume(span.len);
         record(id, span, packet);
-        self.state = if self.buffer.is_all_sent() { State::DataSent } else { State::Send };
+        self.state = if self.buffer.is_all_sent() {
+            State::DataSent
+        } else {
+            State::Send
+        };
         Some(span)
     }
 
@@ -304,9 +320,14 @@ impl SendPart {
             return self.write_new(id, 0, packet);
         };
         let fit = Fit::of(packet.remaining(), id, lost.offset, lost.len)?;
-        let span = Span { len: fit.len as u64, fin: lost.fin && fit.len as u64 == lost.len, ..lost };
+        let span = Span {
+            len: fit.len as u64,
+            fin: lost.fin && fit.len as u64 == lost.len,
+            ..lost
+        };
         fit.write_header(id, span, packet);
-        self.buffer.send_lost(span, packet.writer().advance_with(fit.len));
+        self.buffer
+            .send_lost(span, packet.writer().advance_with(fit.len));
         record(id, span, packet);
         Some(span)
     }
@@ -339,7 +360,12 @@ impl SendPart {
 
 fn record(id: StreamId, span: Span, packet: &mut PacketBuilder<'_>) {
     let len = u16::try_from(span.len).expect("bounded by Fit::of");
-    packet.record(SentFrame::Stream { id, offset: span.offset, len, fin: span.fin });
+    packet.record(SentFrame::Stream {
+        id,
+        offset: span.offset,
+        len,
+        fin: span.fin,
+    });
 }
 
 /// How much data a STREAM frame takes into the rest of a packet.
@@ -360,7 +386,10 @@ impl Fit {
             return None;
         }
         if available >= space && space <= LONGEST {
-            return Some(Self { len: space, has_len: false });
+            return Some(Self {
+                len: space,
+                has_len: false,
+            });
         }
         // With the data a LEN field may just not fit any more; then a little waits.
         let len_field = varint_len(available as u64);

@@ -61,11 +61,6 @@ impl Span {
 }
 
 impl SendBuffer {
-    /// Bytes written.
-    pub(super) const fn end(&self) -> u64 {
-        self.end
-    }
-
     /// Bytes sent at least once: the final size if the stream is reset now.
     pub(super) fn sent(&self) -> u64 {
         self.sent_to.min(self.end)
@@ -115,13 +110,19 @@ impl SendBuffer {
     pub(super) fn write(&mut self, mut data: &[u8], buffers: &mut Buffers) {
         debug_assert!(!self.is_finished, "written past the end");
         while !data.is_empty() {
-            let filled = self.chunks.back_mut().map_or(0, |last| last.chunk.fill(data));
+            let filled = self
+                .chunks
+                .back_mut()
+                .map_or(0, |last| last.chunk.fill(data));
             self.end += filled as u64;
             data = &data[filled..];
             if !data.is_empty() {
                 let previous = self.chunks.back().map_or(0, |last| last.chunk.capacity());
                 let chunk = Chunk::Open(buffers.take(next_capacity(previous, data.len())));
-                self.chunks.push_back(Part { offset: self.end, chunk });
+                self.chunks.push_back(Part {
+                    offset: self.end,
+                    chunk,
+                });
             }
         }
     }
@@ -133,7 +134,10 @@ impl SendBuffer {
         }
         let offset = self.end;
         self.end += bytes.len() as u64;
-        self.chunks.push_back(Part { offset, chunk: Chunk::Shared(bytes) });
+        self.chunks.push_back(Part {
+            offset,
+            chunk: Chunk::Shared(bytes),
+        });
     }
 
     /// Ends the stream behind what was written.
@@ -145,21 +149,33 @@ impl SendBuffer {
     #[inline]
     pub(super) fn next_unsent(&self) -> Span {
         let offset = self.sent();
-        Span { offset, len: self.unsent(), fin: self.is_finished }
+        Span {
+            offset,
+            len: self.unsent(),
+            fin: self.is_finished,
+        }
     }
 
     /// The lowest span to send again.
     pub(super) fn next_lost(&self) -> Option<Span> {
         let range = self.lost.first()?;
         let fin = range.end > self.end;
-        Some(Span { offset: range.start, len: range.end.min(self.end) - range.start, fin })
+        Some(Span {
+            offset: range.start,
+            len: range.end.min(self.end) - range.start,
+            fin,
+        })
     }
 
     /// Copies the first bytes never sent and moves on behind them.
     #[inline]
     pub(super) fn send_new(&mut self, out: &mut [u8], fin: bool) {
         let offset = self.sent_to;
-        while self.chunks.get(self.cursor).is_some_and(|part| part.end() <= offset) {
+        while self
+            .chunks
+            .get(self.cursor)
+            .is_some_and(|part| part.end() <= offset)
+        {
             self.cursor += 1;
         }
         self.cursor = self.copy(self.cursor, offset, out);
@@ -168,7 +184,9 @@ impl SendBuffer {
 
     /// Copies a lost span again, which then is not lost any more.
     pub(super) fn send_lost(&mut self, span: Span, out: &mut [u8]) {
-        let first = self.chunks.partition_point(|part| part.end() <= span.offset);
+        let first = self
+            .chunks
+            .partition_point(|part| part.end() <= span.offset);
         self.copy(first, span.offset, out);
         self.lost.remove(span.positions());
     }
@@ -207,14 +225,22 @@ impl SendBuffer {
         if !self.acked.is_empty() {
             self.advance_over_acked();
         }
-        while self.chunks.front().is_some_and(|part| part.end() <= self.acked_to) {
+        while self
+            .chunks
+            .front()
+            .is_some_and(|part| part.end() <= self.acked_to)
+        {
             self.drop_first(buffers);
         }
     }
 
     fn advance_over_acked(&mut self) {
         self.acked.remove_below(self.acked_to);
-        if let Some(first) = self.acked.first().filter(|first| first.start <= self.acked_to) {
+        if let Some(first) = self
+            .acked
+            .first()
+            .filter(|first| first.start <= self.acked_to)
+        {
             self.acked_to = first.end;
             self.acked.remove_below(first.end);
         }
@@ -232,7 +258,11 @@ impl SendBuffer {
     pub(super) fn on_lost(&mut self, span: Span) {
         let range = span.positions();
         let mut start = range.start.max(self.acked_to);
-        for acked in self.acked.iter().take_while(|acked| acked.start < range.end) {
+        for acked in self
+            .acked
+            .iter()
+            .take_while(|acked| acked.start < range.end)
+        {
             if acked.end > start {
                 self.lost.insert(start..acked.start.max(start));
                 start = acked.end;

@@ -37,8 +37,7 @@ impl Slot {
 
     /// True when the peer gave it up, either way.
     pub(super) const fn was_cancelled(&self) -> bool {
-        (self.receives && self.receive.was_reset())
-            || (self.sends && self.send.stopped().is_some())
+        (self.receives && self.receive.was_reset()) || (self.sends && self.send.stopped().is_some())
     }
 }
 
@@ -87,7 +86,9 @@ impl Table {
 
     /// The state of a stream.
     pub(super) fn get(&self, id: StreamId) -> Option<&Slot> {
-        self.by_id.get(&id.value()).map(|&slot| &self.slots[slot as usize])
+        self.by_id
+            .get(&id.value())
+            .map(|&slot| &self.slots[slot as usize])
     }
 
     /// The state in a slot that [`Table::find`] or [`Table::insert`] returned.

@@ -47,7 +47,11 @@ impl End {
     fn without_parameters(side: Side, config: &StreamsConfig) -> Self {
         let pool = ChunkPool::new(16);
         let streams = Streams::new(side, config.clone(), pool, [7; 16]);
-        Self { streams, lists: FrameLists::default(), now: NOW }
+        Self {
+            streams,
+            lists: FrameLists::default(),
+            now: NOW,
+        }
     }
 
     fn client() -> Self {
@@ -62,7 +66,8 @@ impl End {
     fn send_within(&mut self, room: usize) -> Flying {
         let mut bytes = vec![0; room];
         let mut packet = PacketBuilder::new(&mut bytes, &mut self.lists);
-        self.streams.write_control_frames(self.now, RTT, &mut packet);
+        self.streams
+            .write_control_frames(self.now, RTT, &mut packet);
         self.streams.write_stream_frames(&mut packet);
         let (len, frames) = packet.finish();
         bytes.truncate(len);
@@ -73,7 +78,11 @@ impl End {
     fn send(&mut self) -> Option<Flying> {
         let wanted = self.streams.wants_to_send();
         let flying = self.send_within(ROOM);
-        assert_eq!(wanted, !flying.bytes.is_empty(), "wants_to_send() says {wanted}");
+        assert_eq!(
+            wanted,
+            !flying.bytes.is_empty(),
+            "wants_to_send() says {wanted}"
+        );
         wanted.then_some(flying)
     }
 
@@ -131,30 +140,52 @@ impl End {
     }
 
     fn stream(&mut self, id: StreamId, offset: u64, data: &[u8]) -> Result<Stored, Code> {
-        let frame = frame::Stream { id, offset, data, fin: false };
+        let frame = frame::Stream {
+            id,
+            offset,
+            data,
+            fin: false,
+        };
         code(self.streams.on_stream_frame(self.now, &frame))
     }
 
     fn fin(&mut self, id: StreamId, offset: u64, data: &[u8]) -> Result<Stored, Code> {
-        let frame = frame::Stream { id, offset, data, fin: true };
+        let frame = frame::Stream {
+            id,
+            offset,
+            data,
+            fin: true,
+        };
         code(self.streams.on_stream_frame(self.now, &frame))
     }
 
     fn reset_stream(&mut self, id: StreamId, error_code: u64, final_size: u64) -> Result<(), Code> {
-        let frame = frame::ResetStream { id, error_code, final_size };
+        let frame = frame::ResetStream {
+            id,
+            error_code,
+            final_size,
+        };
         code(self.streams.on_reset_stream_frame(frame))
     }
 
     fn stop_sending(&mut self, id: StreamId, error_code: u64) -> Result<(), Code> {
-        code(self.streams.on_stop_sending_frame(frame::StopSending { id, error_code }))
+        code(
+            self.streams
+                .on_stop_sending_frame(frame::StopSending { id, error_code }),
+        )
     }
 
     fn max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Code> {
-        code(self.streams.on_max_stream_data_frame(frame::MaxStreamData { id, limit }))
+        code(
+            self.streams
+                .on_max_stream_data_frame(frame::MaxStreamData { id, limit }),
+        )
     }
 
     fn max_data(&mut self, limit: u64) {
-        self.streams.on_max_data_frame(frame::MaxData { limit }).unwrap();
+        self.streams
+            .on_max_data_frame(frame::MaxData { limit })
+            .unwrap();
     }
 
     fn stream_data_blocked(&mut self, id: StreamId) -> Result<(), Code> {
@@ -163,7 +194,10 @@ impl End {
     }
 
     fn max_streams(&mut self, direction: Direction, limit: u64) -> Result<(), Code> {
-        code(self.streams.on_max_streams_frame(frame::MaxStreams { direction, limit }))
+        code(
+            self.streams
+                .on_max_streams_frame(frame::MaxStreams { direction, limit }),
+        )
     }
 
     fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Vec<u8>>, ReadError> {
@@ -244,10 +278,18 @@ fn kinds(packets: &[Flying]) -> Vec<String> {
     let describe = |frame: Frame<'_>| match frame {
         Frame::Stream(frame) => {
             let fin = if frame.fin { " FIN" } else { "" };
-            format!("STREAM {} {}+{}{fin}", frame.id, frame.offset, frame.data.len())
+            format!(
+                "STREAM {} {}+{}{fin}",
+                frame.id,
+                frame.offset,
+                frame.data.len()
+            )
         }
         Frame::ResetStream(frame) => {
-            format!("RESET_STREAM {} {} {}", frame.id, frame.error_code, frame.final_size)
+            format!(
+                "RESET_STREAM {} {} {}",
+                frame.id, frame.error_code, frame.final_size
+            )
         }
         Frame::StopSending(frame) => format!("STOP_SENDING {} {}", frame.id, frame.error_code),
         Frame::MaxData(frame) => format!("MAX_DATA {}", frame.limit),
@@ -262,5 +304,9 @@ fn kinds(packets: &[Flying]) -> Vec<String> {
         }
         other => format!("{other:?}"),
     };
-    packets.iter().flat_map(Flying::frames).map(describe).collect()
+    packets
+        .iter()
+        .flat_map(Flying::frames)
+        .map(describe)
+        .collect()
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use courser_base::Time;
+use courser_wire::Direction;
 use courser_wire::frame::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, StreamDataBlocked,
     StreamsBlocked,
 };
-use courser_wire::Direction;
 
 use super::control::Control;
 use super::event::StreamEvent;
@@ -63,7 +63,10 @@ impl Streams {
             packet.record(SentFrame::MaxData);
         }
         if has_room(packet) && self.take_wish(Wish::DataBlocked) && self.is_connection_blocked() {
-            DataBlocked { limit: self.send_limit.limit() }.encode(packet.writer());
+            DataBlocked {
+                limit: self.send_limit.limit(),
+            }
+            .encode(packet.writer());
             packet.record(SentFrame::DataBlocked);
         }
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
@@ -92,8 +95,9 @@ impl Streams {
     ) -> bool {
         let state = self.table.at(slot);
         let id = state.id;
-        let Some(control) =
-            Control::ALL.into_iter().find(|&control| state.wanted.has(control))
+        let Some(control) = Control::ALL
+            .into_iter()
+            .find(|&control| state.wanted.has(control))
         else {
             return false;
         };
@@ -102,7 +106,12 @@ impl Streams {
             Control::Reset => {
                 if let Some(reset) = state.send.reset_to_send() {
                     let (error_code, final_size) = (reset.code, reset.final_size);
-                    ResetStream { id, error_code, final_size }.encode(packet.writer());
+                    ResetStream {
+                        id,
+                        error_code,
+                        final_size,
+                    }
+                    .encode(packet.writer());
                     packet.record(SentFrame::ResetStream { id });
                 }
             }
@@ -154,13 +163,18 @@ impl Streams {
     #[inline]
     fn write_new_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let credit = self.send_limit.available();
-        let Some(slot) = self.new.first().filter(|_| credit > 0) else { return false };
+        let Some(slot) = self.new.first().filter(|_| credit > 0) else {
+            return false;
+        };
         let state = self.table.at(slot);
-        let Some(span) = state.send.write_new(state.id, credit, packet) else { return false };
+        let Some(span) = state.send.write_new(state.id, credit, packet) else {
+            return false;
+        };
         self.send_limit.consume(span.len);
         self.totals.counters.data_sent += span.len;
         if state.send.take_writable(self.config.unsent_limit) {
-            self.events.push_back(StreamEvent::Writable { id: state.id });
+            self.events
+                .push_back(StreamEvent::Writable { id: state.id });
         }
         if state.send.has_new() {
             self.new.on_sent(span.len);
@@ -180,9 +194,13 @@ impl Streams {
 
     /// Writes a frame that needs no credit; false when it does not fit.
     fn write_free_frame(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
-        let Some(slot) = self.free.first() else { return false };
+        let Some(slot) = self.free.first() else {
+            return false;
+        };
         let state = self.table.at(slot);
-        let Some(span) = state.send.write_free(state.id, packet) else { return false };
+        let Some(span) = state.send.write_free(state.id, packet) else {
+            return false;
+        };
         self.totals.counters.data_retransmitted += span.len;
         if state.send.has_free() {
             self.free.on_sent(span.len);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cid::ACTIVE_CONNECTION_ID_LIMIT;
-use crate::cid::MAX_RETIREMENTS;
+use crate::cid::retirements::MAX_RETIREMENTS;
 use crate::cid::testing::{frames, id, packet, token};
 use courser_base::Side;
 use courser_wire::{Direction, Frame, StreamId};

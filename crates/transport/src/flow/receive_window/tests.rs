@@ -27,7 +27,10 @@ fn more_is_announced_at_half_a_window() {
     assert!(window.wants_update());
     assert_eq!(window.announce(NOW, SLOW), 15);
     assert!(!window.wants_update());
-    assert_eq!((window.received(), window.unconsumed(), window.limit()), (10, 5, 15));
+    assert_eq!(
+        (window.received(), window.unconsumed(), window.limit()),
+        (10, 5, 15)
+    );
 }
 
 #[test]

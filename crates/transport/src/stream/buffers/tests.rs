@@ -67,5 +67,8 @@ fn open_chunk_fills_up_and_shared_chunk_does_not_grow() {
     assert_eq!(chunk.fill(&vec![7; room + 3]), room);
     assert_eq!((chunk.room(), chunk.len()), (0, room));
     let mut chunk = Chunk::Shared(Bytes::from_static(b"abc"));
-    assert_eq!((chunk.room(), chunk.fill(b"d"), chunk.capacity()), (0, 0, 3));
+    assert_eq!(
+        (chunk.room(), chunk.fill(b"d"), chunk.capacity()),
+        (0, 0, 3)
+    );
 }

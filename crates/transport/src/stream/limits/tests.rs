@@ -21,7 +21,10 @@ fn nothing_opens_before_the_limit_is_known() {
 fn limit_blocks_is_signalled_once_and_wakes_once() {
     let mut local = LocalStreams::default();
     assert!(!local.on_limit(2));
-    assert_eq!((local.open(), local.open(), local.open()), (Some(0), Some(1), None));
+    assert_eq!(
+        (local.open(), local.open(), local.open()),
+        (Some(0), Some(1), None)
+    );
     assert_eq!(local.blocked_at(), Some(2));
     assert!(local.take_signal());
     assert!(!local.take_signal());
@@ -55,7 +58,11 @@ fn higher_number_opens_the_lower_ones_without_listing_them() {
     assert_eq!(peer.on_use(50), Ok(Use::New));
     assert_eq!(peer.on_use(50), Ok(Use::Known));
     for index in 0..100 {
-        let usage = if index == 50 || index == 99 { Use::Known } else { Use::New };
+        let usage = if index == 50 || index == 99 {
+            Use::Known
+        } else {
+            Use::New
+        };
         assert_eq!(peer.accept(), Some((index, usage)));
     }
     assert_eq!(peer.accept(), None);

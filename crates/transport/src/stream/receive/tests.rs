@@ -24,7 +24,11 @@ impl Fixture {
         let mut part = ReceivePart::new(4);
         part.begin(ReceiveWindow::new(stream, stream));
         let connection = ReceiveWindow::new(connection, connection);
-        Self { part, connection, buffers: Buffers::new(ChunkPool::new(1)) }
+        Self {
+            part,
+            connection,
+            buffers: Buffers::new(ChunkPool::new(1)),
+        }
     }
 
     fn with<T>(&mut self, run: impl FnOnce(&mut ReceivePart, &mut Shared<'_>) -> T) -> T {
@@ -37,13 +41,24 @@ impl Fixture {
     }
 
     fn stream(&mut self, offset: u64, data: &[u8], fin: bool) -> Result<Stored> {
-        let frame = frame::Stream { id: id(), offset, data, fin };
-        self.with(|part, shared| part.on_stream(NOW, &frame, shared)).map_err(|error| error.code)
+        let frame = frame::Stream {
+            id: id(),
+            offset,
+            data,
+            fin,
+        };
+        self.with(|part, shared| part.on_stream(NOW, &frame, shared))
+            .map_err(|error| error.code)
     }
 
     fn reset(&mut self, final_size: u64) -> Result<()> {
-        let frame = frame::ResetStream { id: id(), error_code: 7, final_size };
-        self.with(|part, shared| part.on_reset(NOW, frame, shared)).map_err(|error| error.code)
+        let frame = frame::ResetStream {
+            id: id(),
+            error_code: 7,
+            final_size,
+        };
+        self.with(|part, shared| part.on_reset(NOW, frame, shared))
+            .map_err(|error| error.code)
     }
 
     fn read(&mut self) -> std::result::Result<Option<Vec<u8>>, ReadError> {
@@ -131,7 +146,10 @@ const EVENTS: [Event; 8] = [
     ("read", |fixture| {
         let _ = fixture.read();
     }),
-    ("read to the end", |fixture| while let Ok(Some(_)) = fixture.read() {}),
+    (
+        "read to the end",
+        |fixture| while let Ok(Some(_)) = fixture.read() {},
+    ),
     ("stop", |fixture| {
         let _ = fixture.stop();
     }),
@@ -151,14 +169,29 @@ const TABLE: [(&str, [State; 8]); 9] = {
     let told = State::ResetRead(FinalSize(6), 7);
     [
         ("Recv", [recv, known, all, reset, recv, recv, recv, recv]),
-        ("SizeKnown", [all, known, all, reset, known, known, known, known]),
+        (
+            "SizeKnown",
+            [all, known, all, reset, known, known, known, known],
+        ),
         ("DataRecvd", [all, all, all, all, all, read, read, all]),
         ("DataRead", [read; 8]),
-        ("ResetRecvd", [reset, reset, reset, reset, told, told, told, reset]),
+        (
+            "ResetRecvd",
+            [reset, reset, reset, reset, told, told, told, reset],
+        ),
         ("ResetRead", [told; 8]),
-        ("Recv, stopped", [recv, known, known, told, recv, recv, recv, recv]),
-        ("Recv, stop acked", [recv, read, read, told, recv, recv, recv, recv]),
-        ("SizeKnown, stopped", [known, known, known, told, known, known, known, read]),
+        (
+            "Recv, stopped",
+            [recv, known, known, told, recv, recv, recv, recv],
+        ),
+        (
+            "Recv, stop acked",
+            [recv, read, read, told, recv, recv, recv, recv],
+        ),
+        (
+            "SizeKnown, stopped",
+            [known, known, known, told, known, known, known, read],
+        ),
     ]
 };
 
@@ -192,8 +225,16 @@ fn final_size_may_not_change_in_any_state() {
     for size in [5, 7] {
         for (name, mut fixture) in fixtures() {
             if fixture.part.state.final_size().is_some() {
-                assert_eq!(fixture.stream(size, b"", true), Err(error), "FIN {size}, {name}");
-                assert_eq!(fixture.reset(size), Err(error), "RESET_STREAM {size}, {name}");
+                assert_eq!(
+                    fixture.stream(size, b"", true),
+                    Err(error),
+                    "FIN {size}, {name}"
+                );
+                assert_eq!(
+                    fixture.reset(size),
+                    Err(error),
+                    "RESET_STREAM {size}, {name}"
+                );
             }
         }
     }
@@ -212,7 +253,11 @@ fn final_size_below_received_data_is_an_error() {
 #[test]
 fn late_frames_are_tolerated_in_every_state() {
     for (name, mut fixture) in fixtures() {
-        assert_eq!(fixture.stream(0, b"XYZ", false), Ok(Stored::Kept), "STREAM in {name}");
+        assert_eq!(
+            fixture.stream(0, b"XYZ", false),
+            Ok(Stored::Kept),
+            "STREAM in {name}"
+        );
         assert_eq!(fixture.reset(6), Ok(()), "RESET_STREAM in {name}");
         assert_eq!(fixture.reset(6), Ok(()), "second RESET_STREAM in {name}");
     }
@@ -246,7 +291,13 @@ fn reset_charges_and_credits_what_never_arrived() {
     let mut fixture = Fixture::new();
     fixture.stream(0, b"abc", false).unwrap();
     fixture.reset(60).unwrap();
-    assert_eq!((fixture.connection.received(), fixture.connection.unconsumed()), (60, 0));
+    assert_eq!(
+        (
+            fixture.connection.received(),
+            fixture.connection.unconsumed()
+        ),
+        (60, 0)
+    );
     assert_eq!(fixture.part.reassembler.readable(), 0);
 }
 
@@ -258,11 +309,20 @@ fn stopped_stream_discards_but_counts() {
     assert_eq!(fixture.stop(), Ok(true));
     assert_eq!(fixture.connection.unconsumed(), 0);
     fixture.stream(50, b"late", false).unwrap();
-    assert_eq!((fixture.connection.received(), fixture.connection.unconsumed()), (54, 0));
+    assert_eq!(
+        (
+            fixture.connection.received(),
+            fixture.connection.unconsumed()
+        ),
+        (54, 0)
+    );
     assert_eq!(fixture.part.gaps(), 0);
     assert_eq!(fixture.read(), Err(ReadError::ClosedStream));
     assert_eq!(fixture.stop(), Err(ClosedStream));
-    assert_eq!(fixture.stream(100, b"x", false), Err(TransportErrorCode::FLOW_CONTROL_ERROR));
+    assert_eq!(
+        fixture.stream(100, b"x", false),
+        Err(TransportErrorCode::FLOW_CONTROL_ERROR)
+    );
 }
 
 #[test]
@@ -292,7 +352,11 @@ fn stop_that_comes_late_needs_no_frame() {
         };
         assert_eq!(fixture.stop(), expected, "{name}");
         assert_eq!(fixture.part.is_over(), expected != Ok(true), "{name}");
-        assert_eq!(fixture.part.stop_to_send().is_some(), expected == Ok(true), "{name}");
+        assert_eq!(
+            fixture.part.stop_to_send().is_some(),
+            expected == Ok(true),
+            "{name}"
+        );
     }
 }
 
@@ -334,7 +398,11 @@ fn credit_is_of_use_only_in_recv() {
     for (name, mut fixture) in fixtures() {
         let is_recv = name == "Recv";
         assert_eq!(fixture.part.can_use_credit(), is_recv, "{name}");
-        assert_eq!(fixture.part.credit_to_send(NOW, RTT).is_some(), is_recv, "{name}");
+        assert_eq!(
+            fixture.part.credit_to_send(NOW, RTT).is_some(),
+            is_recv,
+            "{name}"
+        );
     }
     let mut fixture = Fixture::new();
     fixture.stream(0, &[0; 50], false).unwrap();

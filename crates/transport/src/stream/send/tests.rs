@@ -6,8 +6,14 @@ use super::*;
 use crate::space::sent::FrameLists;
 use crate::stream::chunk_pool::ChunkPool;
 
-const ROOM: WriteRoom = WriteRoom { unsent_limit: 1000, connection: 1000 };
-const RESET: Reset = Reset { code: 7, final_size: 3 };
+const ROOM: WriteRoom = WriteRoom {
+    unsent_limit: 1000,
+    connection: 1000,
+};
+const RESET: Reset = Reset {
+    code: 7,
+    final_size: 3,
+};
 
 fn id() -> StreamId {
     StreamId::new(Side::Client, Direction::Bidirectional, 0)
@@ -43,7 +49,10 @@ fn parts() -> Vec<(&'static str, SendPart)> {
     let data_sent = || {
         let mut part = send();
         part.finish().unwrap();
-        assert_eq!(in_packet(|packet| part.write_free(id(), packet)), Some(span(3, 0, true)));
+        assert_eq!(
+            in_packet(|packet| part.write_free(id(), packet)),
+            Some(span(3, 0, true))
+        );
         part
     };
     let data_recvd = || {
@@ -114,16 +123,42 @@ const EVENTS: [Event; 9] = [
 const TABLE: [(&str, [State; 9]); 6] = {
     use State::{DataRecvd, DataSent, Ready, ResetRecvd, ResetSent, Send};
     let reset = ResetSent(RESET);
-    let reset_empty = ResetSent(Reset { final_size: 0, ..RESET });
+    let reset_empty = ResetSent(Reset {
+        final_size: 0,
+        ..RESET
+    });
     [
-        ("Ready", [Send, Send, Ready, Ready, Ready, Ready, reset_empty, reset_empty, Ready]),
-        ("Send", [Send, Send, Send, Send, Send, Send, reset, reset, Send]),
+        (
+            "Ready",
+            [
+                Send,
+                Send,
+                Ready,
+                Ready,
+                Ready,
+                Ready,
+                reset_empty,
+                reset_empty,
+                Ready,
+            ],
+        ),
+        (
+            "Send",
+            [Send, Send, Send, Send, Send, Send, reset, reset, Send],
+        ),
         (
             "DataSent",
-            [DataSent, DataSent, DataSent, DataSent, DataRecvd, DataSent, reset, reset, DataSent],
+            [
+                DataSent, DataSent, DataSent, DataSent, DataRecvd, DataSent, reset, reset, DataSent,
+            ],
         ),
         ("DataRecvd", [DataRecvd; 9]),
-        ("ResetSent", [reset, reset, reset, reset, reset, reset, reset, reset, ResetRecvd]),
+        (
+            "ResetSent",
+            [
+                reset, reset, reset, reset, reset, reset, reset, reset, ResetRecvd,
+            ],
+        ),
         ("ResetRecvd", [ResetRecvd; 9]),
     ]
 };
@@ -154,13 +189,24 @@ fn application_calls_fail_by_state() {
     let closed = Err(WriteError::ClosedStream);
     let results = [Ok(1), Ok(1), closed, closed, closed, closed];
     for ((name, mut part), expected) in parts().into_iter().zip(results) {
-        assert_eq!(part.write(b"x", ROOM, &mut buffers()), expected, "write in {name}");
+        assert_eq!(
+            part.write(b"x", ROOM, &mut buffers()),
+            expected,
+            "write in {name}"
+        );
         let finished = part.finish();
         let expected = expected.map(|_| ()).map_err(|_| FinishError::ClosedStream);
         assert_eq!(finished, expected, "finish in {name}");
         assert!(part.finish().is_err(), "second finish in {name}");
     }
-    let results = [Ok(true), Ok(true), Ok(true), Err(ClosedStream), Err(ClosedStream), Err(ClosedStream)];
+    let results = [
+        Ok(true),
+        Ok(true),
+        Ok(true),
+        Err(ClosedStream),
+        Err(ClosedStream),
+        Err(ClosedStream),
+    ];
     for ((name, mut part), expected) in parts().into_iter().zip(results) {
         assert_eq!(part.reset(1, &mut buffers()), expected, "reset in {name}");
     }
@@ -173,7 +219,10 @@ fn stopped_stream_says_so_and_tolerates_a_reset() {
         assert!(!part.on_stop_sending(10, &mut buffers()), "{name}");
         assert_eq!(part.stopped(), Some(9));
         assert_eq!(part.reset_to_send().unwrap().code, 9);
-        assert_eq!(part.write(b"x", ROOM, &mut buffers()), Err(WriteError::Stopped(9)));
+        assert_eq!(
+            part.write(b"x", ROOM, &mut buffers()),
+            Err(WriteError::Stopped(9))
+        );
         assert_eq!(part.finish(), Err(FinishError::Stopped(9)));
         assert_eq!(part.reset(1, &mut buffers()), Ok(false));
     }
@@ -185,7 +234,10 @@ fn nothing_is_sent_after_a_reset() {
         part.on_lost(span(0, 3, false));
         part.on_max_stream_data(1000);
         assert!(!part.has_new() && !part.has_free(), "{name}");
-        assert!(!part.take_blocked() && part.blocked_at().is_none(), "{name}");
+        assert!(
+            !part.take_blocked() && part.blocked_at().is_none(),
+            "{name}"
+        );
     }
 }
 
@@ -193,11 +245,20 @@ fn nothing_is_sent_after_a_reset() {
 fn writer_is_held_back_by_the_stream_and_woken_at_half() {
     let (mut part, mut buffers) = (SendPart::default(), buffers());
     part.begin(1000);
-    let room = WriteRoom { unsent_limit: 100, connection: 1000 };
+    let room = WriteRoom {
+        unsent_limit: 100,
+        connection: 1000,
+    };
     assert_eq!(part.write(&[0; 150], room, &mut buffers), Ok(100));
     assert!(!part.take_writable(100));
-    assert_eq!(part.write(b"x", room, &mut buffers), Err(WriteError::Blocked));
-    assert_eq!(part.write(b"", room, &mut buffers), Err(WriteError::Blocked));
+    assert_eq!(
+        part.write(b"x", room, &mut buffers),
+        Err(WriteError::Blocked)
+    );
+    assert_eq!(
+        part.write(b"", room, &mut buffers),
+        Err(WriteError::Blocked)
+    );
     in_packet(|packet| part.write_new(id(), 49, packet)).unwrap();
     assert!(!part.take_writable(100));
     in_packet(|packet| part.write_new(id(), 1, packet)).unwrap();
@@ -210,10 +271,19 @@ fn writer_is_held_back_by_the_stream_and_woken_at_half() {
 fn writer_is_held_back_by_the_connection() {
     let (mut part, mut buffers) = (SendPart::default(), buffers());
     part.begin(1000);
-    let room = WriteRoom { unsent_limit: 100, connection: 30 };
+    let room = WriteRoom {
+        unsent_limit: 100,
+        connection: 30,
+    };
     assert_eq!(part.write(&[0; 150], room, &mut buffers), Ok(30));
-    let room = WriteRoom { unsent_limit: 100, connection: 0 };
-    assert_eq!(part.write(b"x", room, &mut buffers), Err(WriteError::Blocked));
+    let room = WriteRoom {
+        unsent_limit: 100,
+        connection: 0,
+    };
+    assert_eq!(
+        part.write(b"x", room, &mut buffers),
+        Err(WriteError::Blocked)
+    );
     assert!(part.is_waiting_for_connection());
     assert!(!part.take_writable(100));
     assert!(part.take_connection_writable());
@@ -226,7 +296,10 @@ fn limit_of_the_stream_keeps_data_back_and_is_signalled_once() {
     part.begin(2);
     part.write(b"abc", ROOM, &mut buffers).unwrap();
     part.finish().unwrap();
-    assert_eq!(in_packet(|packet| part.write_new(id(), 100, packet)), Some(span(0, 2, false)));
+    assert_eq!(
+        in_packet(|packet| part.write_new(id(), 100, packet)),
+        Some(span(0, 2, false))
+    );
     assert!(!part.has_new() && !part.has_free());
     assert!(part.take_blocked());
     assert!(!part.take_blocked());
@@ -234,7 +307,10 @@ fn limit_of_the_stream_keeps_data_back_and_is_signalled_once() {
     assert!(!part.on_max_stream_data(1));
     assert!(part.on_max_stream_data(10));
     assert_eq!(part.blocked_at(), None);
-    assert_eq!(in_packet(|packet| part.write_new(id(), 100, packet)), Some(span(2, 1, true)));
+    assert_eq!(
+        in_packet(|packet| part.write_new(id(), 100, packet)),
+        Some(span(2, 1, true))
+    );
 }
 
 #[test]
@@ -244,7 +320,10 @@ fn frame_that_fills_the_packet_has_no_len_field() {
     part.write(&[b'x'; 500], ROOM, &mut buffers).unwrap();
     let (mut room, mut lists) = ([0; 100], FrameLists::default());
     let mut packet = PacketBuilder::new(&mut room, &mut lists);
-    assert_eq!(part.write_new(id(), 1000, &mut packet), Some(span(0, 98, false)));
+    assert_eq!(
+        part.write_new(id(), 1000, &mut packet),
+        Some(span(0, 98, false))
+    );
     let (len, _) = packet.finish();
     assert_eq!((len, room[0]), (100, 0x08));
 }
@@ -268,7 +347,10 @@ fn frames_fit_for_all_sizes_of_room_and_data() {
                 let (len, _) = packet.finish();
                 assert!(fit.has_len || len == room, "{offset} {room} {available}");
                 let is_limited = (fit.len as u64) < available;
-                assert!(!is_limited || len + 2 >= room, "{offset} {room} {available}");
+                assert!(
+                    !is_limited || len + 2 >= room,
+                    "{offset} {room} {available}"
+                );
                 let Some(Ok(Frame::Stream(frame))) = Frames::new(&bytes[..len]).next() else {
                     panic!("no frame for {offset} {room} {available}");
                 };
@@ -281,5 +363,11 @@ fn frames_fit_for_all_sizes_of_room_and_data() {
 #[test]
 fn record_never_counts_more_than_16_bits() {
     let fit = Fit::of(100_000, id(), 0, 1 << 40).unwrap();
-    assert_eq!(fit, Fit { len: LONGEST, has_len: true });
+    assert_eq!(
+        fit,
+        Fit {
+            len: LONGEST,
+            has_len: true
+        }
+    );
 }

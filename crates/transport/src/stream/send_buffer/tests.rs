@@ -33,9 +33,18 @@ fn bytes_go_out_in_order_and_leave_when_acknowledged() {
     let (mut buffer, mut buffers) = (SendBuffer::default(), buffers());
     buffer.write(b"hello world", &mut buffers);
     assert_eq!((buffer.unsent(), buffer.retained()), (11, 11));
-    assert_eq!(send_new(&mut buffer, 5), (span(0, 5, false), b"hello".to_vec()));
-    assert_eq!(send_new(&mut buffer, 6), (span(5, 6, false), b" world".to_vec()));
-    assert_eq!((buffer.unsent(), buffer.retained(), buffer.sent()), (0, 11, 11));
+    assert_eq!(
+        send_new(&mut buffer, 5),
+        (span(0, 5, false), b"hello".to_vec())
+    );
+    assert_eq!(
+        send_new(&mut buffer, 6),
+        (span(5, 6, false), b" world".to_vec())
+    );
+    assert_eq!(
+        (buffer.unsent(), buffer.retained(), buffer.sent()),
+        (0, 11, 11)
+    );
     buffer.on_acked(span(0, 5, false), &mut buffers);
     assert_eq!(buffer.retained(), 6);
     buffer.on_acked(span(5, 6, false), &mut buffers);
@@ -146,7 +155,10 @@ fn shared_bytes_are_not_copied_unless_few() {
     buffer.write_shared(Bytes::from_static(b"tail"), &mut buffers);
     assert_eq!(buffer.chunks[0].chunk.as_slice().as_ptr(), address);
     assert!(matches!(buffer.chunks[1].chunk, Chunk::Open(_)));
-    assert_eq!(send_new(&mut buffer, 2004).1, [&[1; 2000][..], b"tail"].concat());
+    assert_eq!(
+        send_new(&mut buffer, 2004).1,
+        [&[1; 2000][..], b"tail"].concat()
+    );
 }
 
 #[test]
@@ -156,13 +168,19 @@ fn discard_and_recycle_leave_nothing() {
     send_new(&mut buffer, 50);
     buffer.on_lost(span(0, 20, false));
     buffer.discard(&mut buffers);
-    assert_eq!((buffer.retained(), buffer.unsent(), buffer.memory()), (0, 0, 0));
+    assert_eq!(
+        (buffer.retained(), buffer.unsent(), buffer.memory()),
+        (0, 0, 0)
+    );
     assert!(!buffer.has_lost());
     buffer.finish();
     buffer.recycle(&mut buffers);
     assert!(!buffer.is_finished());
     buffer.write(b"new", &mut buffers);
-    assert_eq!(send_new(&mut buffer, 3), (span(0, 3, false), b"new".to_vec()));
+    assert_eq!(
+        send_new(&mut buffer, 3),
+        (span(0, 3, false), b"new".to_vec())
+    );
 }
 
 #[derive(Clone, Debug)]
@@ -210,8 +228,9 @@ struct Model {
 
 impl Model {
     fn write(&mut self, len: usize) -> Vec<u8> {
-        let data: Vec<u8> =
-            (self.bytes.len()..self.bytes.len() + len).map(|i| (i * 131 >> 3) as u8).collect();
+        let data: Vec<u8> = (self.bytes.len()..self.bytes.len() + len)
+            .map(|i| (i * 131 >> 3) as u8)
+            .collect();
         self.bytes.extend(&data);
         self.fates.resize(self.bytes.len(), Fate::Unsent);
         data
@@ -230,13 +249,27 @@ impl Model {
     }
 
     fn check(&self, buffer: &SendBuffer) {
-        let unsent = self.fates[..self.bytes.len()].iter().filter(|&&fate| fate == Fate::Unsent);
+        let unsent = self.fates[..self.bytes.len()]
+            .iter()
+            .filter(|&&fate| fate == Fate::Unsent);
         assert_eq!(buffer.unsent(), unsent.count() as u64);
-        let acked_to = self.fates.iter().take_while(|&&fate| fate == Fate::Acked).count();
-        assert_eq!(buffer.retained(), self.bytes.len().saturating_sub(acked_to) as u64);
-        let lost: Vec<usize> = buffer.lost.iter().flat_map(|r| r.start as usize..r.end as usize).collect();
-        let expected: Vec<usize> =
-            (0..self.fates.len()).filter(|&i| self.fates[i] == Fate::Lost).collect();
+        let acked_to = self
+            .fates
+            .iter()
+            .take_while(|&&fate| fate == Fate::Acked)
+            .count();
+        assert_eq!(
+            buffer.retained(),
+            self.bytes.len().saturating_sub(acked_to) as u64
+        );
+        let lost: Vec<usize> = buffer
+            .lost
+            .iter()
+            .flat_map(|r| r.start as usize..r.end as usize)
+            .collect();
+        let expected: Vec<usize> = (0..self.fates.len())
+            .filter(|&i| self.fates[i] == Fate::Lost)
+            .collect();
         assert_eq!(lost, expected);
         let all = buffer.is_finished() && self.fates.iter().all(|&fate| fate == Fate::Acked);
         assert_eq!(buffer.is_all_acked(), all);

@@ -6,7 +6,10 @@ fn id(index: u64) -> StreamId {
 }
 
 fn table() -> (Table, Buffers) {
-    (Table::new(Side::Client, 128, [1; 16]), Buffers::new(ChunkPool::new(1)))
+    (
+        Table::new(Side::Client, 128, [1; 16]),
+        Buffers::new(ChunkPool::new(1)),
+    )
 }
 
 #[test]
@@ -20,7 +23,11 @@ fn direction_decides_which_parts_are_used() {
     ] {
         let slot = table.insert(StreamId::new(side, direction, 0));
         let state = table.at(slot);
-        assert_eq!((state.sends, state.receives), parts, "{side:?} {direction:?}");
+        assert_eq!(
+            (state.sends, state.receives),
+            parts,
+            "{side:?} {direction:?}"
+        );
     }
 }
 
@@ -30,7 +37,11 @@ fn streams_are_found_also_when_their_places_collide() {
     let slots: Vec<u32> = (0..1000).map(|index| table.insert(id(index))).collect();
     for round in 0..2 {
         for index in 0..1000 {
-            assert_eq!(table.find(id(index)), Some(slots[index as usize]), "round {round}");
+            assert_eq!(
+                table.find(id(index)),
+                Some(slots[index as usize]),
+                "round {round}"
+            );
         }
     }
     assert_eq!(table.find(id(1000)), None);

@@ -8,18 +8,39 @@ const STREAMS: usize = 4;
 
 #[derive(Clone, Debug)]
 enum Step {
-    Stream { stream: usize, offset: u64, len: usize, fin: bool },
-    Reset { stream: usize, size: u64 },
-    Read { stream: usize, max: usize },
-    ReadChunk { stream: usize, max: usize },
-    Stop { stream: usize },
+    Stream {
+        stream: usize,
+        offset: u64,
+        len: usize,
+        fin: bool,
+    },
+    Reset {
+        stream: usize,
+        size: u64,
+    },
+    Read {
+        stream: usize,
+        max: usize,
+    },
+    ReadChunk {
+        stream: usize,
+        max: usize,
+    },
+    Stop {
+        stream: usize,
+    },
     Send,
     LoseAll,
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let stream = 0..STREAMS;
-    let data = (stream.clone(), 0u64..130, 0usize..60, prop::bool::weighted(0.1));
+    let data = (
+        stream.clone(),
+        0u64..130,
+        0usize..60,
+        prop::bool::weighted(0.1),
+    );
     prop_oneof![
         8 => data.prop_map(|(stream, offset, len, fin)| Step::Stream { stream, offset, len, fin }),
         1 => (stream.clone(), 0u64..150).prop_map(|(stream, size)| Step::Reset { stream, size }),
@@ -47,7 +68,11 @@ struct Model {
 
 impl Model {
     fn consumed(&self) -> u64 {
-        if self.is_discarding { self.highest } else { self.read }
+        if self.is_discarding {
+            self.highest
+        } else {
+            self.read
+        }
     }
 
     /// The error that data or a reset up to `end` deserves.
@@ -65,7 +90,8 @@ impl Model {
     }
 
     fn mark(&mut self, offset: u64, len: u64) {
-        self.received.resize(self.received.len().max((offset + len) as usize), false);
+        self.received
+            .resize(self.received.len().max((offset + len) as usize), false);
         self.received[offset as usize..(offset + len) as usize].fill(true);
         self.complete();
     }
@@ -89,9 +115,24 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let config = StreamsConfig { max_gaps_per_stream: 100, max_gaps: 400, ..config() };
-        let models = vec![Model { limit: 100, ..Model::default() }; STREAMS];
-        Self { server: End::new(Side::Server, &config), models, limit: 250, lost: Vec::new() }
+        let config = StreamsConfig {
+            max_gaps_per_stream: 100,
+            max_gaps: 400,
+            ..config()
+        };
+        let models = vec![
+            Model {
+                limit: 100,
+                ..Model::default()
+            };
+            STREAMS
+        ];
+        Self {
+            server: End::new(Side::Server, &config),
+            models,
+            limit: 250,
+            lost: Vec::new(),
+        }
     }
 
     fn received(&self) -> u64 {
@@ -101,7 +142,12 @@ impl World {
     /// Applies a step; false when the peer broke a rule, as the model agrees it did.
     fn apply(&mut self, step: Step) -> bool {
         match step {
-            Step::Stream { stream, offset, len, fin } => {
+            Step::Stream {
+                stream,
+                offset,
+                len,
+                fin,
+            } => {
                 return self.on_stream(stream, offset, len, fin);
             }
             Step::Reset { stream, size } => return self.on_reset(stream, size),
@@ -114,7 +160,10 @@ impl World {
             }
             Step::ReadChunk { stream, max } => {
                 let now = self.server.now;
-                let result = self.server.streams.read_chunk(now, client_uni(stream as u64), max);
+                let result = self
+                    .server
+                    .streams
+                    .read_chunk(now, client_uni(stream as u64), max);
                 if let Ok(Some(bytes)) = result {
                     self.models[stream].read += bytes.len() as u64;
                 } else {
@@ -122,7 +171,12 @@ impl World {
                 }
             }
             Step::Stop { stream } => {
-                if self.server.streams.stop(client_uni(stream as u64), 1).is_ok() {
+                if self
+                    .server
+                    .streams
+                    .stop(client_uni(stream as u64), 1)
+                    .is_ok()
+                {
                     self.models[stream].is_discarding = true;
                 }
                 self.forget_if_over(stream);
@@ -142,14 +196,21 @@ impl World {
         let data = vec![stream as u8; len];
         let left = self.limit - self.received();
         let end = offset + len as u64;
-        let result = if fin { self.server.fin(id, offset, &data) } else { self.server.stream(id, offset, &data) };
+        let result = if fin {
+            self.server.fin(id, offset, &data)
+        } else {
+            self.server.stream(id, offset, &data)
+        };
         let model = &mut self.models[stream];
         if model.is_forgotten {
             assert_eq!(result, Ok(Stored::Kept));
             return true;
         }
         let expected = model.judge(end, fin, left).map_or(Ok(Stored::Kept), Err);
-        assert_eq!(result, expected, "STREAM {stream} {offset}+{len} fin {fin}: {model:?}");
+        assert_eq!(
+            result, expected,
+            "STREAM {stream} {offset}+{len} fin {fin}: {model:?}"
+        );
         if result.is_ok() {
             model.highest = model.highest.max(end);
             if fin {
@@ -184,7 +245,12 @@ impl World {
     /// The model does not know when a stream is over; that is tested elsewhere.
     fn forget_if_over(&mut self, stream: usize) {
         let model = &mut self.models[stream];
-        let exists = self.server.streams.table.get(client_uni(stream as u64)).is_some();
+        let exists = self
+            .server
+            .streams
+            .table
+            .get(client_uni(stream as u64))
+            .is_some();
         model.is_forgotten = !exists && model.final_size.is_some();
     }
 
@@ -213,7 +279,11 @@ impl World {
         let streams = &self.server.streams;
         let consumed: u64 = self.models.iter().map(Model::consumed).sum();
         assert_eq!(streams.window.received(), self.received(), "received");
-        assert_eq!(streams.window.unconsumed(), self.received() - consumed, "unconsumed");
+        assert_eq!(
+            streams.window.unconsumed(),
+            self.received() - consumed,
+            "unconsumed"
+        );
         assert_eq!(streams.window.limit(), self.limit, "limit");
         let gaps: usize = streams.table.iter().map(|slot| slot.receive.gaps()).sum();
         assert_eq!(streams.totals.gaps, gaps, "gaps");

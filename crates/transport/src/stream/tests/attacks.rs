@@ -11,8 +11,17 @@ fn server() -> End {
 fn default_limits_are_those_that_were_decided() {
     let config = StreamsConfig::default();
     assert_eq!((config.max_bidi, config.max_uni), (100, 100));
-    assert_eq!((config.stream_receive_window, config.stream_receive_window_max), (256 << 10, 4 << 20));
-    assert_eq!((config.receive_window, config.receive_window_max), (1 << 20, 16 << 20));
+    assert_eq!(
+        (
+            config.stream_receive_window,
+            config.stream_receive_window_max
+        ),
+        (256 << 10, 4 << 20)
+    );
+    assert_eq!(
+        (config.receive_window, config.receive_window_max),
+        (1 << 20, 16 << 20)
+    );
     assert_eq!((config.max_gaps_per_stream, config.max_gaps), (128, 512));
 }
 
@@ -34,7 +43,10 @@ fn gap_bomb_is_refused_at_the_limits() {
     assert_eq!(server.streams.counters().refused, 100 * 1000 - 512);
     // What was refused costs the peer nothing when it comes in order.
     assert_eq!(server.stream(client_bidi(99), 0, b"x"), Ok(Stored::Kept));
-    assert_eq!(server.stream(client_bidi(0), 0, &[0; 2000]), Ok(Stored::Kept));
+    assert_eq!(
+        server.stream(client_bidi(0), 0, &[0; 2000]),
+        Ok(Stored::Kept)
+    );
     assert_eq!(server.streams.totals.gaps, 512 - 128);
     assert_eq!(server.stream(client_bidi(99), 3, b"x"), Ok(Stored::Kept));
 }
@@ -43,7 +55,9 @@ fn gap_bomb_is_refused_at_the_limits() {
 #[test]
 fn implied_streams_cost_nothing_until_used() {
     let mut server = server();
-    server.stream(StreamId::from_value(4 * 99), 0, b"x").unwrap();
+    server
+        .stream(StreamId::from_value(4 * 99), 0, b"x")
+        .unwrap();
     assert_eq!(server.streams.open_count(Side::Client, BIDI), 100);
     assert_eq!(server.streams.table.len(), 1);
     for index in 0..100 {
@@ -68,9 +82,18 @@ fn late_data_for_an_implied_stream_begins_it_once() {
 fn numbers_at_the_edge_do_not_overflow() {
     let largest = (1 << 62) - 1;
     let mut end = server();
-    assert_eq!(end.reset_stream(client_uni(0), largest, largest), Err(Code::FLOW_CONTROL_ERROR));
-    assert_eq!(end.fin(client_uni(1), largest, b""), Err(Code::FLOW_CONTROL_ERROR));
-    assert_eq!(end.stream(client_uni(1), largest, b""), Err(Code::FLOW_CONTROL_ERROR));
+    assert_eq!(
+        end.reset_stream(client_uni(0), largest, largest),
+        Err(Code::FLOW_CONTROL_ERROR)
+    );
+    assert_eq!(
+        end.fin(client_uni(1), largest, b""),
+        Err(Code::FLOW_CONTROL_ERROR)
+    );
+    assert_eq!(
+        end.stream(client_uni(1), largest, b""),
+        Err(Code::FLOW_CONTROL_ERROR)
+    );
     end.max_data(largest);
     end.max_stream_data(client_bidi(0), largest).unwrap();
     end.streams.write(client_bidi(0), b"x").unwrap();
@@ -88,7 +111,11 @@ fn numbers_at_the_edge_do_not_overflow() {
 #[test]
 fn tiny_steps_of_credit_are_followed_one_by_one() {
     let mut client = End::without_parameters(Side::Client, &config());
-    let tiny = StreamsConfig { stream_receive_window: 0, receive_window: 0, ..config() };
+    let tiny = StreamsConfig {
+        stream_receive_window: 0,
+        receive_window: 0,
+        ..config()
+    };
     client.streams.on_peer_parameters(&parameters(&tiny));
     let id = client.streams.open(BIDI).unwrap();
     client.streams.write(id, &[0; 100]).unwrap();
@@ -146,7 +173,9 @@ fn rapid_resets_are_slowed_down() {
     // 100 at the start, then 100 per 100 ms, for 200 ms.
     assert!((200..=400).contains(&opened), "{opened} streams");
     assert!(server.streams.next_timeout().is_some());
-    server.streams.on_timeout(Time::ZERO + Duration::from_secs(1));
+    server
+        .streams
+        .on_timeout(Time::ZERO + Duration::from_secs(1));
     assert!(server.streams.wants_to_send());
 }
 

@@ -45,7 +45,9 @@ fn end_and_reset_wake_the_reader() {
     server.events();
     server.fin(client_uni(0), 0, b"").unwrap();
     server.reset_stream(client_uni(1), 3, 0).unwrap();
-    let expected = [0, 1].map(|index| StreamEvent::Readable { id: client_uni(index) });
+    let expected = [0, 1].map(|index| StreamEvent::Readable {
+        id: client_uni(index),
+    });
     assert_eq!(server.events(), expected);
     assert_eq!(server.read(client_uni(0), 9), Ok(None));
     assert_eq!(server.read(client_uni(1), 9), Err(ReadError::Reset(3)));
@@ -82,7 +84,10 @@ fn writers_held_back_by_the_connection_are_woken_by_acknowledgements() {
         ..config()
     };
     let mut client = End::new(Side::Client, &config);
-    let (full, other) = (client.streams.open(UNI).unwrap(), client.streams.open(UNI).unwrap());
+    let (full, other) = (
+        client.streams.open(UNI).unwrap(),
+        client.streams.open(UNI).unwrap(),
+    );
     assert_eq!(client.streams.write(full, &[0; 5000]), Ok(4000));
     for id in [full, other, full] {
         assert_eq!(client.streams.write(id, b"x"), Err(WriteError::Blocked));
@@ -98,9 +103,16 @@ fn writers_held_back_by_the_connection_are_woken_by_acknowledgements() {
 
 #[test]
 fn reset_of_one_stream_frees_room_for_the_others() {
-    let config = StreamsConfig { unsent_limit: 5000, send_buffer_max: 4000, ..config() };
+    let config = StreamsConfig {
+        unsent_limit: 5000,
+        send_buffer_max: 4000,
+        ..config()
+    };
     let mut client = End::new(Side::Client, &config);
-    let (full, other) = (client.streams.open(UNI).unwrap(), client.streams.open(UNI).unwrap());
+    let (full, other) = (
+        client.streams.open(UNI).unwrap(),
+        client.streams.open(UNI).unwrap(),
+    );
     client.streams.write(full, &[0; 4000]).unwrap();
     assert_eq!(client.streams.write(other, b"x"), Err(WriteError::Blocked));
     client.streams.reset(full, 0).unwrap();
@@ -110,7 +122,10 @@ fn reset_of_one_stream_frees_room_for_the_others() {
 #[test]
 fn finished_is_told_when_all_is_acknowledged() {
     let mut client = End::client();
-    let (sent, reset) = (client.streams.open(UNI).unwrap(), client.streams.open(UNI).unwrap());
+    let (sent, reset) = (
+        client.streams.open(UNI).unwrap(),
+        client.streams.open(UNI).unwrap(),
+    );
     client.streams.write(sent, b"abc").unwrap();
     client.streams.finish(sent).unwrap();
     client.streams.reset(reset, 1).unwrap();
@@ -150,13 +165,26 @@ fn closed_connection_keeps_nothing() {
     assert!(client.events().is_empty());
     assert_eq!(client.streams.open(BIDI), None);
     assert_eq!(client.streams.accept(UNI), None);
-    assert_eq!(client.streams.write(id, b"x"), Err(WriteError::ClosedStream));
+    assert_eq!(
+        client.streams.write(id, b"x"),
+        Err(WriteError::ClosedStream)
+    );
     assert_eq!(client.read(id, 1), Err(ReadError::ClosedStream));
     assert_eq!(client.streams.finish(id), Err(FinishError::ClosedStream));
     assert_eq!(client.streams.stop(id, 1), Err(ClosedStream));
     assert_eq!(client.streams.open_count(Side::Client, BIDI), 0);
-    client.streams.on_frame_acked(SentFrame::Stream { id, offset: 0, len: 5, fin: false });
-    client.streams.on_frame_lost(SentFrame::Stream { id, offset: 0, len: 5, fin: false });
+    client.streams.on_frame_acked(SentFrame::Stream {
+        id,
+        offset: 0,
+        len: 5,
+        fin: false,
+    });
+    client.streams.on_frame_lost(SentFrame::Stream {
+        id,
+        offset: 0,
+        len: 5,
+        fin: false,
+    });
     assert!(!client.streams.wants_to_send());
 }
 
@@ -168,7 +196,10 @@ fn wrong_way_calls_are_refused() {
     let receives = end.streams.accept(UNI).unwrap();
     assert_eq!(end.read(sends, 1), Err(ReadError::ClosedStream));
     assert_eq!(end.streams.stop(sends, 1), Err(ClosedStream));
-    assert_eq!(end.streams.write(receives, b"x"), Err(WriteError::ClosedStream));
+    assert_eq!(
+        end.streams.write(receives, b"x"),
+        Err(WriteError::ClosedStream)
+    );
     assert_eq!(end.streams.finish(receives), Err(FinishError::ClosedStream));
     assert_eq!(end.streams.reset(receives, 1), Err(ClosedStream));
     assert_eq!(end.streams.stopped(receives), Err(ClosedStream));

@@ -126,20 +126,35 @@ fn max_stream_data_for_a_local_stream_not_yet_opened() {
 fn any_frame_naming_a_stream_above_the_limit() {
     for (name, apply) in RECEIVING.into_iter().chain(SENDING) {
         let mut server = End::server();
-        assert_eq!(apply(&mut server, client_bidi(9)), Ok(()), "{name} at the limit");
+        assert_eq!(
+            apply(&mut server, client_bidi(9)),
+            Ok(()),
+            "{name} at the limit"
+        );
         assert_eq!(apply(&mut server, client_bidi(10)), Err(LIMIT), "{name}");
     }
     for (name, apply) in RECEIVING {
         let mut server = End::server();
-        assert_eq!(apply(&mut server, client_uni(4)), Ok(()), "{name} at the limit");
+        assert_eq!(
+            apply(&mut server, client_uni(4)),
+            Ok(()),
+            "{name} at the limit"
+        );
         assert_eq!(apply(&mut server, client_uni(5)), Err(LIMIT), "{name}");
-        assert_eq!(apply(&mut server, client_uni((1 << 60) - 1)), Err(LIMIT), "{name}");
+        assert_eq!(
+            apply(&mut server, client_uni((1 << 60) - 1)),
+            Err(LIMIT),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn reset_stream_for_a_stream_above_the_limit() {
-    assert_eq!(End::server().reset_stream(client_bidi(10), 1, 0), Err(LIMIT));
+    assert_eq!(
+        End::server().reset_stream(client_bidi(10), 1, 0),
+        Err(LIMIT)
+    );
 }
 
 #[test]
@@ -182,7 +197,10 @@ fn nothing_leaves_before_the_limits_are_known() {
     server.streams.on_peer_parameters(&parameters(&config()));
     assert_eq!(kinds(&server.send_all()), ["STREAM 0 0+6"]);
     client.streams.on_peer_parameters(&parameters(&config()));
-    assert_eq!(client.events(), [StreamEvent::Available { direction: BIDI }]);
+    assert_eq!(
+        client.events(),
+        [StreamEvent::Available { direction: BIDI }]
+    );
     assert!(client.streams.open(BIDI).is_some());
 }
 
@@ -192,7 +210,10 @@ fn resets_and_stops_carry_the_code_of_the_application() {
     let id = client.streams.open(BIDI).unwrap();
     client.streams.reset(id, 11).unwrap();
     client.streams.stop(id, 12).unwrap();
-    assert_eq!(kinds(&client.send_all()), ["RESET_STREAM 0 11 0", "STOP_SENDING 0 12"]);
+    assert_eq!(
+        kinds(&client.send_all()),
+        ["RESET_STREAM 0 11 0", "STOP_SENDING 0 12"]
+    );
 }
 
 #[test]
@@ -203,7 +224,10 @@ fn nothing_is_sent_in_a_terminal_state() {
     client.streams.finish(id).unwrap();
     let packets = client.send_all();
     client.on_acked(&packets[0]);
-    assert_eq!(client.streams.write(id, b"x"), Err(WriteError::ClosedStream));
+    assert_eq!(
+        client.streams.write(id, b"x"),
+        Err(WriteError::ClosedStream)
+    );
     assert_eq!(client.streams.reset(id, 1), Err(ClosedStream));
     client.stop_sending(id, 1).unwrap();
     client.max_stream_data(id, 1000).unwrap();
@@ -217,7 +241,10 @@ fn after_reset_stream_only_its_repetition_is_sent() {
     let id = client.streams.open(BIDI).unwrap();
     client.streams.write(id, &[1; 150]).unwrap();
     let data = client.send_all();
-    assert_eq!(kinds(&data), ["STREAM 0 0+100", "STREAM_DATA_BLOCKED 0 100"]);
+    assert_eq!(
+        kinds(&data),
+        ["STREAM 0 0+100", "STREAM_DATA_BLOCKED 0 100"]
+    );
     client.streams.reset(id, 5).unwrap();
     let reset = client.send_all();
     assert_eq!(kinds(&reset), ["RESET_STREAM 0 5 100"]);
@@ -282,7 +309,11 @@ fn stop_sending_is_answered_with_the_same_code() {
         server.send_all();
         server.streams.write(id, b"never sent").unwrap();
         server.stop_sending(id, 33).unwrap();
-        assert_eq!(server.events()[1..], [StreamEvent::Stopped { id, code: 33 }], "{name}");
+        assert_eq!(
+            server.events()[1..],
+            [StreamEvent::Stopped { id, code: 33 }],
+            "{name}"
+        );
         assert_eq!(server.streams.stopped(id), Ok(Some(33)));
         let answer = [format!("RESET_STREAM 0 33 {data}")];
         assert_eq!(kinds(&server.send_all()), answer, "{name}");
@@ -421,7 +452,10 @@ fn blocked_frames_are_sent_once_and_repeated_when_asked() {
     client.max_stream_data(ids[0], 1000).unwrap();
     client.max_streams(BIDI, 20).unwrap();
     client.on_lost(&repeated[0]);
-    assert_eq!(sorted(&client.send_all()), ["STREAM_DATA_BLOCKED 4 100", "STREAM_DATA_BLOCKED 8 100"]);
+    assert_eq!(
+        sorted(&client.send_all()),
+        ["STREAM_DATA_BLOCKED 4 100", "STREAM_DATA_BLOCKED 8 100"]
+    );
 }
 
 #[test]
@@ -436,7 +470,10 @@ fn credit_is_granted_at_half_a_window_without_being_asked() {
     server.read(id, 50).unwrap();
     server.stream(id, 100, &[0; 25]).unwrap();
     server.read(id, 25).unwrap();
-    assert_eq!(kinds(&server.send_all()), ["MAX_DATA 375", "MAX_STREAM_DATA 2 225"]);
+    assert_eq!(
+        kinds(&server.send_all()),
+        ["MAX_DATA 375", "MAX_STREAM_DATA 2 225"]
+    );
 }
 
 #[test]
@@ -446,7 +483,10 @@ fn flow_control_of_the_other_direction_outlives_an_abrupt_end() {
     server.reset_stream(id, 1, 60).unwrap();
     assert_eq!(server.read(id, 1), Err(ReadError::Reset(1)));
     server.streams.write(id, &[0; 150]).unwrap();
-    assert_eq!(kinds(&server.send_all()), ["STREAM 0 0+100", "STREAM_DATA_BLOCKED 0 100"]);
+    assert_eq!(
+        kinds(&server.send_all()),
+        ["STREAM 0 0+100", "STREAM_DATA_BLOCKED 0 100"]
+    );
     server.max_stream_data(id, 150).unwrap();
     assert_eq!(kinds(&server.send_all()), ["STREAM 0 100+50"]);
     server.stop_sending(client_bidi(1), 1).unwrap();
@@ -475,10 +515,16 @@ fn nothing_is_sent_at_or_past_the_final_size() {
     client.streams.write(reset, b"abc").unwrap();
     client.streams.reset(reset, 1).unwrap();
     for id in [finished, reset] {
-        assert_eq!(client.streams.write(id, b"x"), Err(WriteError::ClosedStream));
+        assert_eq!(
+            client.streams.write(id, b"x"),
+            Err(WriteError::ClosedStream)
+        );
         assert_eq!(client.streams.finish(id), Err(FinishError::ClosedStream));
     }
-    assert_eq!(kinds(&client.send_all()), ["RESET_STREAM 4 1 0", "STREAM 0 0+3 FIN"]);
+    assert_eq!(
+        kinds(&client.send_all()),
+        ["RESET_STREAM 4 1 0", "STREAM 0 0+3 FIN"]
+    );
     assert!(!client.streams.wants_to_send());
 }
 
@@ -528,7 +574,10 @@ fn data_past_the_final_size_is_an_error_even_when_the_receiving_part_is_over() {
 fn final_size_of_a_reset_respects_both_limits() {
     let mut server = End::server();
     assert_eq!(server.reset_stream(client_bidi(0), 1, 101), Err(FLOW));
-    assert_eq!(server.reset_stream(client_bidi(0), 1, (1 << 62) - 1), Err(FLOW));
+    assert_eq!(
+        server.reset_stream(client_bidi(0), 1, (1 << 62) - 1),
+        Err(FLOW)
+    );
     server.reset_stream(client_bidi(0), 1, 100).unwrap();
     server.stream(client_bidi(1), 0, &[0; 100]).unwrap();
     assert_eq!(server.reset_stream(client_bidi(2), 1, 51), Err(FLOW));
@@ -544,10 +593,19 @@ fn stream_counts_above_2_60_are_errors() {
         let error = Err(Code::FRAME_ENCODING_ERROR);
         assert_eq!(client.max_streams(direction, limit), error);
         let blocked = frame::StreamsBlocked { direction, limit };
-        assert_eq!(code(client.streams.on_streams_blocked_frame(blocked)), error);
+        assert_eq!(
+            code(client.streams.on_streams_blocked_frame(blocked)),
+            error
+        );
         assert_eq!(client.max_streams(direction, limit - 1), Ok(()));
-        let blocked = frame::StreamsBlocked { direction, limit: limit - 1 };
-        assert_eq!(code(client.streams.on_streams_blocked_frame(blocked)), Ok(()));
+        let blocked = frame::StreamsBlocked {
+            direction,
+            limit: limit - 1,
+        };
+        assert_eq!(
+            code(client.streams.on_streams_blocked_frame(blocked)),
+            Ok(())
+        );
     }
 }
 
@@ -584,7 +642,10 @@ fn stream_credit_comes_with_ended_streams_and_without_being_asked() {
         server.fin(id, 0, b"").unwrap();
         assert!(!server.streams.wants_to_send());
         assert_eq!(server.read(id, 1), Ok(None));
-        assert_eq!(kinds(&server.send_all()), [format!("MAX_STREAMS Unidirectional {}", 6 + index)]);
+        assert_eq!(
+            kinds(&server.send_all()),
+            [format!("MAX_STREAMS Unidirectional {}", 6 + index)]
+        );
     }
     assert_eq!(server.stream(client_uni(10), 0, b""), Err(LIMIT));
 }
@@ -601,8 +662,14 @@ fn offset_plus_length_past_the_largest_offset_is_an_error() {
     };
     let mut server = End::new(Side::Server, &config);
     let largest = (1 << 62) - 1;
-    assert_eq!(server.stream(client_bidi(0), largest, b"x"), Err(Code::FRAME_ENCODING_ERROR));
-    assert_eq!(server.stream(client_bidi(0), largest - 1, b"x"), Ok(Stored::Kept));
+    assert_eq!(
+        server.stream(client_bidi(0), largest, b"x"),
+        Err(Code::FRAME_ENCODING_ERROR)
+    );
+    assert_eq!(
+        server.stream(client_bidi(0), largest - 1, b"x"),
+        Ok(Stored::Kept)
+    );
 }
 
 #[test]
@@ -619,5 +686,8 @@ fn unknown_stream_of_ours_that_ended_is_ignored() {
     }
     assert_eq!(client.streams.table.len(), 0);
     assert_eq!(client.read(id, 1), Err(ReadError::ClosedStream));
-    assert_eq!(client.streams.write(id, b"x"), Err(WriteError::ClosedStream));
+    assert_eq!(
+        client.streams.write(id, b"x"),
+        Err(WriteError::ClosedStream)
+    );
 }

@@ -48,7 +48,9 @@ impl Link {
 }
 
 fn data(id: StreamId, len: usize) -> Vec<u8> {
-    (0..len as u64).map(|i| (i * 7 + (i >> 8) * 13 + id.value() * 31) as u8).collect()
+    (0..len as u64)
+        .map(|i| (i * 7 + (i >> 8) * 13 + id.value() * 31) as u8)
+        .collect()
 }
 
 /// A sender of `len` bytes.
@@ -61,7 +63,12 @@ struct Sender {
 
 impl Sender {
     fn new(id: StreamId, len: usize) -> Self {
-        Self { id, data: data(id, len), written: 0, is_finished: false }
+        Self {
+            id,
+            data: data(id, len),
+            written: 0,
+            is_finished: false,
+        }
     }
 
     fn step(&mut self, end: &mut End, dice: &mut Dice) {
@@ -71,7 +78,8 @@ impl Sender {
             let result = if dice.one_in(2) {
                 end.streams.write(self.id, part)
             } else {
-                end.streams.write_chunk(self.id, &mut bytes::Bytes::copy_from_slice(part))
+                end.streams
+                    .write_chunk(self.id, &mut bytes::Bytes::copy_from_slice(part))
             };
             match result {
                 Ok(len) => self.written += len,
@@ -96,7 +104,9 @@ fn drain(end: &mut End, id: StreamId, into: &mut Vec<u8>, dice: &mut Dice) -> bo
             end.read(id, max)
         } else {
             let now = end.now;
-            end.streams.read_chunk(now, id, max).map(|bytes| bytes.map(|bytes| bytes.to_vec()))
+            end.streams
+                .read_chunk(now, id, max)
+                .map(|bytes| bytes.map(|bytes| bytes.to_vec()))
         };
         match result {
             Ok(Some(bytes)) => into.extend(bytes),
@@ -111,7 +121,10 @@ fn drain(end: &mut End, id: StreamId, into: &mut Vec<u8>, dice: &mut Dice) -> bo
 
 fn transfer(seed: u64, config: &StreamsConfig, lens: &[usize], loss: u64) {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let (mut client, mut server) = (End::new(Side::Client, config), End::new(Side::Server, config));
+    let (mut client, mut server) = (
+        End::new(Side::Client, config),
+        End::new(Side::Server, config),
+    );
     let (mut up, mut down) = (Link::default(), Link::default());
     let mut senders: Vec<Sender> = Vec::new();
     let mut waiting: Vec<usize> = lens.to_vec();
@@ -120,7 +133,9 @@ fn transfer(seed: u64, config: &StreamsConfig, lens: &[usize], loss: u64) {
         client.now += Duration::from_micros(100);
         server.now = client.now;
         while let Some(&len) = waiting.last() {
-            let Some(id) = client.streams.open(UNI) else { break };
+            let Some(id) = client.streams.open(UNI) else {
+                break;
+            };
             senders.push(Sender::new(id, len));
             waiting.pop();
         }
@@ -147,15 +162,30 @@ fn transfer(seed: u64, config: &StreamsConfig, lens: &[usize], loss: u64) {
     }
     for (id, bytes, _) in &received {
         let sender = senders.iter().find(|sender| sender.id == *id).unwrap();
-        assert!(*bytes == sender.data, "seed {seed}: stream {id} differs");
+        assert_eq!(
+            bytes.len(),
+            sender.data.len(),
+            "seed {seed}: length of stream {id}"
+        );
+        let differs = bytes
+            .iter()
+            .zip(&sender.data)
+            .position(|(got, sent)| got != sent);
+        assert_eq!(differs, None, "seed {seed}: byte of stream {id}");
     }
     let sum: usize = lens.iter().sum();
     assert_eq!(server.streams.window.received(), sum as u64);
     assert_eq!(server.streams.window.unconsumed(), 0);
     assert_eq!(client.streams.send_limit.used(), sum as u64);
     assert_eq!(client.streams.counters().data_sent, sum as u64);
-    assert_eq!((client.streams.table.len(), server.streams.table.len()), (0, 0));
-    assert_eq!((client.streams.totals.retained, server.streams.totals.gaps), (0, 0));
+    assert_eq!(
+        (client.streams.table.len(), server.streams.table.len()),
+        (0, 0)
+    );
+    assert_eq!(
+        (client.streams.totals.retained, server.streams.totals.gaps),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -171,7 +201,9 @@ fn many_streams_arrive_whole_over_a_bad_network() {
         ..config()
     };
     for seed in 1..=30 {
-        let lens: Vec<usize> = (0..12).map(|i| (seed as usize * 977 * i * i) % 20_000).collect();
+        let lens: Vec<usize> = (0..12)
+            .map(|i| (seed as usize * 977 * i * i) % 20_000)
+            .collect();
         transfer(seed, &config, &lens, 3 + seed % 20);
     }
 }
@@ -186,16 +218,19 @@ fn bulk_arrives_whole_over_a_bad_network() {
 #[test]
 fn windows_grow_while_they_hold_the_sender_back() {
     let config = StreamsConfig::default();
-    let (mut client, mut server) = (End::new(Side::Client, &config), End::new(Side::Server, &config));
+    let (mut client, mut server) = (
+        End::new(Side::Client, &config),
+        End::new(Side::Server, &config),
+    );
     let id = client.streams.open(UNI).unwrap();
     let block = vec![1; 64 << 10];
     // One round is one round trip of RTT.
     for _ in 0..20 {
-        while client.streams.write(id, &block).is_ok() {
-            while let Some(packet) = client.send() {
-                server.receive(&packet).unwrap();
-                client.on_acked(&packet);
-            }
+        loop {
+            while client.streams.write(id, &block).is_ok() {}
+            let Some(packet) = client.send() else { break };
+            server.receive(&packet).unwrap();
+            client.on_acked(&packet);
         }
         while let Ok(Some(_)) = server.read(id, 1 << 20) {}
         for packet in server.send_and_ack_all() {
@@ -204,17 +239,32 @@ fn windows_grow_while_they_hold_the_sender_back() {
         client.now += RTT;
         server.now = client.now;
     }
-    let state = server.streams.table.find(id).map(|slot| server.streams.table.at(slot)).unwrap();
-    let window = state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.send_limit.used();
+    let state = server
+        .streams
+        .table
+        .find(id)
+        .map(|slot| server.streams.table.at(slot))
+        .unwrap();
+    let window =
+        state.receive.credit_to_send(server.now, RTT).unwrap() - client.streams.send_limit.used();
     assert_eq!(window, config.stream_receive_window_max);
 }
 
 #[test]
 fn bidirectional_requests_and_answers() {
-    let config = StreamsConfig { max_bidi: 4, ..StreamsConfig::default() };
-    let (mut client, mut server) = (End::new(Side::Client, &config), End::new(Side::Server, &config));
+    let config = StreamsConfig {
+        max_bidi: 4,
+        ..StreamsConfig::default()
+    };
+    let (mut client, mut server) = (
+        End::new(Side::Client, &config),
+        End::new(Side::Server, &config),
+    );
     for request in 0..200u64 {
-        let id = client.streams.open(BIDI).expect("the server returns credit in time");
+        let id = client
+            .streams
+            .open(BIDI)
+            .expect("the server returns credit in time");
         client.streams.write(id, &request.to_be_bytes()).unwrap();
         client.streams.finish(id).unwrap();
         for packet in client.send_and_ack_all() {
@@ -222,7 +272,10 @@ fn bidirectional_requests_and_answers() {
         }
         let accepted = server.streams.accept(BIDI).unwrap();
         assert_eq!(accepted, id);
-        assert_eq!(server.read(id, 99), Ok(Some(request.to_be_bytes().to_vec())));
+        assert_eq!(
+            server.read(id, 99),
+            Ok(Some(request.to_be_bytes().to_vec()))
+        );
         assert_eq!(server.read(id, 99), Ok(None));
         server.streams.write(id, b"yes").unwrap();
         server.streams.finish(id).unwrap();
@@ -236,5 +289,8 @@ fn bidirectional_requests_and_answers() {
             client.receive(&packet).unwrap();
         }
     }
-    assert_eq!((client.streams.table.len(), server.streams.table.len()), (0, 0));
+    assert_eq!(
+        (client.streams.table.len(), server.streams.table.len()),
+        (0, 0)
+    );
 }

@@ -1,0 +1,61 @@
+//! courser as a peer: `peer-courser server|client`.
+
+#[path = "../quic_program.rs"]
+mod quic_program;
+
+fn main() -> Result<(), peers::Failure> {
+    quic_program::run()
+}
+
+/// courser with the shared settings.
+mod stack {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+
+    use courser::{Algorithm, ClientConfig, RetryPolicy, ServerConfig, TransportConfig, VarInt};
+    use peers::command_line::{ClientOptions, ServerOptions};
+    use peers::{Failure, settings, tls};
+
+    pub(crate) use courser::{Connection, Endpoint, Incoming, RecvStream, SendStream};
+
+    pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
+
+    pub(crate) fn version() -> String {
+        peers::locked_version("courser")
+    }
+
+    /// Without Retry and without tokens, of which quinn by itself sends none either.
+    pub(crate) fn server(options: &ServerOptions) -> Result<Endpoint, Failure> {
+        let tls = tls::server(&options.identity, &[settings::ALPN])?;
+        let config = ServerConfig::with_rustls(Arc::new(tls))
+            .transport_config(transport(options.streams))
+            .retry(RetryPolicy::Never)
+            .new_tokens(0);
+        Ok(Endpoint::server(config, options.listen)?)
+    }
+
+    pub(crate) fn client(options: &ClientOptions) -> Result<Endpoint, Failure> {
+        let tls = tls::client(&options.identity, &[settings::ALPN])?;
+        let config = ClientConfig::with_rustls(Arc::new(tls)).transport_config(transport(0));
+        let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        endpoint.set_default_client_config(config);
+        Ok(endpoint)
+    }
+
+    /// Windows begin at the shared size and stay there. How much waits to be sent stays courser's
+    /// own.
+    fn transport(streams: u32) -> TransportConfig {
+        TransportConfig {
+            max_bidi_streams: streams.into(),
+            max_uni_streams: 0,
+            stream_receive_window: settings::STREAM_WINDOW.into(),
+            stream_receive_window_max: settings::STREAM_WINDOW.into(),
+            receive_window: settings::CONNECTION_WINDOW.into(),
+            receive_window_max: settings::CONNECTION_WINDOW.into(),
+            max_idle_timeout: Some(settings::IDLE_TIMEOUT),
+            mtu: settings::PACKET_SIZE,
+            congestion: Algorithm::Cubic,
+            ..TransportConfig::default()
+        }
+    }
+}
