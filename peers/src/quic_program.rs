@@ -1,8 +1,9 @@
 //! The QUIC peer, written once and compiled against each library that has quinn's method names.
 //!
 //! A program that includes this file with `#[path]` has a module `stack` beside it, with the
-//! library's `Connection`, `Endpoint`, `Incoming`, `RecvStream` and `SendStream`, the close code
-//! `NO_ERROR`, and the functions `server` and `client`, which make an endpoint, and `version`. So the programs differ in
+//! library's `Connection`, `ConnectionError`, `Endpoint`, `Incoming`, `RecvStream` and
+//! `SendStream`, the close code `NO_ERROR`, and the functions `server` and `client`, which make an
+//! endpoint, and `version`. So the programs differ in
 //! the settings of their library and in nothing else.
 
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use peers::tally::{Tally, Work};
 use peers::{ClientResult, Failure, Ready, ServerResult, process};
 use tokio::task::JoinSet;
 
-use crate::stack::{self, Connection, Endpoint, Incoming, RecvStream, SendStream};
+use crate::stack::{self, Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
 
 /// Runs the end that the command line asks for on one thread.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -58,10 +59,10 @@ async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
 async fn serve_connection(incoming: Incoming, tally: Arc<Tally>) {
     let connection = match incoming.await {
         Ok(connection) => connection,
-        Err(error) => {
-            eprintln!("handshake: {error}");
-            return;
-        }
+        // A client of `handshake` may close in the datagram that ends the handshake. An
+        // application's close is read only after that end (RFC 9001 §5.7), so this one counts.
+        Err(ConnectionError::ApplicationClosed { .. }) => return tally.connected(),
+        Err(error) => return eprintln!("handshake: {error}"),
     };
     tally.connected();
     // The error is the client's close.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::settings;
@@ -19,6 +20,9 @@ pub fn udp(address: SocketAddr) -> io::Result<UdpSocket> {
     )?;
     socket.set_recv_buffer_size(settings::SOCKET_BUFFER)?;
     socket.set_send_buffer_size(settings::SOCKET_BUFFER)?;
+    // Above the system's limit, for those who may.
+    let _ = setsockopt(&socket, sockopt::RcvBufForce, &settings::SOCKET_BUFFER);
+    let _ = setsockopt(&socket, sockopt::SndBufForce, &settings::SOCKET_BUFFER);
     socket.bind(&address.into())?;
     Ok(socket.into())
 }

@@ -16,7 +16,9 @@ mod stack {
     use peers::command_line::{ClientOptions, ServerOptions};
     use peers::{Failure, settings, tls};
 
-    pub(crate) use courser::{Connection, Endpoint, Incoming, RecvStream, SendStream};
+    pub(crate) use courser::{
+        Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream,
+    };
 
     pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
 

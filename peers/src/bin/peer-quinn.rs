@@ -20,7 +20,9 @@ mod stack {
         ClientConfig, EndpointConfig, ServerConfig, TokioRuntime, TransportConfig, VarInt,
     };
 
-    pub(crate) use quinn::{Connection, Endpoint, Incoming, RecvStream, SendStream};
+    pub(crate) use quinn::{
+        Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream,
+    };
 
     pub(crate) const NO_ERROR: VarInt = VarInt::from_u32(0);
 

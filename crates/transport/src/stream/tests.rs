@@ -261,10 +261,6 @@ fn client_bidi(index: u64) -> StreamId {
     StreamId::new(Side::Client, BIDI, index)
 }
 
-fn server_bidi(index: u64) -> StreamId {
-    StreamId::new(Side::Server, BIDI, index)
-}
-
 fn client_uni(index: u64) -> StreamId {
     StreamId::new(Side::Client, UNI, index)
 }

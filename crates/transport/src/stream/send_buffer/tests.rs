@@ -229,7 +229,7 @@ struct Model {
 impl Model {
     fn write(&mut self, len: usize) -> Vec<u8> {
         let data: Vec<u8> = (self.bytes.len()..self.bytes.len() + len)
-            .map(|i| (i * 131 >> 3) as u8)
+            .map(|i| ((i * 131) >> 3) as u8)
             .collect();
         self.bytes.extend(&data);
         self.fates.resize(self.bytes.len(), Fate::Unsent);

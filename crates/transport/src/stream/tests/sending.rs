@@ -66,7 +66,7 @@ fn lost_spans_go_before_new_data() {
 fn repetition_carries_the_same_bytes() {
     let mut client = wide_client();
     let id = client.streams.open(UNI).unwrap();
-    let data: Vec<u8> = (0..5000).map(|i| (i * 31 >> 2) as u8).collect();
+    let data: Vec<u8> = (0..5000).map(|i| ((i * 31) >> 2) as u8).collect();
     client.streams.write(id, &data).unwrap();
     client.streams.finish(id).unwrap();
     let mut packets = client.send_all();
