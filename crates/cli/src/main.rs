@@ -1,2 +1,47 @@
-//! The courser binary.
-fn main() {}
+//! The `courser` binary: a demonstration without arguments, and tools for measuring.
+
+mod args;
+mod cpu;
+mod demo;
+mod error;
+mod machine;
+mod output;
+mod perf;
+mod quantity;
+mod tls;
+
+use std::process::ExitCode;
+
+use args::{Arguments, Command, PerfCommand};
+use error::Failure;
+
+fn main() -> ExitCode {
+    let arguments = match args::parse() {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
+    match run(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("courser: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<(), Failure> {
+    match arguments.command {
+        None => demo::run(),
+        Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
+        Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
+    }
+}
+
+/// A runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock
+/// then tells what that end costs.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
+}

@@ -234,6 +234,20 @@ impl ClientConfig {
         self
     }
 
+    /// What the client shows to servers that ask who it is. Keeps whom it trusts.
+    ///
+    /// # Errors
+    /// When certificate and key do not fit together.
+    pub fn identity(mut self, identity: &Identity) -> Result<Self, ConfigError> {
+        let shown = identity.clone().into_tls();
+        let provider = self.tls.crypto_provider().clone();
+        let key = rustls::sign::CertifiedKey::from_der(shown.chain, shown.key, &provider)
+            .map_err(|error| ConfigError::Tls(error.to_string()))?;
+        Arc::make_mut(&mut self.tls).client_auth_cert_resolver =
+            Arc::new(rustls::sign::SingleCertAndKey::from(key));
+        Ok(self)
+    }
+
     /// Settings of the connections.
     #[must_use]
     pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {

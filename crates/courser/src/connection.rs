@@ -179,7 +179,7 @@ impl Connection {
     /// nothing, let the end that receives last close, or wait for
     /// [`stopped`](SendStream::stopped). A second call does nothing.
     ///
-    /// The peer's application gets `code` and as much of `reason` as one packet carries.
+    /// The peer's application gets `code` and the first 512 bytes of `reason`.
     /// [`Endpoint::wait_idle`](crate::Endpoint::wait_idle) waits until the peer knows.
     pub fn close(&self, code: VarInt, reason: &[u8]) {
         let mut locked = self.0.lock();
@@ -367,8 +367,9 @@ impl Future for Connecting {
             .poll_list((list, &mut this.ticket), cx, |locked| {
                 let slot = locked.slot(key);
                 match &slot.error {
+                    // A handshake that was completed counts, even if the peer has left since.
+                    _ if slot.is_connected => Poll::Ready(Ok(())),
                     Some(error) => Poll::Ready(Err(error.clone())),
-                    None if slot.is_connected => Poll::Ready(Ok(())),
                     None => Poll::Pending,
                 }
             });

@@ -38,6 +38,11 @@ enum Stage {
 
 /// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
 const RECEIVES_PER_TURN: usize = 8;
+/// Woken tasks from which on the driver lets them run before it sends. A single one sends its
+/// answer itself when it waits again; to yield to it makes a runtime with several threads wake
+/// another one to go on here, which cost half as much again as the whole round trip of a request.
+/// With 50 requests at a time, yielding halved the cost of each.
+const YIELD_TO: usize = 2;
 
 impl Driver {
     pub(crate) fn new(shard: Arc<Shard>) -> Self {
@@ -61,7 +66,10 @@ impl Driver {
                 return Ok(Poll::Pending);
             }
         }
-        self.stage = Stage::Receive;
+        if std::mem::replace(&mut self.stage, Stage::Receive) == Stage::Transmit {
+            // What has arrived since woke this task while it was awake: nobody will do so again.
+            self.has_more |= self.shard.socket.is_readable(cx);
+        }
         self.end_turn(cx)
     }
 
@@ -99,7 +107,7 @@ impl Driver {
             .handle_datagrams(now, &mut self.buffer[..received.len], &meta);
     }
 
-    /// Runs what is due and wakes those it concerns. True if there are any.
+    /// Runs what is due and wakes those it concerns. True if what they write is worth waiting for.
     fn begin_turn(&mut self, cx: &Context<'_>) -> bool {
         let now = self.shard.now();
         let mut locked = self.shard.lock();
@@ -111,10 +119,10 @@ impl Driver {
             locked.driver.alarm = None;
         }
         locked.collect(now);
-        let has_woken = !locked.woken.is_empty();
-        locked.driver.is_turn_open = has_woken;
+        let opens = locked.woken.len() >= YIELD_TO;
+        locked.driver.is_turn_open = opens;
         locked.release(&mut self.spare);
-        has_woken
+        opens
     }
 
     /// Sends, and says when to come back.

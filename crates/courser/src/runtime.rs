@@ -73,6 +73,11 @@ mod readiness {
             self.0.get_ref()
         }
 
+        /// True if there may be something to receive; otherwise the task is woken when there is.
+        pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
+            self.0.poll_read_ready(cx).is_ready()
+        }
+
         /// Receives one batch, or arranges to be woken when there is one.
         pub(crate) fn poll_receive(
             &self,
@@ -156,6 +161,11 @@ mod readiness {
 
         pub(crate) fn udp(&self) -> &UdpSocket {
             &self.udp
+        }
+
+        /// True if there may be something to receive; otherwise the task is woken when there is.
+        pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
+            self.watch.poll_recv_ready(cx).is_ready()
         }
 
         /// Receives one batch, or arranges to be woken when there is one.

@@ -38,7 +38,8 @@ pub(crate) enum List {
 }
 
 /// Bytes from which on a write is sent by the caller itself: half a batch, so that the system
-/// call is worth it.
+/// call is worth it. When every write was sent at once, requests cost twice as much and small
+/// writes in a row up to nine times; between 16 and 64 KiB there was no difference.
 const INLINE_BYTES: usize = 32 * 1024;
 
 /// Times that what was sent may lead to more within one call: new connection IDs follow a

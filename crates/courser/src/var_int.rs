@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn two_to_the_62_does_not_fit() {
-        assert_eq!(VarInt::try_from(1 << 62), Err(TooLarge(1 << 62)));
-        assert_eq!(VarInt::try_from((1 << 62) - 1), Ok(VarInt::MAX));
+        assert_eq!(VarInt::try_from(1u64 << 62), Err(TooLarge(1 << 62)));
+        assert_eq!(VarInt::try_from((1u64 << 62) - 1), Ok(VarInt::MAX));
     }
 }

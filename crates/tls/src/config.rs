@@ -11,6 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
+use rustls_platform_verifier::Verifier;
 use rustls::{ClientConfig, KeyLog, KeyLogFile, NoKeyLog, RootCertStore, ServerConfig};
 
 use any_server::AnyServer;
@@ -82,7 +83,9 @@ impl ServerOptions {
 pub enum Trust {
     /// Those whose certificates lead to one of these roots.
     Roots(RootCertStore),
-    /// Those that the user's own verifier accepts, such as the platform's.
+    /// Those that the operating system believes.
+    Platform,
+    /// Those that the user's own verifier accepts, such as one that pins a key.
     Verifier(Arc<dyn ServerCertVerifier>),
     /// Any server that holds the key of the certificate it shows, whatever the certificate says.
     /// Whoever sits in the path can pose as the server: for tests and tools only.
@@ -283,6 +286,7 @@ fn server_verifier(
                 .build()
                 .map_err(credentials)?
         }
+        Trust::Platform => Arc::new(Verifier::new(provider).map_err(unusable)?),
         Trust::Verifier(verifier) => verifier,
         Trust::AnyServer => Arc::new(AnyServer::new(provider)),
     })

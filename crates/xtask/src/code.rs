@@ -40,6 +40,21 @@ pub(crate) fn without_tests(code: &str) -> String {
     kept
 }
 
+/// The names in `#[cfg(test)] mod name;`, looked for in the result of [`only_code`].
+pub(crate) fn test_modules(code: &str) -> Vec<String> {
+    let items = code.match_indices(TEST_ATTRIBUTE).map(|(at, _)| {
+        let rest = &code[at + TEST_ATTRIBUTE.len()..];
+        &rest[..item_len(rest)]
+    });
+    let name = |item: &str| {
+        let declaration = item.strip_suffix(';')?;
+        let mut words = declaration.split_whitespace().rev();
+        let name = words.next()?;
+        (words.next() == Some("mod")).then(|| name.to_owned())
+    };
+    items.filter_map(name).collect()
+}
+
 /// The lines, counted from 1, on which `code` has `word` as a whole identifier.
 pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
     code.lines()

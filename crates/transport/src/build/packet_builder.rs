@@ -11,7 +11,6 @@ use crate::space::sent::{FrameLists, SentFrame, SentFrames};
 #[derive(Debug)]
 pub struct PacketBuilder<'a> {
     writer: Writer<'a>,
-    sent: SentFrames,
     lists: &'a mut FrameLists,
     ack_eliciting: bool,
     padded: bool,
@@ -20,9 +19,9 @@ pub struct PacketBuilder<'a> {
 impl<'a> PacketBuilder<'a> {
     /// Starts an empty packet whose frames go into `room`.
     pub fn new(room: &'a mut [u8], lists: &'a mut FrameLists) -> Self {
+        lists.start();
         Self {
             writer: Writer::new(room),
-            sent: SentFrames::default(),
             lists,
             ack_eliciting: false,
             padded: false,
@@ -53,7 +52,7 @@ impl<'a> PacketBuilder<'a> {
     /// ack-eliciting (RFC 9002 §2).
     pub fn record(&mut self, frame: SentFrame) {
         self.ack_eliciting |= !matches!(frame, SentFrame::Ack { .. });
-        self.sent.push(frame, self.lists);
+        self.lists.push(frame);
     }
 
     /// Adds PADDING until the frame area is `len` bytes long, or full.
@@ -75,8 +74,13 @@ impl<'a> PacketBuilder<'a> {
         self.padded
     }
 
+    /// Ends the packet: bytes written. The record of its frames stays in the [`FrameLists`].
+    pub fn end(self) -> usize {
+        self.writer.position()
+    }
+
     /// Ends the packet: bytes written, frames recorded.
     pub fn finish(self) -> (usize, SentFrames) {
-        (self.writer.position(), self.sent)
+        (self.writer.position(), self.lists.take())
     }
 }

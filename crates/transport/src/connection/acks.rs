@@ -152,6 +152,8 @@ impl Connection {
         if sent.in_flight && on_path {
             newly.bytes += u64::from(sent.size);
             newly.earliest_sent = newly.earliest_sent.min(sent.time);
+        } else if sent.in_flight {
+            self.take_from_other(&sent);
         }
         if number >= newly.largest {
             (newly.largest, newly.largest_sent) = (number, sent.time);
@@ -184,6 +186,14 @@ impl Connection {
         let path = self.paths.active_mut();
         debug_assert!(path.bytes_in_flight >= bytes, "more acknowledged than in flight");
         path.bytes_in_flight = path.bytes_in_flight.saturating_sub(bytes);
+    }
+
+    /// A packet that left on a path which is not in use: it counts there, in case we return.
+    #[cold]
+    fn take_from_other(&mut self, sent: &Sent<SentFrames>) {
+        if let Some(path) = self.paths.by_id(sent.path) {
+            path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
+        }
     }
 
     /// RFC 9002 §5.1: only when the largest is new and something ack-eliciting is among the new.
@@ -240,6 +250,8 @@ impl Connection {
             if sent.in_flight && sent.path == self.paths.active().id {
                 bytes += u64::from(sent.size);
                 largest_sent = largest_sent.max(sent.time);
+            } else if sent.in_flight {
+                self.take_from_other(&sent);
             }
             self.stats.packets_lost += 1;
             let (kind, len) = (id.packet_kind(), usize::from(sent.size));
@@ -252,12 +264,23 @@ impl Connection {
         if let Some(space) = self.spaces.get_mut(id) {
             space.ecn.on_lost(marked);
         }
-        if bytes > 0 {
-            self.on_lost_bytes(now, bytes, largest_sent, persistent);
+        if bytes > 0 && self.on_lost_bytes(now, bytes, largest_sent, persistent) {
+            // One packet leaves whatever the lowered window says (RFC 9002 §7.3.2): in a
+            // handshake all else in flight may be waiting for what was lost.
+            if let Some(space) = self.spaces.get_mut(id) {
+                space.probes = space.probes.max(1);
+            }
         }
     }
 
-    fn on_lost_bytes(&mut self, now: Time, bytes: u64, largest_sent: Time, persistent: bool) {
+    /// True when the window was lowered.
+    fn on_lost_bytes(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        largest_sent: Time,
+        persistent: bool,
+    ) -> bool {
         self.take_from_flight(bytes);
         let path = self.paths.active_mut();
         let before = path.congestion.window();
@@ -269,11 +292,11 @@ impl Connection {
             is_ecn: false,
             bytes_in_flight: path.bytes_in_flight,
         });
-        if path.congestion.window() < before {
-            self.stats.congestion_events += 1;
-        }
+        let is_lowered = path.congestion.window() < before;
+        self.stats.congestion_events += u64::from(is_lowered);
         let rate = path.congestion.pacing_rate(&path.rtt);
         path.pacer.set_rate(rate);
+        is_lowered
     }
 
     fn after_ack(&mut self, now: Time, id: SpaceId, newly: &NewlyAcked) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::Time;
 use courser_wire::frame::{CloseKind, ConnectionClose};
-use courser_wire::{ApplicationErrorCode, TransportErrorCode, Writer};
+use courser_wire::{ApplicationErrorCode, MAX_VARINT, TransportErrorCode, Writer};
 
 use super::Connection;
 use super::error::{ConnectionError, PeerClose};
@@ -93,9 +93,10 @@ impl Connection {
     /// Ends the connection with an application error code.
     ///
     /// The peer sees `code` and `reason` (at most 512 bytes of it) once the handshake is done,
-    /// and APPLICATION_ERROR before. Does nothing when the connection is over already.
+    /// and APPLICATION_ERROR before. A code past 2^62-1, which no frame can carry, becomes that.
+    /// Does nothing when the connection is over already.
     pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
-        let code = ApplicationErrorCode(code);
+        let code = ApplicationErrorCode(code.min(MAX_VARINT));
         let cause = Cause::Application { code, reason: Bytes::copy_from_slice(cut(reason)) };
         self.start_closing(now, cause, ConnectionError::LocallyClosed);
     }

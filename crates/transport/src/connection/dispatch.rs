@@ -3,7 +3,7 @@
 use courser_base::Time;
 use courser_wire::TransportErrorCode;
 use courser_wire::frame::{Frame, FrameError, Frames, permitted};
-use courser_wire::packet::Packet;
+use courser_wire::packet::{Packet, PacketKind};
 use courser_wire::{DecodeErrorKind, frame};
 
 use super::Connection;
@@ -22,6 +22,10 @@ pub(crate) struct Processed {
     pub(crate) refused: bool,
     /// CRYPTO data arrived.
     pub(crate) crypto: bool,
+    /// Frames that brought nothing.
+    pub(crate) idle_frames: u32,
+    /// Something else did.
+    pub(crate) progress: bool,
 }
 
 impl Connection {
@@ -31,7 +35,6 @@ impl Connection {
         arrival: Arrival,
         packet: &Packet,
         space: SpaceId,
-        number: u64,
         payload: &[u8],
     ) -> Result<Processed, TransportError> {
         if payload.is_empty() {
@@ -42,6 +45,8 @@ impl Connection {
             probing_only: true,
             refused: false,
             crypto: false,
+            idle_frames: 0,
+            progress: false,
         };
         for frame in Frames::new(payload) {
             let frame = frame.map_err(encoding_error)?;
@@ -53,14 +58,35 @@ impl Connection {
             }
             processed.ack_eliciting |= frame.is_ack_eliciting();
             processed.probing_only &= frame.is_probing();
+            let open_before = self.packets_in_question(space);
             self.dispatch(arrival, packet, space, &frame, &mut processed)
                 .map_err(|error| error.in_frame(frame_type))?;
+            let settled = self.packets_in_question(space) < open_before;
+            match worth(&frame, settled) {
+                Worth::Nothing => processed.idle_frames += 1,
+                Worth::Progress => processed.progress = true,
+                Worth::Neutral => {}
+            }
             if !self.state.is_open() {
                 break;
             }
         }
-        let _ = number;
         Ok(processed)
+    }
+
+    fn packets_in_question(&self, space: SpaceId) -> usize {
+        self.spaces.get(space).map_or(0, |space| space.sent.len())
+    }
+
+    /// Once we have said CONNECTION_CLOSE, only the peer's own is of interest (RFC 9000 §10.2.1).
+    pub(crate) fn listen_for_close(&mut self, now: Time, kind: PacketKind, payload: &[u8]) {
+        for frame in Frames::new(payload).map_while(Result::ok) {
+            if let Frame::ConnectionClose(close) = &frame
+                && permitted::is_permitted(frame.frame_type().value(), kind)
+            {
+                return self.on_connection_close_frame(now, close);
+            }
+        }
     }
 
     fn dispatch(
@@ -107,7 +133,8 @@ impl Connection {
                 Ok(())
             }
             Frame::PathResponse(frame) => {
-                self.paths.on_path_response(frame.data);
+                let pto = self.validation_pto();
+                self.paths.on_path_response(now, frame.data, pto);
                 Ok(())
             }
             Frame::NewToken(frame) => self.on_new_token_frame(frame),
@@ -169,6 +196,30 @@ impl Connection {
         }
         self.confirm(now);
         Ok(())
+    }
+}
+
+/// Whether a frame got its sender anywhere (RFC 9000 §21.9).
+enum Worth {
+    Nothing,
+    Neutral,
+    Progress,
+}
+
+/// `settled` tells that an ACK acknowledged something new, or showed something lost.
+fn worth(frame: &Frame<'_>, settled: bool) -> Worth {
+    match frame {
+        Frame::Stream(frame) if frame.data.is_empty() && !frame.fin => Worth::Nothing,
+        Frame::Stream(_) => Worth::Progress,
+        Frame::Ack(_) if settled => Worth::Progress,
+        Frame::Ack(_)
+        | Frame::Ping
+        | Frame::DataBlocked(_)
+        | Frame::StreamDataBlocked(_)
+        | Frame::StreamsBlocked(_)
+        | Frame::PathChallenge(_)
+        | Frame::NewToken(_) => Worth::Nothing,
+        _ => Worth::Neutral,
     }
 }
 

@@ -15,7 +15,7 @@ use crate::config::TransportConfig;
 pub(crate) struct KeyPhase {
     pub(crate) keys: Option<Box<OneRttKeys>>,
     /// Packets that did not authenticate, over the whole connection (§6.6).
-    pub(crate) forgeries: Option<ForgeryCounter>,
+    pub(crate) forgeries: ForgeryCounter,
     /// When the previous receive key is erased.
     pub(crate) drop_previous_at: Option<Time>,
 }
@@ -25,10 +25,7 @@ impl KeyPhase {
         let mut keys = OneRttKeys::new(secrets, side);
         let suite = keys.suite();
         keys.set_limits(config.key_update_after, suite.confidentiality_limit());
-        match &mut self.forgeries {
-            Some(counter) => counter.on_suite(suite),
-            None => self.forgeries = Some(ForgeryCounter::new(suite)),
-        }
+        self.forgeries.on_suite(suite);
         self.keys = Some(Box::new(keys));
     }
 
@@ -84,10 +81,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Updates the keys when they have sealed enough packets (limit K22).
+    /// Updates the keys when they have sealed enough packets (limit K22), but not while the peer
+    /// may still keep its old receive keys and has no place for newer ones (§6.5).
     pub(crate) fn update_keys_if_due(&mut self, now: Time) {
         let due = self.key_phase.keys.as_ref().is_some_and(|keys| keys.should_update());
-        if due {
+        if due && self.key_phase.drop_previous_at.is_none() {
             // While the rules do not allow it the next batch tries again; the hard stop is far.
             let _ = self.initiate_key_update(now);
         }

@@ -20,6 +20,7 @@ mod receive;
 mod start;
 mod state;
 pub(crate) mod stats;
+mod suspicion;
 pub(crate) mod timeouts;
 mod transmit;
 mod transmit_close;
@@ -49,6 +50,7 @@ use self::handshake::Handshake;
 use self::idle::Idle;
 use self::key_phase::KeyPhase;
 use self::state::State;
+use self::suspicion::Suspicion;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
@@ -72,6 +74,7 @@ pub struct Connection {
     streams: Streams,
     recovery: Recovery,
     idle: Idle,
+    suspicion: Suspicion,
     events: VecDeque<Event>,
     close_error: Option<ConnectionError>,
     stats: ConnectionStats,
@@ -278,11 +281,12 @@ impl Connection {
     /// Forgets what is in flight in a space: its keys are gone or the connection is over
     /// (RFC 9002 §6.4).
     fn forget_sent(&mut self, id: SpaceId) {
-        let path = self.paths.active_mut();
         let Some(space) = self.spaces.get_mut(id) else { return };
         while let Some(number) = space.sent.oldest() {
             let Some(sent) = space.sent.take(number) else { break };
-            if sent.in_flight && sent.path == path.id {
+            if sent.in_flight
+                && let Some(path) = self.paths.by_id(sent.path)
+            {
                 path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
             }
             sent.frames.release(&mut self.recovery.lists);

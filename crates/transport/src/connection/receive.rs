@@ -59,7 +59,7 @@ impl Connection {
         } else {
             self.dropped(arrival.now, first, Reason::UnknownPath);
         }
-        if !opened {
+        if !opened && known.is_some() {
             self.check_stateless_reset(arrival.now, datagram);
         }
     }
@@ -127,9 +127,13 @@ impl Connection {
             self.dropped(arrival.now, packet, Reason::Duplicate);
             return Ok(true);
         }
-        self.on_first_packet(packet);
         let payload = &datagram[opened.payload];
-        let processed = self.process_payload(arrival, packet, space, opened.number, payload)?;
+        if !self.state.is_open() {
+            self.listen_for_close(arrival.now, packet.kind, payload);
+            return Ok(true);
+        }
+        self.on_first_packet(packet);
+        let processed = self.process_payload(arrival, packet, space, payload)?;
         self.on_processed(arrival, packet, space, opened.number, processed)?;
         Ok(true)
     }
@@ -236,7 +240,7 @@ impl Connection {
     /// A packet failed authentication: dropped and counted (RFC 9001 §6.6).
     fn on_forgery(&mut self, now: Time, packet: &Packet) -> Result<(), TransportError> {
         self.dropped(now, packet, Reason::NotAuthentic);
-        if self.key_phase.forgeries.as_mut().is_some_and(|forgeries| forgeries.on_failure()) {
+        if self.key_phase.forgeries.on_failure() {
             let code = TransportErrorCode::AEAD_LIMIT_REACHED;
             return Err(TransportError::new(code, "too many packets failed authentication"));
         }
@@ -273,6 +277,13 @@ impl Connection {
             Record::PacketReceived(PacketReceived { kind, packet_number: number, len })
         });
         self.idle.on_received(now);
+        if !self.state.is_open() {
+            return Ok(());
+        }
+        if !self.suspicion.on_packet(now, processed.idle_frames, processed.progress) {
+            let reason = "too many frames that bring nothing";
+            return Err(TransportError::protocol_violation(reason));
+        }
         if processed.refused {
             // Not acknowledged, so that the peer sends it again when there is room.
             return Ok(());

@@ -16,6 +16,7 @@ use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
 use super::idle::Idle;
 use super::key_phase::KeyPhase;
 use super::state::State;
+use super::suspicion::Suspicion;
 use super::stats::ConnectionStats;
 use super::{Cids, Connection, Recovery, Spaces};
 use crate::cid::issued::IssuedIds;
@@ -157,6 +158,7 @@ impl Connection {
                 skip_at,
             },
             idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
+            suspicion: Suspicion::new(now),
             events: VecDeque::new(),
             close_error: None,
             stats: ConnectionStats::default(),

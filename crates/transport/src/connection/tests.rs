@@ -1,12 +1,28 @@
 //! Behaviour between two ends, in virtual time.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use courser_wire::Direction;
 
 use super::*;
+use crate::testing::link::Datagram;
 use crate::testing::{Pair, RTT};
 
+mod acks;
+mod cids;
+mod close;
+mod crypto;
+mod frames;
+mod handshake;
+mod headers;
+mod hostile;
+mod keys;
+mod parameters;
+mod paths;
+mod recovery;
+mod streams;
 mod transfer;
 
 #[test]
@@ -20,4 +36,46 @@ fn handshake_takes_one_round_trip_and_is_confirmed_after_the_next() {
     assert_eq!(pair.now - begun, RTT * 3 / 2);
     assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
     assert_eq!(pair.now - begun, RTT * 2);
+}
+
+#[test]
+fn flood_of_frames_that_bring_nothing_ends_the_connection() {
+    let mut pair = Pair::connected();
+    for _ in 0..=super::suspicion::BURST {
+        pair.forge_to_server(SpaceId::Application, &[1]);
+    }
+    assert_eq!(pair.server_error(), Some(0x0a), "limit K17, RFC 9000 §21.9");
+}
+
+/// The server has answered, the client has not seen it: both have Initial keys.
+fn with_initial_keys() -> Pair {
+    let mut pair = Pair::new();
+    pair.start();
+    assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
+    pair
+}
+
+/// The client is done, the server has not heard: both have Handshake keys.
+fn with_handshake_keys() -> Pair {
+    let mut pair = Pair::new();
+    pair.start();
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    pair
+}
+
+/// Holds back what passes the link and is chosen, for the test to deliver.
+fn hold(
+    pair: &mut Pair,
+    mut chosen: impl FnMut(&Datagram) -> bool + 'static,
+) -> Rc<RefCell<Vec<Datagram>>> {
+    let held = Rc::new(RefCell::new(Vec::new()));
+    let keep = Rc::clone(&held);
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        let is_chosen = chosen(datagram);
+        if is_chosen {
+            keep.borrow_mut().push(datagram.clone());
+        }
+        !is_chosen
+    }));
+    held
 }

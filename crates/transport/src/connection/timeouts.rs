@@ -2,10 +2,13 @@
 
 use courser_base::Time;
 use courser_recovery::{LossTimer, LossTimerInputs, SpaceTimes};
+use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::Connection;
 use super::error::ConnectionError;
+use super::event::Event;
 use super::state::State;
+use super::transmit::MIN_DATAGRAM;
 use crate::path::paths::PathsOutcome;
 use crate::space::SpaceId;
 
@@ -81,7 +84,11 @@ impl Connection {
         }
         match self.paths.on_timeout(now) {
             PathsOutcome::Unchanged => {}
-            PathsOutcome::Reverted => self.spaces.application.ecn.restart(),
+            PathsOutcome::Reverted => {
+                self.spaces.application.ecn.restart();
+                let peer = self.paths.active().tuple.peer;
+                self.events.push_back(Event::PathChanged { peer });
+            }
             PathsOutcome::NoneLeft => return self.end_silently(now, ConnectionError::TimedOut),
         }
         if self.keep_alive_at().is_some_and(|at| at <= now) {
@@ -138,8 +145,18 @@ impl Connection {
             has_handshake_keys: self.spaces.handshake.is_some(),
             is_handshake_confirmed: self.state.is_confirmed(),
             is_address_validated_by_peer: self.peer_validated_us(),
-            is_at_amplification_limit: path.amplification.budget() == 0,
+            is_at_amplification_limit: path.amplification.budget() < self.smallest_probe(),
         })
+    }
+
+    /// Bytes of the smallest datagram that a probe fits into.
+    fn smallest_probe(&self) -> u64 {
+        let initial = self.spaces.initial.as_ref();
+        let len = match initial.is_some_and(|space| space.ack_eliciting_in_flight > 0) {
+            true => MIN_INITIAL_DATAGRAM,
+            false => MIN_DATAGRAM,
+        };
+        len as u64
     }
 
     /// Nothing was acknowledged for long: probes go out, nothing is lost yet (RFC 9002 §6.2.4).
@@ -157,9 +174,23 @@ impl Connection {
             return;
         }
         self.repeat_oldest(id);
-        // A handshake's other space is probed along, in the same datagram.
-        if id == SpaceId::Initial && self.spaces.handshake.is_some() {
-            self.repeat_oldest(SpaceId::Handshake);
+        if id != SpaceId::Application {
+            let other = if id == SpaceId::Initial { SpaceId::Handshake } else { SpaceId::Initial };
+            self.probe_along(other);
+        }
+    }
+
+    /// The other space of the handshake is probed along, in the same datagram if that has room.
+    /// What is known to be lost there may wait for a window that is full of packets which the
+    /// peer has no keys for yet: without this both ends would wait for ever.
+    fn probe_along(&mut self, id: SpaceId) {
+        let Some(space) = self.spaces.get_mut(id) else { return };
+        let is_pending = space.crypto.wants_to_send();
+        if is_pending || space.ack_eliciting_in_flight > 0 {
+            space.probes = PROBES;
+        }
+        if !is_pending {
+            self.repeat_oldest(id);
         }
     }
 

@@ -67,6 +67,13 @@ impl Connection {
     }
 
     fn transmit_open(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
+        if self.spaces.application.next_packet_number > LAST_PACKET_NUMBER {
+            // RFC 9000 §12.3: without a number there is not even a packet for CONNECTION_CLOSE.
+            let reason = "all packet numbers are used up";
+            let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason);
+            self.end_silently(now, error.into());
+            return None;
+        }
         if let Some(index) = self.paths.wanting_probe()
             && let Some(transmit) = self.transmit_probe(now, index, buffer)
         {
@@ -226,8 +233,11 @@ impl Connection {
         // (RFC 9001 §5.4.2).
         packet.pad_to(4 - number_len);
         let ack_eliciting = packet.is_ack_eliciting();
+        if ack_eliciting {
+            packet.pad_to(SHORTEST_QUESTION.saturating_sub(payload_start + TAG_LEN));
+        }
         let in_flight = ack_eliciting || packet.is_padded();
-        let (frames_len, frames) = packet.finish();
+        let frames_len = packet.end();
         let len = payload_start + frames_len + TAG_LEN;
         let bytes = &mut room[..len];
         let mut writer = Writer::new(bytes);
@@ -236,21 +246,24 @@ impl Connection {
         let keys = self.key_phase.keys.as_mut()?;
         keys.seal_packet(number, bytes, payload_start);
         keys.protect(bytes, payload_start - number_len, number_len);
+        let frames = lists.take();
         Some(Built { number, len, frames, ack_eliciting, in_flight })
     }
 
     /// The next packet number; now and then one is left out (RFC 9000 §21.4, limit K21).
-    pub(super) fn next_number(&mut self) -> u64 {
+    #[inline]
+    pub(super) fn next_number(&self) -> u64 {
         let next = self.spaces.application.next_packet_number;
-        if next != self.recovery.skip_at {
-            return next;
-        }
+        next + u64::from(next == self.recovery.skip_at)
+    }
+
+    /// The number that is left out next, after `sent`.
+    #[cold]
+    fn choose_skip(&mut self, sent: u64) {
         let path = self.paths.active();
         let window = path.congestion.window() / u64::from(path.mtu);
         let window = window.clamp(2, MAX_SKIP_DISTANCE);
-        self.recovery.skip_at = next + 1 + window / 2 + self.rng.below(window * 3 / 2);
-        self.spaces.application.next_packet_number = next + 1;
-        next + 1
+        self.recovery.skip_at = sent + 1 + window / 2 + self.rng.below(window * 3 / 2);
     }
 
     /// Asks each part, most urgent first, until the packet is full.
@@ -366,7 +379,9 @@ impl Connection {
         {
             PathChallenge { data }.encode(packet.writer());
             packet.record(SentFrame::PathProbe);
-            path.validation.on_challenge_sent(now, data);
+            // The datagram is as large as the address's limit allows.
+            let is_full = path.amplification.budget() >= MIN_INITIAL_DATAGRAM as u64;
+            path.validation.on_challenge_sent(now, data, is_full);
             written = true;
         }
         written
@@ -397,7 +412,9 @@ impl Connection {
         self.recovery.lists = lists;
         let built = built?;
         buffer.advance(built.len);
-        self.paths.get_mut(index)?.on_datagram_sent(built.len);
+        let path = self.paths.get_mut(index)?;
+        path.on_datagram_sent(built.len);
+        path.bytes_in_flight += built.len as u64;
         self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, id);
         Some(Transmit {
             destination: tuple.peer,
@@ -420,7 +437,10 @@ impl Connection {
     }
 
     #[inline]
-    fn record_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn, path: u32) {
+    pub(super) fn record_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn, path: u32) {
+        if id == SpaceId::Application && built.number > self.recovery.skip_at {
+            self.choose_skip(built.number);
+        }
         let Some(space) = self.spaces.get_mut(id) else { return };
         space.next_packet_number = built.number + 1;
         let ecn_marked = ecn != Ecn::NotEct;
@@ -460,12 +480,17 @@ impl Connection {
 /// too: 2 MiB at 1.7 GB/s, which still fits the usual socket buffers.
 const MIN_WINDOW_RTT: Duration = Duration::from_micros(300);
 /// Nothing useful fits into less: header, one small frame, tag.
-const MIN_DATAGRAM: usize = 64;
+pub(super) const MIN_DATAGRAM: usize = 64;
+/// A packet that asks for an answer is so long that a peer without state may answer it with a
+/// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
+const SHORTEST_QUESTION: usize = 43;
 /// Ranges in one ACK frame (limit K03).
 const MAX_ACK_RANGES: usize = 32;
 /// We announce the default (RFC 9000 §18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;
 /// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
 const PROBE_FRAME: usize = 9;
+/// A batch of packets and skipped numbers ends below the last number of all.
+const LAST_PACKET_NUMBER: u64 = courser_wire::MAX_PACKET_NUMBER - 2 * MAX_BATCH as u64;
 /// Even with a huge window a number is skipped now and then.
 const MAX_SKIP_DISTANCE: u64 = 10_000;

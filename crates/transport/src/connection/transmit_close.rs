@@ -13,8 +13,10 @@ use crate::space::sent::FrameLists;
 impl Connection {
     /// CONNECTION_CLOSE in every space whose keys the peer might have.
     pub(super) fn transmit_close(&mut self, buffer: &mut TransmitBuffer) -> Option<Transmit> {
-        let closing = self.take_closing()?;
+        let mut closing = self.take_closing()?;
         let transmit = self.write_close(&closing, buffer);
+        // What the amplification limit holds back leaves as soon as there is room.
+        closing.wants_to_send = transmit.is_none();
         self.put_closing(closing);
         transmit
     }
@@ -22,10 +24,7 @@ impl Connection {
     /// Takes what is to be said out of the state while it is being said.
     fn take_closing(&mut self) -> Option<Closing> {
         match std::mem::replace(&mut self.state, State::Drained) {
-            State::Closing(mut closing) if closing.wants_to_send => {
-                closing.wants_to_send = false;
-                Some(closing)
-            }
+            State::Closing(closing) if closing.wants_to_send => Some(closing),
             State::Draining { until, answer: Some(closing) } => {
                 self.state = State::Draining { until, answer: None };
                 Some(closing)

@@ -9,7 +9,7 @@ use courser_wire::{Writer, packet_number};
 
 use super::Connection;
 use super::permit::SendPermit;
-use super::transmit::{Built, Content};
+use super::transmit::{Built, Content, MIN_DATAGRAM};
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::space::SpaceId;
@@ -52,7 +52,7 @@ impl Connection {
         let mut packets: [Option<Unsealed>; 3] = [None; 3];
         let mut at = 0;
         for id in SpaceId::ALL {
-            let Some(content) = self.handshake_content(now, id) else { continue };
+            let Some(content) = self.handshake_content(now, id, limit) else { continue };
             let packet = self.build_unsealed(now, id, room, at, &mut lists, content);
             if let Some(packet) = packet {
                 at = packet.end();
@@ -93,9 +93,13 @@ impl Connection {
         (limit >= MIN_DATAGRAM).then_some(limit)
     }
 
-    fn handshake_content(&mut self, now: Time, id: SpaceId) -> Option<Content> {
+    fn handshake_content(&mut self, now: Time, id: SpaceId, limit: usize) -> Option<Content> {
         if !self.can_seal(id) {
             return None;
+        }
+        if id == SpaceId::Initial && limit < MIN_INITIAL_DATAGRAM {
+            // Nothing that asks for an answer, because then the datagram had to be a full one.
+            return Some(Content::AckOnly);
         }
         match self.permit(now, id) {
             SendPermit::Nothing => None,
@@ -308,5 +312,3 @@ impl Connection {
 /// Handshake datagrams stay below this however large the path's datagrams are: the Length field
 /// of a long header has two bytes.
 const HANDSHAKE_MTU: usize = 1472;
-/// Nothing useful fits into less.
-const MIN_DATAGRAM: usize = 64;

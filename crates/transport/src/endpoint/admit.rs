@@ -17,6 +17,11 @@ use crate::error::TransportError;
 /// The shortest first Destination ID of a client (RFC 9000 §7.2).
 const MIN_DESTINATION: usize = 8;
 
+/// NEW_TOKEN tokens per connection at most.
+const MAX_TOKENS: u32 = 4;
+
+const NO_FREE_ID: &str = "no free connection id";
+
 impl Endpoint {
     /// The next client that wants to connect.
     pub fn poll_incoming(&mut self) -> Option<Incoming> {
@@ -139,9 +144,13 @@ impl Endpoint {
             self.handshakes.on_refused(waiting.bytes);
             return Err(internal("no server configuration"));
         };
+        if let Err(error) = config.transport.validate() {
+            self.handshakes.on_refused(waiting.bytes);
+            return Err(internal(error.to_string()));
+        }
         let Some(local_source) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
             self.handshakes.on_refused(waiting.bytes);
-            return Err(internal("no free connection id"));
+            return Err(internal(NO_FREE_ID));
         };
         let first = FirstInitial {
             destination: waiting.destination,
@@ -163,13 +172,18 @@ impl Endpoint {
             }
         };
         self.handshakes.on_accepted(waiting.bytes);
-        self.stats.accepted += 1;
         let handle = self.add(connection, true);
-        self.route_new(handle, local_source, waiting.path);
-        if self.routing.insert_initial_id(waiting.destination, Owner::Connection(handle))
-            && let Some(slot) = self.slot_mut(handle)
-        {
-            slot.initial_id = Some(waiting.destination);
+        if !self.route_new(handle, local_source, waiting.path) {
+            // Without IDs of ours a second connection with this address cannot be told apart.
+            self.release(handle);
+            return Err(internal(NO_FREE_ID));
+        }
+        self.stats.accepted += 1;
+        let is_routed =
+            self.routing.insert_initial_id(waiting.destination, Owner::Connection(handle));
+        if let Some(slot) = self.slot_mut(handle) {
+            slot.initial_id = is_routed.then_some(waiting.destination);
+            slot.new_tokens = config.new_tokens.min(MAX_TOKENS);
         }
         self.feed(now, handle, waiting);
         Ok(handle)

@@ -44,8 +44,8 @@ impl std::error::Error for ConnectError {}
 /// Length of a client's first, random Destination Connection ID (RFC 9000 §7.2).
 const FIRST_DESTINATION_LEN: usize = 8;
 
-/// NEW_TOKEN tokens per connection at most.
-const MAX_TOKENS: u32 = 4;
+/// Outdated deadlines that are not worth looking for.
+const SPARE_DEADLINES: usize = 64;
 
 impl Endpoint {
     /// Starts a connection to `peer`, whose certificate must be good for `server_name`.
@@ -110,6 +110,7 @@ impl Endpoint {
                 scheduled: None,
                 is_half_open: false,
                 initial_id: None,
+                new_tokens: 0,
                 reset_tokens: Vec::new(),
                 four_tuple: None,
             });
@@ -118,6 +119,7 @@ impl Endpoint {
         let slot = &mut self.slots[index as usize];
         slot.connection = Some(Box::new(connection));
         slot.is_half_open = is_half_open;
+        slot.new_tokens = 0;
         slot.scheduled = None;
         slot.is_touched = false;
         ConnectionHandle { index, generation: slot.generation }
@@ -161,17 +163,10 @@ impl Endpoint {
             slot.is_half_open = false;
             self.handshakes.on_handshake_ended();
         }
-        if connection.is_confirmed()
-            && let Some(id) = slot.initial_id.take()
-        {
-            self.routing.remove_initial_id(&id, Owner::Connection(handle));
-            self.last_route = None;
-        }
         if connection.take_wants_tokens() {
             let ip = connection.path().peer.ip();
-            let count = self.server.as_ref().map_or(0, |server| server.new_tokens.min(MAX_TOKENS));
             let (key, rng) = (&self.token_key, &mut self.rng);
-            let tokens = (0..count)
+            let tokens = (0..slot.new_tokens)
                 .map(|_| Bytes::from(ValidationToken::new(ip, seconds, rng).seal(key, rng)))
                 .collect();
             connection.queue_tokens(tokens);
@@ -187,6 +182,7 @@ impl Endpoint {
         }
         let wanted = self.connection(handle).map_or(0, Connection::cids_wanted);
         for _ in 0..wanted {
+            // A generator that repeats itself is asked again the next time.
             let Some(id) = self.routing.generate(&mut *self.generator, &mut self.rng) else { break };
             if id.is_empty() || !self.routing.insert_id(id, owner) {
                 break;
@@ -195,8 +191,6 @@ impl Endpoint {
             if let Some(connection) = self.connection_mut(handle) {
                 connection.issue_cid(id, token);
             }
-        }
-        if wanted > 0 {
             // The new IDs go out at the next opportunity.
             self.touched(handle);
         }
@@ -207,6 +201,12 @@ impl Endpoint {
         let Some(slot) = self.slots.get_mut(handle.index()) else { return };
         let Some(connection) = slot.connection.as_deref_mut() else { return };
         let peer = connection.path().peer;
+        for (from, token) in slot.reset_tokens.iter_mut().filter(|(from, _)| *from != peer) {
+            // A token counts from where its ID is used toward, and the peer has moved.
+            self.routing.remove_reset_token(*from, *token, owner);
+            self.routing.insert_reset_token(peer, *token, owner);
+            *from = peer;
+        }
         while let Some(change) = connection.poll_token_change() {
             match change {
                 TokenChange::Added(token) => {
@@ -235,7 +235,22 @@ impl Endpoint {
         if slot.scheduled.is_none_or(|scheduled| at < scheduled) {
             slot.scheduled = Some(at);
             self.timers.push(Reverse((at, handle)));
+            self.forget_old_deadlines();
         }
+    }
+
+    /// Entries that were overtaken by an earlier deadline stay in the heap until their time. When
+    /// they are in the majority they are taken out, which costs one step for each that was put in.
+    fn forget_old_deadlines(&mut self) {
+        if self.timers.len() <= 2 * self.slots.len() + SPARE_DEADLINES {
+            return;
+        }
+        let slots = &self.slots;
+        self.timers.retain(|Reverse((at, handle))| {
+            slots.get(handle.index()).is_some_and(|slot| {
+                slot.generation == handle.generation && slot.scheduled == Some(*at)
+            })
+        });
     }
 
     /// Forgets a connection and everything that led to it.

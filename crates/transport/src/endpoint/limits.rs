@@ -65,6 +65,12 @@ impl Handshakes {
         }
     }
 
+    /// Changes the limits. Those who wait already may be more than the new limits allow.
+    pub fn set_limits(&mut self, limits: HandshakeLimits) {
+        self.limits = limits;
+        self.update_load();
+    }
+
     /// Decides about a first Initial in a datagram of `len` bytes. After [`Admission::Wait`]
     /// tell [`Handshakes::on_waiting`].
     ///

@@ -81,8 +81,11 @@ struct Slot {
     scheduled: Option<Time>,
     /// Counts as half-open.
     is_half_open: bool,
-    /// The client's first ID is routed.
+    /// The client's first ID. It is routed as long as the connection lives, or a late copy of the
+    /// first Initial would look like another client.
     initial_id: Option<ConnectionId>,
+    /// Tokens that a server gives the client for its next connections.
+    new_tokens: u32,
     /// Resets that are routed.
     reset_tokens: Vec<(SocketAddr, [u8; 16])>,
     /// Routed by address, for want of an ID.
@@ -137,6 +140,9 @@ impl Endpoint {
 
     /// Begins or ceases to accept connections, or accepts later ones differently.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
+        if let Some(server) = &server {
+            self.handshakes.set_limits(limits_of(server));
+        }
         self.server = server;
     }
 
@@ -179,8 +185,13 @@ impl Endpoint {
         handle: ConnectionHandle,
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
-        let transmit =
-            self.connection_mut(handle).and_then(|connection| connection.poll_transmit(now, buffer));
+        let connection = self.connection_mut(handle)?;
+        let was_closed = connection.is_closed();
+        let transmit = connection.poll_transmit(now, buffer);
+        if connection.is_closed() && !was_closed {
+            // Out of packet numbers or of keys: the application has yet to hear of it.
+            self.touched(handle);
+        }
         if transmit.is_none() {
             self.settle(now, handle);
         }

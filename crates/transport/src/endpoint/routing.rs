@@ -123,7 +123,10 @@ impl<H: Copy + Eq> Routing<H> {
     pub fn find(&self, destination: &[u8], four_tuple: &FourTuple) -> Option<H> {
         let id = ConnectionId::new(destination)?;
         if id.is_empty() {
-            return self.four_tuples.get(four_tuple).copied();
+            // A client does not know its own address when it starts, but datagrams tell it.
+            let anywhere = FourTuple::to(four_tuple.peer);
+            let exact = self.four_tuples.get(four_tuple);
+            return exact.or_else(|| self.four_tuples.get(&anywhere)).copied();
         }
         self.ids
             .get(&id)

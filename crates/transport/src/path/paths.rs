@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_base::{FourTuple, Time};
 
 use super::Path;
-use super::validation::Expired;
+use super::validation::{Expired, Proof};
 use crate::config::TransportConfig;
 
 /// Paths kept at once, the one in use included (limit K07).
@@ -57,6 +57,14 @@ impl Paths {
     /// Index of the path in use.
     pub fn active_index(&self) -> PathIndex {
         self.active
+    }
+
+    /// The path that sent packets with this number in them.
+    pub fn by_id(&mut self, id: u32) -> Option<&mut Path> {
+        if self.active().id == id {
+            return Some(self.active_mut());
+        }
+        self.table.iter_mut().find(|path| path.id == id)
     }
 
     /// The path at `index`.
@@ -134,13 +142,18 @@ impl Paths {
     }
 
     /// A PATH_RESPONSE arrived, on whatever path (§8.2.2). True when the active path was
-    /// validated by it.
-    pub fn on_path_response(&mut self, data: [u8; 8]) -> bool {
-        let Some(index) = self.table.iter_mut().position(|path| path.validation.on_response(data))
-        else {
-            return false;
-        };
-        self.table[index].amplification.on_validated();
+    /// validated by it. `pto` is for a second validation: the first may have been too small.
+    pub fn on_path_response(&mut self, now: Time, data: [u8; 8], pto: Duration) -> bool {
+        let answers = self.table.iter_mut().enumerate();
+        let mut answers =
+            answers.filter_map(|(index, path)| Some((index, path.validation.on_response(data)?)));
+        let Some((index, proof)) = answers.next() else { return false };
+        let path = &mut self.table[index];
+        path.amplification.on_validated();
+        if proof == Proof::Address {
+            // The limit is gone; the next challenge fills a datagram (§8.2.1, §8.2.3).
+            path.validation.start(now, pto);
+        }
         if index == self.active {
             self.last_validated = None;
         }
@@ -168,25 +181,36 @@ impl Paths {
         let mut index = 0;
         while index < self.table.len() {
             let failed = self.table[index].validation.on_timeout(now) == Expired::Failed;
-            if !failed || self.table[index].amplification.is_validated() && index == self.active {
+            // The way back stays open until the new path is proven, even when nobody answers on
+            // it just now.
+            let is_kept = if index == self.active {
+                self.table[index].amplification.is_validated()
+            } else {
+                Some(index) == self.last_validated
+            };
+            if !failed || is_kept {
                 index += 1;
                 continue;
             }
             if index != self.active {
-                if Some(index) == self.last_validated {
-                    // The peer has left its old address, as a move promises.
-                    self.last_validated = None;
-                }
                 self.remove(index);
                 continue;
             }
             let Some(back) = self.last_validated.take() else { return PathsOutcome::NoneLeft };
-            self.active = back;
-            self.table[back].validation.abandon();
+            self.revert(back);
             self.remove(index);
             outcome = PathsOutcome::Reverted;
         }
         outcome
+    }
+
+    /// Nobody answered on the active path: back to the one that was proven before (§9.3.2).
+    fn revert(&mut self, back: PathIndex) {
+        if self.table[self.active].tuple.peer.ip() == self.table[back].tuple.peer.ip() {
+            self.take_over(self.active, back);
+        }
+        self.active = back;
+        self.table[back].validation.abandon();
     }
 
     fn remove(&mut self, index: PathIndex) {

@@ -16,12 +16,29 @@ pub struct Validation {
 #[derive(Debug)]
 struct Challenge {
     /// Every challenge holds fresh data; the last few may still be answered.
-    recent: [Option<[u8; 8]>; 3],
+    recent: [Option<Asked>; 3],
     next: usize,
     due: bool,
     resend_at: Time,
     resend_after: Duration,
     give_up_at: Time,
+}
+
+/// A challenge that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    data: [u8; 8],
+    /// In a datagram of full size.
+    is_full: bool,
+}
+
+/// What a response proves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Proof {
+    /// The peer is there. Whether the path carries full datagrams is open (§8.2.3).
+    Address,
+    /// The peer is there, and full datagrams get there.
+    AddressAndSize,
 }
 
 /// What an expired validation timer asks for.
@@ -60,23 +77,21 @@ impl Validation {
         self.challenge.as_ref().is_some_and(|challenge| challenge.due)
     }
 
-    /// A challenge with this fresh data leaves now.
-    pub fn on_challenge_sent(&mut self, now: Time, data: [u8; 8]) {
+    /// A challenge with this fresh data leaves now, in a datagram of full size if `is_full`.
+    pub fn on_challenge_sent(&mut self, now: Time, data: [u8; 8], is_full: bool) {
         let Some(challenge) = &mut self.challenge else { return };
-        challenge.recent[challenge.next] = Some(data);
+        challenge.recent[challenge.next] = Some(Asked { data, is_full });
         challenge.next = (challenge.next + 1) % challenge.recent.len();
         challenge.due = false;
         challenge.resend_at = now + challenge.resend_after;
     }
 
-    /// A response arrived, on whatever path. True when it answers a challenge of this one.
-    pub fn on_response(&mut self, data: [u8; 8]) -> bool {
-        let Some(challenge) = &self.challenge else { return false };
-        let matches = challenge.recent.contains(&Some(data));
-        if matches {
-            self.challenge = None;
-        }
-        matches
+    /// A response arrived, on whatever path; `None` unless it answers a challenge of this one.
+    pub fn on_response(&mut self, data: [u8; 8]) -> Option<Proof> {
+        let recent = self.challenge.as_ref()?.recent.iter().flatten();
+        let asked = *recent.into_iter().find(|asked| asked.data == data)?;
+        self.challenge = None;
+        Some(if asked.is_full { Proof::AddressAndSize } else { Proof::Address })
     }
 
     /// A challenge arrived on this path and is owed an answer.
@@ -132,13 +147,13 @@ mod tests {
     #[test]
     fn only_a_matching_response_validates() {
         let mut validation = Validation::default();
-        assert!(!validation.on_response([1; 8]), "nobody asked");
+        assert_eq!(validation.on_response([1; 8]), None, "nobody asked");
         validation.start(Time::ZERO, PTO);
         assert!(validation.wants_challenge());
-        validation.on_challenge_sent(Time::ZERO, [1; 8]);
+        validation.on_challenge_sent(Time::ZERO, [1; 8], true);
         assert!(!validation.wants_challenge());
-        assert!(!validation.on_response([2; 8]));
-        assert!(validation.on_response([1; 8]));
+        assert_eq!(validation.on_response([2; 8]), None);
+        assert_eq!(validation.on_response([1; 8]), Some(Proof::AddressAndSize));
         assert!(!validation.is_under_way());
     }
 
@@ -146,11 +161,11 @@ mod tests {
     fn challenge_is_repeated_with_fresh_data_and_given_up_after_three_pto() {
         let mut validation = Validation::default();
         validation.start(Time::ZERO, PTO);
-        validation.on_challenge_sent(Time::ZERO, [1; 8]);
+        validation.on_challenge_sent(Time::ZERO, [1; 8], true);
         assert_eq!(validation.next_timeout(), Some(Time::ZERO + PTO));
         assert_eq!(validation.on_timeout(Time::ZERO + PTO), Expired::No);
         assert!(validation.wants_challenge());
-        validation.on_challenge_sent(Time::ZERO + PTO, [2; 8]);
+        validation.on_challenge_sent(Time::ZERO + PTO, [2; 8], true);
         assert_eq!(validation.on_timeout(Time::ZERO + PTO * 3), Expired::Failed);
         assert!(!validation.is_under_way());
     }
@@ -159,9 +174,9 @@ mod tests {
     fn an_older_challenge_may_still_be_answered() {
         let mut validation = Validation::default();
         validation.start(Time::ZERO, PTO);
-        validation.on_challenge_sent(Time::ZERO, [1; 8]);
-        validation.on_challenge_sent(Time::ZERO + PTO, [2; 8]);
-        assert!(validation.on_response([1; 8]));
+        validation.on_challenge_sent(Time::ZERO, [1; 8], true);
+        validation.on_challenge_sent(Time::ZERO + PTO, [2; 8], true);
+        assert_eq!(validation.on_response([1; 8]), Some(Proof::AddressAndSize));
     }
 
     #[test]

@@ -154,6 +154,7 @@ impl CryptoStream {
     }
 
     /// Bytes held for the peer's data.
+    #[cfg(test)]
     pub fn buffered(&self) -> usize {
         self.ready.len() + self.pieces.iter().map(|(_, piece)| piece.len()).sum::<usize>()
     }
@@ -164,6 +165,7 @@ impl CryptoStream {
     }
 
     /// Bytes queued or in flight.
+    #[cfg(test)]
     pub fn unacked(&self) -> usize {
         self.send.bytes.len()
     }

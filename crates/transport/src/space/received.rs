@@ -72,11 +72,6 @@ impl Received {
     pub fn ecn(&self) -> Option<&EcnCounts> {
         (!self.ecn.is_empty()).then_some(&self.ecn)
     }
-
-    /// True when numbers are missing below the largest.
-    pub fn has_gap(&self) -> bool {
-        self.ranges.len() > 1
-    }
 }
 
 #[cfg(test)]

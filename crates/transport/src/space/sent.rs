@@ -103,7 +103,7 @@ const HAS_ACK: u8 = 4;
 
 impl SentFrames {
     /// Adds a frame.
-    pub fn push(&mut self, frame: SentFrame, lists: &mut FrameLists) {
+    fn push(&mut self, frame: SentFrame, pool: &mut Pool) {
         match frame {
             SentFrame::Ack { largest } if self.flags & HAS_ACK == 0 => {
                 self.flags |= HAS_ACK;
@@ -113,7 +113,7 @@ impl SentFrames {
                 self.flags |= HAS_STREAM | if fin { HAS_FIN } else { 0 };
                 (self.stream_id, self.offset, self.len) = (id.value(), offset, len);
             }
-            other => lists.push(&mut self.list, other),
+            other => pool.push(&mut self.list, other),
         }
     }
 
@@ -125,7 +125,7 @@ impl SentFrames {
         if self.flags & HAS_ACK != 0 {
             each(SentFrame::Ack { largest: self.ack_largest });
         }
-        lists.frames(self.list).iter().copied().for_each(each);
+        lists.pool.frames(self.list).iter().copied().for_each(each);
     }
 
     /// The inline stream span, if there is one.
@@ -145,18 +145,61 @@ impl SentFrames {
 
     /// Gives the list back; every record ends with this call.
     pub fn release(self, lists: &mut FrameLists) {
-        lists.release(self.list);
+        lists.pool.release(self.list);
     }
 }
 
-/// The lists of packets with more than one stream span and one ACK, recycled.
+/// The record of the packet being built, and the lists of packets with more than one stream span
+/// and one ACK, recycled.
+///
+/// The record stays in here until its packet is sealed: copied right after its fields were
+/// written it would wait for each of them to leave the store buffer.
 #[derive(Debug, Default)]
 pub struct FrameLists {
+    current: SentFrames,
+    pool: Pool,
+}
+
+#[derive(Debug, Default)]
+struct Pool {
     lists: Vec<Vec<SentFrame>>,
     free: Vec<u32>,
 }
 
 impl FrameLists {
+    /// Starts the record of a packet.
+    #[inline]
+    pub fn start(&mut self) {
+        self.current = SentFrames::default();
+    }
+
+    /// Adds a frame to the record of the packet being built.
+    #[inline]
+    pub fn push(&mut self, frame: SentFrame) {
+        self.current.push(frame, &mut self.pool);
+    }
+
+    /// The record of the packet that was built.
+    #[inline]
+    pub fn take(&mut self) -> SentFrames {
+        self.current
+    }
+
+    /// How many lists are in use.
+    #[cfg(test)]
+    pub fn in_use(&self) -> usize {
+        self.pool.in_use()
+    }
+
+    /// Gives the memory of unused lists back, when none is in use.
+    pub fn shrink(&mut self) {
+        if self.pool.in_use() == 0 {
+            self.pool = Pool::default();
+        }
+    }
+}
+
+impl Pool {
     fn push(&mut self, list: &mut u32, frame: SentFrame) {
         if *list == 0 {
             let index = self.free.pop().unwrap_or_else(|| {
@@ -178,21 +221,13 @@ impl FrameLists {
         }
         self.lists[list as usize - 1].clear();
         self.free.push(list - 1);
-        if self.free.len() == self.lists.len() && self.lists.len() > KEPT_LISTS {
+        if self.in_use() == 0 && self.lists.len() > KEPT_LISTS {
             *self = Self::default();
         }
     }
 
-    /// How many lists are in use.
-    pub fn in_use(&self) -> usize {
+    fn in_use(&self) -> usize {
         self.lists.len() - self.free.len()
-    }
-
-    /// Gives the memory of unused lists back, when none is in use.
-    pub fn shrink(&mut self) {
-        if self.in_use() == 0 {
-            *self = Self::default();
-        }
     }
 }
 

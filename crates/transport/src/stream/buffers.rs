@@ -13,6 +13,8 @@ pub(super) struct Buffers {
     pool: ChunkPool,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
+    /// One buffer of a size in between, for streams whose bursts are that large.
+    medium: Vec<u8>,
 }
 
 impl Buffers {
@@ -21,6 +23,7 @@ impl Buffers {
             pool,
             spare: Vec::new(),
             spare_bytes: 0,
+            medium: Vec::new(),
         }
     }
 
@@ -30,7 +33,9 @@ impl Buffers {
             return self.pool.take();
         }
         if capacity > SPARE {
-            return Vec::with_capacity(capacity);
+            let mut buffer = std::mem::take(&mut self.medium);
+            buffer.reserve_exact(capacity);
+            return buffer;
         }
         let Some(mut buffer) = self.spare.pop() else {
             return Vec::with_capacity(capacity.max(SMALLEST));
@@ -44,9 +49,14 @@ impl Buffers {
     pub(super) fn give(&mut self, mut buffer: Vec<u8>) {
         let capacity = buffer.capacity();
         if capacity == ChunkPool::CHUNK {
-            self.pool.give(buffer);
-        } else if capacity > 0 && capacity <= SPARE && self.spare_bytes + capacity <= SPARE_TOTAL {
-            buffer.clear();
+            return self.pool.give(buffer);
+        }
+        buffer.clear();
+        if capacity > SPARE {
+            if capacity <= BULK {
+                self.medium = buffer;
+            }
+        } else if capacity > 0 && self.spare_bytes + capacity <= SPARE_TOTAL {
             self.spare_bytes += capacity;
             self.spare.push(buffer);
         }
@@ -72,9 +82,9 @@ impl Buffers {
         }
     }
 
-    /// Frees the small buffers: for a connection without streams, or one that is closed.
+    /// Frees the buffers kept: for a connection without streams, or one that is closed.
     pub(super) fn shrink(&mut self) {
-        self.spare = Vec::new();
+        (self.spare, self.medium) = (Vec::new(), Vec::new());
         self.spare_bytes = 0;
     }
 }
@@ -154,8 +164,9 @@ impl Drop for Pooled {
     }
 }
 
-/// Above this a buffer is a whole chunk of the pool.
-const BULK: usize = 16 << 10;
+/// Above this a buffer is a whole chunk of the pool. Since buffers double, about as much lies
+/// in smaller ones by then, so that a chunk with one byte in it is three times what it joins.
+const BULK: usize = 32 << 10;
 /// Buffers up to this size are kept for the next small stream...
 const SPARE: usize = 4 << 10;
 /// ... up to this many bytes per connection, which is twice 100 requests of a cache line.

@@ -2,8 +2,8 @@
 //!
 //! [`Streams`] is the whole of it for one connection. The calls of the application are in
 //! `application`, what the peer says in `peer_frames`, what goes out in `transmit`, and what
-//! became of it in `fate`. One stream is a [`SendPart`](send::SendPart) and a
-//! [`ReceivePart`](receive::ReceivePart) in a slot of the `table`.
+//! became of it in `fate`. One stream is a `SendPart` and a `ReceivePart` in a slot of the
+//! `table`.
 
 mod application;
 mod buffers;

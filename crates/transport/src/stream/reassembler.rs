@@ -12,9 +12,10 @@ use super::event::Stored;
 /// `ready` holds the bytes in order, `pending` those past a gap. The first bytes that arrive
 /// for an offset win; later ones are not looked at. In order, a packet costs one copy to the
 /// end of a chunk. Past a gap each chunk grows at its end, or at its front while it is small;
-/// touching chunks are joined while they are small. So memory follows the bytes received:
-/// about twice of them, plus a fixed cost per gap, of which the owner bounds the number
-/// (attack A26). An offset claimed costs nothing.
+/// touching chunks are joined while they are small. So memory follows the bytes received: twice
+/// of them, four times at worst, plus a fixed cost per gap, of which the owner bounds the number
+/// (attack A26). An offset claimed costs nothing. Only a stream whose reader takes bulk data may
+/// hold one chunk of the pool for a packet's worth of bytes.
 #[derive(Debug, Default)]
 pub(super) struct Reassembler {
     /// The first byte that was not read.

@@ -111,6 +111,10 @@ impl Table {
     }
 
     fn grow(&mut self) -> u32 {
+        if self.slots.len() == self.slots.capacity() {
+            // A vector would begin with four, and most connections have one stream at a time.
+            self.slots.reserve_exact(self.slots.len().max(1));
+        }
         self.slots.push(Slot {
             id: StreamId::from_value(0),
             sends: false,

@@ -1,8 +1,14 @@
 //! Two endpoints in memory, virtual time between them, and a way to forge packets.
 
+pub(crate) mod eye;
 pub(crate) mod forge;
+pub(crate) mod forgery;
 pub(crate) mod identity;
+pub(crate) mod ledger;
 pub(crate) mod link;
+pub(crate) mod stranger;
+pub(crate) mod tampering;
+pub(crate) mod traffic;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,6 +22,7 @@ use crate::endpoint::{ConnectionHandle, Endpoint, ReceiveMeta};
 use crate::build::transmit::TransmitBuffer;
 
 use self::identity::{client_tls, server_tls};
+use self::ledger::Ledger;
 use self::link::{Datagram, Link};
 
 /// One end: an endpoint, its address, what its application was told.
@@ -55,6 +62,9 @@ pub(crate) struct Pair {
     /// The server accepts whoever comes.
     pub(crate) accepts: bool,
     pub(crate) client_config: ClientConfig,
+    pub(crate) server_config: Arc<ServerConfig>,
+    pub(crate) ledger: Ledger,
+    seed: u8,
 }
 
 /// What a pair is made with.
@@ -97,11 +107,8 @@ impl Pair {
 
     pub(crate) fn with(setup: Setup) -> Self {
         let end = |address, server, seed: u8, cid_len| {
-            let mut config = EndpointConfig::from_seed([seed; 32]);
-            config.connection_id_len = cid_len;
-            config.unix_seconds_at_epoch = 1_700_000_000;
             End {
-                endpoint: Endpoint::new(config, server, [seed.wrapping_add(1); 32]),
+                endpoint: endpoint(server, seed, 1, cid_len),
                 address,
                 events: Vec::new(),
                 handle: None,
@@ -111,7 +118,8 @@ impl Pair {
         };
         let mut client_config = ClientConfig::new(Arc::clone(&setup.client_tls));
         client_config.transport = Arc::new(setup.client.clone());
-        let server = Some(Arc::new(setup.server.clone()));
+        let server_config = Arc::new(setup.server.clone());
+        let server = Some(Arc::clone(&server_config));
         Self {
             now: Time::ZERO + Duration::from_secs(1),
             client: end(client_address(), None, setup.seed, setup.client_cid_len),
@@ -119,7 +127,17 @@ impl Pair {
             link: Link::new(RTT / 2, u64::from(setup.seed)),
             accepts: true,
             client_config,
+            server_config,
+            ledger: Ledger::default(),
+            seed: setup.seed,
         }
+    }
+
+    /// The server's machine starts anew: its keys are the same, its connections are gone.
+    pub(crate) fn restart_server(&mut self) {
+        let server = Some(Arc::clone(&self.server_config));
+        self.server.endpoint = endpoint(server, self.seed.wrapping_add(100), 2, 8);
+        self.server.handle = None;
     }
 
     /// A pair whose handshake is confirmed at both ends.
@@ -155,7 +173,11 @@ impl Pair {
     /// Runs until `done` or `limit` has passed; tells whether it is done.
     pub(crate) fn run_until(&mut self, limit: Duration, done: impl Fn(&mut Self) -> bool) -> bool {
         let end = self.now + limit;
+        let (mut instant, mut steps) = (self.now, 0);
         loop {
+            steps = if self.now == instant { steps + 1 } else { 0 };
+            instant = self.now;
+            assert!(steps < 10_000, "time stands still at {instant:?}");
             self.drive();
             if done(self) {
                 return true;
@@ -212,6 +234,9 @@ impl Pair {
             outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));
             progress = true;
         }
+        if !is_client {
+            outgoing.iter().for_each(|datagram| self.ledger.on_sent(datagram));
+        }
         end.sent.extend(outgoing.iter().cloned());
         for datagram in outgoing {
             self.link.send(now, datagram);
@@ -238,7 +263,11 @@ impl Pair {
 
     /// Hands a datagram to the end that has its address.
     pub(crate) fn deliver(&mut self, mut datagram: Datagram) {
-        let end = if datagram.to == self.server.address { &mut self.server } else { &mut self.client };
+        let to_server = datagram.to == self.server.address;
+        let end = if to_server { &mut self.server } else { &mut self.client };
+        if to_server {
+            self.ledger.on_received(&datagram);
+        }
         let meta = ReceiveMeta {
             path: FourTuple::to(datagram.from),
             ecn: datagram.ecn,
@@ -252,16 +281,47 @@ impl Pair {
         transport_code(&self.server.events)
     }
 
+    /// The code of the CONNECTION_CLOSE of type 0x1c that the client sent, as the server saw it.
+    pub(crate) fn server_heard(&self) -> Option<u64> {
+        heard_code(&self.server.events)
+    }
+
+    /// As [`Pair::server_heard`] for the client.
+    pub(crate) fn client_heard(&self) -> Option<u64> {
+        heard_code(&self.client.events)
+    }
+
     /// As [`Pair::server_error`] for the client.
     pub(crate) fn client_error(&mut self) -> Option<u64> {
         transport_code(&self.client.events)
     }
 }
 
+fn endpoint(
+    server: Option<Arc<ServerConfig>>,
+    seed: u8,
+    start: u8,
+    cid_len: usize,
+) -> Endpoint {
+    let mut config = EndpointConfig::from_seed([seed; 32]);
+    config.connection_id_len = cid_len;
+    config.unix_seconds_at_epoch = 1_700_000_000;
+    Endpoint::new(config, server, [seed.wrapping_add(start); 32])
+}
+
 fn transport_code(events: &[Event]) -> Option<u64> {
     events.iter().find_map(|event| match event {
         Event::Lost(crate::connection::ConnectionError::TransportError(error)) => {
             Some(error.code.value())
+        }
+        _ => None,
+    })
+}
+
+fn heard_code(events: &[Event]) -> Option<u64> {
+    events.iter().find_map(|event| match event {
+        Event::Lost(crate::connection::ConnectionError::ConnectionClosed(close)) => {
+            Some(close.code.value())
         }
         _ => None,
     })

@@ -65,3 +65,10 @@ fn unclosed_literals_end_with_the_text() {
         );
     }
 }
+
+#[test]
+fn modules_for_tests_are_found() {
+    let code = "#[cfg(test)]\nmod a;\nmod b;\n#[cfg(test)]\nmod c { mod d; }\n\
+                #[cfg(test)] pub(crate) mod e;\n#[cfg(test)]\nuse mod_f::g;";
+    assert_eq!(test_modules(code), ["a", "e"]);
+}

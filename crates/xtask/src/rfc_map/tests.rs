@@ -94,10 +94,7 @@ fn the_map_keeps_code_and_tests_apart() {
         ("crates/xtask/src/rfc_map.rs", "// RFC 9000 §17"),
         ("README.md", "RFC 9000 §18"),
     ]
-    .map(|(path, text)| File {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    });
+    .map(|(path, text)| File::new(path.to_owned(), text.to_owned()));
     assert_eq!(
         render(&collect(&files)),
         format!(

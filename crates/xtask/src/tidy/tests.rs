@@ -1,10 +1,7 @@
 use super::*;
 
 fn file(path: &str, text: &str) -> File {
-    File {
-        path: path.to_owned(),
-        text: text.to_owned(),
-    }
+    File::new(path.to_owned(), text.to_owned())
 }
 
 fn crate_file(folder: &str, package: &str, dependencies: &str) -> File {
@@ -80,7 +77,7 @@ fn rustls_belongs_to_tls() {
     ]));
     assert_eq!(
         problems,
-        ["crates/courser/Cargo.toml: depends on rustls; tls is the only library that names rustls"]
+        ["crates/courser/Cargo.toml: depends on rustls; tls is the only library that depends on rustls"]
     );
 }
 
@@ -123,9 +120,14 @@ fn unsafe_belongs_to_udp() {
         check_code(&file("crates/udp/src/gso.rs", source)),
         Problems::new()
     );
+    assert_eq!(
+        check_code(&file(COUNTING_ALLOCATOR, source)),
+        Problems::new()
+    );
     for path in [
         "crates/wire/src/lib.rs",
         "crates/wire/src/lib/tests.rs",
+        "crates/courser/tests/memory/main.rs",
         "examples/echo.rs",
     ] {
         assert_eq!(

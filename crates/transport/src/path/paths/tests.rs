@@ -36,8 +36,8 @@ fn failed_validation_returns_to_the_last_validated_path() {
     paths.migrate(at(0), new, PTO);
     let mut outcome = PathsOutcome::Unchanged;
     // The old path answers its challenge, the new one does not.
-    paths.get_mut(0).expect("old").validation.on_challenge_sent(at(0), [7; 8]);
-    assert!(!paths.on_path_response([7; 8]));
+    paths.get_mut(0).expect("old").validation.on_challenge_sent(at(0), [7; 8], true);
+    assert!(!paths.on_path_response(at(0), [7; 8], PTO));
     for step in 1..=4 {
         outcome = paths.on_timeout(at(step * 100));
         if outcome != PathsOutcome::Unchanged {
@@ -53,8 +53,8 @@ fn validated_new_path_stays_and_the_old_one_goes() {
     let (mut paths, config) = paths();
     let new = paths.add(at(0), tuple(1, 9), &config).expect("room");
     paths.migrate(at(0), new, PTO);
-    paths.active_mut().validation.on_challenge_sent(at(0), [7; 8]);
-    assert!(paths.on_path_response([7; 8]));
+    paths.active_mut().validation.on_challenge_sent(at(0), [7; 8], true);
+    assert!(paths.on_path_response(at(0), [7; 8], PTO));
     assert_eq!(paths.on_timeout(at(300)), PathsOutcome::Unchanged);
     assert_eq!((paths.active().tuple, paths.len()), (tuple(1, 9), 1));
 }

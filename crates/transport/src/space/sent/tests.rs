@@ -20,9 +20,10 @@ fn record_is_at_most_32_bytes() {
 #[test]
 fn bulk_packet_needs_no_list() {
     let mut lists = FrameLists::default();
-    let mut frames = SentFrames::default();
-    frames.push(stream(1, 9), &mut lists);
-    frames.push(SentFrame::Ack { largest: 4 }, &mut lists);
+    lists.start();
+    lists.push(stream(1, 9));
+    lists.push(SentFrame::Ack { largest: 4 });
+    let frames = lists.take();
     assert_eq!(lists.in_use(), 0);
     assert_eq!(collect(&frames, &lists), vec![stream(1, 9), SentFrame::Ack { largest: 4 }]);
 }
@@ -31,14 +32,15 @@ fn bulk_packet_needs_no_list() {
 fn many_frames_share_a_recycled_list() {
     let mut lists = FrameLists::default();
     for _ in 0..10 {
-        let mut frames = SentFrames::default();
+        lists.start();
         let all = [stream(1, 0), stream(2, 0), SentFrame::MaxData, SentFrame::HandshakeDone];
         for frame in all {
-            frames.push(frame, &mut lists);
+            lists.push(frame);
         }
+        let frames = lists.take();
         assert_eq!(collect(&frames, &lists), all);
         assert!(!frames.is_only_stream());
         frames.release(&mut lists);
     }
-    assert_eq!((lists.in_use(), lists.lists.len()), (0, 1));
+    assert_eq!((lists.in_use(), lists.pool.lists.len()), (0, 1));
 }

@@ -38,6 +38,19 @@ fn spare_memory_is_bounded() {
 }
 
 #[test]
+fn one_medium_buffer_is_kept_and_serves_no_small_request() {
+    let mut buffers = buffers();
+    let buffer = buffers.take(5000);
+    let address = buffer.as_ptr();
+    buffers.give(buffer);
+    buffers.give(Vec::with_capacity(BULK + 1));
+    assert!(buffers.take(100).capacity() <= SPARE);
+    let again = buffers.take(4500);
+    assert_eq!(again.as_ptr(), address);
+    assert!(buffers.take(4500).capacity() >= 4500);
+}
+
+#[test]
 fn bulk_buffers_come_from_the_pool_and_return_when_the_last_bytes_drop() {
     let mut buffers = buffers();
     let mut buffer = buffers.take(BULK + 1);

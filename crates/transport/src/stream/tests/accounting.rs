@@ -235,7 +235,6 @@ impl World {
         if result.is_ok() {
             model.highest = model.highest.max(size);
             model.final_size = Some(size);
-            model.complete();
             model.is_discarding |= !model.is_complete;
             self.forget_if_over(stream);
         }

@@ -1,0 +1,80 @@
+//! What `courser` does without a command: shows, on this machine alone, what it can do.
+
+mod pair;
+mod stages;
+
+use crate::error::Failure;
+use crate::machine;
+use crate::output::Progress;
+use pair::{MTU, Pair};
+use stages::Stages;
+
+/// Runs the demonstration. Nothing is left behind: no file, no listening socket.
+pub(crate) fn run() -> Result<(), Failure> {
+    let progress = Progress::new();
+    progress.line(format!(
+        "courser {}   QUIC v1   {}",
+        env!("CARGO_PKG_VERSION"),
+        machine::name()
+    ));
+    let pair = Pair::start()?;
+    let stages = Stages {
+        pair: &pair,
+        progress: &progress,
+    };
+    introduce(&stages);
+    let shown = crate::runtime()?.block_on(async {
+        stages.handshakes().await?;
+        stages.bulk().await?;
+        stages.requests().await?;
+        stages.closes().await
+    });
+    let stopped = pair.stop();
+    shown.and(stopped)?;
+    what_next().iter().for_each(|line| progress.line(line));
+    Ok(())
+}
+
+fn introduce(stages: &Stages<'_>) {
+    let pair = stages.pair;
+    stages.say("machine", &machine::describe(&pair.capabilities));
+    for warning in &pair.capabilities.warnings {
+        stages.say("  warning", warning);
+    }
+    if cfg!(debug_assertions) {
+        stages.say(
+            "  warning",
+            "built without --release, all figures are far too low",
+        );
+    }
+    let threads = match pair.cores {
+        Some((server, client)) => format!("server on core {server}, client on core {client}"),
+        None => "one thread each".to_owned(),
+    };
+    stages.say(
+        "setup",
+        &format!("certificate made in memory; 127.0.0.1, {threads}; CUBIC,"),
+    );
+    stages.say(
+        "",
+        &format!("packets of {MTU} bytes, since loopback carries them (1200 on unknown paths)"),
+    );
+}
+
+fn what_next() -> Vec<String> {
+    let program = std::env::args()
+        .next()
+        .unwrap_or_else(|| "courser".to_owned());
+    let client = format!("{program} perf client 127.0.0.1:4433 --insecure");
+    [
+        (
+            "next",
+            format!("{program} perf server --listen 127.0.0.1:4433 --tcp"),
+        ),
+        ("", format!("{client} -t 5 -i 1 --mtu 1452")),
+        ("", format!("{client} --scenario rr --json")),
+        ("", format!("{client} --help")),
+    ]
+    .map(|(label, text)| format!("{label:<12}{text}"))
+    .to_vec()
+}

@@ -1,0 +1,31 @@
+//! What this machine can do, for humans.
+
+use courser::Capabilities;
+
+use crate::output;
+
+/// `linux x86_64, 2 cores`.
+pub(crate) fn name() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let noun = if cores == 1 { "core" } else { "cores" };
+    format!(
+        "{} {}, {cores} {noun}",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}
+
+/// What a socket can do, in one line. The warnings are apart from it.
+pub(crate) fn describe(capabilities: &Capabilities) -> String {
+    let segmentation = match capabilities.gso_segments {
+        1 => "no GSO".to_owned(),
+        segments => format!("GSO {segments} segments"),
+    };
+    let coalescing = if capabilities.gro { "GRO" } else { "no GRO" };
+    let marks = if capabilities.ecn { "ECN" } else { "no ECN" };
+    format!(
+        "{segmentation}, {coalescing}, {marks}, socket buffers {} receive, {} send",
+        output::binary_size(capabilities.receive_buffer as u64),
+        output::binary_size(capabilities.send_buffer as u64),
+    )
+}

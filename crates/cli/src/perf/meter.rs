@@ -1,0 +1,346 @@
+//! Counts what moves, and looks at it while it does.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::counters::ConnectionCounters;
+use crate::error::Failure;
+use crate::output::{self, Progress};
+
+/// What has moved so far, counted by everybody who moves.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    sent: AtomicU64,
+    received: AtomicU64,
+    count: AtomicU64,
+    latency: Mutex<Histogram<u64>>,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Arc<Self> {
+        let latency = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
+            .expect("the bounds are constants in range");
+        Arc::new(Self {
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            count: AtomicU64::new(0),
+            latency: Mutex::new(latency),
+        })
+    }
+
+    pub(crate) fn on_sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn on_received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// A request, handshake or close has taken this long.
+    pub(crate) fn on_done(&self, took: Duration) {
+        self.count.fetch_add(1, Relaxed);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.latency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .saturating_record(nanos);
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Relaxed)
+    }
+
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// How long things took; `None` when nothing was timed.
+    pub(crate) fn latency(&self) -> Option<Latency> {
+        let latency = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
+        (!latency.is_empty()).then(|| Latency::from(&*latency))
+    }
+}
+
+/// How long things took, in microseconds.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Latency {
+    pub(crate) min_us: f64,
+    pub(crate) mean_us: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p90_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p999_us: f64,
+    pub(crate) max_us: f64,
+}
+
+impl From<&Histogram<u64>> for Latency {
+    fn from(nanos: &Histogram<u64>) -> Self {
+        let at = |quantile| output::to_f64(nanos.value_at_quantile(quantile)) / 1e3;
+        Self {
+            min_us: output::to_f64(nanos.min()) / 1e3,
+            mean_us: nanos.mean() / 1e3,
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: output::to_f64(nanos.max()) / 1e3,
+        }
+    }
+}
+
+/// How much is to be done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Amount {
+    Time(Duration),
+    /// Bytes, requests or connections, as the scenario has it.
+    Number(u64),
+}
+
+/// One stretch of a measurement.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Interval {
+    pub(crate) start: f64,
+    pub(crate) end: f64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) bits_per_second: f64,
+    /// Requests, handshakes or closes.
+    pub(crate) count: u64,
+    pub(crate) packets_lost: Option<u64>,
+    pub(crate) rtt_us: Option<f64>,
+    pub(crate) congestion_window: Option<u64>,
+}
+
+/// Looks at a measurement while it runs: draws progress and takes intervals.
+#[derive(Debug)]
+pub(crate) struct Watch<'a> {
+    pub(crate) progress: &'a Progress,
+    pub(crate) interval: Option<Duration>,
+    /// Intervals are written as lines too.
+    pub(crate) lines: bool,
+}
+
+/// What a watched measurement has given.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Watched<T> {
+    pub(crate) result: T,
+    pub(crate) seconds: f64,
+    pub(crate) intervals: Vec<Interval>,
+}
+
+impl Watched<Result<(), Failure>> {
+    /// Lets a failure out.
+    pub(crate) fn transpose(self) -> Result<Watched<()>, Failure> {
+        self.result?;
+        Ok(Watched {
+            result: (),
+            seconds: self.seconds,
+            intervals: self.intervals,
+        })
+    }
+}
+
+impl Watch<'_> {
+    /// Runs `work` to its end. `paths` tells how the connections stand.
+    pub(crate) async fn run<T>(
+        &self,
+        work: impl Future<Output = T>,
+        meter: &Meter,
+        amount: Amount,
+        paths: impl Fn() -> Option<ConnectionCounters>,
+    ) -> Watched<T> {
+        let mut series = Series::new(meter);
+        let mut work = pin!(work);
+        let mut tick = tokio::time::interval(self.interval.map_or(TICK, divide));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut work => break result,
+                _ = tick.tick() => {
+                    self.progress.at(share_done(meter, amount, series.began.elapsed()));
+                    if self.interval.is_some_and(|every| series.is_due(every)) {
+                        self.take(&mut series, meter, paths());
+                    }
+                }
+            }
+        };
+        let seconds = series.began.elapsed().as_secs_f64();
+        if self.interval.is_some() && series.has_news(meter) {
+            self.take(&mut series, meter, paths());
+        }
+        Watched {
+            result,
+            seconds,
+            intervals: series.intervals,
+        }
+    }
+
+    fn take(&self, series: &mut Series, meter: &Meter, paths: Option<ConnectionCounters>) {
+        let interval = series.next(meter, paths);
+        if self.lines {
+            self.progress.line(interval.to_line());
+        }
+    }
+}
+
+impl Interval {
+    fn to_line(self) -> String {
+        let bytes = self.sent_bytes + self.received_bytes;
+        let mut line = format!(
+            "{:6.2}-{:<6.2} s  {:>9}  {:>12}",
+            self.start,
+            self.end,
+            output::size(bytes),
+            output::rate(bytes, self.end - self.start),
+        );
+        if self.count > 0 {
+            let rate = output::to_f64(self.count) / (self.end - self.start).max(1e-9);
+            line += &format!("  {:>10}", output::per_second(rate));
+        }
+        if let (Some(lost), Some(rtt), Some(window)) =
+            (self.packets_lost, self.rtt_us, self.congestion_window)
+        {
+            let rtt = output::duration(Duration::from_secs_f64(rtt / 1e6));
+            line += &format!("  {lost} lost  rtt {rtt}  window {}", output::size(window));
+        }
+        line
+    }
+}
+
+/// Intervals so far, and where the current one began.
+#[derive(Debug)]
+struct Series {
+    began: Instant,
+    last: f64,
+    sent: u64,
+    received: u64,
+    count: u64,
+    lost: u64,
+    intervals: Vec<Interval>,
+}
+
+impl Series {
+    fn new(meter: &Meter) -> Self {
+        Self {
+            began: Instant::now(),
+            last: 0.0,
+            sent: meter.sent(),
+            received: meter.received(),
+            count: meter.count(),
+            lost: 0,
+            intervals: Vec::new(),
+        }
+    }
+
+    fn is_due(&self, every: Duration) -> bool {
+        let taken = u32::try_from(self.intervals.len()).unwrap_or(u32::MAX);
+        self.began.elapsed() >= every.saturating_mul(taken.saturating_add(1))
+    }
+
+    fn has_news(&self, meter: &Meter) -> bool {
+        (self.sent, self.received, self.count) != (meter.sent(), meter.received(), meter.count())
+    }
+
+    fn next(&mut self, meter: &Meter, paths: Option<ConnectionCounters>) -> Interval {
+        let end = self.began.elapsed().as_secs_f64();
+        let (sent, received, count) = (meter.sent(), meter.received(), meter.count());
+        let lost = paths.map_or(self.lost, |paths| paths.packets_lost);
+        let bytes = sent - self.sent + received - self.received;
+        let interval = Interval {
+            start: self.last,
+            end,
+            sent_bytes: sent - self.sent,
+            received_bytes: received - self.received,
+            bits_per_second: output::bits_per_second(bytes, end - self.last),
+            count: count - self.count,
+            packets_lost: paths.map(|_| lost.saturating_sub(self.lost)),
+            rtt_us: paths.map(|paths| paths.rtt_us),
+            congestion_window: paths.map(|paths| paths.congestion_window),
+        };
+        (self.last, self.sent, self.received) = (end, sent, received);
+        (self.count, self.lost) = (count, lost);
+        self.intervals.push(interval);
+        interval
+    }
+}
+
+/// A tick that falls on the ends of intervals.
+fn divide(interval: Duration) -> Duration {
+    let ticks = interval.as_nanos().div_ceil(TICK.as_nanos());
+    interval / u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
+}
+
+fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
+    match amount {
+        Amount::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
+        Amount::Number(number) => {
+            let done = meter.sent().max(meter.received()).max(meter.count());
+            output::ratio(done, number).unwrap_or(1.0)
+        }
+    }
+}
+
+/// How often progress is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A minute: longer waits all look the same.
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// Significant digits of latencies.
+const DIGITS: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_in_microseconds() {
+        let meter = Meter::new();
+        for micros in 1..=100 {
+            meter.on_done(Duration::from_micros(micros));
+        }
+        let latency = meter.latency().expect("a hundred samples");
+        assert!((latency.p50_us - 50.0).abs() < 0.2, "{latency:?}");
+        assert!((latency.max_us - 100.0).abs() < 0.2, "{latency:?}");
+        assert_eq!(meter.count(), 100);
+    }
+
+    #[test]
+    fn nothing_timed_gives_no_latency() {
+        assert_eq!(Meter::new().latency(), None);
+    }
+
+    #[test]
+    fn ticks_fall_on_the_ends_of_intervals() {
+        assert_eq!(
+            divide(Duration::from_millis(250)),
+            Duration::from_nanos(83_333_333)
+        );
+        assert_eq!(
+            divide(Duration::from_millis(100)),
+            Duration::from_millis(100)
+        );
+        assert_eq!(divide(Duration::from_millis(30)), Duration::from_millis(30));
+    }
+
+    #[test]
+    fn intervals_count_only_what_is_new() {
+        let meter = Meter::new();
+        let mut series = Series::new(&meter);
+        meter.on_sent(10);
+        assert_eq!(series.next(&meter, None).sent_bytes, 10);
+        meter.on_received(7);
+        let second = series.next(&meter, None);
+        assert_eq!((second.sent_bytes, second.received_bytes), (0, 7));
+    }
+}

@@ -1,0 +1,126 @@
+//! Measuring: `courser perf server` and `courser perf client`.
+
+mod bench;
+mod client;
+mod counters;
+mod link;
+mod log;
+mod meter;
+mod plan;
+mod quic;
+mod remote;
+mod report;
+mod report_text;
+mod scenario_bulk;
+mod scenario_close;
+mod scenario_handshake;
+mod scenario_rr;
+mod server;
+mod session;
+mod tcp;
+mod wire;
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
+pub(crate) use bench::Outcome;
+pub(crate) use client::measure;
+pub(crate) use log::Log;
+pub(crate) use meter::{Amount, Watch};
+pub(crate) use plan::{Direction, Plan, Scenario};
+pub(crate) use remote::{Over, Remote, transport};
+pub(crate) use report_text::{agreed as describe_agreed, micros};
+pub(crate) use server::{Server, ServerOptions};
+pub(crate) use wire::PROTOCOL;
+
+use crate::args::{ClientArguments, DEFAULT_PORT, ServerArguments};
+use crate::cpu::{self, CpuClock};
+use crate::error::Failure;
+use crate::output;
+use crate::tls::Identity;
+
+/// `courser perf client`.
+pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
+    pin(arguments.common.core)?;
+    crate::runtime()?.block_on(client::main(arguments))
+}
+
+/// `courser perf server`.
+pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
+    pin(arguments.common.core)?;
+    crate::runtime()?.block_on(serve(arguments))
+}
+
+async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
+    let log = if arguments.common.json {
+        Log::Json
+    } else {
+        Log::Text
+    };
+    let server = Server::bind(options(arguments, log, arguments.listen)?).await;
+    let server = match (server, arguments.listen) {
+        // A machine without IPv6 cannot listen on what is the default.
+        (Err(_), None) => {
+            let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
+            Server::bind(options(arguments, log, Some(address))?).await?
+        }
+        (server, _) => server?,
+    };
+    if log == Log::Text {
+        for warning in server.endpoint().capabilities().warnings {
+            output::note(warning);
+        }
+        if arguments.cert.is_none() {
+            output::note("certificate made in memory: clients need --insecure");
+        }
+    }
+    let (quic, tcp) = server.addresses()?;
+    log.listening("quic", quic);
+    if let Some(tcp) = tcp {
+        log.listening("tls over tcp", tcp);
+    }
+    server.run(stop_signal()).await;
+    Ok(())
+}
+
+fn options(
+    arguments: &ServerArguments,
+    log: Log,
+    listen: Option<SocketAddr>,
+) -> Result<ServerOptions, Failure> {
+    let identity = match (&arguments.cert, &arguments.key) {
+        (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
+        _ => Identity::in_memory()?,
+    };
+    let default = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), DEFAULT_PORT);
+    Ok(ServerOptions {
+        listen: listen.unwrap_or(default),
+        identity,
+        transport: transport(arguments.common.cc, arguments.common.mtu),
+        tcp: arguments.tcp,
+        clock: CpuClock::Process,
+        log,
+    })
+}
+
+/// Resolves when the user or the system asks the process to end.
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+fn pin(core: Option<usize>) -> Result<(), Failure> {
+    match core {
+        Some(core) => cpu::pin_to(core).map_err(Failure::new),
+        None => Ok(()),
+    }
+}

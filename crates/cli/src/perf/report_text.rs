@@ -1,0 +1,261 @@
+//! What a client reports, for humans.
+
+use std::time::Duration;
+
+use super::bench::Side;
+use super::link::Agreed;
+use super::meter::Latency;
+use super::plan::{Plan, Scenario};
+use super::remote::{Over, Remote};
+use super::report::{End, Report, Sum};
+use super::session::Handshake;
+use crate::output;
+
+/// What is about to be measured.
+pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
+    let streams = match plan.scenario {
+        Scenario::Bulk {
+            connections,
+            streams,
+            ..
+        } if remote.over == Over::Tcp => plural(connections * streams, "connection"),
+        Scenario::Bulk {
+            connections,
+            streams,
+            ..
+        } => {
+            let each = if connections == 1 { "" } else { " each" };
+            format!(
+                "{}, {}{each}",
+                plural(connections, "connection"),
+                plural(streams, "stream")
+            )
+        }
+        Scenario::Rr {
+            in_flight,
+            request_size,
+            response_size,
+            ..
+        } => {
+            format!("{in_flight} in flight, {request_size} bytes for {response_size}")
+        }
+        Scenario::Latency {
+            request_size,
+            response_size,
+            ..
+        } => {
+            format!("one at a time, {request_size} bytes for {response_size}")
+        }
+        Scenario::Handshake { parallel, resume } => {
+            format!(
+                "{parallel} at a time, {}",
+                if resume { "resumed" } else { "full" }
+            )
+        }
+        Scenario::Close => "one at a time".to_owned(),
+    };
+    let packets = match remote.over {
+        Over::Quic => format!(", packets of {} bytes", remote.mtu),
+        Over::Tcp => String::new(),
+    };
+    format!(
+        "{} over {} to {}: {streams}, {}{packets}",
+        plan.scenario.name(),
+        remote.over.name(),
+        remote.address,
+        remote.congestion,
+    )
+}
+
+/// What came out.
+pub(crate) fn lines(report: &Report) -> Vec<String> {
+    let mut lines = vec![handshake(&report.handshake)];
+    lines.extend(results(&report.end, report.settings.scenario));
+    lines.extend(report.end.latency.as_ref().map(latency));
+    lines.extend(table(&report.client, report.server.as_ref()));
+    if report.server.is_none() {
+        lines.push("the server does not tell its counters: it is not courser".to_owned());
+    }
+    lines
+}
+
+/// `handshake   1.20 ms (full, X25519MLKEM768, AES-128-GCM)`.
+fn handshake(handshake: &Handshake) -> String {
+    let kind = if handshake.agreed.resumed {
+        "resumed"
+    } else {
+        "full"
+    };
+    let time = output::duration(Duration::from_secs_f64(handshake.seconds));
+    format!("handshake   {time} ({kind}, {})", agreed(&handshake.agreed))
+}
+
+/// `X25519MLKEM768, AES-128-GCM`.
+pub(crate) fn agreed(agreed: &Agreed) -> String {
+    let words = [agreed.key_exchange.as_deref(), agreed.suite.as_deref()];
+    words.map(|word| word.unwrap_or("?")).join(", ")
+}
+
+fn results(end: &End, scenario: Scenario) -> Vec<String> {
+    let one = |what: &str, sum: Sum| {
+        format!(
+            "{what:<12}{} in {}, {}",
+            output::size(sum.bytes),
+            output::duration(Duration::from_secs_f64(sum.seconds)),
+            output::rate(sum.bytes, sum.seconds),
+        )
+    };
+    match (end.sum_sent, end.sum_sent_bidir_reverse) {
+        (Some(up), Some(down)) => vec![one("upload", up), one("download", down)],
+        (Some(sum), None) => vec![one(scenario.name(), sum)],
+        _ => {
+            let resumed = end.resumed.filter(|resumed| *resumed > 0);
+            vec![format!(
+                "{:<12}{} in {}, {}{}",
+                scenario.unit(),
+                end.count.unwrap_or(0),
+                output::duration(Duration::from_secs_f64(end.seconds)),
+                output::per_second(end.per_second.unwrap_or(0.0)),
+                resumed
+                    .map(|count| format!(", {count} resumed"))
+                    .unwrap_or_default(),
+            )]
+        }
+    }
+}
+
+/// `latency     p50 120 us  p90 ...`.
+fn latency(latency: &Latency) -> String {
+    let show = micros;
+    format!(
+        "latency     p50 {}  p90 {}  p99 {}  p99.9 {}  max {}  mean {}",
+        show(latency.p50_us),
+        show(latency.p90_us),
+        show(latency.p99_us),
+        show(latency.p999_us),
+        show(latency.max_us),
+        show(latency.mean_us),
+    )
+}
+
+/// Microseconds in a unit that suits.
+pub(crate) fn micros(micros: f64) -> String {
+    output::duration(Duration::from_secs_f64(micros.max(0.0) / 1e6))
+}
+
+/// Both ends' costs, one a line.
+fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
+    let header = [
+        "",
+        "cpu",
+        "s/GB",
+        "us each",
+        "sent/call",
+        "recv/call",
+        "acks/packet",
+        "lost",
+        "resent",
+        "rtt",
+        "window",
+    ];
+    let mut rows: Vec<Vec<String>> = vec![header.map(str::to_owned).to_vec()];
+    rows.push(row("client", client));
+    rows.extend(server.map(|server| row("server", server)));
+    let columns = header.len();
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
+    // Columns that nobody has anything to say in are left out.
+    let is_used = |column: usize| column == 0 || rows[1..].iter().any(|row| row[column] != NOTHING);
+    rows.iter()
+        .map(|row| {
+            let cells = row
+                .iter()
+                .enumerate()
+                .filter(|(column, _)| is_used(*column))
+                .map(|(column, cell)| match column {
+                    0 => format!("{cell:<10}"),
+                    _ => format!("  {cell:>width$}", width = widths[column]),
+                });
+            cells.collect::<String>().trim_end().to_owned()
+        })
+        .collect()
+}
+
+fn row(name: &str, side: &Side) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or(NOTHING.to_owned(), output::three_digits);
+    let of = side.connection;
+    let from = |read: fn(super::counters::ConnectionCounters) -> String| {
+        of.map_or(NOTHING.to_owned(), read)
+    };
+    vec![
+        name.to_owned(),
+        output::duration(Duration::from_secs_f64(side.cpu_seconds.max(0.0))),
+        // What each request costs says more than what its bytes do.
+        number(
+            side.cpu_seconds_per_gb
+                .filter(|_| side.cpu_us_each.is_none()),
+        ),
+        number(side.cpu_us_each),
+        per_call(
+            side.datagrams_per_send_call,
+            side.io.sent_bytes,
+            side.io.send_calls,
+        ),
+        per_call(
+            side.datagrams_per_receive_call,
+            side.io.received_bytes,
+            side.io.receive_calls,
+        ),
+        side.acks_per_data_packet
+            .map_or(NOTHING.to_owned(), |acks| format!("{acks:.3}")),
+        from(|of| of.packets_lost.to_string()),
+        from(|of| output::size(of.bytes_retransmitted)),
+        from(|of| micros(of.rtt_us)),
+        from(|of| output::size(of.congestion_window)),
+    ]
+}
+
+/// Datagrams, or bytes where the kernel makes the packets.
+fn per_call(datagrams: Option<f64>, bytes: u64, calls: u64) -> String {
+    match (datagrams, bytes.checked_div(calls)) {
+        (Some(datagrams), _) => output::three_digits(datagrams),
+        (None, Some(bytes)) => output::size(bytes),
+        (None, None) => NOTHING.to_owned(),
+    }
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{s}")
+}
+
+const NOTHING: &str = "-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_has_a_line_for_each_end_and_no_empty_columns() {
+        let side = Side {
+            cpu_seconds: 1.0,
+            cpu_seconds_per_gb: Some(0.5),
+            ..Side::default()
+        };
+        let lines = table(&side, Some(&side));
+        assert_eq!(lines.len(), 3);
+        assert!(
+            lines[0].contains("s/GB") && !lines[0].contains("us each"),
+            "{}",
+            lines[0]
+        );
+        assert!(lines[2].starts_with("server"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn one_connection_is_not_plural() {
+        assert_eq!(plural(1, "stream"), "1 stream");
+        assert_eq!(plural(2, "stream"), "2 streams");
+    }
+}

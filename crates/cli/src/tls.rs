@@ -1,0 +1,225 @@
+//! TLS configurations, the same for QUIC and for TCP so that the two can be compared.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::version::TLS13;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, ServerConfig, SignatureScheme,
+};
+
+use crate::error::Failure;
+
+/// Who a server is.
+pub(crate) struct Identity {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// Makes a self-signed certificate for this machine's own names, in memory.
+    pub(crate) fn in_memory() -> Result<Self, Failure> {
+        let names = ["localhost", "127.0.0.1", "::1"]
+            .map(str::to_owned)
+            .to_vec();
+        let made = rcgen::generate_simple_self_signed(names)
+            .map_err(|error| Failure::new(format!("cannot make a certificate: {error}")))?;
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        Ok(Self {
+            chain: vec![made.cert.into()],
+            key: key.into(),
+        })
+    }
+
+    /// Reads a certificate chain and its key from PEM files.
+    pub(crate) fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
+        let text = read("private key", key)?;
+        let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
+            Failure::new(format!(
+                "no usable private key in {}: {error}",
+                key.display()
+            ))
+        })?;
+        Ok(Self {
+            chain: certificates(chain)?,
+            key,
+        })
+    }
+
+    /// The own certificate, for clients that trust exactly this one.
+    pub(crate) fn certificate(&self) -> Option<CertificateDer<'static>> {
+        self.chain.first().cloned()
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key stays out of logs.
+        f.debug_struct("Identity")
+            .field("certificates", &self.chain.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whom a client trusts.
+#[derive(Clone, Debug)]
+pub(crate) enum Trust {
+    /// Whom the operating system trusts.
+    System,
+    /// Servers whose certificates lead to one in this file.
+    File(PathBuf),
+    /// Servers with this certificate.
+    Exactly(CertificateDer<'static>),
+    /// Any server.
+    Anybody,
+}
+
+/// The configuration of a server for one protocol.
+pub(crate) fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, Failure> {
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(unusable)?
+        .with_no_client_auth()
+        .with_single_cert(identity.chain, identity.key)
+        .map_err(|error| Failure::new(format!("cannot use certificate and key: {error}")))?;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
+    config.key_log = Arc::new(KeyLogFile::new());
+    Ok(Arc::new(config))
+}
+
+/// The configuration of a client for one protocol.
+pub(crate) fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(unusable)?;
+    let builder = match trust {
+        Trust::System => {
+            let verifier = rustls_platform_verifier::Verifier::new(provider).map_err(unusable)?;
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
+        }
+        Trust::File(path) => builder.with_root_certificates(roots(certificates(path)?, path)?),
+        Trust::Exactly(certificate) => {
+            let here = Path::new("memory");
+            builder.with_root_certificates(roots(vec![certificate.clone()], here)?)
+        }
+        Trust::Anybody => {
+            let verifier = Arc::new(AnyServer(provider));
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(verifier)
+        }
+    };
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    config.resumption = Resumption::disabled();
+    config.key_log = Arc::new(KeyLogFile::new());
+    Ok(config)
+}
+
+/// AES-128-GCM first: the cheapest, and what other tools measure with.
+fn provider() -> Arc<CryptoProvider> {
+    use aws_lc_rs::cipher_suite::{
+        TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256,
+    };
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![
+        TLS13_AES_128_GCM_SHA256,
+        TLS13_AES_256_GCM_SHA384,
+        TLS13_CHACHA20_POLY1305_SHA256,
+    ];
+    Arc::new(provider)
+}
+
+fn read(what: &str, path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path)
+        .map_err(|error| Failure::new(format!("cannot read {what} {}: {error}", path.display())))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+    let text = read("certificate", path)?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| {
+            Failure::new(format!(
+                "damaged certificate in {}: {error}",
+                path.display()
+            ))
+        })?;
+    if chain.is_empty() {
+        return Err(Failure::new(format!(
+            "no certificate in {}: PEM is needed",
+            path.display()
+        )));
+    }
+    Ok(chain)
+}
+
+fn roots(
+    certificates: Vec<CertificateDer<'static>>,
+    path: &Path,
+) -> Result<RootCertStore, Failure> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates {
+        store.add(certificate).map_err(|error| {
+            Failure::new(format!(
+                "cannot trust a certificate of {}: {error}",
+                path.display()
+            ))
+        })?;
+    }
+    Ok(store)
+}
+
+fn unusable(error: rustls::Error) -> Failure {
+    Failure::new(format!("cannot set TLS up: {error}"))
+}
+
+/// Believes every certificate, but wants proof that the server has its key.
+#[derive(Debug)]
+struct AnyServer(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Err(rustls::Error::General("TLS 1.2 is not offered".to_owned()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

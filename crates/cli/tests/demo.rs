@@ -1,0 +1,42 @@
+//! The demonstration, as somebody sees it who pipes it.
+
+mod common;
+
+#[test]
+fn shows_everything_in_plain_text() {
+    let output = common::run(&[]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{error}");
+    assert_eq!(error, "", "no progress when piped");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(
+        !text.contains('\u{1b}') && !text.contains('\r'),
+        "plain text:\n{text}"
+    );
+    let mut labels = [
+        "courser ",
+        "machine ",
+        "setup ",
+        "handshake ",
+        "upload ",
+        "download ",
+        "requests ",
+        "close ",
+        "next ",
+    ]
+    .into_iter()
+    .peekable();
+    for line in text.lines() {
+        labels.next_if(|label| line.starts_with(label));
+    }
+    assert_eq!(
+        labels.next(),
+        None,
+        "a part is missing or out of order:\n{text}"
+    );
+    for word in [
+        "over TCP", "bit/s", "CPU s/GB", "GSO", "resumed", "p50", "p99", "1452", "X25519",
+    ] {
+        assert!(text.contains(word), "{word} in:\n{text}");
+    }
+}

@@ -1,0 +1,185 @@
+//! What packets and connections cost in memory.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod counting;
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use courser::{ClientConfig, Connection, Endpoint, Identity, RecvStream, SendStream, ServerConfig};
+use tokio::sync::oneshot;
+
+use common::{loopback, pair, within};
+
+const MEGABYTE: usize = 1_000_000;
+const CHUNK: usize = 64 * 1024;
+
+/// Bytes on their way from one end to the other, without being copied by the calls.
+async fn move_chunks(send: &mut SendStream, receive: &mut RecvStream, len: usize) {
+    let chunk = Bytes::from_static(&[7; CHUNK]);
+    let write = async {
+        for _ in 0..len / CHUNK {
+            send.write_chunk(chunk.clone()).await.expect("peer reads");
+        }
+    };
+    let read = async {
+        let mut left = len / CHUNK * CHUNK;
+        while left > 0 {
+            let chunk = receive.read_chunk(left).await.expect("peer writes");
+            left -= chunk.expect("more to come").len();
+        }
+    };
+    tokio::join!(write, read);
+}
+
+/// The same with a copy in each call.
+async fn move_copies(send: &mut SendStream, receive: &mut RecvStream, len: usize) {
+    let write = async {
+        for _ in 0..len / CHUNK {
+            send.write_all(&[7; CHUNK]).await.expect("peer reads");
+        }
+    };
+    let read = async {
+        let mut buffer = [0; CHUNK];
+        for _ in 0..len / CHUNK {
+            receive.read_exact(&mut buffer).await.expect("peer writes");
+        }
+    };
+    tokio::join!(write, read);
+}
+
+fn packets(ends: [&Connection; 2]) -> u64 {
+    ends.iter().map(|end| end.stats().packets_sent).sum()
+}
+
+/// Allocations per packet once both ends have found their size. Both are on this thread: the
+/// count is the sum.
+async fn steady_state(
+    what: &str,
+    mut move_bytes: impl AsyncFnMut(&mut SendStream, &mut RecvStream, usize),
+) {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("allowed");
+    send.write_all(b"!").await.expect("room");
+    let mut receive = server.accept_uni().await.expect("opened");
+    receive.read_exact(&mut [0]).await.expect("sent");
+    within(30, move_bytes(&mut send, &mut receive, 32 * MEGABYTE)).await;
+
+    let (packets_before, before) = (packets([&client, &server]), counting::allocations());
+    within(30, move_bytes(&mut send, &mut receive, 64 * MEGABYTE)).await;
+    let allocations = counting::allocations() - before;
+    let packets = packets([&client, &server]) - packets_before;
+
+    let each = allocations as f64 / packets as f64;
+    println!("{what}: {allocations} allocations for {packets} packets, {each:.4} each");
+    assert!(packets > 50_000, "{packets} packets");
+    assert!(each < 0.05, "{allocations} allocations for {packets} packets");
+    drop((send, receive, client, server));
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn packets_of_shared_chunks_allocate_nothing() {
+    steady_state("chunks", move_chunks).await;
+}
+
+#[tokio::test]
+async fn packets_of_copied_bytes_allocate_nothing() {
+    steady_state("copies", move_copies).await;
+}
+
+/// Heap that a connection may hold while nothing happens on it.
+const IDLE_BUDGET: isize = 16 * 1024;
+
+/// Connections before the counted ones, so that what all share is there.
+const FIRST: usize = 50;
+const COUNTED: usize = 200;
+
+#[test]
+fn idle_server_connection_costs_at_most_16_kib() {
+    let identity = Identity::dev().expect("random numbers");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("own certificate");
+    let config = config.alpn(["test"]);
+    let (send_address, address) = oneshot::channel();
+    let (send_growth, growth) = oneshot::channel();
+    let server = std::thread::spawn(move || {
+        runtime().block_on(async {
+            let growth = within(60, serve(&identity, send_address)).await;
+            send_growth.send(growth).expect("somebody waits");
+        });
+    });
+    let growth = runtime().block_on(async {
+        let address = address.await.expect("bound");
+        let _clients = within(60, ask(config, address)).await;
+        // They acknowledge, and are there, until the server has measured.
+        growth.await.expect("measured")
+    });
+    server.join().expect("no panic");
+
+    let each = growth / COUNTED as isize;
+    println!("{each} bytes for each idle connection");
+    assert!(each <= IDLE_BUDGET, "{each} bytes");
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a thread")
+}
+
+/// The server's end of all connections; returns how far the heap grew for the counted ones.
+async fn serve(identity: &Identity, address: oneshot::Sender<SocketAddr>) -> isize {
+    let config = ServerConfig::with_identity(identity).expect("own certificate").alpn(["test"]);
+    let endpoint = Endpoint::server(config, loopback()).expect("a port");
+    let mut connections = Vec::with_capacity(FIRST + COUNTED);
+    address.send(endpoint.local_addr().expect("bound")).expect("somebody waits");
+    answer(&endpoint, FIRST, &mut connections).await;
+    let before = counting::live();
+    answer(&endpoint, COUNTED, &mut connections).await;
+    counting::live() - before
+}
+
+/// Accepts clients and answers one request of each.
+async fn answer(endpoint: &Endpoint, count: usize, connections: &mut Vec<Connection>) {
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..count {
+        let incoming = endpoint.accept().await.expect("open");
+        tasks.spawn(async move {
+            let connection = incoming.await.expect("handshake");
+            let (mut send, mut receive) = connection.accept_bi().await.expect("opened");
+            assert_eq!(receive.read_to_end(100).await.expect("sent"), b"request");
+            send.write_all(b"answer").await.expect("room");
+            send.finish().expect("first time");
+            // Acknowledged, as is everything before it: now the connection is idle.
+            assert_eq!(send.stopped().await.expect("connection lives"), None);
+            drop((send, receive));
+            connection
+        });
+    }
+    while let Some(connection) = tasks.join_next().await {
+        connections.push(connection.expect("no panic"));
+    }
+}
+
+/// The clients' end, in batches that no server takes for an attack.
+async fn ask(config: ClientConfig, address: SocketAddr) -> (Endpoint, Vec<Connection>) {
+    let mut endpoint = Endpoint::client(loopback()).expect("a port");
+    endpoint.set_default_client_config(config);
+    let mut connections = Vec::new();
+    for _ in 0..(FIRST + COUNTED) / FIRST {
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..FIRST {
+            let connecting = endpoint.connect(address, "localhost").expect("configured");
+            tasks.spawn(async move {
+                let connection = connecting.await.expect("handshake");
+                let (mut send, mut receive) = connection.open_bi().await.expect("allowed");
+                send.write_all(b"request").await.expect("room");
+                send.finish().expect("first time");
+                assert_eq!(receive.read_to_end(100).await.expect("sent"), b"answer");
+                connection
+            });
+        }
+        connections.extend(tasks.join_all().await);
+    }
+    (endpoint, connections)
+}

@@ -1,0 +1,15 @@
+//! courser against quinn: each as client and as server, over real sockets in one process.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod close;
+mod handshake;
+mod keys;
+mod path;
+mod relay;
+mod setup;
+mod stack;
+mod streams;
+mod tokens;
+mod transfer;

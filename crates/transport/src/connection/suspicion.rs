@@ -1,0 +1,96 @@
+//! Frames that cost work and bring nothing. RFC 9000 §21.9.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+/// Counts what a peer sends without getting anywhere (limit K17).
+///
+/// Honest peers send such frames too: a PING now and then, a DATA_BLOCKED when a window is
+/// small. So a bucket of [`BURST`] refills with time and with every packet that did bring
+/// something; only a peer that sends little else ever empties it.
+#[derive(Debug)]
+pub(crate) struct Suspicion {
+    left: u32,
+    refilled: Time,
+}
+
+/// Frames without progress that are endured at once.
+pub(crate) const BURST: u32 = 2_000;
+
+/// One more is endured after this time: 100 a second.
+const REFILL: Duration = Duration::from_millis(10);
+
+impl Suspicion {
+    pub(crate) fn new(now: Time) -> Self {
+        Self { left: BURST, refilled: now }
+    }
+
+    /// A packet was processed. `idle` counts its frames that brought nothing, and `progress`
+    /// tells whether another one did. False when the peer has gone too far.
+    pub(crate) fn on_packet(&mut self, now: Time, idle: u32, progress: bool) -> bool {
+        if progress {
+            self.left = self.left.saturating_add(1).min(BURST);
+        }
+        if idle == 0 {
+            return true;
+        }
+        self.refill(now);
+        match self.left.checked_sub(idle) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn refill(&mut self, now: Time) {
+        let elapsed = now - self.refilled;
+        let earned = elapsed.as_nanos() / REFILL.as_nanos();
+        let Ok(earned @ 1..) = u32::try_from(earned) else {
+            if earned > 0 {
+                (self.left, self.refilled) = (BURST, now);
+            }
+            return;
+        };
+        self.left = self.left.saturating_add(earned).min(BURST);
+        self.refilled += REFILL * earned;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn burst_is_endured_and_one_more_is_not() {
+        let mut suspicion = Suspicion::new(Time::ZERO);
+        assert!((0..BURST).all(|_| suspicion.on_packet(Time::ZERO, 1, false)));
+        assert!(!suspicion.on_packet(Time::ZERO, 1, false));
+    }
+
+    #[test]
+    fn a_hundred_a_second_are_endured_for_ever() {
+        let mut suspicion = Suspicion::new(Time::ZERO);
+        for step in 0..100_000u32 {
+            assert!(suspicion.on_packet(Time::ZERO + REFILL * step, 1, false), "step {step}");
+        }
+    }
+
+    #[test]
+    fn progress_pays_for_frames_without() {
+        let mut suspicion = Suspicion::new(Time::ZERO);
+        for _ in 0..10 * BURST {
+            assert!(suspicion.on_packet(Time::ZERO, 1, true));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_jumps_far_fills_the_bucket() {
+        let mut suspicion = Suspicion::new(Time::ZERO);
+        assert!(suspicion.on_packet(Time::ZERO, BURST, false));
+        assert!(suspicion.on_packet(Time::MAX, BURST, false));
+        assert!(!suspicion.on_packet(Time::MAX, 1, false));
+    }
+}

@@ -1,0 +1,373 @@
+//! Acknowledgements: when they leave, what they say, which are refused. RFC 9000 §13.
+
+use courser_wire::frame::{Ack, Frame};
+use courser_wire::packet::PacketKind;
+
+use super::frames::raw;
+use super::*;
+use crate::testing::eye::Seen;
+use crate::testing::forgery::Forgery;
+use crate::testing::link::Datagram;
+
+const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+
+fn ack_of(packet: &Seen) -> Option<Ack<'_>> {
+    packet.frames().find_map(|frame| match frame {
+        Frame::Ack(ack) => Some(ack),
+        _ => None,
+    })
+}
+
+/// A frame that acknowledges `largest` and `more` numbers below it.
+fn ack(largest: u64, more: u64) -> Vec<u8> {
+    raw(&[0x02, largest, 0, 0, more])
+}
+
+fn next_number(end: &mut crate::testing::End) -> u64 {
+    end.connection().spaces.application.next_packet_number
+}
+
+/// Lets the server send PINGs until it has left out a number, which is returned.
+fn skip_a_number(pair: &mut Pair) -> u64 {
+    let skipped = pair.server.connection().recovery.skip_at;
+    assert!(
+        next_number(&mut pair.server) <= skipped,
+        "it is yet to come"
+    );
+    while next_number(&mut pair.server) <= skipped + 3 {
+        pair.server.connection().ping();
+        pair.server.touch();
+        pair.drive();
+    }
+    skipped
+}
+
+#[test]
+fn acknowledging_what_was_never_sent_is_a_protocol_violation() {
+    for beyond in [0, 1, 1000, 1 << 40] {
+        let mut pair = Pair::connected();
+        let largest = next_number(&mut pair.server) + beyond;
+        pair.forge_to_server(SpaceId::Application, &ack(largest, 0));
+        assert_eq!(pair.server_error(), Some(0x0a), "{beyond} beyond the next");
+        pair.run_for(RTT);
+        assert_eq!(pair.client_heard(), Some(0x0a), "{beyond} beyond the next");
+    }
+}
+
+#[test]
+fn acknowledging_what_was_never_sent_is_refused_during_the_handshake() {
+    let mut pair = Pair::new();
+    pair.start();
+    assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
+    pair.forge_to_client(SpaceId::Initial, &ack(50, 0));
+    assert_eq!(pair.client_error(), Some(0x0a));
+    let mut pair = Pair::new();
+    pair.start();
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    pair.forge_to_server(SpaceId::Handshake, &ack(50, 0));
+    assert_eq!(pair.server_error(), Some(0x0a));
+}
+
+#[test]
+fn acknowledging_a_skipped_number_is_a_protocol_violation() {
+    let mut pair = Pair::connected();
+    pair.link.filter = Some(Box::new(|_, _| false));
+    let skipped = skip_a_number(&mut pair);
+    pair.forge_to_server(SpaceId::Application, &ack(skipped, 0));
+    assert_eq!(pair.server_error(), Some(0x0a));
+}
+
+#[test]
+fn range_over_a_skipped_number_is_a_protocol_violation() {
+    let mut pair = Pair::connected();
+    pair.link.filter = Some(Box::new(|_, _| false));
+    let skipped = skip_a_number(&mut pair);
+    pair.forge_to_server(SpaceId::Application, &ack(skipped + 2, 1));
+    assert_eq!(pair.server_error(), None, "what was sent");
+    pair.forge_to_server(SpaceId::Application, &ack(skipped + 2, 3));
+    assert_eq!(pair.server_error(), Some(0x0a), "and what lies between");
+}
+
+#[test]
+fn number_about_to_be_skipped_counts_as_never_sent() {
+    let mut pair = Pair::connected();
+    pair.link.filter = Some(Box::new(|_, _| false));
+    let skipped = pair.server.connection().recovery.skip_at;
+    while next_number(&mut pair.server) < skipped {
+        pair.server.connection().ping();
+        pair.server.touch();
+        pair.drive();
+    }
+    // A wish that leads to no packet must not use the number up.
+    pair.server.touch();
+    pair.drive();
+    pair.forge_to_server(SpaceId::Application, &ack(skipped, 0));
+    assert_eq!(pair.server_error(), Some(0x0a));
+}
+
+#[test]
+fn old_and_repeated_acknowledgements_are_harmless() {
+    let mut pair = Pair::connected();
+    let largest = next_number(&mut pair.server) - 1;
+    for _ in 0..3 {
+        pair.forge_to_server(SpaceId::Application, &ack(largest, 0));
+        pair.forge_to_server(SpaceId::Application, &ack(0, 0));
+    }
+    assert_eq!(pair.server_error(), None);
+}
+
+#[test]
+fn lone_packet_is_acknowledged_within_the_announced_delay() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let sent = eye.server_sent(&pair).len();
+    let number = next_number(&mut pair.client);
+    pair.forge_to_server(SpaceId::Application, &[0x01]);
+    pair.run_for(MAX_ACK_DELAY - Duration::from_millis(1));
+    assert_eq!(eye.server_sent(&pair).len(), sent);
+    pair.run_for(Duration::from_millis(1));
+    let all = eye.server_sent(&pair);
+    assert_eq!(all.len(), sent + 1);
+    let ack = ack_of(&all[sent]).expect("an ACK");
+    assert!(ack.largest >= number);
+    let delay = Duration::from_micros(ack.delay << 3);
+    assert!(
+        delay.abs_diff(MAX_ACK_DELAY) < Duration::from_micros(10),
+        "{delay:?}"
+    );
+}
+
+#[test]
+fn second_packet_is_acknowledged_at_once() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let sent = eye.server_sent(&pair).len();
+    let pings: Vec<_> = (0..2)
+        .map(|_| Forgery::of(&[0x01]).seal(&mut pair.client, SpaceId::Application))
+        .collect();
+    pair.send_batch_to_server(&pings);
+    assert_eq!(eye.server_sent(&pair).len(), sent + 1);
+}
+
+#[test]
+fn batch_of_packets_gets_one_acknowledgement() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let sent = eye.server_sent(&pair).len();
+    let number = next_number(&mut pair.client);
+    let pings: Vec<_> = (number..number + 30)
+        .map(|number| eye.forge_client(&mut pair, 0, &Forgery::of(&[0x01]).number(number)))
+        .collect();
+    pair.send_batch_to_server(&pings);
+    pair.run_for(RTT / 4);
+    let all = eye.server_sent(&pair);
+    assert_eq!(all.len(), sent + 1);
+    assert_eq!(ack_of(&all[sent]).expect("an ACK").largest, number + 29);
+}
+
+#[test]
+fn gap_and_late_packet_and_congestion_mark_are_acknowledged_at_once() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let number = next_number(&mut pair.client);
+    let mut sent = eye.server_sent(&pair).len();
+    for (case, number) in [("behind a gap", number + 1), ("late", number)] {
+        let packet = Forgery::of(&[0x01]).number(number);
+        let bytes = eye.forge_client(&mut pair, 0, &packet);
+        pair.send_to_server(bytes);
+        assert_eq!(eye.server_sent(&pair).len(), sent + 1, "{case}");
+        sent += 1;
+    }
+    let bytes = eye.forge_client(&mut pair, 0, &Forgery::of(&[0x01]).number(number + 2));
+    let (from, to) = (pair.client.address, pair.server.address);
+    pair.deliver(Datagram {
+        from,
+        to,
+        ecn: courser_base::Ecn::Ce,
+        bytes,
+    });
+    pair.drive();
+    let all = eye.server_sent(&pair);
+    assert_eq!(all.len(), sent + 1, "marked");
+    assert_eq!(
+        ack_of(&all[sent])
+            .and_then(|ack| ack.ecn)
+            .expect("counts")
+            .ce,
+        1
+    );
+}
+
+#[test]
+fn marks_of_packets_that_do_not_count_are_not_counted() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let (from, to, ecn) = (
+        pair.client.address,
+        pair.server.address,
+        courser_base::Ecn::Ce,
+    );
+    let number = next_number(&mut pair.client);
+    let bytes = eye.forge_client(&mut pair, 0, &Forgery::of(&[0x01]).number(number));
+    let mut forged = bytes.clone();
+    *forged.last_mut().expect("not empty") ^= 1;
+    for bytes in [forged.clone(), bytes.clone(), bytes, forged] {
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn,
+            bytes,
+        });
+        pair.drive();
+    }
+    let all = eye.server_sent(&pair);
+    let counts = ack_of(all.last().expect("sent"))
+        .and_then(|ack| ack.ecn)
+        .expect("counts");
+    assert_eq!(counts.ce, 1, "neither forged ones nor repetitions");
+}
+
+#[test]
+fn pure_acknowledgements_are_not_acknowledged() {
+    let mut pair = Pair::connected();
+    pair.run_for(Duration::from_secs(1));
+    let before = (pair.client.sent.len(), pair.server.sent.len());
+    let number = next_number(&mut pair.server) - 1;
+    for _ in 0..10 {
+        pair.forge_to_server(SpaceId::Application, &ack(number, 0));
+        pair.run_for(RTT * 2);
+    }
+    assert_eq!((pair.client.sent.len(), pair.server.sent.len()), before);
+}
+
+#[test]
+fn acknowledgement_alone_follows_an_ack_eliciting_packet_only_once() {
+    let mut pair = Pair::connected();
+    let before = pair.server.sent.len();
+    for round in 1..=5 {
+        pair.forge_to_server(SpaceId::Application, &[0x01]);
+        pair.run_for(RTT * 4);
+        assert_eq!(pair.server.sent.len(), before + round);
+    }
+}
+
+#[test]
+fn long_streak_of_pure_acknowledgements_asks_for_one() {
+    // Limit K29: a PING after 19.
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let begun = eye.server_sent(&pair).len();
+    for _ in 0..100 {
+        pair.forge_to_server(SpaceId::Application, &[0x01]);
+        pair.run_for(RTT * 3);
+    }
+    let sent = eye.server_sent(&pair)[begun..].to_vec();
+    let pings = sent
+        .iter()
+        .filter(|packet| packet.is_ack_eliciting())
+        .count();
+    assert!(
+        (4..=6).contains(&pings),
+        "{pings} PINGs in {} packets",
+        sent.len()
+    );
+    let longest = sent.split(Seen::is_ack_eliciting).map(<[Seen]>::len).max();
+    assert!(longest <= Some(19), "{longest:?}");
+    assert!(
+        sent.len() <= 101,
+        "no loop of acknowledgements: {}",
+        sent.len()
+    );
+}
+
+#[test]
+fn acknowledgements_stay_in_their_packet_number_space() {
+    for seed in 0..6 {
+        let setup = crate::testing::Setup {
+            seed,
+            ..Default::default()
+        };
+        let (setup, eye) = setup.with_eye();
+        let mut pair = Pair::with(setup);
+        pair.link.loss = 100;
+        pair.connect();
+        let (client, server) = (eye.client_sent(&pair), eye.server_sent(&pair));
+        for (ours, theirs) in [(&client, &server), (&server, &client)] {
+            for packet in ours {
+                let Some(ack) = ack_of(packet) else { continue };
+                let same = |other: &&Seen| other.kind == packet.kind;
+                for number in ack.ranges().flatten() {
+                    let known = theirs
+                        .iter()
+                        .filter(same)
+                        .any(|other| other.number == number);
+                    assert!(known, "seed {seed}: {number} in {:?}", packet.kind);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn handshake_packets_are_acknowledged_at_once() {
+    let (mut pair, eye) = Pair::watched();
+    pair.start();
+    assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
+    let first = eye.server_sent(&pair);
+    assert_eq!(first[0].kind, PacketKind::Initial);
+    assert!(ack_of(&first[0]).is_some(), "with the first answer");
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    let sent = eye.client_sent(&pair);
+    let handshake = sent
+        .iter()
+        .find(|packet| packet.kind == PacketKind::Handshake);
+    assert!(
+        handshake.is_some_and(|packet| ack_of(packet).is_some()),
+        "with the Finished"
+    );
+}
+
+#[test]
+fn ranges_that_the_peer_knows_of_are_left_out() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    // Gaps that never close.
+    for _ in 0..20 {
+        pair.client
+            .connection()
+            .forging_number(SpaceId::Application);
+        pair.forge_to_server(SpaceId::Application, &[0x01]);
+    }
+    let sent = eye.server_sent(&pair);
+    let last = sent.last().expect("sent");
+    assert!(ack_of(last).expect("an ACK").ranges().count() > 10);
+    pair.forge_to_server(SpaceId::Application, &ack(last.number, 0));
+    pair.forge_to_server(SpaceId::Application, &[0x01]);
+    pair.forge_to_server(SpaceId::Application, &[0x01]);
+    pair.run_for(RTT * 2);
+    let sent = eye.server_sent(&pair);
+    let last = ack_of(sent.last().expect("sent"))
+        .expect("an ACK")
+        .ranges()
+        .count();
+    assert!(last <= 3, "{last} ranges");
+}
+
+#[test]
+fn ranges_in_one_frame_are_bounded() {
+    // Limit K03: 64 are kept, 32 sent, the newest ones.
+    let (mut pair, eye) = Pair::watched_and_connected();
+    for _ in 0..100 {
+        pair.client
+            .connection()
+            .forging_number(SpaceId::Application);
+        pair.forge_to_server(SpaceId::Application, &[0x01]);
+    }
+    let newest = next_number(&mut pair.client) - 1;
+    let sent = eye.server_sent(&pair);
+    let ack = ack_of(sent.last().expect("sent")).expect("an ACK");
+    assert_eq!((ack.largest, ack.ranges().count()), (newest, 32));
+    assert_eq!(
+        pair.server
+            .connection()
+            .spaces
+            .application
+            .received
+            .ranges()
+            .len(),
+        64
+    );
+}

@@ -1,0 +1,290 @@
+//! The handshake as the two ends live it. RFC 9000 §7, RFC 9001 §4, §5.7.
+
+use courser_wire::frame::Frame;
+use courser_wire::packet::{self, PacketKind};
+
+use super::frames::raw;
+use super::*;
+use crate::stream::StreamEvent;
+use crate::testing::forgery::Forgery;
+use crate::testing::identity::{client_tls, server_tls_with_big_chain};
+use crate::testing::link::Datagram;
+use crate::testing::{Setup, client_address};
+
+fn has_kind(datagram: &Datagram, kind: PacketKind) -> bool {
+    packet::Packets::new(&datagram.bytes, 8)
+        .flatten()
+        .any(|packet| packet.kind == kind)
+}
+
+/// The client's Finished.
+fn is_finished(datagram: &Datagram) -> bool {
+    datagram.from == client_address() && has_kind(datagram, PacketKind::Handshake)
+}
+
+#[test]
+fn ends_without_a_common_protocol_part_with_no_application_protocol() {
+    let mut pair = Pair::with(Setup {
+        client_tls: client_tls(&[b"other"]),
+        ..Setup::default()
+    });
+    pair.start();
+    pair.run_for(RTT);
+    assert_eq!(pair.server_error(), Some(0x178));
+    assert_eq!(pair.client_heard(), Some(0x178));
+}
+
+#[test]
+fn certificate_for_another_name_ends_the_connection() {
+    let mut pair = Pair::new();
+    let (now, config, peer) = (pair.now, pair.client_config.clone(), pair.server.address);
+    let handle = pair
+        .client
+        .endpoint
+        .connect(now, &config, peer, "example.org");
+    pair.client.handle = Some(handle.expect("a proper name"));
+    pair.run_for(RTT * 2);
+    let code = pair.client_error().expect("refused");
+    assert!((0x12a..=0x130).contains(&code), "{code:#x}");
+    assert_eq!(pair.server_heard(), Some(code));
+    assert!(!pair.client.has(&Event::Connected));
+}
+
+#[test]
+fn initial_keys_are_dropped_with_the_first_handshake_packet() {
+    let mut pair = with_handshake_keys();
+    assert!(
+        pair.client.connection().spaces.initial.is_none(),
+        "it has sent Finished"
+    );
+    assert!(
+        pair.server.connection().spaces.initial.is_some(),
+        "it has not seen it"
+    );
+    pair.run_for(RTT / 2);
+    assert!(pair.server.connection().spaces.initial.is_none());
+}
+
+#[test]
+fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
+    let mut pair = with_handshake_keys();
+    assert!(!pair.client.connection().is_confirmed());
+    assert!(pair.client.connection().spaces.handshake.is_some());
+    assert!(pair.run_until(RTT, |pair| pair.server.has(&Event::Confirmed)));
+    assert!(pair.server.connection().spaces.handshake.is_none());
+    assert!(
+        pair.client.connection().spaces.handshake.is_some(),
+        "HANDSHAKE_DONE is under way"
+    );
+    assert!(pair.run_until(RTT, |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.client.connection().spaces.handshake.is_none());
+}
+
+#[test]
+fn no_packet_is_sent_under_keys_that_were_dropped() {
+    for seed in 0..10 {
+        let (setup, eye) = Setup {
+            seed,
+            ..Setup::default()
+        }
+        .with_eye();
+        let mut pair = Pair::with(setup);
+        pair.link.loss = 200;
+        pair.connect();
+        let sent = eye.client_sent(&pair);
+        let kinds: Vec<_> = sent.iter().map(|packet| packet.kind).collect();
+        let first_handshake = kinds.iter().position(|&kind| kind == PacketKind::Handshake);
+        let first_handshake = first_handshake.expect("Finished was sent");
+        assert!(
+            !kinds[first_handshake..].contains(&PacketKind::Initial),
+            "seed {seed}: {kinds:?}"
+        );
+        let done = |frame: &Frame<'_>| matches!(frame, Frame::HandshakeDone);
+        let sent = eye.server_sent(&pair);
+        let confirmed = sent
+            .iter()
+            .position(|packet| packet.has(done))
+            .expect("HANDSHAKE_DONE");
+        assert!(
+            sent[confirmed..]
+                .iter()
+                .all(|packet| packet.kind == PacketKind::OneRtt)
+        );
+    }
+}
+
+#[test]
+fn server_without_credit_for_a_full_datagram_sends_no_initial_that_asks_for_an_answer() {
+    let (mut pair, eye) = Pair::watched();
+    pair.start();
+    assert!(pair.run_until(RTT, |pair| pair.server.handle.is_some()));
+    let sent = eye.server_sent(&pair).len();
+    pair.link.filter = Some(Box::new(|_, _| false));
+    let amplification = &mut pair.server.connection().paths.active_mut().amplification;
+    let budget = usize::try_from(amplification.budget()).expect("a few datagrams");
+    amplification.on_sent(budget - 1000);
+    pair.server
+        .connection()
+        .spaces
+        .initial
+        .as_mut()
+        .expect("open")
+        .ping = true;
+    pair.server.touch();
+    pair.run_for(Duration::from_secs(5));
+    for packet in &eye.server_sent(&pair)[sent..] {
+        let is_initial = packet.kind == PacketKind::Initial;
+        assert!(!is_initial || !packet.is_ack_eliciting(), "{packet:?}");
+    }
+}
+
+#[test]
+fn first_destination_id_stays_until_the_server_answers() {
+    let (mut pair, eye) = Pair::watched();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.from == client_address()));
+    pair.start();
+    pair.run_for(Duration::from_secs(5));
+    let sent = eye.client_sent(&pair);
+    assert!(sent.len() > 4, "probes went out");
+    assert!(
+        sent.iter()
+            .all(|packet| packet.destination == sent[0].destination)
+    );
+    pair.link.filter = None;
+    assert!(pair.run_until(Duration::from_secs(4), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
+    let chosen = eye.server_sent(&pair)[0].source;
+    let answered = eye.client_sent(&pair)[sent.len()..].to_vec();
+    assert!(answered.iter().any(|packet| packet.destination == chosen));
+    assert!(
+        eye.server_sent(&pair)
+            .iter()
+            .all(|packet| packet.destination == sent[0].source)
+    );
+}
+
+#[test]
+fn client_waits_for_handshake_done_and_the_server_repeats_it() {
+    let (mut pair, eye) = Pair::watched();
+    pair.link.filter = Some(Box::new(|_, datagram| {
+        datagram.from == client_address() || !has_kind(datagram, PacketKind::OneRtt)
+    }));
+    pair.start();
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.client.has(&Event::Connected) && !pair.client.has(&Event::Confirmed));
+    assert!(
+        pair.server.has(&Event::Confirmed),
+        "a server that is done knows it"
+    );
+    pair.link.filter = None;
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
+    pair.run_for(RTT * 4);
+    let done = |frame: &Frame<'_>| matches!(frame, Frame::HandshakeDone);
+    let count = |pair: &Pair| {
+        eye.server_sent(pair)
+            .iter()
+            .filter(|sent| sent.has(done))
+            .count()
+    };
+    let repeated = count(&pair);
+    assert!(repeated >= 2);
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(count(&pair), repeated, "it stops when it was acknowledged");
+}
+
+#[test]
+fn handshake_packets_that_overtake_the_initial_are_kept() {
+    let mut pair = Pair::with(Setup {
+        server: crate::config::ServerConfig::new(server_tls_with_big_chain(&[b"test"], 3)),
+        ..Setup::default()
+    });
+    let held = hold(&mut pair, |datagram| datagram.from != client_address());
+    pair.start();
+    pair.run_for(RTT / 2);
+    let mut flight = held.borrow_mut().split_off(0);
+    assert!(flight.len() >= 2, "the chain fills several datagrams");
+    pair.link.filter = None;
+    // A packet of the wrong source ID among them would be dropped, as without waiting.
+    flight.reverse();
+    for datagram in flight {
+        pair.send_to_client(datagram.bytes);
+    }
+    assert!(
+        pair.client.has(&Event::Connected),
+        "{:?}",
+        pair.client.events
+    );
+}
+
+#[test]
+fn packets_before_the_handshake_is_complete_wait_ten_at_a_time() {
+    // Limit K08. The client is done; its Finished is lost.
+    let mut pair = Pair::new();
+    let held = hold(&mut pair, is_finished);
+    pair.start();
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    for stream in 0..12 {
+        let opens = Forgery::of(&raw(&[0x0b, 4 * stream, 1, 7]));
+        pair.client_forges(SpaceId::Application, &opens);
+    }
+    assert!(
+        pair.server
+            .events
+            .iter()
+            .all(|event| !matches!(event, Event::Stream(_)))
+    );
+    assert!(
+        pair.server.connection().key_phase.has_keys(),
+        "it has the keys and does not use them"
+    );
+    for datagram in held.borrow_mut().split_off(0) {
+        pair.send_to_server(datagram.bytes);
+    }
+    let opened = Event::Stream(StreamEvent::Opened {
+        direction: Direction::Bidirectional,
+    });
+    assert!(pair.server.has(&Event::Connected) && pair.server.has(&opened));
+    let streams = pair.server.connection().streams();
+    let accepted = std::iter::from_fn(|| streams.accept(Direction::Bidirectional)).count();
+    assert_eq!(accepted, 10);
+}
+
+#[test]
+fn data_that_arrives_before_the_finished_is_delivered_with_it() {
+    let mut pair = Pair::new();
+    let held = hold(&mut pair, is_finished);
+    pair.start();
+    assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    streams.write(id, b"early").expect("room");
+    pair.client.touch();
+    pair.run_for(RTT);
+    assert!(pair.server.connection().is_handshaking());
+    for datagram in held.borrow_mut().split_off(0) {
+        pair.send_to_server(datagram.bytes);
+    }
+    let now = pair.now;
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.accept(Direction::Unidirectional), Some(id));
+    assert_eq!(streams.read(now, id, &mut [0; 9]), Ok(Some(5)));
+}
+
+#[test]
+fn handshake_that_takes_too_long_ends_in_silence() {
+    let mut pair = Pair::new();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.from == client_address()));
+    pair.start();
+    pair.run_for(Duration::from_secs(11));
+    assert!(
+        pair.client
+            .has(&Event::Lost(ConnectionError::HandshakeTimedOut))
+    );
+    let sent = pair.client.sent.len();
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(pair.client.sent.len(), sent);
+    assert_eq!(pair.client.endpoint.connections(), 0);
+}

@@ -1,0 +1,463 @@
+//! Peers that move, and those who pretend to. RFC 9000 §8.2, §9, attacks A53 to A56.
+
+use std::net::SocketAddr;
+
+use courser_base::Ecn;
+use courser_wire::frame::{Frame, PathChallenge, PathResponse};
+use courser_wire::packet::{self, PacketKind};
+
+use super::*;
+use crate::testing::eye::{Eye, Seen};
+use crate::testing::forge::{encode, forge};
+use crate::testing::forgery::Forgery;
+use crate::testing::link::Datagram;
+use crate::testing::traffic::Transfer;
+use crate::testing::{Setup, client_address, server_address};
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().expect("an address")
+}
+
+/// Same host, another port: a NAT that forgot its mapping.
+fn other_port() -> SocketAddr {
+    address("10.0.0.1:50001")
+}
+
+/// Another network altogether.
+fn other_host() -> SocketAddr {
+    address("192.168.7.7:40000")
+}
+
+/// Somebody who has nothing to do with all this.
+fn victim() -> SocketAddr {
+    address("203.0.113.9:9")
+}
+
+/// The client is at `to` from now on; what goes to where it was is lost.
+fn rebind(pair: &mut Pair, to: SocketAddr) {
+    pair.client.address = to;
+    pair.link.filter =
+        Some(Box::new(move |_, datagram| datagram.to == to || datagram.to == server_address()));
+}
+
+fn ping(pair: &mut Pair) {
+    pair.client.connection().ping();
+    pair.client.touch();
+}
+
+fn server_peer(pair: &mut Pair) -> SocketAddr {
+    pair.server.connection().path().peer
+}
+
+fn is_validated(pair: &mut Pair) -> bool {
+    pair.server.connection().paths.active().amplification.is_validated()
+}
+
+fn moves(pair: &Pair) -> Vec<SocketAddr> {
+    let moved = |event: &Event| match event {
+        Event::PathChanged { peer } => Some(*peer),
+        _ => None,
+    };
+    pair.server.events.iter().filter_map(moved).collect()
+}
+
+/// Where the server's packets with such a frame went, and how large their datagrams were.
+fn sent_with(
+    pair: &Pair,
+    eye: &Eye,
+    wanted: impl Fn(&Frame<'_>) -> bool,
+) -> Vec<(SocketAddr, usize)> {
+    let has = |seen: &Seen| seen.has(&wanted);
+    let to = |seen: &Seen| (pair.server.sent[seen.datagram].to, seen.datagram_len);
+    eye.server_sent(pair).iter().filter(|seen| has(seen)).map(to).collect()
+}
+
+fn is_challenge(frame: &Frame<'_>) -> bool {
+    matches!(frame, Frame::PathChallenge(_))
+}
+
+/// A client's packet that arrives from somewhere else than it was sent from.
+fn from_elsewhere(pair: &mut Pair, from: SocketAddr, payload: &[u8]) {
+    let bytes = forge(&mut pair.client, SpaceId::Application, payload);
+    pair.deliver(Datagram { from, to: server_address(), ecn: Ecn::NotEct, bytes });
+    pair.drive();
+}
+
+#[test]
+fn rebound_client_is_followed_and_its_new_address_proven() {
+    for to in [other_port(), other_host()] {
+        let (mut pair, eye) = Pair::watched_and_connected();
+        rebind(&mut pair, to);
+        ping(&mut pair);
+        pair.run_for(RTT / 2);
+        assert_eq!(server_peer(&mut pair), to);
+        assert!(!is_validated(&mut pair), "{to}");
+        pair.run_for(RTT * 2);
+        assert!(is_validated(&mut pair), "{to}");
+        assert_eq!(moves(&pair), [to]);
+        let challenged = sent_with(&pair, &eye, is_challenge);
+        assert!(challenged.iter().any(|(at, _)| *at == to), "{challenged:?}");
+        let old = challenged.iter().any(|(at, _)| *at == client_address());
+        assert!(old, "the old address is asked too, RFC 9000 §9.3.3: {challenged:?}");
+        pair.run_for(Duration::from_secs(5));
+        assert_eq!((server_peer(&mut pair), moves(&pair).len()), (to, 1));
+        pair.download(200_000);
+        pair.upload(200_000);
+    }
+}
+
+#[test]
+fn small_challenge_is_followed_by_a_full_one() {
+    // RFC 9000 §8.2.1, §8.2.3: three times a PING leave no room for 1200 bytes.
+    let (mut pair, eye) = Pair::watched_and_connected();
+    rebind(&mut pair, other_port());
+    ping(&mut pair);
+    pair.run_for(Duration::from_secs(2));
+    let challenged = sent_with(&pair, &eye, is_challenge);
+    let sizes: Vec<_> =
+        challenged.iter().filter(|(to, _)| *to == other_port()).map(|(_, len)| *len).collect();
+    assert_eq!(sizes.len(), 2, "{challenged:?}");
+    assert!(sizes[0] < 1200 && sizes[1] >= 1200, "{sizes:?}");
+    let old = challenged.iter().find(|(to, _)| *to == client_address()).expect("asked too");
+    assert!(old.1 >= 1200, "the old address is proven");
+}
+
+#[test]
+fn challenges_hold_fresh_data() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    pair.client.address = other_port();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+    ping(&mut pair);
+    pair.run_for(Duration::from_secs(2));
+    let mut seen = Vec::new();
+    for packet in eye.server_sent(&pair) {
+        let mut in_packet = 0;
+        for frame in packet.frames() {
+            if let Frame::PathChallenge(PathChallenge { data }) = frame {
+                assert!(!seen.contains(&data), "{data:x?}");
+                seen.push(data);
+                in_packet += 1;
+            }
+        }
+        assert!(in_packet <= 1);
+    }
+    assert!(seen.len() >= 4, "asked again on both paths: {}", seen.len());
+}
+
+#[test]
+fn congestion_state_survives_a_new_port_but_not_a_new_host() {
+    for (to, survives) in [(other_port(), true), (other_host(), false)] {
+        let mut pair = Pair::connected();
+        pair.download(1_000_000);
+        let before = pair.server.connection().stats().path;
+        rebind(&mut pair, to);
+        ping(&mut pair);
+        pair.run_for(RTT / 2);
+        let after = pair.server.connection().stats().path;
+        assert_eq!(after.congestion_window == before.congestion_window, survives, "{to}");
+        assert_eq!(after.min_rtt == before.min_rtt, survives, "{to}");
+    }
+}
+
+#[test]
+fn transfers_go_on_through_rebinding() {
+    for to in [other_port(), other_host()] {
+        for down in [true, false] {
+            let mut pair = Pair::connected();
+            pair.link.rate = Some(2_000_000);
+            let mut transfer = match down {
+                true => Transfer::down(&mut pair, 1_000_000),
+                false => Transfer::up(&mut pair, 1_000_000),
+            };
+            while transfer.received() < 300_000 {
+                pair.step();
+                assert!(!transfer.step(&mut pair));
+            }
+            rebind(&mut pair, to);
+            if down {
+                // A client that only receives has to say something: its acknowledgements do.
+                ping(&mut pair);
+            }
+            let time = transfer.finish(&mut pair, Duration::from_secs(20));
+            assert!(time.is_some(), "to {to}, down {down}");
+            assert!(is_validated(&mut pair));
+        }
+    }
+}
+
+#[test]
+fn frequent_rebinding_is_survived() {
+    // Fault F20, and attack A54 when it is every packet.
+    for every in [1, 7, 40] {
+        let mut pair = Pair::connected();
+        pair.link.rate = Some(2_000_000);
+        let mut transfer = Transfer::down(&mut pair, 300_000);
+        let (mut steps, mut port) = (0, 50_000);
+        while !transfer.step(&mut pair) {
+            steps += 1;
+            if steps % every == 0 {
+                port = 50_000 + (port + 1) % 10_000;
+                pair.client.address.set_port(port);
+            }
+            pair.step();
+            assert!(pair.server.connection().paths.len() <= 4, "limit K07");
+            assert!(steps < 200_000, "every {every}: {} bytes", transfer.received());
+        }
+    }
+}
+
+#[test]
+fn spoofed_source_gets_three_times_its_bytes_and_the_client_stays() {
+    for to in [victim(), address("10.0.0.1:9")] {
+        let mut pair = Pair::connected();
+        pair.link.filter = Some(Box::new(move |_, datagram| datagram.to != to));
+        from_elsewhere(&mut pair, to, &[1]);
+        assert_eq!(server_peer(&mut pair), to, "the highest number counts");
+        pair.run_for(Duration::from_secs(5));
+        assert_eq!(server_peer(&mut pair), client_address());
+        assert!(is_validated(&mut pair));
+        let (received, sent) = pair.ledger.of(to);
+        assert!(sent <= 3 * received, "{sent} bytes for {received}");
+        assert_eq!(moves(&pair), [to, client_address()]);
+        pair.download(500_000);
+        pair.run_for(RTT * 3);
+        assert_eq!(pair.server.connection().stats().path.bytes_in_flight, 0);
+    }
+}
+
+#[test]
+fn racing_copies_of_all_packets_end_nothing() {
+    // Attack A53: somebody copies every packet of the client and is always faster. As long as
+    // that goes on there is little to be done (RFC 9000 §9.3.3), but it must not last.
+    for to in [victim(), address("10.0.0.1:9")] {
+        for down in [true, false] {
+            let mut pair = Pair::connected();
+            pair.link.filter = Some(Box::new(move |_, datagram| datagram.to != to));
+            let mut transfer = match down {
+                true => Transfer::down(&mut pair, 300_000),
+                false => Transfer::up(&mut pair, 300_000),
+            };
+            let (mut copied, begun) = (0, pair.now);
+            while !transfer.step(&mut pair) {
+                let is_attacked = pair.now - begun < Duration::from_secs(15);
+                while is_attacked && copied < pair.client.sent.len() {
+                    let copy = Datagram { from: to, ..pair.client.sent[copied].clone() };
+                    pair.deliver(copy);
+                    copied += 1;
+                }
+                pair.step();
+                assert!(pair.now - begun < Duration::from_secs(60), "{} bytes", transfer.received());
+                let (received, sent) = pair.ledger.of(to);
+                assert!(sent <= 3 * received, "{sent} bytes for {received}");
+            }
+            pair.run_for(Duration::from_secs(10));
+            assert_eq!(server_peer(&mut pair), client_address(), "down {down}");
+        }
+    }
+}
+
+#[test]
+fn move_back_and_forth_leaves_nothing_in_flight() {
+    let mut pair = Pair::connected();
+    let mut transfer = Transfer::down(&mut pair, 2_000_000);
+    for round in 0..20 {
+        for _ in 0..30 {
+            pair.step();
+            transfer.step(&mut pair);
+        }
+        pair.client.address = if round % 2 == 0 { other_host() } else { client_address() };
+        ping(&mut pair);
+    }
+    assert!(transfer.finish(&mut pair, Duration::from_secs(60)).is_some());
+    pair.run_for(Duration::from_secs(3));
+    let connection = pair.server.connection();
+    assert_eq!(connection.paths.active().bytes_in_flight, 0);
+    let others = (0..8).filter_map(|id| connection.paths.by_id(id).map(|path| path.bytes_in_flight));
+    assert!(others.sum::<u64>() == 0);
+}
+
+#[test]
+fn late_packet_from_the_old_address_moves_nothing() {
+    let mut pair = Pair::connected();
+    let late = forge(&mut pair.client, SpaceId::Application, &[1]);
+    rebind(&mut pair, other_port());
+    ping(&mut pair);
+    pair.run_for(RTT * 3);
+    let to = server_address();
+    pair.deliver(Datagram { from: client_address(), to, ecn: Ecn::NotEct, bytes: late });
+    pair.drive();
+    assert_eq!(server_peer(&mut pair), other_port(), "RFC 9000 §9.3");
+}
+
+#[test]
+fn probing_packet_is_answered_where_it_came_from_and_moves_nothing() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let challenge = encode(&Frame::PathChallenge(PathChallenge { data: [5; 8] }));
+    let padded = [&challenge[..], &[0; 1150]].concat();
+    from_elsewhere(&mut pair, other_host(), &padded);
+    let answered = |frame: &Frame<'_>| matches!(frame, Frame::PathResponse(it) if it.data == [5; 8]);
+    assert_eq!(sent_with(&pair, &eye, answered), [(other_host(), 1200)]);
+    assert_eq!(server_peer(&mut pair), client_address());
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(sent_with(&pair, &eye, answered).len(), 1, "one challenge, one response");
+    assert!(moves(&pair).is_empty());
+}
+
+#[test]
+fn small_probe_from_elsewhere_gets_a_small_answer() {
+    let (mut pair, _) = Pair::watched_and_connected();
+    let challenge = encode(&Frame::PathChallenge(PathChallenge { data: [5; 8] }));
+    from_elsewhere(&mut pair, victim(), &challenge);
+    let (received, sent) = pair.ledger.of(victim());
+    assert!(sent > 0 && sent <= 3 * received, "{sent} bytes for {received}");
+}
+
+#[test]
+fn challenge_on_the_path_in_use_is_answered_in_a_full_datagram() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    for data in [[1; 8], [2; 8]] {
+        pair.frame_to_server(&Frame::PathChallenge(PathChallenge { data }));
+        let is_answer = |frame: &Frame<'_>| matches!(frame, Frame::PathResponse(it) if it.data == data);
+        let answers = sent_with(&pair, &eye, is_answer);
+        assert_eq!(answers, [(client_address(), 1200)]);
+    }
+}
+
+#[test]
+fn flood_of_challenges_is_answered_with_the_newest() {
+    // Attack A32: they all arrive before anything can be sent. More would be limit K17.
+    let (mut pair, eye) = Pair::watched_and_connected();
+    for number in 0..1_500u64 {
+        let data = number.to_be_bytes();
+        let frame = encode(&Frame::PathChallenge(PathChallenge { data }));
+        let bytes = forge(&mut pair.client, SpaceId::Application, &frame);
+        let (from, to) = (client_address(), server_address());
+        pair.deliver(Datagram { from, to, ecn: Ecn::NotEct, bytes });
+    }
+    pair.drive();
+    let answers = sent_with(&pair, &eye, |frame| matches!(frame, Frame::PathResponse(_)));
+    assert_eq!(answers.len(), 1);
+}
+
+#[test]
+fn response_that_nobody_asked_for_proves_nothing() {
+    let mut pair = Pair::connected();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+    pair.client.address = victim();
+    ping(&mut pair);
+    pair.run_for(RTT / 2);
+    for data in 0..100 {
+        let frame = Frame::PathResponse(PathResponse { data: [data; 8] });
+        from_elsewhere(&mut pair, victim(), &encode(&frame));
+    }
+    assert!(!is_validated(&mut pair));
+    assert!(!pair.server.connection().is_closed());
+}
+
+#[test]
+fn client_drops_what_comes_from_where_it_sent_nothing() {
+    let mut pair = Pair::connected();
+    let received = pair.client.connection().stats().packets_received;
+    let bytes = forge(&mut pair.server, SpaceId::Application, &[1]);
+    let to = client_address();
+    pair.deliver(Datagram { from: other_host(), to, ecn: Ecn::NotEct, bytes });
+    pair.drive();
+    let connection = pair.client.connection();
+    assert_eq!(connection.stats().packets_received, received);
+    assert_eq!(connection.path().peer, server_address());
+    pair.upload(10_000);
+}
+
+#[test]
+fn rebinding_before_confirmation_is_not_followed() {
+    // Attack A56: each datagram of the client's handshake in turn comes from somewhere else.
+    // Not the first: where that comes from is where the client is.
+    for position in 2..8 {
+        let mut pair = Pair::new();
+        let mut count = 0;
+        pair.link.filter = Some(Box::new(move |_, datagram| {
+            if datagram.to == server_address() {
+                count += 1;
+                if count == position {
+                    datagram.from = other_host();
+                }
+            }
+            datagram.to != other_host()
+        }));
+        pair.start();
+        let done = pair.run_until(Duration::from_secs(10), |pair| {
+            pair.client.has(&Event::Confirmed) && pair.server.has(&Event::Confirmed)
+        });
+        assert!(done, "position {position}: {:?}", pair.client.events);
+        let (received, sent) = pair.ledger.of(other_host());
+        assert!(sent <= 3 * received, "position {position}: {sent} for {received}");
+    }
+}
+
+#[test]
+fn peer_that_takes_a_new_id_for_its_new_path_gets_a_new_one_back() {
+    // RFC 9000 §9.5: nobody shall link the two.
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let before = pair.server.connection().forging_ids().0;
+    let used = pair.client.connection().forging_ids().0;
+    let spare: Vec<_> = pair.server.connection().active_cids().filter(|id| *id != used).collect();
+    let forgery = Forgery::of(&[1]).destination(&spare[0]);
+    let bytes = forgery.seal(&mut pair.client, SpaceId::Application);
+    let from = pair.server.sent.len();
+    pair.deliver(Datagram { from: other_host(), to: server_address(), ecn: Ecn::NotEct, bytes });
+    pair.drive();
+    assert_ne!(pair.server.connection().forging_ids().0, before);
+    for datagram in pair.server.sent[from..].iter().filter(|it| it.to == other_host()) {
+        let packet = packet::decode(&datagram.bytes, 0, 8).expect("a packet");
+        assert_eq!(packet.kind, PacketKind::OneRtt);
+        assert_ne!(packet.destination, before);
+    }
+    let retired = eye.server_sent(&pair).iter().any(|seen| {
+        seen.has(|frame| matches!(frame, Frame::RetireConnectionId(it) if it.sequence == 0))
+    });
+    assert!(retired);
+}
+
+#[test]
+fn outage_after_a_move_is_survived() {
+    // Neither address answers for longer than a validation takes; then the client is back.
+    for to in [other_port(), other_host()] {
+        let mut pair = Pair::connected();
+        pair.link.filter = Some(Box::new(|_, datagram| datagram.to == server_address()));
+        pair.client.address = to;
+        ping(&mut pair);
+        pair.run_for(Duration::from_secs(1));
+        pair.link.loss = 1000;
+        pair.run_for(Duration::from_secs(8));
+        assert!(!pair.server.connection().is_closed(), "{to}");
+        pair.link.loss = 0;
+        pair.client.address = other_host();
+        pair.link.filter = None;
+        ping(&mut pair);
+        pair.run_for(Duration::from_secs(3));
+        assert_eq!(server_peer(&mut pair), other_host());
+        assert!(is_validated(&mut pair));
+        pair.download(100_000);
+    }
+}
+
+#[test]
+fn ecn_is_tested_anew_on_a_new_path() {
+    let mut pair = Pair::with(Setup { seed: 9, ..Setup::default() });
+    pair.connect();
+    pair.download(200_000);
+    rebind(&mut pair, other_host());
+    // The new path bleaches.
+    let mut marked = 0;
+    let to = other_host();
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        marked += usize::from(datagram.to == to && datagram.ecn != Ecn::NotEct);
+        datagram.ecn = Ecn::NotEct;
+        datagram.to == to || datagram.to == server_address()
+    }));
+    ping(&mut pair);
+    pair.run_for(RTT * 4);
+    pair.download(200_000);
+    let last = pair.server.sent.iter().rev().take(10);
+    assert!(last.into_iter().all(|datagram| datagram.ecn == Ecn::NotEct), "it has noticed");
+}

@@ -1,0 +1,529 @@
+//! Loss, probes, congestion and silence between two ends. RFC 9002, RFC 9000 §10.1, §13.4.
+
+use courser_base::{Ecn, Time};
+use courser_wire::frame::Frame;
+
+use super::*;
+use crate::config::TransportConfig;
+use crate::testing::Setup;
+use crate::testing::traffic::Transfer;
+
+/// Both ends with the same settings.
+fn both(change: impl Fn(&mut TransportConfig)) -> Setup {
+    let mut transport = TransportConfig::default();
+    change(&mut transport);
+    let mut setup = Setup { client: transport.clone(), ..Setup::default() };
+    setup.server.transport = Arc::new(transport);
+    setup
+}
+
+fn connected(change: impl Fn(&mut TransportConfig)) -> Pair {
+    let mut pair = Pair::with(both(change));
+    pair.connect();
+    pair
+}
+
+fn write(pair: &mut Pair, data: &[u8]) {
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    assert_eq!(streams.write(id, data), Ok(data.len()));
+    streams.finish(id).expect("open");
+    pair.client.touch();
+}
+
+/// When the client sent datagrams during a time, and how many bytes.
+fn sends_of_client(pair: &mut Pair, time: Duration) -> Vec<(Time, usize)> {
+    let end = pair.now + time;
+    let mut sends = Vec::new();
+    pair.drive();
+    let mut seen = pair.client.sent.len();
+    while pair.now < end {
+        pair.step();
+        let bytes: usize = pair.client.sent[seen..].iter().map(|it| it.bytes.len()).sum();
+        if bytes > 0 {
+            sends.push((pair.now, bytes));
+            seen = pair.client.sent.len();
+        }
+    }
+    sends
+}
+
+fn is_timed_out(events: &[Event]) -> bool {
+    events.contains(&Event::Lost(ConnectionError::TimedOut))
+}
+
+#[test]
+fn probes_back_off_by_doubling() {
+    let mut pair = connected(|_| {});
+    pair.link.loss = 1000;
+    let begun = pair.now;
+    write(&mut pair, b"hello");
+    let sends = sends_of_client(&mut pair, Duration::from_secs(20));
+    let times: Vec<_> = sends.iter().map(|(at, _)| *at - begun).collect();
+    assert!(times.len() >= 6, "{times:?}");
+    let gaps: Vec<_> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    for pair in gaps.windows(2) {
+        assert_eq!(pair[1], pair[0] * 2, "{times:?}");
+    }
+    // Smoothed 20 ms, a variation that is still settling, and the peer's 25 ms of delay.
+    assert!(times[0] > RTT + Duration::from_millis(25), "{times:?}");
+    assert!(times[0] < RTT * 4 + Duration::from_millis(25), "{times:?}");
+    assert!(pair.client.connection().stats().packets_lost == 0, "a timeout proves no loss");
+}
+
+#[test]
+fn back_off_ends_with_an_acknowledgement() {
+    let mut pair = connected(|_| {});
+    pair.link.loss = 1000;
+    write(&mut pair, b"hello");
+    pair.run_for(Duration::from_secs(5));
+    assert!(pair.client.connection().recovery.pto.count() > 3);
+    pair.link.loss = 0;
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(pair.client.connection().recovery.pto.count(), 0);
+    assert_eq!(pair.client.connection().stats().path.bytes_in_flight, 0);
+}
+
+#[test]
+fn lost_tail_is_repeated_after_one_probe_timeout() {
+    let mut pair = connected(|_| {});
+    let begun = pair.now;
+    let mut transfer = Transfer::up(&mut pair, 30_000);
+    // The last datagram of all is lost, once.
+    let mut count = 0;
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        let is_last = datagram.to.port() == 4433 && datagram.bytes.len() < 1200 && count == 0;
+        count += usize::from(is_last);
+        !is_last
+    }));
+    transfer.step(&mut pair);
+    let time = transfer.finish(&mut pair, Duration::from_secs(2)).expect("in time");
+    assert!(pair.now - begun < RTT * 10, "{time:?}");
+}
+
+#[test]
+fn probes_are_ack_eliciting_and_carry_what_is_missing() {
+    let (setup, eye) = both(|_| {}).with_eye();
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    pair.link.loss = 1000;
+    write(&mut pair, b"hello");
+    pair.run_for(Duration::from_millis(10));
+    let before = eye.client_sent(&pair).len();
+    pair.run_for(Duration::from_secs(2));
+    let sent = eye.client_sent(&pair);
+    assert!(sent.len() > before + 2);
+    for probe in &sent[before..] {
+        assert!(probe.is_ack_eliciting(), "{probe:?}");
+    }
+    let repeats = sent[before..].iter().filter(|seen| {
+        seen.has(|frame| matches!(frame, Frame::Stream(it) if it.data == b"hello"))
+    });
+    assert!(repeats.count() >= 2);
+}
+
+#[test]
+fn probes_carry_new_data_if_there_is_some() {
+    let (setup, eye) = both(|_| {}).with_eye();
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    pair.link.loss = 1000;
+    write(&mut pair, &[7; 100_000]);
+    pair.run_for(Duration::from_millis(10));
+    let largest = |pair: &Pair| {
+        let sent = eye.client_sent(pair);
+        let ends = sent.iter().flat_map(|seen| {
+            seen.frames().filter_map(|frame| match frame {
+                Frame::Stream(it) => Some(it.offset + it.data.len() as u64),
+                _ => None,
+            }).collect::<Vec<_>>()
+        });
+        ends.max().unwrap_or(0)
+    };
+    let (before, in_flight) = (largest(&pair), pair.client.connection().stats().path);
+    assert!(in_flight.bytes_in_flight + 1200 > in_flight.congestion_window, "the window is full");
+    pair.run_for(Duration::from_millis(150));
+    assert_eq!(pair.client.connection().stats().ptos, 1);
+    assert!(largest(&pair) > before, "beyond the window, RFC 9002 §7.5");
+    let after = pair.client.connection().stats().path;
+    assert!(after.bytes_in_flight > in_flight.bytes_in_flight, "probes count as in flight");
+    assert!(after.bytes_in_flight <= in_flight.bytes_in_flight + 2 * 1200);
+}
+
+#[test]
+fn long_outage_collapses_the_window() {
+    let mut pair = connected(|_| {});
+    pair.upload(500_000);
+    let mut transfer = Transfer::up(&mut pair, 3_000_000);
+    for _ in 0..20 {
+        pair.step();
+        transfer.step(&mut pair);
+    }
+    let before = pair.client.connection().stats().path.congestion_window;
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_secs(3));
+    pair.link.loss = 0;
+    let mut least = before;
+    let begun = pair.now;
+    while !transfer.step(&mut pair) {
+        pair.step();
+        least = least.min(pair.client.connection().stats().path.congestion_window);
+        assert!(pair.now - begun < Duration::from_secs(30), "{} bytes", transfer.received());
+    }
+    assert_eq!(least, 2 * 1200, "RFC 9002 §7.6.2; it was {before}");
+}
+
+#[test]
+fn short_outage_does_not_collapse_the_window() {
+    let mut pair = connected(|_| {});
+    let mut transfer = Transfer::up(&mut pair, 500_000);
+    for _ in 0..20 {
+        pair.step();
+        transfer.step(&mut pair);
+    }
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_millis(5));
+    pair.link.loss = 0;
+    while !transfer.step(&mut pair) {
+        pair.step();
+        assert!(pair.client.connection().stats().path.congestion_window > 2 * 1200);
+    }
+}
+
+#[test]
+fn window_is_never_exceeded_but_by_probes() {
+    for seed in 0..10 {
+        let mut pair = Pair::with(Setup { seed, ..both(|_| {}) });
+        pair.connect();
+        pair.link.loss = 50;
+        let mut transfer = Transfer::up(&mut pair, 200_000);
+        let mut before = pair.client.connection().stats();
+        while !transfer.step(&mut pair) {
+            pair.step();
+            let stats = pair.client.connection().stats();
+            let grown = stats.path.bytes_in_flight > before.path.bytes_in_flight;
+            let excused = stats.ptos > before.ptos || stats.packets_lost > before.packets_lost;
+            let window = stats.path.congestion_window.max(before.path.congestion_window);
+            assert!(
+                !grown || excused || stats.path.bytes_in_flight <= window,
+                "seed {seed}: {:?}",
+                stats.path
+            );
+            before = stats;
+        }
+    }
+}
+
+#[test]
+fn sends_are_spread_over_the_round_trip() {
+    let mut pair = connected(|_| {});
+    pair.link.delay = Duration::from_millis(50);
+    pair.link.rate = Some(5_000_000);
+    pair.upload(2_000_000);
+    let window = pair.client.connection().stats().path.congestion_window;
+    let mut transfer = Transfer::up(&mut pair, 2_000_000);
+    let mut bursts: Vec<usize> = Vec::new();
+    let mut sent = pair.client.sent.len();
+    while !transfer.step(&mut pair) {
+        pair.step();
+        let bytes = pair.client.sent[sent..].iter().map(|it| it.bytes.len()).sum();
+        sent = pair.client.sent.len();
+        bursts.push(bytes);
+    }
+    // The first burst after idleness may be larger; no other is more than a small part.
+    let largest = bursts.iter().skip(20).max().copied().unwrap_or(0);
+    assert!(largest as u64 <= window / 4, "{largest} of {window}");
+    assert!(bursts.iter().all(|&bytes| bytes <= 64 * 1024 + 14_720), "RFC 9002 §7.7");
+}
+
+#[test]
+fn window_does_not_grow_while_it_is_not_used() {
+    let mut pair = connected(|_| {});
+    let before = pair.client.connection().stats().path.congestion_window;
+    for _ in 0..200 {
+        write(&mut pair, &[1; 500]);
+        pair.run_for(RTT * 2);
+        while let Some(id) = pair.server.connection().streams().accept(Direction::Unidirectional) {
+            let now = pair.now;
+            let mut buffer = [0; 1000];
+            while matches!(pair.server.connection().streams().read(now, id, &mut buffer), Ok(Some(_))) {}
+        }
+        pair.server.touch();
+    }
+    let after = pair.client.connection().stats().path.congestion_window;
+    assert!(after <= before + 2 * 1200, "{before} became {after}");
+}
+
+#[test]
+fn congestion_marks_lower_the_window_without_loss() {
+    let mut pair = connected(|_| {});
+    pair.upload(100_000);
+    let before = pair.client.connection().stats();
+    let mut count = 0;
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        count += 1;
+        if count % 20 == 0 && datagram.ecn == Ecn::Ect0 && datagram.to.port() == 4433 {
+            datagram.ecn = Ecn::Ce;
+        }
+        true
+    }));
+    pair.upload(1_000_000);
+    let after = pair.client.connection().stats();
+    assert!(after.congestion_events > before.congestion_events + 2);
+    assert_eq!(after.packets_lost, before.packets_lost);
+    assert!(pair.server.connection().stats().ce_received > 5);
+    let mut free = connected(|_| {});
+    free.upload(1_100_000);
+    let unmarked = free.client.connection().stats().path.congestion_window;
+    assert!(after.path.congestion_window < unmarked / 2, "{} and {unmarked}", after.path.congestion_window);
+}
+
+#[test]
+fn marks_that_do_not_survive_are_given_up() {
+    // Attack A45, fault F16: bleached, swapped, made up.
+    let rewrites: [(&str, fn(Ecn) -> Ecn); 2] =
+        [("bleached", |_| Ecn::NotEct), ("swapped", |mark| if mark == Ecn::Ect0 { Ecn::Ect1 } else { mark })];
+    for (name, rewrite) in rewrites {
+        let mut pair = Pair::with(both(|_| {}));
+        pair.link.filter = Some(Box::new(move |_, datagram| {
+            datagram.ecn = rewrite(datagram.ecn);
+            true
+        }));
+        pair.connect();
+        pair.upload(200_000);
+        let last = pair.client.sent.iter().rev().take(20);
+        assert!(last.into_iter().all(|it| it.ecn == Ecn::NotEct), "{name}");
+    }
+}
+
+#[test]
+fn path_that_drops_marked_datagrams_is_usable() {
+    let mut pair = Pair::with(both(|_| {}));
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.ecn == Ecn::NotEct));
+    pair.connect();
+    pair.upload(50_000);
+}
+
+#[test]
+fn everything_marked_as_congested_still_arrives() {
+    let mut pair = connected(|_| {});
+    pair.link.filter = Some(Box::new(|_, datagram| {
+        datagram.ecn = if datagram.ecn == Ecn::Ect0 { Ecn::Ce } else { datagram.ecn };
+        true
+    }));
+    pair.upload(100_000);
+    assert!(pair.client.connection().stats().path.congestion_window < 14_720);
+}
+
+#[test]
+fn no_marks_when_switched_off() {
+    let mut pair = connected(|config| config.ecn = false);
+    pair.upload(50_000);
+    assert!(pair.client.sent.iter().chain(&pair.server.sent).all(|it| it.ecn == Ecn::NotEct));
+}
+
+#[test]
+fn silence_ends_both_ends_without_a_packet() {
+    let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(5)));
+    pair.run_for(Duration::from_secs(1));
+    let sent = (pair.client.sent.len(), pair.server.sent.len());
+    pair.run_for(Duration::from_millis(3_800));
+    assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
+    pair.run_for(Duration::from_millis(300));
+    assert!(is_timed_out(&pair.client.events) && is_timed_out(&pair.server.events));
+    assert_eq!(sent, (pair.client.sent.len(), pair.server.sent.len()), "RFC 9000 §10.1");
+}
+
+#[test]
+fn smaller_idle_timeout_of_the_two_counts() {
+    let seconds = |secs: u64| (secs > 0).then(|| Duration::from_secs(secs));
+    for (client, server, counts) in [(3, 9, 3), (9, 3, 3), (0, 4, 4), (4, 0, 4), (0, 0, 0)] {
+        let mut setup = both(|config| config.max_idle_timeout = seconds(client));
+        let mut transport = setup.client.clone();
+        transport.max_idle_timeout = seconds(server);
+        setup.server.transport = Arc::new(transport);
+        let mut pair = Pair::with(setup);
+        pair.connect();
+        pair.run_for(Duration::from_secs(20));
+        for (who, events) in [("client", &pair.client.events), ("server", &pair.server.events)] {
+            assert_eq!(is_timed_out(events), counts > 0, "{who} of {client} and {server}");
+        }
+    }
+}
+
+#[test]
+fn idle_timeout_is_at_least_three_probe_timeouts() {
+    let mut pair = Pair::with(both(|config| config.max_idle_timeout = Some(Duration::from_millis(1))));
+    pair.link.delay = Duration::from_millis(200);
+    pair.start();
+    pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed));
+    assert!(pair.client.has(&Event::Confirmed));
+    let begun = pair.now;
+    pair.run_until(Duration::from_secs(60), |pair| is_timed_out(&pair.client.events));
+    assert!(pair.now - begun >= Duration::from_millis(1200), "{:?}", pair.now - begun);
+}
+
+#[test]
+fn first_question_since_the_last_answer_restarts_the_idle_timer_and_later_ones_do_not() {
+    let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(6)));
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_secs(4));
+    write(&mut pair, b"anybody there?");
+    let asked = pair.now;
+    pair.run_until(Duration::from_secs(60), |pair| is_timed_out(&pair.client.events));
+    assert_eq!(pair.now - asked, Duration::from_secs(6), "probes do not count");
+}
+
+#[test]
+fn keep_alive_of_either_end_keeps_both() {
+    for (client, server) in [(true, false), (false, true), (true, true)] {
+        let interval = |is_on: bool| is_on.then_some(Duration::from_secs(2));
+        let mut setup = both(|config| {
+            config.max_idle_timeout = Some(Duration::from_secs(6));
+            config.keep_alive_interval = interval(client);
+        });
+        let mut transport = setup.client.clone();
+        transport.keep_alive_interval = interval(server);
+        setup.server.transport = Arc::new(transport);
+        let mut pair = Pair::with(setup);
+        pair.connect();
+        let before = pair.client.sent.len() + pair.server.sent.len();
+        pair.run_for(Duration::from_secs(60));
+        assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
+        let sent = pair.client.sent.len() + pair.server.sent.len() - before;
+        assert!((50..=130).contains(&sent), "client {client}, server {server}: {sent}");
+    }
+}
+
+#[test]
+fn keep_alive_does_not_hide_that_the_peer_is_gone() {
+    let mut pair = connected(|config| {
+        config.max_idle_timeout = Some(Duration::from_secs(6));
+        config.keep_alive_interval = Some(Duration::from_secs(2));
+    });
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_secs(10));
+    assert!(is_timed_out(&pair.client.events) && is_timed_out(&pair.server.events));
+}
+
+#[test]
+fn handshake_has_ten_seconds() {
+    let mut pair = Pair::with(both(|_| {}));
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
+    pair.start();
+    let begun = pair.now;
+    let failed = Event::Lost(ConnectionError::HandshakeTimedOut);
+    assert!(pair.run_until(Duration::from_secs(60), |pair| pair.client.has(&failed)));
+    assert_eq!(pair.now - begun, Duration::from_secs(10), "limit K12");
+    assert!(pair.run_until(Duration::from_secs(60), |pair| pair.server.has(&failed)));
+    assert_eq!(pair.now - begun, Duration::from_secs(10) + RTT / 2);
+}
+
+#[test]
+fn round_trips_of_all_lengths_work() {
+    // Attack A41: no overflow, no spin; the longest is seven weeks each way.
+    let week = Duration::from_secs(7 * 24 * 3600);
+    let delays = [
+        Duration::ZERO,
+        Duration::from_nanos(1),
+        Duration::from_micros(50),
+        Duration::from_secs(3),
+        Duration::from_secs(300),
+        week * 7,
+    ];
+    for delay in delays {
+        let mut pair = Pair::with(both(|config| {
+            config.handshake_timeout = week * 500;
+            config.max_idle_timeout = None;
+        }));
+        pair.link.delay = delay;
+        pair.start();
+        let limit = delay * 40 + Duration::from_secs(30);
+        let done = pair.run_until(limit, |pair| {
+            pair.client.has(&Event::Confirmed) && pair.server.has(&Event::Confirmed)
+        });
+        assert!(done, "{delay:?}: {:?}", pair.client.events);
+        let transfer = Transfer::up(&mut pair, 1000);
+        assert!(transfer.finish(&mut pair, limit).is_some(), "{delay:?}");
+    }
+}
+
+#[test]
+fn clock_that_jumps_or_stands_still_ends_nothing() {
+    // Attack A42, fault F28: forwards below the idle timeout, backwards by anything.
+    let mut pair = connected(|config| config.max_idle_timeout = None);
+    let mut transfer = Transfer::up(&mut pair, 200_000);
+    let mut steps = 0u64;
+    while !transfer.step(&mut pair) {
+        pair.step();
+        steps += 1;
+        let now = pair.now;
+        match steps % 50 {
+            10 => pair.now = now + Duration::from_secs(24 * 3600),
+            20 => {
+                // Datagrams that arrive with an earlier stamp than those before.
+                pair.now = now.saturating_sub(Duration::from_secs(3600));
+                pair.client.connection().ping();
+                pair.client.touch();
+                pair.drive();
+                pair.now = now;
+            }
+            _ => {}
+        }
+        assert!(steps < 20_000, "{} bytes", transfer.received());
+    }
+    assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
+}
+
+#[test]
+fn delay_that_jumps_closes_nothing() {
+    // Fault F11.
+    let mut pair = connected(|_| {});
+    let mut transfer = Transfer::up(&mut pair, 500_000);
+    let mut steps = 0;
+    while !transfer.step(&mut pair) {
+        pair.step();
+        steps += 1;
+        if steps % 100 == 0 {
+            let is_long = pair.link.delay > Duration::from_secs(1);
+            pair.link.delay = Duration::from_millis(if is_long { 10 } else { 2000 });
+        }
+        assert!(steps < 100_000);
+    }
+}
+
+#[test]
+fn blackhole_one_way_below_the_idle_timeout_is_survived() {
+    // Fault F04.
+    for port in [4433, 50_000] {
+        for seconds in [1, 10, 20] {
+            let mut pair = connected(|_| {});
+            let mut transfer = Transfer::up(&mut pair, 300_000);
+            for _ in 0..10 {
+                pair.step();
+                transfer.step(&mut pair);
+            }
+            pair.link.filter = Some(Box::new(move |_, datagram| datagram.to.port() != port));
+            pair.run_for(Duration::from_secs(seconds));
+            pair.link.filter = None;
+            let time = transfer.finish(&mut pair, Duration::from_secs(60));
+            assert!(time.is_some(), "{seconds} s, to {port}");
+        }
+    }
+}
+
+#[test]
+fn discarded_handshake_leaves_nothing_in_flight() {
+    for seed in 0..20 {
+        let mut pair = Pair::with(Setup { seed, ..both(|_| {}) });
+        pair.link.loss = 100;
+        pair.link.reorder = 200;
+        pair.connect();
+        pair.link.loss = 0;
+        pair.run_for(Duration::from_secs(3));
+        for (who, end) in [("client", &mut pair.client), ("server", &mut pair.server)] {
+            assert_eq!(end.connection().stats().path.bytes_in_flight, 0, "{who}, seed {seed}");
+            assert_eq!(end.connection().recovery.lists.in_use(), 0, "{who}, seed {seed}");
+        }
+    }
+}

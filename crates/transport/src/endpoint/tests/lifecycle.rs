@@ -1,0 +1,257 @@
+//! Connections come and go: routes, slots, timers, handles.
+
+use super::*;
+use crate::config::TransportConfig;
+
+/// Connects, lets the client close, and waits until both ends have forgotten it.
+fn one_life(pair: &mut Pair) {
+    pair.client.events.clear();
+    pair.server.events.clear();
+    pair.connect();
+    let now = pair.now;
+    pair.client.connection().close(now, 7, b"done");
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(2));
+}
+
+#[test]
+fn nothing_is_left_of_a_closed_connection() {
+    let mut pair = Pair::connected();
+    assert!(pair.server.endpoint.routing.len() > 1);
+    assert!(pair.client.endpoint.routing.len() > 1);
+    let handles = (pair.client.handle, pair.server.handle);
+    let now = pair.now;
+    pair.server.connection().close(now, 7, b"done");
+    pair.server.touch();
+    pair.run_for(Duration::from_secs(5));
+    assert_clean(&pair.client, "client");
+    assert_clean(&pair.server, "server");
+    assert!(pair.client.endpoint.connection(handles.0.expect("one")).is_none());
+    assert!(pair.server.endpoint.connection_mut(handles.1.expect("one")).is_none());
+}
+
+#[test]
+fn nothing_is_left_of_a_connection_that_fell_silent() {
+    let mut pair = Pair::connected();
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_secs(60));
+    assert_clean(&pair.client, "client");
+    assert_clean(&pair.server, "server");
+    assert_eq!(pair.client.endpoint.next_timeout(), None);
+    assert_eq!(pair.server.endpoint.next_timeout(), None);
+}
+
+#[test]
+fn nothing_is_left_of_a_handshake_that_failed() {
+    for (name, lost_to) in [("no answer", 4433), ("no way back", 50_000)] {
+        let mut pair = Pair::new();
+        pair.link.filter = Some(Box::new(move |_, datagram| datagram.to.port() != lost_to));
+        pair.start();
+        pair.run_for(Duration::from_secs(30));
+        assert_eq!(lost(&pair.client), Some(&ConnectionError::HandshakeTimedOut), "{name}");
+        assert_clean(&pair.client, name);
+        assert_clean(&pair.server, name);
+    }
+}
+
+#[test]
+fn slots_are_used_again_and_old_handles_name_nothing() {
+    let mut pair = Pair::new();
+    let mut handles = Vec::new();
+    for life in 0..30 {
+        one_life(&mut pair);
+        assert_clean(&pair.client, "client");
+        assert_clean(&pair.server, "server");
+        let handle = pair.client.handle.expect("one");
+        assert!(!handles.contains(&handle), "life {life}");
+        handles.push(handle);
+    }
+    assert_eq!((pair.client.endpoint.slots.len(), pair.server.endpoint.slots.len()), (1, 1));
+    pair.connect();
+    for &old in &handles {
+        assert!(pair.client.endpoint.connection(old).is_none());
+        pair.client.endpoint.touched(old);
+    }
+    assert_eq!(pair.client.endpoint.next_touched(), None);
+}
+
+#[test]
+fn events_can_be_read_before_a_connection_is_forgotten() {
+    let mut pair = Pair::connected();
+    let handle = pair.client.handle.expect("one");
+    pair.link.loss = 1000;
+    let mut buffer = TransmitBuffer::new(1);
+    while let Some(at) = pair.client.endpoint.next_timeout() {
+        pair.client.endpoint.handle_timeout(at);
+        while let Some(touched) = pair.client.endpoint.next_touched() {
+            while pair.client.endpoint.poll_transmit(at, touched, &mut buffer).is_some() {}
+        }
+    }
+    let connection = pair.client.endpoint.connection_mut(handle).expect("not read yet");
+    assert!(connection.is_drained());
+    while connection.poll_event().is_some() {}
+    pair.client.touch();
+    pair.drive();
+    assert_clean(&pair.client, "client");
+}
+
+#[test]
+fn outdated_deadlines_do_not_pile_up() {
+    let mut setup = Setup::default();
+    setup.client.keep_alive_interval = Some(Duration::from_secs(5));
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    let mut most = 0;
+    for _ in 0..3000 {
+        pair.client.connection().ping();
+        pair.client.touch();
+        pair.run_for(Duration::from_millis(60));
+        most = most.max(pair.client.endpoint.timers.len()).max(pair.server.endpoint.timers.len());
+    }
+    assert!(most <= 70, "{most} deadlines of one connection");
+    assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
+}
+
+#[test]
+fn many_short_connections_leave_no_deadlines() {
+    let mut pair = Pair::new();
+    for _ in 0..20 {
+        one_life(&mut pair);
+    }
+    pair.run_for(Duration::from_secs(60));
+    assert!(pair.client.endpoint.timers.is_empty() && pair.server.endpoint.timers.is_empty());
+}
+
+#[test]
+fn late_copy_of_a_first_flight_is_no_new_client() {
+    let mut pair = Pair::connected();
+    for datagram in pair.client.sent.clone() {
+        pair.deliver(datagram);
+    }
+    pair.drive();
+    let stats = pair.server.endpoint.stats();
+    assert_eq!((stats.accepted, stats.connections, stats.half_open), (1, 1, 0));
+}
+
+#[test]
+fn replayed_session_changes_nothing() {
+    // Attack A35, both ways, a hundred times, in another order each time.
+    let mut pair = Pair::connected();
+    let (client, server) = (pair.client.sent.clone(), pair.server.sent.clone());
+    let before = (pair.client.connection().stats(), pair.server.connection().stats());
+    for round in 0..100 {
+        let mut all: Vec<_> = client.iter().chain(&server).cloned().collect();
+        let len = all.len();
+        all.rotate_left(round % len);
+        if round % 2 == 1 {
+            all.reverse();
+        }
+        all.into_iter().for_each(|datagram| pair.deliver(datagram));
+        pair.drive();
+    }
+    let after = (pair.client.connection().stats(), pair.server.connection().stats());
+    assert_eq!(before.0.packets_received, after.0.packets_received);
+    assert_eq!(before.1.packets_received, after.1.packets_received);
+    assert_eq!(pair.server.endpoint.stats().accepted, 1);
+    assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
+}
+
+#[test]
+fn several_connections_of_one_client_do_not_mix() {
+    let mut pair = Pair::new();
+    let mut handles = Vec::new();
+    for _ in 0..20 {
+        pair.start();
+        handles.push(pair.client.handle.expect("started"));
+    }
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!(pair.client.endpoint.connections(), 20);
+    assert_eq!(pair.server.endpoint.connections(), 20);
+    for handle in &handles {
+        assert!(pair.client.endpoint.connection(*handle).expect("alive").is_confirmed());
+    }
+    let now = pair.now;
+    for handle in handles.iter().step_by(2) {
+        pair.client.endpoint.connection_mut(*handle).expect("alive").close(now, 0, b"");
+        pair.client.endpoint.touched(*handle);
+    }
+    pair.run_for(Duration::from_secs(3));
+    assert_eq!((pair.client.endpoint.connections(), pair.server.endpoint.connections()), (10, 10));
+    pair.run_for(Duration::from_secs(60));
+    assert_clean(&pair.client, "client");
+    assert_clean(&pair.server, "server");
+}
+
+#[test]
+fn a_buffer_of_several_datagrams_is_split() {
+    let mut pair = Pair::connected();
+    let id = pair.client.connection().streams().open(courser_wire::Direction::Unidirectional);
+    let data = vec![7; 4000];
+    let written = pair.client.connection().streams().write(id.expect("room"), &data);
+    assert_eq!(written, Ok(4000));
+    pair.link.filter = Some(Box::new(|_, _| false));
+    let before = pair.client.sent.len();
+    pair.client.touch();
+    pair.drive();
+    let sent = &pair.client.sent[before..];
+    let size = sent[0].bytes.len();
+    assert!(sent.len() > 2 && sent[..sent.len() - 1].iter().all(|it| it.bytes.len() == size));
+    let mut buffer = sent.iter().flat_map(|it| it.bytes.clone()).collect::<Vec<_>>();
+    let path = FourTuple::to(pair.client.address);
+    let meta = ReceiveMeta { path, ecn: Ecn::NotEct, segment_size: size };
+    let received = pair.server.connection().stats().udp_received;
+    pair.server.endpoint.handle_datagrams(pair.now, &mut buffer, &meta);
+    let stats = pair.server.connection().stats();
+    assert_eq!(stats.udp_received.batches, received.batches + 1);
+    assert_eq!(stats.data_received, 4000);
+}
+
+#[test]
+fn addresses_that_nobody_can_have_are_refused() {
+    let mut pair = Pair::new();
+    let config = pair.client_config.clone();
+    for peer in ["10.0.0.2:0", "0.0.0.0:443", "[::]:443"] {
+        let peer: SocketAddr = peer.parse().expect("an address");
+        let result = pair.client.endpoint.connect(pair.now, &config, peer, "localhost");
+        assert_eq!(result, Err(ConnectError::InvalidAddress(peer)));
+    }
+    let mut bad = config.clone();
+    bad.transport = Arc::new(TransportConfig { mtu: 7, ..TransportConfig::default() });
+    let result = pair.client.endpoint.connect(pair.now, &bad, pair.server.address, "localhost");
+    assert!(matches!(result, Err(ConnectError::Config(error)) if error.field == "mtu"));
+    let result = pair.client.endpoint.connect(pair.now, &config, pair.server.address, "not a name");
+    assert!(matches!(result, Err(ConnectError::Tls(_))));
+    assert_clean(&pair.client, "client");
+}
+
+#[test]
+fn garbage_of_any_length_is_dropped() {
+    // Attack A01, at an idle server, at a busy one and at a client.
+    let mut pair = Pair::connected();
+    let mut rng = Rng::new([9; 32]);
+    let (id, _) = pair.client.connection().forging_ids();
+    for round in 0..20_000u64 {
+        let len = usize::try_from(if round % 10 == 0 { rng.below(3000) } else { rng.below(80) });
+        let mut bytes = vec![0; len.expect("small")];
+        rng.fill(&mut bytes);
+        if round % 3 == 0 && bytes.len() > 9 {
+            bytes[0] &= 0x7f;
+            bytes[1..9].copy_from_slice(&id);
+        }
+        let from = if round % 2 == 0 { pair.client.address } else { pair.server.address };
+        let to = if round % 2 == 0 { pair.server.address } else { pair.client.address };
+        pair.deliver(Datagram { from, to, ecn: Ecn::NotEct, bytes });
+        if round % 100 == 0 {
+            pair.drive();
+        }
+    }
+    pair.drive();
+    assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
+    let stats = pair.server.endpoint.stats();
+    assert_eq!((stats.connections, stats.waiting, stats.half_open), (1, 0, 0));
+    pair.client.connection().ping();
+    pair.client.touch();
+    let before = pair.client.connection().stats().acks_received;
+    pair.run_for(Duration::from_secs(1));
+    assert!(pair.client.connection().stats().acks_received > before, "it still works");
+}

@@ -1,0 +1,150 @@
+//! Tokens of NEW_TOKEN frames: an address proven before. RFC 9000 §8.1.3.
+
+use std::sync::Mutex;
+
+use bytes::Bytes;
+
+use super::*;
+use crate::config::{MemoryTokenStore, TokenStore};
+
+/// Gives out one token again and again, which no proper store does.
+#[derive(Default)]
+struct Replayed(Mutex<Vec<Bytes>>);
+
+impl TokenStore for Replayed {
+    fn put(&self, _: &str, token: Bytes) {
+        self.0.lock().expect("not poisoned").push(token);
+    }
+
+    fn take(&self, _: &str) -> Option<Bytes> {
+        self.0.lock().expect("not poisoned").first().cloned()
+    }
+}
+
+/// Connects again and returns whether the server took the address for proven.
+fn connects_validated(pair: &mut Pair) -> bool {
+    pair.accepts = false;
+    pair.client.events.clear();
+    pair.server.events.clear();
+    pair.start();
+    pair.run_for(RTT / 2);
+    let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
+    let is_validated = incoming.is_address_validated();
+    assert!(incoming.may_retry());
+    pair.server.handle = pair.server.endpoint.accept(pair.now, incoming, None).ok();
+    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    pair.run_for(RTT * 2);
+    is_validated
+}
+
+fn connected_with(store: Arc<dyn TokenStore>) -> Pair {
+    let mut pair = Pair::new();
+    pair.client_config.tokens = Some(store);
+    pair.connect();
+    pair
+}
+
+#[test]
+fn token_proves_the_address_on_the_next_connection() {
+    let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
+    assert!(connects_validated(&mut pair));
+    assert!(connects_validated(&mut pair), "each connection brings new ones");
+}
+
+#[test]
+fn token_is_in_every_initial() {
+    let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
+    pair.client.sent.clear();
+    assert!(connects_validated(&mut pair));
+    let mut initials = 0;
+    for datagram in &pair.client.sent {
+        let packet = packet::decode(&datagram.bytes, 0, 8).expect("a packet");
+        if packet.kind == PacketKind::Initial {
+            initials += 1;
+            assert!(!packet.token.is_empty());
+        }
+    }
+    assert!(initials >= 2);
+}
+
+#[test]
+fn server_gives_as_many_as_configured_and_all_differ() {
+    for count in [0, 1, 2, 4, 9] {
+        let store = Arc::new(Replayed::default());
+        let mut pair = pair_with(|server| server.new_tokens = count);
+        pair.client_config.tokens = Some(Arc::clone(&store) as Arc<dyn TokenStore>);
+        pair.connect();
+        let tokens = store.0.lock().expect("not poisoned");
+        assert_eq!(tokens.len(), count.min(4) as usize);
+        for (index, token) in tokens.iter().enumerate() {
+            assert!(!tokens[..index].contains(token), "{count} tokens");
+        }
+    }
+}
+
+#[test]
+fn token_proves_only_once() {
+    let mut pair = connected_with(Arc::new(Replayed::default()));
+    let proven: Vec<_> = (0..5).map(|_| connects_validated(&mut pair)).collect();
+    assert_eq!(proven, [true, false, false, false, false], "attack A13");
+}
+
+#[test]
+fn token_of_another_address_proves_nothing_and_does_no_harm() {
+    let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
+    pair.client.address = SocketAddr::from(([10, 0, 0, 99], 50_000));
+    assert!(!connects_validated(&mut pair));
+}
+
+#[test]
+fn another_port_of_the_same_address_is_fine() {
+    let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
+    pair.client.address.set_port(50_001);
+    assert!(connects_validated(&mut pair));
+}
+
+#[test]
+fn token_is_good_for_a_day() {
+    for (hours, is_good) in [(24 * 60 - 1, true), (24 * 60 + 1, false)] {
+        let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
+        pair.now += Duration::from_secs(hours * 60);
+        assert_eq!(connects_validated(&mut pair), is_good, "{hours} minutes");
+    }
+}
+
+#[test]
+fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
+    let store = Arc::new(Replayed::default());
+    let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
+    let token = store.take("localhost").expect("a token").to_vec();
+    let mut config = ServerConfig::clone(&pair.server_config);
+    config.retry = crate::RetryPolicy::Always;
+    pair.server.endpoint.set_server_config(Some(Arc::new(config)));
+    pair.accepts = false;
+    // Another address: the token is as good as none.
+    let stranger = Stranger { token: token.clone(), ..Stranger::new(1) };
+    let answer = answers(&mut pair, stranger.initial());
+    assert_eq!(answer.iter().map(kind_of).collect::<Vec<_>>(), [PacketKind::Retry]);
+    // The right one needs no Retry.
+    let stranger = Stranger { token, address: pair.client.address, ..Stranger::new(2) };
+    assert!(answers(&mut pair, stranger.initial()).is_empty());
+    assert!(pair.server.endpoint.poll_incoming().expect("in").is_address_validated());
+}
+
+#[test]
+fn proven_client_gets_all_of_a_big_chain_at_once() {
+    let mut setup = Setup::default();
+    setup.server.tls = crate::testing::identity::server_tls_with_big_chain(&[b"test"], 19);
+    let mut pair = Pair::with(setup);
+    let time_of = |pair: &mut Pair| {
+        pair.client.events.clear();
+        let begun = pair.now;
+        pair.start();
+        assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Connected)));
+        let time = pair.now - begun;
+        pair.run_for(RTT * 5);
+        time
+    };
+    assert_eq!(time_of(&mut pair), RTT * 2, "three times the ClientHello is not enough");
+    assert_eq!(time_of(&mut pair), RTT);
+}

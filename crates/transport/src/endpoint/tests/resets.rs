@@ -1,0 +1,252 @@
+//! Stateless resets: sent by who lost its state, honoured by who has not. RFC 9000 §10.3.
+
+use courser_wire::ConnectionId;
+use courser_wire::frame::{Frame, NewConnectionId};
+
+use super::*;
+use crate::testing::{client_address, server_address};
+
+/// Sends a PING from the client.
+fn ping(pair: &mut Pair) {
+    pair.client.connection().ping();
+    pair.client.touch();
+    pair.drive();
+}
+
+/// A short-header datagram from somewhere to a connection ID.
+fn short(from: u16, destination: &[u8], len: usize) -> Datagram {
+    let mut bytes = vec![0x40];
+    bytes.extend_from_slice(destination);
+    bytes.resize(len, 0xee);
+    let (from, to) = (Stranger::new(from).address, server_address());
+    Datagram { from, to, ecn: Ecn::NotEct, bytes }
+}
+
+/// The token that the server has for one of its IDs.
+fn token_of(pair: &Pair, id: &ConnectionId) -> [u8; 16] {
+    courser_crypto::reset_token::derive(&pair.server.endpoint.reset_key, id)
+}
+
+/// The ID that the client sends to.
+fn id_in_use(pair: &mut Pair) -> ConnectionId {
+    pair.client.connection().forging_ids().0
+}
+
+/// The token that the client takes a reset by.
+fn reset_token(pair: &mut Pair) -> [u8; 16] {
+    let id = id_in_use(pair);
+    token_of(pair, &id)
+}
+
+/// Lets the server use an ID of the client that has a token: its first one has none. Then the
+/// client's machine starts anew.
+fn client_forgets(pair: &mut Pair) {
+    let id = id(&[0x77; 8]);
+    let reset_token = courser_crypto::reset_token::derive(&pair.client.endpoint.reset_key, &id);
+    let frame = NewConnectionId { sequence: 4, retire_prior_to: 1, id, reset_token };
+    pair.frame_to_server(&Frame::NewConnectionId(frame));
+    let handle = pair.client.handle.expect("connected");
+    pair.client.endpoint.release(handle);
+    pair.server.connection().ping();
+    pair.server.touch();
+}
+
+fn to_client(bytes: Vec<u8>) -> Datagram {
+    Datagram { from: server_address(), to: client_address(), ecn: Ecn::NotEct, bytes }
+}
+
+/// Whether a datagram from the server ends the client's connection.
+fn ends_client(pair: &mut Pair, bytes: Vec<u8>) -> bool {
+    pair.deliver(to_client(bytes));
+    pair.drive();
+    lost(&pair.client) == Some(&ConnectionError::Reset)
+}
+
+#[test]
+fn client_of_a_restarted_server_learns_it_after_one_round_trip() {
+    let mut pair = Pair::connected();
+    pair.restart_server();
+    let begun = pair.now;
+    ping(&mut pair);
+    assert!(pair.run_until(Duration::from_secs(1), |pair| lost(&pair.client).is_some()));
+    assert_eq!(lost(&pair.client), Some(&ConnectionError::Reset));
+    assert_eq!(pair.now - begun, RTT);
+    let sent = pair.client.sent.len();
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(pair.client.sent.len(), sent, "draining sends nothing");
+    assert_clean(&pair.client, "client");
+    assert_eq!(pair.server.endpoint.stats().resets_sent, 1);
+}
+
+#[test]
+fn server_honours_a_reset_of_its_client() {
+    let mut pair = Pair::connected();
+    client_forgets(&mut pair);
+    assert!(pair.run_until(Duration::from_secs(1), |pair| lost(&pair.server).is_some()));
+    assert_eq!(lost(&pair.server), Some(&ConnectionError::Reset));
+}
+
+#[test]
+fn reset_follows_a_client_to_its_new_address() {
+    let mut pair = Pair::connected();
+    pair.client.address.set_port(50_001);
+    ping(&mut pair);
+    pair.run_for(RTT * 5);
+    assert_eq!(pair.server.connection().path().peer.port(), 50_001);
+    client_forgets(&mut pair);
+    assert!(pair.run_until(Duration::from_secs(1), |pair| lost(&pair.server).is_some()));
+    assert_eq!(lost(&pair.server), Some(&ConnectionError::Reset));
+}
+
+#[test]
+fn restarted_server_with_other_keys_resets_nobody() {
+    let mut pair = Pair::connected();
+    let server = Some(Arc::clone(&pair.server_config));
+    pair.server.endpoint = Endpoint::new(EndpointConfig::from_seed([77; 32]), server, [78; 32]);
+    ping(&mut pair);
+    pair.run_for(Duration::from_secs(5));
+    assert_eq!(lost(&pair.client), None, "only silence ends it");
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(lost(&pair.client), Some(&ConnectionError::TimedOut));
+}
+
+#[test]
+fn reset_looks_like_a_short_packet_and_is_smaller_than_its_cause() {
+    for len in 43..1200 {
+        let mut pair = Pair::new();
+        let answers = answers(&mut pair, short(1, &[7; 8], len));
+        let [reset] = &answers[..] else { panic!("{len}: {} answers", answers.len()) };
+        assert_eq!(reset.bytes[0] & 0xc0, 0x40, "{len}");
+        assert!(reset.bytes.len() < len && reset.bytes.len() >= 21, "{len}");
+        assert_eq!(reset.bytes.last_chunk(), Some(&token_of(&pair, &id(&[7; 8]))), "{len}");
+    }
+}
+
+#[test]
+fn small_datagrams_cause_no_reset() {
+    for len in 0..43 {
+        let mut pair = Pair::new();
+        assert!(answers(&mut pair, short(1, &[7; 8], len)).is_empty(), "{len} bytes");
+    }
+}
+
+#[test]
+fn long_headers_of_nobody_cause_no_reset() {
+    let mut pair = Pair::new();
+    for bits in [0xe0, 0xd0, 0xf0] {
+        let mut datagram = Stranger::new(1).initial();
+        datagram.bytes[0] = bits;
+        assert!(answers(&mut pair, datagram).is_empty(), "{bits:x}");
+    }
+}
+
+#[test]
+fn resets_to_one_network_and_to_all_are_limited() {
+    let mut pair = Pair::new();
+    let count = |pair: &mut Pair, from: u16| {
+        (0..100).filter(|_| !answers(pair, short(from, &[7; 8], 100)).is_empty()).count()
+    };
+    assert_eq!(count(&mut pair, 1), 20, "limit K18 for one network");
+    assert_eq!(count(&mut pair, 2), 0, "the same network");
+    assert_eq!((1..100).map(|it| count(&mut pair, it << 8)).sum::<usize>(), 1_000 - 20, "for all");
+    pair.now += Duration::from_secs(1);
+    assert_eq!(count(&mut pair, 1), 20, "a second later");
+}
+
+#[test]
+fn ports_of_other_services_get_no_reset() {
+    let mut pair = Pair::new();
+    let mut datagram = short(1, &[7; 8], 100);
+    datagram.from.set_port(53);
+    assert!(answers(&mut pair, datagram).is_empty());
+}
+
+#[test]
+fn two_endpoints_without_state_come_to_an_end() {
+    let mut ends = [Pair::new(), Pair::new()];
+    let mut at = short(1, &[7; 8], 1200);
+    let mut exchanged = 0;
+    for round in 0..100 {
+        let Some(answer) = answers(&mut ends[round % 2], at.clone()).pop() else { break };
+        exchanged += 1;
+        at = Datagram { from: Stranger::new(1).address, to: server_address(), ..answer };
+    }
+    assert!(exchanged < 20, "{exchanged} resets");
+}
+
+#[test]
+fn any_datagram_that_ends_in_the_token_is_a_reset() {
+    for first in [0x00, 0x40, 0x7f, 0x80, 0xc0, 0xe0, 0xff] {
+        let mut pair = Pair::connected();
+        let id = id_in_use(&mut pair);
+        let mut bytes = vec![first; 60];
+        bytes[44..].copy_from_slice(&token_of(&pair, &id));
+        assert!(ends_client(&mut pair, bytes), "first byte {first:x}");
+    }
+}
+
+#[test]
+fn a_datagram_for_our_id_that_does_not_open_may_be_a_reset() {
+    let mut pair = Pair::connected();
+    let token = reset_token(&mut pair);
+    let (_, ours) = pair.client.connection().forging_ids();
+    let mut bytes = vec![0x40];
+    bytes.extend_from_slice(&ours);
+    bytes.resize(100, 0xab);
+    bytes.extend_from_slice(&token);
+    assert!(ends_client(&mut pair, bytes));
+}
+
+#[test]
+fn datagrams_below_21_bytes_are_no_reset() {
+    let mut pair = Pair::connected();
+    let token = reset_token(&mut pair);
+    for len in 16..21 {
+        let mut bytes = vec![0x40; len];
+        bytes[len - 16..].copy_from_slice(&token);
+        assert!(!ends_client(&mut pair, bytes), "{len} bytes");
+    }
+}
+
+#[test]
+fn guessed_unused_and_foreign_tokens_reset_nobody() {
+    let mut pair = Pair::connected();
+    let token = reset_token(&mut pair);
+    let mut endings = vec![[0; 16], [0xff; 16]];
+    // Tokens of IDs that the client has not used toward the server.
+    let spare: Vec<_> = pair.server.connection().active_cids().collect();
+    let used = id_in_use(&mut pair);
+    endings.extend(spare.iter().filter(|&&id| id != used).map(|id| token_of(&pair, id)));
+    assert!(endings.len() > 2, "the server gave spare IDs");
+    endings.extend((0..128).map(|bit| {
+        let mut wrong = token;
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        wrong
+    }));
+    for ending in endings {
+        let bytes = [&[0x40; 30][..], &ending].concat();
+        assert!(!ends_client(&mut pair, bytes), "{ending:02x?}");
+    }
+    let bytes = [&[0x40; 30][..], &token].concat();
+    let foreign = Datagram { from: Stranger::new(1).address, ..to_client(bytes) };
+    pair.deliver(foreign);
+    pair.drive();
+    assert_eq!(lost(&pair.client), None, "the right token from a wrong address");
+}
+
+#[test]
+fn live_connection_causes_no_reset_whatever_is_sent_to_it() {
+    let mut pair = Pair::connected();
+    let id = id_in_use(&mut pair);
+    for len in 20..500 {
+        let datagram = short(1, &id, len);
+        assert!(answers(&mut pair, datagram).is_empty(), "attack A11, {len} bytes");
+        let mut datagram = short(1, &id, len);
+        datagram.from = client_address();
+        assert!(answers(&mut pair, datagram).is_empty(), "{len} bytes from the client's address");
+    }
+    assert_eq!(pair.server.endpoint.stats().resets_sent, 0);
+    ping(&mut pair);
+    pair.run_for(RTT * 2);
+    assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
+}

@@ -1,0 +1,198 @@
+//! A forged packet of which every part can be chosen.
+
+use courser_base::{Ecn, FourTuple};
+use courser_crypto::{PacketKey, TAG_LEN, header_protection};
+use courser_wire::packet::{LongHeader, ShortHeader, patch_length};
+use courser_wire::version::VERSION_1;
+use courser_wire::{ConnectionId, Writer, packet_number};
+
+use super::link::Datagram;
+use super::{End, Pair};
+use crate::endpoint::ReceiveMeta;
+use crate::space::SpaceId;
+
+/// What is different from the packet that an honest end would seal with these frames.
+#[derive(Clone, Default)]
+pub(crate) struct Forgery {
+    payload: Vec<u8>,
+    number: Option<u64>,
+    destination: Option<ConnectionId>,
+    source: Option<ConnectionId>,
+    token: Vec<u8>,
+    /// Bits of the first byte to turn around.
+    flip: u8,
+    /// Shortest payload of an Initial.
+    least: usize,
+}
+
+const NUMBER_LEN: usize = 4;
+
+impl Forgery {
+    /// A packet with these frames, and padding to 1200 bytes if it is an Initial.
+    pub(crate) fn of(payload: &[u8]) -> Self {
+        Self {
+            payload: payload.to_vec(),
+            least: 1200,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn number(self, number: u64) -> Self {
+        Self {
+            number: Some(number),
+            ..self
+        }
+    }
+
+    pub(crate) fn destination(self, id: &[u8]) -> Self {
+        Self {
+            destination: ConnectionId::new(id),
+            ..self
+        }
+    }
+
+    pub(crate) fn source(self, id: &[u8]) -> Self {
+        Self {
+            source: ConnectionId::new(id),
+            ..self
+        }
+    }
+
+    pub(crate) fn token(self, token: &[u8]) -> Self {
+        Self {
+            token: token.to_vec(),
+            ..self
+        }
+    }
+
+    pub(crate) fn flip(self, bits: u8) -> Self {
+        Self { flip: bits, ..self }
+    }
+
+    pub(crate) fn unpadded(self) -> Self {
+        Self { least: 0, ..self }
+    }
+
+    /// Seals the packet with the keys of `end`.
+    pub(crate) fn seal(&self, end: &mut End, space: SpaceId) -> Vec<u8> {
+        let key_phase = end.connection().forging_key_phase();
+        let (mut bytes, number, header_len) = self.write(end, space, key_phase);
+        let offset = header_len - NUMBER_LEN;
+        end.connection()
+            .forging_seal(space, number, &mut bytes, header_len, |key, bytes| {
+                header_protection::protect(key, bytes, offset, NUMBER_LEN);
+            });
+        bytes
+    }
+
+    /// Seals a 1-RTT packet with `key`, whatever keys `end` is at.
+    pub(crate) fn seal_with(&self, end: &mut End, key: &PacketKey, key_phase: bool) -> Vec<u8> {
+        let (mut bytes, number, header_len) = self.write(end, SpaceId::Application, key_phase);
+        key.seal_packet(number, &mut bytes, header_len);
+        let offset = header_len - NUMBER_LEN;
+        end.connection()
+            .forging_protect(&mut bytes, offset, NUMBER_LEN);
+        bytes
+    }
+
+    /// Everything but the protection; returns the packet number and the length of the header.
+    fn write(&self, end: &mut End, space: SpaceId, key_phase: bool) -> (Vec<u8>, u64, usize) {
+        let connection = end.connection();
+        let (destination, source) = connection.forging_ids();
+        let (destination, source) = (
+            self.destination.unwrap_or(destination),
+            self.source.unwrap_or(source),
+        );
+        let number = self
+            .number
+            .unwrap_or_else(|| connection.forging_number(space));
+        let mut payload = self.payload.clone();
+        if space == SpaceId::Initial {
+            payload.resize(payload.len().max(self.least), 0);
+        }
+        let mut bytes = vec![0; 64 + self.token.len() + payload.len() + TAG_LEN];
+        let mut writer = Writer::new(&mut bytes);
+        let length_field = if space == SpaceId::Application {
+            ShortHeader {
+                destination,
+                spin: false,
+                key_phase,
+            }
+            .encode(&mut writer, NUMBER_LEN);
+            None
+        } else {
+            let (kind, token) = (space.packet_kind(), &self.token[..]);
+            let header = LongHeader {
+                kind,
+                version: VERSION_1,
+                destination,
+                source,
+                token,
+            };
+            Some(header.encode(&mut writer, NUMBER_LEN))
+        };
+        let number_offset = writer.position();
+        packet_number::write(&mut writer, number, NUMBER_LEN);
+        let header_len = writer.position();
+        writer.bytes(&payload);
+        bytes.truncate(header_len + payload.len() + TAG_LEN);
+        if let Some(offset) = length_field {
+            let len = bytes.len() - number_offset;
+            patch_length(&mut bytes, offset, len);
+        }
+        bytes[0] ^= self.flip;
+        (bytes, number, header_len)
+    }
+}
+
+impl Pair {
+    /// Hands a datagram to the server, in the client's name, and lets both ends react.
+    pub(crate) fn send_to_server(&mut self, bytes: Vec<u8>) {
+        let (from, to) = (self.client.address, self.server.address);
+        self.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::NotEct,
+            bytes,
+        });
+        self.drive();
+    }
+
+    /// Hands datagrams of one length to the server in one receive buffer.
+    pub(crate) fn send_batch_to_server(&mut self, datagrams: &[Vec<u8>]) {
+        let meta = ReceiveMeta {
+            path: FourTuple::to(self.client.address),
+            ecn: Ecn::NotEct,
+            segment_size: datagrams[0].len(),
+        };
+        let now = self.now;
+        self.server
+            .endpoint
+            .handle_datagrams(now, &mut datagrams.concat(), &meta);
+        self.drive();
+    }
+
+    /// Hands a datagram to the client, in the server's name, and lets both ends react.
+    pub(crate) fn send_to_client(&mut self, bytes: Vec<u8>) {
+        let (from, to) = (self.server.address, self.client.address);
+        self.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::NotEct,
+            bytes,
+        });
+        self.drive();
+    }
+
+    /// Seals as the client and hands it to the server.
+    pub(crate) fn client_forges(&mut self, space: SpaceId, forgery: &Forgery) {
+        let bytes = forgery.seal(&mut self.client, space);
+        self.send_to_server(bytes);
+    }
+
+    /// Seals as the server and hands it to the client.
+    pub(crate) fn server_forges(&mut self, space: SpaceId, forgery: &Forgery) {
+        let bytes = forgery.seal(&mut self.server, space);
+        self.send_to_client(bytes);
+    }
+}

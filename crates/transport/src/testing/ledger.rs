@@ -1,0 +1,57 @@
+//! Watches over the amplification limit in every test: RFC 9000 §8, computed from outside.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use courser_wire::packet::{self, PacketKind};
+
+use super::link::Datagram;
+
+/// Bytes that a server got from and sent to each address.
+#[derive(Default)]
+pub(crate) struct Ledger(HashMap<SocketAddr, Account>);
+
+#[derive(Clone, Copy, Default)]
+struct Account {
+    received: usize,
+    sent: usize,
+    /// Something came from there that only one who receives there could have made: a packet
+    /// with keys from the handshake, or a token. Tests of forged ones look for themselves.
+    is_excused: bool,
+}
+
+impl Ledger {
+    /// The server received this.
+    pub(crate) fn on_received(&mut self, datagram: &Datagram) {
+        let account = self.0.entry(datagram.from).or_default();
+        account.received += datagram.bytes.len();
+        let mut rest = &datagram.bytes[..];
+        while let Ok(packet) = packet::decode(rest, 0, 8) {
+            account.is_excused |= match packet.kind {
+                PacketKind::Initial => !packet.token.is_empty(),
+                PacketKind::Handshake | PacketKind::OneRtt => true,
+                _ => false,
+            };
+            rest = &rest[packet.end..];
+        }
+    }
+
+    /// The server sent this.
+    pub(crate) fn on_sent(&mut self, datagram: &Datagram) {
+        let account = self.0.entry(datagram.to).or_default();
+        account.sent += datagram.bytes.len();
+        assert!(
+            account.is_excused || account.sent <= 3 * account.received,
+            "{} bytes to {} for {}",
+            account.sent,
+            datagram.to,
+            account.received,
+        );
+    }
+
+    /// Bytes that came from an address, and bytes that went there.
+    pub(crate) fn of(&self, address: SocketAddr) -> (usize, usize) {
+        let account = self.0.get(&address).copied().unwrap_or_default();
+        (account.received, account.sent)
+    }
+}

@@ -1,0 +1,169 @@
+//! TLS sessions that lie about transport parameters and give away the 1-RTT keys.
+
+use std::sync::{Arc, Mutex};
+
+use courser_crypto::{
+    ClientTls, EncryptionLevel, Exporter, HandshakeData, HeaderKey, KeyChange, Keys, PacketKey,
+    ServerTls, TlsError, TlsSession, TlsStartError,
+};
+
+/// Changes encoded transport parameters before TLS gets them.
+pub(crate) type Change = Arc<dyn Fn(Vec<u8>) -> Vec<u8> + Send + Sync>;
+
+/// What one end seals with.
+#[derive(Default)]
+pub(crate) struct Taken {
+    pub(crate) handshake: Option<Keys>,
+    pub(crate) header: Option<HeaderKey>,
+    /// 1-RTT keys, generation by generation (RFC 9001 §6.1).
+    pub(crate) one_rtt: Vec<PacketKey>,
+}
+
+/// The keys arrive while the handshake runs.
+pub(crate) type Secrets = Arc<Mutex<Taken>>;
+
+/// A TLS configuration that is tampered with.
+pub(crate) struct Tampered<T: ?Sized> {
+    inner: Arc<T>,
+    change: Change,
+    keys: Secrets,
+}
+
+impl<T: ?Sized> Tampered<T> {
+    /// Changes the transport parameters that this end sends.
+    pub(crate) fn parameters(
+        inner: Arc<T>,
+        change: impl Fn(Vec<u8>) -> Vec<u8> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            change: Arc::new(change),
+            keys: Secrets::default(),
+        })
+    }
+
+    /// Gives away the keys that this end seals with.
+    pub(crate) fn keys(inner: Arc<T>) -> (Arc<Self>, Secrets) {
+        let keys = Secrets::default();
+        let change: Change = Arc::new(|parameters| parameters);
+        (
+            Arc::new(Self {
+                inner,
+                change,
+                keys: Arc::clone(&keys),
+            }),
+            keys,
+        )
+    }
+
+    fn wrap(&self, inner: Box<dyn TlsSession>) -> Box<dyn TlsSession> {
+        Box::new(Session {
+            inner,
+            keys: Arc::clone(&self.keys),
+        })
+    }
+}
+
+impl ClientTls for Tampered<dyn ClientTls> {
+    fn start(
+        &self,
+        server_name: &str,
+        parameters: Vec<u8>,
+    ) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        Ok(self.wrap(self.inner.start(server_name, (self.change)(parameters))?))
+    }
+}
+
+impl ServerTls for Tampered<dyn ServerTls> {
+    fn start(&self, parameters: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError> {
+        Ok(self.wrap(self.inner.start((self.change)(parameters))?))
+    }
+}
+
+struct Session {
+    inner: Box<dyn TlsSession>,
+    keys: Secrets,
+}
+
+const GENERATIONS: usize = 6;
+
+impl TlsSession for Session {
+    fn read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {
+        self.inner.read(level, data)
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
+        let change = self.inner.write(out);
+        let mut taken = self.keys.lock().expect("not poisoned");
+        match &change {
+            Some(KeyChange::Handshake(secrets)) => taken.handshake = Some(secrets.local.keys()),
+            Some(KeyChange::OneRtt(secrets)) => {
+                taken.header = Some(secrets.local.header_key());
+                taken.one_rtt.push(secrets.local.packet_key());
+                let mut secret = secrets.local.next();
+                for _ in 1..GENERATIONS {
+                    taken.one_rtt.push(secret.packet_key());
+                    secret = secret.next();
+                }
+            }
+            None => {}
+        }
+        change
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    fn peer_transport_parameters(&self) -> Option<&[u8]> {
+        self.inner.peer_transport_parameters()
+    }
+
+    fn handshake_data(&self) -> HandshakeData {
+        self.inner.handshake_data()
+    }
+
+    fn peer_certificates(&self) -> Option<Vec<Vec<u8>>> {
+        self.inner.peer_certificates()
+    }
+
+    fn exporter(&self) -> Option<Exporter> {
+        self.inner.exporter()
+    }
+
+    fn can_be_dropped(&self) -> bool {
+        self.inner.can_be_dropped()
+    }
+}
+
+/// Transport parameters as they stand on the wire: identifier and content (RFC 9000 §18).
+pub(crate) fn split_parameters(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
+    let mut parameters = Vec::new();
+    while !bytes.is_empty() {
+        let mut reader = courser_wire::Reader::new(bytes);
+        let id = reader.varint().expect("an identifier");
+        let content = reader
+            .varint_bytes()
+            .expect("a length and content")
+            .to_vec();
+        parameters.push((id, content));
+        bytes = reader.rest();
+    }
+    parameters
+}
+
+pub(crate) fn join_parameters(parameters: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    parameters
+        .iter()
+        .flat_map(|(id, content)| {
+            [&varint(*id)[..], &varint(content.len() as u64), content].concat()
+        })
+        .collect()
+}
+
+/// A varint in its shortest form.
+pub(crate) fn varint(value: u64) -> Vec<u8> {
+    let mut bytes = vec![0; courser_wire::varint_len(value)];
+    courser_wire::Writer::new(&mut bytes).varint(value);
+    bytes
+}
