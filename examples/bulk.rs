@@ -43,20 +43,32 @@ fn report(who: &str, connection: &Connection) {
     let stats = connection.stats();
     println!("{who} sent {:?}", stats.udp_sent);
     println!("{who} received {:?}", stats.udp_received);
-    println!("{who} lost {} packets, path {:?}", stats.packets_lost, stats.path);
+    println!(
+        "{who} lost {} packets, path {:?}",
+        stats.packets_lost, stats.path
+    );
 }
 
 #[tokio::main]
 async fn main() -> Result {
-    let megabytes: usize = std::env::args().nth(1).map_or(Ok(256), |text| text.parse())?;
+    let megabytes: usize = std::env::args()
+        .nth(1)
+        .map_or(Ok(256), |text| text.parse())?;
     let chunks = megabytes * 1_000_000 / CHUNK;
-    let transport = TransportConfig { mtu: 1472, ..TransportConfig::default() };
+    let transport = TransportConfig {
+        mtu: 1472,
+        ..TransportConfig::default()
+    };
     let identity = Identity::dev()?;
     let config = ServerConfig::with_identity(&identity)?.alpn(["bulk"]);
     let config = config.transport_config(transport.clone());
     let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
     let address = server.local_addr()?;
-    server.capabilities().warnings.iter().for_each(|warning| println!("note: {warning}"));
+    server
+        .capabilities()
+        .warnings
+        .iter()
+        .for_each(|warning| println!("note: {warning}"));
     let server = tokio::spawn(serve(server, chunks));
 
     let mut client = Endpoint::client("127.0.0.1:0".parse()?)?;
@@ -65,7 +77,10 @@ async fn main() -> Result {
     let start = Instant::now();
     let received = receive(&client, address).await?;
     let seconds = start.elapsed().as_secs_f64();
-    println!("{received} bytes in {seconds:.3} s: {:.1} MB/s", received as f64 / seconds / 1e6);
+    println!(
+        "{received} bytes in {seconds:.3} s: {:.1} MB/s",
+        received as f64 / seconds / 1e6
+    );
     assert_eq!(received, chunks * CHUNK);
     server.await??;
     client.wait_idle().await;

@@ -25,7 +25,11 @@ async fn ask(endpoint: &Endpoint, server: std::net::SocketAddr, question: &[u8])
     send.write_all(question).await?;
     send.finish()?;
     let answer = receive.read_to_end(1 << 20).await?;
-    println!("{:?} after {:?}", String::from_utf8_lossy(&answer), connection.rtt());
+    println!(
+        "{:?} after {:?}",
+        String::from_utf8_lossy(&answer),
+        connection.rtt()
+    );
     assert_eq!(answer, question);
     Ok(())
 }

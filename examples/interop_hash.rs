@@ -51,7 +51,8 @@ async fn connect(certificate: &str, address: &str) -> Result {
     let config = ClientConfig::with_roots([CertificateDer::from_pem_file(certificate)?])?;
     let config = config.alpn([PROTOCOL]);
     let connection = endpoint.connect_with(config, address.parse()?, "localhost")?.await?;
-    println!("{:?}", connection.handshake_data());
+    let data = connection.handshake_data().ok_or("connected by now")?;
+    println!("handshake complete, {:?} with {:?}", data.suite, data.key_exchange);
     let (mut send, mut receive) = connection.open_bi().await?;
     let upload = random_bytes()?;
     send.write_all(&upload).await?;

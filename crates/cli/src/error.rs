@@ -149,7 +149,7 @@ impl Peer<'_> {
             format!("the certificate of {name} has expired: the server needs a new one")
         } else if has(&["NotValidYet", "not valid yet"]) {
             format!("the certificate of {name} is not valid yet: check the clocks")
-        } else if has(&["UnknownIssuer", "CaUsedAsEndEntity"]) {
+        } else if has(&["UnknownIssuer", "CaUsedAsEndEntity", "BadSignature"]) {
             format!("the certificate of {name} is not trusted: pass --ca FILE or --insecure")
         } else if has(&["NotValidForName", "not valid for name"]) {
             format!("the certificate is not for {name}: pass --server-name NAME")

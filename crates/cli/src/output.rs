@@ -1,7 +1,6 @@
 //! Words and numbers for humans, and progress on a terminal.
 
 use std::io::Write;
-use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -54,9 +53,8 @@ pub(crate) fn per_second(value: f64) -> String {
     format!("{}/s", scaled(value, &["", "k", "M", "G"]).trim_end())
 }
 
-/// `412 us`, `1.23 ms`, `2.10 s`.
-pub(crate) fn duration(time: Duration) -> String {
-    let seconds = time.as_secs_f64();
+/// `412 us`, `1.23 ms`, `2.10 s`. May come from a peer: any number will do.
+pub(crate) fn seconds(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),
         s if s >= 1e-3 => (s * 1e3, "ms"),
@@ -124,8 +122,8 @@ impl Progress {
 
     /// Something else is under way.
     pub(crate) fn begin(&self, what: &str) {
-        self.0.set_message(what.to_owned());
         self.0.set_position(0);
+        self.0.set_message(what.to_owned());
     }
 
     /// How much of it is done, from 0 to 1.
@@ -135,7 +133,7 @@ impl Progress {
             clippy::cast_sign_loss,
             reason = "clamped to 0..=1 first"
         )]
-        let position = (share.clamp(0.0, 1.0) * 1000.0) as u64;
+        let position = (share.clamp(0.0, 1.0) * to_f64(SCALE)) as u64;
         self.0.set_position(position);
     }
 
@@ -175,10 +173,11 @@ mod tests {
     }
 
     #[test]
-    fn durations_choose_their_unit() {
-        assert_eq!(duration(Duration::from_micros(412)), "412 us");
-        assert_eq!(duration(Duration::from_micros(1234)), "1.23 ms");
-        assert_eq!(duration(Duration::from_millis(2100)), "2.10 s");
+    fn times_choose_their_unit() {
+        assert_eq!(seconds(412e-6), "412 us");
+        assert_eq!(seconds(1.234e-3), "1.23 ms");
+        assert_eq!(seconds(2.1), "2.10 s");
+        assert_eq!(seconds(-1.0), "-1000000 us");
     }
 
     #[test]

@@ -44,8 +44,8 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     };
     let seconds: f64 = number.trim().parse().map_err(|_| wrong())?;
     let seconds = seconds * unit;
-    if seconds <= 0.0 || seconds > MAX_SECONDS || seconds.is_nan() {
-        return Err(format!("'{text}' is not a time above 0 and up to a day"));
+    if !(MIN_SECONDS..=MAX_SECONDS).contains(&seconds) {
+        return Err(format!("'{text}' is not a time from 1 ms to a day"));
     }
     Ok(Duration::from_secs_f64(seconds))
 }
@@ -89,7 +89,7 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
     };
     let unit = u128::from(unit);
     let divisor = 10_u128.pow(places);
-    if part * unit % divisor != 0 {
+    if !(part * unit).is_multiple_of(divisor) {
         return None;
     }
     let total = whole
@@ -98,6 +98,7 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
     u64::try_from(total).ok().filter(|total| *total < 1 << 63)
 }
 
+const MIN_SECONDS: f64 = 1e-3;
 const MAX_SECONDS: f64 = 24.0 * 3600.0;
 
 #[cfg(test)]
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("0.5s"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("1m"), Ok(Duration::from_secs(60)));
-        for wrong in ["0", "-1", "x", "", "nan", "inf", "1e300", "90000"] {
+        for wrong in ["0", "-1", "x", "", "nan", "inf", "1e300", "1e-300", "90000"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
     }

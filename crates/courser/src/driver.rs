@@ -1,7 +1,7 @@
 //! The task that moves datagrams and time.
 //!
-//! A turn: take what has arrived, wake the tasks it is for, let them run once, then send what
-//! they wrote together with the acknowledgements.
+//! A turn: take what has arrived, wake the tasks it is for, let them run if they are several, then
+//! send what they wrote together with the acknowledgements.
 
 use std::io;
 use std::pin::Pin;

@@ -229,7 +229,11 @@ impl RecvStream {
     fn poll_read_with<T>(
         &mut self,
         cx: &mut Context<'_>,
-        read: impl FnOnce(&mut transport::Streams, Time, StreamId) -> Result<Option<T>, transport::ReadError>,
+        read: impl FnOnce(
+            &mut transport::Streams,
+            Time,
+            StreamId,
+        ) -> Result<Option<T>, transport::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
         match self.end {
             None => {}

@@ -119,8 +119,7 @@ mod readiness {
                 None => {
                     // epoll takes a descriptor once: a second interest needs a duplicate.
                     let copy = socket.udp().as_fd().try_clone_to_owned()?;
-                    self.0
-                        .insert(register(copy, Interest::WRITABLE)?)
+                    self.0.insert(register(copy, Interest::WRITABLE)?)
                 }
             };
             // The attempt follows at once and tells whether it is true.

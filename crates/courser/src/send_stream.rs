@@ -149,7 +149,10 @@ impl SendStream {
     fn poll_write_with(
         &mut self,
         cx: &mut Context<'_>,
-        mut write: impl FnMut(&mut transport::Streams, StreamId) -> Result<Written, transport::WriteError>,
+        mut write: impl FnMut(
+            &mut transport::Streams,
+            StreamId,
+        ) -> Result<Written, transport::WriteError>,
     ) -> Poll<Result<Written, WriteError>> {
         let key = self.connection.key;
         let mut locked = self.connection.lock();

@@ -49,7 +49,11 @@ const ROUNDS: usize = 3;
 impl Shard {
     pub(crate) fn new(socket: Socket, endpoint: Endpoint, epoch: Instant) -> Self {
         let state = State::new(endpoint, socket.udp().gso_segments());
-        Self { socket, epoch, state: Mutex::new(state) }
+        Self {
+            socket,
+            epoch,
+            state: Mutex::new(state),
+        }
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -66,7 +70,10 @@ impl Shard {
     pub(crate) fn lock(&self) -> Locked<'_> {
         // Who panicked under the lock has lost its own connection at worst; the others go on.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        Locked { shard: self, state: Some(state) }
+        Locked {
+            shard: self,
+            state: Some(state),
+        }
     }
 
     /// Checks a condition and waits in `list` while it does not hold.
@@ -112,7 +119,9 @@ impl DerefMut for Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let Some(mut state) = self.state.take() else { return };
+        let Some(mut state) = self.state.take() else {
+            return;
+        };
         let driver = state.driver.take_wakeup();
         let woken = std::mem::take(&mut state.woken);
         drop(state);
@@ -129,22 +138,36 @@ impl Locked<'_> {
         spare.drain(..).for_each(Waker::wake);
     }
 
-    /// Something was written or changed on a connection. Sends it now if it is much, or leaves
-    /// it for when the caller waits.
+    /// Something was written or changed on a connection. What fills a batch is sent now; the rest
+    /// leaves when the caller waits, or the driver runs.
     pub(crate) fn on_used(&mut self, key: usize, written: usize) {
         self.touch(key);
-        let unflushed = self.unflushed.unwrap_or(0) + written;
-        self.unflushed = Some(unflushed);
-        if unflushed >= INLINE_BYTES {
-            self.flush();
-        } else if !self.driver.is_turn_open {
-            self.driver.is_wanted = true;
+        self.has_unflushed = true;
+        let slot = self.slot(key);
+        slot.unflushed += written;
+        let is_much = slot.unflushed >= INLINE_BYTES;
+        if self.driver.is_turn_open || self.stopped.is_some() {
+            return;
+        }
+        if is_much {
+            self.send_batches(key);
+        }
+        let has_rest = !is_much || self.slot(key).unflushed > 0 || self.outbox.is_blocked();
+        self.driver.is_wanted |= has_rest || self.is_alarm_late();
+    }
+
+    /// Sends batches of one connection while there is enough for good ones.
+    fn send_batches(&mut self, key: usize) {
+        let (now, socket) = (self.shard.now(), self.shard.socket.udp());
+        let state = &mut **self;
+        if let Err(error) = state.transmit_batches(socket, now, (key, INLINE_BYTES)) {
+            state.stop(&format!("the socket failed: {error}"));
         }
     }
 
     /// The calling task is about to wait: what it wrote leaves now. True if anything was tried.
     pub(crate) fn flush_before_wait(&mut self) -> bool {
-        let wanted = self.unflushed.is_some() && !self.driver.is_turn_open;
+        let wanted = self.has_unflushed && !self.driver.is_turn_open;
         if wanted {
             self.flush_now();
         }
@@ -164,11 +187,7 @@ impl Locked<'_> {
             return;
         }
         self.send_rounds(self.shard.now());
-        let state = &mut **self;
-        let is_earlier = |next: Time| state.driver.alarm.is_none_or(|alarm| next < alarm);
-        if state.endpoint.next_timeout().is_some_and(is_earlier) || state.has_more() {
-            state.driver.is_wanted = true;
-        }
+        self.driver.is_wanted |= self.has_more() || self.is_alarm_late();
     }
 
     /// Takes events and sends until nothing is left, the socket is full or enough was done.
@@ -187,7 +206,7 @@ impl Locked<'_> {
     fn transmit(&mut self, now: Time) {
         let socket = self.shard.socket.udp();
         let state = &mut **self;
-        state.unflushed = None;
+        state.has_unflushed = false;
         if state.outbox.is_blocked() {
             return;
         }
@@ -212,9 +231,12 @@ impl Locked<'_> {
         self.flush_now();
         self.refuse_all();
         let keys = self.keys_in_use();
-        keys.into_iter().for_each(|key| self.begin_close(key, code, reason));
+        keys.into_iter()
+            .for_each(|key| self.begin_close(key, code, reason));
         self.flush_now();
-        let State { accepting, woken, .. } = &mut **self;
+        let State {
+            accepting, woken, ..
+        } = &mut **self;
         accepting.wake_all(woken);
     }
 

@@ -29,6 +29,8 @@ pub(crate) struct Slot {
     /// The peer knows that it is over: `wait_idle` waits no longer.
     pub(crate) is_quiet: bool,
     pub(crate) is_connected: bool,
+    /// About as many bytes were written and not sent.
+    pub(crate) unflushed: usize,
     pub(crate) error: Option<ConnectionError>,
     pub(crate) wakers: ConnectionWakers,
     /// What to answer from once the transport has forgotten the connection.
@@ -79,6 +81,7 @@ impl Slot {
             is_queued: false,
             is_quiet: false,
             is_connected: false,
+            unflushed: 0,
             error: None,
             wakers: ConnectionWakers::default(),
             remains: None,

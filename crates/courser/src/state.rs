@@ -34,8 +34,8 @@ pub(crate) struct State {
     /// To be woken when the lock is released.
     pub(crate) woken: Vec<Waker>,
     pub(crate) driver: DriverState,
-    /// Bytes written, or changes made, that nobody has tried to send yet.
-    pub(crate) unflushed: Option<usize>,
+    /// Something was written or changed that nobody has tried to send yet.
+    pub(crate) has_unflushed: bool,
     /// Connections that are not over, or whose peers do not know yet.
     busy: usize,
     /// `Endpoint::close` was called.
@@ -80,7 +80,7 @@ impl State {
             idle: Waiters::default(),
             woken: Vec::new(),
             driver: DriverState::default(),
-            unflushed: None,
+            has_unflushed: false,
             busy: 0,
             is_closed: false,
             is_abandoned: false,
@@ -119,7 +119,11 @@ impl State {
     /// The connection in the transport, until that has forgotten it.
     pub(crate) fn connection(&mut self, key: usize) -> Option<&mut Connection> {
         let slot = &self.slots[key];
-        if slot.in_transport { self.endpoint.connection_mut(slot.handle) } else { None }
+        if slot.in_transport {
+            self.endpoint.connection_mut(slot.handle)
+        } else {
+            None
+        }
     }
 
     /// The connection, if it is not over.
@@ -161,6 +165,12 @@ impl State {
     /// There is more to send than one turn allows.
     pub(crate) fn has_more(&self) -> bool {
         !self.queue.is_empty() && !self.outbox.is_blocked()
+    }
+
+    /// Something is due before the driver's alarm rings.
+    pub(crate) fn is_alarm_late(&self) -> bool {
+        let is_earlier = |next: Time| self.driver.alarm.is_none_or(|alarm| next < alarm);
+        self.endpoint.next_timeout().is_some_and(is_earlier)
     }
 
     /// Asks connections that something happened to for their events, and queues them to send.
@@ -249,13 +259,17 @@ impl State {
     pub(crate) fn transmit_all(&mut self, socket: &UdpSocket, now: Time) -> io::Result<()> {
         for _ in 0..STATELESS_PER_TURN {
             let buffer = self.outbox.buffer();
-            let Some(transmit) = self.endpoint.poll_stateless_transmit(buffer) else { break };
+            let Some(transmit) = self.endpoint.poll_stateless_transmit(buffer) else {
+                break;
+            };
             if !self.outbox.send(socket, transmit)? {
                 return Ok(());
             }
         }
         for _ in 0..self.queue.len() {
-            let Some(key) = self.queue.pop_front() else { break };
+            let Some(key) = self.queue.pop_front() else {
+                break;
+            };
             if self.transmit_connection(socket, now, key)? {
                 self.queue.push_back(key);
             } else {
@@ -266,6 +280,33 @@ impl State {
                 break;
             }
         }
+        Ok(())
+    }
+
+    /// Sends batches of one connection while it has at least `enough` bytes for one.
+    ///
+    /// # Errors
+    /// When the socket is of no use any more.
+    pub(crate) fn transmit_batches(
+        &mut self,
+        socket: &UdpSocket,
+        now: Time,
+        (key, enough): (usize, usize),
+    ) -> io::Result<()> {
+        let handle = self.slots[key].handle;
+        while self.slots[key].unflushed >= enough && !self.outbox.is_blocked() {
+            let buffer = self.outbox.buffer();
+            let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
+                // Whatever is left has to wait for the peer or for its time.
+                self.slots[key].unflushed = 0;
+                break;
+            };
+            let slot = &mut self.slots[key];
+            slot.unflushed = slot.unflushed.saturating_sub(transmit.len);
+            self.outbox.send(socket, transmit)?;
+        }
+        // What has left makes room for writers.
+        self.take_events(key);
         Ok(())
     }
 
@@ -285,6 +326,7 @@ impl State {
             let buffer = self.outbox.buffer();
             let Some(transmit) = self.endpoint.poll_transmit(now, handle, buffer) else {
                 has_more = false;
+                self.slots[key].unflushed = 0;
                 break;
             };
             if !self.outbox.send(socket, transmit)? {
@@ -293,7 +335,10 @@ impl State {
         }
         // What has left makes room for writers.
         self.take_events(key);
-        if self.connection(key).is_some_and(|connection| connection.is_drained()) {
+        if self
+            .connection(key)
+            .is_some_and(|connection| connection.is_drained())
+        {
             // It had events: only now can the transport forget it, when it is asked again.
             self.endpoint.touched(handle);
         }

@@ -177,7 +177,11 @@ impl ConnectionWakers {
             .for_each(|waiters| waiters.wake_all(woken));
         woken.extend(std::mem::take(&mut self.readers).into_values());
         woken.extend(std::mem::take(&mut self.writers).into_values());
-        woken.extend(std::mem::take(&mut self.ends).into_values().filter_map(End::into_waker));
+        woken.extend(
+            std::mem::take(&mut self.ends)
+                .into_values()
+                .filter_map(End::into_waker),
+        );
     }
 }
 

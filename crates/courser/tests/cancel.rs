@@ -53,7 +53,9 @@ async fn write_with_cancellation(
 ) -> Result<(), WriteError> {
     let mut rest = Bytes::copy_from_slice(data);
     while !rest.is_empty() {
-        let piece = usize::try_from(1 + random.below(9000)).expect("small").min(rest.len());
+        let piece = usize::try_from(1 + random.below(9000))
+            .expect("small")
+            .min(rest.len());
         if random.below(2) == 0 {
             match attempt(random, stream.write(&rest[..piece])).await {
                 Some(written) => rest.advance(written?),
@@ -102,7 +104,9 @@ async fn read_with_cancellation(
             },
             _ => match attempt(random, stream.read_chunks(&mut places)).await {
                 Some(Ok(Some(count))) => {
-                    places[..count].iter().for_each(|chunk| all.extend_from_slice(chunk));
+                    places[..count]
+                        .iter()
+                        .for_each(|chunk| all.extend_from_slice(chunk));
                     false
                 }
                 Some(other) => other?.is_none(),
@@ -128,13 +132,16 @@ async fn send_all(connection: Connection, count: u64, seed: u64) {
     let mut tasks = Vec::new();
     for index in 0..count {
         let mut random = Random(seed + index + 1);
-        let mut stream =
-            persist(&mut random, || connection.open_uni()).await.expect("connection lives");
+        let mut stream = persist(&mut random, || connection.open_uni())
+            .await
+            .expect("connection lives");
         tasks.push(tokio::spawn(async move {
             let data = pattern(stream.id().index(), 10_000 + random.below(30_000) as usize);
             let mut message = (data.len() as u64).to_be_bytes().to_vec();
             message.extend(data);
-            write_with_cancellation(&mut stream, &message, &mut random).await.expect("written");
+            write_with_cancellation(&mut stream, &message, &mut random)
+                .await
+                .expect("written");
             let stopped = persist(&mut random, || stream.stopped()).await;
             assert_eq!(stopped, Ok(None));
         }));
@@ -149,11 +156,14 @@ async fn receive_all(connection: Connection, count: u64, seed: u64) {
     let mut tasks = Vec::new();
     for index in 0..count {
         let mut random = Random(seed * 31 + index + 1);
-        let mut stream =
-            persist(&mut random, || connection.accept_uni()).await.expect("connection lives");
+        let mut stream = persist(&mut random, || connection.accept_uni())
+            .await
+            .expect("connection lives");
         assert_eq!(stream.id().index(), index, "accepted in order, each once");
         tasks.push(tokio::spawn(async move {
-            let all = read_with_cancellation(&mut stream, &mut random).await.expect("read");
+            let all = read_with_cancellation(&mut stream, &mut random)
+                .await
+                .expect("read");
             let (len, data) = all.split_at(8);
             let len = u64::from_be_bytes(len.try_into().expect("eight bytes"));
             assert_eq!(data.len() as u64, len, "bytes lost or doubled");
@@ -197,7 +207,12 @@ async fn streams_survive_cancellation_on_several_threads() {
 #[tokio::test]
 async fn nobody_is_lost_between_accepts() {
     let pair = pair_with(TransportConfig::default(), |config| config);
-    let Pair { server, client, address, .. } = &pair;
+    let Pair {
+        server,
+        client,
+        address,
+        ..
+    } = &pair;
     let count: u16 = 30;
     let connect = async {
         let mut connections = Vec::new();
@@ -211,10 +226,15 @@ async fn nobody_is_lost_between_accepts() {
         let mut random = Random(99);
         let mut connections = Vec::new();
         for _ in 0..count {
-            let incoming = persist(&mut random, || server.accept()).await.expect("open");
+            let incoming = persist(&mut random, || server.accept())
+                .await
+                .expect("open");
             let mut connecting = incoming.accept().expect("first packet");
             // Asking for the data of the handshake may be given up as well.
-            while attempt(&mut random, connecting.handshake_data()).await.is_none() {}
+            while attempt(&mut random, connecting.handshake_data())
+                .await
+                .is_none()
+            {}
             connections.push(tokio::spawn(connecting));
         }
         connections
@@ -233,7 +253,11 @@ async fn waiting_for_the_end_can_be_given_up() {
     let mut random = Random(5);
     for _ in 0..100 {
         assert!(attempt(&mut random, client.closed()).await.is_none());
-        assert!(attempt(&mut random, pair.client.wait_idle()).await.is_none());
+        assert!(
+            attempt(&mut random, pair.client.wait_idle())
+                .await
+                .is_none()
+        );
         assert!(attempt(&mut random, client.accept_bi()).await.is_none());
     }
     server.close(3u32.into(), b"");
@@ -259,7 +283,10 @@ async fn handshake_given_up_leaves_nothing_behind() {
         }
     });
     for _ in 0..50 {
-        let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+        let connecting = pair
+            .client
+            .connect(pair.address, "localhost")
+            .expect("configured");
         attempt(&mut random, connecting).await;
     }
     within(20, pair.client.wait_idle()).await;

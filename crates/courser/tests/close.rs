@@ -70,10 +70,15 @@ async fn everything_that_waits_fails_when_the_peer_closes() {
     let (client, server) = pair.connect().await;
     let (_send, mut receive) = client.open_bi().await.expect("open");
     let waiting = async {
-        tokio::join!(receive.read_chunk(1), client.accept_uni(), client.closed(), async {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            server.close(7u32.into(), b"");
-        })
+        tokio::join!(
+            receive.read_chunk(1),
+            client.accept_uni(),
+            client.closed(),
+            async {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                server.close(7u32.into(), b"");
+            }
+        )
     };
     let (read, uni, closed, ()) = within(10, waiting).await;
     assert!(matches!(closed, ConnectionError::ApplicationClosed { .. }));
@@ -90,7 +95,12 @@ async fn wait_idle_takes_a_round_trip_after_close() {
     within(10, pair.client.wait_idle()).await;
     let took = start.elapsed();
     assert!(took < Duration::from_millis(500), "took {took:?}");
-    assert!(within(10, server.closed()).await.to_string().contains("code 0"));
+    assert!(
+        within(10, server.closed())
+            .await
+            .to_string()
+            .contains("code 0")
+    );
     drop(client);
     within(10, pair.server.wait_idle()).await;
 }
@@ -108,7 +118,10 @@ async fn wait_idle_ends_though_the_peer_is_gone() {
     // The server's runtime state goes without a word: nobody answers the close.
     let silent = std::net::UdpSocket::bind(loopback()).expect("a port");
     let nobody = silent.local_addr().expect("bound");
-    let lost = pair.client.connect(nobody, "localhost").expect("configured");
+    let lost = pair
+        .client
+        .connect(nobody, "localhost")
+        .expect("configured");
     pair.client.close(0u32.into(), b"");
     within(20, pair.client.wait_idle()).await;
     drop((lost, client, server));
@@ -126,7 +139,10 @@ async fn closed_endpoint_neither_accepts_nor_connects() {
     assert!(within(10, accepting).await.expect("no panic"));
     assert!(within(10, pair.server.accept()).await.is_none());
     // Whoever comes now is refused.
-    let refused = pair.client.connect(pair.address, "localhost").expect("configured");
+    let refused = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     match within(10, refused).await {
         Err(ConnectionError::ConnectionClosed(close)) => {
             assert_eq!(close.code, courser::TransportErrorCode::CONNECTION_REFUSED);
@@ -151,7 +167,10 @@ async fn silence_ends_with_a_timeout() {
     assert!(theirs.is_timeout(), "{theirs:?}");
     let error = WriteError::from(ours);
     assert!(error.is_timeout());
-    assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::TimedOut);
+    assert_eq!(
+        std::io::Error::from(error).kind(),
+        std::io::ErrorKind::TimedOut
+    );
     within(5, pair.client.wait_idle()).await;
 }
 
@@ -178,8 +197,17 @@ async fn nobody_there_is_a_handshake_timeout() {
     let pair = pair_with(transport, |config| config);
     let silent = std::net::UdpSocket::bind(loopback()).expect("a port");
     let nobody = silent.local_addr().expect("bound");
-    let error = within(10, pair.client.connect(nobody, "localhost").expect("configured")).await;
-    assert!(error.as_ref().is_err_and(ConnectionError::is_timeout), "{error:?}");
+    let error = within(
+        10,
+        pair.client
+            .connect(nobody, "localhost")
+            .expect("configured"),
+    )
+    .await;
+    assert!(
+        error.as_ref().is_err_and(ConnectionError::is_timeout),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -217,7 +245,10 @@ async fn statistics_stay_after_the_end() {
     let stats = client.stats();
     assert_eq!(stats.data_sent, 10_000);
     assert_eq!(client.remote_address(), pair.address);
-    assert_eq!(client.handshake_data().expect("known").protocol.as_deref(), Some(&b"test"[..]));
+    assert_eq!(
+        client.handshake_data().expect("known").protocol.as_deref(),
+        Some(&b"test"[..])
+    );
     assert!(client.peer_identity().is_some());
     assert!(client.rtt() > Duration::ZERO);
 }
@@ -233,7 +264,10 @@ fn handles_outlive_the_runtime() {
     let mut stream = runtime.block_on(client.open_uni()).expect("open");
     drop(runtime);
     // Nothing moves any more; calls say so instead of hanging.
-    let waiting = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("one");
+    let waiting = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("one");
     waiting.block_on(async {
         assert!(within(5, stream.write_all(&[0; 1 << 20])).await.is_err());
         assert!(within(5, server.accept_uni()).await.is_err());

@@ -37,7 +37,10 @@ async fn round_trip(connection: &Connection, data: &[u8]) {
 async fn echo_sizes() {
     let pair = pair();
     spawn_echo(pair.server.clone());
-    let connection = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connection = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let connection = connection.await.expect("handshake");
     for len in [0, 1, 100, 1200, 65_536, 1_000_000, 5_000_000] {
         round_trip(&connection, &pattern(len as u64, len)).await;
@@ -70,13 +73,20 @@ async fn many_streams_in_parallel_on_one_thread() {
 async fn many_streams(count: u64) {
     let pair = pair();
     spawn_echo(pair.server.clone());
-    let connection = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connection = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let connection = connection.await.expect("handshake");
     let tasks: Vec<_> = (0..count)
         .map(|seed| {
             let connection = connection.clone();
             tokio::spawn(async move {
-                round_trip(&connection, &pattern(seed, 100 + seed as usize * 17 % 20_000)).await;
+                round_trip(
+                    &connection,
+                    &pattern(seed, 100 + seed as usize * 17 % 20_000),
+                )
+                .await;
             })
         })
         .collect();
@@ -91,7 +101,10 @@ async fn many_streams(count: u64) {
 async fn small_writes_in_a_row_arrive_in_order() {
     let pair = pair();
     spawn_echo(pair.server.clone());
-    let connection = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connection = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let connection = connection.await.expect("handshake");
     let data = pattern(7, 50_000);
     let (mut send, mut receive) = connection.open_bi().await.expect("open");
@@ -99,7 +112,9 @@ async fn small_writes_in_a_row_arrive_in_order() {
         send.write_all(piece).await.expect("written");
     }
     send.finish().expect("first time");
-    let back = within(20, receive.read_to_end(data.len())).await.expect("read");
+    let back = within(20, receive.read_to_end(data.len()))
+        .await
+        .expect("read");
     assert!(back == data);
     let sent = connection.stats().udp_sent.datagrams;
     assert!(sent < 500, "1516 small writes took {sent} datagrams");
@@ -136,9 +151,12 @@ async fn round_trip_by_hand(client: &Connection, server: &Connection) {
 async fn several_clients_on_one_socket() {
     let pair = pair();
     spawn_echo(pair.server.clone());
-    let Pair { client, address, .. } = &pair;
-    let connections: Vec<_> =
-        (0..10).map(|_| client.connect(*address, "localhost").expect("configured")).collect();
+    let Pair {
+        client, address, ..
+    } = &pair;
+    let connections: Vec<_> = (0..10)
+        .map(|_| client.connect(*address, "localhost").expect("configured"))
+        .collect();
     for (seed, connecting) in (0..).zip(connections) {
         let connection = within(20, connecting).await.expect("handshake");
         round_trip(&connection, &pattern(seed, 10_000)).await;

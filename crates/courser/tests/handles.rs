@@ -35,10 +35,16 @@ async fn streams_keep_the_connection() {
     send.write_all(b"still here").await.expect("written");
     send.finish().expect("first time");
     let (mut answer, mut question) = within(10, server.accept_bi()).await.expect("opened");
-    assert_eq!(question.read_to_end(100).await.expect("read"), b"still here");
+    assert_eq!(
+        question.read_to_end(100).await.expect("read"),
+        b"still here"
+    );
     answer.write_all(b"so am I").await.expect("written");
     answer.finish().expect("first time");
-    assert_eq!(within(10, receive.read_to_end(100)).await.expect("read"), b"so am I");
+    assert_eq!(
+        within(10, receive.read_to_end(100)).await.expect("read"),
+        b"so am I"
+    );
     drop((send, receive));
     assert!(is_dropped(&within(10, server.closed()).await));
 }
@@ -51,7 +57,9 @@ async fn dropped_sender_finishes_its_stream() {
     send.write_all(&[7; 100_000]).await.expect("written");
     drop(send);
     let mut receive = within(10, server.accept_uni()).await.expect("opened");
-    let all = within(10, receive.read_to_end(100_000)).await.expect("read");
+    let all = within(10, receive.read_to_end(100_000))
+        .await
+        .expect("read");
     assert_eq!(all.len(), 100_000);
 }
 
@@ -64,7 +72,9 @@ async fn sender_dropped_after_a_reset_does_not_finish() {
     send.reset(4u32.into()).expect("open");
     drop(send);
     let mut receive = within(10, server.accept_uni()).await.expect("opened");
-    let error = within(10, receive.read_to_end(100)).await.expect_err("reset");
+    let error = within(10, receive.read_to_end(100))
+        .await
+        .expect_err("reset");
     assert!(error.is_reset());
 }
 
@@ -100,7 +110,10 @@ async fn connections_outlive_their_endpoint() {
     send.write_all(b"on our own").await.expect("written");
     send.finish().expect("first time");
     let mut receive = within(10, server.accept_uni()).await.expect("opened");
-    assert_eq!(within(10, receive.read_to_end(100)).await.expect("read"), b"on our own");
+    assert_eq!(
+        within(10, receive.read_to_end(100)).await.expect("read"),
+        b"on our own"
+    );
     client.close(1u32.into(), b"");
     assert!(matches!(
         within(10, server.closed()).await,
@@ -113,9 +126,15 @@ async fn endpoint_without_handles_refuses_later_clients() {
     let pair = pair();
     let (client, _server) = pair.connect().await;
     drop(pair.server);
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let error = within(10, connecting).await.expect_err("nobody accepts");
-    assert!(matches!(error, ConnectionError::ConnectionClosed(_)), "{error:?}");
+    assert!(
+        matches!(error, ConnectionError::ConnectionClosed(_)),
+        "{error:?}"
+    );
     assert_eq!(client.close_reason(), None);
 }
 
@@ -142,7 +161,10 @@ async fn handles_dropped_at_the_same_time() {
     let pair = pair();
     for _ in 0..50 {
         let (client, server) = within(10, pair.connect()).await;
-        let tasks: Vec<_> = [client, server].into_iter().map(|it| tokio::spawn(churn(it))).collect();
+        let tasks: Vec<_> = [client, server]
+            .into_iter()
+            .map(|it| tokio::spawn(churn(it)))
+            .collect();
         for task in tasks {
             within(10, task).await.expect("no panic");
         }
@@ -153,7 +175,9 @@ async fn handles_dropped_at_the_same_time() {
 /// Opens streams and drops everything in various states.
 async fn churn(connection: Connection) {
     for index in 0..10u32 {
-        let Ok((mut send, mut receive)) = connection.open_bi().await else { return };
+        let Ok((mut send, mut receive)) = connection.open_bi().await else {
+            return;
+        };
         let _ = send.write_all(&vec![0; index as usize * 1000]).await;
         match index % 4 {
             0 => drop(receive),
@@ -178,6 +202,9 @@ async fn half_of_a_stream_goes_to_another_task() {
     send.write_all(b"x").await.expect("written");
     let (_answer, _question) = within(10, server.accept_bi()).await.expect("opened");
     server.close(9u32.into(), b"");
-    let error = within(10, reader).await.expect("no panic").expect_err("closed");
+    let error = within(10, reader)
+        .await
+        .expect("no panic")
+        .expect_err("closed");
     assert!(matches!(error, ReadError::ConnectionLost(_)));
 }

@@ -22,10 +22,16 @@ fn is_refused<T: std::fmt::Debug>(result: Result<T, ConnectionError>) -> bool {
 #[tokio::test]
 async fn accepted_connection_knows_its_peer() {
     let pair = pair();
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let accept = async {
         let incoming = pair.server.accept().await.expect("open");
-        assert_eq!(incoming.remote_address(), pair.client.local_addr().expect("bound"));
+        assert_eq!(
+            incoming.remote_address(),
+            pair.client.local_addr().expect("bound")
+        );
         assert!(!incoming.remote_address_validated());
         assert!(incoming.may_retry());
         assert!(incoming.orig_dst_cid().len() >= 8);
@@ -38,7 +44,10 @@ async fn accepted_connection_knows_its_peer() {
     let (client, server) = within(10, async { tokio::join!(connecting, accept) }).await;
     let client = client.expect("handshake");
     assert_eq!((client.side(), server.side()), (Side::Client, Side::Server));
-    assert_eq!(server.remote_address(), pair.client.local_addr().expect("bound"));
+    assert_eq!(
+        server.remote_address(),
+        pair.client.local_addr().expect("bound")
+    );
     assert_eq!(client.remote_address(), pair.address);
     assert!(client.peer_identity().is_some_and(|chain| chain.len() == 1));
     assert!(server.peer_identity().is_none());
@@ -49,7 +58,10 @@ async fn accepted_connection_knows_its_peer() {
 #[tokio::test]
 async fn refused_client_is_told() {
     let pair = pair();
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let refuse = async { pair.server.accept().await.expect("open").refuse() };
     let (result, ()) = within(10, async { tokio::join!(connecting, refuse) }).await;
     assert!(is_refused(result));
@@ -59,7 +71,10 @@ async fn refused_client_is_told() {
 #[tokio::test]
 async fn dropped_incoming_is_refused() {
     let pair = pair();
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let refuse = async { drop(pair.server.accept().await.expect("open")) };
     let (result, ()) = within(10, async { tokio::join!(connecting, refuse) }).await;
     assert!(is_refused(result));
@@ -68,9 +83,17 @@ async fn dropped_incoming_is_refused() {
 #[tokio::test]
 async fn retried_client_comes_back_with_a_proven_address() {
     let pair = pair();
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let accept = async {
-        pair.server.accept().await.expect("open").retry().expect("first time");
+        pair.server
+            .accept()
+            .await
+            .expect("open")
+            .retry()
+            .expect("first time");
         let incoming = pair.server.accept().await.expect("open");
         assert!(incoming.remote_address_validated());
         assert!(!incoming.may_retry());
@@ -85,8 +108,13 @@ async fn retried_client_comes_back_with_a_proven_address() {
 
 #[tokio::test]
 async fn server_that_always_retries_sees_only_proven_addresses() {
-    let pair = pair_with(TransportConfig::default(), |config| config.retry(RetryPolicy::Always));
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    let pair = pair_with(TransportConfig::default(), |config| {
+        config.retry(RetryPolicy::Always)
+    });
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let accept = async {
         let incoming = pair.server.accept().await.expect("open");
         assert!(incoming.remote_address_validated());
@@ -99,11 +127,19 @@ async fn server_that_always_retries_sees_only_proven_addresses() {
 #[tokio::test]
 async fn ignored_client_hears_nothing_and_may_try_again() {
     let pair = pair();
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let accept = async {
         pair.server.accept().await.expect("open").ignore();
         // The client repeats its first packet, which is a new client to the server.
-        pair.server.accept().await.expect("open").await.expect("handshake")
+        pair.server
+            .accept()
+            .await
+            .expect("open")
+            .await
+            .expect("handshake")
     };
     let (client, _server) = within(20, async { tokio::join!(connecting, accept) }).await;
     client.expect("handshake");
@@ -113,13 +149,23 @@ async fn ignored_client_hears_nothing_and_may_try_again() {
 async fn accept_with_another_configuration() {
     let pair = pair();
     let other = Identity::self_signed(["localhost"]).expect("random numbers");
-    let config = ServerConfig::with_identity(&other).expect("fits").alpn(["test"]);
-    let trusted = ClientConfig::with_roots([other.certificate()]).expect("fits").alpn(["test"]);
-    let connecting =
-        pair.client.connect_with(trusted, pair.address, "localhost").expect("configured");
+    let config = ServerConfig::with_identity(&other)
+        .expect("fits")
+        .alpn(["test"]);
+    let trusted = ClientConfig::with_roots([other.certificate()])
+        .expect("fits")
+        .alpn(["test"]);
+    let connecting = pair
+        .client
+        .connect_with(trusted, pair.address, "localhost")
+        .expect("configured");
     let accept = async {
         let incoming = pair.server.accept().await.expect("open");
-        incoming.accept_with(config).expect("configured").await.expect("handshake")
+        incoming
+            .accept_with(config)
+            .expect("configured")
+            .await
+            .expect("handshake")
     };
     let (client, _server) = within(10, async { tokio::join!(connecting, accept) }).await;
     client.expect("handshake");
@@ -129,33 +175,59 @@ async fn accept_with_another_configuration() {
 async fn certificate_nobody_trusts_ends_the_handshake() {
     let pair = pair();
     let stranger = Identity::dev().expect("random numbers");
-    let trusted = ClientConfig::with_roots([stranger.certificate()]).expect("fits").alpn(["test"]);
-    let connecting =
-        pair.client.connect_with(trusted, pair.address, "localhost").expect("configured");
+    let trusted = ClientConfig::with_roots([stranger.certificate()])
+        .expect("fits")
+        .alpn(["test"]);
+    let connecting = pair
+        .client
+        .connect_with(trusted, pair.address, "localhost")
+        .expect("configured");
     let accept = async { pair.server.accept().await.expect("open").await };
     let (client, server) = within(10, async { tokio::join!(connecting, accept) }).await;
-    assert!(matches!(client, Err(ConnectionError::TransportError(_))), "{client:?}");
-    assert!(matches!(server, Err(ConnectionError::ConnectionClosed(_))), "{server:?}");
+    assert!(
+        matches!(client, Err(ConnectionError::TransportError(_))),
+        "{client:?}"
+    );
+    assert!(
+        matches!(server, Err(ConnectionError::ConnectionClosed(_))),
+        "{server:?}"
+    );
 }
 
 #[tokio::test]
 async fn no_common_protocol_is_called_that() {
     let pair = pair();
     let config = pair.client_config.clone().alpn(["other"]);
-    let connecting =
-        pair.client.connect_with(config, pair.address, "localhost").expect("configured");
+    let connecting = pair
+        .client
+        .connect_with(config, pair.address, "localhost")
+        .expect("configured");
     let accept = async { pair.server.accept().await.expect("open").await };
     let (client, server) = within(10, async { tokio::join!(connecting, accept) }).await;
-    assert!(client.as_ref().is_err_and(ConnectionError::is_protocol_mismatch), "{client:?}");
-    assert!(server.as_ref().is_err_and(ConnectionError::is_protocol_mismatch), "{server:?}");
+    assert!(
+        client
+            .as_ref()
+            .is_err_and(ConnectionError::is_protocol_mismatch),
+        "{client:?}"
+    );
+    assert!(
+        server
+            .as_ref()
+            .is_err_and(ConnectionError::is_protocol_mismatch),
+        "{server:?}"
+    );
 }
 
 #[tokio::test]
 async fn any_server_is_believed_only_on_demand() {
     let pair = pair();
-    let config = ClientConfig::dangerous_insecure().expect("TLS").alpn(["test"]);
-    let connecting =
-        pair.client.connect_with(config, pair.address, "somebody.else").expect("configured");
+    let config = ClientConfig::dangerous_insecure()
+        .expect("TLS")
+        .alpn(["test"]);
+    let connecting = pair
+        .client
+        .connect_with(config, pair.address, "somebody.else")
+        .expect("configured");
     let accept = async { pair.server.accept().await.expect("open").await };
     let (client, server) = within(10, async { tokio::join!(connecting, accept) }).await;
     client.expect("handshake");
@@ -166,17 +238,32 @@ async fn any_server_is_believed_only_on_demand() {
 async fn impossible_connections_are_refused_before_anything_is_sent() {
     let pair = pair();
     let no_port = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
-    let error = pair.client.connect(no_port, "localhost").expect_err("port 0");
+    let error = pair
+        .client
+        .connect(no_port, "localhost")
+        .expect_err("port 0");
     assert_eq!(error, ConnectError::InvalidRemoteAddress(no_port));
     let ipv6 = std::net::SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 1234));
-    let error = pair.client.connect(ipv6, "localhost").expect_err("an IPv4 socket");
+    let error = pair
+        .client
+        .connect(ipv6, "localhost")
+        .expect_err("an IPv4 socket");
     assert_eq!(error, ConnectError::InvalidRemoteAddress(ipv6));
-    let error = pair.client.connect(pair.address, "not a name").expect_err("spaces");
+    let error = pair
+        .client
+        .connect(pair.address, "not a name")
+        .expect_err("spaces");
     assert_eq!(error, ConnectError::InvalidServerName("not a name".into()));
-    let error = pair.server.connect(pair.address, "localhost").expect_err("no configuration");
+    let error = pair
+        .server
+        .connect(pair.address, "localhost")
+        .expect_err("no configuration");
     assert_eq!(error, ConnectError::NoDefaultClientConfig);
     let config = ClientConfig::dangerous_insecure().expect("TLS");
-    let error = pair.client.connect_with(config, pair.address, "localhost").expect_err("no ALPN");
+    let error = pair
+        .client
+        .connect_with(config, pair.address, "localhost")
+        .expect_err("no ALPN");
     assert!(error.to_string().contains(".alpn("), "{error}");
     assert_eq!(pair.client.open_connections(), 0);
 }
@@ -184,8 +271,13 @@ async fn impossible_connections_are_refused_before_anything_is_sent() {
 #[tokio::test]
 async fn server_without_a_configuration_stops_accepting() {
     let pair = pair();
-    pair.server.set_server_config(None).expect("nothing to check");
-    let connecting = pair.client.connect(pair.address, "localhost").expect("configured");
+    pair.server
+        .set_server_config(None)
+        .expect("nothing to check");
+    let connecting = pair
+        .client
+        .connect(pair.address, "localhost")
+        .expect("configured");
     let result = tokio::time::timeout(std::time::Duration::from_millis(300), connecting).await;
     assert!(result.is_err(), "{result:?}");
 }
@@ -193,14 +285,23 @@ async fn server_without_a_configuration_stops_accepting() {
 #[tokio::test]
 async fn one_endpoint_is_client_and_server() {
     let (mut one, mut other) = (pair(), pair());
-    one.server.set_default_client_config(other.client_config.clone());
-    other.server.set_default_client_config(one.client_config.clone());
-    let there = one.server.connect(other.address, "localhost").expect("configured");
+    one.server
+        .set_default_client_config(other.client_config.clone());
+    other
+        .server
+        .set_default_client_config(one.client_config.clone());
+    let there = one
+        .server
+        .connect(other.address, "localhost")
+        .expect("configured");
     let accept = async { other.server.accept().await.expect("open").await };
     let (client, server) = within(10, async { tokio::join!(there, accept) }).await;
     client.expect("handshake");
     server.expect("handshake");
-    let back = other.server.connect(one.address, "localhost").expect("configured");
+    let back = other
+        .server
+        .connect(one.address, "localhost")
+        .expect("configured");
     let accept = async { one.server.accept().await.expect("open").await };
     let (client, server) = within(10, async { tokio::join!(back, accept) }).await;
     client.expect("handshake");
@@ -209,11 +310,15 @@ async fn one_endpoint_is_client_and_server() {
 
 #[tokio::test]
 async fn client_certificate_is_shown_to_the_server() {
-    let (server_id, client_id) =
-        (Identity::dev().expect("random"), Identity::self_signed(["client"]).expect("random"));
+    let (server_id, client_id) = (
+        Identity::dev().expect("random"),
+        Identity::self_signed(["client"]).expect("random"),
+    );
     let mut clients = courser::rustls::RootCertStore::empty();
     clients.add(client_id.certificate()).expect("a certificate");
-    let config = ServerConfig::with_client_auth(&server_id, clients).expect("fits").alpn(["test"]);
+    let config = ServerConfig::with_client_auth(&server_id, clients)
+        .expect("fits")
+        .alpn(["test"]);
     let server = courser::Endpoint::server(config, common::loopback()).expect("a port");
     let client = courser::Endpoint::client(common::loopback()).expect("a port");
     let config = ClientConfig::with_roots([server_id.certificate()])
@@ -222,7 +327,9 @@ async fn client_certificate_is_shown_to_the_server() {
         .expect("fits")
         .alpn(["test"]);
     let address = server.local_addr().expect("bound");
-    let connecting = client.connect_with(config, address, "localhost").expect("configured");
+    let connecting = client
+        .connect_with(config, address, "localhost")
+        .expect("configured");
     let accept = async { server.accept().await.expect("open").await };
     let (client, server) = within(10, async { tokio::join!(connecting, accept) }).await;
     client.expect("handshake");
@@ -233,20 +340,25 @@ async fn client_certificate_is_shown_to_the_server() {
 #[tokio::test]
 async fn dual_stack_socket_takes_both_families() {
     let identity = Identity::dev().expect("random numbers");
-    let config = ServerConfig::with_identity(&identity).expect("fits").alpn(["test"]);
+    let config = ServerConfig::with_identity(&identity)
+        .expect("fits")
+        .alpn(["test"]);
     let any = std::net::SocketAddr::from((std::net::Ipv6Addr::UNSPECIFIED, 0));
     let Ok(server) = courser::Endpoint::server(config, any) else {
         return; // no IPv6 here
     };
     let port = server.local_addr().expect("bound").port();
-    let config = ClientConfig::with_roots([identity.certificate()]).expect("fits").alpn(["test"]);
+    let config = ClientConfig::with_roots([identity.certificate()])
+        .expect("fits")
+        .alpn(["test"]);
     let client = courser::Endpoint::client(any).expect("a port");
     for peer in [
         std::net::SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, port)),
         std::net::SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, port)),
     ] {
-        let connecting =
-            client.connect_with(config.clone(), peer, "localhost").expect("configured");
+        let connecting = client
+            .connect_with(config.clone(), peer, "localhost")
+            .expect("configured");
         let accept = async { server.accept().await.expect("open").await };
         let (ours, theirs) = within(10, async { tokio::join!(connecting, accept) }).await;
         assert_eq!(ours.expect("handshake").remote_address(), peer);
@@ -256,7 +368,10 @@ async fn dual_stack_socket_takes_both_families() {
 
 #[tokio::test]
 async fn configuration_of_the_transport_is_shared() {
-    let transport = Arc::new(TransportConfig { max_bidi_streams: 1, ..TransportConfig::default() });
+    let transport = Arc::new(TransportConfig {
+        max_bidi_streams: 1,
+        ..TransportConfig::default()
+    });
     let pair = pair_with(TransportConfig::clone(&transport), |config| config);
     let (client, _server) = pair.connect().await;
     let _first = client.open_bi().await.expect("open");

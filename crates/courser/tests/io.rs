@@ -27,12 +27,16 @@ async fn tokio_copy_moves_everything() {
     let data = pattern(3, 3_000_000);
     let expected = data.clone();
     let writer = tokio::spawn(async move {
-        let copied = tokio::io::copy(&mut &data[..], &mut send).await.expect("copied");
+        let copied = tokio::io::copy(&mut &data[..], &mut send)
+            .await
+            .expect("copied");
         assert_eq!(copied, 3_000_000);
         send.shutdown().await.expect("finished");
     });
     let mut back = Vec::new();
-    within(30, tokio::io::copy(&mut receive, &mut back)).await.expect("copied");
+    within(30, tokio::io::copy(&mut receive, &mut back))
+        .await
+        .expect("copied");
     writer.await.expect("no panic");
     assert!(back == expected);
 }
@@ -43,7 +47,10 @@ async fn lines_through_tokio_buffers() {
     let (_pair, _client, _server, send, receive) = stream().await;
     let mut writer = BufWriter::new(send);
     for line in 0..1000 {
-        writer.write_all(format!("line {line}\n").as_bytes()).await.expect("written");
+        writer
+            .write_all(format!("line {line}\n").as_bytes())
+            .await
+            .expect("written");
     }
     writer.shutdown().await.expect("flushed");
     let mut lines = BufReader::new(receive).lines();
@@ -61,16 +68,23 @@ async fn chunks_go_and_come_without_loss() {
     let expected = data.clone();
     let writer = tokio::spawn(async move {
         let data = Bytes::from(data);
-        let mut chunks: Vec<_> = (0..100).map(|i| data.slice(i * 5000..(i + 1) * 5000)).collect();
+        let mut chunks: Vec<_> = (0..100)
+            .map(|i| data.slice(i * 5000..(i + 1) * 5000))
+            .collect();
         send.write_all_chunks(&mut chunks).await.expect("written");
         assert!(chunks.iter().all(Bytes::is_empty));
         send.finish().expect("first time");
     });
     let mut back = Vec::new();
     let mut places: [Bytes; 4] = Default::default();
-    while let Some(count) = within(10, receive.read_chunks(&mut places)).await.expect("read") {
+    while let Some(count) = within(10, receive.read_chunks(&mut places))
+        .await
+        .expect("read")
+    {
         assert!((1..=4).contains(&count));
-        places[..count].iter().for_each(|chunk| back.extend_from_slice(chunk));
+        places[..count]
+            .iter()
+            .for_each(|chunk| back.extend_from_slice(chunk));
     }
     assert_eq!(receive.read_chunks(&mut places).await, Ok(None));
     assert_eq!(receive.read_chunk(1).await, Ok(None));
@@ -129,7 +143,10 @@ async fn reset_reaches_the_reader_with_its_code() {
     assert_eq!(error, Err(ReadError::Reset(9u32.into())));
     assert!(error.is_err_and(|error| error.is_reset()));
     // It stays that way.
-    assert_eq!(receive.read(&mut [0]).await, Err(ReadError::Reset(9u32.into())));
+    assert_eq!(
+        receive.read(&mut [0]).await,
+        Err(ReadError::Reset(9u32.into()))
+    );
     assert!(send.write(b"more").await.is_err());
     assert!(send.reset(1u32.into()).is_err());
 }
@@ -149,7 +166,10 @@ async fn stop_reaches_the_writer_with_its_code() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, WriteError::Stopped(_) | WriteError::ClosedStream), "{error:?}");
+    assert!(
+        matches!(error, WriteError::Stopped(_) | WriteError::ClosedStream),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -176,7 +196,10 @@ async fn stopped_of_several_tasks_is_none_when_all_is_delivered() {
     send.write_all(b"rest").await.expect("written");
     send.finish().expect("first time");
     assert!(send.finish().is_err());
-    assert_eq!(within(10, receive.read_to_end(10)).await.expect("read"), b"rest");
+    assert_eq!(
+        within(10, receive.read_to_end(10)).await.expect("read"),
+        b"rest"
+    );
     for task in waiting {
         assert_eq!(within(10, task).await.expect("no panic"), Ok(None));
     }
@@ -194,11 +217,15 @@ async fn priority_is_remembered() {
 #[tokio::test]
 async fn flush_sends_without_waiting() {
     let (_pair, _client, server, mut send, mut receive) = stream().await;
-    AsyncWriteExt::write_all(&mut send, b"now").await.expect("written");
+    AsyncWriteExt::write_all(&mut send, b"now")
+        .await
+        .expect("written");
     let before = server.stats().packets_received;
     AsyncWriteExt::flush(&mut send).await.expect("sent");
     let mut buffer = [0; 3];
-    within(10, AsyncReadExt::read_exact(&mut receive, &mut buffer)).await.expect("read");
+    within(10, AsyncReadExt::read_exact(&mut receive, &mut buffer))
+        .await
+        .expect("read");
     assert_eq!(&buffer, b"now");
     assert!(server.stats().packets_received > before);
 }
@@ -208,8 +235,12 @@ async fn both_ends_export_the_same_keys() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (mut ours, mut theirs) = ([0; 32], [1; 32]);
-    client.export_keying_material(&mut ours, b"label", b"context").expect("connected");
-    server.export_keying_material(&mut theirs, b"label", b"context").expect("connected");
+    client
+        .export_keying_material(&mut ours, b"label", b"context")
+        .expect("connected");
+    server
+        .export_keying_material(&mut theirs, b"label", b"context")
+        .expect("connected");
     assert_eq!(ours, theirs);
 }
 
@@ -223,7 +254,9 @@ async fn key_updates_lose_nothing() {
         let _ = side.force_key_update();
         send.write_all(piece).await.expect("written");
         let mut back = vec![0; piece.len()];
-        within(10, receive.read_exact(&mut back)).await.expect("read");
+        within(10, receive.read_exact(&mut back))
+            .await
+            .expect("read");
         assert!(back == piece);
     }
     assert!(client.stats().key_updates > 0);

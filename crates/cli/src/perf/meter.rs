@@ -210,7 +210,7 @@ impl Interval {
         if let (Some(lost), Some(rtt), Some(window)) =
             (self.packets_lost, self.rtt_us, self.congestion_window)
         {
-            let rtt = output::duration(Duration::from_secs_f64(rtt / 1e6));
+            let rtt = output::seconds(rtt / 1e6);
             line += &format!("  {lost} lost  rtt {rtt}  window {}", output::size(window));
         }
         line

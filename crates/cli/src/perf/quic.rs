@@ -109,7 +109,7 @@ async fn send_until(
     meter: &Meter,
 ) -> Result<(), Failure> {
     while Instant::now() < deadline {
-        let mut chunk = [wire::filler(u64::MAX)];
+        let mut chunk = [wire::filler(CHUNK as u64)];
         // Written or not: nothing is lost when the time runs out while it waits.
         match tokio::time::timeout_at(deadline.into(), send.write_chunks(&mut chunk)).await {
             Ok(written) => meter.on_sent(written?.bytes),

@@ -1,7 +1,5 @@
 //! What a client reports, for humans.
 
-use std::time::Duration;
-
 use super::bench::Side;
 use super::link::Agreed;
 use super::meter::Latency;
@@ -86,7 +84,7 @@ fn handshake(handshake: &Handshake) -> String {
     } else {
         "full"
     };
-    let time = output::duration(Duration::from_secs_f64(handshake.seconds));
+    let time = output::seconds(handshake.seconds);
     format!("handshake   {time} ({kind}, {})", agreed(&handshake.agreed))
 }
 
@@ -101,7 +99,7 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
         format!(
             "{what:<12}{} in {}, {}",
             output::size(sum.bytes),
-            output::duration(Duration::from_secs_f64(sum.seconds)),
+            output::seconds(sum.seconds),
             output::rate(sum.bytes, sum.seconds),
         )
     };
@@ -114,7 +112,7 @@ fn results(end: &End, scenario: Scenario) -> Vec<String> {
                 "{:<12}{} in {}, {}{}",
                 scenario.unit(),
                 end.count.unwrap_or(0),
-                output::duration(Duration::from_secs_f64(end.seconds)),
+                output::seconds(end.seconds),
                 output::per_second(end.per_second.unwrap_or(0.0)),
                 resumed
                     .map(|count| format!(", {count} resumed"))
@@ -140,7 +138,7 @@ fn latency(latency: &Latency) -> String {
 
 /// Microseconds in a unit that suits.
 pub(crate) fn micros(micros: f64) -> String {
-    output::duration(Duration::from_secs_f64(micros.max(0.0) / 1e6))
+    output::seconds(micros / 1e6)
 }
 
 /// Both ends' costs, one a line.
@@ -190,7 +188,7 @@ fn row(name: &str, side: &Side) -> Vec<String> {
     };
     vec![
         name.to_owned(),
-        output::duration(Duration::from_secs_f64(side.cpu_seconds.max(0.0))),
+        output::seconds(side.cpu_seconds),
         // What each request costs says more than what its bytes do.
         number(
             side.cpu_seconds_per_gb
@@ -235,6 +233,7 @@ const NOTHING: &str = "-";
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perf::counters::ConnectionCounters;
 
     #[test]
     fn table_has_a_line_for_each_end_and_no_empty_columns() {
@@ -251,6 +250,23 @@ mod tests {
             lines[0]
         );
         assert!(lines[2].starts_with("server"), "{}", lines[2]);
+    }
+
+    #[test]
+    fn absurd_figures_of_a_server_do_no_harm() {
+        let connection = ConnectionCounters {
+            rtt_us: f64::MAX,
+            congestion_window: u64::MAX,
+            bytes_retransmitted: u64::MAX,
+            ..ConnectionCounters::default()
+        };
+        let side = Side {
+            cpu_seconds: f64::MAX,
+            cpu_us_each: Some(-1.0),
+            connection: Some(connection),
+            ..Side::default()
+        };
+        assert_eq!(table(&side, Some(&side)).len(), 3);
     }
 
     #[test]

@@ -42,14 +42,29 @@ pub fn pair_with(
         .transport_config(transport);
     client.set_default_client_config(client_config.clone());
     let address = server.local_addr().expect("bound");
-    Pair { server, client, address, client_config }
+    Pair {
+        server,
+        client,
+        address,
+        client_config,
+    }
 }
 
 impl Pair {
     /// Both ends of a new connection, the client's first.
     pub async fn connect(&self) -> (Connection, Connection) {
-        let connecting = self.client.connect(self.address, "localhost").expect("configured");
-        let accept = async { self.server.accept().await.expect("open").await.expect("handshake") };
+        let connecting = self
+            .client
+            .connect(self.address, "localhost")
+            .expect("configured");
+        let accept = async {
+            self.server
+                .accept()
+                .await
+                .expect("open")
+                .await
+                .expect("handshake")
+        };
         let (client, server) = tokio::join!(connecting, accept);
         (client.expect("handshake"), server)
     }

@@ -50,7 +50,7 @@ impl Connection {
             Some(space) => space.ecn.on_ack(newly.ecn_marked, frame.ecn, largest_increased),
             None => Default::default(),
         };
-        self.detect_lost(now, id);
+        let has_collapsed = self.detect_lost(now, id);
         let path = self.paths.active_mut();
         if ce.ce_increase > 0 && newly.largest_on_path {
             let bytes_in_flight = path.bytes_in_flight;
@@ -64,7 +64,8 @@ impl Connection {
             });
             self.stats.congestion_events += 1;
         }
-        if newly.bytes > 0 {
+        // What was sent before the window collapsed must not open it again at once.
+        if newly.bytes > 0 && !has_collapsed {
             let path = self.paths.active_mut();
             path.congestion.on_ack(&AckSample {
                 now,
@@ -223,16 +224,17 @@ impl Connection {
         Some(sample)
     }
 
-    /// Finds lost packets, tells the owners of their frames and the controller.
-    pub(crate) fn detect_lost(&mut self, now: Time, id: SpaceId) {
+    /// Finds lost packets, tells the owners of their frames and the controller. True when there
+    /// is persistent congestion (RFC 9002 §7.6).
+    pub(crate) fn detect_lost(&mut self, now: Time, id: SpaceId) -> bool {
         let max_ack_delay = self.peer_max_ack_delay();
         let mut lost = std::mem::take(&mut self.recovery.lost);
         let path = self.paths.active_mut();
-        let Some(space) = self.spaces.get_mut(id) else { return };
+        let Some(space) = self.spaces.get_mut(id) else { return false };
         space.loss.detect(now, &mut space.sent, &path.rtt, &mut lost);
         if lost.is_empty() {
             self.recovery.lost = lost;
-            return;
+            return false;
         }
         let application = id == SpaceId::Application;
         let persistent = application
@@ -271,6 +273,7 @@ impl Connection {
                 space.probes = space.probes.max(1);
             }
         }
+        persistent
     }
 
     /// True when the window was lowered.

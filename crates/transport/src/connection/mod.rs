@@ -339,11 +339,6 @@ impl Connection {
         self.handshake.send_tokens = !tokens.is_empty();
         self.handshake.tokens = tokens;
     }
-
-    /// The client's first destination ID: the endpoint routes it until the handshake is over.
-    pub(crate) fn original_destination(&self) -> ConnectionId {
-        self.handshake.original_destination
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! How connections begin: a client's first flight, a server's answer to it.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -179,11 +178,6 @@ impl Connection {
             .initial
             .get_or_insert_with(|| Box::new(PacketNumberSpace::new(limit, ecn)));
         space.keys = Some(keys);
-    }
-
-    /// Where the first packet went or came from.
-    pub(crate) fn peer_address(&self) -> SocketAddr {
-        self.paths.active().tuple.peer
     }
 }
 

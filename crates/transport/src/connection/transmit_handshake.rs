@@ -53,7 +53,7 @@ impl Connection {
         let mut at = 0;
         for id in SpaceId::ALL {
             let Some(content) = self.handshake_content(now, id, limit) else { continue };
-            let packet = self.build_unsealed(now, id, room, at, &mut lists, content);
+            let packet = self.build_unsealed(now, id, (room, at), &mut lists, content);
             if let Some(packet) = packet {
                 at = packet.end();
                 packets[id as usize] = Some(packet);
@@ -133,8 +133,7 @@ impl Connection {
         &mut self,
         now: Time,
         id: SpaceId,
-        room: &mut [u8],
-        at: usize,
+        (room, at): (&mut [u8], usize),
         lists: &mut FrameLists,
         content: Content,
     ) -> Option<Unsealed> {

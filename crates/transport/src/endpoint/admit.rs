@@ -218,6 +218,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// Gives the client back when it has answered a Retry already.
+    #[expect(clippy::result_large_err, reason = "the client is handed back, not an error made")]
     pub fn retry(&mut self, now: Time, incoming: Incoming) -> Result<(), Incoming> {
         if !incoming.may_retry() {
             return Err(incoming);

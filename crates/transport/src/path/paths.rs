@@ -216,12 +216,13 @@ impl Paths {
     fn remove(&mut self, index: PathIndex) {
         debug_assert_ne!(index, self.active);
         self.table.remove(index);
-        let moved = |at: PathIndex| if at > index { at - 1 } else { at };
-        self.active = moved(self.active);
-        self.last_validated = self.last_validated.filter(|&at| at != index).map(moved);
+        self.active -= usize::from(self.active > index);
+        let kept = self.last_validated.filter(|&at| at != index);
+        self.last_validated = kept.map(|at| at - usize::from(at > index));
     }
 
     /// How many paths are kept.
+    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.table.len()
     }

@@ -68,6 +68,7 @@ impl Validation {
     }
 
     /// True while a validation is under way.
+    #[cfg(test)]
     pub fn is_under_way(&self) -> bool {
         self.challenge.is_some()
     }

@@ -268,7 +268,7 @@ fn retry_source_must_be_there_and_right_after_retry() {
         pair.run_for(RTT * 4);
         pair
     };
-    let mut pair = with_retry(|_| {});
+    let pair = with_retry(|_| {});
     assert!(pair.client.has(&Event::Confirmed));
     assert!(pair.server.endpoint.stats().retries_sent > 0);
     for (case, change) in [
