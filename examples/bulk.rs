@@ -1,6 +1,5 @@
-//! Moves 256 MB over loopback and says how fast: `cargo run --release -p courser --example bulk`.
-//!
-//! A number as the first argument moves that many MB instead.
+//! Moves 256 MB over loopback, or as many as the first argument says, and tells how fast:
+//! `cargo run --release -p courser --example bulk`.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -43,17 +42,13 @@ fn report(who: &str, connection: &Connection) {
     let stats = connection.stats();
     println!("{who} sent {:?}", stats.udp_sent);
     println!("{who} received {:?}", stats.udp_received);
-    println!(
-        "{who} lost {} packets, path {:?}",
-        stats.packets_lost, stats.path
-    );
+    println!("{who} lost {}, path {:?}", stats.packets_lost, stats.path);
 }
 
 #[tokio::main]
 async fn main() -> Result {
-    let megabytes: usize = std::env::args()
-        .nth(1)
-        .map_or(Ok(256), |text| text.parse())?;
+    let megabytes = std::env::args().nth(1);
+    let megabytes: usize = megabytes.map_or(Ok(256), |text| text.parse())?;
     let chunks = megabytes * 1_000_000 / CHUNK;
     let transport = TransportConfig {
         mtu: 1472,
@@ -64,11 +59,9 @@ async fn main() -> Result {
     let config = config.transport_config(transport.clone());
     let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
     let address = server.local_addr()?;
-    server
-        .capabilities()
-        .warnings
-        .iter()
-        .for_each(|warning| println!("note: {warning}"));
+    for warning in server.capabilities().warnings {
+        println!("note: {warning}");
+    }
     let server = tokio::spawn(serve(server, chunks));
 
     let mut client = Endpoint::client("127.0.0.1:0".parse()?)?;
@@ -77,10 +70,8 @@ async fn main() -> Result {
     let start = Instant::now();
     let received = receive(&client, address).await?;
     let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "{received} bytes in {seconds:.3} s: {:.1} MB/s",
-        received as f64 / seconds / 1e6
-    );
+    let rate = received as f64 / seconds / 1e6;
+    println!("{received} bytes in {seconds:.3} s: {rate:.1} MB/s");
     assert_eq!(received, chunks * CHUNK);
     server.await??;
     client.wait_idle().await;

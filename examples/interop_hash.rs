@@ -50,20 +50,31 @@ async fn connect(certificate: &str, address: &str) -> Result {
     let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
     let config = ClientConfig::with_roots([CertificateDer::from_pem_file(certificate)?])?;
     let config = config.alpn([PROTOCOL]);
-    let connection = endpoint.connect_with(config, address.parse()?, "localhost")?.await?;
+    let connection = endpoint
+        .connect_with(config, address.parse()?, "localhost")?
+        .await?;
     let data = connection.handshake_data().ok_or("connected by now")?;
-    println!("handshake complete, {:?} with {:?}", data.suite, data.key_exchange);
+    println!(
+        "handshake complete, {:?} with {:?}",
+        data.suite, data.key_exchange
+    );
     let (mut send, mut receive) = connection.open_bi().await?;
     let upload = random_bytes()?;
     send.write_all(&upload).await?;
     send.finish()?;
     let answer = receive.read_to_end(LEN + 2 * SHA256_OUTPUT_LEN).await?;
-    let (of_upload, rest) = answer.split_at_checked(SHA256_OUTPUT_LEN).ok_or("too short")?;
+    let (of_upload, rest) = answer
+        .split_at_checked(SHA256_OUTPUT_LEN)
+        .ok_or("too short")?;
     let (download, of_download) = rest.split_at_checked(LEN).ok_or("too short")?;
     if of_upload != hash(&upload).as_ref() || of_download != hash(download).as_ref() {
         return Err("the hashes differ".into());
     }
-    println!("{} bytes up and {} down, the hashes agree", upload.len(), download.len());
+    println!(
+        "{} bytes up and {} down, the hashes agree",
+        upload.len(),
+        download.len()
+    );
     connection.close(0u32.into(), b"done");
     endpoint.wait_idle().await;
     Ok(())

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
 use courser_tls::rustls::client::danger::ServerCertVerifier;
-use courser_tls::rustls::crypto::aws_lc_rs;
 use courser_tls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
@@ -165,10 +164,7 @@ impl ClientConfig {
     /// # Errors
     /// When the system's certificates cannot be had.
     pub fn with_platform_verifier() -> Result<Self, ConfigError> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let verifier = rustls_platform_verifier::Verifier::new(provider)
-            .map_err(|error| ConfigError::Tls(error.to_string()))?;
-        Self::with_verifier(Arc::new(verifier))
+        Self::made_of(Trust::Platform)
     }
 
     /// A client that trusts servers whose certificates lead to one of these, or are one of these.

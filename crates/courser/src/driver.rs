@@ -175,11 +175,14 @@ impl Driver {
     /// Sets the alarm if something is due before it rings; one that rings too early costs less
     /// than setting it for every packet.
     fn set_alarm(&mut self, locked: &mut Locked<'_>, now: Time, cx: &mut Context<'_>) {
+        if self.alarm.is_elapsed() {
+            // It rang while this task was awake. Callers compare with the next one.
+            locked.driver.alarm = None;
+        }
         let Some(next) = locked.endpoint.next_timeout() else {
             return;
         };
-        let is_earlier = locked.driver.alarm.is_none_or(|alarm| next < alarm);
-        if is_earlier || self.alarm.is_elapsed() {
+        if locked.driver.alarm.is_none_or(|alarm| next < alarm) {
             locked.driver.alarm = Some(next);
             let deadline = self.shard.instant_of(next, now);
             self.has_more |= self.alarm.set(deadline, cx).is_ready();

@@ -75,7 +75,10 @@ async fn steady_state(
     let each = allocations as f64 / packets as f64;
     println!("{what}: {allocations} allocations for {packets} packets, {each:.4} each");
     assert!(packets > 50_000, "{packets} packets");
-    assert!(each < 0.05, "{allocations} allocations for {packets} packets");
+    assert!(
+        each < 0.05,
+        "{allocations} allocations for {packets} packets"
+    );
     drop((send, receive, client, server));
     pair.finish().await;
 }
@@ -124,15 +127,22 @@ fn idle_server_connection_costs_at_most_16_kib() {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a thread")
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a thread")
 }
 
 /// The server's end of all connections; returns how far the heap grew for the counted ones.
 async fn serve(identity: &Identity, address: oneshot::Sender<SocketAddr>) -> isize {
-    let config = ServerConfig::with_identity(identity).expect("own certificate").alpn(["test"]);
+    let config = ServerConfig::with_identity(identity)
+        .expect("own certificate")
+        .alpn(["test"]);
     let endpoint = Endpoint::server(config, loopback()).expect("a port");
     let mut connections = Vec::with_capacity(FIRST + COUNTED);
-    address.send(endpoint.local_addr().expect("bound")).expect("somebody waits");
+    address
+        .send(endpoint.local_addr().expect("bound"))
+        .expect("somebody waits");
     answer(&endpoint, FIRST, &mut connections).await;
     let before = counting::live();
     answer(&endpoint, COUNTED, &mut connections).await;

@@ -9,7 +9,10 @@ use crate::common::{Random, within};
 /// One end closes; both ends tell the same story.
 async fn closes<A: Stack, B: Stack>(from: &A, to: &B) {
     from.close(0x1234_5678, b"that was it");
-    assert_eq!(to.closed().await, Ending::application(0x1234_5678, b"that was it"));
+    assert_eq!(
+        to.closed().await,
+        Ending::application(0x1234_5678, b"that was it")
+    );
     assert_eq!(from.closed().await, Ending::Here);
 }
 
@@ -44,11 +47,19 @@ async fn largest_code_and_a_long_reason_fit() {
     let reason = vec![b'x'; 10_000];
     let pair = World::default().courser_to_quinn().await;
     pair.client.close(courser::VarInt::MAX, &reason);
-    let Ending::Application { code, reason: heard } = Stack::closed(&pair.server).await else {
+    let Ending::Application {
+        code,
+        reason: heard,
+    } = Stack::closed(&pair.server).await
+    else {
         panic!("closed by the application");
     };
     assert_eq!(code, (1 << 62) - 1);
-    assert!(heard.len() == 512 && reason.starts_with(&heard), "{} bytes", heard.len());
+    assert!(
+        heard.len() == 512 && reason.starts_with(&heard),
+        "{} bytes",
+        heard.len()
+    );
 }
 
 /// CONNECTION_REFUSED, RFC 9000 §20.1.
@@ -62,7 +73,10 @@ async fn quinn_client_hears_that_it_is_refused() {
     let connecting = client.connect(address, "localhost").expect("configured");
     within(20, server.accept()).await.expect("open").refuse();
     let heard = Ending::from(within(20, connecting).await.expect_err("refused"));
-    assert!(matches!(heard, Ending::Transport { code: REFUSED, .. }), "{heard:?}");
+    assert!(
+        matches!(heard, Ending::Transport { code: REFUSED, .. }),
+        "{heard:?}"
+    );
     assert_eq!(server.stats().refused, 1);
 }
 
@@ -74,7 +88,10 @@ async fn courser_client_hears_that_it_is_refused() {
     let connecting = client.connect(address, "localhost").expect("configured");
     within(20, server.accept()).await.expect("open").refuse();
     let heard = Ending::from(within(20, connecting).await.expect_err("refused"));
-    assert!(matches!(heard, Ending::Transport { code: REFUSED, .. }), "{heard:?}");
+    assert!(
+        matches!(heard, Ending::Transport { code: REFUSED, .. }),
+        "{heard:?}"
+    );
 }
 
 /// APPLICATION_ERROR: what an application says before the handshake is not for every ear,
@@ -89,8 +106,17 @@ async fn courser_client_that_gives_up_early_hides_its_reason() {
     let connecting = client.connect(address, "localhost").expect("configured");
     let incoming = within(20, server.accept()).await.expect("open");
     drop(connecting);
-    let heard = within(20, incoming.into_future()).await.map(|_| ()).map_err(Ending::from);
-    assert_eq!(heard, Err(Ending::Transport { code: HIDDEN, reason: Default::default() }));
+    let heard = within(20, incoming.into_future())
+        .await
+        .map(|_| ())
+        .map_err(Ending::from);
+    assert_eq!(
+        heard,
+        Err(Ending::Transport {
+            code: HIDDEN,
+            reason: Default::default()
+        })
+    );
 }
 
 #[tokio::test]
@@ -101,8 +127,17 @@ async fn quinn_client_that_gives_up_early_is_heard() {
     let connecting = client.connect(address, "localhost").expect("configured");
     let incoming = within(20, server.accept()).await.expect("open");
     drop(connecting);
-    let heard = within(20, incoming.into_future()).await.map(|_| ()).map_err(Ending::from);
-    assert_eq!(heard, Err(Ending::Transport { code: HIDDEN, reason: Default::default() }));
+    let heard = within(20, incoming.into_future())
+        .await
+        .map(|_| ())
+        .map_err(Ending::from);
+    assert_eq!(
+        heard,
+        Err(Ending::Transport {
+            code: HIDDEN,
+            reason: Default::default()
+        })
+    );
 }
 
 #[tokio::test]
@@ -139,7 +174,9 @@ async fn idle_timeout_announced_by_courser_ends_both() {
 #[tokio::test]
 async fn idle_timeout_announced_by_quinn_ends_both() {
     let mut world = World::default();
-    world.quinn.max_idle_timeout(Some(SHORT.try_into().expect("small")));
+    world
+        .quinn
+        .max_idle_timeout(Some(SHORT.try_into().expect("small")));
     let since = Instant::now();
     let pair = world.quinn_to_courser().await;
     idle_out(&pair.client, &pair.server, since).await;
@@ -162,8 +199,12 @@ async fn quinn_client_notices_that_a_courser_server_restarted() {
         async move { courser::Endpoint::new(config, Some(server), socket).expect("own socket") }
     });
     let address = server.local_addr().expect("bound");
-    let Pair { client, server, server_endpoint, .. } =
-        within(20, connect_quinn(client, server, address)).await;
+    let Pair {
+        client,
+        server,
+        server_endpoint,
+        ..
+    } = within(20, connect_quinn(client, server, address)).await;
     // Killed before anybody can say goodbye.
     first.kill();
     drop((server, server_endpoint));
@@ -196,8 +237,12 @@ async fn courser_client_notices_that_a_quinn_server_restarted() {
     let first = Process::start();
     let server = first.run(start(socket));
     let address = server.local_addr().expect("bound");
-    let Pair { client, server, server_endpoint, .. } =
-        within(20, connect_courser(client, server, address)).await;
+    let Pair {
+        client,
+        server,
+        server_endpoint,
+        ..
+    } = within(20, connect_courser(client, server, address)).await;
     first.kill();
     drop((server, server_endpoint));
     let _reborn = start(again).await;
@@ -240,7 +285,8 @@ impl Process {
 
     fn run<T: Send + 'static>(&self, task: impl Future<Output = T> + Send + 'static) -> T {
         let (send, receive) = std::sync::mpsc::channel();
-        self.0.spawn(async move { send.send(task.await).expect("somebody waits") });
+        self.0
+            .spawn(async move { send.send(task.await).expect("somebody waits") });
         receive.recv().expect("no panic")
     }
 

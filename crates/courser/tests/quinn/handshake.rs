@@ -13,7 +13,11 @@ use super::stack::{Ending, Stack};
 use super::transfer::{Plan, exchange};
 use crate::common::{loopback, within};
 
-const SOME: Plan = Plan { bidi: 2, uni: 2, len: 100_000 };
+const SOME: Plan = Plan {
+    bidi: 2,
+    uni: 2,
+    len: 100_000,
+};
 
 /// Both ends have the same protocol and the same secrets.
 fn agree<C: Stack, S: Stack>(client: &C, server: &S) {
@@ -38,7 +42,10 @@ async fn courser_client_and_quinn_server_agree() {
     agree(&pair.client, &pair.server);
     // The client's first choice, which is not the same in both stacks.
     check_negotiated(&pair.client, CipherSuite::Aes128Gcm);
-    assert_eq!(pair.client.peer_identity().expect("a server has one").len(), 1);
+    assert_eq!(
+        pair.client.peer_identity().expect("a server has one").len(),
+        1
+    );
 }
 
 #[tokio::test]
@@ -50,9 +57,18 @@ async fn quinn_client_and_courser_server_agree() {
 }
 
 const SUITES: [(SupportedCipherSuite, CipherSuite); 3] = [
-    (cipher_suite::TLS13_AES_128_GCM_SHA256, CipherSuite::Aes128Gcm),
-    (cipher_suite::TLS13_AES_256_GCM_SHA384, CipherSuite::Aes256Gcm),
-    (cipher_suite::TLS13_CHACHA20_POLY1305_SHA256, CipherSuite::ChaCha20Poly1305),
+    (
+        cipher_suite::TLS13_AES_128_GCM_SHA256,
+        CipherSuite::Aes128Gcm,
+    ),
+    (
+        cipher_suite::TLS13_AES_256_GCM_SHA384,
+        CipherSuite::Aes256Gcm,
+    ),
+    (
+        cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+        CipherSuite::ChaCha20Poly1305,
+    ),
 ];
 
 /// A world in which quinn speaks one suite only, beside the one that Initial packets need.
@@ -60,7 +76,10 @@ fn world_with(suite: SupportedCipherSuite) -> World {
     let mut world = World::default();
     world.provider.cipher_suites = vec![suite];
     if suite != cipher_suite::TLS13_AES_128_GCM_SHA256 {
-        world.provider.cipher_suites.push(cipher_suite::TLS13_AES_128_GCM_SHA256);
+        world
+            .provider
+            .cipher_suites
+            .push(cipher_suite::TLS13_AES_128_GCM_SHA256);
     }
     world
 }
@@ -89,7 +108,10 @@ async fn courser_client_follows_a_hello_retry_request() {
 #[tokio::test]
 async fn courser_server_sends_a_hello_retry_request() {
     let mut world = World::default();
-    let narrow = CryptoProvider { kx_groups: vec![kx_group::SECP384R1], ..default_provider() };
+    let narrow = CryptoProvider {
+        kx_groups: vec![kx_group::SECP384R1],
+        ..default_provider()
+    };
     let tls = world.server_tls(narrow);
     let config = courser::ServerConfig::with_rustls(tls.into());
     let server = courser::Endpoint::server(config, loopback()).expect("a port");
@@ -112,7 +134,9 @@ async fn quinn_client_of_another_version_is_told_ours() {
     let mut config = world.quinn_client_config();
     config.version(DRAFT_29);
     let client = quinn::Endpoint::client(loopback()).expect("a port");
-    let connecting = client.connect_with(config, address, "localhost").expect("configured");
+    let connecting = client
+        .connect_with(config, address, "localhost")
+        .expect("configured");
     let error = within(20, connecting).await.expect_err("another version");
     assert_eq!(error, quinn::ConnectionError::VersionMismatch);
     assert!(server.stats().version_negotiations_sent > 0);
@@ -131,7 +155,9 @@ async fn courser_client_is_told_the_versions_of_quinn() {
     let address = server.local_addr().expect("bound");
     let connecting = client.connect(address, "localhost").expect("configured");
     let error = within(20, connecting).await.expect_err("another version");
-    let ConnectionError::VersionMismatch { offered } = error else { panic!("{error}") };
+    let ConnectionError::VersionMismatch { offered } = error else {
+        panic!("{error}")
+    };
     assert!(offered.contains(&DRAFT_29), "{offered:x?}");
 }
 
@@ -147,7 +173,9 @@ async fn first_flight(connect: impl FnOnce(SocketAddr)) -> Vec<Vec<u8>> {
     let mut flight = Vec::new();
     for _ in 0..2 {
         let mut datagram = vec![0; 2000];
-        let len = within(20, silent.recv(&mut datagram)).await.expect("own socket");
+        let len = within(20, silent.recv(&mut datagram))
+            .await
+            .expect("own socket");
         datagram.truncate(len);
         flight.push(datagram);
     }
@@ -156,7 +184,11 @@ async fn first_flight(connect: impl FnOnce(SocketAddr)) -> Vec<Vec<u8>> {
 
 fn check_two_initials(flight: &[Vec<u8>]) {
     for datagram in flight {
-        assert!(datagram.len() >= 1200, "RFC 9000 §14.1: {} bytes", datagram.len());
+        assert!(
+            datagram.len() >= 1200,
+            "RFC 9000 §14.1: {} bytes",
+            datagram.len()
+        );
         assert_eq!(datagram[0] & 0xf0, 0xc0, "an Initial packet");
         assert_eq!(datagram[1..5], [0, 0, 0, 1], "version 1");
     }
@@ -192,7 +224,11 @@ async fn client_hello_of_quinn_takes_two_datagrams() {
 const NO_PROTOCOL: u64 = 0x178;
 
 fn strangers() -> World {
-    World { client_protocol: b"one", server_protocol: b"other", ..World::default() }
+    World {
+        client_protocol: b"one",
+        server_protocol: b"other",
+        ..World::default()
+    }
 }
 
 #[tokio::test]
@@ -205,7 +241,13 @@ async fn courser_client_hears_of_no_common_protocol() {
     let (at_client, at_server) = within(20, async { tokio::join!(connecting, accept) }).await;
     let at_client = at_client.expect_err("no protocol");
     assert!(at_client.is_protocol_mismatch(), "{at_client}");
-    assert!(matches!(Ending::from(at_client), Ending::Transport { code: NO_PROTOCOL, .. }));
+    assert!(matches!(
+        Ending::from(at_client),
+        Ending::Transport {
+            code: NO_PROTOCOL,
+            ..
+        }
+    ));
     let at_server = Ending::from(at_server.expect_err("no protocol"));
     assert_eq!(at_server, Ending::Violation { code: NO_PROTOCOL });
 }
@@ -219,10 +261,22 @@ async fn quinn_client_hears_of_no_common_protocol() {
     let accept = async { server.accept().await.expect("open").await };
     let (at_client, at_server) = within(20, async { tokio::join!(connecting, accept) }).await;
     let at_client = Ending::from(at_client.expect_err("no protocol"));
-    assert!(matches!(at_client, Ending::Transport { code: NO_PROTOCOL, .. }), "{at_client:?}");
+    assert!(
+        matches!(
+            at_client,
+            Ending::Transport {
+                code: NO_PROTOCOL,
+                ..
+            }
+        ),
+        "{at_client:?}"
+    );
     let at_server = at_server.expect_err("no protocol");
     assert!(at_server.is_protocol_mismatch(), "{at_server}");
-    assert_eq!(Ending::from(at_server), Ending::Violation { code: NO_PROTOCOL });
+    assert_eq!(
+        Ending::from(at_server),
+        Ending::Violation { code: NO_PROTOCOL }
+    );
 }
 
 /// bad_certificate (42) as CRYPTO_ERROR: it is for another name than the client asked for.
@@ -233,7 +287,9 @@ async fn alert_of_a_courser_client_reaches_the_server() {
     let mut world = World::default();
     let (client, server) = (world.courser_client(), world.quinn_server());
     let address = server.local_addr().expect("bound");
-    let connecting = client.connect(address, "elsewhere.test").expect("configured");
+    let connecting = client
+        .connect(address, "elsewhere.test")
+        .expect("configured");
     let accept = async {
         match server.accept().await.expect("open").await {
             Ok(connection) => connection.closed().await,
@@ -242,9 +298,23 @@ async fn alert_of_a_courser_client_reaches_the_server() {
     };
     let (at_client, at_server) = within(20, async { tokio::join!(connecting, accept) }).await;
     let at_client = Ending::from(at_client.expect_err("not trusted"));
-    assert_eq!(at_client, Ending::Violation { code: BAD_CERTIFICATE });
+    assert_eq!(
+        at_client,
+        Ending::Violation {
+            code: BAD_CERTIFICATE
+        }
+    );
     let at_server = Ending::from(at_server);
-    assert!(matches!(at_server, Ending::Transport { code: BAD_CERTIFICATE, .. }), "{at_server:?}");
+    assert!(
+        matches!(
+            at_server,
+            Ending::Transport {
+                code: BAD_CERTIFICATE,
+                ..
+            }
+        ),
+        "{at_server:?}"
+    );
 }
 
 #[tokio::test]
@@ -252,11 +322,27 @@ async fn alert_of_a_quinn_client_reaches_the_server() {
     let mut world = World::default();
     let (client, server) = (world.quinn_client(), world.courser_server());
     let address = server.local_addr().expect("bound");
-    let connecting = client.connect(address, "elsewhere.test").expect("configured");
+    let connecting = client
+        .connect(address, "elsewhere.test")
+        .expect("configured");
     let accept = async { server.accept().await.expect("open").await };
     let (at_client, at_server) = within(20, async { tokio::join!(connecting, accept) }).await;
     let at_client = Ending::from(at_client.expect_err("not trusted"));
-    assert_eq!(at_client, Ending::Violation { code: BAD_CERTIFICATE });
+    assert_eq!(
+        at_client,
+        Ending::Violation {
+            code: BAD_CERTIFICATE
+        }
+    );
     let at_server = Ending::from(at_server.expect_err("refused"));
-    assert!(matches!(at_server, Ending::Transport { code: BAD_CERTIFICATE, .. }), "{at_server:?}");
+    assert!(
+        matches!(
+            at_server,
+            Ending::Transport {
+                code: BAD_CERTIFICATE,
+                ..
+            }
+        ),
+        "{at_server:?}"
+    );
 }

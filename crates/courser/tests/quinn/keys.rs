@@ -42,10 +42,22 @@ async fn stretches<C: Stack, S: Stack>(
             }
         };
         let write_down = async { server_down.write_all(&bytes).await.expect("client reads") };
-        let read_up = async { server_up.read_exact(&mut at_server).await.expect("client writes") };
-        let read_down = async { down.read_exact(&mut at_client).await.expect("server writes") };
+        let read_up = async {
+            server_up
+                .read_exact(&mut at_server)
+                .await
+                .expect("client writes")
+        };
+        let read_down = async {
+            down.read_exact(&mut at_client)
+                .await
+                .expect("server writes")
+        };
         tokio::join!(write_up, write_down, read_up, read_down);
-        assert!(at_server == bytes && at_client == bytes, "stretch {seed} differs");
+        assert!(
+            at_server == bytes && at_client == bytes,
+            "stretch {seed} differs"
+        );
     }
 }
 
@@ -57,14 +69,22 @@ fn is_updated(connection: &courser::Connection) -> bool {
 async fn updates_by_a_courser_client() {
     let Pair { client, server, .. } = World::default().courser_to_quinn().await;
     let update = || client.force_key_update().is_ok();
-    within(30, stretches((&client, &server), || is_updated(&client), update)).await;
+    within(
+        30,
+        stretches((&client, &server), || is_updated(&client), update),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn updates_by_a_courser_server() {
     let Pair { client, server, .. } = World::default().quinn_to_courser().await;
     let update = || server.force_key_update().is_ok();
-    within(30, stretches((&client, &server), || is_updated(&server), update)).await;
+    within(
+        30,
+        stretches((&client, &server), || is_updated(&server), update),
+    )
+    .await;
 }
 
 /// quinn ignores what comes too early, and does not say so.
@@ -76,20 +96,40 @@ fn force(connection: &quinn::Connection) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn updates_by_a_quinn_client() {
     let Pair { client, server, .. } = World::default().quinn_to_courser().await;
-    within(30, stretches((&client, &server), || is_updated(&server), || force(&client))).await;
+    within(
+        30,
+        stretches(
+            (&client, &server),
+            || is_updated(&server),
+            || force(&client),
+        ),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn updates_by_a_quinn_server() {
     let Pair { client, server, .. } = World::default().courser_to_quinn().await;
-    within(30, stretches((&client, &server), || is_updated(&client), || force(&server))).await;
+    within(
+        30,
+        stretches(
+            (&client, &server),
+            || is_updated(&client),
+            || force(&server),
+        ),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn updates_by_both_ends_at_once() {
     let Pair { client, server, .. } = World::default().courser_to_quinn().await;
     let update = || client.force_key_update().is_ok() | force(&server);
-    within(30, stretches((&client, &server), || is_updated(&client), update)).await;
+    within(
+        30,
+        stretches((&client, &server), || is_updated(&client), update),
+    )
+    .await;
 }
 
 /// courser's own updates, after so many packets, without anybody asking. The next one waits
@@ -99,5 +139,9 @@ async fn updates_that_come_by_themselves() {
     let mut world = World::default();
     world.courser.key_update_after = 500;
     let Pair { client, server, .. } = world.courser_to_quinn().await;
-    within(30, stretches((&client, &server), || is_updated(&client), || false)).await;
+    within(
+        30,
+        stretches((&client, &server), || is_updated(&client), || false),
+    )
+    .await;
 }

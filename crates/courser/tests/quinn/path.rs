@@ -26,13 +26,19 @@ async fn echo_over_change<C: Stack, S: Stack>(
     let before = server.peer_port();
     let echo = async {
         let (mut server_down, mut server_up) = server.accept_bi().await;
-        tokio::io::copy(&mut server_up, &mut server_down).await.expect("client lives");
+        tokio::io::copy(&mut server_up, &mut server_down)
+            .await
+            .expect("client lives");
         server_down.shutdown().await.expect("first time");
     };
     let write = async {
-        up.write_all(&bytes[..STRETCH / 2]).await.expect("server reads");
+        up.write_all(&bytes[..STRETCH / 2])
+            .await
+            .expect("server reads");
         change();
-        up.write_all(&bytes[STRETCH / 2..]).await.expect("server reads");
+        up.write_all(&bytes[STRETCH / 2..])
+            .await
+            .expect("server reads");
         up.shutdown().await.expect("first time");
     };
     let read = async { down.read_exact(&mut echoed).await.expect("server writes") };
@@ -47,7 +53,12 @@ async fn speaks_first<C: Stack, S: Stack>(client: &C, server: &S) {
     send.write_all(b"still there?").await.expect("room");
     send.shutdown().await.expect("first time");
     let mut all = Vec::new();
-    client.accept_uni().await.read_to_end(&mut all).await.expect("server writes");
+    client
+        .accept_uni()
+        .await
+        .read_to_end(&mut all)
+        .await
+        .expect("server writes");
     assert_eq!(all, b"still there?");
     server.close(4, b"bye");
     assert_eq!(client.closed().await, Ending::application(4, b"bye"));
@@ -59,8 +70,7 @@ async fn courser_server_follows_a_quinn_client_that_changes_its_socket() {
     let next = socket();
     let next_port = next.local_addr().expect("bound").port();
     let change = || pair.client_endpoint.rebind(next).expect("own socket");
-    let (before, after) =
-        within(30, echo_over_change(&pair.client, &pair.server, change)).await;
+    let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
     assert_ne!(before, next_port);
     assert_eq!(after, next_port);
     within(20, speaks_first(&pair.client, &pair.server)).await;
@@ -74,8 +84,7 @@ async fn courser_server_follows_a_quinn_client_behind_a_nat() {
     let mut relay = relay.expect("on the route");
     let mut next_port = 0;
     let change = || next_port = relay.rebind();
-    let (before, after) =
-        within(30, echo_over_change(&pair.client, &pair.server, change)).await;
+    let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
     assert_ne!(before, next_port);
     assert_eq!(after, next_port);
     within(20, speaks_first(&pair.client, &pair.server)).await;
@@ -89,15 +98,18 @@ async fn quinn_server_follows_a_courser_client_behind_a_nat() {
     let mut relay = relay.expect("on the route");
     let mut next_port = 0;
     let change = || next_port = relay.rebind();
-    let (before, after) =
-        within(30, echo_over_change(&pair.client, &pair.server, change)).await;
+    let (before, after) = within(30, echo_over_change(&pair.client, &pair.server, change)).await;
     assert_ne!(before, next_port);
     assert_eq!(after, next_port);
     within(20, speaks_first(&pair.client, &pair.server)).await;
 }
 
 /// 10 MB.
-const LOSSY: Plan = Plan { bidi: 3, uni: 2, len: 1_000_000 };
+const LOSSY: Plan = Plan {
+    bidi: 3,
+    uni: 2,
+    len: 1_000_000,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_percent_loss_with_a_courser_client() {
@@ -105,7 +117,11 @@ async fn one_percent_loss_with_a_courser_client() {
     let route = |server| relay.insert(Relay::losing(server, 1)).address;
     let pair = within(20, World::default().courser_to_quinn_via(route)).await;
     within(60, exchange(&pair.client, &pair.server, LOSSY)).await;
-    check_losses(&relay.expect("on the route"), pair.client.lost(), pair.server.lost());
+    check_losses(
+        &relay.expect("on the route"),
+        pair.client.lost(),
+        pair.server.lost(),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -114,7 +130,11 @@ async fn one_percent_loss_with_a_quinn_client() {
     let route = |server| relay.insert(Relay::losing(server, 1)).address;
     let pair = within(20, World::default().quinn_to_courser_via(route)).await;
     within(60, exchange(&pair.client, &pair.server, LOSSY)).await;
-    check_losses(&relay.expect("on the route"), pair.client.lost(), pair.server.lost());
+    check_losses(
+        &relay.expect("on the route"),
+        pair.client.lost(),
+        pair.server.lost(),
+    );
 }
 
 fn check_losses(relay: &Relay, client: u64, server: u64) {
@@ -123,7 +143,11 @@ fn check_losses(relay: &Relay, client: u64, server: u64) {
     assert!(client > 0 && server > 0, "noticed {client} and {server}");
 }
 
-const SOME: Plan = Plan { bidi: 2, uni: 2, len: 2_000_000 };
+const SOME: Plan = Plan {
+    bidi: 2,
+    uni: 2,
+    len: 2_000_000,
+};
 
 /// Datagrams larger than the default on courser's side, and a search for them on quinn's.
 fn large_datagrams(upper_bound: u16) -> World {
@@ -135,7 +159,11 @@ fn large_datagrams(upper_bound: u16) -> World {
     world
 }
 
-fn check_mtu<A: Stack>(courser: &courser::Connection, quinn: &A, found: std::ops::RangeInclusive<u16>) {
+fn check_mtu<A: Stack>(
+    courser: &courser::Connection,
+    quinn: &A,
+    found: std::ops::RangeInclusive<u16>,
+) {
     assert_eq!(courser.mtu(), 1452);
     let stats = courser.stats();
     let mean = stats.udp_sent.bytes / stats.udp_sent.datagrams;

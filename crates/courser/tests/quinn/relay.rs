@@ -58,12 +58,21 @@ impl Relay {
             inside,
             outside: Mutex::new(outside.clone()),
             client: Mutex::new(None),
-            loss: Mutex::new(Loss { percent, random: Random(0x5eed) }),
+            loss: Mutex::new(Loss {
+                percent,
+                random: Random(0x5eed),
+            }),
             dropped: [AtomicU64::new(0), AtomicU64::new(0)],
         });
-        let tasks =
-            vec![tokio::spawn(shared.clone().up()), tokio::spawn(shared.clone().down(outside))];
-        Self { address, shared, tasks }
+        let tasks = vec![
+            tokio::spawn(shared.clone().up()),
+            tokio::spawn(shared.clone().down(outside)),
+        ];
+        Self {
+            address,
+            shared,
+            tasks,
+        }
     }
 
     /// Forgets the client's port as a NAT does; the server sees another one from now on, and
@@ -75,7 +84,8 @@ impl Relay {
         if let Some(old) = self.tasks.pop() {
             old.abort();
         }
-        self.tasks.push(tokio::spawn(self.shared.clone().down(outside)));
+        self.tasks
+            .push(tokio::spawn(self.shared.clone().down(outside)));
         port
     }
 
@@ -96,7 +106,9 @@ impl Shared {
         let mut buffer = vec![0; BUFFER_LEN];
         loop {
             // An error is news of an earlier datagram that found nobody.
-            let Ok((len, from)) = self.inside.recv_from(&mut buffer).await else { continue };
+            let Ok((len, from)) = self.inside.recv_from(&mut buffer).await else {
+                continue;
+            };
             *lock(&self.client) = Some(from);
             if self.loses(Direction::Up) {
                 continue;
@@ -109,7 +121,9 @@ impl Shared {
     async fn down(self: Arc<Self>, outside: Arc<UdpSocket>) {
         let mut buffer = vec![0; BUFFER_LEN];
         loop {
-            let Ok((len, _)) = outside.recv_from(&mut buffer).await else { continue };
+            let Ok((len, _)) = outside.recv_from(&mut buffer).await else {
+                continue;
+            };
             let client = *lock(&self.client);
             if let Some(client) = client
                 && !self.loses(Direction::Down)

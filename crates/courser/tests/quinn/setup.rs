@@ -168,12 +168,25 @@ pub async fn connect_courser(
     server_endpoint: quinn::Endpoint,
     address: SocketAddr,
 ) -> CourserClient {
-    let connecting = client_endpoint.connect(address, "localhost").expect("configured");
-    let accept =
-        async { server_endpoint.accept().await.expect("open").await.expect("server's handshake") };
+    let connecting = client_endpoint
+        .connect(address, "localhost")
+        .expect("configured");
+    let accept = async {
+        server_endpoint
+            .accept()
+            .await
+            .expect("open")
+            .await
+            .expect("server's handshake")
+    };
     let (client, server) = tokio::join!(connecting, accept);
     let client = client.expect("client's handshake");
-    Pair { client, server, client_endpoint, server_endpoint }
+    Pair {
+        client,
+        server,
+        client_endpoint,
+        server_endpoint,
+    }
 }
 
 /// Connects two endpoints.
@@ -182,12 +195,25 @@ pub async fn connect_quinn(
     server_endpoint: courser::Endpoint,
     address: SocketAddr,
 ) -> CourserServer {
-    let connecting = client_endpoint.connect(address, "localhost").expect("configured");
-    let accept =
-        async { server_endpoint.accept().await.expect("open").await.expect("server's handshake") };
+    let connecting = client_endpoint
+        .connect(address, "localhost")
+        .expect("configured");
+    let accept = async {
+        server_endpoint
+            .accept()
+            .await
+            .expect("open")
+            .await
+            .expect("server's handshake")
+    };
     let (client, server) = tokio::join!(connecting, accept);
     let client = client.expect("client's handshake");
-    Pair { client, server, client_endpoint, server_endpoint }
+    Pair {
+        client,
+        server,
+        client_endpoint,
+        server_endpoint,
+    }
 }
 
 /// A socket of the system's choice.

@@ -22,7 +22,10 @@ pub enum Ending {
 
 impl Ending {
     pub fn application(code: u64, reason: &'static [u8]) -> Self {
-        Self::Application { code, reason: Bytes::from_static(reason) }
+        Self::Application {
+            code,
+            reason: Bytes::from_static(reason),
+        }
     }
 }
 
@@ -89,7 +92,8 @@ impl Stack for courser::Connection {
 
     fn export(&self, label: &[u8], context: &[u8]) -> [u8; 32] {
         let mut output = [0; 32];
-        self.export_keying_material(&mut output, label, context).expect("open");
+        self.export_keying_material(&mut output, label, context)
+            .expect("open");
         output
     }
 
@@ -116,7 +120,10 @@ impl Sending for courser::SendStream {
     }
 
     async fn stopped(&self) -> Option<u64> {
-        self.stopped().await.expect("connection lives").map(courser::VarInt::into_inner)
+        self.stopped()
+            .await
+            .expect("connection lives")
+            .map(courser::VarInt::into_inner)
     }
 }
 
@@ -141,11 +148,17 @@ impl From<courser::ConnectionError> for Ending {
         use courser::ConnectionError as Cause;
         match error {
             Cause::LocallyClosed => Self::Here,
-            Cause::ApplicationClosed { code, reason } => Self::Application { code: code.0, reason },
-            Cause::ConnectionClosed(close) => {
-                Self::Transport { code: close.code.value(), reason: close.reason }
-            }
-            Cause::TransportError(error) => Self::Violation { code: error.code.value() },
+            Cause::ApplicationClosed { code, reason } => Self::Application {
+                code: code.0,
+                reason,
+            },
+            Cause::ConnectionClosed(close) => Self::Transport {
+                code: close.code.value(),
+                reason: close.reason,
+            },
+            Cause::TransportError(error) => Self::Violation {
+                code: error.code.value(),
+            },
             Cause::Reset => Self::Reset,
             Cause::TimedOut => Self::TimedOut,
             other => panic!("{other}"),
@@ -183,13 +196,16 @@ impl Stack for quinn::Connection {
 
     fn export(&self, label: &[u8], context: &[u8]) -> [u8; 32] {
         let mut output = [0; 32];
-        self.export_keying_material(&mut output, label, context).expect("open");
+        self.export_keying_material(&mut output, label, context)
+            .expect("open");
         output
     }
 
     fn protocol(&self) -> Option<Vec<u8>> {
         let data = self.handshake_data()?;
-        data.downcast::<quinn::crypto::rustls::HandshakeData>().expect("rustls").protocol
+        data.downcast::<quinn::crypto::rustls::HandshakeData>()
+            .expect("rustls")
+            .protocol
     }
 
     fn peer_port(&self) -> u16 {
@@ -211,7 +227,10 @@ impl Sending for quinn::SendStream {
     }
 
     async fn stopped(&self) -> Option<u64> {
-        self.stopped().await.expect("connection lives").map(quinn::VarInt::into_inner)
+        self.stopped()
+            .await
+            .expect("connection lives")
+            .map(quinn::VarInt::into_inner)
     }
 }
 
@@ -236,13 +255,17 @@ impl From<quinn::ConnectionError> for Ending {
         use quinn::ConnectionError as Cause;
         match error {
             Cause::LocallyClosed => Self::Here,
-            Cause::ApplicationClosed(close) => {
-                Self::Application { code: close.error_code.into_inner(), reason: close.reason }
-            }
-            Cause::ConnectionClosed(close) => {
-                Self::Transport { code: close.error_code.into(), reason: close.reason }
-            }
-            Cause::TransportError(error) => Self::Violation { code: error.code.into() },
+            Cause::ApplicationClosed(close) => Self::Application {
+                code: close.error_code.into_inner(),
+                reason: close.reason,
+            },
+            Cause::ConnectionClosed(close) => Self::Transport {
+                code: close.error_code.into(),
+                reason: close.reason,
+            },
+            Cause::TransportError(error) => Self::Violation {
+                code: error.code.into(),
+            },
             Cause::Reset => Self::Reset,
             Cause::TimedOut => Self::TimedOut,
             other => panic!("{other}"),

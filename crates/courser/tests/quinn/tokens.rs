@@ -19,7 +19,11 @@ use crate::common::{loopback, within};
 /// follows the first (RFC 9000 §17.2.5.2).
 const CLIENT_HELLO_DATAGRAMS: u64 = 2;
 
-const SOME: Plan = Plan { bidi: 2, uni: 2, len: 100_000 };
+const SOME: Plan = Plan {
+    bidi: 2,
+    uni: 2,
+    len: 100_000,
+};
 
 #[tokio::test]
 async fn quinn_client_follows_the_retry_of_a_courser_server() {
@@ -59,7 +63,11 @@ async fn courser_client_follows_the_retry_of_a_quinn_server() {
     let (client, server) = (world.courser_client(), world.quinn_server());
     let address = server.local_addr().expect("bound");
     let connecting = client.connect(address, "localhost").expect("configured");
-    within(20, server.accept()).await.expect("open").retry().expect("not validated");
+    within(20, server.accept())
+        .await
+        .expect("open")
+        .retry()
+        .expect("not validated");
     let incoming = within(20, server.accept()).await.expect("open");
     assert!(incoming.remote_address_validated());
     let (client, server) = within(20, async { tokio::join!(connecting, incoming) }).await;
@@ -75,7 +83,10 @@ struct Tokens {
 
 impl Tokens {
     fn new() -> Arc<Self> {
-        Arc::new(Self { kept: Mutex::new(Vec::new()), arrived: Semaphore::new(0) })
+        Arc::new(Self {
+            kept: Mutex::new(Vec::new()),
+            arrived: Semaphore::new(0),
+        })
     }
 
     fn put(&self, token: Bytes) {
@@ -88,7 +99,10 @@ impl Tokens {
     }
 
     async fn wait(&self) {
-        within(20, self.arrived.acquire()).await.expect("never closed").forget();
+        within(20, self.arrived.acquire())
+            .await
+            .expect("never closed")
+            .forget();
     }
 }
 
@@ -146,20 +160,35 @@ async fn quinn_client_returns_with_a_token_of_courser() {
     pair.client.close(0u32.into(), b"");
     let stolen = tokens.kept.lock().expect("no panic").last().cloned();
 
-    let connecting = pair.client_endpoint.connect(address, "localhost").expect("configured");
-    let incoming = within(20, pair.server_endpoint.accept()).await.expect("open");
+    let connecting = pair
+        .client_endpoint
+        .connect(address, "localhost")
+        .expect("configured");
+    let incoming = within(20, pair.server_endpoint.accept())
+        .await
+        .expect("open");
     assert!(incoming.remote_address_validated());
     let (again, _) = within(20, async { tokio::join!(connecting, incoming) }).await;
     again.expect("handshake");
     let retries = pair.server_endpoint.stats().retries_sent;
-    assert_eq!(retries, CLIENT_HELLO_DATAGRAMS, "for the first connection only");
+    assert_eq!(
+        retries, CLIENT_HELLO_DATAGRAMS,
+        "for the first connection only"
+    );
 
     // A token is good once: this connection has to follow a Retry again.
     tokens.kept.lock().expect("no panic").clear();
     tokens.put(stolen.expect("arrived"));
     let client = pair.client_endpoint.clone();
-    let thrice = within(20, connect_quinn(client, pair.server_endpoint.clone(), address)).await;
-    assert_eq!(thrice.server_endpoint.stats().retries_sent, 2 * CLIENT_HELLO_DATAGRAMS);
+    let thrice = within(
+        20,
+        connect_quinn(client, pair.server_endpoint.clone(), address),
+    )
+    .await;
+    assert_eq!(
+        thrice.server_endpoint.stats().retries_sent,
+        2 * CLIENT_HELLO_DATAGRAMS
+    );
 }
 
 #[tokio::test]
@@ -172,7 +201,9 @@ async fn courser_client_returns_with_a_token_of_quinn() {
     let server = quinn::Endpoint::server(config, loopback()).expect("a port");
     let address = server.local_addr().expect("bound");
     let tokens = Tokens::new();
-    let config = world.courser_client_config().token_store(Some(tokens.clone()));
+    let config = world
+        .courser_client_config()
+        .token_store(Some(tokens.clone()));
     let mut client = courser::Endpoint::client(loopback()).expect("a port");
     client.set_default_client_config(config);
 
@@ -180,8 +211,13 @@ async fn courser_client_returns_with_a_token_of_quinn() {
     tokens.wait().await;
     pair.client.close(0u32.into(), b"");
 
-    let connecting = pair.client_endpoint.connect(address, "localhost").expect("configured");
-    let incoming = within(20, pair.server_endpoint.accept()).await.expect("open");
+    let connecting = pair
+        .client_endpoint
+        .connect(address, "localhost")
+        .expect("configured");
+    let incoming = within(20, pair.server_endpoint.accept())
+        .await
+        .expect("open");
     assert!(incoming.remote_address_validated());
     let (again, _) = within(20, async { tokio::join!(connecting, incoming) }).await;
     again.expect("handshake");
@@ -193,7 +229,12 @@ async fn word_from_the_server<C: Stack, S: Stack>(client: &C, server: &S) {
     send.write_all(b"word").await.expect("room");
     send.shutdown().await.expect("first time");
     let mut word = Vec::new();
-    client.accept_uni().await.read_to_end(&mut word).await.expect("sent");
+    client
+        .accept_uni()
+        .await
+        .read_to_end(&mut word)
+        .await
+        .expect("sent");
     assert_eq!(word, b"word");
 }
 

@@ -17,7 +17,10 @@ pub struct Print {
 
 impl Print {
     fn new(len: usize, hash: &Digest) -> Self {
-        Self { len, hash: hash.as_ref().to_vec() }
+        Self {
+            len,
+            hash: hash.as_ref().to_vec(),
+        }
     }
 }
 
@@ -120,32 +123,56 @@ async fn exchange_and_close<C: Stack, S: Stack>(client: &C, server: &S, plan: Pl
 }
 
 /// 100 MB over one connection.
-const HUNDRED_MB: Plan = Plan { bidi: 5, uni: 5, len: 5_000_000 };
+const HUNDRED_MB: Plan = Plan {
+    bidi: 5,
+    uni: 5,
+    len: 5_000_000,
+};
 
 /// More streams than either end allows at a time.
-const MANY_STREAMS: Plan = Plan { bidi: 300, uni: 300, len: 2_000 };
+const MANY_STREAMS: Plan = Plan {
+    bidi: 300,
+    uni: 300,
+    len: 2_000,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundred_megabytes_from_a_courser_client() {
     assert_eq!(HUNDRED_MB.bytes(), 100_000_000);
     let pair = World::default().courser_to_quinn().await;
-    within(60, exchange_and_close(&pair.client, &pair.server, HUNDRED_MB)).await;
+    within(
+        60,
+        exchange_and_close(&pair.client, &pair.server, HUNDRED_MB),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundred_megabytes_from_a_quinn_client() {
     let pair = World::default().quinn_to_courser().await;
-    within(60, exchange_and_close(&pair.client, &pair.server, HUNDRED_MB)).await;
+    within(
+        60,
+        exchange_and_close(&pair.client, &pair.server, HUNDRED_MB),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_streams_from_a_courser_client() {
     let pair = World::default().courser_to_quinn().await;
-    within(60, exchange_and_close(&pair.client, &pair.server, MANY_STREAMS)).await;
+    within(
+        60,
+        exchange_and_close(&pair.client, &pair.server, MANY_STREAMS),
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_streams_from_a_quinn_client() {
     let pair = World::default().quinn_to_courser().await;
-    within(60, exchange_and_close(&pair.client, &pair.server, MANY_STREAMS)).await;
+    within(
+        60,
+        exchange_and_close(&pair.client, &pair.server, MANY_STREAMS),
+    )
+    .await;
 }

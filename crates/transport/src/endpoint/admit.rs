@@ -32,6 +32,7 @@ impl Endpoint {
     pub(super) fn answer_unknown_version(&mut self, arrived: Arrived, datagram: &[u8]) {
         let path = arrived.path;
         let welcome = self.server.is_some()
+            && datagram.len() >= MIN_INITIAL_DATAGRAM
             && !is_refused_port(path.peer.port())
             && self.reply_limiter.allow(path.peer.ip(), arrived.now);
         if welcome

@@ -119,6 +119,8 @@ impl Endpoint {
         }
         if let Some(packet) = packet.filter(|packet| packet.kind == PacketKind::OneRtt)
             && !packet.destination.is_empty()
+            // What gets no answer anyway must not use up the budget of others.
+            && datagram.len() >= stateless_reset::MIN_TRIGGER_LEN
             && !is_refused_port(arrived.path.peer.port())
             && self.reset_limiter.allow(arrived.path.peer.ip(), arrived.now)
         {

@@ -63,9 +63,25 @@ fn lost(end: &End) -> Option<&ConnectionError> {
 fn assert_clean(end: &End, whose: &str) {
     let endpoint = &end.endpoint;
     let stats = endpoint.stats();
-    let left = (stats.connections, stats.half_open, stats.waiting, endpoint.routing.len());
-    assert_eq!(left, (0, 0, 0, 0), "{whose}: connections, half-open, waiting, routes");
-    assert_eq!(endpoint.handshakes.waiting_bytes(), 0, "{whose}: bytes of waiting clients");
-    assert!(endpoint.room.waiting.is_empty() && endpoint.replies.is_empty(), "{whose}: room");
+    let left = (
+        stats.connections,
+        stats.half_open,
+        stats.waiting,
+        endpoint.routing.len(),
+    );
+    assert_eq!(
+        left,
+        (0, 0, 0, 0),
+        "{whose}: connections, half-open, waiting, routes"
+    );
+    assert_eq!(
+        endpoint.handshakes.waiting_bytes(),
+        0,
+        "{whose}: bytes of waiting clients"
+    );
+    assert!(
+        endpoint.room.waiting.is_empty() && endpoint.replies.is_empty(),
+        "{whose}: room"
+    );
     assert_eq!(endpoint.handles().count(), 0, "{whose}: handles");
 }

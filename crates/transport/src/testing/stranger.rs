@@ -55,7 +55,9 @@ impl Stranger {
         };
         let number_offset = header.encoded_len();
         let payload_start = number_offset + NUMBER_LEN;
-        let len = self.len.max(payload_start + self.payload.len().max(2) + TAG_LEN);
+        let len = self
+            .len
+            .max(payload_start + self.payload.len().max(2) + TAG_LEN);
         let mut bytes = vec![0; len];
         let mut writer = Writer::new(&mut bytes);
         let length_field = header.encode(&mut writer, NUMBER_LEN);
@@ -65,7 +67,12 @@ impl Stranger {
         let keys = initial::initial_keys(VERSION_1, &self.destination, side);
         keys.local.packet.seal_packet(0, &mut bytes, payload_start);
         header_protection::protect(&keys.local.header, &mut bytes, number_offset, NUMBER_LEN);
-        Datagram { from: self.address, to: server_address(), ecn: Ecn::NotEct, bytes }
+        Datagram {
+            from: self.address,
+            to: server_address(),
+            ecn: Ecn::NotEct,
+            bytes,
+        }
     }
 }
 
@@ -76,14 +83,18 @@ pub(crate) fn id(bytes: &[u8]) -> ConnectionId {
 
 /// Kind of the first packet in a datagram.
 pub(crate) fn kind_of(datagram: &Datagram) -> PacketKind {
-    packet::decode(&datagram.bytes, 0, 8).expect("a packet").kind
+    packet::decode(&datagram.bytes, 0, 8)
+        .expect("a packet")
+        .kind
 }
 
 /// Opens a server's Initial whose keys come from `destination` and returns the code of the
 /// CONNECTION_CLOSE in it.
 pub(crate) fn close_code(datagram: &Datagram, destination: &ConnectionId) -> Option<u64> {
     let mut bytes = datagram.bytes.clone();
-    let packet = packet::decode(&bytes, 0, 8).ok().filter(|it| it.kind == PacketKind::Initial)?;
+    let packet = packet::decode(&bytes, 0, 8)
+        .ok()
+        .filter(|it| it.kind == PacketKind::Initial)?;
     bytes.truncate(packet.end);
     let keys = initial::initial_keys(VERSION_1, destination, Side::Client);
     let offset = packet.packet_number_offset;

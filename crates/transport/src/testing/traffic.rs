@@ -35,8 +35,16 @@ impl Transfer {
     }
 
     fn new(pair: &mut Pair, to_client: bool, len: usize) -> Self {
-        let sender = if to_client { &mut pair.server } else { &mut pair.client };
-        let id = sender.connection().streams().open(Direction::Unidirectional).expect("room");
+        let sender = if to_client {
+            &mut pair.server
+        } else {
+            &mut pair.client
+        };
+        let id = sender
+            .connection()
+            .streams()
+            .open(Direction::Unidirectional)
+            .expect("room");
         let mut transfer = Self {
             to_client,
             id,
@@ -64,8 +72,9 @@ impl Transfer {
 
     fn write(&mut self, end: &mut End) {
         while self.written < self.len {
-            let next: Vec<u8> =
-                (self.written..self.len.min(self.written + 10_000)).map(byte).collect();
+            let next: Vec<u8> = (self.written..self.len.min(self.written + 10_000))
+                .map(byte)
+                .collect();
             let streams = end.connection().streams();
             match streams.write(self.id, &next) {
                 Ok(n) => self.written += n,
@@ -84,13 +93,18 @@ impl Transfer {
             return;
         }
         let streams = end.connection().streams();
-        self.accepted = self.accepted.or_else(|| streams.accept(Direction::Unidirectional));
+        self.accepted = self
+            .accepted
+            .or_else(|| streams.accept(Direction::Unidirectional));
         let Some(id) = self.accepted else { return };
         let mut buffer = [0; 65_536];
         loop {
             match streams.read(now, id, &mut buffer) {
                 Ok(Some(n)) => {
-                    let right = buffer[..n].iter().zip(self.received..).all(|(b, at)| *b == byte(at));
+                    let right = buffer[..n]
+                        .iter()
+                        .zip(self.received..)
+                        .all(|(b, at)| *b == byte(at));
                     assert!(right, "wrong bytes behind {}", self.received);
                     self.received += n;
                 }
@@ -133,12 +147,16 @@ impl Pair {
 
     /// Bytes of `len` from the client to the server; how long it took.
     pub(crate) fn upload(&mut self, len: usize) -> Duration {
-        Transfer::up(self, len).finish(self, LONGEST).expect("the upload ends")
+        Transfer::up(self, len)
+            .finish(self, LONGEST)
+            .expect("the upload ends")
     }
 
     /// Bytes of `len` from the server to the client; how long it took.
     pub(crate) fn download(&mut self, len: usize) -> Duration {
-        Transfer::down(self, len).finish(self, LONGEST).expect("the download ends")
+        Transfer::down(self, len)
+            .finish(self, LONGEST)
+            .expect("the download ends")
     }
 }
 

@@ -77,7 +77,9 @@ fn rustls_belongs_to_tls() {
     ]));
     assert_eq!(
         problems,
-        ["crates/courser/Cargo.toml: depends on rustls; tls is the only library that depends on rustls"]
+        [
+            "crates/courser/Cargo.toml: depends on rustls; tls is the only library that depends on rustls"
+        ]
     );
 }
 

@@ -52,7 +52,9 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
 
 fn is_closed(end: &mut End) -> bool {
     let handle = end.handle.expect("a connection was made");
-    end.endpoint.connection(handle).is_none_or(Connection::is_closed)
+    end.endpoint
+        .connection(handle)
+        .is_none_or(Connection::is_closed)
 }
 
 #[test]
@@ -60,7 +62,10 @@ fn spoiled_copies_of_every_datagram_do_not_disturb_a_handshake() {
     // Each genuine datagram is overtaken by several spoiled ones, at every state of both ends.
     for seed in 0..150 {
         let mut rng = seeded(seed);
-        let setup = Setup { seed: u8::try_from(seed % 200).expect("small"), ..Setup::default() };
+        let setup = Setup {
+            seed: u8::try_from(seed % 200).expect("small"),
+            ..Setup::default()
+        };
         let mut pair = Pair::with(setup);
         pair.start();
         let (mut client, mut server) = (0, 0);
@@ -82,17 +87,30 @@ fn spoiled_copies_of_every_datagram_do_not_disturb_a_handshake() {
                 }
             }
             pair.step();
-            assert!(pair.now - begun < Duration::from_secs(5), "seed {seed}: {:?}", pair.client.events);
+            assert!(
+                pair.now - begun < Duration::from_secs(5),
+                "seed {seed}: {:?}",
+                pair.client.events
+            );
         }
         pair.run_for(RTT * 2);
-        assert!(!is_closed(&mut pair.client) && !is_closed(&mut pair.server), "seed {seed}");
+        assert!(
+            !is_closed(&mut pair.client) && !is_closed(&mut pair.server),
+            "seed {seed}"
+        );
     }
 }
 
 #[test]
 fn every_truncation_of_a_handshake_is_survived() {
     let mut pair = Pair::connected();
-    let sent: Vec<_> = pair.client.sent.iter().chain(&pair.server.sent).cloned().collect();
+    let sent: Vec<_> = pair
+        .client
+        .sent
+        .iter()
+        .chain(&pair.server.sent)
+        .cloned()
+        .collect();
     for datagram in &sent {
         // Into a fresh pair, which knows nothing of it, and into the one that sent it.
         let mut fresh = Pair::new();
@@ -114,7 +132,10 @@ fn every_truncation_of_a_handshake_is_survived() {
 fn spoiled_datagrams_do_not_disturb_a_transfer() {
     // Fault F08 and F09: a third of all datagrams arrives spoiled.
     for seed in 0..6 {
-        let mut pair = Pair::with(Setup { seed, ..Setup::default() });
+        let mut pair = Pair::with(Setup {
+            seed,
+            ..Setup::default()
+        });
         pair.connect();
         let mut rng = seeded(u64::from(seed));
         pair.link.filter = Some(Box::new(move |_, datagram| {
@@ -124,8 +145,14 @@ fn spoiled_datagrams_do_not_disturb_a_transfer() {
             true
         }));
         let up = Transfer::up(&mut pair, 100_000);
-        assert!(up.finish(&mut pair, Duration::from_secs(100)).is_some(), "seed {seed}");
-        assert!(!is_closed(&mut pair.client) && !is_closed(&mut pair.server), "seed {seed}");
+        assert!(
+            up.finish(&mut pair, Duration::from_secs(100)).is_some(),
+            "seed {seed}"
+        );
+        assert!(
+            !is_closed(&mut pair.client) && !is_closed(&mut pair.server),
+            "seed {seed}"
+        );
     }
 }
 
@@ -176,9 +203,15 @@ fn close_at_any_time_leaves_nothing() {
                 pair.step();
             }
             let now = pair.now;
-            let end = if by_client { &mut pair.client } else { &mut pair.server };
+            let end = if by_client {
+                &mut pair.client
+            } else {
+                &mut pair.server
+            };
             let Some(handle) = end.handle else { continue };
-            let Some(connection) = end.endpoint.connection_mut(handle) else { continue };
+            let Some(connection) = end.endpoint.connection_mut(handle) else {
+                continue;
+            };
             connection.close(now, 5, b"enough");
             connection.close(now, 6, b"twice");
             connection.ping();
@@ -201,7 +234,10 @@ fn close_at_any_time_leaves_nothing() {
 fn mixed_faults_lose_nothing() {
     // Fault F64: loss, reordering, duplication, corruption, a narrow link and rebinding at once.
     for seed in 0..8 {
-        let mut pair = Pair::with(Setup { seed, ..Setup::default() });
+        let mut pair = Pair::with(Setup {
+            seed,
+            ..Setup::default()
+        });
         pair.link.loss = 40;
         pair.link.reorder = 200;
         pair.link.duplicate = 50;
@@ -225,7 +261,10 @@ fn mixed_faults_lose_nothing() {
             }
             pair.step();
             let (up, down) = (up.received(), down.received());
-            assert!(pair.now - begun < Duration::from_secs(120), "seed {seed}: {up} and {down}");
+            assert!(
+                pair.now - begun < Duration::from_secs(120),
+                "seed {seed}: {up} and {down}"
+            );
         }
     }
 }
@@ -248,7 +287,11 @@ fn acknowledgements_that_never_come_bound_what_is_kept() {
     assert!(accepted <= 16 << 20, "{accepted} bytes");
     let stats = pair.server.connection().stats();
     assert!(stats.path.bytes_in_flight <= stats.path.congestion_window + 40 * 1200);
-    assert!(pair.server.sent.len() < 200, "{} datagrams", pair.server.sent.len());
+    assert!(
+        pair.server.sent.len() < 200,
+        "{} datagrams",
+        pair.server.sent.len()
+    );
 }
 
 #[test]
@@ -258,7 +301,12 @@ fn datagrams_of_any_size_close_nothing() {
     for len in 0..3000 {
         let (from, to) = (client_address(), server_address());
         let bytes = vec![0x41; len];
-        pair.deliver(Datagram { from, to, ecn: Ecn::Ce, bytes });
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::Ce,
+            bytes,
+        });
     }
     pair.drive();
     assert!(!is_closed(&mut pair.server));

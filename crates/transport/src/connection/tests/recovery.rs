@@ -8,11 +8,16 @@ use crate::config::TransportConfig;
 use crate::testing::Setup;
 use crate::testing::traffic::Transfer;
 
+mod silence;
+
 /// Both ends with the same settings.
 fn both(change: impl Fn(&mut TransportConfig)) -> Setup {
     let mut transport = TransportConfig::default();
     change(&mut transport);
-    let mut setup = Setup { client: transport.clone(), ..Setup::default() };
+    let mut setup = Setup {
+        client: transport.clone(),
+        ..Setup::default()
+    };
     setup.server.transport = Arc::new(transport);
     setup
 }
@@ -39,17 +44,16 @@ fn sends_of_client(pair: &mut Pair, time: Duration) -> Vec<(Time, usize)> {
     let mut seen = pair.client.sent.len();
     while pair.now < end {
         pair.step();
-        let bytes: usize = pair.client.sent[seen..].iter().map(|it| it.bytes.len()).sum();
+        let bytes: usize = pair.client.sent[seen..]
+            .iter()
+            .map(|it| it.bytes.len())
+            .sum();
         if bytes > 0 {
             sends.push((pair.now, bytes));
             seen = pair.client.sent.len();
         }
     }
     sends
-}
-
-fn is_timed_out(events: &[Event]) -> bool {
-    events.contains(&Event::Lost(ConnectionError::TimedOut))
 }
 
 #[test]
@@ -68,7 +72,10 @@ fn probes_back_off_by_doubling() {
     // Smoothed 20 ms, a variation that is still settling, and the peer's 25 ms of delay.
     assert!(times[0] > RTT + Duration::from_millis(25), "{times:?}");
     assert!(times[0] < RTT * 4 + Duration::from_millis(25), "{times:?}");
-    assert!(pair.client.connection().stats().packets_lost == 0, "a timeout proves no loss");
+    assert!(
+        pair.client.connection().stats().packets_lost == 0,
+        "a timeout proves no loss"
+    );
 }
 
 #[test]
@@ -97,7 +104,9 @@ fn lost_tail_is_repeated_after_one_probe_timeout() {
         !is_last
     }));
     transfer.step(&mut pair);
-    let time = transfer.finish(&mut pair, Duration::from_secs(2)).expect("in time");
+    let time = transfer
+        .finish(&mut pair, Duration::from_secs(2))
+        .expect("in time");
     assert!(pair.now - begun < RTT * 10, "{time:?}");
 }
 
@@ -116,9 +125,9 @@ fn probes_are_ack_eliciting_and_carry_what_is_missing() {
     for probe in &sent[before..] {
         assert!(probe.is_ack_eliciting(), "{probe:?}");
     }
-    let repeats = sent[before..].iter().filter(|seen| {
-        seen.has(|frame| matches!(frame, Frame::Stream(it) if it.data == b"hello"))
-    });
+    let repeats = sent[before..]
+        .iter()
+        .filter(|seen| seen.has(|frame| matches!(frame, Frame::Stream(it) if it.data == b"hello")));
     assert!(repeats.count() >= 2);
 }
 
@@ -133,20 +142,28 @@ fn probes_carry_new_data_if_there_is_some() {
     let largest = |pair: &Pair| {
         let sent = eye.client_sent(pair);
         let ends = sent.iter().flat_map(|seen| {
-            seen.frames().filter_map(|frame| match frame {
-                Frame::Stream(it) => Some(it.offset + it.data.len() as u64),
-                _ => None,
-            }).collect::<Vec<_>>()
+            seen.frames()
+                .filter_map(|frame| match frame {
+                    Frame::Stream(it) => Some(it.offset + it.data.len() as u64),
+                    _ => None,
+                })
+                .collect::<Vec<_>>()
         });
         ends.max().unwrap_or(0)
     };
     let (before, in_flight) = (largest(&pair), pair.client.connection().stats().path);
-    assert!(in_flight.bytes_in_flight + 1200 > in_flight.congestion_window, "the window is full");
+    assert!(
+        in_flight.bytes_in_flight + 1200 > in_flight.congestion_window,
+        "the window is full"
+    );
     pair.run_for(Duration::from_millis(150));
     assert_eq!(pair.client.connection().stats().ptos, 1);
     assert!(largest(&pair) > before, "beyond the window, RFC 9002 §7.5");
     let after = pair.client.connection().stats().path;
-    assert!(after.bytes_in_flight > in_flight.bytes_in_flight, "probes count as in flight");
+    assert!(
+        after.bytes_in_flight > in_flight.bytes_in_flight,
+        "probes count as in flight"
+    );
     assert!(after.bytes_in_flight <= in_flight.bytes_in_flight + 2 * 1200);
 }
 
@@ -168,7 +185,11 @@ fn long_outage_collapses_the_window() {
     while !transfer.step(&mut pair) {
         pair.step();
         least = least.min(pair.client.connection().stats().path.congestion_window);
-        assert!(pair.now - begun < Duration::from_secs(30), "{} bytes", transfer.received());
+        assert!(
+            pair.now - begun < Duration::from_secs(30),
+            "{} bytes",
+            transfer.received()
+        );
     }
     assert_eq!(least, 2 * 1200, "RFC 9002 §7.6.2; it was {before}");
 }
@@ -193,7 +214,10 @@ fn short_outage_does_not_collapse_the_window() {
 #[test]
 fn window_is_never_exceeded_but_by_probes() {
     for seed in 0..10 {
-        let mut pair = Pair::with(Setup { seed, ..both(|_| {}) });
+        let mut pair = Pair::with(Setup {
+            seed,
+            ..both(|_| {})
+        });
         pair.connect();
         pair.link.loss = 50;
         let mut transfer = Transfer::up(&mut pair, 200_000);
@@ -203,7 +227,10 @@ fn window_is_never_exceeded_but_by_probes() {
             let stats = pair.client.connection().stats();
             let grown = stats.path.bytes_in_flight > before.path.bytes_in_flight;
             let excused = stats.ptos > before.ptos || stats.packets_lost > before.packets_lost;
-            let window = stats.path.congestion_window.max(before.path.congestion_window);
+            let window = stats
+                .path
+                .congestion_window
+                .max(before.path.congestion_window);
             assert!(
                 !grown || excused || stats.path.bytes_in_flight <= window,
                 "seed {seed}: {:?}",
@@ -226,14 +253,20 @@ fn sends_are_spread_over_the_round_trip() {
     let mut sent = pair.client.sent.len();
     while !transfer.step(&mut pair) {
         pair.step();
-        let bytes = pair.client.sent[sent..].iter().map(|it| it.bytes.len()).sum();
+        let bytes = pair.client.sent[sent..]
+            .iter()
+            .map(|it| it.bytes.len())
+            .sum();
         sent = pair.client.sent.len();
         bursts.push(bytes);
     }
     // The first burst after idleness may be larger; no other is more than a small part.
     let largest = bursts.iter().skip(20).max().copied().unwrap_or(0);
     assert!(largest as u64 <= window / 4, "{largest} of {window}");
-    assert!(bursts.iter().all(|&bytes| bytes <= 64 * 1024 + 14_720), "RFC 9002 §7.7");
+    assert!(
+        bursts.iter().all(|&bytes| bytes <= 64 * 1024 + 14_720),
+        "RFC 9002 §7.7"
+    );
 }
 
 #[test]
@@ -243,10 +276,21 @@ fn window_does_not_grow_while_it_is_not_used() {
     for _ in 0..200 {
         write(&mut pair, &[1; 500]);
         pair.run_for(RTT * 2);
-        while let Some(id) = pair.server.connection().streams().accept(Direction::Unidirectional) {
+        while let Some(id) = pair
+            .server
+            .connection()
+            .streams()
+            .accept(Direction::Unidirectional)
+        {
             let now = pair.now;
             let mut buffer = [0; 1000];
-            while matches!(pair.server.connection().streams().read(now, id, &mut buffer), Ok(Some(_))) {}
+            while matches!(
+                pair.server
+                    .connection()
+                    .streams()
+                    .read(now, id, &mut buffer),
+                Ok(Some(_))
+            ) {}
         }
         pair.server.touch();
     }
@@ -275,14 +319,23 @@ fn congestion_marks_lower_the_window_without_loss() {
     let mut free = connected(|_| {});
     free.upload(1_100_000);
     let unmarked = free.client.connection().stats().path.congestion_window;
-    assert!(after.path.congestion_window < unmarked / 2, "{} and {unmarked}", after.path.congestion_window);
+    assert!(
+        after.path.congestion_window < unmarked / 2,
+        "{} and {unmarked}",
+        after.path.congestion_window
+    );
 }
 
 #[test]
 fn marks_that_do_not_survive_are_given_up() {
     // Attack A45, fault F16: bleached, swapped, made up.
-    let rewrites: [(&str, fn(Ecn) -> Ecn); 2] =
-        [("bleached", |_| Ecn::NotEct), ("swapped", |mark| if mark == Ecn::Ect0 { Ecn::Ect1 } else { mark })];
+    let rewrites: [(&str, fn(Ecn) -> Ecn); 2] = [
+        ("bleached", |_| Ecn::NotEct),
+        (
+            "swapped",
+            |mark| if mark == Ecn::Ect0 { Ecn::Ect1 } else { mark },
+        ),
+    ];
     for (name, rewrite) in rewrites {
         let mut pair = Pair::with(both(|_| {}));
         pair.link.filter = Some(Box::new(move |_, datagram| {
@@ -308,7 +361,11 @@ fn path_that_drops_marked_datagrams_is_usable() {
 fn everything_marked_as_congested_still_arrives() {
     let mut pair = connected(|_| {});
     pair.link.filter = Some(Box::new(|_, datagram| {
-        datagram.ecn = if datagram.ecn == Ecn::Ect0 { Ecn::Ce } else { datagram.ecn };
+        datagram.ecn = if datagram.ecn == Ecn::Ect0 {
+            Ecn::Ce
+        } else {
+            datagram.ecn
+        };
         true
     }));
     pair.upload(100_000);
@@ -319,104 +376,13 @@ fn everything_marked_as_congested_still_arrives() {
 fn no_marks_when_switched_off() {
     let mut pair = connected(|config| config.ecn = false);
     pair.upload(50_000);
-    assert!(pair.client.sent.iter().chain(&pair.server.sent).all(|it| it.ecn == Ecn::NotEct));
-}
-
-#[test]
-fn silence_ends_both_ends_without_a_packet() {
-    let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(5)));
-    pair.run_for(Duration::from_secs(1));
-    let sent = (pair.client.sent.len(), pair.server.sent.len());
-    pair.run_for(Duration::from_millis(3_800));
-    assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
-    pair.run_for(Duration::from_millis(300));
-    assert!(is_timed_out(&pair.client.events) && is_timed_out(&pair.server.events));
-    assert_eq!(sent, (pair.client.sent.len(), pair.server.sent.len()), "RFC 9000 §10.1");
-}
-
-#[test]
-fn smaller_idle_timeout_of_the_two_counts() {
-    let seconds = |secs: u64| (secs > 0).then(|| Duration::from_secs(secs));
-    for (client, server, counts) in [(3, 9, 3), (9, 3, 3), (0, 4, 4), (4, 0, 4), (0, 0, 0)] {
-        let mut setup = both(|config| config.max_idle_timeout = seconds(client));
-        let mut transport = setup.client.clone();
-        transport.max_idle_timeout = seconds(server);
-        setup.server.transport = Arc::new(transport);
-        let mut pair = Pair::with(setup);
-        pair.connect();
-        pair.run_for(Duration::from_secs(20));
-        for (who, events) in [("client", &pair.client.events), ("server", &pair.server.events)] {
-            assert_eq!(is_timed_out(events), counts > 0, "{who} of {client} and {server}");
-        }
-    }
-}
-
-#[test]
-fn idle_timeout_is_at_least_three_probe_timeouts() {
-    let mut pair = Pair::with(both(|config| config.max_idle_timeout = Some(Duration::from_millis(1))));
-    pair.link.delay = Duration::from_millis(200);
-    pair.start();
-    pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed));
-    assert!(pair.client.has(&Event::Confirmed));
-    let begun = pair.now;
-    pair.run_until(Duration::from_secs(60), |pair| is_timed_out(&pair.client.events));
-    assert!(pair.now - begun >= Duration::from_millis(1200), "{:?}", pair.now - begun);
-}
-
-#[test]
-fn first_question_since_the_last_answer_restarts_the_idle_timer_and_later_ones_do_not() {
-    let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(6)));
-    pair.link.loss = 1000;
-    pair.run_for(Duration::from_secs(4));
-    write(&mut pair, b"anybody there?");
-    let asked = pair.now;
-    pair.run_until(Duration::from_secs(60), |pair| is_timed_out(&pair.client.events));
-    assert_eq!(pair.now - asked, Duration::from_secs(6), "probes do not count");
-}
-
-#[test]
-fn keep_alive_of_either_end_keeps_both() {
-    for (client, server) in [(true, false), (false, true), (true, true)] {
-        let interval = |is_on: bool| is_on.then_some(Duration::from_secs(2));
-        let mut setup = both(|config| {
-            config.max_idle_timeout = Some(Duration::from_secs(6));
-            config.keep_alive_interval = interval(client);
-        });
-        let mut transport = setup.client.clone();
-        transport.keep_alive_interval = interval(server);
-        setup.server.transport = Arc::new(transport);
-        let mut pair = Pair::with(setup);
-        pair.connect();
-        let before = pair.client.sent.len() + pair.server.sent.len();
-        pair.run_for(Duration::from_secs(60));
-        assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
-        let sent = pair.client.sent.len() + pair.server.sent.len() - before;
-        assert!((50..=130).contains(&sent), "client {client}, server {server}: {sent}");
-    }
-}
-
-#[test]
-fn keep_alive_does_not_hide_that_the_peer_is_gone() {
-    let mut pair = connected(|config| {
-        config.max_idle_timeout = Some(Duration::from_secs(6));
-        config.keep_alive_interval = Some(Duration::from_secs(2));
-    });
-    pair.link.loss = 1000;
-    pair.run_for(Duration::from_secs(10));
-    assert!(is_timed_out(&pair.client.events) && is_timed_out(&pair.server.events));
-}
-
-#[test]
-fn handshake_has_ten_seconds() {
-    let mut pair = Pair::with(both(|_| {}));
-    pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
-    pair.start();
-    let begun = pair.now;
-    let failed = Event::Lost(ConnectionError::HandshakeTimedOut);
-    assert!(pair.run_until(Duration::from_secs(60), |pair| pair.client.has(&failed)));
-    assert_eq!(pair.now - begun, Duration::from_secs(10), "limit K12");
-    assert!(pair.run_until(Duration::from_secs(60), |pair| pair.server.has(&failed)));
-    assert_eq!(pair.now - begun, Duration::from_secs(10) + RTT / 2);
+    assert!(
+        pair.client
+            .sent
+            .iter()
+            .chain(&pair.server.sent)
+            .all(|it| it.ecn == Ecn::NotEct)
+    );
 }
 
 #[test]
@@ -515,15 +481,26 @@ fn blackhole_one_way_below_the_idle_timeout_is_survived() {
 #[test]
 fn discarded_handshake_leaves_nothing_in_flight() {
     for seed in 0..20 {
-        let mut pair = Pair::with(Setup { seed, ..both(|_| {}) });
+        let mut pair = Pair::with(Setup {
+            seed,
+            ..both(|_| {})
+        });
         pair.link.loss = 100;
         pair.link.reorder = 200;
         pair.connect();
         pair.link.loss = 0;
         pair.run_for(Duration::from_secs(3));
         for (who, end) in [("client", &mut pair.client), ("server", &mut pair.server)] {
-            assert_eq!(end.connection().stats().path.bytes_in_flight, 0, "{who}, seed {seed}");
-            assert_eq!(end.connection().recovery.lists.in_use(), 0, "{who}, seed {seed}");
+            assert_eq!(
+                end.connection().stats().path.bytes_in_flight,
+                0,
+                "{who}, seed {seed}"
+            );
+            assert_eq!(
+                end.connection().recovery.lists.in_use(),
+                0,
+                "{who}, seed {seed}"
+            );
         }
     }
 }

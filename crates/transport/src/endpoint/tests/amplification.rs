@@ -71,7 +71,10 @@ fn first_packets_in_every_subset_and_a_silent_client() {
         }));
         pair.start();
         pair.run_for(Duration::from_millis(1500));
-        assert!(mask == 0 || pair.ledger.of(pair.client.address).1 > 0, "mask {mask:b}");
+        assert!(
+            mask == 0 || pair.ledger.of(pair.client.address).1 > 0,
+            "mask {mask:b}"
+        );
     }
 }
 
@@ -79,7 +82,11 @@ fn first_packets_in_every_subset_and_a_silent_client() {
 fn handshake_completes_whichever_of_the_clients_first_six_datagrams_are_lost() {
     for mask in 0..1 << 6 {
         let mut pair = masked(big_chain(), mask, 0);
-        assert!(completes(&mut pair), "mask {mask:06b}: {:?}", pair.client.events);
+        assert!(
+            completes(&mut pair),
+            "mask {mask:06b}: {:?}",
+            pair.client.events
+        );
     }
 }
 
@@ -87,7 +94,11 @@ fn handshake_completes_whichever_of_the_clients_first_six_datagrams_are_lost() {
 fn handshake_completes_whichever_of_the_servers_first_six_datagrams_are_lost() {
     for mask in 0..1 << 6 {
         let mut pair = masked(big_chain(), 0, mask);
-        assert!(completes(&mut pair), "mask {mask:06b}: {:?}", pair.client.events);
+        assert!(
+            completes(&mut pair),
+            "mask {mask:06b}: {:?}",
+            pair.client.events
+        );
     }
 }
 
@@ -96,8 +107,19 @@ fn handshake_completes_whichever_of_the_first_six_both_ways_are_lost() {
     // A coprime step walks through a third of all 2^12 masks in no particular order.
     for step in 0..1400 {
         let mask = step * 1_237 % (1 << 12);
-        let mut pair = masked(Setup { seed: 3, ..small_chain() }, mask & 0x3f, mask >> 6);
-        assert!(completes(&mut pair), "mask {mask:012b}: {:?}", pair.client.events);
+        let mut pair = masked(
+            Setup {
+                seed: 3,
+                ..small_chain()
+            },
+            mask & 0x3f,
+            mask >> 6,
+        );
+        assert!(
+            completes(&mut pair),
+            "mask {mask:012b}: {:?}",
+            pair.client.events
+        );
     }
 }
 
@@ -106,7 +128,11 @@ fn handshake_with_a_big_chain_completes_under_masks_both_ways() {
     for step in 0..300 {
         let mask = step * 2_741 % (1 << 12);
         let mut pair = masked(big_chain(), mask & 0x3f, mask >> 6);
-        assert!(completes(&mut pair), "mask {mask:012b}: {:?}", pair.client.events);
+        assert!(
+            completes(&mut pair),
+            "mask {mask:012b}: {:?}",
+            pair.client.events
+        );
     }
 }
 
@@ -119,7 +145,10 @@ fn small_chain() -> Setup {
 #[test]
 fn handshake_completes_through_heavy_random_loss() {
     for seed in 0..60 {
-        let mut pair = Pair::with(Setup { seed, ..big_chain() });
+        let mut pair = Pair::with(Setup {
+            seed,
+            ..big_chain()
+        });
         pair.link.loss = 300;
         pair.link.reorder = 300;
         pair.link.duplicate = 100;
@@ -137,7 +166,11 @@ fn handshake_through_a_retry_completes_under_masks() {
             let mut setup = small_chain();
             setup.server.retry = crate::RetryPolicy::Always;
             let mut pair = masked(setup, both.0, both.1);
-            assert!(completes(&mut pair), "mask {both:?}: {:?}", pair.client.events);
+            assert!(
+                completes(&mut pair),
+                "mask {both:?}: {:?}",
+                pair.client.events
+            );
         }
     }
 }
@@ -152,7 +185,10 @@ fn client_hello_of_two_packets_arrives_in_any_order() {
             pair.deliver(flight[index].clone());
             pair.run_for(Duration::from_millis(1));
         }
-        assert!(pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Confirmed)), "{order:?}");
+        assert!(
+            pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Confirmed)),
+            "{order:?}"
+        );
         assert_eq!(pair.server.endpoint.stats().accepted, 1);
     }
 }
@@ -171,14 +207,30 @@ fn client_hello_whose_second_packet_comes_first_may_wait_for_acceptance() {
 fn every_datagram_with_an_initial_is_large_enough() {
     // The server's too, if it asks for an answer; RFC 9000 §14.1.
     for seed in 0..20 {
-        let (setup, eye) = Setup { seed, ..big_chain() }.with_eye();
+        let (setup, eye) = Setup {
+            seed,
+            ..big_chain()
+        }
+        .with_eye();
         let mut pair = Pair::with(setup);
         pair.link.loss = 200;
         completes(&mut pair);
-        for seen in eye.client_sent(&pair).iter().filter(|seen| seen.kind == PacketKind::Initial) {
-            assert!(seen.datagram_len >= 1200, "client, seed {seed}: {}", seen.datagram_len);
+        for seen in eye
+            .client_sent(&pair)
+            .iter()
+            .filter(|seen| seen.kind == PacketKind::Initial)
+        {
+            assert!(
+                seen.datagram_len >= 1200,
+                "client, seed {seed}: {}",
+                seen.datagram_len
+            );
         }
-        for seen in eye.server_sent(&pair).iter().filter(|seen| seen.kind == PacketKind::Initial) {
+        for seen in eye
+            .server_sent(&pair)
+            .iter()
+            .filter(|seen| seen.kind == PacketKind::Initial)
+        {
             let fine = seen.datagram_len >= 1200 || !seen.is_ack_eliciting();
             assert!(fine, "server, seed {seed}: {}", seen.datagram_len);
         }
@@ -190,7 +242,9 @@ fn bytes_that_do_not_open_count_towards_the_limit() {
     let mut pair = Pair::with(chain_of(50));
     let flight = catch_first_flight(&mut pair);
     pair.link.filter = Some(Box::new(|_, _| false));
-    flight.iter().for_each(|datagram| pair.deliver(datagram.clone()));
+    flight
+        .iter()
+        .for_each(|datagram| pair.deliver(datagram.clone()));
     pair.drive();
     let (received, sent) = pair.ledger.of(pair.client.address);
     assert!(received == 2400 && sent > 7100, "{sent} bytes");
@@ -212,7 +266,11 @@ fn client_probes_with_a_padded_initial_and_then_with_a_handshake_packet() {
     pair.run_for(Duration::from_secs(2));
     let probes = eye.client_sent(&pair);
     assert!(probes.len() > 4 && probes.iter().all(|seen| seen.kind == PacketKind::Initial));
-    assert!(probes.iter().all(|seen| seen.datagram_len >= 1200 && seen.is_ack_eliciting()));
+    assert!(
+        probes
+            .iter()
+            .all(|seen| seen.datagram_len >= 1200 && seen.is_ack_eliciting())
+    );
     let (setup, eye) = big_chain().with_eye();
     let mut pair = Pair::with(setup);
     let mut count = 0;

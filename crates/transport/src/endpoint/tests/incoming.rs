@@ -18,9 +18,15 @@ fn client_waits_until_it_is_accepted() {
     let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
     assert_eq!(incoming.peer(), pair.client.address);
     assert_eq!(incoming.local_ip(), None);
-    let handle = pair.server.endpoint.accept(pair.now, incoming, None).expect("fine");
+    let handle = pair
+        .server
+        .endpoint
+        .accept(pair.now, incoming, None)
+        .expect("fine");
     pair.server.handle = Some(handle);
-    assert!(pair.run_until(Duration::from_secs(1), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(1), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
     let stats = pair.server.endpoint.stats();
     assert_eq!((stats.accepted, stats.waiting, stats.half_open), (1, 0, 0));
 }
@@ -52,7 +58,9 @@ fn refusal_is_smaller_than_what_it_answers() {
     let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
     pair.server.endpoint.refuse(pair.now, incoming);
     pair.drive();
-    let [answer] = &pair.server.sent[..] else { panic!("one answer") };
+    let [answer] = &pair.server.sent[..] else {
+        panic!("one answer")
+    };
     assert_eq!(close_code(answer, &stranger.destination), Some(REFUSED));
     assert!(answer.bytes.len() < 1200);
 }
@@ -67,7 +75,9 @@ fn ignored_client_hears_nothing_and_is_new_when_it_tries_again() {
     assert_clean(&pair.server, "server");
     assert!(pair.server.sent.is_empty());
     pair.accepts = true;
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
     assert_eq!(pair.server.endpoint.stats().ignored, 1);
 }
 
@@ -121,7 +131,10 @@ fn a_waiting_client_has_room_for_eight_datagrams() {
 fn datagrams_of_others_are_not_kept_for_a_waiting_client() {
     let mut pair = waiting_pair(|_| {});
     answers(&mut pair, Stranger::new(1).initial());
-    let other = Stranger { address: Stranger::new(2).address, ..Stranger::new(1) };
+    let other = Stranger {
+        address: Stranger::new(2).address,
+        ..Stranger::new(1)
+    };
     answers(&mut pair, other.initial());
     assert_eq!(pair.server.endpoint.handshakes.waiting_bytes(), 1200);
 }
@@ -134,8 +147,22 @@ fn first_datagrams_that_break_a_rule_are_dropped() {
     let mut handshake = Stranger::new(4).initial();
     handshake.bytes[0] |= 0x20;
     let cases = [
-        ("too small", Stranger { len: 1199, ..Stranger::new(1) }.initial()),
-        ("short ID", Stranger { destination: id(&[1; 7]), ..Stranger::new(2) }.initial()),
+        (
+            "too small",
+            Stranger {
+                len: 1199,
+                ..Stranger::new(1)
+            }
+            .initial(),
+        ),
+        (
+            "short ID",
+            Stranger {
+                destination: id(&[1; 7]),
+                ..Stranger::new(2)
+            }
+            .initial(),
+        ),
         ("not authentic", forged),
         ("no Initial", handshake),
     ];
@@ -149,7 +176,11 @@ fn first_datagrams_that_break_a_rule_are_dropped() {
 fn padding_behind_the_initial_counts_for_its_size() {
     // Coalesced with bytes of any kind: the datagram is what has to be large.
     let mut pair = waiting_pair(|_| {});
-    let mut datagram = Stranger { len: 600, ..Stranger::new(1) }.initial();
+    let mut datagram = Stranger {
+        len: 600,
+        ..Stranger::new(1)
+    }
+    .initial();
     datagram.bytes.resize(1200, 0);
     answers(&mut pair, datagram);
     assert_eq!(pair.server.endpoint.stats().waiting, 1);
@@ -161,8 +192,14 @@ fn unusable_configuration_is_an_error_and_leaves_nothing() {
     answers(&mut pair, Stranger::new(1).initial());
     let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
     let mut config = ServerConfig::new(server_tls(&[b"test"]));
-    config.transport = Arc::new(TransportConfig { mtu: 1000, ..TransportConfig::default() });
-    let error = pair.server.endpoint.accept(pair.now, incoming, Some(Arc::new(config)));
+    config.transport = Arc::new(TransportConfig {
+        mtu: 1000,
+        ..TransportConfig::default()
+    });
+    let error = pair
+        .server
+        .endpoint
+        .accept(pair.now, incoming, Some(Arc::new(config)));
     assert!(error.expect_err("mtu").to_string().contains("mtu"));
     assert_clean(&pair.server, "server");
 }
@@ -171,10 +208,15 @@ fn unusable_configuration_is_an_error_and_leaves_nothing() {
 fn client_that_breaks_a_rule_at_once_is_closed() {
     let mut pair = Pair::new();
     // HANDSHAKE_DONE does not belong into an Initial.
-    let stranger = Stranger { payload: vec![0x1e], ..Stranger::new(1) };
+    let stranger = Stranger {
+        payload: vec![0x1e],
+        ..Stranger::new(1)
+    };
     let answers = answers(&mut pair, stranger.initial());
-    let codes: Vec<_> =
-        answers.iter().filter_map(|it| close_code(it, &stranger.destination)).collect();
+    let codes: Vec<_> = answers
+        .iter()
+        .filter_map(|it| close_code(it, &stranger.destination))
+        .collect();
     assert_eq!(codes, [TransportErrorCode::PROTOCOL_VIOLATION.value()]);
     pair.run_for(Duration::from_secs(10));
     assert_clean(&pair.server, "server");
@@ -199,7 +241,9 @@ fn new_limits_count_from_now_on() {
     answers(&mut pair, Stranger::new(1).initial());
     let mut config = ServerConfig::clone(&pair.server_config);
     config.max_incoming = 2;
-    pair.server.endpoint.set_server_config(Some(Arc::new(config)));
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
     for number in 2..5 {
         answers(&mut pair, Stranger::new(number).initial());
     }
@@ -233,5 +277,8 @@ fn a_flood_of_first_packets_costs_bounded_memory() {
     assert_eq!(endpoint.routing.len(), 16);
     assert!(endpoint.replies.len() <= MAX_REPLIES);
     pair.drive();
-    assert!(pair.server.endpoint.stats().retries_sent <= 8 * 50, "limit K19");
+    assert!(
+        pair.server.endpoint.stats().retries_sent <= 8 * 50,
+        "limit K19"
+    );
 }

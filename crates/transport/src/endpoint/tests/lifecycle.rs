@@ -26,8 +26,18 @@ fn nothing_is_left_of_a_closed_connection() {
     pair.run_for(Duration::from_secs(5));
     assert_clean(&pair.client, "client");
     assert_clean(&pair.server, "server");
-    assert!(pair.client.endpoint.connection(handles.0.expect("one")).is_none());
-    assert!(pair.server.endpoint.connection_mut(handles.1.expect("one")).is_none());
+    assert!(
+        pair.client
+            .endpoint
+            .connection(handles.0.expect("one"))
+            .is_none()
+    );
+    assert!(
+        pair.server
+            .endpoint
+            .connection_mut(handles.1.expect("one"))
+            .is_none()
+    );
 }
 
 #[test]
@@ -48,7 +58,11 @@ fn nothing_is_left_of_a_handshake_that_failed() {
         pair.link.filter = Some(Box::new(move |_, datagram| datagram.to.port() != lost_to));
         pair.start();
         pair.run_for(Duration::from_secs(30));
-        assert_eq!(lost(&pair.client), Some(&ConnectionError::HandshakeTimedOut), "{name}");
+        assert_eq!(
+            lost(&pair.client),
+            Some(&ConnectionError::HandshakeTimedOut),
+            "{name}"
+        );
         assert_clean(&pair.client, name);
         assert_clean(&pair.server, name);
     }
@@ -66,7 +80,13 @@ fn slots_are_used_again_and_old_handles_name_nothing() {
         assert!(!handles.contains(&handle), "life {life}");
         handles.push(handle);
     }
-    assert_eq!((pair.client.endpoint.slots.len(), pair.server.endpoint.slots.len()), (1, 1));
+    assert_eq!(
+        (
+            pair.client.endpoint.slots.len(),
+            pair.server.endpoint.slots.len()
+        ),
+        (1, 1)
+    );
     pair.connect();
     for &old in &handles {
         assert!(pair.client.endpoint.connection(old).is_none());
@@ -84,10 +104,19 @@ fn events_can_be_read_before_a_connection_is_forgotten() {
     while let Some(at) = pair.client.endpoint.next_timeout() {
         pair.client.endpoint.handle_timeout(at);
         while let Some(touched) = pair.client.endpoint.next_touched() {
-            while pair.client.endpoint.poll_transmit(at, touched, &mut buffer).is_some() {}
+            while pair
+                .client
+                .endpoint
+                .poll_transmit(at, touched, &mut buffer)
+                .is_some()
+            {}
         }
     }
-    let connection = pair.client.endpoint.connection_mut(handle).expect("not read yet");
+    let connection = pair
+        .client
+        .endpoint
+        .connection_mut(handle)
+        .expect("not read yet");
     assert!(connection.is_drained());
     while connection.poll_event().is_some() {}
     pair.client.touch();
@@ -106,7 +135,9 @@ fn outdated_deadlines_do_not_pile_up() {
         pair.client.connection().ping();
         pair.client.touch();
         pair.run_for(Duration::from_millis(60));
-        most = most.max(pair.client.endpoint.timers.len()).max(pair.server.endpoint.timers.len());
+        most = most
+            .max(pair.client.endpoint.timers.len())
+            .max(pair.server.endpoint.timers.len());
     }
     assert!(most <= 70, "{most} deadlines of one connection");
     assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
@@ -130,7 +161,10 @@ fn late_copy_of_a_first_flight_is_no_new_client() {
     }
     pair.drive();
     let stats = pair.server.endpoint.stats();
-    assert_eq!((stats.accepted, stats.connections, stats.half_open), (1, 1, 0));
+    assert_eq!(
+        (stats.accepted, stats.connections, stats.half_open),
+        (1, 1, 0)
+    );
 }
 
 #[test]
@@ -138,7 +172,10 @@ fn replayed_session_changes_nothing() {
     // Attack A35, both ways, a hundred times, in another order each time.
     let mut pair = Pair::connected();
     let (client, server) = (pair.client.sent.clone(), pair.server.sent.clone());
-    let before = (pair.client.connection().stats(), pair.server.connection().stats());
+    let before = (
+        pair.client.connection().stats(),
+        pair.server.connection().stats(),
+    );
     for round in 0..100 {
         let mut all: Vec<_> = client.iter().chain(&server).cloned().collect();
         let len = all.len();
@@ -149,7 +186,10 @@ fn replayed_session_changes_nothing() {
         all.into_iter().for_each(|datagram| pair.deliver(datagram));
         pair.drive();
     }
-    let after = (pair.client.connection().stats(), pair.server.connection().stats());
+    let after = (
+        pair.client.connection().stats(),
+        pair.server.connection().stats(),
+    );
     assert_eq!(before.0.packets_received, after.0.packets_received);
     assert_eq!(before.1.packets_received, after.1.packets_received);
     assert_eq!(pair.server.endpoint.stats().accepted, 1);
@@ -168,15 +208,31 @@ fn several_connections_of_one_client_do_not_mix() {
     assert_eq!(pair.client.endpoint.connections(), 20);
     assert_eq!(pair.server.endpoint.connections(), 20);
     for handle in &handles {
-        assert!(pair.client.endpoint.connection(*handle).expect("alive").is_confirmed());
+        assert!(
+            pair.client
+                .endpoint
+                .connection(*handle)
+                .expect("alive")
+                .is_confirmed()
+        );
     }
     let now = pair.now;
     for handle in handles.iter().step_by(2) {
-        pair.client.endpoint.connection_mut(*handle).expect("alive").close(now, 0, b"");
+        pair.client
+            .endpoint
+            .connection_mut(*handle)
+            .expect("alive")
+            .close(now, 0, b"");
         pair.client.endpoint.touched(*handle);
     }
     pair.run_for(Duration::from_secs(3));
-    assert_eq!((pair.client.endpoint.connections(), pair.server.endpoint.connections()), (10, 10));
+    assert_eq!(
+        (
+            pair.client.endpoint.connections(),
+            pair.server.endpoint.connections()
+        ),
+        (10, 10)
+    );
     pair.run_for(Duration::from_secs(60));
     assert_clean(&pair.client, "client");
     assert_clean(&pair.server, "server");
@@ -185,9 +241,17 @@ fn several_connections_of_one_client_do_not_mix() {
 #[test]
 fn a_buffer_of_several_datagrams_is_split() {
     let mut pair = Pair::connected();
-    let id = pair.client.connection().streams().open(courser_wire::Direction::Unidirectional);
+    let id = pair
+        .client
+        .connection()
+        .streams()
+        .open(courser_wire::Direction::Unidirectional);
     let data = vec![7; 4000];
-    let written = pair.client.connection().streams().write(id.expect("room"), &data);
+    let written = pair
+        .client
+        .connection()
+        .streams()
+        .write(id.expect("room"), &data);
     assert_eq!(written, Ok(4000));
     pair.link.filter = Some(Box::new(|_, _| false));
     let before = pair.client.sent.len();
@@ -195,12 +259,26 @@ fn a_buffer_of_several_datagrams_is_split() {
     pair.drive();
     let sent = &pair.client.sent[before..];
     let size = sent[0].bytes.len();
-    assert!(sent.len() > 2 && sent[..sent.len() - 1].iter().all(|it| it.bytes.len() == size));
-    let mut buffer = sent.iter().flat_map(|it| it.bytes.clone()).collect::<Vec<_>>();
+    assert!(
+        sent.len() > 2
+            && sent[..sent.len() - 1]
+                .iter()
+                .all(|it| it.bytes.len() == size)
+    );
+    let mut buffer = sent
+        .iter()
+        .flat_map(|it| it.bytes.clone())
+        .collect::<Vec<_>>();
     let path = FourTuple::to(pair.client.address);
-    let meta = ReceiveMeta { path, ecn: Ecn::NotEct, segment_size: size };
+    let meta = ReceiveMeta {
+        path,
+        ecn: Ecn::NotEct,
+        segment_size: size,
+    };
     let received = pair.server.connection().stats().udp_received;
-    pair.server.endpoint.handle_datagrams(pair.now, &mut buffer, &meta);
+    pair.server
+        .endpoint
+        .handle_datagrams(pair.now, &mut buffer, &meta);
     let stats = pair.server.connection().stats();
     assert_eq!(stats.udp_received.batches, received.batches + 1);
     assert_eq!(stats.data_received, 4000);
@@ -212,14 +290,26 @@ fn addresses_that_nobody_can_have_are_refused() {
     let config = pair.client_config.clone();
     for peer in ["10.0.0.2:0", "0.0.0.0:443", "[::]:443"] {
         let peer: SocketAddr = peer.parse().expect("an address");
-        let result = pair.client.endpoint.connect(pair.now, &config, peer, "localhost");
+        let result = pair
+            .client
+            .endpoint
+            .connect(pair.now, &config, peer, "localhost");
         assert_eq!(result, Err(ConnectError::InvalidAddress(peer)));
     }
     let mut bad = config.clone();
-    bad.transport = Arc::new(TransportConfig { mtu: 7, ..TransportConfig::default() });
-    let result = pair.client.endpoint.connect(pair.now, &bad, pair.server.address, "localhost");
+    bad.transport = Arc::new(TransportConfig {
+        mtu: 7,
+        ..TransportConfig::default()
+    });
+    let result = pair
+        .client
+        .endpoint
+        .connect(pair.now, &bad, pair.server.address, "localhost");
     assert!(matches!(result, Err(ConnectError::Config(error)) if error.field == "mtu"));
-    let result = pair.client.endpoint.connect(pair.now, &config, pair.server.address, "not a name");
+    let result = pair
+        .client
+        .endpoint
+        .connect(pair.now, &config, pair.server.address, "not a name");
     assert!(matches!(result, Err(ConnectError::Tls(_))));
     assert_clean(&pair.client, "client");
 }
@@ -231,16 +321,33 @@ fn garbage_of_any_length_is_dropped() {
     let mut rng = Rng::new([9; 32]);
     let (id, _) = pair.client.connection().forging_ids();
     for round in 0..20_000u64 {
-        let len = usize::try_from(if round % 10 == 0 { rng.below(3000) } else { rng.below(80) });
+        let len = usize::try_from(if round % 10 == 0 {
+            rng.below(3000)
+        } else {
+            rng.below(80)
+        });
         let mut bytes = vec![0; len.expect("small")];
         rng.fill(&mut bytes);
         if round % 3 == 0 && bytes.len() > 9 {
             bytes[0] &= 0x7f;
             bytes[1..9].copy_from_slice(&id);
         }
-        let from = if round % 2 == 0 { pair.client.address } else { pair.server.address };
-        let to = if round % 2 == 0 { pair.server.address } else { pair.client.address };
-        pair.deliver(Datagram { from, to, ecn: Ecn::NotEct, bytes });
+        let from = if round % 2 == 0 {
+            pair.client.address
+        } else {
+            pair.server.address
+        };
+        let to = if round % 2 == 0 {
+            pair.server.address
+        } else {
+            pair.client.address
+        };
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::NotEct,
+            bytes,
+        });
         if round % 100 == 0 {
             pair.drive();
         }
@@ -248,10 +355,16 @@ fn garbage_of_any_length_is_dropped() {
     pair.drive();
     assert_eq!((lost(&pair.client), lost(&pair.server)), (None, None));
     let stats = pair.server.endpoint.stats();
-    assert_eq!((stats.connections, stats.waiting, stats.half_open), (1, 0, 0));
+    assert_eq!(
+        (stats.connections, stats.waiting, stats.half_open),
+        (1, 0, 0)
+    );
     pair.client.connection().ping();
     pair.client.touch();
     let before = pair.client.connection().stats().acks_received;
     pair.run_for(Duration::from_secs(1));
-    assert!(pair.client.connection().stats().acks_received > before, "it still works");
+    assert!(
+        pair.client.connection().stats().acks_received > before,
+        "it still works"
+    );
 }

@@ -32,7 +32,9 @@ fn connects_validated(pair: &mut Pair) -> bool {
     let is_validated = incoming.is_address_validated();
     assert!(incoming.may_retry());
     pair.server.handle = pair.server.endpoint.accept(pair.now, incoming, None).ok();
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
     pair.run_for(RTT * 2);
     is_validated
 }
@@ -48,7 +50,10 @@ fn connected_with(store: Arc<dyn TokenStore>) -> Pair {
 fn token_proves_the_address_on_the_next_connection() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
     assert!(connects_validated(&mut pair));
-    assert!(connects_validated(&mut pair), "each connection brings new ones");
+    assert!(
+        connects_validated(&mut pair),
+        "each connection brings new ones"
+    );
 }
 
 #[test]
@@ -119,16 +124,34 @@ fn token_in_the_place_of_one_from_a_retry_leads_to_a_retry() {
     let token = store.take("localhost").expect("a token").to_vec();
     let mut config = ServerConfig::clone(&pair.server_config);
     config.retry = crate::RetryPolicy::Always;
-    pair.server.endpoint.set_server_config(Some(Arc::new(config)));
+    pair.server
+        .endpoint
+        .set_server_config(Some(Arc::new(config)));
     pair.accepts = false;
     // Another address: the token is as good as none.
-    let stranger = Stranger { token: token.clone(), ..Stranger::new(1) };
+    let stranger = Stranger {
+        token: token.clone(),
+        ..Stranger::new(1)
+    };
     let answer = answers(&mut pair, stranger.initial());
-    assert_eq!(answer.iter().map(kind_of).collect::<Vec<_>>(), [PacketKind::Retry]);
+    assert_eq!(
+        answer.iter().map(kind_of).collect::<Vec<_>>(),
+        [PacketKind::Retry]
+    );
     // The right one needs no Retry.
-    let stranger = Stranger { token, address: pair.client.address, ..Stranger::new(2) };
+    let stranger = Stranger {
+        token,
+        address: pair.client.address,
+        ..Stranger::new(2)
+    };
     assert!(answers(&mut pair, stranger.initial()).is_empty());
-    assert!(pair.server.endpoint.poll_incoming().expect("in").is_address_validated());
+    assert!(
+        pair.server
+            .endpoint
+            .poll_incoming()
+            .expect("in")
+            .is_address_validated()
+    );
 }
 
 #[test]
@@ -140,11 +163,17 @@ fn proven_client_gets_all_of_a_big_chain_at_once() {
         pair.client.events.clear();
         let begun = pair.now;
         pair.start();
-        assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Connected)));
+        assert!(pair.run_until(Duration::from_secs(5), |pair| {
+            pair.client.has(&Event::Connected)
+        }));
         let time = pair.now - begun;
         pair.run_for(RTT * 5);
         time
     };
-    assert_eq!(time_of(&mut pair), RTT * 2, "three times the ClientHello is not enough");
+    assert_eq!(
+        time_of(&mut pair),
+        RTT * 2,
+        "three times the ClientHello is not enough"
+    );
     assert_eq!(time_of(&mut pair), RTT);
 }

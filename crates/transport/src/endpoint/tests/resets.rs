@@ -19,7 +19,12 @@ fn short(from: u16, destination: &[u8], len: usize) -> Datagram {
     bytes.extend_from_slice(destination);
     bytes.resize(len, 0xee);
     let (from, to) = (Stranger::new(from).address, server_address());
-    Datagram { from, to, ecn: Ecn::NotEct, bytes }
+    Datagram {
+        from,
+        to,
+        ecn: Ecn::NotEct,
+        bytes,
+    }
 }
 
 /// The token that the server has for one of its IDs.
@@ -43,7 +48,12 @@ fn reset_token(pair: &mut Pair) -> [u8; 16] {
 fn client_forgets(pair: &mut Pair) {
     let id = id(&[0x77; 8]);
     let reset_token = courser_crypto::reset_token::derive(&pair.client.endpoint.reset_key, &id);
-    let frame = NewConnectionId { sequence: 4, retire_prior_to: 1, id, reset_token };
+    let frame = NewConnectionId {
+        sequence: 4,
+        retire_prior_to: 1,
+        id,
+        reset_token,
+    };
     pair.frame_to_server(&Frame::NewConnectionId(frame));
     let handle = pair.client.handle.expect("connected");
     pair.client.endpoint.release(handle);
@@ -52,7 +62,12 @@ fn client_forgets(pair: &mut Pair) {
 }
 
 fn to_client(bytes: Vec<u8>) -> Datagram {
-    Datagram { from: server_address(), to: client_address(), ecn: Ecn::NotEct, bytes }
+    Datagram {
+        from: server_address(),
+        to: client_address(),
+        ecn: Ecn::NotEct,
+        bytes,
+    }
 }
 
 /// Whether a datagram from the server ends the client's connection.
@@ -115,10 +130,16 @@ fn reset_looks_like_a_short_packet_and_is_smaller_than_its_cause() {
     for len in 43..1200 {
         let mut pair = Pair::new();
         let answers = answers(&mut pair, short(1, &[7; 8], len));
-        let [reset] = &answers[..] else { panic!("{len}: {} answers", answers.len()) };
+        let [reset] = &answers[..] else {
+            panic!("{len}: {} answers", answers.len())
+        };
         assert_eq!(reset.bytes[0] & 0xc0, 0x40, "{len}");
         assert!(reset.bytes.len() < len && reset.bytes.len() >= 21, "{len}");
-        assert_eq!(reset.bytes.last_chunk(), Some(&token_of(&pair, &id(&[7; 8]))), "{len}");
+        assert_eq!(
+            reset.bytes.last_chunk(),
+            Some(&token_of(&pair, &id(&[7; 8]))),
+            "{len}"
+        );
     }
 }
 
@@ -126,7 +147,10 @@ fn reset_looks_like_a_short_packet_and_is_smaller_than_its_cause() {
 fn small_datagrams_cause_no_reset() {
     for len in 0..43 {
         let mut pair = Pair::new();
-        assert!(answers(&mut pair, short(1, &[7; 8], len)).is_empty(), "{len} bytes");
+        assert!(
+            answers(&mut pair, short(1, &[7; 8], len)).is_empty(),
+            "{len} bytes"
+        );
     }
 }
 
@@ -144,11 +168,17 @@ fn long_headers_of_nobody_cause_no_reset() {
 fn resets_to_one_network_and_to_all_are_limited() {
     let mut pair = Pair::new();
     let count = |pair: &mut Pair, from: u16| {
-        (0..100).filter(|_| !answers(pair, short(from, &[7; 8], 100)).is_empty()).count()
+        (0..100)
+            .filter(|_| !answers(pair, short(from, &[7; 8], 100)).is_empty())
+            .count()
     };
     assert_eq!(count(&mut pair, 1), 20, "limit K18 for one network");
     assert_eq!(count(&mut pair, 2), 0, "the same network");
-    assert_eq!((1..100).map(|it| count(&mut pair, it << 8)).sum::<usize>(), 1_000 - 20, "for all");
+    assert_eq!(
+        (1..100).map(|it| count(&mut pair, it << 8)).sum::<usize>(),
+        1_000 - 20,
+        "for all"
+    );
     pair.now += Duration::from_secs(1);
     assert_eq!(count(&mut pair, 1), 20, "a second later");
 }
@@ -167,9 +197,15 @@ fn two_endpoints_without_state_come_to_an_end() {
     let mut at = short(1, &[7; 8], 1200);
     let mut exchanged = 0;
     for round in 0..100 {
-        let Some(answer) = answers(&mut ends[round % 2], at.clone()).pop() else { break };
+        let Some(answer) = answers(&mut ends[round % 2], at.clone()).pop() else {
+            break;
+        };
         exchanged += 1;
-        at = Datagram { from: Stranger::new(1).address, to: server_address(), ..answer };
+        at = Datagram {
+            from: Stranger::new(1).address,
+            to: server_address(),
+            ..answer
+        };
     }
     assert!(exchanged < 20, "{exchanged} resets");
 }
@@ -216,7 +252,12 @@ fn guessed_unused_and_foreign_tokens_reset_nobody() {
     // Tokens of IDs that the client has not used toward the server.
     let spare: Vec<_> = pair.server.connection().active_cids().collect();
     let used = id_in_use(&mut pair);
-    endings.extend(spare.iter().filter(|&&id| id != used).map(|id| token_of(&pair, id)));
+    endings.extend(
+        spare
+            .iter()
+            .filter(|&&id| id != used)
+            .map(|id| token_of(&pair, id)),
+    );
     assert!(endings.len() > 2, "the server gave spare IDs");
     endings.extend((0..128).map(|bit| {
         let mut wrong = token;
@@ -228,10 +269,17 @@ fn guessed_unused_and_foreign_tokens_reset_nobody() {
         assert!(!ends_client(&mut pair, bytes), "{ending:02x?}");
     }
     let bytes = [&[0x40; 30][..], &token].concat();
-    let foreign = Datagram { from: Stranger::new(1).address, ..to_client(bytes) };
+    let foreign = Datagram {
+        from: Stranger::new(1).address,
+        ..to_client(bytes)
+    };
     pair.deliver(foreign);
     pair.drive();
-    assert_eq!(lost(&pair.client), None, "the right token from a wrong address");
+    assert_eq!(
+        lost(&pair.client),
+        None,
+        "the right token from a wrong address"
+    );
 }
 
 #[test]
@@ -240,10 +288,16 @@ fn live_connection_causes_no_reset_whatever_is_sent_to_it() {
     let id = id_in_use(&mut pair);
     for len in 20..500 {
         let datagram = short(1, &id, len);
-        assert!(answers(&mut pair, datagram).is_empty(), "attack A11, {len} bytes");
+        assert!(
+            answers(&mut pair, datagram).is_empty(),
+            "attack A11, {len} bytes"
+        );
         let mut datagram = short(1, &id, len);
         datagram.from = client_address();
-        assert!(answers(&mut pair, datagram).is_empty(), "{len} bytes from the client's address");
+        assert!(
+            answers(&mut pair, datagram).is_empty(),
+            "{len} bytes from the client's address"
+        );
     }
     assert_eq!(pair.server.endpoint.stats().resets_sent, 0);
     ping(&mut pair);

@@ -24,13 +24,19 @@ fn initials(sent: &[Datagram]) -> Vec<packet::Packet> {
 fn retried(pair: &mut Pair) -> Stranger {
     let stranger = Stranger::new(1);
     let answers = answers(pair, stranger.initial());
-    let [answer] = &answers[..] else { panic!("one Retry, not {}", answers.len()) };
+    let [answer] = &answers[..] else {
+        panic!("one Retry, not {}", answers.len())
+    };
     assert_eq!(kind_of(answer), PacketKind::Retry);
     let token = retry_parts(&answer.bytes).expect("a Retry").token.to_vec();
     let packet = packet::decode(&answer.bytes, 0, 8).expect("a Retry");
     assert_eq!(packet.destination, stranger.source);
     assert_ne!(packet.source, stranger.destination, "RFC 9000 §17.2.5.1");
-    Stranger { destination: packet.source, token, ..stranger }
+    Stranger {
+        destination: packet.source,
+        token,
+        ..stranger
+    }
 }
 
 /// The server lets the stranger wait, as one whose address is proven.
@@ -42,8 +48,10 @@ fn is_let_in(pair: &mut Pair, stranger: &Stranger) -> bool {
 
 fn is_told_invalid(pair: &mut Pair, stranger: &Stranger) -> bool {
     let answers = answers(pair, stranger.initial());
-    let codes: Vec<_> =
-        answers.iter().filter_map(|it| close_code(it, &stranger.destination)).collect();
+    let codes: Vec<_> = answers
+        .iter()
+        .filter_map(|it| close_code(it, &stranger.destination))
+        .collect();
     codes == [INVALID_TOKEN]
 }
 
@@ -52,9 +60,13 @@ fn handshake_through_a_retry_takes_one_more_round_trip() {
     let mut pair = always();
     pair.start();
     let begun = pair.now;
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Connected)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Connected)
+    }));
     assert_eq!(pair.now - begun, RTT * 2);
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
     let stats = pair.server.endpoint.stats();
     assert_eq!((stats.accepted, stats.connections), (1, 1));
 }
@@ -64,16 +76,18 @@ fn after_a_retry_the_client_uses_its_id_and_token_and_keeps_its_own_id() {
     let mut pair = always();
     pair.connect();
     let retry = packet::decode(&pair.server.sent[0].bytes, 0, 8).expect("a Retry");
-    let token = retry_parts(&pair.server.sent[0].bytes).expect("a Retry").token.to_vec();
+    let token = retry_parts(&pair.server.sent[0].bytes)
+        .expect("a Retry")
+        .token
+        .to_vec();
     let sent = initials(&pair.client.sent);
     let (before, after): (Vec<_>, Vec<_>) = sent.iter().partition(|packet| packet.token.is_empty());
     assert_eq!(before.len(), 2, "a ClientHello of two packets");
     assert!(after.len() >= 2, "and once more");
-    let answers = pair
-        .client
-        .sent
-        .iter()
-        .filter(|it| packet::decode(&it.bytes, 0, 8).is_ok_and(|packet| !packet.token.is_empty()));
+    let answers =
+        pair.client.sent.iter().filter(|it| {
+            packet::decode(&it.bytes, 0, 8).is_ok_and(|packet| !packet.token.is_empty())
+        });
     for datagram in answers.take(2) {
         let packet = packet::decode(&datagram.bytes, 0, 8).expect("an Initial");
         assert_eq!(datagram.bytes[packet.token.clone()], token);
@@ -91,12 +105,18 @@ fn packet_numbers_go_on_and_the_client_hello_is_the_same_after_a_retry() {
     let mut pair = Pair::with(setup);
     pair.connect();
     let sent = eye.client_sent(&pair);
-    let initials: Vec<_> = sent.iter().filter(|seen| seen.kind == PacketKind::Initial).collect();
+    let initials: Vec<_> = sent
+        .iter()
+        .filter(|seen| seen.kind == PacketKind::Initial)
+        .collect();
     let numbers: Vec<_> = initials.iter().take(4).map(|seen| seen.number).collect();
     assert_eq!(numbers, [0, 1, 2, 3]);
     let hello = |tokens: bool| -> Vec<u8> {
         let mut bytes = Vec::new();
-        for seen in initials.iter().filter(|seen| seen.token.is_empty() != tokens) {
+        for seen in initials
+            .iter()
+            .filter(|seen| seen.token.is_empty() != tokens)
+        {
             for frame in seen.frames() {
                 if let courser_wire::frame::Frame::Crypto(crypto) = frame {
                     let start = usize::try_from(crypto.offset).expect("small");
@@ -117,8 +137,15 @@ fn genuine_token_lets_the_client_in_with_a_proven_address() {
     assert!(is_let_in(&mut pair, &stranger));
     let incoming = pair.server.endpoint.poll_incoming().expect("it waits");
     assert!(incoming.is_address_validated() && !incoming.may_retry());
-    assert_eq!(*incoming.original_destination(), Stranger::new(1).destination);
-    let incoming = pair.server.endpoint.retry(pair.now, incoming).expect_err("one Retry is enough");
+    assert_eq!(
+        *incoming.original_destination(),
+        Stranger::new(1).destination
+    );
+    let incoming = pair
+        .server
+        .endpoint
+        .retry(pair.now, incoming)
+        .expect_err("one Retry is enough");
     pair.server.endpoint.ignore(incoming);
     assert_clean(&pair.server, "server");
 }
@@ -129,9 +156,19 @@ fn token_of_another_address_or_connection_is_invalid() {
     let genuine = retried(&mut pair);
     let mut port = genuine.clone();
     port.address.set_port(40_001);
-    let address = Stranger { address: Stranger::new(2).address, ..genuine.clone() };
-    let destination = Stranger { destination: id(&[9; 8]), ..genuine.clone() };
-    for (name, stranger) in [("port", port), ("address", address), ("destination", destination)] {
+    let address = Stranger {
+        address: Stranger::new(2).address,
+        ..genuine.clone()
+    };
+    let destination = Stranger {
+        destination: id(&[9; 8]),
+        ..genuine.clone()
+    };
+    for (name, stranger) in [
+        ("port", port),
+        ("address", address),
+        ("destination", destination),
+    ] {
         assert!(is_told_invalid(&mut pair, &stranger), "another {name}");
     }
     assert_clean(&pair.server, "server");
@@ -157,13 +194,17 @@ fn every_flipped_bit_of_a_token_is_noticed() {
     for bit in 0..genuine.token.len() * 8 {
         // The limit for refusals (K19) is not what this is about.
         pair.now += Duration::from_millis(21);
-        pair.server.endpoint.config.unix_seconds_at_epoch = 1_700_000_000 - pair.now.as_nanos() / 1_000_000_000;
+        pair.server.endpoint.config.unix_seconds_at_epoch =
+            1_700_000_000 - pair.now.as_nanos() / 1_000_000_000;
         let mut stranger = genuine.clone();
         stranger.token[bit / 8] ^= 1 << (bit % 8);
         if bit < 8 {
             // No token of ours at all: the client has to prove itself like any other.
             let answers = answers(&mut pair, stranger.initial());
-            assert_eq!(answers.iter().map(kind_of).collect::<Vec<_>>(), [PacketKind::Retry]);
+            assert_eq!(
+                answers.iter().map(kind_of).collect::<Vec<_>>(),
+                [PacketKind::Retry]
+            );
             continue;
         }
         assert!(is_told_invalid(&mut pair, &stranger), "bit {bit}");
@@ -179,7 +220,10 @@ fn tokens_of_any_length_are_survived() {
         pair.now += Duration::from_millis(21);
         let mut token = genuine.token.clone();
         token.resize(len, 0xa5);
-        let stranger = Stranger { token, ..genuine.clone() };
+        let stranger = Stranger {
+            token,
+            ..genuine.clone()
+        };
         let answers = answers(&mut pair, stranger.initial());
         assert!(answers.len() <= 1, "length {len}");
     }
@@ -196,7 +240,10 @@ fn replayed_answer_to_a_retry_makes_no_second_connection() {
     }
     let stats = pair.server.endpoint.stats();
     assert_eq!((stats.waiting, stats.half_open), (1, 1));
-    assert!(pair.server.endpoint.handshakes.waiting_bytes() <= 8 * 1200, "limit per client");
+    assert!(
+        pair.server.endpoint.handshakes.waiting_bytes() <= 8 * 1200,
+        "limit per client"
+    );
 }
 
 #[test]
@@ -218,9 +265,18 @@ fn client_is_told_that_its_token_is_invalid() {
 
 /// A Retry for the client's first Initial, genuine but for the changes. With the token "-" it
 /// has none.
-fn forged_retry(pair: &Pair, source: &[u8], token: &[u8], original: Option<ConnectionId>) -> Datagram {
+fn forged_retry(
+    pair: &Pair,
+    source: &[u8],
+    token: &[u8],
+    original: Option<ConnectionId>,
+) -> Datagram {
     let first = packet::decode(&pair.client.sent[0].bytes, 0, 8).expect("the client's Initial");
-    let source = if source.is_empty() { first.destination } else { id(source) };
+    let source = if source.is_empty() {
+        first.destination
+    } else {
+        id(source)
+    };
     let mut bytes = vec![0; retry::encoded_retry_len(&first.source, &source, token)];
     let mut writer = Writer::new(&mut bytes);
     encode_retry(&mut writer, &first.source, &source, token);
@@ -230,11 +286,19 @@ fn forged_retry(pair: &Pair, source: &[u8], token: &[u8], original: Option<Conne
     let tag = courser_crypto::retry_integrity::tag(&original, &bytes);
     bytes.extend_from_slice(&tag);
     let (from, to) = (pair.server.address, pair.client.address);
-    Datagram { from, to, ecn: Ecn::NotEct, bytes }
+    Datagram {
+        from,
+        to,
+        ecn: Ecn::NotEct,
+        bytes,
+    }
 }
 
 fn tokens_sent(pair: &Pair) -> usize {
-    initials(&pair.client.sent).iter().filter(|packet| !packet.token.is_empty()).count()
+    initials(&pair.client.sent)
+        .iter()
+        .filter(|packet| !packet.token.is_empty())
+        .count()
 }
 
 #[test]
@@ -243,8 +307,14 @@ fn client_discards_retries_that_break_a_rule() {
     catch_first_flight(&mut pair);
     let cases = [
         ("without a token", forged_retry(&pair, &[3; 8], b"-", None)),
-        ("with the ID it was sent to", forged_retry(&pair, &[], b"token", None)),
-        ("with a bad tag", forged_retry(&pair, &[3; 8], b"token", Some(id(&[1; 8])))),
+        (
+            "with the ID it was sent to",
+            forged_retry(&pair, &[], b"token", None),
+        ),
+        (
+            "with a bad tag",
+            forged_retry(&pair, &[3; 8], b"token", Some(id(&[1; 8]))),
+        ),
     ];
     for (name, datagram) in cases {
         pair.deliver(datagram);
@@ -293,7 +363,9 @@ fn retry_after_a_packet_of_the_server_is_discarded() {
     let datagram = forged_retry(&pair, &[3; 8], b"token", None);
     pair.deliver(datagram);
     pair.link.filter = None;
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
     assert_eq!(tokens_sent(&pair), 0);
 }
 
@@ -302,11 +374,16 @@ fn retry_that_the_server_did_not_send_is_noticed() {
     // RFC 9000 §7.3: the server's transport parameters do not confirm it.
     let mut pair = Pair::new();
     let flight = catch_first_flight(&mut pair);
-    let original = packet::decode(&flight[0].bytes, 0, 8).expect("an Initial").destination;
+    let original = packet::decode(&flight[0].bytes, 0, 8)
+        .expect("an Initial")
+        .destination;
     let datagram = forged_retry(&pair, &[3; 8], b"token", None);
     pair.deliver(datagram);
     assert!(pair.run_until(Duration::from_secs(5), |pair| lost(&pair.client).is_some()));
-    assert_eq!(pair.client_error(), Some(TransportErrorCode::TRANSPORT_PARAMETER_ERROR.value()));
+    assert_eq!(
+        pair.client_error(),
+        Some(TransportErrorCode::TRANSPORT_PARAMETER_ERROR.value())
+    );
     assert_ne!(original, id(&[3; 8]));
 }
 
@@ -323,19 +400,25 @@ fn initials_of_a_server_that_carry_a_token_are_discarded() {
     let mut datagram = forged.sealed_as(Side::Server);
     (datagram.from, datagram.to) = (pair.server.address, pair.client.address);
     pair.deliver(datagram);
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
 }
 
 #[test]
 fn under_load_new_clients_get_a_retry_until_half_of_it_is_gone() {
     let mut pair = waiting_pair(|server| server.half_open_limit = 4);
     for number in 0..4 {
-        assert!(answers(&mut pair, Stranger::new(number).initial()).is_empty(), "client {number}");
+        assert!(
+            answers(&mut pair, Stranger::new(number).initial()).is_empty(),
+            "client {number}"
+        );
     }
     let answer = answers(&mut pair, Stranger::new(4).initial());
-    assert_eq!(answer.iter().map(kind_of).collect::<Vec<_>>(), [PacketKind::Retry]);
-    let stranger = Stranger::new(4);
-    let _ = stranger;
+    assert_eq!(
+        answer.iter().map(kind_of).collect::<Vec<_>>(),
+        [PacketKind::Retry]
+    );
     for left in [3, 2, 1] {
         let incoming = pair.server.endpoint.poll_incoming().expect("clients wait");
         pair.server.endpoint.ignore(incoming);
@@ -353,9 +436,16 @@ fn honest_client_gets_through_a_loaded_server() {
     let held: Vec<_> = std::iter::from_fn(|| pair.server.endpoint.poll_incoming()).collect();
     pair.accepts = true;
     pair.start();
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
-    assert_eq!(pair.server.endpoint.stats().retries_sent, 2, "one for each Initial");
-    held.into_iter().for_each(|incoming| pair.server.endpoint.ignore(incoming));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
+    assert_eq!(
+        pair.server.endpoint.stats().retries_sent,
+        2,
+        "one for each Initial"
+    );
+    held.into_iter()
+        .for_each(|incoming| pair.server.endpoint.ignore(incoming));
     assert_eq!(pair.server.endpoint.stats().half_open, 0);
 }
 
@@ -376,16 +466,28 @@ fn application_may_ask_for_a_retry() {
     let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Never);
     pair.start();
     pair.run_for(RTT / 2);
-    let incoming = pair.server.endpoint.poll_incoming().expect("the client waits");
+    let incoming = pair
+        .server
+        .endpoint
+        .poll_incoming()
+        .expect("the client waits");
     assert!(incoming.may_retry() && !incoming.is_address_validated());
-    pair.server.endpoint.retry(pair.now, incoming).expect("it may");
+    pair.server
+        .endpoint
+        .retry(pair.now, incoming)
+        .expect("it may");
     assert_clean_but_reply(&pair.server);
     pair.accepts = true;
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
 }
 
 fn assert_clean_but_reply(end: &End) {
     let stats = end.endpoint.stats();
-    assert_eq!((stats.waiting, stats.half_open, end.endpoint.routing.len()), (0, 0, 0));
+    assert_eq!(
+        (stats.waiting, stats.half_open, end.endpoint.routing.len()),
+        (0, 0, 0)
+    );
     assert_eq!(end.endpoint.replies.len(), 1);
 }

@@ -8,7 +8,11 @@ const OTHER: u32 = 0x6b33_43cf;
 
 /// A datagram of a version that nobody here speaks.
 fn unknown(from: u16, len: usize) -> Datagram {
-    let mut datagram = Stranger { len, ..Stranger::new(from) }.initial();
+    let mut datagram = Stranger {
+        len,
+        ..Stranger::new(from)
+    }
+    .initial();
     datagram.bytes[1..5].copy_from_slice(&OTHER.to_be_bytes());
     datagram
 }
@@ -20,23 +24,35 @@ fn negotiation(pair: &Pair, source: &[u8], versions: &[u32]) -> Datagram {
     let mut writer = courser_wire::Writer::new(&mut bytes);
     version_negotiation::encode(&mut writer, 0, &first.source, source, versions);
     let (from, to) = (pair.server.address, pair.client.address);
-    Datagram { from, to, ecn: Ecn::NotEct, bytes }
+    Datagram {
+        from,
+        to,
+        ecn: Ecn::NotEct,
+        bytes,
+    }
 }
 
 fn original_destination(pair: &Pair) -> courser_wire::ConnectionId {
-    packet::decode(&pair.client.sent[0].bytes, 0, 8).expect("the client's Initial").destination
+    packet::decode(&pair.client.sent[0].bytes, 0, 8)
+        .expect("the client's Initial")
+        .destination
 }
 
 #[test]
 fn unknown_version_is_answered_with_swapped_ids() {
     let mut pair = Pair::new();
     let answers = answers(&mut pair, unknown(1, 1200));
-    let [answer] = &answers[..] else { panic!("one answer, not {}", answers.len()) };
+    let [answer] = &answers[..] else {
+        panic!("one answer, not {}", answers.len())
+    };
     let parts = version_negotiation::decode(&answer.bytes).expect("Version Negotiation");
     assert_eq!(parts.source, &Stranger::new(1).destination[..]);
     assert_eq!(parts.destination, &Stranger::new(1).source[..]);
     let versions: Vec<_> = parts.versions().collect();
-    assert!(versions.contains(&1) && !versions.contains(&OTHER), "{versions:x?}");
+    assert!(
+        versions.contains(&1) && !versions.contains(&OTHER),
+        "{versions:x?}"
+    );
     assert_eq!(pair.server.endpoint.stats().version_negotiations_sent, 1);
     assert_clean(&pair.server, "server");
 }
@@ -65,21 +81,34 @@ fn version_negotiation_is_never_answered() {
 #[test]
 fn answers_to_one_network_are_limited() {
     let mut pair = Pair::new();
-    let answered = (0..200).filter(|_| !answers(&mut pair, unknown(1, 1200)).is_empty()).count();
+    let answered = (0..200)
+        .filter(|_| !answers(&mut pair, unknown(1, 1200)).is_empty())
+        .count();
     assert_eq!(answered, 50, "limit K19");
-    assert!(!answers(&mut pair, unknown(0x0100, 1200)).is_empty(), "another network");
+    assert!(
+        !answers(&mut pair, unknown(0x0100, 1200)).is_empty(),
+        "another network"
+    );
 }
 
 #[test]
 fn ports_of_other_services_get_no_answer() {
     let mut pair = Pair::new();
-    for port in [0, 7, 17, 19, 53, 111, 123, 137, 138, 161, 389, 500, 1900, 3702, 5353, 5355, 11211] {
+    for port in [
+        0, 7, 17, 19, 53, 111, 123, 137, 138, 161, 389, 500, 1900, 3702, 5353, 5355, 11211,
+    ] {
         let mut datagram = unknown(1, 1200);
         datagram.from.set_port(port);
-        assert!(answers(&mut pair, datagram).is_empty(), "version answered to port {port}");
+        assert!(
+            answers(&mut pair, datagram).is_empty(),
+            "version answered to port {port}"
+        );
         let mut datagram = Stranger::new(1).initial();
         datagram.from.set_port(port);
-        assert!(answers(&mut pair, datagram).is_empty(), "Initial answered to port {port}");
+        assert!(
+            answers(&mut pair, datagram).is_empty(),
+            "Initial answered to port {port}"
+        );
         assert_clean(&pair.server, "server");
     }
 }
@@ -93,7 +122,10 @@ fn client_gives_up_when_its_version_is_not_offered() {
     pair.deliver(datagram);
     pair.drive();
     let offered = vec![OTHER, 0x1a2a_3a4a];
-    assert_eq!(lost(&pair.client), Some(&ConnectionError::VersionMismatch { offered }));
+    assert_eq!(
+        lost(&pair.client),
+        Some(&ConnectionError::VersionMismatch { offered })
+    );
     assert_clean(&pair.client, "client");
 }
 
@@ -102,7 +134,11 @@ fn server_of_another_version_ends_the_attempt_after_one_round_trip() {
     // Whatever the server offers is what the client does not speak, and the other way round.
     let mut pair = Pair::new();
     pair.link.filter = Some(Box::new(|_, datagram| {
-        let version: &[u8] = if datagram.to.port() == 4433 { &OTHER.to_be_bytes() } else { &[0; 4] };
+        let version: &[u8] = if datagram.to.port() == 4433 {
+            &OTHER.to_be_bytes()
+        } else {
+            &[0; 4]
+        };
         datagram.bytes[1..5].copy_from_slice(version);
         let len = datagram.bytes.len();
         let supported = datagram.bytes[len - 8..].starts_with(&[0, 0, 0, 1]);
@@ -129,7 +165,9 @@ fn negotiation_that_lists_our_version_is_discarded() {
     pair.deliver(datagram);
     pair.drive();
     assert_eq!(lost(&pair.client), None);
-    assert!(pair.run_until(Duration::from_secs(5), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
 }
 
 #[test]
@@ -159,8 +197,14 @@ fn negotiation_is_discarded_at_every_step_after_the_servers_first_packet() {
         pair.run_for(Duration::from_millis(step * 3));
         let datagram = negotiation(&pair, &source, &[OTHER]);
         pair.deliver(datagram);
-        let done = pair.run_until(Duration::from_secs(2), |pair| pair.client.has(&Event::Confirmed));
-        assert!(done && lost(&pair.client).is_none(), "step {step}: {:?}", pair.client.events);
+        let done = pair.run_until(Duration::from_secs(2), |pair| {
+            pair.client.has(&Event::Confirmed)
+        });
+        assert!(
+            done && lost(&pair.client).is_none(),
+            "step {step}: {:?}",
+            pair.client.events
+        );
     }
 }
 
@@ -174,7 +218,9 @@ fn negotiation_after_a_retry_is_discarded() {
     assert!(kind_of(&pair.server.sent[0]) == PacketKind::Retry);
     let datagram = negotiation(&pair, &source, &[OTHER]);
     pair.deliver(datagram);
-    assert!(pair.run_until(Duration::from_secs(2), |pair| pair.client.has(&Event::Confirmed)));
+    assert!(pair.run_until(Duration::from_secs(2), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
 }
 
 #[test]
@@ -185,9 +231,15 @@ fn two_servers_and_a_forged_sender_end_at_once() {
     let mut at = unknown(1, 1400);
     for round in 0..10 {
         let pair = if round % 2 == 0 { &mut one } else { &mut other };
-        let Some(answer) = answers(pair, at.clone()).pop() else { break };
+        let Some(answer) = answers(pair, at.clone()).pop() else {
+            break;
+        };
         exchanged += 1;
-        at = Datagram { from: pair.server.address, to: pair.server.address, ..answer };
+        at = Datagram {
+            from: pair.server.address,
+            to: pair.server.address,
+            ..answer
+        };
         at.from.set_port(40_000);
     }
     assert!(exchanged <= 3, "{exchanged} packets");

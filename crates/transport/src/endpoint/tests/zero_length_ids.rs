@@ -3,7 +3,10 @@
 use super::*;
 
 fn pair() -> Pair {
-    Pair::with(Setup { client_cid_len: 0, ..Setup::default() })
+    Pair::with(Setup {
+        client_cid_len: 0,
+        ..Setup::default()
+    })
 }
 
 #[test]
@@ -48,15 +51,24 @@ fn datagrams_find_their_connection_when_the_platform_tells_the_local_address() {
     pair.drive();
     for datagram in pair.server.sent.clone() {
         let meta = ReceiveMeta {
-            path: FourTuple { peer: datagram.from, local: Some(pair.client.address.ip()) },
+            path: FourTuple {
+                peer: datagram.from,
+                local: Some(pair.client.address.ip()),
+            },
             ecn: Ecn::NotEct,
             segment_size: datagram.bytes.len(),
         };
         let mut bytes = datagram.bytes;
-        pair.client.endpoint.handle_datagrams(pair.now, &mut bytes, &meta);
+        pair.client
+            .endpoint
+            .handle_datagrams(pair.now, &mut bytes, &meta);
     }
     pair.drive();
-    assert!(pair.client.has(&Event::Connected), "{:?}", pair.client.events);
+    assert!(
+        pair.client.has(&Event::Connected),
+        "{:?}",
+        pair.client.events
+    );
 }
 
 #[test]
@@ -81,7 +93,13 @@ fn server_without_ids_serves_one_connection_per_address() {
     pair.client.events.clear();
     pair.start();
     pair.run_for(Duration::from_secs(12));
-    assert_eq!(lost(&pair.client), Some(&ConnectionError::HandshakeTimedOut));
+    assert_eq!(
+        lost(&pair.client),
+        Some(&ConnectionError::HandshakeTimedOut)
+    );
     let stats = pair.server.endpoint.stats();
-    assert_eq!((stats.connections, stats.half_open, stats.waiting), (1, 0, 0));
+    assert_eq!(
+        (stats.connections, stats.half_open, stats.waiting),
+        (1, 0, 0)
+    );
 }

@@ -15,7 +15,12 @@ fn flood(pair: &mut Pair, count: usize, payload: impl Fn(usize) -> Vec<u8>) {
     for number in 0..count {
         let bytes = forge(&mut pair.client, SpaceId::Application, &payload(number));
         let (from, to) = (client_address(), server_address());
-        pair.deliver(Datagram { from, to, ecn: Ecn::NotEct, bytes });
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::NotEct,
+            bytes,
+        });
     }
     pair.drive();
 }
@@ -39,7 +44,12 @@ fn client_stream(index: u64) -> StreamId {
 }
 
 fn stream_frame(index: u64, offset: u64, data: &[u8], fin: bool) -> Vec<u8> {
-    encode(&Frame::Stream(frame::Stream { id: client_stream(index), offset, data, fin }))
+    encode(&Frame::Stream(frame::Stream {
+        id: client_stream(index),
+        offset,
+        data,
+        fin,
+    }))
 }
 
 #[test]
@@ -60,12 +70,21 @@ fn frames_without_progress_are_borne_or_ended() {
     let kinds: [(&str, Vec<u8>); 7] = [
         ("PING", vec![1]),
         ("PADDING", vec![0; 20]),
-        ("MAX_DATA", encode(&Frame::MaxData(frame::MaxData { limit: 1 }))),
-        ("DATA_BLOCKED", encode(&Frame::DataBlocked(frame::DataBlocked { limit: 7 }))),
+        (
+            "MAX_DATA",
+            encode(&Frame::MaxData(frame::MaxData { limit: 1 })),
+        ),
+        (
+            "DATA_BLOCKED",
+            encode(&Frame::DataBlocked(frame::DataBlocked { limit: 7 })),
+        ),
         ("empty STREAM", stream_frame(0, 0, &[], false)),
         (
             "STREAM_DATA_BLOCKED",
-            encode(&Frame::StreamDataBlocked(frame::StreamDataBlocked { id, limit: 7 })),
+            encode(&Frame::StreamDataBlocked(frame::StreamDataBlocked {
+                id,
+                limit: 7,
+            })),
         ),
         (
             "STREAMS_BLOCKED",
@@ -78,7 +97,11 @@ fn frames_without_progress_are_borne_or_ended() {
     for (name, payload) in kinds {
         let mut pair = Pair::connected();
         let sent = answers(&mut pair, |pair| flood(pair, 5_000, |_| payload.clone()));
-        assert!(bears_or_closes(&mut pair), "{name}: {:?}", pair.server.events);
+        assert!(
+            bears_or_closes(&mut pair),
+            "{name}: {:?}",
+            pair.server.events
+        );
         assert!(sent < 50, "{name}: {sent} answers to what came at once");
     }
 }
@@ -94,10 +117,15 @@ fn many_frames_in_one_packet_are_borne_or_ended() {
 fn gap_bomb_is_refused_and_honest_repetition_still_delivers() {
     // Attack A26: a byte at every second offset.
     let mut pair = Pair::connected();
-    flood(&mut pair, 1_000, |number| stream_frame(0, 2 * number as u64, &[7], false));
+    flood(&mut pair, 1_000, |number| {
+        stream_frame(0, 2 * number as u64, &[7], false)
+    });
     assert!(!is_closed(&mut pair.server), "{:?}", pair.server.events);
     let received = pair.server.connection().stats().data_received;
-    assert!(received <= 2 * 129, "limit K02: bytes up to offset {received}");
+    assert!(
+        received <= 2 * 129,
+        "limit K02: bytes up to offset {received}"
+    );
     // The same bytes in order close the gaps one after the other.
     flood(&mut pair, 20, |number| {
         stream_frame(0, 100 * number as u64, &[7; 100], number == 19)
@@ -116,18 +144,31 @@ fn gap_bomb_is_refused_and_honest_repetition_still_delivers() {
 #[test]
 fn packet_with_a_refused_frame_is_not_acknowledged_until_it_is_kept() {
     let mut setup = Setup::default();
-    let transport = TransportConfig { max_gaps_per_stream: 2, ..TransportConfig::default() };
+    let transport = TransportConfig {
+        max_gaps_per_stream: 2,
+        ..TransportConfig::default()
+    };
     setup.server.transport = Arc::new(transport);
     let mut pair = Pair::with(setup);
     pair.connect();
     let acknowledged = |pair: &mut Pair, number: u64| {
-        pair.server.connection().spaces.application.received.is_duplicate(number)
+        pair.server
+            .connection()
+            .spaces
+            .application
+            .received
+            .is_duplicate(number)
     };
     let mut refused = Vec::new();
     for offset in [10, 20, 30, 40, 50] {
         let forgery = Forgery::of(&stream_frame(0, offset, &[7], false));
-        let number = pair.client.connection().forging_number(SpaceId::Application);
-        let bytes = forgery.number(number).seal(&mut pair.client, SpaceId::Application);
+        let number = pair
+            .client
+            .connection()
+            .forging_number(SpaceId::Application);
+        let bytes = forgery
+            .number(number)
+            .seal(&mut pair.client, SpaceId::Application);
         pair.send_to_server(bytes.clone());
         if !acknowledged(&mut pair, number) {
             refused.push((number, bytes));
@@ -137,15 +178,24 @@ fn packet_with_a_refused_frame_is_not_acknowledged_until_it_is_kept() {
     pair.forge_to_server(SpaceId::Application, &stream_frame(0, 0, &[7; 40], false));
     let (number, bytes) = refused.remove(0);
     pair.send_to_server(bytes);
-    assert!(acknowledged(&mut pair, number), "the same packet counts now");
+    assert!(
+        acknowledged(&mut pair, number),
+        "the same packet counts now"
+    );
 }
 
 #[test]
 fn transfer_over_a_bad_network_ends_with_room_for_few_gaps() {
     for seed in 0..5 {
-        let mut setup = Setup { seed, ..Setup::default() };
-        let transport =
-            TransportConfig { max_gaps_per_stream: 2, max_gaps: 3, ..TransportConfig::default() };
+        let mut setup = Setup {
+            seed,
+            ..Setup::default()
+        };
+        let transport = TransportConfig {
+            max_gaps_per_stream: 2,
+            max_gaps: 3,
+            ..TransportConfig::default()
+        };
         setup.server.transport = Arc::new(transport);
         let mut pair = Pair::with(setup);
         pair.connect();
@@ -162,7 +212,13 @@ fn far_streams_cost_no_more_than_near_ones() {
     flood(&mut pair, 1, |_| stream_frame(99, 0, &[1], false));
     assert!(!is_closed(&mut pair.server));
     let mut opened = 0;
-    while pair.server.connection().streams().accept(Direction::Unidirectional).is_some() {
+    while pair
+        .server
+        .connection()
+        .streams()
+        .accept(Direction::Unidirectional)
+        .is_some()
+    {
         opened += 1;
     }
     assert_eq!(opened, 100);
@@ -183,7 +239,10 @@ fn flood_of_connection_ids_is_bounded() {
             sequence,
             retire_prior_to: sequence,
             id,
-            reset_token: [number.to_be_bytes(), number.to_be_bytes()].concat().try_into().expect("16"),
+            reset_token: [number.to_be_bytes(), number.to_be_bytes()]
+                .concat()
+                .try_into()
+                .expect("16"),
         };
         encode(&Frame::NewConnectionId(frame))
     });
@@ -199,7 +258,12 @@ fn jumps_of_packet_numbers_cost_no_work_per_number() {
         let forgery = Forgery::of(&[1]).number(jump * 0x3fff_ffff);
         let bytes = forgery.seal(&mut pair.client, SpaceId::Application);
         let (from, to) = (client_address(), server_address());
-        pair.deliver(Datagram { from, to, ecn: Ecn::NotEct, bytes });
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::NotEct,
+            bytes,
+        });
     }
     assert!(!is_closed(&mut pair.server));
     let received = &pair.server.connection().spaces.application.received;
@@ -213,13 +277,29 @@ fn acknowledgement_of_thousands_of_ranges_costs_what_it_has_bytes() {
     let mut pair = Pair::connected();
     pair.upload(100_000);
     pair.run_for(RTT * 3);
-    let largest = pair.client.connection().spaces.application.next_packet_number;
+    let largest = pair
+        .client
+        .connection()
+        .spaces
+        .application
+        .next_packet_number;
     for first in [0u64, 1, largest] {
-        let mut payload = vec![0x02, 0x40, 0x40, 0, 0x44, 0x00, u8::try_from(first.min(60)).expect("small")];
+        let mut payload = vec![
+            0x02,
+            0x40,
+            0x40,
+            0,
+            0x44,
+            0x00,
+            u8::try_from(first.min(60)).expect("small"),
+        ];
         payload.resize(1100, 0);
         pair.forge_to_client(SpaceId::Application, &payload);
     }
-    assert!(pair.client_error().is_some(), "a range below zero, or cut off");
+    assert!(
+        pair.client_error().is_some(),
+        "a range below zero, or cut off"
+    );
 }
 
 #[test]
@@ -227,14 +307,27 @@ fn peer_that_moves_with_every_packet_is_bounded() {
     // Attack A54.
     let mut pair = Pair::connected();
     for number in 0..2_000u16 {
-        let bytes = forge(&mut pair.client, SpaceId::Application, &stream_frame(0, u64::from(number), &[1], false));
+        let bytes = forge(
+            &mut pair.client,
+            SpaceId::Application,
+            &stream_frame(0, u64::from(number), &[1], false),
+        );
         let mut from = client_address();
         from.set_port(10_000 + number);
-        pair.deliver(Datagram { from, to: server_address(), ecn: Ecn::NotEct, bytes });
+        pair.deliver(Datagram {
+            from,
+            to: server_address(),
+            ecn: Ecn::NotEct,
+            bytes,
+        });
         pair.now += Duration::from_millis(1);
         pair.drive();
         assert!(pair.server.connection().paths.len() <= 4);
     }
-    assert!(!is_closed(&mut pair.server), "{:?}", pair.server.events.last());
+    assert!(
+        !is_closed(&mut pair.server),
+        "{:?}",
+        pair.server.events.last()
+    );
     assert!(pair.server.connection().events.len() < 10);
 }

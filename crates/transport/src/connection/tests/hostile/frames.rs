@@ -8,9 +8,42 @@ use crate::testing::forge::forge;
 
 /// Frame types of version 1, and some that are none.
 const TYPES: [u64; 36] = [
-    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f,
-    0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f,
-    0x30, 0x31, 0x40, 0x1234_5678,
+    0x00,
+    0x01,
+    0x02,
+    0x03,
+    0x04,
+    0x05,
+    0x06,
+    0x07,
+    0x08,
+    0x09,
+    0x0a,
+    0x0b,
+    0x0c,
+    0x0d,
+    0x0e,
+    0x0f,
+    0x10,
+    0x11,
+    0x12,
+    0x13,
+    0x14,
+    0x15,
+    0x16,
+    0x17,
+    0x18,
+    0x19,
+    0x1a,
+    0x1b,
+    0x1c,
+    0x1d,
+    0x1e,
+    0x1f,
+    0x30,
+    0x31,
+    0x40,
+    0x1234_5678,
 ];
 
 fn put_varint(out: &mut Vec<u8>, value: u64) {
@@ -23,7 +56,19 @@ fn put_varint(out: &mut Vec<u8>, value: u64) {
 /// Numbers that parsers and counters get wrong.
 fn number(rng: &mut Rng) -> u64 {
     const EDGES: [u64; 14] = [
-        0, 1, 2, 3, 4, 63, 64, 16_383, 16_384, 1 << 30, 1 << 60, (1 << 60) + 1, (1 << 62) - 2,
+        0,
+        1,
+        2,
+        3,
+        4,
+        63,
+        64,
+        16_383,
+        16_384,
+        1 << 30,
+        1 << 60,
+        (1 << 60) + 1,
+        (1 << 62) - 2,
         (1 << 62) - 1,
     ];
     match rng.below(4) {
@@ -86,7 +131,11 @@ fn nonsense(rng: &mut Rng) -> Vec<u8> {
 fn open_spaces(pair: &mut Pair) -> Vec<SpaceId> {
     let mut both = SpaceId::ALL.to_vec();
     for end in [&mut pair.client, &mut pair.server] {
-        if end.handle.and_then(|handle| end.endpoint.connection(handle)).is_none() {
+        if end
+            .handle
+            .and_then(|handle| end.endpoint.connection(handle))
+            .is_none()
+        {
             return Vec::new();
         }
         let connection = end.connection();
@@ -94,7 +143,10 @@ fn open_spaces(pair: &mut Pair) -> Vec<SpaceId> {
             SpaceId::Application => {
                 connection.key_phase.has_keys() && !connection.state.is_handshaking()
             }
-            _ => connection.spaces.get(id).is_some_and(|space| space.keys.is_some()),
+            _ => connection
+                .spaces
+                .get(id)
+                .is_some_and(|space| space.keys.is_some()),
         });
     }
     both
@@ -104,11 +156,21 @@ fn send(pair: &mut Pair, to_server: bool, space: SpaceId, payload: &[u8]) {
     if to_server {
         let bytes = forge(&mut pair.client, space, payload);
         let (from, to) = (client_address(), server_address());
-        pair.deliver(Datagram { from, to, ecn: Ecn::NotEct, bytes });
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::NotEct,
+            bytes,
+        });
     } else {
         let bytes = forge(&mut pair.server, space, payload);
         let (from, to) = (server_address(), client_address());
-        pair.deliver(Datagram { from, to, ecn: Ecn::NotEct, bytes });
+        pair.deliver(Datagram {
+            from,
+            to,
+            ecn: Ecn::NotEct,
+            bytes,
+        });
     }
 }
 
@@ -119,7 +181,10 @@ fn assert_sound(end: &End, seed: u64) {
         match error {
             ConnectionError::TransportError(error) => {
                 let code = error.code.value();
-                assert!((1..=0x10).contains(&code) || (0x100..0x200).contains(&code), "seed {seed}: {error}");
+                assert!(
+                    (1..=0x10).contains(&code) || (0x100..0x200).contains(&code),
+                    "seed {seed}: {error}"
+                );
                 assert_ne!(code, 0x01, "seed {seed}: a bug of ours: {error}");
             }
             ConnectionError::ConnectionClosed(_)
@@ -134,7 +199,10 @@ fn assert_sound(end: &End, seed: u64) {
 /// Nonsense into one end at a given moment of a connection's life.
 fn attack(seed: u64, steps: usize, packets: usize) {
     let mut rng = seeded(seed);
-    let mut pair = Pair::with(Setup { seed: u8::try_from(seed % 100).expect("small"), ..Setup::default() });
+    let mut pair = Pair::with(Setup {
+        seed: u8::try_from(seed % 100).expect("small"),
+        ..Setup::default()
+    });
     pair.start();
     for _ in 0..steps {
         pair.step();
@@ -160,7 +228,11 @@ fn attack(seed: u64, steps: usize, packets: usize) {
     assert_sound(&pair.server, seed);
     for (who, end) in [("client", &pair.client), ("server", &pair.server)] {
         let stats = end.endpoint.stats();
-        assert_eq!((stats.connections, stats.half_open), (0, 0), "{who}, seed {seed}");
+        assert_eq!(
+            (stats.connections, stats.half_open),
+            (0, 0),
+            "{who}, seed {seed}"
+        );
     }
 }
 
@@ -193,7 +265,10 @@ fn single_frames_of_every_type_with_edge_numbers_are_fine_or_close() {
             deaths += 1;
         }
         let mut payload = Vec::new();
-        put_varint(&mut payload, TYPES[usize::try_from(round).expect("small") % TYPES.len()]);
+        put_varint(
+            &mut payload,
+            TYPES[usize::try_from(round).expect("small") % TYPES.len()],
+        );
         for _ in 0..rng.below(7) {
             let value = number(&mut rng);
             put_varint(&mut payload, value);
@@ -211,5 +286,9 @@ fn honest_packets_among_nonsense_do_not_hide_it() {
     let mut payload = vec![1, 1, 1];
     payload.extend_from_slice(&[0x1e]);
     pair.forge_to_server(SpaceId::Application, &payload);
-    assert_eq!(pair.server_error(), Some(0x0a), "HANDSHAKE_DONE from a client");
+    assert_eq!(
+        pair.server_error(),
+        Some(0x0a),
+        "HANDSHAKE_DONE from a client"
+    );
 }

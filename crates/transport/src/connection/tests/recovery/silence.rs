@@ -1,0 +1,134 @@
+//! Silence, and what keeps it away. RFC 9000 §10.1.
+
+use super::*;
+
+fn is_timed_out(events: &[Event]) -> bool {
+    events.contains(&Event::Lost(ConnectionError::TimedOut))
+}
+
+#[test]
+fn silence_ends_both_ends_without_a_packet() {
+    let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(5)));
+    pair.run_for(Duration::from_secs(1));
+    let sent = (pair.client.sent.len(), pair.server.sent.len());
+    pair.run_for(Duration::from_millis(3_800));
+    assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
+    pair.run_for(Duration::from_millis(300));
+    assert!(is_timed_out(&pair.client.events) && is_timed_out(&pair.server.events));
+    assert_eq!(
+        sent,
+        (pair.client.sent.len(), pair.server.sent.len()),
+        "RFC 9000 §10.1"
+    );
+}
+
+#[test]
+fn smaller_idle_timeout_of_the_two_counts() {
+    let seconds = |secs: u64| (secs > 0).then(|| Duration::from_secs(secs));
+    for (client, server, counts) in [(3, 9, 3), (9, 3, 3), (0, 4, 4), (4, 0, 4), (0, 0, 0)] {
+        let mut setup = both(|config| config.max_idle_timeout = seconds(client));
+        let mut transport = setup.client.clone();
+        transport.max_idle_timeout = seconds(server);
+        setup.server.transport = Arc::new(transport);
+        let mut pair = Pair::with(setup);
+        pair.connect();
+        pair.run_for(Duration::from_secs(20));
+        for (who, events) in [
+            ("client", &pair.client.events),
+            ("server", &pair.server.events),
+        ] {
+            assert_eq!(
+                is_timed_out(events),
+                counts > 0,
+                "{who} of {client} and {server}"
+            );
+        }
+    }
+}
+
+#[test]
+fn idle_timeout_is_at_least_three_probe_timeouts() {
+    let mut pair = Pair::with(both(|config| {
+        config.max_idle_timeout = Some(Duration::from_millis(1))
+    }));
+    pair.link.delay = Duration::from_millis(200);
+    pair.start();
+    pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    });
+    assert!(pair.client.has(&Event::Confirmed));
+    let begun = pair.now;
+    pair.run_until(Duration::from_secs(60), |pair| {
+        is_timed_out(&pair.client.events)
+    });
+    assert!(
+        pair.now - begun >= Duration::from_millis(1200),
+        "{:?}",
+        pair.now - begun
+    );
+}
+
+#[test]
+fn first_question_since_the_last_answer_restarts_the_idle_timer_and_later_ones_do_not() {
+    let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(6)));
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_secs(4));
+    write(&mut pair, b"anybody there?");
+    let asked = pair.now;
+    pair.run_until(Duration::from_secs(60), |pair| {
+        is_timed_out(&pair.client.events)
+    });
+    assert_eq!(
+        pair.now - asked,
+        Duration::from_secs(6),
+        "probes do not count"
+    );
+}
+
+#[test]
+fn keep_alive_of_either_end_keeps_both() {
+    for (client, server) in [(true, false), (false, true), (true, true)] {
+        let interval = |is_on: bool| is_on.then_some(Duration::from_secs(2));
+        let mut setup = both(|config| {
+            config.max_idle_timeout = Some(Duration::from_secs(6));
+            config.keep_alive_interval = interval(client);
+        });
+        let mut transport = setup.client.clone();
+        transport.keep_alive_interval = interval(server);
+        setup.server.transport = Arc::new(transport);
+        let mut pair = Pair::with(setup);
+        pair.connect();
+        let before = pair.client.sent.len() + pair.server.sent.len();
+        pair.run_for(Duration::from_secs(60));
+        assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
+        let sent = pair.client.sent.len() + pair.server.sent.len() - before;
+        assert!(
+            (50..=130).contains(&sent),
+            "client {client}, server {server}: {sent}"
+        );
+    }
+}
+
+#[test]
+fn keep_alive_does_not_hide_that_the_peer_is_gone() {
+    let mut pair = connected(|config| {
+        config.max_idle_timeout = Some(Duration::from_secs(6));
+        config.keep_alive_interval = Some(Duration::from_secs(2));
+    });
+    pair.link.loss = 1000;
+    pair.run_for(Duration::from_secs(10));
+    assert!(is_timed_out(&pair.client.events) && is_timed_out(&pair.server.events));
+}
+
+#[test]
+fn handshake_has_ten_seconds() {
+    let mut pair = Pair::with(both(|_| {}));
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
+    pair.start();
+    let begun = pair.now;
+    let failed = Event::Lost(ConnectionError::HandshakeTimedOut);
+    assert!(pair.run_until(Duration::from_secs(60), |pair| pair.client.has(&failed)));
+    assert_eq!(pair.now - begun, Duration::from_secs(10), "limit K12");
+    assert!(pair.run_until(Duration::from_secs(60), |pair| pair.server.has(&failed)));
+    assert_eq!(pair.now - begun, Duration::from_secs(10) + RTT / 2);
+}
