@@ -56,7 +56,10 @@ impl RangeSet {
 
     /// How many values the set holds.
     pub fn count(&self) -> u64 {
-        self.ranges.iter().map(|range| range.end - range.start).sum()
+        self.ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum()
     }
 
     /// True when `value` is in the set.
@@ -66,7 +69,9 @@ impl RangeSet {
             Some(last) if value >= last.start => value < last.end,
             Some(_) => {
                 let index = self.ranges.partition_point(|range| range.end <= value);
-                self.ranges.get(index).is_some_and(|range| range.start <= value)
+                self.ranges
+                    .get(index)
+                    .is_some_and(|range| range.start <= value)
             }
         }
     }
@@ -125,7 +130,9 @@ impl RangeSet {
         }
         let left = self.ranges[from].start..range.start;
         let right = range.end..self.ranges[to - 1].end;
-        let keep = [left, right].into_iter().filter(|part| part.start < part.end);
+        let keep = [left, right]
+            .into_iter()
+            .filter(|part| part.start < part.end);
         self.ranges.splice(from..to, keep);
     }
 
@@ -138,7 +145,11 @@ impl RangeSet {
 
     /// Takes out the lowest range.
     pub fn pop_first(&mut self) -> Option<Range<u64>> {
-        if self.ranges.is_empty() { None } else { Some(self.ranges.remove(0)) }
+        if self.ranges.is_empty() {
+            None
+        } else {
+            Some(self.ranges.remove(0))
+        }
     }
 
     /// Empties the set and keeps its memory.

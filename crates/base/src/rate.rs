@@ -64,7 +64,13 @@ mod tests {
     #[test]
     fn extremes_saturate() {
         assert_eq!(Rate::from_bytes_per_second(0).time_for(1), Duration::MAX);
-        assert_eq!(Rate::from_bytes_in(1, Duration::ZERO).as_bytes_per_second(), u64::MAX);
-        assert_eq!(Rate::from_bytes_per_second(u64::MAX).bytes_in(Duration::MAX), u64::MAX);
+        assert_eq!(
+            Rate::from_bytes_in(1, Duration::ZERO).as_bytes_per_second(),
+            u64::MAX
+        );
+        assert_eq!(
+            Rate::from_bytes_per_second(u64::MAX).bytes_in(Duration::MAX),
+            u64::MAX
+        );
     }
 }

@@ -73,6 +73,9 @@ mod tests {
     #[test]
     fn difference_of_reversed_times_is_zero() {
         assert_eq!(Time::from_nanos(5) - Time::from_nanos(9), Duration::ZERO);
-        assert_eq!(Time::from_nanos(5).saturating_sub(Duration::from_secs(1)), Time::ZERO);
+        assert_eq!(
+            Time::from_nanos(5).saturating_sub(Duration::from_secs(1)),
+            Time::ZERO
+        );
     }
 }

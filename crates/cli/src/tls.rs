@@ -39,6 +39,7 @@ impl Identity {
 
     /// Reads a certificate chain and its key from PEM files.
     pub(crate) fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
+        let chain = certificates(chain)?;
         let text = read("private key", key)?;
         let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
             Failure::new(format!(
@@ -46,10 +47,7 @@ impl Identity {
                 key.display()
             ))
         })?;
-        Ok(Self {
-            chain: certificates(chain)?,
-            key,
-        })
+        Ok(Self { chain, key })
     }
 
     /// The own certificate, for clients that trust exactly this one.

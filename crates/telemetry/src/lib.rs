@@ -7,7 +7,7 @@ mod records;
 mod sink;
 
 pub use records::{
-    KeyUpdated, MetricsUpdated, PacketDropped, PacketLost, PacketReceived, PacketSent, Record,
-    Reason, StateChanged,
+    KeyUpdated, MetricsUpdated, PacketDropped, PacketLost, PacketReceived, PacketSent, Reason,
+    Record, StateChanged,
 };
 pub use sink::{NoSink, Sink, Tap, Tee};

@@ -66,8 +66,8 @@ impl fmt::Debug for Tap {
 mod tests {
     use super::*;
     use crate::StateChanged;
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn counting(count: &Arc<AtomicUsize>) -> impl FnMut(Time, &Record) + Send + 'static {
         let count = Arc::clone(count);
@@ -87,7 +87,15 @@ mod tests {
         let (first, second) = (Arc::default(), Arc::default());
         let mut tap = Tap::default();
         tap.set(Some(Box::new(Tee(counting(&first), counting(&second)))));
-        tap.record(Time::ZERO, || Record::StateChanged(StateChanged { state: "closing" }));
-        assert_eq!((first.load(Ordering::Relaxed), second.load(Ordering::Relaxed)), (1, 1));
+        tap.record(Time::ZERO, || {
+            Record::StateChanged(StateChanged { state: "closing" })
+        });
+        assert_eq!(
+            (
+                first.load(Ordering::Relaxed),
+                second.load(Ordering::Relaxed)
+            ),
+            (1, 1)
+        );
     }
 }

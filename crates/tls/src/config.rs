@@ -11,8 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
-use rustls_platform_verifier::Verifier;
 use rustls::{ClientConfig, KeyLog, KeyLogFile, NoKeyLog, RootCertStore, ServerConfig};
+use rustls_platform_verifier::Verifier;
 
 use any_server::AnyServer;
 

@@ -19,7 +19,11 @@ pub struct TransportError {
 impl TransportError {
     /// Makes an error that no particular frame caused.
     pub fn new(code: TransportErrorCode, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, frame_type: None, reason: reason.into() }
+        Self {
+            code,
+            frame_type: None,
+            reason: reason.into(),
+        }
     }
 
     /// Names the frame type that caused the error.

@@ -10,7 +10,10 @@ fn appending_in_order_keeps_one_range() {
     }
     assert_eq!(set.len(), 1);
     assert!(!set.insert_one(500));
-    assert_eq!((set.min(), set.max(), set.count()), (Some(0), Some(999), 1000));
+    assert_eq!(
+        (set.min(), set.max(), set.count()),
+        (Some(0), Some(999), 1000)
+    );
 }
 
 #[test]

@@ -34,7 +34,11 @@ impl TransmitBuffer {
     /// A buffer for batches of at most `max_segments` datagrams; 1 when the system cannot
     /// segment.
     pub fn new(max_segments: usize) -> Self {
-        Self { bytes: vec![0; MAX_BATCH], len: 0, max_segments: max_segments.max(1) }
+        Self {
+            bytes: vec![0; MAX_BATCH],
+            len: 0,
+            max_segments: max_segments.max(1),
+        }
     }
 
     /// The bytes of the last batch.

@@ -41,7 +41,9 @@ impl ClientConfig {
 
 impl fmt::Debug for ClientConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientConfig").field("transport", &self.transport).finish_non_exhaustive()
+        f.debug_struct("ClientConfig")
+            .field("transport", &self.transport)
+            .finish_non_exhaustive()
     }
 }
 
@@ -108,7 +110,15 @@ mod tests {
             }
         }
         let tokens = store.0.lock().expect("not poisoned");
-        assert_eq!((tokens.by_server.len(), tokens.order.len()), (MAX_SERVERS, MAX_SERVERS));
-        assert!(tokens.by_server.values().all(|kept| kept.len() <= MAX_TOKENS_PER_SERVER));
+        assert_eq!(
+            (tokens.by_server.len(), tokens.order.len()),
+            (MAX_SERVERS, MAX_SERVERS)
+        );
+        assert!(
+            tokens
+                .by_server
+                .values()
+                .all(|kept| kept.len() <= MAX_TOKENS_PER_SERVER)
+        );
     }
 }

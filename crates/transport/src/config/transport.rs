@@ -116,13 +116,33 @@ impl TransportConfig {
         check("mtu", u64::from(self.mtu), least, u64::from(MAX_MTU))?;
         check("max_bidi_streams", self.max_bidi_streams, 0, MAX_STREAMS)?;
         check("max_uni_streams", self.max_uni_streams, 0, MAX_STREAMS)?;
-        check("stream_receive_window", self.stream_receive_window, 1, MAX_WINDOW)?;
+        check(
+            "stream_receive_window",
+            self.stream_receive_window,
+            1,
+            MAX_WINDOW,
+        )?;
         check("receive_window", self.receive_window, 1, MAX_WINDOW)?;
         let least = self.stream_receive_window;
-        check("stream_receive_window_max", self.stream_receive_window_max, least, MAX_WINDOW)?;
-        check("receive_window_max", self.receive_window_max, self.receive_window, MAX_WINDOW)?;
+        check(
+            "stream_receive_window_max",
+            self.stream_receive_window_max,
+            least,
+            MAX_WINDOW,
+        )?;
+        check(
+            "receive_window_max",
+            self.receive_window_max,
+            self.receive_window,
+            MAX_WINDOW,
+        )?;
         check("send_buffer_max", self.send_buffer_max, 4096, MAX_WINDOW)?;
-        check("unsent_limit", self.unsent_limit, 4096, self.send_buffer_max)?;
+        check(
+            "unsent_limit",
+            self.unsent_limit,
+            4096,
+            self.send_buffer_max,
+        )?;
         check("key_update_after", self.key_update_after, 1, 1 << 22)?;
         let delay = u64::try_from(self.max_ack_delay.as_millis()).unwrap_or(u64::MAX);
         check("max_ack_delay (ms)", delay, 0, (1 << 14) - 1)?;
@@ -132,7 +152,12 @@ impl TransportConfig {
         }
         let rtt = u64::try_from(self.initial_rtt.as_micros()).unwrap_or(u64::MAX);
         check("initial_rtt (us)", rtt, 1, 60_000_000)?;
-        check("max_gaps_per_stream", self.max_gaps_per_stream as u64, 1, 1 << 20)?;
+        check(
+            "max_gaps_per_stream",
+            self.max_gaps_per_stream as u64,
+            1,
+            1 << 20,
+        )?;
         check("max_gaps", self.max_gaps as u64, 1, 1 << 20)
     }
 
@@ -157,7 +182,10 @@ fn check(field: &'static str, seen: u64, least: u64, most: u64) -> Result<(), Co
     if (least..=most).contains(&seen) {
         return Ok(());
     }
-    Err(ConfigError { field, message: format!("is {seen}, allowed is {least} to {most}") })
+    Err(ConfigError {
+        field,
+        message: format!("is {seen}, allowed is {least} to {most}"),
+    })
 }
 
 #[cfg(test)]
@@ -171,14 +199,23 @@ mod tests {
 
     #[test]
     fn small_mtu_names_field_value_and_range() {
-        let config = TransportConfig { mtu: 1199, ..TransportConfig::default() };
+        let config = TransportConfig {
+            mtu: 1199,
+            ..TransportConfig::default()
+        };
         let error = config.validate().expect_err("1199 is too small");
         assert_eq!(error.to_string(), "mtu: is 1199, allowed is 1200 to 65507");
     }
 
     #[test]
     fn window_maximum_below_its_start_is_refused() {
-        let config = TransportConfig { receive_window_max: 5, ..TransportConfig::default() };
-        assert_eq!(config.validate().expect_err("below").field, "receive_window_max");
+        let config = TransportConfig {
+            receive_window_max: 5,
+            ..TransportConfig::default()
+        };
+        assert_eq!(
+            config.validate().expect_err("below").field,
+            "receive_window_max"
+        );
     }
 }

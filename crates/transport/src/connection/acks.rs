@@ -38,7 +38,9 @@ impl Connection {
         self.stats.acks_received += 1;
         self.check_ack(id, frame)?;
         let newly = self.take_acked(id, frame);
-        let Some(space) = self.spaces.get_mut(id) else { return Ok(()) };
+        let Some(space) = self.spaces.get_mut(id) else {
+            return Ok(());
+        };
         let largest_increased = space.loss.on_ack_received(frame.largest);
         if !newly.any {
             return Ok(());
@@ -47,7 +49,9 @@ impl Connection {
         self.take_from_flight(newly.bytes);
         let sample = self.sample_rtt(now, id, frame, &newly);
         let ce = match self.spaces.get_mut(id) {
-            Some(space) => space.ecn.on_ack(newly.ecn_marked, frame.ecn, largest_increased),
+            Some(space) => space
+                .ecn
+                .on_ack(newly.ecn_marked, frame.ecn, largest_increased),
             None => Default::default(),
         };
         let has_collapsed = self.detect_lost(now, id);
@@ -87,14 +91,18 @@ impl Connection {
 
     /// Numbers that were never sent cannot have arrived (RFC 9000 §13.1, attacks A22 and A23).
     fn check_ack(&self, id: SpaceId, frame: &Ack<'_>) -> Result<(), TransportError> {
-        let Some(space) = self.spaces.get(id) else { return Ok(()) };
+        let Some(space) = self.spaces.get(id) else {
+            return Ok(());
+        };
         if frame.largest >= space.next_packet_number {
             return Err(TransportError::protocol_violation(format!(
                 "packet {} acknowledged, {} sent",
                 frame.largest, space.next_packet_number
             )));
         }
-        let skipped = frame.ranges().find_map(|range| space.sent.skipped_in(&range));
+        let skipped = frame
+            .ranges()
+            .find_map(|range| space.sent.skipped_in(&range));
         if let Some(number) = skipped {
             let reason = format!("packet {number} acknowledged, it was never sent");
             return Err(TransportError::protocol_violation(reason));
@@ -124,9 +132,13 @@ impl Connection {
             ecn_marked: 0,
         };
         for range in frame.ranges() {
-            let Some(space) = self.spaces.get(id) else { break };
+            let Some(space) = self.spaces.get(id) else {
+                break;
+            };
             // Ranges come newest first: the rest was settled long ago.
-            let Some(oldest) = space.sent.oldest() else { break };
+            let Some(oldest) = space.sent.oldest() else {
+                break;
+            };
             if *range.end() < oldest {
                 break;
             }
@@ -141,8 +153,12 @@ impl Connection {
     #[inline]
     fn take_acked_packet(&mut self, id: SpaceId, number: u64, newly: &mut NewlyAcked) {
         let on_path = self.paths.active().id;
-        let Some(space) = self.spaces.get_mut(id) else { return };
-        let Some(sent) = space.sent.take(number) else { return };
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
+        let Some(sent) = space.sent.take(number) else {
+            return;
+        };
         newly.any = true;
         if sent.ack_eliciting {
             space.ack_eliciting_in_flight -= 1;
@@ -185,7 +201,10 @@ impl Connection {
 
     fn take_from_flight(&mut self, bytes: u64) {
         let path = self.paths.active_mut();
-        debug_assert!(path.bytes_in_flight >= bytes, "more acknowledged than in flight");
+        debug_assert!(
+            path.bytes_in_flight >= bytes,
+            "more acknowledged than in flight"
+        );
         path.bytes_in_flight = path.bytes_in_flight.saturating_sub(bytes);
     }
 
@@ -212,7 +231,9 @@ impl Connection {
         let max_ack_delay = self.peer_max_ack_delay();
         let ack_delay = match (&self.handshake.peer_parameters, id) {
             (Some(peer), SpaceId::Application) => {
-                let micros = frame.delay.saturating_mul(1 << peer.ack_delay_exponent.min(20));
+                let micros = frame
+                    .delay
+                    .saturating_mul(1 << peer.ack_delay_exponent.min(20));
                 Duration::from_micros(micros)
             }
             // Initial and Handshake packets are acknowledged at once (§5.3).
@@ -220,7 +241,10 @@ impl Connection {
         };
         let sample = now - newly.largest_sent;
         let limit = confirmed.then_some(max_ack_delay);
-        self.paths.active_mut().rtt.on_sample(now, sample, ack_delay, limit);
+        self.paths
+            .active_mut()
+            .rtt
+            .on_sample(now, sample, ack_delay, limit);
         Some(sample)
     }
 
@@ -230,21 +254,29 @@ impl Connection {
         let max_ack_delay = self.peer_max_ack_delay();
         let mut lost = std::mem::take(&mut self.recovery.lost);
         let path = self.paths.active_mut();
-        let Some(space) = self.spaces.get_mut(id) else { return false };
-        space.loss.detect(now, &mut space.sent, &path.rtt, &mut lost);
+        let Some(space) = self.spaces.get_mut(id) else {
+            return false;
+        };
+        space
+            .loss
+            .detect(now, &mut space.sent, &path.rtt, &mut lost);
         if lost.is_empty() {
             self.recovery.lost = lost;
             return false;
         }
         let application = id == SpaceId::Application;
         let persistent = application
-            && path.persistent.judge(&lost, &space.sent, &path.rtt, max_ack_delay);
+            && path
+                .persistent
+                .judge(&lost, &space.sent, &path.rtt, max_ack_delay);
         if persistent {
             path.rtt.on_persistent_congestion();
         }
         let (mut bytes, mut marked, mut largest_sent) = (0, 0, Time::ZERO);
         for (number, sent) in lost.drain(..) {
-            let Some(space) = self.spaces.get_mut(id) else { continue };
+            let Some(space) = self.spaces.get_mut(id) else {
+                continue;
+            };
             if sent.ack_eliciting {
                 space.ack_eliciting_in_flight -= 1;
             }
@@ -258,7 +290,11 @@ impl Connection {
             self.stats.packets_lost += 1;
             let (kind, len) = (id.packet_kind(), usize::from(sent.size));
             self.tap.record(now, || {
-                Record::PacketLost(PacketLost { kind, packet_number: number, len })
+                Record::PacketLost(PacketLost {
+                    kind,
+                    packet_number: number,
+                    len,
+                })
             });
             self.settle(id, sent, Self::on_frame_lost);
         }
@@ -332,6 +368,10 @@ impl Connection {
     pub(crate) fn peer_validated_us(&self) -> bool {
         self.side.is_server()
             || !self.state.is_handshaking()
-            || self.spaces.handshake.as_ref().is_some_and(|space| space.loss.largest_acked().is_some())
+            || self
+                .spaces
+                .handshake
+                .as_ref()
+                .is_some_and(|space| space.loss.largest_acked().is_some())
     }
 }

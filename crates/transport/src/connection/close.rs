@@ -32,12 +32,21 @@ pub(crate) struct Closing {
 #[derive(Clone, Debug)]
 enum Cause {
     Transport(TransportError),
-    Application { code: ApplicationErrorCode, reason: Bytes },
+    Application {
+        code: ApplicationErrorCode,
+        reason: Bytes,
+    },
 }
 
 impl Closing {
     fn new(cause: Cause, until: Time) -> Self {
-        Self { cause, until, wants_to_send: true, received: 0, answer_after: 1 }
+        Self {
+            cause,
+            until,
+            wants_to_send: true,
+            received: 0,
+            answer_after: 1,
+        }
     }
 
     /// A packet arrived while closing. Answers become rarer.
@@ -79,8 +88,18 @@ impl Closing {
         };
         if frame.encoded_len() <= room {
             frame.encode(writer);
-        } else if (ConnectionClose { reason: &[], ..frame }).encoded_len() <= room {
-            ConnectionClose { reason: &[], ..frame }.encode(writer);
+        } else if (ConnectionClose {
+            reason: &[],
+            ..frame
+        })
+        .encoded_len()
+            <= room
+        {
+            ConnectionClose {
+                reason: &[],
+                ..frame
+            }
+            .encode(writer);
         }
     }
 }
@@ -97,7 +116,10 @@ impl Connection {
     /// Does nothing when the connection is over already.
     pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
         let code = ApplicationErrorCode(code.min(MAX_VARINT));
-        let cause = Cause::Application { code, reason: Bytes::copy_from_slice(cut(reason)) };
+        let cause = Cause::Application {
+            code,
+            reason: Bytes::copy_from_slice(cut(reason)),
+        };
         self.start_closing(now, cause, ConnectionError::LocallyClosed);
     }
 
@@ -118,12 +140,18 @@ impl Connection {
     pub(crate) fn on_connection_close_frame(&mut self, now: Time, frame: &ConnectionClose<'_>) {
         let reason = Bytes::copy_from_slice(cut(frame.reason));
         let error = match frame.kind {
-            CloseKind::Transport { error_code, frame_type } => {
-                ConnectionError::ConnectionClosed(PeerClose { code: error_code, frame_type, reason })
-            }
-            CloseKind::Application { error_code } => {
-                ConnectionError::ApplicationClosed { code: error_code, reason }
-            }
+            CloseKind::Transport {
+                error_code,
+                frame_type,
+            } => ConnectionError::ConnectionClosed(PeerClose {
+                code: error_code,
+                frame_type,
+                reason,
+            }),
+            CloseKind::Application { error_code } => ConnectionError::ApplicationClosed {
+                code: error_code,
+                reason,
+            },
         };
         let until = now + self.drain_period();
         match self.state {
@@ -133,7 +161,13 @@ impl Connection {
                 let answer = Some(Closing::new(Cause::Transport(no_error), until));
                 self.end(now, State::Draining { until, answer }, error);
             }
-            State::Closing(_) => self.enter(now, State::Draining { until, answer: None }),
+            State::Closing(_) => self.enter(
+                now,
+                State::Draining {
+                    until,
+                    answer: None,
+                },
+            ),
             State::Draining { .. } | State::Drained => {}
         }
     }
@@ -141,7 +175,10 @@ impl Connection {
     /// The peer has lost its state (§10.3.1): nothing is sent any more.
     pub(crate) fn on_stateless_reset(&mut self, now: Time) {
         let until = now + self.drain_period();
-        let state = State::Draining { until, answer: None };
+        let state = State::Draining {
+            until,
+            answer: None,
+        };
         if self.state.is_open() {
             self.end(now, state, ConnectionError::Reset);
         } else if matches!(self.state, State::Closing(_)) {
@@ -169,6 +206,9 @@ impl Connection {
 
     /// Closing and draining last three probe timeouts (§10.2).
     fn drain_period(&self) -> Duration {
-        self.paths.active().pto(self.peer_max_ack_delay()).saturating_mul(3)
+        self.paths
+            .active()
+            .pto(self.peer_max_ack_delay())
+            .saturating_mul(3)
     }
 }

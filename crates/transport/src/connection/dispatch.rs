@@ -153,7 +153,9 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let reading = self.handshake.reading;
         let session_gone = self.handshake.tls.is_none();
-        let Some(numbers) = self.spaces.get_mut(space) else { return Ok(()) };
+        let Some(numbers) = self.spaces.get_mut(space) else {
+            return Ok(());
+        };
         if space < reading {
             // A repetition is harmless; more than that is not (RFC 9001 §4.1.3).
             let end = frame.offset + frame.data.len() as u64;
@@ -164,8 +166,7 @@ impl Connection {
             return Ok(());
         }
         if session_gone {
-            let code =
-                TransportErrorCode::crypto(courser_crypto::session::UNEXPECTED_MESSAGE);
+            let code = TransportErrorCode::crypto(courser_crypto::session::UNEXPECTED_MESSAGE);
             return Err(TransportError::new(code, "TLS message after the handshake"));
         }
         numbers.crypto.on_crypto_frame(frame)
@@ -173,14 +174,19 @@ impl Connection {
 
     /// The answer goes out where the challenge came from (RFC 9000 §8.2.2).
     fn on_path_challenge_frame(&mut self, arrival: Arrival, frame: &frame::PathChallenge) {
-        if let Some(path) = self.arrival_path(arrival).and_then(|index| self.paths.get_mut(index)) {
+        if let Some(path) = self
+            .arrival_path(arrival)
+            .and_then(|index| self.paths.get_mut(index))
+        {
             path.validation.on_challenge(frame.data);
         }
     }
 
     fn on_new_token_frame(&mut self, frame: &frame::NewToken<'_>) -> Result<(), TransportError> {
         if self.side.is_server() {
-            return Err(TransportError::protocol_violation("NEW_TOKEN from a client"));
+            return Err(TransportError::protocol_violation(
+                "NEW_TOKEN from a client",
+            ));
         }
         if let Some((store, name)) = &self.handshake.token_store
             && frame.token.len() <= MAX_TOKEN
@@ -192,7 +198,9 @@ impl Connection {
 
     fn on_handshake_done_frame(&mut self, now: Time) -> Result<(), TransportError> {
         if self.side.is_server() {
-            return Err(TransportError::protocol_violation("HANDSHAKE_DONE from a client"));
+            return Err(TransportError::protocol_violation(
+                "HANDSHAKE_DONE from a client",
+            ));
         }
         self.confirm(now);
         Ok(())

@@ -73,8 +73,13 @@ impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::VersionMismatch { offered } => {
-                write!(f, "no common QUIC version: we speak 0x00000001, the server offered")?;
-                offered.iter().try_for_each(|version| write!(f, " {version:#010x}"))
+                write!(
+                    f,
+                    "no common QUIC version: we speak 0x00000001, the server offered"
+                )?;
+                offered
+                    .iter()
+                    .try_for_each(|version| write!(f, " {version:#010x}"))
             }
             Self::TransportError(error) => write!(f, "{error}"),
             Self::ConnectionClosed(close) => {
@@ -102,7 +107,11 @@ fn write_reason(f: &mut fmt::Formatter<'_>, reason: &[u8]) -> fmt::Result {
         return Ok(());
     }
     let shown = &reason[..reason.len().min(SHOWN_REASON)];
-    write!(f, " (\"{}\")", String::from_utf8_lossy(shown).escape_debug())
+    write!(
+        f,
+        " (\"{}\")",
+        String::from_utf8_lossy(shown).escape_debug()
+    )
 }
 
 impl std::error::Error for ConnectionError {}

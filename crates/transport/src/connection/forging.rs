@@ -37,7 +37,10 @@ impl Connection {
     }
 
     pub(crate) fn forging_key_phase(&self) -> bool {
-        self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase())
+        self.key_phase
+            .keys
+            .as_ref()
+            .is_some_and(|keys| keys.key_phase())
     }
 
     pub(crate) fn forging_seal(

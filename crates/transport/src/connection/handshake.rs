@@ -54,7 +54,9 @@ pub(crate) struct Handshake {
 
 impl std::fmt::Debug for Handshake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Handshake").field("reading", &self.reading).finish_non_exhaustive()
+        f.debug_struct("Handshake")
+            .field("reading", &self.reading)
+            .finish_non_exhaustive()
     }
 }
 
@@ -82,8 +84,14 @@ impl Connection {
     /// Hands TLS what has arrived, sends what it writes, installs the keys it makes.
     pub(crate) fn drive_handshake(&mut self, now: Time) -> Result<(), TransportError> {
         for id in SpaceId::ALL {
-            while let Some(bytes) = self.spaces.get_mut(id).and_then(|space| space.crypto.read()) {
-                let Some(tls) = &mut self.handshake.tls else { return Err(unexpected_message()) };
+            while let Some(bytes) = self
+                .spaces
+                .get_mut(id)
+                .and_then(|space| space.crypto.read())
+            {
+                let Some(tls) = &mut self.handshake.tls else {
+                    return Err(unexpected_message());
+                };
                 tls.read(id.level(), &bytes).map_err(tls_error)?;
                 self.write_handshake(now)?;
             }
@@ -116,8 +124,10 @@ impl Connection {
     fn install_keys(&mut self, change: KeyChange) -> Result<(), TransportError> {
         match change {
             KeyChange::Handshake(secrets) => {
-                let mut space =
-                    PacketNumberSpace::new(crypto_limit(self.side, SpaceId::Handshake), self.config.ecn);
+                let mut space = PacketNumberSpace::new(
+                    crypto_limit(self.side, SpaceId::Handshake),
+                    self.config.ecn,
+                );
                 space.keys = Some(secrets.key_pair());
                 self.spaces.handshake = Some(Box::new(space));
                 self.handshake.writing = SpaceId::Handshake;
@@ -134,7 +144,11 @@ impl Connection {
     /// No byte of a level may be left over when the next one begins (RFC 9001 §4.1.3).
     fn read_next_level(&mut self, next: SpaceId) -> Result<(), TransportError> {
         let reading = std::mem::replace(&mut self.handshake.reading, next);
-        if self.spaces.get(reading).is_some_and(|space| space.crypto.has_unread()) {
+        if self
+            .spaces
+            .get(reading)
+            .is_some_and(|space| space.crypto.has_unread())
+        {
             let reason = "CRYPTO data left over at the old encryption level";
             return Err(TransportError::protocol_violation(reason));
         }
@@ -152,14 +166,19 @@ impl Connection {
     }
 
     fn check_complete(&mut self, now: Time) -> Result<(), TransportError> {
-        let Some(tls) = &self.handshake.tls else { return Ok(()) };
+        let Some(tls) = &self.handshake.tls else {
+            return Ok(());
+        };
         if !self.state.is_handshaking() || tls.is_handshaking() || !self.key_phase.has_keys() {
             return Ok(());
         }
         if self.handshake.peer_parameters.is_none() {
             // RFC 9001 §8.2: missing_extension.
             let code = TransportErrorCode::crypto(109);
-            return Err(TransportError::new(code, "the peer sent no transport parameters"));
+            return Err(TransportError::new(
+                code,
+                "the peer sent no transport parameters",
+            ));
         }
         self.handshake.data = Some(tls.handshake_data());
         self.handshake.peer_certificates = tls.peer_certificates();
@@ -192,7 +211,13 @@ impl Connection {
     /// Gives back the TLS session once nothing can arrive for it.
     pub(crate) fn drop_tls(&mut self) {
         let confirmed = self.state.is_confirmed();
-        if confirmed && self.handshake.tls.as_ref().is_some_and(|tls| tls.can_be_dropped()) {
+        if confirmed
+            && self
+                .handshake
+                .tls
+                .as_ref()
+                .is_some_and(|tls| tls.can_be_dropped())
+        {
             self.handshake.tls = None;
         }
     }
@@ -218,8 +243,11 @@ impl Connection {
         if self.handshake.peer_parameters.is_some() {
             return Ok(());
         }
-        let Some(bytes) =
-            self.handshake.tls.as_ref().and_then(|tls| tls.peer_transport_parameters())
+        let Some(bytes) = self
+            .handshake
+            .tls
+            .as_ref()
+            .and_then(|tls| tls.peer_transport_parameters())
         else {
             return Ok(());
         };
@@ -227,7 +255,9 @@ impl Connection {
             .map_err(|error| parameter_error(error.to_string()))?;
         self.check_ids(&parameters)?;
         self.streams.on_peer_parameters(&parameters);
-        self.cids.issued.on_peer_limit(parameters.active_connection_id_limit);
+        self.cids
+            .issued
+            .on_peer_limit(parameters.active_connection_id_limit);
         if let Some(token) = parameters.stateless_reset_token {
             self.cids.peer.set_reset_token(token);
         }
@@ -240,11 +270,9 @@ impl Connection {
         }
         if let Some(preferred) = &parameters.preferred_address {
             let limit = LOCAL_CID_LIMIT;
-            self.cids.peer.on_preferred_address(
-                preferred.id,
-                preferred.reset_token,
-                limit,
-            )?;
+            self.cids
+                .peer
+                .on_preferred_address(preferred.id, preferred.reset_token, limit)?;
         }
         self.recovery.quiet_since = now;
         self.handshake.peer_parameters = Some(Box::new(parameters));

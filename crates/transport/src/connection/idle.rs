@@ -16,7 +16,12 @@ pub(crate) struct Idle {
 
 impl Idle {
     pub(crate) fn new(now: Time, timeout: Option<Duration>, keep_alive: Option<Duration>) -> Self {
-        Self { timeout, keep_alive, last: now, sent_since: false }
+        Self {
+            timeout,
+            keep_alive,
+            last: now,
+            sent_since: false,
+        }
     }
 
     /// The peer's value is known: the smaller one counts, zero means none.
@@ -51,7 +56,9 @@ impl Idle {
     /// When a keep-alive is due.
     pub(crate) fn keep_alive_at(&self) -> Option<Time> {
         // After an unanswered packet the probe timer takes over.
-        self.keep_alive.filter(|_| !self.sent_since).map(|interval| self.last + interval)
+        self.keep_alive
+            .filter(|_| !self.sent_since)
+            .map(|interval| self.last + interval)
     }
 }
 

@@ -84,7 +84,11 @@ impl Connection {
     /// Updates the keys when they have sealed enough packets (limit K22), but not while the peer
     /// may still keep its old receive keys and has no place for newer ones (§6.5).
     pub(crate) fn update_keys_if_due(&mut self, now: Time) {
-        let due = self.key_phase.keys.as_ref().is_some_and(|keys| keys.should_update());
+        let due = self
+            .key_phase
+            .keys
+            .as_ref()
+            .is_some_and(|keys| keys.should_update());
         if due && self.key_phase.drop_previous_at.is_none() {
             // While the rules do not allow it the next batch tries again; the hard stop is far.
             let _ = self.initiate_key_update(now);
@@ -95,20 +99,34 @@ impl Connection {
     /// phase of our packets until now.
     pub(crate) fn on_peer_keys_updated(&mut self, now: Time, before: bool) {
         self.key_phase.drop_previous_at = Some(now + self.previous_key_period());
-        if self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase() != before) {
+        if self
+            .key_phase
+            .keys
+            .as_ref()
+            .is_some_and(|keys| keys.key_phase() != before)
+        {
             self.stats.key_updates += 1;
             self.record_key_update(now, true);
         }
     }
 
     fn record_key_update(&mut self, now: Time, by_peer: bool) {
-        let key_phase = self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase());
-        self.tap.record(now, || Record::KeyUpdated(KeyUpdated { key_phase, by_peer }));
+        let key_phase = self
+            .key_phase
+            .keys
+            .as_ref()
+            .is_some_and(|keys| keys.key_phase());
+        self.tap.record(now, || {
+            Record::KeyUpdated(KeyUpdated { key_phase, by_peer })
+        });
     }
 
     /// Old receive keys stay for packets that were overtaken (§6.5).
     fn previous_key_period(&self) -> Duration {
-        self.paths.active().pto(self.peer_max_ack_delay()).saturating_mul(3)
+        self.paths
+            .active()
+            .pto(self.peer_max_ack_delay())
+            .saturating_mul(3)
     }
 
     pub(crate) fn drop_previous_keys(&mut self, now: Time) {

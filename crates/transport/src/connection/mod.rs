@@ -7,11 +7,11 @@
 mod acks;
 mod close;
 mod dispatch;
-#[cfg(test)]
-mod forging;
 pub(crate) mod error;
 pub(crate) mod event;
 mod fate;
+#[cfg(test)]
+mod forging;
 pub(crate) mod handshake;
 mod idle;
 mod key_phase;
@@ -164,7 +164,10 @@ impl Connection {
     /// True when the peer knows that the connection is over, or is gone: nothing more is to be
     /// said, only late packets are swallowed.
     pub fn is_quiet(&self) -> bool {
-        matches!(self.state, State::Draining { answer: None, .. } | State::Drained)
+        matches!(
+            self.state,
+            State::Draining { answer: None, .. } | State::Drained
+        )
     }
 
     /// True when nothing is left to do; the endpoint forgets the connection.
@@ -211,7 +214,9 @@ impl Connection {
         let exporter = self
             .exporter()
             .ok_or_else(|| TlsError::internal("the handshake is not complete"))?;
-        exporter.export(out, label, context).map_err(|error| TlsError::internal(error.to_string()))
+        exporter
+            .export(out, label, context)
+            .map_err(|error| TlsError::internal(error.to_string()))
     }
 
     /// The streams: open, accept, read, write.
@@ -269,21 +274,28 @@ impl Connection {
         self.handshake
             .peer_parameters
             .as_ref()
-            .map_or(Duration::ZERO, |peer| Duration::from_millis(peer.max_ack_delay))
+            .map_or(Duration::ZERO, |peer| {
+                Duration::from_millis(peer.max_ack_delay)
+            })
     }
 
     fn enter(&mut self, now: Time, state: State) {
         self.state = state;
         let state = self.state.name();
-        self.tap.record(now, || Record::StateChanged(StateChanged { state }));
+        self.tap
+            .record(now, || Record::StateChanged(StateChanged { state }));
     }
 
     /// Forgets what is in flight in a space: its keys are gone or the connection is over
     /// (RFC 9002 §6.4).
     fn forget_sent(&mut self, id: SpaceId) {
-        let Some(space) = self.spaces.get_mut(id) else { return };
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
         while let Some(number) = space.sent.oldest() {
-            let Some(sent) = space.sent.take(number) else { break };
+            let Some(sent) = space.sent.take(number) else {
+                break;
+            };
             if sent.in_flight
                 && let Some(path) = self.paths.by_id(sent.path)
             {
@@ -301,7 +313,11 @@ impl Connection {
     /// How many connection IDs the endpoint should make.
     pub(crate) fn cids_wanted(&self) -> usize {
         let ready = self.state.is_open() && self.handshake.peer_parameters.is_some();
-        if ready && self.key_phase.has_keys() { self.cids.issued.wanted() } else { 0 }
+        if ready && self.key_phase.has_keys() {
+            self.cids.issued.wanted()
+        } else {
+            0
+        }
     }
 
     /// Takes a connection ID that the endpoint made.

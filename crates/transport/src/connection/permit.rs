@@ -30,7 +30,9 @@ impl Connection {
         if budget == 0 {
             return SendPermit::Nothing;
         }
-        let Some(space) = self.spaces.get(id) else { return SendPermit::Nothing };
+        let Some(space) = self.spaces.get(id) else {
+            return SendPermit::Nothing;
+        };
         if space.probes > 0 {
             return SendPermit::Probe;
         }
@@ -42,7 +44,9 @@ impl Connection {
         let window = path.congestion.window();
         let paced = path.pacer.budget(now, &path.rtt, window, path.mtu);
         if paced < mtu {
-            return SendPermit::PacedUntil(path.pacer.next_release(now, &path.rtt, window, path.mtu));
+            return SendPermit::PacedUntil(
+                path.pacer.next_release(now, &path.rtt, window, path.mtu),
+            );
         }
         SendPermit::Bytes(room.min(paced).min(budget))
     }

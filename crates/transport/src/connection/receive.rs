@@ -39,7 +39,12 @@ impl Connection {
     ///
     /// Whatever the datagram holds, this returns: packets that cannot be read are dropped, and
     /// packets that break a rule end the connection.
-    pub(crate) fn handle_datagram(&mut self, arrival: Arrival, datagram: &mut [u8], first: &Packet) {
+    pub(crate) fn handle_datagram(
+        &mut self,
+        arrival: Arrival,
+        datagram: &mut [u8],
+        first: &Packet,
+    ) {
         self.stats.udp_received.datagrams += 1;
         self.stats.udp_received.bytes += arrival.len as u64;
         let known = self.paths.find(arrival.path);
@@ -67,7 +72,8 @@ impl Connection {
     /// A server follows its client to new addresses once the handshake is confirmed; a client
     /// takes packets only from where it sent some (RFC 9000 §9).
     fn may_move(&self) -> bool {
-        self.side.is_server() && (self.state.is_confirmed() || matches!(self.state, State::Closing(_)))
+        self.side.is_server()
+            && (self.state.is_confirmed() || matches!(self.state, State::Closing(_)))
     }
 
     /// The packets behind the first one. Those for another ID are ignored (RFC 9000 §12.2).
@@ -77,7 +83,9 @@ impl Connection {
         let cid_len = self.handshake.local_source.len();
         while start < datagram.len() {
             let rest = &mut datagram[start..];
-            let Ok(next) = packet::decode(rest, 0, cid_len) else { break };
+            let Ok(next) = packet::decode(rest, 0, cid_len) else {
+                break;
+            };
             debug_assert!(next.end > 0, "each packet takes bytes");
             start += next.end;
             if next.destination == first.destination {
@@ -150,33 +158,43 @@ impl Connection {
                 return false;
             }
         }
-        self.handshake.peer_source.is_none_or(|source| source == packet.source)
+        self.handshake
+            .peer_source
+            .is_none_or(|source| source == packet.source)
     }
 
     fn can_open(&self, space: SpaceId) -> bool {
         match space {
             // Before the handshake is complete 1-RTT packets are not processed (RFC 9001 §5.7).
             SpaceId::Application => self.key_phase.has_keys() && !self.state.is_handshaking(),
-            _ => self.spaces.get(space).is_some_and(|space| space.keys.is_some()),
+            _ => self
+                .spaces
+                .get(space)
+                .is_some_and(|space| space.keys.is_some()),
         }
     }
 
     fn space_has(&self, space: SpaceId, number: u64) -> bool {
-        self.spaces.get(space).is_none_or(|space| space.received.is_duplicate(number))
+        self.spaces
+            .get(space)
+            .is_none_or(|space| space.received.is_duplicate(number))
     }
 
     fn keep_early(&mut self, arrival: Arrival, datagram: &[u8], packet: &Packet, space: SpaceId) {
         let may_come = match space {
             SpaceId::Initial => false,
-            SpaceId::Handshake => {
-                self.state.is_handshaking() && self.spaces.handshake.is_none()
-            }
+            SpaceId::Handshake => self.state.is_handshaking() && self.spaces.handshake.is_none(),
             SpaceId::Application => self.state.is_handshaking(),
         };
         let (path, ecn) = (arrival.path, arrival.ecn);
         let bytes = &datagram[..packet.end];
         let kept = may_come
-            && self.handshake.early.keep(Early { space, bytes: bytes.to_vec(), path, ecn });
+            && self.handshake.early.keep(Early {
+                space,
+                bytes: bytes.to_vec(),
+                path,
+                ecn,
+            });
         if !kept {
             self.dropped(arrival.now, packet, Reason::KeysUnavailable);
         }
@@ -192,7 +210,9 @@ impl Connection {
     ) -> Result<Option<OpenedPacket>, TransportError> {
         let bytes = &mut datagram[..packet.end];
         let offset = packet.packet_number_offset;
-        let Some(numbers) = self.spaces.get(space) else { return Ok(None) };
+        let Some(numbers) = self.spaces.get(space) else {
+            return Ok(None);
+        };
         let expected = numbers.received.expected();
         let header_key = match (&self.key_phase.keys, &numbers.keys) {
             (Some(keys), _) if space == SpaceId::Application => keys.peer_header(),
@@ -204,7 +224,11 @@ impl Connection {
             return Ok(None);
         };
         let number = packet_number::expand(truncated, len, expected);
-        let phase_before = self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase());
+        let phase_before = self
+            .key_phase
+            .keys
+            .as_ref()
+            .is_some_and(|keys| keys.key_phase());
         let (header, payload) = bytes.split_at_mut(offset + len);
         let opened = match (&mut self.key_phase.keys, &numbers.keys) {
             (Some(keys), _) if space == SpaceId::Application => {
@@ -217,9 +241,12 @@ impl Connection {
                     }
                 }
             }
-            (_, Some(keys)) => {
-                keys.peer.packet.open(number, header, payload).ok().map(|len| (len, false))
-            }
+            (_, Some(keys)) => keys
+                .peer
+                .packet
+                .open(number, header, payload)
+                .ok()
+                .map(|len| (len, false)),
             _ => None,
         };
         let Some((payload_len, peer_updated)) = opened else {
@@ -228,13 +255,18 @@ impl Connection {
         };
         // Only an authentic packet can break this rule (RFC 9000 §17.2, §17.3.1).
         if !reserved_bits_are_zero(header[0]) {
-            return Err(TransportError::protocol_violation("reserved header bits are not zero"));
+            return Err(TransportError::protocol_violation(
+                "reserved header bits are not zero",
+            ));
         }
         if peer_updated {
             self.on_peer_keys_updated(now, phase_before);
         }
         let payload_start = offset + len;
-        Ok(Some(OpenedPacket { number, payload: payload_start..payload_start + payload_len }))
+        Ok(Some(OpenedPacket {
+            number,
+            payload: payload_start..payload_start + payload_len,
+        }))
     }
 
     /// A packet failed authentication: dropped and counted (RFC 9001 §6.6).
@@ -242,7 +274,10 @@ impl Connection {
         self.dropped(now, packet, Reason::NotAuthentic);
         if self.key_phase.forgeries.on_failure() {
             let code = TransportErrorCode::AEAD_LIMIT_REACHED;
-            return Err(TransportError::new(code, "too many packets failed authentication"));
+            return Err(TransportError::new(
+                code,
+                "too many packets failed authentication",
+            ));
         }
         Ok(())
     }
@@ -250,7 +285,9 @@ impl Connection {
     fn dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
         self.stats.packets_dropped += 1;
         let (kind, len) = (packet.kind, packet.end);
-        self.tap.record(now, || Record::PacketDropped(PacketDropped { kind, len, reason }));
+        self.tap.record(now, || {
+            Record::PacketDropped(PacketDropped { kind, len, reason })
+        });
     }
 
     /// The server's first packet tells the ID to send to (RFC 9000 §7.2).
@@ -274,13 +311,20 @@ impl Connection {
         self.stats.packets_received += 1;
         self.tap.record(now, || {
             let (kind, len) = (packet.kind, packet.end);
-            Record::PacketReceived(PacketReceived { kind, packet_number: number, len })
+            Record::PacketReceived(PacketReceived {
+                kind,
+                packet_number: number,
+                len,
+            })
         });
         self.idle.on_received(now);
         if !self.state.is_open() {
             return Ok(());
         }
-        if !self.suspicion.on_packet(now, processed.idle_frames, processed.progress) {
+        if !self
+            .suspicion
+            .on_packet(now, processed.idle_frames, processed.progress)
+        {
             let reason = "too many frames that bring nothing";
             return Err(TransportError::protocol_violation(reason));
         }
@@ -301,7 +345,9 @@ impl Connection {
                 self.stats.ack_eliciting_received += 1;
                 let handshake = space != SpaceId::Application;
                 let immediately = handshake || number != expected || arrival.ecn == Ecn::Ce;
-                numbers.acks.on_ack_eliciting(now, max_ack_delay, immediately);
+                numbers
+                    .acks
+                    .on_ack_eliciting(now, max_ack_delay, immediately);
             }
             if space == SpaceId::Application && confirmed {
                 self.follow_peer(arrival, packet, is_largest, processed.probing_only)?;
@@ -327,11 +373,22 @@ impl Connection {
             }
             for mut early in self.handshake.early.take(space) {
                 let len = self.handshake.local_source.len();
-                let Ok(packet) = packet::decode(&early.bytes, 0, len) else { continue };
+                let Ok(packet) = packet::decode(&early.bytes, 0, len) else {
+                    continue;
+                };
                 let (path, ecn, len) = (early.path, early.ecn, early.bytes.len());
                 // Its bytes were counted when it came; its length must not matter to rules on
                 // datagrams with Initials, which never wait.
-                self.handle_packet(Arrival { now, path, ecn, len }, &mut early.bytes, &packet);
+                self.handle_packet(
+                    Arrival {
+                        now,
+                        path,
+                        ecn,
+                        len,
+                    },
+                    &mut early.bytes,
+                    &packet,
+                );
             }
         }
     }
@@ -344,7 +401,9 @@ impl Connection {
         is_largest: bool,
         probing_only: bool,
     ) -> Result<(), TransportError> {
-        let Some(index) = self.arrival_path(arrival) else { return Ok(()) };
+        let Some(index) = self.arrival_path(arrival) else {
+            return Ok(());
+        };
         if index == self.paths.active_index() || !is_largest || probing_only {
             return Ok(());
         }
@@ -394,7 +453,9 @@ impl Connection {
         if datagram.len() < MIN_RESET {
             return;
         }
-        let Some(token) = datagram.last_chunk::<16>() else { return };
+        let Some(token) = datagram.last_chunk::<16>() else {
+            return;
+        };
         if self.cids.peer.is_reset_token(token) {
             self.on_stateless_reset(now);
         }
@@ -439,7 +500,6 @@ impl Connection {
             self.end_silently(now, ConnectionError::VersionMismatch { offered });
         }
     }
-
 }
 
 /// Nothing shorter is a stateless reset (RFC 9000 §10.3).

@@ -7,16 +7,16 @@ use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{TlsStartError, initial};
 use courser_recovery::Pto;
+use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
-use courser_wire::ConnectionId;
 
 use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
 use super::idle::Idle;
 use super::key_phase::KeyPhase;
 use super::state::State;
-use super::suspicion::Suspicion;
 use super::stats::ConnectionStats;
+use super::suspicion::Suspicion;
 use super::{Cids, Connection, Recovery, Spaces};
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
@@ -71,7 +71,10 @@ impl Connection {
         let (mut connection, bytes) =
             Self::new(origin, Side::Client, transport, destination, &parameters);
         connection.handshake.tls = Some(config.tls.start(server_name, bytes)?);
-        let tokens = config.tokens.as_ref().map(|store| (Arc::clone(store), server_name.to_owned()));
+        let tokens = config
+            .tokens
+            .as_ref()
+            .map(|store| (Arc::clone(store), server_name.to_owned()));
         if let Some((store, name)) = &tokens {
             connection.handshake.token = store.take(name).unwrap_or_default();
         }
@@ -138,7 +141,10 @@ impl Connection {
             spaces: Spaces {
                 initial: None,
                 handshake: None,
-                application: PacketNumberSpace::new(crypto_limit(side, SpaceId::Application), config.ecn),
+                application: PacketNumberSpace::new(
+                    crypto_limit(side, SpaceId::Application),
+                    config.ecn,
+                ),
             },
             paths: Paths::new(path),
             cids: Cids {

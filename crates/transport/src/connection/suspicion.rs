@@ -23,7 +23,10 @@ const REFILL: Duration = Duration::from_millis(10);
 
 impl Suspicion {
     pub(crate) fn new(now: Time) -> Self {
-        Self { left: BURST, refilled: now }
+        Self {
+            left: BURST,
+            refilled: now,
+        }
     }
 
     /// A packet was processed. `idle` counts its frames that brought nothing, and `progress`
@@ -74,7 +77,10 @@ mod tests {
     fn a_hundred_a_second_are_endured_for_ever() {
         let mut suspicion = Suspicion::new(Time::ZERO);
         for step in 0..100_000u32 {
-            assert!(suspicion.on_packet(Time::ZERO + REFILL * step, 1, false), "step {step}");
+            assert!(
+                suspicion.on_packet(Time::ZERO + REFILL * step, 1, false),
+                "step {step}"
+            );
         }
     }
 

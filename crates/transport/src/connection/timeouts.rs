@@ -52,18 +52,31 @@ impl Connection {
             LossTimer::TimeThreshold { at, .. } => (at, Timer::LossDetection),
             LossTimer::Probe { at, .. } => (at, Timer::Probe),
         });
-        let ack = self.spaces.application.acks.deadline().map(|at| (at, Timer::Ack));
+        let ack = self
+            .spaces
+            .application
+            .acks
+            .deadline()
+            .map(|at| (at, Timer::Ack));
         let pacing = self.recovery.paced_until.map(|at| (at, Timer::Pacing));
         let idle = self.idle_deadline().map(|at| (at, Timer::Idle));
         let keep_alive = self.keep_alive_at().map(|at| (at, Timer::KeepAlive));
         let handshake = self.handshake_deadline().map(|at| (at, Timer::Handshake));
-        let path = self.paths.next_timeout().map(|at| (at, Timer::PathValidation));
-        let keys = self.key_phase.drop_previous_at.map(|at| (at, Timer::KeyDiscard));
+        let path = self
+            .paths
+            .next_timeout()
+            .map(|at| (at, Timer::PathValidation));
+        let keys = self
+            .key_phase
+            .drop_previous_at
+            .map(|at| (at, Timer::KeyDiscard));
         let streams = self.streams.next_timeout().map(|at| (at, Timer::Streams));
-        [loss, ack, pacing, idle, keep_alive, handshake, path, keys, streams]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            loss, ack, pacing, idle, keep_alive, handshake, path, keys, streams,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Runs what is due at `now`.
@@ -128,12 +141,14 @@ impl Connection {
 
     fn loss_timer(&self) -> Option<LossTimer> {
         let times = |id| {
-            self.spaces.get(id).map_or(SpaceTimes::default(), |space| SpaceTimes {
-                loss_time: space.loss.loss_time(),
-                last_ack_eliciting: space
-                    .last_ack_eliciting_sent
-                    .filter(|_| space.ack_eliciting_in_flight > 0),
-            })
+            self.spaces
+                .get(id)
+                .map_or(SpaceTimes::default(), |space| SpaceTimes {
+                    loss_time: space.loss.loss_time(),
+                    last_ack_eliciting: space
+                        .last_ack_eliciting_sent
+                        .filter(|_| space.ack_eliciting_in_flight > 0),
+                })
         };
         let path = self.paths.active();
         LossTimer::next(&LossTimerInputs {
@@ -175,7 +190,11 @@ impl Connection {
         }
         self.repeat_oldest(id);
         if id != SpaceId::Application {
-            let other = if id == SpaceId::Initial { SpaceId::Handshake } else { SpaceId::Initial };
+            let other = if id == SpaceId::Initial {
+                SpaceId::Handshake
+            } else {
+                SpaceId::Initial
+            };
             self.probe_along(other);
         }
     }
@@ -184,7 +203,9 @@ impl Connection {
     /// What is known to be lost there may wait for a window that is full of packets which the
     /// peer has no keys for yet: without this both ends would wait for ever.
     fn probe_along(&mut self, id: SpaceId) {
-        let Some(space) = self.spaces.get_mut(id) else { return };
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
         let is_pending = space.crypto.wants_to_send();
         if is_pending || space.ack_eliciting_in_flight > 0 {
             space.probes = PROBES;
@@ -196,7 +217,9 @@ impl Connection {
 
     /// Queues the frames of the oldest packets again, without giving the packets up.
     fn repeat_oldest(&mut self, id: SpaceId) {
-        let Some(space) = self.spaces.get(id) else { return };
+        let Some(space) = self.spaces.get(id) else {
+            return;
+        };
         let oldest: Vec<_> = space
             .sent
             .iter()

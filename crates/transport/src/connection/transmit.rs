@@ -114,7 +114,9 @@ impl Connection {
                 break;
             }
             let room = buffer.room(limit);
-            let Some(built) = self.build_short(now, room, &mut lists, content) else { break };
+            let Some(built) = self.build_short(now, room, &mut lists, content) else {
+                break;
+            };
             self.on_packet_sent(now, SpaceId::Application, &built, ecn);
             self.paths.active_mut().on_datagram_sent(built.len);
             buffer.advance(built.len);
@@ -125,7 +127,11 @@ impl Connection {
             if built.len < mtu || content == Content::AckOnly || self.only_probes_remain() {
                 break;
             }
-            content = if self.wants_control() { Content::All } else { Content::Data };
+            content = if self.wants_control() {
+                Content::All
+            } else {
+                Content::Data
+            };
         }
         self.recovery.lists = lists;
         if segments == 0 {
@@ -133,7 +139,8 @@ impl Connection {
         }
         if in_flight > 0 {
             let path = self.paths.active_mut();
-            path.congestion.on_sent(now, in_flight, last_number, path.bytes_in_flight);
+            path.congestion
+                .on_sent(now, in_flight, last_number, path.bytes_in_flight);
             path.pacer.on_sent(in_flight);
             path.app_limited = false;
         }
@@ -168,9 +175,17 @@ impl Connection {
     /// Updates keys in time; closes when they are worn out (RFC 9001 §6.6).
     fn keys_are_good(&mut self, now: Time) -> bool {
         self.update_keys_if_due(now);
-        if self.key_phase.keys.as_ref().is_some_and(|keys| keys.is_exhausted()) {
+        if self
+            .key_phase
+            .keys
+            .as_ref()
+            .is_some_and(|keys| keys.is_exhausted())
+        {
             let code = TransportErrorCode::AEAD_LIMIT_REACHED;
-            self.fail(now, TransportError::new(code, "the keys have sealed too many packets"));
+            self.fail(
+                now,
+                TransportError::new(code, "the keys have sealed too many packets"),
+            );
             return false;
         }
         true
@@ -190,7 +205,9 @@ impl Connection {
 
     /// Anything at all for the application space.
     pub(super) fn wants_to_send(&self) -> bool {
-        self.spaces.application.acks.is_due() || self.wants_control() || self.streams.wants_to_send()
+        self.spaces.application.acks.is_due()
+            || self.wants_control()
+            || self.streams.wants_to_send()
     }
 
     /// Anything but an ACK and stream data. Flow-control frames are part of the first packet of
@@ -221,9 +238,16 @@ impl Connection {
         let number_len = packet_number::encoded_len(number, space.loss.largest_acked());
         let key_phase = self.key_phase.keys.as_ref()?.key_phase();
         let destination = *self.cids.peer.current();
-        let header = ShortHeader { destination, spin: false, key_phase };
+        let header = ShortHeader {
+            destination,
+            spin: false,
+            key_phase,
+        };
         let payload_start = header.encoded_len() + number_len;
-        let frames_end = room.len().checked_sub(TAG_LEN).filter(|&end| end > payload_start)?;
+        let frames_end = room
+            .len()
+            .checked_sub(TAG_LEN)
+            .filter(|&end| end > payload_start)?;
         let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
         self.fill(now, SpaceId::Application, &mut packet, content);
         if packet.is_empty() {
@@ -247,7 +271,13 @@ impl Connection {
         keys.seal_packet(number, bytes, payload_start);
         keys.protect(bytes, payload_start - number_len, number_len);
         let frames = lists.take();
-        Some(Built { number, len, frames, ack_eliciting, in_flight })
+        Some(Built {
+            number,
+            len,
+            frames,
+            ack_eliciting,
+            in_flight,
+        })
     }
 
     /// The next packet number; now and then one is left out (RFC 9000 §21.4, limit K21).
@@ -310,13 +340,19 @@ impl Connection {
 
     fn fill_ack(&mut self, now: Time, id: SpaceId, packet: &mut PacketBuilder<'_>, alone: bool) {
         let exponent = ACK_DELAY_EXPONENT;
-        let Some(space) = self.spaces.get_mut(id) else { return };
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
         if !(space.acks.is_due() || space.acks.is_pending() && !alone) {
             return;
         }
-        let Some(largest) = space.received.largest() else { return };
+        let Some(largest) = space.received.largest() else {
+            return;
+        };
         let delay = (now - space.received.largest_time()).as_micros() >> exponent;
-        let delay = u64::try_from(delay).unwrap_or(u64::MAX).min(courser_wire::MAX_VARINT);
+        let delay = u64::try_from(delay)
+            .unwrap_or(u64::MAX)
+            .min(courser_wire::MAX_VARINT);
         let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
         if !Ack::write(packet.writer(), ranges, delay, ecn, MAX_ACK_RANGES) {
             return;
@@ -324,11 +360,15 @@ impl Connection {
         packet.record(SentFrame::Ack { largest });
         self.stats.acks_sent += 1;
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
-        space.ping |= space.acks.on_ack_sent(!alone && self.streams.has_stream_data());
+        space.ping |= space
+            .acks
+            .on_ack_sent(!alone && self.streams.has_stream_data());
     }
 
     fn fill_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
-        let Some(space) = self.spaces.get_mut(id) else { return };
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
         if space.ping && packet.remaining() >= 1 {
             Frame::Ping.encode(packet.writer());
             packet.record(SentFrame::Ping);
@@ -364,7 +404,9 @@ impl Connection {
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
         let challenge = self.rng_for_challenge(index);
-        let Some(path) = self.paths.get_mut(index) else { return false };
+        let Some(path) = self.paths.get_mut(index) else {
+            return false;
+        };
         let mut written = false;
         if let Some(data) = path.validation.response()
             && packet.remaining() >= PROBE_FRAME
@@ -389,7 +431,10 @@ impl Connection {
 
     /// Fresh unpredictable bytes, drawn only when they are needed (RFC 9000 §8.2.1).
     fn rng_for_challenge(&mut self, index: PathIndex) -> Option<[u8; 8]> {
-        let wanted = self.paths.get_mut(index).is_some_and(|path| path.validation.wants_challenge());
+        let wanted = self
+            .paths
+            .get_mut(index)
+            .is_some_and(|path| path.validation.wants_challenge());
         wanted.then(|| self.rng.array())
     }
 
@@ -437,11 +482,20 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn record_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn, path: u32) {
+    pub(super) fn record_sent(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        built: &Built,
+        ecn: Ecn,
+        path: u32,
+    ) {
         if id == SpaceId::Application && built.number > self.recovery.skip_at {
             self.choose_skip(built.number);
         }
-        let Some(space) = self.spaces.get_mut(id) else { return };
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
         space.next_packet_number = built.number + 1;
         let ecn_marked = ecn != Ecn::NotEct;
         space.ecn.on_sent(ecn_marked);

@@ -25,8 +25,14 @@ impl Connection {
     fn take_closing(&mut self) -> Option<Closing> {
         match std::mem::replace(&mut self.state, State::Drained) {
             State::Closing(closing) if closing.wants_to_send => Some(closing),
-            State::Draining { until, answer: Some(closing) } => {
-                self.state = State::Draining { until, answer: None };
+            State::Draining {
+                until,
+                answer: Some(closing),
+            } => {
+                self.state = State::Draining {
+                    until,
+                    answer: None,
+                };
                 Some(closing)
             }
             other => {
@@ -50,12 +56,17 @@ impl Connection {
         for id in SpaceId::ALL {
             let has_keys = match id {
                 SpaceId::Application => self.key_phase.has_keys(),
-                _ => self.spaces.get(id).is_some_and(|space| space.keys.is_some()),
+                _ => self
+                    .spaces
+                    .get(id)
+                    .is_some_and(|space| space.keys.is_some()),
             };
             if !has_keys {
                 continue;
             }
-            let Some((number, number_len)) = self.number_in(id) else { continue };
+            let Some((number, number_len)) = self.number_in(id) else {
+                continue;
+            };
             let payload_start = at + self.header_len(id) + number_len;
             let frames_end = room.len().saturating_sub(courser_crypto::TAG_LEN);
             if frames_end < payload_start + 24 {
@@ -86,6 +97,12 @@ impl Connection {
         let tuple = path.tuple;
         let ecn = Ecn::NotEct;
         let (destination, source) = (tuple.peer, tuple.local);
-        Some(Transmit { destination, source, ecn, segment_size: None, len })
+        Some(Transmit {
+            destination,
+            source,
+            ecn,
+            segment_size: None,
+            len,
+        })
     }
 }

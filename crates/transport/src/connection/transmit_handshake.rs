@@ -3,7 +3,9 @@
 use courser_base::{Ecn, Side, Time};
 use courser_crypto::{TAG_LEN, header_protection};
 use courser_recovery::Controller;
-use courser_wire::packet::{LongHeader, MIN_INITIAL_DATAGRAM, PacketKind, ShortHeader, patch_length};
+use courser_wire::packet::{
+    LongHeader, MIN_INITIAL_DATAGRAM, PacketKind, ShortHeader, patch_length,
+};
 use courser_wire::version::VERSION_1;
 use courser_wire::{Writer, packet_number};
 
@@ -52,7 +54,9 @@ impl Connection {
         let mut packets: [Option<Unsealed>; 3] = [None; 3];
         let mut at = 0;
         for id in SpaceId::ALL {
-            let Some(content) = self.handshake_content(now, id, limit) else { continue };
+            let Some(content) = self.handshake_content(now, id, limit) else {
+                continue;
+            };
             let packet = self.build_unsealed(now, id, (room, at), &mut lists, content);
             if let Some(packet) = packet {
                 at = packet.end();
@@ -115,7 +119,10 @@ impl Connection {
     pub(super) fn can_seal(&self, id: SpaceId) -> bool {
         match id {
             SpaceId::Application => self.key_phase.has_keys() && self.may_send_application(),
-            _ => self.spaces.get(id).is_some_and(|space| space.keys.is_some()),
+            _ => self
+                .spaces
+                .get(id)
+                .is_some_and(|space| space.keys.is_some()),
         }
     }
 
@@ -140,7 +147,10 @@ impl Connection {
         let (number, number_len) = self.number_in(id)?;
         let header_len = self.header_len(id);
         let payload_start = at + header_len + number_len;
-        let frames_end = room.len().checked_sub(TAG_LEN).filter(|&end| end > payload_start + 8)?;
+        let frames_end = room
+            .len()
+            .checked_sub(TAG_LEN)
+            .filter(|&end| end > payload_start + 8)?;
         let mut packet = PacketBuilder::new(&mut room[payload_start..frames_end], lists);
         self.fill(now, id, &mut packet, content);
         if packet.is_empty() {
@@ -150,7 +160,12 @@ impl Connection {
         let (ack_eliciting, padded) = (packet.is_ack_eliciting(), packet.is_padded());
         let (len, frames) = packet.finish();
         let unsealed = self.unsealed(id, room, at, (number, number_len), len);
-        Some(Unsealed { frames, ack_eliciting, padded, ..unsealed })
+        Some(Unsealed {
+            frames,
+            ack_eliciting,
+            padded,
+            ..unsealed
+        })
     }
 
     /// Writes the header of a packet at `at` whose `len` bytes of frames stand in place.
@@ -194,13 +209,25 @@ impl Connection {
             version: VERSION_1,
             destination: *self.cids.peer.current(),
             source: self.handshake.local_source,
-            token: if client_initial { &self.handshake.token } else { &[] },
+            token: if client_initial {
+                &self.handshake.token
+            } else {
+                &[]
+            },
         }
     }
 
     fn short_header(&self) -> ShortHeader {
-        let key_phase = self.key_phase.keys.as_ref().is_some_and(|keys| keys.key_phase());
-        ShortHeader { destination: *self.cids.peer.current(), spin: false, key_phase }
+        let key_phase = self
+            .key_phase
+            .keys
+            .as_ref()
+            .is_some_and(|keys| keys.key_phase());
+        ShortHeader {
+            destination: *self.cids.peer.current(),
+            spin: false,
+            key_phase,
+        }
     }
 
     pub(super) fn header_len(&self, id: SpaceId) -> usize {
@@ -224,7 +251,10 @@ impl Connection {
                 self.short_header().encode(&mut writer, number_len);
                 None
             }
-            _ => Some(self.long_header(id.packet_kind()).encode(&mut writer, number_len)),
+            _ => Some(
+                self.long_header(id.packet_kind())
+                    .encode(&mut writer, number_len),
+            ),
         };
         packet_number::write(&mut writer, number, number_len);
         length_field
@@ -236,7 +266,9 @@ impl Connection {
     pub(super) fn pad_datagram(&self, packets: &mut [Option<Unsealed>; 3], room: &mut [u8]) {
         let needs = packets[SpaceId::Initial as usize]
             .is_some_and(|initial| self.side.is_client() || initial.ack_eliciting);
-        let Some(last) = packets.iter_mut().flatten().last() else { return };
+        let Some(last) = packets.iter_mut().flatten().last() else {
+            return;
+        };
         let goal = MIN_INITIAL_DATAGRAM.min(room.len());
         if needs && last.end() < goal {
             let frames_end = goal - TAG_LEN;
@@ -247,10 +279,15 @@ impl Connection {
     }
 
     fn common_mark(&self, packets: &[Option<Unsealed>; 3]) -> Ecn {
-        let mut marks = packets.iter().flatten().filter_map(|packet| {
-            self.spaces.get(packet.id).map(|space| space.ecn.mark())
-        });
-        if marks.all(|mark| mark == Ecn::Ect0) { Ecn::Ect0 } else { Ecn::NotEct }
+        let mut marks = packets
+            .iter()
+            .flatten()
+            .filter_map(|packet| self.spaces.get(packet.id).map(|space| space.ecn.mark()));
+        if marks.all(|mark| mark == Ecn::Ect0) {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 
     fn seal_all(
@@ -275,7 +312,8 @@ impl Connection {
             if built.in_flight {
                 let path = self.paths.active_mut();
                 let bytes = built.len as u64;
-                path.congestion.on_sent(now, bytes, built.number, path.bytes_in_flight);
+                path.congestion
+                    .on_sent(now, bytes, built.number, path.bytes_in_flight);
             }
             if packet.ack_eliciting {
                 self.recovery.quiet_since = now;
@@ -293,13 +331,20 @@ impl Connection {
         let number_offset = packet.number_offset - packet.start;
         let header_len = number_offset + packet.number_len;
         if packet.id == SpaceId::Application {
-            let Some(keys) = &mut self.key_phase.keys else { return };
+            let Some(keys) = &mut self.key_phase.keys else {
+                return;
+            };
             keys.seal_packet(packet.number, bytes, header_len);
             keys.protect(bytes, number_offset, packet.number_len);
         } else {
-            let keys = self.spaces.get(packet.id).and_then(|space| space.keys.as_ref());
+            let keys = self
+                .spaces
+                .get(packet.id)
+                .and_then(|space| space.keys.as_ref());
             let Some(keys) = keys else { return };
-            keys.local.packet.seal_packet(packet.number, bytes, header_len);
+            keys.local
+                .packet
+                .seal_packet(packet.number, bytes, header_len);
             header_protection::protect(&keys.local.header, bytes, number_offset, packet.number_len);
         }
         if let Some(space) = self.spaces.get_mut(packet.id) {

@@ -85,7 +85,11 @@ impl Endpoint {
         if server.retry == RetryPolicy::Never && admission == Admission::Retry {
             let room = self.handshakes.waiting() < server.max_incoming
                 && self.handshakes.waiting_bytes() + datagram.len() <= server.max_incoming_bytes;
-            admission = if room { Admission::Wait } else { Admission::Ignore };
+            admission = if room {
+                Admission::Wait
+            } else {
+                Admission::Ignore
+            };
         }
         match admission {
             Admission::Retry => self.send_retry(arrived, packet.destination, packet.source),
@@ -98,7 +102,10 @@ impl Endpoint {
     fn admit(&mut self, waiting: Waiting, proof: AddressProof) {
         let id = self.room.next_id;
         self.room.next_id += 1;
-        if !self.routing.insert_initial_id(waiting.destination, Owner::Waiting(id)) {
+        if !self
+            .routing
+            .insert_initial_id(waiting.destination, Owner::Waiting(id))
+        {
             return;
         }
         self.handshakes.on_waiting(waiting.bytes);
@@ -108,12 +115,19 @@ impl Endpoint {
         };
         let path = waiting.path;
         self.room.waiting.insert(id, waiting);
-        self.incoming.push_back(Incoming { id, path, proof, original_destination });
+        self.incoming.push_back(Incoming {
+            id,
+            path,
+            proof,
+            original_destination,
+        });
     }
 
     /// More datagrams of a client that nobody has accepted yet.
     pub(super) fn keep_for_waiting(&mut self, id: u64, arrived: Arrived, datagram: &[u8]) {
-        let Some(waiting) = self.room.waiting.get_mut(&id) else { return };
+        let Some(waiting) = self.room.waiting.get_mut(&id) else {
+            return;
+        };
         let kept = waiting.path == arrived.path
             && waiting.has_room()
             && self.handshakes.on_waiting_bytes(datagram.len());
@@ -180,8 +194,9 @@ impl Endpoint {
             return Err(internal(NO_FREE_ID));
         }
         self.stats.accepted += 1;
-        let is_routed =
-            self.routing.insert_initial_id(waiting.destination, Owner::Connection(handle));
+        let is_routed = self
+            .routing
+            .insert_initial_id(waiting.destination, Owner::Connection(handle));
         if let Some(slot) = self.slot_mut(handle) {
             slot.initial_id = is_routed.then_some(waiting.destination);
             slot.new_tokens = config.new_tokens.min(MAX_TOKENS);
@@ -194,10 +209,17 @@ impl Endpoint {
         let cid_len = self.config.connection_id_len;
         let path = waiting.path;
         for (ecn, mut datagram) in waiting.datagrams {
-            let Ok(packet) = courser_wire::packet::decode(&datagram, 0, cid_len) else { continue };
+            let Ok(packet) = courser_wire::packet::decode(&datagram, 0, cid_len) else {
+                continue;
+            };
             let len = datagram.len();
             if let Some(connection) = self.connection_mut(handle) {
-                let arrival = Arrival { now, path, ecn, len };
+                let arrival = Arrival {
+                    now,
+                    path,
+                    ecn,
+                    len,
+                };
                 connection.handle_datagram(arrival, &mut datagram, &packet);
                 connection.on_batch_end();
             }
@@ -207,8 +229,14 @@ impl Endpoint {
 
     /// Tells a client to go away (CONNECTION_REFUSED).
     pub fn refuse(&mut self, now: Time, incoming: Incoming) {
-        let Some(waiting) = self.forget_waiting(&incoming) else { return };
-        let arrived = Arrived { now, path: waiting.path, ecn: courser_base::Ecn::NotEct };
+        let Some(waiting) = self.forget_waiting(&incoming) else {
+            return;
+        };
+        let arrived = Arrived {
+            now,
+            path: waiting.path,
+            ecn: courser_base::Ecn::NotEct,
+        };
         let code = TransportErrorCode::CONNECTION_REFUSED;
         self.stats.refused += 1;
         self.send_close(arrived, &waiting, code, "");
@@ -219,13 +247,20 @@ impl Endpoint {
     /// # Errors
     ///
     /// Gives the client back when it has answered a Retry already.
-    #[expect(clippy::result_large_err, reason = "the client is handed back, not an error made")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "the client is handed back, not an error made"
+    )]
     pub fn retry(&mut self, now: Time, incoming: Incoming) -> Result<(), Incoming> {
         if !incoming.may_retry() {
             return Err(incoming);
         }
         if let Some(waiting) = self.forget_waiting(&incoming) {
-            let arrived = Arrived { now, path: waiting.path, ecn: courser_base::Ecn::NotEct };
+            let arrived = Arrived {
+                now,
+                path: waiting.path,
+                ecn: courser_base::Ecn::NotEct,
+            };
             self.send_retry(arrived, waiting.destination, waiting.source);
         }
         Ok(())
@@ -257,7 +292,10 @@ impl Endpoint {
         code: TransportErrorCode,
         reason: &'static str,
     ) {
-        if !self.reply_limiter.allow(arrived.path.peer.ip(), arrived.now) {
+        if !self
+            .reply_limiter
+            .allow(arrived.path.peer.ip(), arrived.now)
+        {
             self.stats.datagrams_dropped += 1;
             return;
         }
@@ -267,7 +305,10 @@ impl Endpoint {
     }
 
     fn send_retry(&mut self, arrived: Arrived, destination: ConnectionId, source: ConnectionId) {
-        if !self.reply_limiter.allow(arrived.path.peer.ip(), arrived.now) {
+        if !self
+            .reply_limiter
+            .allow(arrived.path.peer.ip(), arrived.now)
+        {
             self.stats.datagrams_dropped += 1;
             return;
         }
@@ -297,5 +338,8 @@ impl Endpoint {
 }
 
 fn internal(reason: impl Into<std::borrow::Cow<'static, str>>) -> ConnectionError {
-    ConnectionError::TransportError(TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason))
+    ConnectionError::TransportError(TransportError::new(
+        TransportErrorCode::INTERNAL_ERROR,
+        reason,
+    ))
 }

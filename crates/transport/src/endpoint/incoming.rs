@@ -37,7 +37,10 @@ impl Incoming {
 
     /// A token has proven the client's address.
     pub fn is_address_validated(&self) -> bool {
-        matches!(self.proof, AddressProof::Retry(_) | AddressProof::Validation)
+        matches!(
+            self.proof,
+            AddressProof::Retry(_) | AddressProof::Validation
+        )
     }
 
     /// True unless the client answers a Retry already: one is all it takes (RFC 9000 §17.2.5.2).
@@ -80,7 +83,10 @@ pub(super) struct WaitingRoom {
 
 impl WaitingRoom {
     pub(super) fn new(key: [u8; 16]) -> Self {
-        Self { waiting: HashMap::with_hasher(KeyedState::new(key)), next_id: 0 }
+        Self {
+            waiting: HashMap::with_hasher(KeyedState::new(key)),
+            next_id: 0,
+        }
     }
 }
 
@@ -90,7 +96,8 @@ pub(super) fn is_authentic(datagram: &[u8], packet: &Packet) -> bool {
     let mut bytes = datagram[..packet.end].to_vec();
     let keys = initial::initial_keys(VERSION_1, &packet.destination, Side::Server);
     let offset = packet.packet_number_offset;
-    let Some((len, truncated)) = header_protection::unprotect(&keys.peer.header, &mut bytes, offset)
+    let Some((len, truncated)) =
+        header_protection::unprotect(&keys.peer.header, &mut bytes, offset)
     else {
         return false;
     };
@@ -117,13 +124,19 @@ pub(super) fn stateless_close(
         token: &[],
     };
     let frame = ConnectionClose {
-        kind: CloseKind::Transport { error_code: code, frame_type: 0 },
+        kind: CloseKind::Transport {
+            error_code: code,
+            frame_type: 0,
+        },
         reason: reason.as_bytes(),
     };
     let number_offset = header.encoded_len();
     let payload_start = number_offset + NUMBER_LEN;
     let mut bytes = vec![0; payload_start + frame.encoded_len() + TAG_LEN];
-    debug_assert!(bytes.len() < MIN_INITIAL_DATAGRAM, "within three times the client's datagram");
+    debug_assert!(
+        bytes.len() < MIN_INITIAL_DATAGRAM,
+        "within three times the client's datagram"
+    );
     let mut writer = Writer::new(&mut bytes);
     let length_field = header.encode(&mut writer, NUMBER_LEN);
     packet_number::write(&mut writer, 0, NUMBER_LEN);

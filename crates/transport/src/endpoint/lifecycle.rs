@@ -122,7 +122,10 @@ impl Endpoint {
         slot.new_tokens = 0;
         slot.scheduled = None;
         slot.is_touched = false;
-        ConnectionHandle { index, generation: slot.generation }
+        ConnectionHandle {
+            index,
+            generation: slot.generation,
+        }
     }
 
     /// Routes a new connection by its ID, or by address where we use none.
@@ -145,7 +148,9 @@ impl Endpoint {
 
     /// Brings routes and timers up to date after a connection was used.
     pub(super) fn settle(&mut self, now: Time, handle: ConnectionHandle) {
-        let Some(connection) = self.connection(handle) else { return };
+        let Some(connection) = self.connection(handle) else {
+            return;
+        };
         if connection.is_drained() && !connection.has_events() {
             return self.release(handle);
         }
@@ -157,8 +162,12 @@ impl Endpoint {
 
     fn settle_handshake(&mut self, now: Time, handle: ConnectionHandle) {
         let seconds = self.seconds(now);
-        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
-        let Some(connection) = slot.connection.as_deref_mut() else { return };
+        let Some(slot) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        let Some(connection) = slot.connection.as_deref_mut() else {
+            return;
+        };
         if slot.is_half_open && !connection.is_handshaking() {
             slot.is_half_open = false;
             self.handshakes.on_handshake_ended();
@@ -176,14 +185,19 @@ impl Endpoint {
 
     fn settle_ids(&mut self, handle: ConnectionHandle) {
         let owner = Owner::Connection(handle);
-        while let Some(id) = self.connection_mut(handle).and_then(Connection::take_retired_cid) {
+        while let Some(id) = self
+            .connection_mut(handle)
+            .and_then(Connection::take_retired_cid)
+        {
             self.routing.remove_id(&id, owner);
             self.last_route = None;
         }
         let wanted = self.connection(handle).map_or(0, Connection::cids_wanted);
         for _ in 0..wanted {
             // A generator that repeats itself is asked again the next time.
-            let Some(id) = self.routing.generate(&mut *self.generator, &mut self.rng) else { break };
+            let Some(id) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
+                break;
+            };
             if id.is_empty() || !self.routing.insert_id(id, owner) {
                 break;
             }
@@ -198,10 +212,18 @@ impl Endpoint {
 
     fn settle_reset_tokens(&mut self, handle: ConnectionHandle) {
         let owner = Owner::Connection(handle);
-        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
-        let Some(connection) = slot.connection.as_deref_mut() else { return };
+        let Some(slot) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        let Some(connection) = slot.connection.as_deref_mut() else {
+            return;
+        };
         let peer = connection.path().peer;
-        for (from, token) in slot.reset_tokens.iter_mut().filter(|(from, _)| *from != peer) {
+        for (from, token) in slot
+            .reset_tokens
+            .iter_mut()
+            .filter(|(from, _)| *from != peer)
+        {
             // A token counts from where its ID is used toward, and the peer has moved.
             self.routing.remove_reset_token(*from, *token, owner);
             self.routing.insert_reset_token(peer, *token, owner);
@@ -229,9 +251,15 @@ impl Endpoint {
     /// Tells the heap of a deadline that is earlier than the one it knows; later ones are looked
     /// at when that one fires.
     pub(super) fn schedule(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
-        let Some(connection) = slot.connection.as_deref() else { return };
-        let Some((at, _)) = connection.next_timeout() else { return };
+        let Some(slot) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        let Some(connection) = slot.connection.as_deref() else {
+            return;
+        };
+        let Some((at, _)) = connection.next_timeout() else {
+            return;
+        };
         if slot.scheduled.is_none_or(|scheduled| at < scheduled) {
             slot.scheduled = Some(at);
             self.timers.push(Reverse((at, handle)));
@@ -256,8 +284,12 @@ impl Endpoint {
     /// Forgets a connection and everything that led to it.
     pub(super) fn release(&mut self, handle: ConnectionHandle) {
         let owner = Owner::Connection(handle);
-        let Some(slot) = self.slots.get_mut(handle.index()) else { return };
-        let Some(connection) = slot.connection.take() else { return };
+        let Some(slot) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        let Some(connection) = slot.connection.take() else {
+            return;
+        };
         slot.generation = slot.generation.wrapping_add(1);
         slot.is_touched = false;
         slot.scheduled = None;

@@ -5,8 +5,8 @@ pub mod address_token;
 mod admit;
 mod handle;
 mod incoming;
-pub mod limits;
 mod lifecycle;
+pub mod limits;
 mod receive;
 pub mod routing;
 pub mod stateless_reset;
@@ -111,7 +111,9 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
         let mut rng = Rng::new(seed);
         let generator = RandomGenerator::new(config.connection_id_len).unwrap_or_default();
-        let limits = server.as_ref().map_or_else(HandshakeLimits::default, |it| limits_of(it));
+        let limits = server
+            .as_ref()
+            .map_or_else(HandshakeLimits::default, |it| limits_of(it));
         let now = address_token::SystemSeconds(config.unix_seconds_at_epoch);
         Self {
             reset_key: ResetKey::new(&config.reset_key),
@@ -158,7 +160,9 @@ impl Endpoint {
 
     /// Queues a connection for [`Endpoint::next_touched`], after something was done with it.
     pub fn touched(&mut self, handle: ConnectionHandle) {
-        let Some(slot) = self.slot_mut(handle) else { return };
+        let Some(slot) = self.slot_mut(handle) else {
+            return;
+        };
         if !slot.is_touched {
             slot.is_touched = true;
             self.touched.push_back(handle);
@@ -225,12 +229,16 @@ impl Endpoint {
             && at <= now
         {
             self.timers.pop();
-            let Some(slot) = self.slot_mut(handle) else { continue };
+            let Some(slot) = self.slot_mut(handle) else {
+                continue;
+            };
             if slot.scheduled != Some(at) {
                 continue;
             }
             slot.scheduled = None;
-            let Some(connection) = slot.connection.as_deref_mut() else { continue };
+            let Some(connection) = slot.connection.as_deref_mut() else {
+                continue;
+            };
             if connection.next_timeout().is_some_and(|(due, _)| due <= now) {
                 connection.handle_timeout(now);
                 self.touched(handle);
@@ -248,9 +256,13 @@ impl Endpoint {
 
     /// All connections.
     pub fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
-        (0u32..).zip(&self.slots).filter(|(_, slot)| slot.connection.is_some()).map(
-            |(index, slot)| ConnectionHandle { index, generation: slot.generation },
-        )
+        (0u32..)
+            .zip(&self.slots)
+            .filter(|(_, slot)| slot.connection.is_some())
+            .map(|(index, slot)| ConnectionHandle {
+                index,
+                generation: slot.generation,
+            })
     }
 
     /// Counters.
@@ -264,11 +276,15 @@ impl Endpoint {
     }
 
     fn slot(&self, handle: ConnectionHandle) -> Option<&Slot> {
-        self.slots.get(handle.index()).filter(|slot| slot.generation == handle.generation)
+        self.slots
+            .get(handle.index())
+            .filter(|slot| slot.generation == handle.generation)
     }
 
     fn slot_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Slot> {
-        self.slots.get_mut(handle.index()).filter(|slot| slot.generation == handle.generation)
+        self.slots
+            .get_mut(handle.index())
+            .filter(|slot| slot.generation == handle.generation)
     }
 
     fn seconds(&self, now: Time) -> address_token::SystemSeconds {
@@ -282,7 +298,11 @@ impl Endpoint {
             return false;
         }
         let (destination, source) = (path.peer, path.local);
-        self.replies.push_back(Reply { destination, source, bytes });
+        self.replies.push_back(Reply {
+            destination,
+            source,
+            bytes,
+        });
         true
     }
 }
@@ -297,7 +317,9 @@ fn limits_of(server: &ServerConfig) -> HandshakeLimits {
 
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Endpoint").field("stats", &self.stats()).finish_non_exhaustive()
+        f.debug_struct("Endpoint")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
     }
 }
 

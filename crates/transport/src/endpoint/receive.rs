@@ -22,7 +22,11 @@ pub struct ReceiveMeta {
 impl Endpoint {
     /// Takes a buffer of datagrams of one origin, and touches the connections concerned.
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
-        let arrived = Arrived { now, path: meta.path, ecn: meta.ecn };
+        let arrived = Arrived {
+            now,
+            path: meta.path,
+            ecn: meta.ecn,
+        };
         let mut batch: Option<ConnectionHandle> = None;
         for datagram in buffer.chunks_mut(meta.segment_size.max(1)) {
             let owner = self.handle_datagram(arrived, datagram);
@@ -43,7 +47,11 @@ impl Endpoint {
     }
 
     /// One datagram; returns the connection that took it.
-    fn handle_datagram(&mut self, arrived: Arrived, datagram: &mut [u8]) -> Option<ConnectionHandle> {
+    fn handle_datagram(
+        &mut self,
+        arrived: Arrived,
+        datagram: &mut [u8],
+    ) -> Option<ConnectionHandle> {
         let cid_len = self.config.connection_id_len;
         match packet::decode(datagram, 0, cid_len) {
             Ok(packet) => self.route(arrived, datagram, &packet),
@@ -71,7 +79,12 @@ impl Endpoint {
                     }
                 } else {
                     let Arrived { now, path, ecn } = arrived;
-                    let arrival = Arrival { now, path, ecn, len: datagram.len() };
+                    let arrival = Arrival {
+                        now,
+                        path,
+                        ecn,
+                        len: datagram.len(),
+                    };
                     connection.handle_datagram(arrival, datagram, packet);
                 }
                 Some(handle)

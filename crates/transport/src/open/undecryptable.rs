@@ -66,7 +66,12 @@ mod tests {
 
     fn early(space: SpaceId, len: usize) -> Early {
         let path = FourTuple::to(SocketAddr::from(([127, 0, 0, 1], 1)));
-        Early { space, bytes: vec![0; len], path, ecn: Ecn::NotEct }
+        Early {
+            space,
+            bytes: vec![0; len],
+            path,
+            ecn: Ecn::NotEct,
+        }
     }
 
     #[test]

@@ -55,7 +55,11 @@ mod tests {
         amplification.on_sent(1200);
         assert_eq!(amplification.budget(), 0);
         amplification.on_received(1);
-        assert_eq!(amplification.budget(), 0, "what was sent too much is paid back first");
+        assert_eq!(
+            amplification.budget(),
+            0,
+            "what was sent too much is paid back first"
+        );
     }
 
     #[test]

@@ -7,7 +7,9 @@ pub mod validation;
 use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
-use courser_recovery::{CongestionController, Controller, Pacer, PersistentCongestion, RttEstimator};
+use courser_recovery::{
+    CongestionController, Controller, Pacer, PersistentCongestion, RttEstimator,
+};
 
 use self::amplification::Amplification;
 use self::validation::Validation;
@@ -61,7 +63,9 @@ impl Path {
 
     /// Bytes that congestion control lets out now.
     pub fn congestion_room(&self) -> u64 {
-        self.congestion.window().saturating_sub(self.bytes_in_flight)
+        self.congestion
+            .window()
+            .saturating_sub(self.bytes_in_flight)
     }
 
     /// Probe timeout without back-off, for spans of time that count in it (RFC 9000 §8.2.4, §10.2).

@@ -41,7 +41,13 @@ impl Paths {
     /// A table with one path.
     pub fn new(path: Path) -> Self {
         let next_id = path.id;
-        Self { table: vec![path], active: 0, last_validated: None, next_new_at: Time::ZERO, next_id }
+        Self {
+            table: vec![path],
+            active: 0,
+            last_validated: None,
+            next_new_at: Time::ZERO,
+            next_id,
+        }
     }
 
     /// The path in use.
@@ -132,7 +138,9 @@ impl Paths {
     /// Only the port changed: most likely a NAT forgot its mapping, and the route is the same.
     /// What was learned about it goes on (RFC 9000 §9.4), packets in flight included.
     fn take_over(&mut self, old: PathIndex, new: PathIndex) {
-        let Ok([old, new]) = self.table.get_disjoint_mut([old, new]) else { return };
+        let Ok([old, new]) = self.table.get_disjoint_mut([old, new]) else {
+            return;
+        };
         std::mem::swap(&mut old.id, &mut new.id);
         std::mem::swap(&mut old.rtt, &mut new.rtt);
         std::mem::swap(&mut old.congestion, &mut new.congestion);
@@ -147,7 +155,9 @@ impl Paths {
         let answers = self.table.iter_mut().enumerate();
         let mut answers =
             answers.filter_map(|(index, path)| Some((index, path.validation.on_response(data)?)));
-        let Some((index, proof)) = answers.next() else { return false };
+        let Some((index, proof)) = answers.next() else {
+            return false;
+        };
         let path = &mut self.table[index];
         path.amplification.on_validated();
         if proof == Proof::Address {
@@ -172,7 +182,10 @@ impl Paths {
 
     /// When the first validation wants attention.
     pub fn next_timeout(&self) -> Option<Time> {
-        self.table.iter().filter_map(|path| path.validation.next_timeout()).min()
+        self.table
+            .iter()
+            .filter_map(|path| path.validation.next_timeout())
+            .min()
     }
 
     /// Runs what is due.
@@ -196,7 +209,9 @@ impl Paths {
                 self.remove(index);
                 continue;
             }
-            let Some(back) = self.last_validated.take() else { return PathsOutcome::NoneLeft };
+            let Some(back) = self.last_validated.take() else {
+                return PathsOutcome::NoneLeft;
+            };
             self.revert(back);
             self.remove(index);
             outcome = PathsOutcome::Reverted;

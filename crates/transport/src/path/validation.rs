@@ -75,12 +75,16 @@ impl Validation {
 
     /// True when a challenge should leave now.
     pub fn wants_challenge(&self) -> bool {
-        self.challenge.as_ref().is_some_and(|challenge| challenge.due)
+        self.challenge
+            .as_ref()
+            .is_some_and(|challenge| challenge.due)
     }
 
     /// A challenge with this fresh data leaves now, in a datagram of full size if `is_full`.
     pub fn on_challenge_sent(&mut self, now: Time, data: [u8; 8], is_full: bool) {
-        let Some(challenge) = &mut self.challenge else { return };
+        let Some(challenge) = &mut self.challenge else {
+            return;
+        };
         challenge.recent[challenge.next] = Some(Asked { data, is_full });
         challenge.next = (challenge.next + 1) % challenge.recent.len();
         challenge.due = false;
@@ -92,7 +96,11 @@ impl Validation {
         let recent = self.challenge.as_ref()?.recent.iter().flatten();
         let asked = *recent.into_iter().find(|asked| asked.data == data)?;
         self.challenge = None;
-        Some(if asked.is_full { Proof::AddressAndSize } else { Proof::Address })
+        Some(if asked.is_full {
+            Proof::AddressAndSize
+        } else {
+            Proof::Address
+        })
     }
 
     /// A challenge arrived on this path and is owed an answer.
@@ -122,7 +130,9 @@ impl Validation {
 
     /// Runs what is due.
     pub fn on_timeout(&mut self, now: Time) -> Expired {
-        let Some(challenge) = &mut self.challenge else { return Expired::No };
+        let Some(challenge) = &mut self.challenge else {
+            return Expired::No;
+        };
         if challenge.give_up_at <= now {
             self.challenge = None;
             return Expired::Failed;

@@ -68,7 +68,11 @@ impl AckPolicy {
         self.unacknowledged = 0;
         self.due = false;
         self.deadline = None;
-        self.streak = if packet_is_ack_eliciting { 0 } else { self.streak + 1 };
+        self.streak = if packet_is_ack_eliciting {
+            0
+        } else {
+            self.streak + 1
+        };
         if self.streak >= STREAK {
             self.streak = 0;
             return true;

@@ -156,7 +156,12 @@ impl CryptoStream {
     /// Bytes held for the peer's data.
     #[cfg(test)]
     pub fn buffered(&self) -> usize {
-        self.ready.len() + self.pieces.iter().map(|(_, piece)| piece.len()).sum::<usize>()
+        self.ready.len()
+            + self
+                .pieces
+                .iter()
+                .map(|(_, piece)| piece.len())
+                .sum::<usize>()
     }
 
     /// Queues bytes to send.
@@ -188,7 +193,10 @@ impl CryptoStream {
             Crypto::encode_header(packet.writer(), offset, len);
             self.send.copy(offset, packet.writer().advance_with(len));
             let sent_len = u16::try_from(len).expect("a packet is shorter than 2^16");
-            packet.record(SentFrame::Crypto { offset, len: sent_len });
+            packet.record(SentFrame::Crypto {
+                offset,
+                len: sent_len,
+            });
             self.send.on_span_sent(offset, len);
         }
     }

@@ -92,7 +92,11 @@ pub struct PacketNumberSpace {
 impl PacketNumberSpace {
     /// An empty space; CRYPTO may run `crypto_limit` bytes ahead of what TLS has read.
     pub fn new(crypto_limit: u64, ecn: bool) -> Self {
-        let ecn = if ecn { EcnValidation::new() } else { EcnValidation::disabled() };
+        let ecn = if ecn {
+            EcnValidation::new()
+        } else {
+            EcnValidation::disabled()
+        };
         Self {
             keys: None,
             next_packet_number: 0,

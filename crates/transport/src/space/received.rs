@@ -34,7 +34,11 @@ impl Received {
 
     /// Notes a packet that was opened and processed in full.
     pub fn insert(&mut self, packet_number: u64, now: Time, ecn: Ecn) {
-        if self.ranges.max().is_none_or(|largest| packet_number > largest) {
+        if self
+            .ranges
+            .max()
+            .is_none_or(|largest| packet_number > largest)
+        {
             self.largest_time = now;
         }
         self.ranges.insert_one(packet_number);
@@ -49,7 +53,9 @@ impl Received {
     /// The peer saw an ACK up to `largest`: older ranges need no repeating. The newest one
     /// stays, so that the largest number is always known (RFC 9000 §13.2.4).
     pub fn on_ack_acknowledged(&mut self, largest: u64) {
-        let Some(newest) = self.ranges.last() else { return };
+        let Some(newest) = self.ranges.last() else {
+            return;
+        };
         // What lies in the newest range stays acknowledged without cost.
         let end = (largest + 1).min(newest.start);
         if self.ranges.len() > 1 {

@@ -109,7 +109,12 @@ impl SentFrames {
                 self.flags |= HAS_ACK;
                 self.ack_largest = largest;
             }
-            SentFrame::Stream { id, offset, len, fin } if self.flags & HAS_STREAM == 0 => {
+            SentFrame::Stream {
+                id,
+                offset,
+                len,
+                fin,
+            } if self.flags & HAS_STREAM == 0 => {
                 self.flags |= HAS_STREAM | if fin { HAS_FIN } else { 0 };
                 (self.stream_id, self.offset, self.len) = (id.value(), offset, len);
             }
@@ -123,7 +128,9 @@ impl SentFrames {
             each(stream);
         }
         if self.flags & HAS_ACK != 0 {
-            each(SentFrame::Ack { largest: self.ack_largest });
+            each(SentFrame::Ack {
+                largest: self.ack_largest,
+            });
         }
         lists.pool.frames(self.list).iter().copied().for_each(each);
     }
@@ -212,7 +219,11 @@ impl Pool {
     }
 
     fn frames(&self, list: u32) -> &[SentFrame] {
-        if list == 0 { &[] } else { &self.lists[list as usize - 1] }
+        if list == 0 {
+            &[]
+        } else {
+            &self.lists[list as usize - 1]
+        }
     }
 
     fn release(&mut self, list: u32) {

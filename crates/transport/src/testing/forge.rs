@@ -16,7 +16,12 @@ impl Pair {
     pub(crate) fn forge_to_server(&mut self, space: SpaceId, payload: &[u8]) {
         let bytes = forge(&mut self.client, space, payload);
         let (from, to) = (self.client.address, self.server.address);
-        self.deliver(Datagram { from, to, ecn: courser_base::Ecn::NotEct, bytes });
+        self.deliver(Datagram {
+            from,
+            to,
+            ecn: courser_base::Ecn::NotEct,
+            bytes,
+        });
         self.drive();
     }
 
@@ -24,7 +29,12 @@ impl Pair {
     pub(crate) fn forge_to_client(&mut self, space: SpaceId, payload: &[u8]) {
         let bytes = forge(&mut self.server, space, payload);
         let (from, to) = (self.server.address, self.client.address);
-        self.deliver(Datagram { from, to, ecn: courser_base::Ecn::NotEct, bytes });
+        self.deliver(Datagram {
+            from,
+            to,
+            ecn: courser_base::Ecn::NotEct,
+            bytes,
+        });
         self.drive();
     }
 
@@ -71,11 +81,26 @@ pub(crate) fn forge_with(
     let mut writer = Writer::new(&mut bytes);
     let length_field = if space == SpaceId::Application {
         let key_phase = connection.forging_key_phase();
-        ShortHeader { destination, spin: false, key_phase }.encode(&mut writer, NUMBER_LEN);
+        ShortHeader {
+            destination,
+            spin: false,
+            key_phase,
+        }
+        .encode(&mut writer, NUMBER_LEN);
         None
     } else {
-        let kind = if space == SpaceId::Initial { PacketKind::Initial } else { PacketKind::Handshake };
-        let header = LongHeader { kind, version: VERSION_1, destination, source, token: &[] };
+        let kind = if space == SpaceId::Initial {
+            PacketKind::Initial
+        } else {
+            PacketKind::Handshake
+        };
+        let header = LongHeader {
+            kind,
+            version: VERSION_1,
+            destination,
+            source,
+            token: &[],
+        };
         Some(header.encode(&mut writer, NUMBER_LEN))
     };
     let number_offset = writer.position();
@@ -88,8 +113,14 @@ pub(crate) fn forge_with(
         patch_length(&mut bytes, offset, len);
     }
     twist(&mut bytes[..header_len]);
-    connection.forging_seal(space, number, &mut bytes, header_len, |header_key, bytes| {
-        header_protection::protect(header_key, bytes, number_offset, NUMBER_LEN);
-    });
+    connection.forging_seal(
+        space,
+        number,
+        &mut bytes,
+        header_len,
+        |header_key, bytes| {
+            header_protection::protect(header_key, bytes, number_offset, NUMBER_LEN);
+        },
+    );
     bytes
 }

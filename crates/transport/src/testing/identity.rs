@@ -47,7 +47,9 @@ fn server_tls_with_chain(
 
 pub(crate) fn client_tls(protocols: &[&[u8]]) -> Arc<dyn ClientTls> {
     let mut roots = RootCertStore::empty();
-    roots.add(certificate().0.clone()).expect("our own certificate");
+    roots
+        .add(certificate().0.clone())
+        .expect("our own certificate");
     let options = ClientOptions::new(Trust::Roots(roots), alpn(protocols));
     let config = client_config(options).expect("a client configuration");
     Arc::new(TlsClient::new(config).expect("it fits QUIC"))

@@ -23,7 +23,15 @@ impl Datagram {
     pub(crate) fn split(transmit: &Transmit, bytes: &[u8], from: SocketAddr) -> Vec<Self> {
         let size = transmit.segment_size.unwrap_or(transmit.len);
         let (to, ecn) = (transmit.destination, transmit.ecn);
-        bytes.chunks(size).map(|bytes| Self { from, to, ecn, bytes: bytes.to_vec() }).collect()
+        bytes
+            .chunks(size)
+            .map(|bytes| Self {
+                from,
+                to,
+                ecn,
+                bytes: bytes.to_vec(),
+            })
+            .collect()
     }
 }
 

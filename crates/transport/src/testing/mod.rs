@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 
+use crate::build::transmit::TransmitBuffer;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
 use crate::connection::{Connection, Event};
 use crate::endpoint::{ConnectionHandle, Endpoint, ReceiveMeta};
-use crate::build::transmit::TransmitBuffer;
 
 use self::identity::{client_tls, server_tls};
 use self::ledger::Ledger;
@@ -39,7 +39,9 @@ pub(crate) struct End {
 impl End {
     pub(crate) fn connection(&mut self) -> &mut Connection {
         let handle = self.handle.expect("a connection was made");
-        self.endpoint.connection_mut(handle).expect("the connection is not forgotten")
+        self.endpoint
+            .connection_mut(handle)
+            .expect("the connection is not forgotten")
     }
 
     pub(crate) fn has(&self, wanted: &Event) -> bool {
@@ -106,15 +108,13 @@ impl Pair {
     }
 
     pub(crate) fn with(setup: Setup) -> Self {
-        let end = |address, server, seed: u8, cid_len| {
-            End {
-                endpoint: endpoint(server, seed, 1, cid_len),
-                address,
-                events: Vec::new(),
-                handle: None,
-                sent: Vec::new(),
-                buffer: TransmitBuffer::new(setup.max_segments),
-            }
+        let end = |address, server, seed: u8, cid_len| End {
+            endpoint: endpoint(server, seed, 1, cid_len),
+            address,
+            events: Vec::new(),
+            handle: None,
+            sent: Vec::new(),
+            buffer: TransmitBuffer::new(setup.max_segments),
         };
         let mut client_config = ClientConfig::new(Arc::clone(&setup.client_tls));
         client_config.transport = Arc::new(setup.client.clone());
@@ -153,7 +153,11 @@ impl Pair {
         let done = self.run_until(Duration::from_secs(20), |pair| {
             pair.client.has(&Event::Confirmed) && pair.server.has(&Event::Confirmed)
         });
-        assert!(done, "no handshake: client {:?}, server {:?}", self.client.events, self.server.events);
+        assert!(
+            done,
+            "no handshake: client {:?}, server {:?}",
+            self.client.events, self.server.events
+        );
         // Connection IDs and tokens follow the handshake.
         self.run_for(RTT * 3);
     }
@@ -210,9 +214,17 @@ impl Pair {
 
     fn drive_end(&mut self, is_client: bool) -> bool {
         let now = self.now;
-        let end = if is_client { &mut self.client } else { &mut self.server };
+        let end = if is_client {
+            &mut self.client
+        } else {
+            &mut self.server
+        };
         let mut progress = false;
-        while let Some(incoming) = if self.accepts { end.endpoint.poll_incoming() } else { None } {
+        while let Some(incoming) = if self.accepts {
+            end.endpoint.poll_incoming()
+        } else {
+            None
+        } {
             if let Ok(handle) = end.endpoint.accept(now, incoming, None) {
                 end.handle = Some(handle);
             }
@@ -221,8 +233,10 @@ impl Pair {
         let mut outgoing = Vec::new();
         while let Some(handle) = end.endpoint.next_touched() {
             progress = true;
-            while let Some(event) =
-                end.endpoint.connection_mut(handle).and_then(Connection::poll_event)
+            while let Some(event) = end
+                .endpoint
+                .connection_mut(handle)
+                .and_then(Connection::poll_event)
             {
                 end.events.push(event);
             }
@@ -235,7 +249,9 @@ impl Pair {
             progress = true;
         }
         if !is_client {
-            outgoing.iter().for_each(|datagram| self.ledger.on_sent(datagram));
+            outgoing
+                .iter()
+                .for_each(|datagram| self.ledger.on_sent(datagram));
         }
         end.sent.extend(outgoing.iter().cloned());
         for datagram in outgoing {
@@ -245,11 +261,15 @@ impl Pair {
     }
 
     fn next_time(&self) -> Option<Time> {
-        [self.link.next_arrival(), self.client.endpoint.next_timeout(), self.server.endpoint.next_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
-            .map(|at| at.max(self.now))
+        [
+            self.link.next_arrival(),
+            self.client.endpoint.next_timeout(),
+            self.server.endpoint.next_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+        .map(|at| at.max(self.now))
     }
 
     fn advance_to(&mut self, at: Time) {
@@ -264,7 +284,11 @@ impl Pair {
     /// Hands a datagram to the end that has its address.
     pub(crate) fn deliver(&mut self, mut datagram: Datagram) {
         let to_server = datagram.to == self.server.address;
-        let end = if to_server { &mut self.server } else { &mut self.client };
+        let end = if to_server {
+            &mut self.server
+        } else {
+            &mut self.client
+        };
         if to_server {
             self.ledger.on_received(&datagram);
         }
@@ -273,7 +297,8 @@ impl Pair {
             ecn: datagram.ecn,
             segment_size: datagram.bytes.len().max(1),
         };
-        end.endpoint.handle_datagrams(self.now, &mut datagram.bytes, &meta);
+        end.endpoint
+            .handle_datagrams(self.now, &mut datagram.bytes, &meta);
     }
 
     /// The code of the CONNECTION_CLOSE that our end decided on, if it did.
@@ -297,12 +322,7 @@ impl Pair {
     }
 }
 
-fn endpoint(
-    server: Option<Arc<ServerConfig>>,
-    seed: u8,
-    start: u8,
-    cid_len: usize,
-) -> Endpoint {
+fn endpoint(server: Option<Arc<ServerConfig>>, seed: u8, start: u8, cid_len: usize) -> Endpoint {
     let mut config = EndpointConfig::from_seed([seed; 32]);
     config.connection_id_len = cid_len;
     config.unix_seconds_at_epoch = 1_700_000_000;

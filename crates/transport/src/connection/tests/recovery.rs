@@ -8,6 +8,7 @@ use crate::config::TransportConfig;
 use crate::testing::Setup;
 use crate::testing::traffic::Transfer;
 
+mod ecn;
 mod silence;
 
 /// Both ends with the same settings.
@@ -296,93 +297,6 @@ fn window_does_not_grow_while_it_is_not_used() {
     }
     let after = pair.client.connection().stats().path.congestion_window;
     assert!(after <= before + 2 * 1200, "{before} became {after}");
-}
-
-#[test]
-fn congestion_marks_lower_the_window_without_loss() {
-    let mut pair = connected(|_| {});
-    pair.upload(100_000);
-    let before = pair.client.connection().stats();
-    let mut count = 0;
-    pair.link.filter = Some(Box::new(move |_, datagram| {
-        count += 1;
-        if count % 20 == 0 && datagram.ecn == Ecn::Ect0 && datagram.to.port() == 4433 {
-            datagram.ecn = Ecn::Ce;
-        }
-        true
-    }));
-    pair.upload(1_000_000);
-    let after = pair.client.connection().stats();
-    assert!(after.congestion_events > before.congestion_events + 2);
-    assert_eq!(after.packets_lost, before.packets_lost);
-    assert!(pair.server.connection().stats().ce_received > 5);
-    let mut free = connected(|_| {});
-    free.upload(1_100_000);
-    let unmarked = free.client.connection().stats().path.congestion_window;
-    assert!(
-        after.path.congestion_window < unmarked / 2,
-        "{} and {unmarked}",
-        after.path.congestion_window
-    );
-}
-
-#[test]
-fn marks_that_do_not_survive_are_given_up() {
-    // Attack A45, fault F16: bleached, swapped, made up.
-    let rewrites: [(&str, fn(Ecn) -> Ecn); 2] = [
-        ("bleached", |_| Ecn::NotEct),
-        (
-            "swapped",
-            |mark| if mark == Ecn::Ect0 { Ecn::Ect1 } else { mark },
-        ),
-    ];
-    for (name, rewrite) in rewrites {
-        let mut pair = Pair::with(both(|_| {}));
-        pair.link.filter = Some(Box::new(move |_, datagram| {
-            datagram.ecn = rewrite(datagram.ecn);
-            true
-        }));
-        pair.connect();
-        pair.upload(200_000);
-        let last = pair.client.sent.iter().rev().take(20);
-        assert!(last.into_iter().all(|it| it.ecn == Ecn::NotEct), "{name}");
-    }
-}
-
-#[test]
-fn path_that_drops_marked_datagrams_is_usable() {
-    let mut pair = Pair::with(both(|_| {}));
-    pair.link.filter = Some(Box::new(|_, datagram| datagram.ecn == Ecn::NotEct));
-    pair.connect();
-    pair.upload(50_000);
-}
-
-#[test]
-fn everything_marked_as_congested_still_arrives() {
-    let mut pair = connected(|_| {});
-    pair.link.filter = Some(Box::new(|_, datagram| {
-        datagram.ecn = if datagram.ecn == Ecn::Ect0 {
-            Ecn::Ce
-        } else {
-            datagram.ecn
-        };
-        true
-    }));
-    pair.upload(100_000);
-    assert!(pair.client.connection().stats().path.congestion_window < 14_720);
-}
-
-#[test]
-fn no_marks_when_switched_off() {
-    let mut pair = connected(|config| config.ecn = false);
-    pair.upload(50_000);
-    assert!(
-        pair.client
-            .sent
-            .iter()
-            .chain(&pair.server.sent)
-            .all(|it| it.ecn == Ecn::NotEct)
-    );
 }
 
 #[test]

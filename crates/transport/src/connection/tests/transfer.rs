@@ -2,7 +2,12 @@ use super::*;
 
 /// Moves `len` bytes from client to server and returns how long it took.
 fn transfer(pair: &mut Pair, len: usize) -> Duration {
-    let id = pair.client.connection().streams().open(Direction::Unidirectional).expect("room");
+    let id = pair
+        .client
+        .connection()
+        .streams()
+        .open(Direction::Unidirectional)
+        .expect("room");
     let data: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
     let (mut written, mut received) = (0, Vec::with_capacity(len));
     let begun = pair.now;
@@ -54,7 +59,10 @@ fn ten_megabytes_arrive_whole() {
 #[test]
 fn loss_and_reordering_lose_nothing() {
     for seed in 0..10 {
-        let mut pair = Pair::with(crate::testing::Setup { seed, ..Default::default() });
+        let mut pair = Pair::with(crate::testing::Setup {
+            seed,
+            ..Default::default()
+        });
         pair.connect();
         pair.link.loss = 30;
         pair.link.reorder = 50;

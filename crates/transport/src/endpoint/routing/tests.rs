@@ -60,7 +60,11 @@ fn empty_ids_are_found_by_address() {
         local: Some(IpAddr::from([127, 0, 0, 2])),
         ..tuple(1)
     };
-    assert_eq!(routing.find(&[], &other_local), Some(7), "it was not known when we began");
+    assert_eq!(
+        routing.find(&[], &other_local),
+        Some(7),
+        "it was not known when we began"
+    );
     assert!(routing.insert_four_tuple(other_local, 8));
     assert_eq!(routing.find(&[], &other_local), Some(8));
     assert_eq!(

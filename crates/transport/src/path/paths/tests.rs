@@ -26,7 +26,11 @@ fn a_moved_peer_is_challenged_on_both_paths() {
     assert_eq!(paths.active().tuple, tuple(2, 1));
     assert!(paths.active().validation.wants_challenge());
     assert_eq!(paths.wanting_probe(), Some(0));
-    assert_eq!(paths.active().amplification.budget(), 0, "three times nothing");
+    assert_eq!(
+        paths.active().amplification.budget(),
+        0,
+        "three times nothing"
+    );
 }
 
 #[test]
@@ -36,7 +40,11 @@ fn failed_validation_returns_to_the_last_validated_path() {
     paths.migrate(at(0), new, PTO);
     let mut outcome = PathsOutcome::Unchanged;
     // The old path answers its challenge, the new one does not.
-    paths.get_mut(0).expect("old").validation.on_challenge_sent(at(0), [7; 8], true);
+    paths
+        .get_mut(0)
+        .expect("old")
+        .validation
+        .on_challenge_sent(at(0), [7; 8], true);
     assert!(!paths.on_path_response(at(0), [7; 8], PTO));
     for step in 1..=4 {
         outcome = paths.on_timeout(at(step * 100));
@@ -53,7 +61,10 @@ fn validated_new_path_stays_and_the_old_one_goes() {
     let (mut paths, config) = paths();
     let new = paths.add(at(0), tuple(1, 9), &config).expect("room");
     paths.migrate(at(0), new, PTO);
-    paths.active_mut().validation.on_challenge_sent(at(0), [7; 8], true);
+    paths
+        .active_mut()
+        .validation
+        .on_challenge_sent(at(0), [7; 8], true);
     assert!(paths.on_path_response(at(0), [7; 8], PTO));
     assert_eq!(paths.on_timeout(at(300)), PathsOutcome::Unchanged);
     assert_eq!((paths.active().tuple, paths.len()), (tuple(1, 9), 1));
@@ -83,7 +94,10 @@ fn port_change_keeps_congestion_state_and_address_change_does_not() {
 fn a_flood_of_addresses_is_bounded_and_slowed() {
     let (mut paths, config) = paths();
     assert!(paths.add(at(0), tuple(2, 1), &config).is_some());
-    assert!(paths.add(at(1), tuple(3, 1), &config).is_none(), "one per round trip");
+    assert!(
+        paths.add(at(1), tuple(3, 1), &config).is_none(),
+        "one per round trip"
+    );
     for port in 0..100u16 {
         paths.add(at(1000 * u64::from(port) + 2000), tuple(4, port), &config);
         assert!(paths.len() <= MAX_PATHS);

@@ -35,7 +35,9 @@ fn reordered_packet_is_acknowledged_at_once() {
 #[test]
 fn streak_of_pure_acks_asks_for_one_ping() {
     let mut policy = AckPolicy::default();
-    let pings = (0..2 * STREAK).filter(|_| policy.on_ack_sent(false)).count();
+    let pings = (0..2 * STREAK)
+        .filter(|_| policy.on_ack_sent(false))
+        .count();
     assert_eq!(pings, 2);
     assert!(!policy.on_ack_sent(true));
 }

@@ -19,16 +19,22 @@ fn reordered_pieces_are_read_in_order() {
 #[test]
 fn at_least_4096_bytes_out_of_order_are_buffered() {
     let mut stream = CryptoStream::new(16 * 1024);
-    stream.on_crypto_frame(&frame(1, &[7; 4096])).expect("RFC 9000 §7.5");
+    stream
+        .on_crypto_frame(&frame(1, &[7; 4096]))
+        .expect("RFC 9000 §7.5");
     assert_eq!(stream.buffered(), 4096);
 }
 
 #[test]
 fn data_past_the_limit_is_crypto_buffer_exceeded() {
     let mut stream = CryptoStream::new(4096);
-    let error = stream.on_crypto_frame(&frame(4096, b"x")).expect_err("one too far");
+    let error = stream
+        .on_crypto_frame(&frame(4096, b"x"))
+        .expect_err("one too far");
     assert_eq!(error.code, TransportErrorCode::CRYPTO_BUFFER_EXCEEDED);
-    let error = stream.on_crypto_frame(&frame((1 << 62) - 2, b"x")).expect_err("far too far");
+    let error = stream
+        .on_crypto_frame(&frame((1 << 62) - 2, b"x"))
+        .expect_err("far too far");
     assert_eq!(error.code, TransportErrorCode::CRYPTO_BUFFER_EXCEEDED);
     assert_eq!(stream.buffered(), 0);
 }
@@ -37,9 +43,13 @@ fn data_past_the_limit_is_crypto_buffer_exceeded() {
 fn too_many_gaps_are_crypto_buffer_exceeded() {
     let mut stream = CryptoStream::new(4096);
     for gap in 0..MAX_PIECES as u64 {
-        stream.on_crypto_frame(&frame(1 + gap * 2, b"x")).expect("within the limit");
+        stream
+            .on_crypto_frame(&frame(1 + gap * 2, b"x"))
+            .expect("within the limit");
     }
-    let error = stream.on_crypto_frame(&frame(3000, b"x")).expect_err("one gap too many");
+    let error = stream
+        .on_crypto_frame(&frame(3000, b"x"))
+        .expect_err("one gap too many");
     assert_eq!(error.code, TransportErrorCode::CRYPTO_BUFFER_EXCEEDED);
 }
 
@@ -65,7 +75,10 @@ fn lost_bytes_go_out_before_new_ones() {
     assert_eq!(sent(&mut stream, 43), vec![(0, vec![1; 40])]);
     stream.write(&[2; 10]);
     stream.on_lost(20, 20);
-    assert_eq!(sent(&mut stream, 100), vec![(20, vec![1; 20]), (40, vec![2; 10])]);
+    assert_eq!(
+        sent(&mut stream, 100),
+        vec![(20, vec![1; 20]), (40, vec![2; 10])]
+    );
     stream.on_acked(0, 50);
     assert_eq!(stream.unacked(), 0);
     stream.on_lost(0, 50);

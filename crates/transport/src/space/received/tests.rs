@@ -23,7 +23,10 @@ fn ranges_are_bounded_and_forgotten_numbers_refused() {
         received.insert(number * 2, Time::ZERO, Ecn::NotEct);
     }
     assert_eq!(received.ranges().len(), MAX_RANGES);
-    assert!(received.is_duplicate(0), "range 0 was dropped: it may have been processed");
+    assert!(
+        received.is_duplicate(0),
+        "range 0 was dropped: it may have been processed"
+    );
     assert!(!received.is_duplicate(1 + 2));
 }
 

@@ -3,7 +3,12 @@ use courser_base::Side;
 
 fn stream(index: u64, offset: u64) -> SentFrame {
     let id = StreamId::new(Side::Client, Direction::Bidirectional, index);
-    SentFrame::Stream { id, offset, len: 7, fin: true }
+    SentFrame::Stream {
+        id,
+        offset,
+        len: 7,
+        fin: true,
+    }
 }
 
 fn collect(frames: &SentFrames, lists: &FrameLists) -> Vec<SentFrame> {
@@ -25,7 +30,10 @@ fn bulk_packet_needs_no_list() {
     lists.push(SentFrame::Ack { largest: 4 });
     let frames = lists.take();
     assert_eq!(lists.in_use(), 0);
-    assert_eq!(collect(&frames, &lists), vec![stream(1, 9), SentFrame::Ack { largest: 4 }]);
+    assert_eq!(
+        collect(&frames, &lists),
+        vec![stream(1, 9), SentFrame::Ack { largest: 4 }]
+    );
 }
 
 #[test]
@@ -33,7 +41,12 @@ fn many_frames_share_a_recycled_list() {
     let mut lists = FrameLists::default();
     for _ in 0..10 {
         lists.start();
-        let all = [stream(1, 0), stream(2, 0), SentFrame::MaxData, SentFrame::HandshakeDone];
+        let all = [
+            stream(1, 0),
+            stream(2, 0),
+            SentFrame::MaxData,
+            SentFrame::HandshakeDone,
+        ];
         for frame in all {
             lists.push(frame);
         }
