@@ -117,6 +117,20 @@ fn old_and_repeated_acknowledgements_are_harmless() {
 }
 
 #[test]
+fn acknowledgement_without_news_gives_no_round_trip_sample() {
+    let mut pair = Pair::connected();
+    let largest = next_number(&mut pair.server) - 1;
+    let before = pair.server.connection().stats().path;
+    pair.run_for(Duration::from_millis(500));
+    pair.forge_to_server(SpaceId::Application, &ack(largest, 0));
+    let after = pair.server.connection().stats().path;
+    assert_eq!(
+        (after.latest_rtt, after.rtt),
+        (before.latest_rtt, before.rtt)
+    );
+}
+
+#[test]
 fn lone_packet_is_acknowledged_within_the_announced_delay() {
     let (mut pair, eye) = Pair::watched_and_connected();
     let sent = eye.server_sent(&pair).len();

@@ -362,3 +362,14 @@ fn sent_headers_keep_the_rules() {
         }
     }
 }
+
+#[test]
+fn spin_bit_of_the_peer_means_nothing() {
+    let mut pair = Pair::connected();
+    let before = processed(&mut pair.server);
+    for bits in [0x20, 0] {
+        pair.client_forges(SpaceId::Application, &ping().flip(bits));
+    }
+    assert_eq!(pair.server_error(), None);
+    assert_eq!(processed(&mut pair.server), before + 2);
+}
