@@ -152,10 +152,8 @@ impl Driver {
         cx: &mut Context<'_>,
     ) -> io::Result<()> {
         let socket = &self.shard.socket;
-        let mut was_blocked = false;
         loop {
             while locked.outbox.is_blocked() {
-                was_blocked = true;
                 if self.writability.poll(socket, cx)?.is_pending() {
                     return Ok(());
                 }
@@ -165,9 +163,6 @@ impl Driver {
             if !locked.outbox.is_blocked() {
                 break;
             }
-        }
-        if was_blocked {
-            self.writability.release();
         }
         Ok(())
     }

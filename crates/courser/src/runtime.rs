@@ -122,14 +122,11 @@ mod readiness {
                     self.0.insert(register(copy, Interest::WRITABLE)?)
                 }
             };
-            // The attempt follows at once and tells whether it is true.
-            ready!(watch.poll_write_ready(cx))?.clear_ready();
-            Poll::Ready(Ok(()))
-        }
-
-        /// Nothing waits any more.
-        pub(crate) fn release(&mut self) {
+            let ready = ready!(watch.poll_write_ready(cx)).map(drop);
+            // The next attempt registers anew and is told how things stand then. The runtime
+            // tells of changes only, and one between two attempts could be missed.
             self.0 = None;
+            Poll::Ready(ready)
         }
     }
 }
@@ -203,8 +200,5 @@ mod readiness {
             let _ = socket.watch.try_io(Interest::WRITABLE, not_yet);
             Poll::Ready(Ok(()))
         }
-
-        /// Nothing waits any more.
-        pub(crate) fn release(&mut self) {}
     }
 }
