@@ -281,6 +281,18 @@ impl Connection {
         updated
     }
 
+    /// Has everything that happens on the connection recorded from now on, or nothing any more.
+    ///
+    /// Records are typed; see [`crate::telemetry`]. The sink is called under the endpoint's lock
+    /// while packets move: it must not block, and must not use the endpoint. Without a sink
+    /// recording costs a branch.
+    pub fn set_sink(&self, sink: Option<Box<dyn crate::telemetry::Sink>>) {
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.key) {
+            connection.set_sink(sink);
+        }
+    }
+
     /// A number that no other connection of this process has while a handle exists.
     pub fn stable_id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()

@@ -101,6 +101,7 @@ mod wakers;
 pub use courser_base::Side;
 pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_recovery::Algorithm;
+pub use courser_telemetry as telemetry;
 pub use courser_tls::rustls;
 pub use courser_transport::{
     ConnectionError, ConnectionStats, EndpointConfig, EndpointStats, KeyUpdateBlocked,

@@ -169,10 +169,15 @@ impl Streams {
     ///
     /// # Errors
     ///
-    /// [`ClosedStream`] when the stream is gone or we do not send on it.
+    /// [`ClosedStream`] when the peer has everything, the stream is gone or we do not send on it.
     pub fn stopped(&self, id: StreamId) -> Result<Option<u64>, ClosedStream> {
         let state = self.table.get(id).filter(|state| state.sends);
-        state.map(|state| state.send.stopped()).ok_or(ClosedStream)
+        let send = &state.ok_or(ClosedStream)?.send;
+        match send.stopped() {
+            // The other direction may keep the stream for long.
+            None if send.is_over() => Err(ClosedStream),
+            stopped => Ok(stopped),
+        }
     }
 
     /// Copies received bytes to `out`; `None` at the end of the stream.

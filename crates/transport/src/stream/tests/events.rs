@@ -143,6 +143,19 @@ fn finished_is_told_when_all_is_acknowledged() {
 }
 
 #[test]
+fn sending_that_is_over_is_told_while_the_other_direction_lives() {
+    let mut client = End::client();
+    let id = client.streams.open(BIDI).unwrap();
+    client.streams.write(id, b"x").unwrap();
+    client.streams.finish(id).unwrap();
+    let flying = client.send().expect("data");
+    assert_eq!(client.streams.stopped(id), Ok(None));
+    client.on_acked(&flying);
+    assert_eq!(client.streams.stopped(id), Err(ClosedStream));
+    assert_eq!(client.read(id, 1), Err(ReadError::Blocked));
+}
+
+#[test]
 fn available_is_told_after_a_refusal_only() {
     let mut client = End::client();
     client.max_streams(UNI, 6).unwrap();
