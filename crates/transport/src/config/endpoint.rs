@@ -13,6 +13,9 @@ pub struct EndpointConfig {
     pub connection_id_len: usize,
     /// Largest UDP payload we accept, announced to the peer. Default 65 527.
     pub max_udp_payload_size: u16,
+    /// Bytes by which the receive windows of all connections may grow together beyond their
+    /// first size. Default 1 GiB; when it is used up, windows stay as they are (limit K16).
+    pub receive_budget: u64,
     /// Unix time in seconds at [`courser_base::Time::ZERO`]; token lifetimes count from it, so
     /// that tokens survive a restart.
     pub unix_seconds_at_epoch: u64,
@@ -32,6 +35,7 @@ impl EndpointConfig {
             token_key,
             connection_id_len: 8,
             max_udp_payload_size: 65_527,
+            receive_budget: 1 << 30,
             unix_seconds_at_epoch: 0,
             grease: true,
         }

@@ -19,7 +19,8 @@ pub struct TransportConfig {
     pub max_idle_timeout: Option<Duration>,
     /// Sends a PING after this much silence. Default off; sensible is a third of the idle timeout.
     pub keep_alive_interval: Option<Duration>,
-    /// Time for the whole handshake. Default 10 s.
+    /// Time for the whole handshake. Default 10 s. A server gives up a client that it hears
+    /// nothing of for half of it.
     pub handshake_timeout: Duration,
     /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,

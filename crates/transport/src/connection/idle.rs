@@ -10,6 +10,8 @@ pub(crate) struct Idle {
     timeout: Option<Duration>,
     keep_alive: Option<Duration>,
     last: Time,
+    /// When the peer was last heard.
+    heard: Time,
     /// Sending restarts the timer only once after each packet from the peer.
     sent_since: bool,
 }
@@ -20,8 +22,14 @@ impl Idle {
             timeout,
             keep_alive,
             last: now,
+            heard: now,
             sent_since: false,
         }
+    }
+
+    /// When a packet of the peer was last processed, or the connection began.
+    pub(crate) fn heard(&self) -> Time {
+        self.heard
     }
 
     /// The peer's value is known: the smaller one counts, zero means none.
@@ -36,6 +44,7 @@ impl Idle {
     /// A packet of the peer was processed.
     pub(crate) fn on_received(&mut self, now: Time) {
         self.last = now;
+        self.heard = now;
         self.sent_since = false;
     }
 

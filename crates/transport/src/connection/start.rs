@@ -21,6 +21,7 @@ use super::{Cids, Connection, Recovery, Spaces};
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
+use crate::flow::WindowBudget;
 use crate::path::Path;
 use crate::path::paths::Paths;
 use crate::rng::Rng;
@@ -36,6 +37,7 @@ pub(crate) struct Origin {
     /// Our source ID.
     pub(crate) local_source: ConnectionId,
     pub(crate) pool: ChunkPool,
+    pub(crate) budget: WindowBudget,
     pub(crate) rng: Rng,
     pub(crate) max_udp_payload_size: u16,
     pub(crate) grease: bool,
@@ -132,7 +134,8 @@ impl Connection {
         let path = Path::new(now, origin.tuple, &config, 0);
         let skip_at = 5 + origin.rng.below(20);
         let hash_key = origin.rng.array();
-        let streams = Streams::new(side, config.streams(), origin.pool, hash_key);
+        let mut streams = Streams::new(side, config.streams(), origin.pool, hash_key);
+        streams.draw_from(origin.budget);
         let connection = Self {
             side,
             state: State::Handshaking,

@@ -134,9 +134,19 @@ impl Connection {
         self.idle.keep_alive_at()
     }
 
+    /// The whole handshake has its time. A client that a server hears nothing of has half of it
+    /// (limit K12): half-open connections are what attackers make.
     fn handshake_deadline(&self) -> Option<Time> {
-        let waiting = matches!(self.state, State::Handshaking);
-        waiting.then(|| self.handshake.started + self.config.handshake_timeout)
+        if !matches!(self.state, State::Handshaking) {
+            return None;
+        }
+        let timeout = self.config.handshake_timeout;
+        let whole = self.handshake.started + timeout;
+        Some(if self.side.is_server() {
+            whole.min(self.idle.heard() + timeout / 2)
+        } else {
+            whole
+        })
     }
 
     fn loss_timer(&self) -> Option<LossTimer> {

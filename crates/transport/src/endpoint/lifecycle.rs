@@ -95,6 +95,7 @@ impl Endpoint {
             tuple,
             local_source,
             pool: self.pool.clone(),
+            budget: self.budget.clone(),
             rng: self.rng.fork(),
             max_udp_payload_size: self.config.max_udp_payload_size,
             grease: self.config.grease,

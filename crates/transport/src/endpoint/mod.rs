@@ -37,6 +37,7 @@ use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::cid::{ConnectionIdGenerator, RandomGenerator};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::Connection;
+use crate::flow::WindowBudget;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
 
@@ -49,6 +50,7 @@ pub struct Endpoint {
     generator: Box<dyn ConnectionIdGenerator>,
     rng: Rng,
     pool: ChunkPool,
+    budget: WindowBudget,
     routing: Routing<Owner>,
     /// The ID looked up last: the datagrams of a batch have the same.
     last_route: Option<(ConnectionId, Owner)>,
@@ -120,6 +122,7 @@ impl Endpoint {
             token_key: TokenKey::new(&config.token_key),
             generator: Box::new(generator),
             pool: ChunkPool::new(KEPT_CHUNKS),
+            budget: WindowBudget::new(config.receive_budget),
             routing: Routing::new(rng.array()),
             last_route: None,
             slots: Vec::new(),

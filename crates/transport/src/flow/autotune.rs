@@ -4,18 +4,22 @@ use std::time::Duration;
 
 use courser_base::Time;
 
+use super::window_budget::{Draw, WindowBudget};
+
 /// The size of a receive window, doubled while the window holds the sender back.
 ///
 /// A sender that is limited only by the window moves one window per round trip. If half of it
 /// was consumed within two round trips, the window is (nearly) what limits it, so it doubles
 /// up to the maximum. A window that is large enough, or an application that reads slowly, takes
 /// longer and leaves the size alone.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Autotune {
     window: u64,
     max: u64,
     /// When the half window that is being consumed now began.
     since: Option<Time>,
+    /// Growth is drawn from here; a stream's is bounded by its connection's.
+    draw: Option<Draw>,
 }
 
 impl Autotune {
@@ -25,7 +29,13 @@ impl Autotune {
             window,
             max: max.max(window),
             since: None,
+            draw: None,
         }
+    }
+
+    /// Draws growth from a budget from now on.
+    pub(super) fn draw_from(&mut self, budget: WindowBudget) {
+        self.draw = Some(Draw::new(budget));
     }
 
     /// The size of today.
@@ -47,7 +57,11 @@ impl Autotune {
         if let Some(since) = self.since
             && now.saturating_since(since) < rtt.saturating_mul(2)
         {
-            self.window = self.window.saturating_mul(2).min(self.max);
+            let next = self.window.saturating_mul(2).min(self.max);
+            let growth = next - self.window;
+            if self.draw.as_mut().is_none_or(|draw| draw.take(growth)) {
+                self.window = next;
+            }
         }
         self.since = Some(now);
     }

@@ -6,6 +6,8 @@
 mod autotune;
 mod receive_window;
 mod send_limit;
+mod window_budget;
 
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_limit::SendLimit;
+pub(crate) use window_budget::WindowBudget;

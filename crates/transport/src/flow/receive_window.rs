@@ -6,6 +6,7 @@ use courser_base::Time;
 use courser_wire::MAX_VARINT;
 
 use super::autotune::Autotune;
+use super::window_budget::WindowBudget;
 use crate::error::TransportError;
 
 /// Credit that we granted the peer for one stream or for the connection. RFC 9000 §4.1.
@@ -13,7 +14,7 @@ use crate::error::TransportError;
 /// For a stream `received` is the highest offset seen, for the connection the sum of those of
 /// all streams. `consumed` counts what has left our buffers for good: read by the application,
 /// or discarded.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     limit: u64,
     received: u64,
@@ -31,6 +32,11 @@ impl ReceiveWindow {
             consumed: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
         }
+    }
+
+    /// Growth is drawn from a budget from now on.
+    pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
+        self.autotune.draw_from(budget);
     }
 
     /// Bytes counted so far.

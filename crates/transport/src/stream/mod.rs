@@ -36,7 +36,7 @@ use self::control::{Control, ControlQueue};
 use self::limits::{LocalStreams, PeerStreams};
 use self::schedule::Schedule;
 use self::table::Table;
-use crate::flow::{ReceiveWindow, SendLimit};
+use crate::flow::{ReceiveWindow, SendLimit, WindowBudget};
 
 /// All streams of one connection, with its flow control and its limits on streams.
 #[derive(Debug)]
@@ -160,6 +160,11 @@ impl Streams {
             totals: Totals::default(),
             config,
         }
+    }
+
+    /// Draws the growth of the connection's window from a budget that others share.
+    pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
+        self.window.draw_from(budget);
     }
 
     /// Takes the limits of the peer; before, nothing can be opened or sent.

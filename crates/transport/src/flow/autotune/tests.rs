@@ -44,3 +44,30 @@ fn maximum_below_the_start_keeps_the_start() {
     tune.on_half_consumed(at(1), RTT);
     assert_eq!(tune.window(), 100);
 }
+
+/// Consumes a half window in no time, over and over.
+fn grow(tune: &mut Autotune, times: usize) {
+    let now = Time::ZERO;
+    tune.on_received(now);
+    for _ in 0..times {
+        tune.on_half_consumed(now, Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn windows_together_grow_by_their_budget_and_no_more() {
+    let budget = WindowBudget::new(1000);
+    let mut tunes: Vec<_> = (0..5).map(|_| Autotune::new(100, 10_000)).collect();
+    for tune in &mut tunes {
+        tune.draw_from(budget.clone());
+        grow(tune, 20);
+    }
+    let grown: u64 = tunes.iter().map(|tune| tune.window() - 100).sum();
+    assert_eq!((grown, budget.left()), (1000, 0), "limit K16");
+    drop(tunes);
+    assert_eq!(
+        budget.left(),
+        1000,
+        "a window that goes gives back what it drew"
+    );
+}
