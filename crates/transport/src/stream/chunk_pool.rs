@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A shared store of 64 KiB buffers, last in first out.
 ///
-/// The first touch of a fresh page costs 1.4-2.3 us (docs/PERFORMANCE.md), 64 KiB of them
-/// about as much as sealing a whole batch of packets, so buffers that moved bulk data once are
+/// The first touch of each of the 16 fresh pages of such a buffer is a fault into the kernel,
+/// so buffers that moved bulk data once are
 /// handed from stream to stream and from connection to connection, the warmest first. Clones
 /// share one store. Only streams that move bulk data use it.
 #[derive(Clone, Debug)]
