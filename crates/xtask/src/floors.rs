@@ -4,10 +4,11 @@
 const FLOORS: &[(u8, &[&str])] = &[
     (0, &["base"]),
     (1, &["wire", "telemetry"]),
-    (2, &["recovery", "crypto", "tls", "qpack", "qlog"]),
+    (2, &["recovery", "crypto", "tls", "qpack", "qlog", "plot"]),
     (3, &["transport", "http3", "webtransport"]),
-    (4, &["udp", "sim"]),
+    (4, &["udp"]),
     (5, &["courser"]),
+    (6, &["sim"]),
     (TOOLS, &["cli", "bench", "peers", "xtask"]),
 ];
 
@@ -19,7 +20,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
 ];
 
 /// The floor of the tools; everything below is a library.
-pub(crate) const TOOLS: u8 = 6;
+pub(crate) const TOOLS: u8 = 7;
 
 /// The floor of the facade, the lowest one that knows tokio.
 pub(crate) const FACADE: u8 = 5;

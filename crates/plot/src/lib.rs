@@ -1,0 +1,1 @@
+//! Charts as SVG that look right on light and dark pages.

@@ -1,0 +1,1 @@
+//! Links made of stacked effects.

@@ -1,0 +1,21 @@
+//! What takes part in a world.
+
+use courser_base::Time;
+
+use crate::packet::Packet;
+
+/// A machine of the world: it takes packets, has timers, and sends packets.
+///
+/// The world calls it at one point in time as often as it likes: first [`receive`](Node::receive)
+/// for all that has arrived, then [`run`](Node::run), then [`transmit`](Node::transmit) until
+/// that returns `None`. It does so again when [`next_timeout`](Node::next_timeout) has come.
+pub trait Node {
+    /// A packet has arrived.
+    fn receive(&mut self, now: Time, packet: Packet);
+    /// Runs timers that are due, and the application.
+    fn run(&mut self, now: Time);
+    /// The next packet to send now.
+    fn transmit(&mut self, now: Time) -> Option<Packet>;
+    /// When to call [`run`](Node::run) without a packet; not later than asked for by any part.
+    fn next_timeout(&self) -> Option<Time>;
+}
