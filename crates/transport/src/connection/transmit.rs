@@ -505,6 +505,8 @@ impl Connection {
                 time: now,
                 size: u16::try_from(built.len).unwrap_or(u16::MAX),
                 path,
+                snapshot: built.snapshot,
+                tx_in_flight: built.tx_in_flight,
                 ack_eliciting: built.ack_eliciting,
                 in_flight: built.in_flight,
                 ecn_marked,
