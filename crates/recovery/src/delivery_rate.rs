@@ -42,6 +42,8 @@ pub struct DeliveryRate {
     lost: u64,
     /// Packets are app-limited until so many bytes are delivered; zero when they are not.
     app_limited_until: u64,
+    /// Since when there is nothing to send, and a pause that does not count as such.
+    idle: Option<(Time, Duration)>,
     /// Counters at the sending of the batches whose packets may be in flight, oldest first.
     snapshots: VecDeque<Snapshot>,
     /// The number of `snapshots[0]`. Numbers wrap around.
@@ -93,7 +95,14 @@ impl DeliveryRate {
     /// ([`Sent::snapshot`](crate::Sent::snapshot)).
     #[inline]
     pub fn on_sent(&mut self, now: Time, bytes_in_flight_before: u64) -> u32 {
-        let newest = self.first.wrapping_add(self.snapshots.len() as u32);
+        if let Some((since, pause)) = self.idle.take()
+            && now - since > pause
+            && bytes_in_flight_before > 0
+        {
+            // The gap is in the pipe until what is ahead of it has left.
+            self.app_limited_until = self.delivered + bytes_in_flight_before;
+        }
+        let newest = self.newest();
         if self.taken == now && self.is_same_batch(bytes_in_flight_before) {
             return newest.wrapping_sub(1);
         }
@@ -159,9 +168,15 @@ impl DeliveryRate {
         })
     }
 
-    /// There is less to send than the window allows, with so many bytes in flight.
-    pub fn on_app_limited(&mut self, bytes_in_flight: u64) {
-        self.app_limited_until = (self.delivered + bytes_in_flight).max(1);
+    /// There is less to send than the window allows. Whether that makes a gap in the pipe shows
+    /// when the next packet leaves: a pause of `pause` is none, that is only a writer being woken.
+    pub fn on_app_limited(&mut self, now: Time, pause: Duration) {
+        self.idle.get_or_insert((now, pause));
+    }
+
+    /// The number that a packet which is not in flight belongs behind.
+    pub fn newest(&self) -> u32 {
+        self.first.wrapping_add(self.snapshots.len() as u32)
     }
 
     /// The sample that the packets acknowledged since the last call give, if they give one.

@@ -55,7 +55,7 @@ fn bunched_acknowledgements_do_not_look_fast() {
 fn app_limited_samples_say_so_until_their_bytes_are_delivered() {
     let mut path = DeliveryRate::new();
     let busy = path.on_sent(at(0), 0);
-    path.on_app_limited(1000);
+    path.on_app_limited(at(1), MS);
     let idle = path.on_sent(at(5), 1000);
     path.on_acked(1000, busy, at(0), 1000);
     let sample = path.sample(at(40), RTT).expect("delivered");
@@ -115,4 +115,17 @@ fn samples_shorter_than_a_round_trip_are_no_samples() {
     path.on_acked(1000, id, at(0), 1000);
     assert_eq!(path.sample(at(39), RTT), None);
     assert_eq!(path.sample(at(50), RTT), None, "nothing new");
+}
+
+#[test]
+fn a_writer_that_needs_a_moment_is_not_app_limited() {
+    let mut path = DeliveryRate::new();
+    path.on_sent(at(0), 0);
+    path.on_app_limited(at(1), MS);
+    path.on_sent(at(2), 1000);
+    assert!(!path.is_app_limited());
+    // After long silence the pipe is empty: there is no gap in it.
+    path.on_app_limited(at(2), MS);
+    path.on_sent(at(900), 0);
+    assert!(!path.is_app_limited());
 }

@@ -71,6 +71,12 @@ impl Path {
         self.congestion.room(self.bytes_in_flight)
     }
 
+    /// Tells the pacer what the controller thinks by now.
+    pub fn set_pacing_rate(&mut self) {
+        let rate = self.congestion.pacing_rate(&self.rtt);
+        self.pacer.set_rate(rate);
+    }
+
     /// Probe timeout without back-off, for spans of time that count in it (RFC 9000 §8.2.4, §10.2).
     pub fn pto(&self, max_ack_delay: Duration) -> Duration {
         self.rtt.pto_base().saturating_add(max_ack_delay)
