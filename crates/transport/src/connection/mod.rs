@@ -251,6 +251,7 @@ impl Connection {
         ConnectionStats {
             data_sent: counters.data_sent,
             data_retransmitted: counters.data_retransmitted,
+            data_acked: counters.data_acked,
             data_received: counters.data_received,
             path: PathStats {
                 rtt: path.rtt.smoothed(),

@@ -61,6 +61,8 @@ pub struct ConnectionStats {
     pub data_sent: u64,
     /// Stream bytes sent again.
     pub data_retransmitted: u64,
+    /// Stream bytes acknowledged; what lies behind a gap counts once the gap is closed.
+    pub data_acked: u64,
     /// Stream bytes received for the first time.
     pub data_received: u64,
     /// Packets received with a CE mark.
