@@ -5,6 +5,7 @@ pub mod host;
 pub mod link;
 pub mod node;
 pub mod packet;
+pub mod replay;
 pub mod report;
 pub mod seed;
 pub mod trace;

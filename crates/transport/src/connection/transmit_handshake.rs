@@ -49,6 +49,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let limit = self.handshake_limit()?;
+        self.repeat_for_probes();
         let room = buffer.room(limit);
         let mut lists = std::mem::take(&mut self.recovery.lists);
         let mut packets: [Option<Unsealed>; 3] = [None; 3];
