@@ -53,9 +53,8 @@ impl Grid {
     /// The grid as an SVG file.
     pub fn to_svg(&self) -> String {
         let charts = &self.charts[..self.charts.len().min(MAX_CHARTS)];
-        let largest = |size: fn(&Chart) -> f64| charts.iter().map(size).fold(240.0, f64::max);
-        let (cell_width, cell_height) =
-            (largest(|chart| chart.width), largest(|chart| chart.height));
+        let cell_width = charts.iter().map(|chart| chart.width).fold(240.0, f64::max);
+        let cell_height = charts.iter().map(|chart| chart.height).fold(0.0, f64::max);
         let columns = self.columns.min(charts.len().max(1));
         let rows = charts.len().div_ceil(columns);
         let width = number(columns) * cell_width;
@@ -106,3 +105,6 @@ impl Grid {
 fn number(count: usize) -> f64 {
     count as f64
 }
+
+#[cfg(test)]
+mod tests;

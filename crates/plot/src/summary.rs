@@ -11,17 +11,17 @@ pub(crate) fn text(chart: &Chart) -> String {
     lines.extend(chart.series.iter().map(|one| series(one, chart.y.unit)));
     for marks in &chart.marks {
         let range = match (marks.marks.first(), marks.marks.last()) {
+            (Some(only), Some(_)) if marks.marks.len() == 1 => {
+                format!(", at {}", chart.x.unit.format(only.0))
+            }
             (Some(first), Some(last)) => {
                 let unit = chart.x.unit;
                 format!(", from {} to {}", unit.format(first.0), unit.format(last.0))
             }
             _ => String::new(),
         };
-        lines.push(format!(
-            "{}: {} events{range}",
-            marks.name,
-            marks.marks.len()
-        ));
+        let events = events(marks.marks.len());
+        lines.push(format!("{}: {events}{range}", marks.name));
     }
     for reference in &chart.references {
         lines.push(format!(
@@ -50,4 +50,12 @@ pub(crate) fn series(series: &Series, unit: Unit) -> String {
         unit.format(values[count - 1]),
         unit.format(last),
     )
+}
+
+/// A number of events in words.
+pub(crate) fn events(count: usize) -> String {
+    match count {
+        1 => "1 event".to_owned(),
+        _ => format!("{count} events"),
+    }
 }

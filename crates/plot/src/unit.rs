@@ -28,7 +28,7 @@ impl Unit {
     pub(crate) fn prefix(self, size: f64) -> Prefix {
         let size = size.abs();
         let table = self.prefixes();
-        let fits = |prefix: &&Prefix| size >= prefix.factor * 0.999;
+        let fits = |prefix: &&Prefix| size >= prefix.factor * (1.0 - 1e-9);
         let zero = || table.iter().find(|prefix| prefix.factor >= 1.0);
         let found = match size > 0.0 {
             true => table.iter().rev().find(fits).or(table.first()),
