@@ -1,9 +1,10 @@
 //! Settings of one connection, the same for both sides.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use courser_recovery::Algorithm;
+use courser_recovery::{Algorithm, CongestionController, ControllerFactory};
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use crate::stream::StreamsConfig;
@@ -46,6 +47,8 @@ pub struct TransportConfig {
     pub unsent_limit: u64,
     /// Congestion controller. Default CUBIC with HyStart++.
     pub congestion: Algorithm,
+    /// Makes controllers of the user's own, which are used instead of `congestion`. Default none.
+    pub controller_factory: Option<Arc<dyn ControllerFactory>>,
     /// Marks packets ECT(0) while the path proves to carry it. Default on.
     pub ecn: bool,
     /// Longest time we hold an acknowledgement back. Default 25 ms, below 2^14 ms.
@@ -75,11 +78,22 @@ impl Default for TransportConfig {
             send_buffer_max: 16 * 1024 * 1024,
             unsent_limit: 256 * 1024,
             congestion: Algorithm::Cubic,
+            controller_factory: None,
             ecn: true,
             max_ack_delay: Duration::from_millis(25),
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,
+        }
+    }
+}
+
+impl TransportConfig {
+    /// The controller of a new path.
+    pub(crate) fn new_controller(&self, mtu: u16, seed: u64) -> CongestionController {
+        match &self.controller_factory {
+            Some(factory) => CongestionController::Custom(factory.make(mtu, seed)),
+            None => CongestionController::new(self.congestion, mtu, seed),
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct ConnectionStats {
     pub packets_dropped: u64,
     /// Packets sent that count as lost.
     pub packets_lost: u64,
+    /// Of these, packets that were acknowledged later: they were only late.
+    pub packets_spuriously_lost: u64,
     /// Ack-eliciting packets received.
     pub ack_eliciting_received: u64,
     /// ACK frames sent.
@@ -61,6 +63,8 @@ pub struct ConnectionStats {
     pub data_sent: u64,
     /// Stream bytes sent again.
     pub data_retransmitted: u64,
+    /// Stream bytes acknowledged; what lies behind a gap counts once the gap is closed.
+    pub data_acked: u64,
     /// Stream bytes received for the first time.
     pub data_received: u64,
     /// Packets received with a CE mark.

@@ -98,6 +98,8 @@ pub struct StreamCounters {
     pub data_received: u64,
     /// Bytes of stream data sent again.
     pub data_retransmitted: u64,
+    /// Bytes of stream data acknowledged without a gap before them.
+    pub data_acked: u64,
     /// Times the connection's limit kept data back.
     pub connection_blocked: u64,
     /// Times a stream's limit kept data back.
