@@ -131,8 +131,8 @@ fn cell(out: &mut String, cell: &Cell) {
         "" => write!(out, "<td>"),
         class => write!(out, "<td class=\"{class}\">"),
     };
-    let _ = match cell.section {
-        Some(number) => write!(out, "<a href=\"#s{number}\">{sign}{text}</a>"),
+    let _ = match &cell.link {
+        Some(link) => write!(out, "<a href=\"{}\">{sign}{text}</a>", escape(link)),
         None => write!(out, "{sign}{text}"),
     };
     if !cell.detail.is_empty() {
