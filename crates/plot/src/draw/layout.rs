@@ -53,6 +53,11 @@ const HEADING_HEIGHT: f64 = 23.0;
 /// Height of one of the rows above the plot for labels of events.
 const LABEL_HEIGHT: f64 = 12.0;
 const LABEL_ROWS: usize = 2;
+/// Smaller images have no such rows.
+const LABELS_FROM: f64 = 260.0;
+/// Legends take no more than leaves the plot this height.
+const LEAST_HEIGHT: f64 = 50.0;
+const MAX_LEGEND_ROWS: usize = 4;
 /// Tick labels and heading below the plot.
 const BOTTOM: f64 = 40.0;
 
@@ -62,9 +67,10 @@ impl Layout {
             .filter(|one| one.shape == Shape::Stack)
             .collect();
         let stack = stack::edges(&stacked);
-        let legend = Legend::new(chart, chart.width - 2.0 * EDGE);
-        let top = top(chart, &legend);
-        let height = (chart.height - top - BOTTOM).max(40.0);
+        let top = top(chart);
+        let legend = Legend::new(chart, chart.width - 2.0 * EDGE, legend_rows(chart, top));
+        let top = top + legend_height(&legend);
+        let height = chart.height - top - BOTTOM;
         let y_wanted = number_of(height, 34.0);
         let y = Scale::new(&chart.y, y_range(chart, &stack), !chart.y.is_tight)
             .rounded(&chart.y, y_wanted)
@@ -208,7 +214,7 @@ impl Layout {
             })
             .collect();
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut free_from = [f64::MIN; LABEL_ROWS];
+        let mut free_from = vec![f64::MIN; label_rows(chart)];
         for (x, label) in labels {
             let label = fit(label, LABEL_FONT, MAX_LABEL);
             let width = text_width(&label, LABEL_FONT);
@@ -243,21 +249,31 @@ pub(crate) fn text(out: &mut String, class: &str, at: (f64, f64), text: &str) {
     );
 }
 
-/// The height of all that is above the plot.
-fn top(chart: &Chart, legend: &Legend) -> f64 {
-    let subtitle = if chart.subtitle.is_empty() {
-        0.0
-    } else {
-        SUBTITLE_HEIGHT
+/// The height of all that is above the plot, without the legend.
+fn top(chart: &Chart) -> f64 {
+    let subtitle = match chart.subtitle.is_empty() {
+        true => 0.0,
+        false => SUBTITLE_HEIGHT,
     };
+    TITLE_HEIGHT + subtitle + HEADING_HEIGHT + row_height(label_rows(chart), LABEL_HEIGHT)
+}
+
+/// Rows for labels of events: none without labels, and none in small images.
+fn label_rows(chart: &Chart) -> usize {
     let mut lines = drawn_marks(chart).filter(|marks| marks.style == MarkStyle::Lines);
     let has_labels = lines.any(|marks| marks.marks.iter().any(|mark| !mark.1.is_empty()));
-    let labels = if has_labels {
-        row_height(LABEL_ROWS, LABEL_HEIGHT)
-    } else {
-        0.0
-    };
-    TITLE_HEIGHT + subtitle + legend_height(legend) + HEADING_HEIGHT + labels
+    match has_labels && chart.height >= LABELS_FROM {
+        true => LABEL_ROWS,
+        false => 0,
+    }
+}
+
+/// As many rows of legend as leave the plot a height that can be read, but at most four.
+fn legend_rows(chart: &Chart, top: f64) -> usize {
+    let room = chart.height - top - BOTTOM - LEAST_HEIGHT;
+    (1..=MAX_LEGEND_ROWS)
+        .take_while(|rows| row_height(*rows, legend::ROW) <= room)
+        .count()
 }
 
 fn legend_height(legend: &Legend) -> f64 {

@@ -250,21 +250,94 @@ fn texts_stay_inside_the_image() {
     let svg = every_kind(30, &long).size(400.0, 300.0).to_svg();
     let document = parsed(&svg);
     for text in all(&document, "text") {
-        let words = text.text().unwrap_or_default();
-        let class = text.attribute("class").unwrap_or_default();
-        let x: f64 = text.attribute("x").expect("x").parse().expect("a number");
-        let size = if class.contains("title") { 15.0 } else { 11.0 };
-        let width = crate::escape::text_width(words, size);
-        let left = match class {
-            class if class.contains("mid") => x - width / 2.0,
-            class if class.contains("end") => x - width,
-            _ => x,
+        let Some(([left, right, ..], words)) = text_box(&text) else {
+            continue;
+        };
+        assert!(left >= -0.5 && right <= 400.5, "{left} {right} {words}");
+    }
+}
+
+#[test]
+fn texts_do_not_touch() {
+    let states = [
+        "Startup",
+        "Drain",
+        "ProbeBW_DOWN",
+        "ProbeBW_CRUISE",
+        "ProbeBW_REFILL",
+    ];
+    let states = states.into_iter().cycle().take(40).enumerate();
+    let states = states.map(|(index, name)| (0.001 * index as f64 * index as f64, name));
+    let busy = every_kind(2000, "flow").marks(Marks::lines("states", states));
+    for (width, height) in [
+        (240.0, 160.0),
+        (400.0, 300.0),
+        (720.0, 320.0),
+        (1600.0, 900.0),
+    ] {
+        let svg = busy.clone().size(width, height).to_svg();
+        let document = parsed(&svg);
+        let boxes: Vec<_> = all(&document, "text").iter().filter_map(text_box).collect();
+        assert!(boxes.len() > 7, "{}", boxes.len());
+        let is_inside = |at: &[f64; 4]| {
+            at[2] >= 0.0 && at[3] <= height && at[0] >= -0.5 && at[1] <= width + 0.5
         };
         assert!(
-            left >= -0.5 && left + width <= 400.5,
-            "{class} {left} {width} {words}"
+            boxes.iter().all(|(at, _)| is_inside(at)),
+            "{boxes:?} at {width}x{height}"
         );
+        for (index, (a, a_words)) in boxes.iter().enumerate() {
+            for (b, b_words) in &boxes[index + 1..] {
+                let is_apart = a[1] <= b[0] || b[1] <= a[0] || a[3] <= b[2] || b[3] <= a[2];
+                assert!(
+                    is_apart,
+                    "{a_words} {a:?} and {b_words} {b:?} at {width}x{height}"
+                );
+            }
+        }
     }
+}
+
+/// Left, right, top and bottom of a text, and its words. Names inside areas may lie on lines.
+fn text_box(text: &Node<'_, '_>) -> Option<([f64; 4], String)> {
+    let words = text.text().unwrap_or_default();
+    let class = text.attribute("class").unwrap_or_default();
+    let number = |name| {
+        text.attribute(name)
+            .expect("a place")
+            .parse::<f64>()
+            .expect("a number")
+    };
+    let (x, y) = (number("x"), number("y"));
+    let size = match class {
+        class if class.contains("title") => 15.0,
+        class if class.contains("sub") => 12.0,
+        class if class.contains("mark") => 10.0,
+        _ => 11.0,
+    };
+    let width = crate::escape::text_width(words, size);
+    let left = match class {
+        class if class.contains("mid") => x - width / 2.0,
+        class if class.contains("end") => x - width,
+        _ => x,
+    };
+    let is_counted = !class.contains("inside");
+    is_counted.then(|| ([left, left + width, y - size * 0.75, y], words.to_owned()))
+}
+
+#[test]
+fn stranger_with_many_long_names_gets_a_small_image_soon() {
+    let long = "x".repeat(200_000);
+    let many = (0..200).fold(
+        Chart::new(&long, Axis::time(), Axis::new(&long, Unit::Bytes)),
+        |chart, _| chart.series(Series::stacked(&long, [(0.0, 1.0), (1.0, 2.0)])),
+    );
+    assert!(many.to_svg().len() < 150_000);
+    assert!(
+        many.to_csv_thinned(100).len() < 250_000,
+        "{}",
+        many.to_csv_thinned(100).len()
+    );
 }
 
 #[test]

@@ -87,10 +87,19 @@ fn long_tables_of_values_are_thinned_and_say_so() {
 fn links_lead_to_plain_files_alone() {
     let page = |name: &str| {
         let table = Table::new("", ["a"]).row([Cell::text("x").file(name)]);
-        Page::new("").section(Section::new("").table(table)).to_html()
+        Page::new("")
+            .section(Section::new("").table(table))
+            .to_html()
     };
     assert!(page("bulk-1.html").contains("<a href=\"bulk-1.html\">"));
-    for name in ["", "javascript:alert(1)", "../x", "//host", "a b", "\"onclick="] {
+    for name in [
+        "",
+        "javascript:alert(1)",
+        "../x",
+        "//host",
+        "a b",
+        "\"onclick=",
+    ] {
         assert!(!page(name).contains("<a "), "{name}");
     }
 }
