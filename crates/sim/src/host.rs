@@ -175,7 +175,11 @@ impl Host {
     }
 
     /// Lets `act` do with application and endpoint what a callback may do.
-    pub fn act<T>(&mut self, now: Time, act: impl FnOnce(&mut dyn App, &mut Context<'_>) -> T) -> T {
+    pub fn act<T>(
+        &mut self,
+        now: Time,
+        act: impl FnOnce(&mut dyn App, &mut Context<'_>) -> T,
+    ) -> T {
         self.with_app(now, act)
     }
 

@@ -82,8 +82,10 @@ impl fmt::Display for TraceEvent {
 /// The part of a QUIC packet's header that no key hides and no machine changes: form and type,
 /// and up to seven bytes of the Destination Connection ID (RFC 8999 §5). Zero for what is shorter.
 pub fn visible(payload: &[u8]) -> u64 {
-    let (Some(first), is_long) = (payload.first(), payload.first().is_some_and(|b| b & 0x80 != 0))
-    else {
+    let (Some(first), is_long) = (
+        payload.first(),
+        payload.first().is_some_and(|b| b & 0x80 != 0),
+    ) else {
         return 0;
     };
     // The low four bits of a long header are protected, and the low six of a short one, whose
@@ -187,7 +189,10 @@ mod tests {
 
     #[test]
     fn protected_bits_are_not_visible() {
-        assert_eq!(visible(&[0xc3, 0, 0, 0, 1, 8, 1, 2]), visible(&[0xcf, 0, 0, 0, 1, 8, 1, 2]));
+        assert_eq!(
+            visible(&[0xc3, 0, 0, 0, 1, 8, 1, 2]),
+            visible(&[0xcf, 0, 0, 0, 1, 8, 1, 2])
+        );
         assert_eq!(visible(&[0x40, 9, 8, 7]), visible(&[0x7f, 9, 8, 7]));
         assert_ne!(visible(&[0x40, 9, 8, 7]), visible(&[0x40, 9, 8, 6]));
         assert_eq!(visible(&[]), 0);

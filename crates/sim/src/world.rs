@@ -1,24 +1,22 @@
 //! The world: hosts, links between them, one clock, one seed.
 
 mod error;
-mod nat;
 mod roads;
 mod timetable;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::link::{DuplexSpec, Link, LinkSpec};
+use crate::link::{DuplexSpec, Link, LinkSpec, Nat};
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::seed::derive;
 use crate::trace::{Happening, Listener, Trace};
 
 pub use self::error::Stall;
-pub use self::nat::{Nat, Rebinding};
 pub use self::roads::{LinkId, LinkPair, NodeId};
 
 use self::roads::{Place, Roads};
@@ -35,6 +33,9 @@ pub struct World {
     machines: Vec<Machine>,
     wires: Vec<Wire>,
     addresses: BTreeMap<IpAddr, NodeId>,
+    /// Machines behind NATs, by their networks.
+    hidden: BTreeMap<IpAddr, NodeId>,
+    nats: Vec<Nat>,
     roads: Roads,
     timetable: Timetable<Place>,
     /// Machines that were given something at this point in time and have not run since.
@@ -81,6 +82,8 @@ impl World {
             machines: Vec::new(),
             wires: Vec::new(),
             addresses: BTreeMap::new(),
+            hidden: BTreeMap::new(),
+            nats: Vec::new(),
             roads: Roads::default(),
             timetable: Timetable::default(),
             ready: Vec::new(),
@@ -105,6 +108,9 @@ impl World {
     }
 
     /// Adds a machine. It runs for the first time when the world does.
+    ///
+    /// A machine behind a NAT belongs in a network (/24, or /64) of its own: the NAT takes other
+    /// addresses of it.
     ///
     /// # Panics
     /// When another machine has this address.
@@ -147,31 +153,21 @@ impl World {
             forward: self.add_wire(format!("{name} forward"), forward),
             back: self.add_wire(format!("{name} back"), back),
         };
-        if let Some(spec) = &spec.nat {
-            self.add_nat(pair, spec.nat());
+        if let Some(nat) = spec.nat {
+            let index = Some(self.nats.len());
+            self.nats
+                .push(Nat::new(nat, self.seed_for(&format!("{name} nat"))));
+            self.wires[pair.forward.0].nat_out = index;
+            self.wires[pair.back.0].nat_in = index;
         }
         pair
     }
 
-    /// Puts a NAT at the near end of a link: what goes forward gets its addresses, and what
-    /// comes back is led to where it belongs.
-    ///
-    /// # Panics
-    /// With more than 256 of them.
-    pub fn add_nat(&mut self, pair: LinkPair, configure: impl FnOnce(&mut Nat)) {
-        let index = self.roads.nats.len();
-        let number = u8::try_from(index).expect("no more than 256 NATs");
-        let mut nat = Nat::new(number);
-        configure(&mut nat);
-        self.roads.nats.push(nat);
-        self.wires[pair.forward.0].nat_out = Some(index);
-        self.wires[pair.back.0].nat_in = Some(index);
-    }
-
-    /// The NAT at the near end of a link.
-    pub fn nat_mut(&mut self, pair: LinkPair) -> Option<&mut Nat> {
-        let index = self.wires[pair.forward.0].nat_out?;
-        self.roads.nats.get_mut(index)
+    /// How often the NAT of a link has changed its mappings; zero without one.
+    pub fn rebindings(&self, pair: LinkPair) -> u64 {
+        let nat = self.wires[pair.forward.0].nat_out;
+        nat.and_then(|index| self.nats.get(index))
+            .map_or(0, Nat::changes)
     }
 
     /// Joins two machines by a link of their own; `forward` leads from `a` to `b`.
@@ -184,12 +180,7 @@ impl World {
 
     /// Joins every machine on the left with every machine on the right through one link that
     /// they share; `forward` leads from left to right.
-    pub fn bottleneck(
-        &mut self,
-        left: &[NodeId],
-        right: &[NodeId],
-        spec: &DuplexSpec,
-    ) -> LinkPair {
+    pub fn bottleneck(&mut self, left: &[NodeId], right: &[NodeId], spec: &DuplexSpec) -> LinkPair {
         let pair = self.add_duplex("bottleneck", spec);
         for a in left {
             for b in right {
@@ -205,25 +196,19 @@ impl World {
         let back: Vec<LinkId> = pairs.iter().rev().map(|pair| pair.back).collect();
         self.route(a, b, &there);
         self.route(b, a, &back);
-        self.lead_to_nats(a, b, &back);
+        if pairs
+            .iter()
+            .any(|pair| self.wires[pair.forward.0].nat_out.is_some())
+        {
+            self.hide(a);
+        }
     }
 
-    /// Packets for a NAT's address go the way of the first machine behind it, as far as the NAT:
-    /// there they learn whom they are for.
-    fn lead_to_nats(&mut self, inner: NodeId, from: NodeId, back: &[LinkId]) {
-        for (index, link) in back.iter().enumerate() {
-            let Some(nat) = self.wires[link.0].nat_in else {
-                continue;
-            };
-            let number = u8::try_from(nat).expect("add_nat counted them");
-            let mut first = inner;
-            for address in Nat::addresses(number) {
-                first = *self.addresses.entry(address).or_insert(inner);
-            }
-            if first != inner {
-                self.roads.lead_as_far_as(from, first, &back[..=index]);
-            }
-        }
+    /// Whatever address of its network a machine behind a NAT gets, packets to it go its way.
+    fn hide(&mut self, id: NodeId) {
+        let of_machine = self.addresses.iter().filter(|(_, of)| **of == id);
+        let networks: Vec<_> = of_machine.map(|(ip, _)| network(*ip)).collect();
+        self.hidden.extend(networks.into_iter().map(|it| (it, id)));
     }
 
     /// Leads packets of `from` to `to` through these links. Without links they arrive at once.
@@ -386,21 +371,20 @@ impl World {
     }
 
     fn let_in(&mut self, id: LinkId, nat: usize, mut packet: Packet) {
-        match self.roads.nats[nat].inside(self.now, packet.destination) {
-            Some(inside) => {
-                packet.destination = inside;
-                self.forward(Place::Link(id), packet);
-            }
-            None => self.trace.record(self.now, Happening::Unmapped, &packet),
+        if self.nats[nat].inbound(self.now, &mut packet) {
+            self.forward(Place::Link(id), packet);
+        } else {
+            self.trace.record(self.now, Happening::Unmapped, &packet);
         }
     }
 
     /// Sends a packet on its way from where it is.
     fn forward(&mut self, from: Place, mut packet: Packet) {
         let now = self.now;
-        let next = self
-            .addresses
-            .get(&packet.destination.ip())
+        let ip = packet.destination.ip();
+        let owner = self.addresses.get(&ip);
+        let next = owner
+            .or_else(|| self.hidden.get(&network(ip)))
             .and_then(|to| self.roads.next(from, *to));
         match next {
             None => self.trace.record(now, Happening::Unroutable, &packet),
@@ -411,7 +395,7 @@ impl World {
             }
             Some(Place::Link(link)) => {
                 if let Some(nat) = self.wires[link.0].nat_out {
-                    packet.source = self.roads.nats[nat].outside(now, packet.source);
+                    self.nats[nat].outbound(now, &mut packet);
                 }
                 self.wires[link.0].link.send(now, packet);
                 self.schedule_link(link);
@@ -436,6 +420,14 @@ impl World {
         if let Some(at) = self.wires[id.0].link.next_time() {
             self.timetable.put(at.max(self.now), Place::Link(id));
         }
+    }
+}
+
+/// The network of an address, /24 or /64: within it a NAT gives out addresses.
+fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xff).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
     }
 }
 

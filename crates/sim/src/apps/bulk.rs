@@ -102,7 +102,9 @@ impl Bulk {
         match writing.step(streams, &mut self.tally) {
             Wrote::Blocked => return,
             // It was stopped in between; then there is nothing to finish.
-            Wrote::All => drop(streams.finish(writing.id)),
+            Wrote::All => {
+                let _ = streams.finish(writing.id);
+            }
             Wrote::Unwanted => {}
         }
         self.writing = None;

@@ -113,7 +113,7 @@ impl Exchange {
             let wrote = writing.step(streams, &mut self.tally);
             if wrote == Wrote::All {
                 // It was stopped in between; then there is nothing to finish.
-                drop(streams.finish(writing.id));
+                let _ = streams.finish(writing.id);
             }
             if wrote != Wrote::Blocked {
                 current.writing = None;

@@ -57,7 +57,9 @@ impl Serve {
         match writing.step(streams, &mut self.tally) {
             Wrote::Blocked => return,
             // It was stopped in between; then there is nothing to finish.
-            Wrote::All => drop(streams.finish(id)),
+            Wrote::All => {
+                let _ = streams.finish(id);
+            }
             Wrote::Unwanted => {}
         }
         self.writing.remove(&(connection, id));
@@ -75,8 +77,7 @@ impl App for Serve {
             .streams(connection)
             .and_then(|streams| streams.accept(direction))
         {
-            self.reading
-                .insert((connection, id), Reading::request(id));
+            self.reading.insert((connection, id), Reading::request(id));
             self.read(context, connection, id);
         }
     }

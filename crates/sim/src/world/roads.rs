@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::nat::Nat;
-
 /// A machine of a world.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NodeId(pub(super) usize);
@@ -32,23 +30,16 @@ pub(super) enum Place {
 #[derive(Debug, Default)]
 pub(super) struct Roads {
     next: BTreeMap<(Place, NodeId), Place>,
-    pub(super) nats: Vec<Nat>,
 }
 
 impl Roads {
     pub(super) fn lead(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
-        let end = self.lead_as_far_as(from, to, links);
-        self.next.insert((end, to), Place::Node(to));
-    }
-
-    /// Leads through links, and says nothing of what comes behind them.
-    pub(super) fn lead_as_far_as(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) -> Place {
         let mut place = Place::Node(from);
         for link in links {
             self.next.insert((place, to), Place::Link(*link));
             place = Place::Link(*link);
         }
-        place
+        self.next.insert((place, to), Place::Node(to));
     }
 
     pub(super) fn next(&self, from: Place, to: NodeId) -> Option<Place> {

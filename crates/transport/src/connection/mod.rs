@@ -265,6 +265,9 @@ impl Connection {
                 congestion_window: path.congestion.window(),
                 bytes_in_flight: path.bytes_in_flight,
                 mtu: path.mtu,
+                ssthresh: path.congestion.ssthresh(),
+                pacing_rate: path.congestion.pacing_rate(&path.rtt),
+                controller: path.congestion.name(),
             },
             ..self.stats
         }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use courser_base::Rate;
+
 /// Datagrams and bytes in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpStats {
@@ -28,6 +30,12 @@ pub struct PathStats {
     pub bytes_in_flight: u64,
     /// UDP payload of full datagrams.
     pub mtu: u16,
+    /// Slow-start threshold in bytes, once there is one.
+    pub ssthresh: Option<u64>,
+    /// How fast the congestion controller wants to send, if it says so.
+    pub pacing_rate: Option<Rate>,
+    /// The congestion controller's name.
+    pub controller: &'static str,
 }
 
 /// Counters since the connection began, and the state of its path.
