@@ -4,8 +4,10 @@ use courser_plot::{Axis, Chart, Colour, Marker, Marks, Reference, Series, Unit};
 use courser_sim::report::{self, FlowReport, RunReport, seconds};
 
 use super::chart_link;
-use super::charts::{NANOSECONDS, Value, chart, points, rates};
+use super::charts::{NANOSECONDS, Value, chart, points, rates, value};
 
+/// What a round trip takes before the first sample, in nanoseconds: RFC 9002 §6.2.2.
+const INITIAL_RTT: u64 = 333_000_000;
 /// Flows in charts with a line each; the tables have all.
 const MAX_FLOWS: usize = 8;
 /// The beginning of a transfer is shown for so many round trips.
@@ -42,16 +44,19 @@ fn one(run: &RunReport, flow: &FlowReport) -> Vec<Chart> {
 
 /// The same things side by side, a line for each flow.
 fn many(run: &RunReport, flows: &[FlowReport]) -> Vec<Chart> {
-    type Of = fn(&FlowReport) -> &report::Series;
-    let each = |title: &str, unit: Unit, scale: f64, of: Of| {
-        flows
-            .iter()
-            .fold(chart(run, title, "", unit), |chart, flow| {
-                chart.series(Series::step(&flow.name, points(of(flow), scale)))
-            })
-    };
-    let windows = each("Congestion windows", Unit::Bytes, 1.0, |flow| {
-        &flow.congestion_window
+    let received = each(
+        chart(run, "Bytes received", "", Unit::Bytes),
+        flows,
+        |flow| points(&flow.received, 1.0).collect(),
+    );
+    let windows = each(
+        chart(run, "Congestion windows", "", Unit::Bytes),
+        flows,
+        |flow| points(&flow.congestion_window, 1.0).collect(),
+    );
+    let round_trips = chart(run, "Smoothed round-trip time", "", Unit::Seconds);
+    let round_trips = each(round_trips, flows, |flow| {
+        samples(&flow.smoothed_rtt).collect()
     });
     let losses = flows
         .iter()
@@ -61,16 +66,22 @@ fn many(run: &RunReport, flows: &[FlowReport]) -> Vec<Chart> {
         let name = format!("losses of {}", flow.name);
         chart.marks(Marks::ticks(name, times(flow)).colour(Colour::Nth(index)))
     });
-    vec![
-        each("Bytes received", Unit::Bytes, 1.0, |flow| &flow.received),
-        windows,
-        each(
-            "Smoothed round-trip time",
-            Unit::Seconds,
-            NANOSECONDS,
-            |flow| &flow.smoothed_rtt,
-        ),
-    ]
+    vec![received, windows, round_trips]
+}
+
+/// Adds a line for each flow.
+fn each(chart: Chart, flows: &[FlowReport], values: fn(&FlowReport) -> Vec<Value>) -> Chart {
+    flows.iter().fold(chart, |chart, flow| {
+        chart.series(Series::step(&flow.name, values(flow)))
+    })
+}
+
+/// Round-trip times in seconds, from the first sample on. Before it an estimator holds the value
+/// that RFC 9002 §6.2.2 lets it assume; drawn, that would be the highest peak of most charts.
+fn samples(series: &report::Series) -> impl Iterator<Item = Value> {
+    let assumed = |point: &&report::Point| point.value == INITIAL_RTT;
+    let samples = series.points().iter().skip_while(assumed);
+    samples.map(|point| value(point, NANOSECONDS))
 }
 
 fn sequence(run: &RunReport, flow: &FlowReport) -> Chart {
@@ -96,7 +107,7 @@ fn sequence_lines(chart: Chart, flow: &FlowReport) -> Chart {
 /// The first round trips, where sent and acknowledged can be told apart.
 fn beginning(run: &RunReport, flow: &FlowReport) -> Chart {
     let begin = seconds(flow.start);
-    let round_trip = flow.min_rtt.points().first().map(|point| point.value);
+    let round_trip = flow.min_rtt.points().iter().map(|point| point.value).min();
     let length = super::charts::float(round_trip.unwrap_or(0)) * NANOSECONDS * ROUND_TRIPS;
     let end = (begin + length).min(run.duration.as_secs_f64());
     let axis = Axis::time().from(begin).to(end);
@@ -133,15 +144,9 @@ fn window(run: &RunReport, flow: &FlowReport) -> Chart {
 
 fn round_trips(run: &RunReport, flow: &FlowReport) -> Chart {
     chart(run, "Round-trip time", "", Unit::Seconds)
-        .series(Series::dots(
-            "latest",
-            points(&flow.latest_rtt, NANOSECONDS),
-        ))
-        .series(Series::line(
-            "smoothed",
-            points(&flow.smoothed_rtt, NANOSECONDS),
-        ))
-        .series(Series::step("lowest", points(&flow.min_rtt, NANOSECONDS)))
+        .series(Series::dots("latest", samples(&flow.latest_rtt)))
+        .series(Series::line("smoothed", samples(&flow.smoothed_rtt)))
+        .series(Series::step("lowest", samples(&flow.min_rtt)))
 }
 
 /// Payload of every flow, and of all, against what the link can carry.
@@ -155,7 +160,7 @@ fn throughput(run: &RunReport) -> Chart {
         return chart;
     };
     let carried = Series::line("carried by the link", rates(&link.carried, run.duration));
-    with_capacity(chart.series(carried.colour(Colour::Muted).dashed()), run)
+    with_capacity(chart.series(carried.dashed()), run)
 }
 
 /// The flows' payload on top of each other.

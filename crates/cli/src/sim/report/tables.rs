@@ -223,16 +223,21 @@ fn spread(group: &Group<'_>, measure: &Measure) -> Cell {
         return number(measure.unit, None);
     };
     let cell = number(measure.unit, Some(spread.median));
-    match group.runs.len() {
-        1 => cell,
-        _ => {
-            let (low, high) = (
-                measure.unit.format(spread.p10),
-                measure.unit.format(spread.p90),
-            );
-            cell.detail(format!("{low} to {high}"))
-        }
+    match range(measure.unit, spread.p10, spread.p90) {
+        Some(range) if group.runs.len() > 1 => cell.detail(range),
+        _ => cell,
     }
+}
+
+/// `59.9 to 60.7 ms`; `None` where both ends read the same.
+pub(super) fn range(unit: Unit, low: f64, high: f64) -> Option<String> {
+    let (low, high) = (unit.format(low), unit.format(high));
+    let (number, symbol) = low.rsplit_once(' ').unwrap_or((&low, ""));
+    let is_same = high
+        .rsplit_once(' ')
+        .is_some_and(|(_, other)| other == symbol);
+    let low_text = if is_same { number } else { &low };
+    (low != high).then(|| format!("{low_text} to {high}"))
 }
 
 fn number(unit: Unit, value: Option<f64>) -> Cell {

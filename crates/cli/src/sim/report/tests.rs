@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use courser_base::Time;
+use courser_plot::Unit;
 use courser_sim::report::{
     Buckets, FlowReport, LinkReport, Mark, Measures, Point, RunReport, Series,
 };
@@ -202,6 +203,50 @@ fn many_scenarios_get_a_page_each() {
             .contains("<a href=\"001-bulk-0--x-.html\">Bulk/0 &lt;x&gt;</a>")
     );
     assert!(!pages[0].1.contains("<svg") && pages[1].1.contains("<svg"));
+}
+
+#[test]
+fn assumed_round_trip_is_not_drawn() {
+    let highest = |first: u64| {
+        let mut run = run("bulk", 1, &["bulk"]);
+        run.flows[0].smoothed_rtt =
+            series(10, |millis| if millis < 100 { first } else { 80_000_000 });
+        let charts = charts::all(&run, "");
+        let mut texts = charts.iter().map(courser_plot::Chart::to_text);
+        let text = texts
+            .find(|text| text.starts_with("Round-trip time"))
+            .expect("a chart");
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("smoothed"))
+            .expect("a line");
+        line.to_owned()
+    };
+    assert!(
+        highest(333_000_000).contains("highest 80 ms"),
+        "{}",
+        highest(333_000_000)
+    );
+    assert!(
+        highest(400_000_000).contains("highest 400 ms"),
+        "{}",
+        highest(400_000_000)
+    );
+}
+
+#[test]
+fn ranges_name_a_common_unit_once() {
+    let range = tables::range;
+    assert_eq!(
+        range(Unit::Seconds, 0.0599, 0.0607).as_deref(),
+        Some("59.9 to 60.7 ms")
+    );
+    assert_eq!(
+        range(Unit::Seconds, 0.0009, 0.0011).as_deref(),
+        Some("900 µs to 1.1 ms")
+    );
+    assert_eq!(range(Unit::Plain, 1.0, 2.0).as_deref(), Some("1 to 2"));
+    assert_eq!(range(Unit::Share, 0.5, 0.5), None);
 }
 
 #[test]
