@@ -20,7 +20,7 @@ const MAX_GROUPS: usize = 8;
 /// What may reach over the edge of the plot, in pixels.
 const OVERHANG: f64 = 4.0;
 /// Points of all lines of a chart together, at some eight bytes each.
-const POINTS: usize = 8000;
+pub(crate) const POINTS: usize = 8000;
 
 /// The image with its stylesheet, which may be empty.
 pub(crate) fn svg(chart: &Chart, stylesheet: &str) -> String {
@@ -34,13 +34,13 @@ pub(crate) fn svg(chart: &Chart, stylesheet: &str) -> String {
     if !stylesheet.is_empty() {
         let _ = write!(out, "<style>{stylesheet}</style>");
     }
-    body(&mut out, chart);
+    body(&mut out, chart, POINTS);
     out.push_str("</svg>");
     out
 }
 
-/// What is inside the image.
-pub(crate) fn body(out: &mut String, chart: &Chart) {
+/// What is inside the image, with about so many points in all lines together.
+pub(crate) fn body(out: &mut String, chart: &Chart, points: usize) {
     let layout = Layout::new(chart);
     let _ = write!(
         out,
@@ -60,7 +60,7 @@ pub(crate) fn body(out: &mut String, chart: &Chart) {
         w = pixels(plot.width + 2.0 * OVERHANG),
         h = pixels(plot.height + 2.0 * OVERHANG),
     );
-    layer::draw(out, chart, &layout);
+    layer::draw(out, chart, &layout, points);
     out.push_str("</svg>");
     layout.draw_axes(out, chart);
 }

@@ -16,6 +16,8 @@ pub struct Grid {
 
 /// More would be an image of many megabytes; tables have all.
 const MAX_CHARTS: usize = 60;
+/// Points of one chart, however many there are.
+const LEAST_POINTS: usize = 400;
 const TITLE_HEIGHT: f64 = 34.0;
 
 impl Grid {
@@ -70,6 +72,7 @@ impl Grid {
             style = style::STYLESHEET,
             title = escape(&fit(&self.title, 15.5, width - 24.0)),
         );
+        let points = (draw::POINTS / charts.len().max(1)).max(LEAST_POINTS);
         for (index, chart) in charts.iter().enumerate() {
             let _ = write!(
                 out,
@@ -79,7 +82,7 @@ impl Grid {
                 pixels(chart.width),
                 pixels(chart.height),
             );
-            draw::body(&mut out, chart);
+            draw::body(&mut out, chart, points);
             out.push_str("</svg>");
         }
         out.push_str("</svg>");

@@ -9,7 +9,7 @@ use crate::series::Shape;
 use crate::{Chart, Marker, Marks, Series, summary, thin};
 
 use super::layout::{Layout, text};
-use super::{POINTS, dashes, drawn, drawn_marks, drawn_references, marker};
+use super::{dashes, drawn, drawn_marks, drawn_references, marker};
 
 /// Single elements with tooltips for one series or group of events; more become one element.
 const MAX_TOOLTIPS: usize = 80;
@@ -23,9 +23,9 @@ const MAX_LINES: usize = 10;
 const MAX_NAME: usize = 60;
 
 /// Draws everything between the axes.
-pub(super) fn draw(out: &mut String, chart: &Chart, layout: &Layout) {
+pub(super) fn draw(out: &mut String, chart: &Chart, layout: &Layout, points: usize) {
     let count = drawn(chart).count().max(1);
-    let budget = POINTS / count;
+    let budget = points / count;
     let is_flat = |shape| matches!(shape, Shape::Area | Shape::Band | Shape::Stack);
     let mut stacked = 0;
     for (index, series) in drawn(chart).enumerate() {

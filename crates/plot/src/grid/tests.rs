@@ -40,3 +40,13 @@ fn same_height_gives_all_charts_one_range() {
 fn empty_grid_is_an_image() {
     Document::parse(&Grid::new("nothing", 3).to_svg()).expect("well-formed");
 }
+
+#[test]
+fn grid_of_long_series_is_small() {
+    let long =
+        (0..50_000_u32).map(|x| (f64::from(x), f64::from(x.wrapping_mul(2_654_435_761) >> 9)));
+    let chart = chart(1.0).series(Series::line("long", long));
+    let grid = (0..12).fold(Grid::new("", 4), |grid, _| grid.chart(chart.clone()));
+    let svg = grid.to_svg();
+    assert!(svg.len() < 150_000, "{} bytes", svg.len());
+}
