@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_recovery::{AckSample, Controller, LossSample, Sent};
-use courser_telemetry::{MetricsUpdated, PacketLost, Record};
+use courser_telemetry::{PacketLost, Record};
 use courser_wire::frame::Ack;
 
 use super::Connection;
+use super::trace::loss_trigger;
 use crate::error::TransportError;
 use crate::space::SpaceId;
 use crate::space::sent::SentFrames;
@@ -265,6 +266,7 @@ impl Connection {
             return false;
         }
         let application = id == SpaceId::Application;
+        let largest = space.loss.largest_acked();
         let persistent = application
             && path
                 .persistent
@@ -294,6 +296,8 @@ impl Connection {
                     kind,
                     packet_number: number,
                     len,
+                    trigger: Some(loss_trigger(number, largest)),
+                    is_mtu_probe: sent.is_mtu_probe,
                 })
             });
             self.settle(id, sent, Self::on_frame_lost);
@@ -348,19 +352,6 @@ impl Connection {
         if self.peer_validated_us() {
             self.recovery.pto.reset();
         }
-        let path = self.paths.active();
-        let pto_count = self.recovery.pto.count();
-        self.tap.record(now, || {
-            Record::MetricsUpdated(MetricsUpdated {
-                smoothed_rtt: path.rtt.smoothed(),
-                latest_rtt: path.rtt.latest(),
-                min_rtt: path.rtt.min(),
-                congestion_window: path.congestion.window(),
-                bytes_in_flight: path.bytes_in_flight,
-                ssthresh: path.congestion.ssthresh(),
-                pto_count,
-            })
-        });
     }
 
     /// A server's peer has always been validated by what it sent; a client knows once a
