@@ -3,3 +3,4 @@
 pub mod link;
 pub mod node;
 pub mod packet;
+pub mod report;
