@@ -42,7 +42,7 @@ impl Encoder {
             Record::ProtocolChosen(it) => transport::alpn_information(&mut events, it),
             Record::TransportParametersSet(it) => transport::parameters_set(&mut events, it),
             Record::KeyInstalled(it) => transport::key_installed(&mut events, it),
-            Record::KeyDiscarded(it) => transport::key_discarded(&mut events, it),
+            Record::KeyDiscarded(it) => transport::key_discarded(&mut events, it, dialect),
             Record::KeyUpdated(it) => {
                 self.key_phase += 1;
                 transport::key_updated(&mut events, it, self.key_phase);

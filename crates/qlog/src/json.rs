@@ -169,7 +169,11 @@ mod tests {
 
     #[test]
     fn milliseconds_are_exact_and_short() {
-        let of = |nanos| written(|o| drop(o.millis("t", Duration::from_nanos(nanos)).size("n", 0)));
+        let of = |nanos| {
+            written(|o| {
+                o.millis("t", Duration::from_nanos(nanos)).size("n", 0);
+            })
+        };
         assert_eq!(of(0), r#"{"t":0,"n":0}"#);
         assert_eq!(of(25_000_000), r#"{"t":25,"n":0}"#);
         assert_eq!(of(1_500_000), r#"{"t":1.5,"n":0}"#);

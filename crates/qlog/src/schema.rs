@@ -28,8 +28,8 @@ pub enum Dialect {
     /// What every type of the `qlog` crate takes: the state `handshake_completed` instead of
     /// `handshake_complete`; packets dropped for want of keys or as duplicates are `general` and
     /// `rejected`; TLS alerts are `unknown` errors with their code; congestion states have no
-    /// triggers but `ecn` and `persistent_congestion`; a blocked connection's reason
-    /// `scheduling` never occurs in either.
+    /// triggers but `ecn` and `persistent_congestion`; keys are `key_retired`, not
+    /// `key_discarded`.
     QlogCrate,
 }
 
@@ -51,6 +51,14 @@ impl Dialect {
             ("confirmed", _) => "handshake_confirmed",
             ("drained", _) => "closed",
             (other, _) => other,
+        }
+    }
+
+    /// Called differently up to quic-events-02, and by the crate still.
+    pub(crate) fn key_discarded(self) -> &'static str {
+        match self {
+            Self::Draft13 => "quic:key_discarded",
+            Self::QlogCrate => "quic:key_retired",
         }
     }
 

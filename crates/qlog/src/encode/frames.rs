@@ -71,9 +71,9 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
         }
         FrameRecord::ConnectionClose { .. } => write_close(o, frame, dialect),
         FrameRecord::Other { frame_type } => match frame_type {
-            0x01 => drop(o.word("frame_type", "ping")),
-            0x1e => drop(o.word("frame_type", "handshake_done")),
-            0x30 | 0x31 => drop(o.word("frame_type", "datagram")),
+            0x01 => _ = o.word("frame_type", "ping"),
+            0x1e => _ = o.word("frame_type", "handshake_done"),
+            0x30 | 0x31 => _ = o.word("frame_type", "datagram"),
             _ => {
                 o.word("frame_type", "unknown")
                     .uint("frame_type_bytes", *frame_type);
@@ -130,7 +130,7 @@ fn write_flow_frame(o: &mut Object<'_>, frame: &FrameRecord) {
                 .uint("limit", *limit);
         }
         // `write_frame` has all others; a trace must not bring a connection down.
-        _ => drop(o.word("frame_type", "unknown")),
+        _ => _ = o.word("frame_type", "unknown"),
     }
 }
 

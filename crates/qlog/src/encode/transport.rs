@@ -185,9 +185,9 @@ pub(super) fn key_updated(events: &mut Events<'_>, key: &KeyUpdated, key_phase: 
     }
 }
 
-pub(super) fn key_discarded(events: &mut Events<'_>, key: &KeyDiscarded) {
+pub(super) fn key_discarded(events: &mut Events<'_>, key: &KeyDiscarded, dialect: Dialect) {
     for key_type in schema::key_types(key.kind) {
-        events.event("quic:key_discarded", |data| {
+        events.event(dialect.key_discarded(), |data| {
             data.word("key_type", key_type).word("trigger", "tls");
         });
     }
