@@ -75,8 +75,7 @@ pub struct FlowReport {
     pub sent: Series,
     /// Stream bytes the receiving application has read, over time.
     pub received: Series,
-    /// Bytes whose acknowledgement has arrived at the sender, over time; datagram payload, as
-    /// congestion control counts.
+    /// Stream bytes acknowledged without a gap before them, over time.
     pub acked: Series,
     /// Congestion window in bytes.
     pub congestion_window: Series,

@@ -11,7 +11,8 @@ use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
     EcnState, EcnStateUpdated, KeyInstalled, LossTrigger, MetricsUpdated, MtuUpdated,
     PacketReceived, PacketSent, PathState, PathUpdated, Record, RecoveryParametersSet, SendLimit,
-    SendLimited, Timer, TimerExpired, TransportParametersSet, VersionChosen, frames_of,
+    SendLimited, StateChanged, Timer, TimerExpired, TransportParametersSet, VersionChosen,
+    frames_of,
 };
 use courser_wire::ConnectionId;
 use courser_wire::packet::{Packet, PacketKind};
@@ -68,6 +69,11 @@ impl Connection {
         });
         self.tap.record(now, || {
             Record::VersionChosen(VersionChosen { version: VERSION_1 })
+        });
+        let state = self.state.name();
+        self.tap.record(now, || {
+            let old = None;
+            Record::StateChanged(StateChanged { old, state })
         });
         self.record_parameters(now, false, parameters);
         let path = self.paths.active();
@@ -266,11 +272,7 @@ impl Connection {
         Told {
             ecn: self.spaces.application.ecn.state(),
             mtu: path.mtu,
-            congestion: if path.congestion.in_slow_start() {
-                "slow_start"
-            } else {
-                "congestion_avoidance"
-            },
+            congestion: path.congestion.state(),
             metrics: MetricsUpdated {
                 smoothed_rtt: path.rtt.smoothed(),
                 latest_rtt: path.rtt.latest(),
@@ -344,14 +346,15 @@ fn ecn_state(state: recovery::EcnState) -> EcnState {
     }
 }
 
-/// Why packet `number` counts as lost when `largest` is the newest acknowledged one: packets
-/// are compared before times (RFC 9002 §6.1).
-pub(super) fn loss_trigger(number: u64, largest: Option<u64>) -> LossTrigger {
-    match largest {
-        Some(largest) if number.saturating_add(recovery::PACKET_THRESHOLD) <= largest => {
-            LossTrigger::ReorderingThreshold
-        }
-        _ => LossTrigger::TimeThreshold,
+/// Why packet `number` has just been lost: packets are compared before times (RFC 9002 §6.1).
+pub(super) fn loss_trigger(number: u64, detector: &recovery::LossDetector) -> LossTrigger {
+    let newer = detector
+        .largest_acked()
+        .map_or(0, |largest| largest.saturating_sub(number));
+    if newer >= detector.packet_threshold() {
+        LossTrigger::ReorderingThreshold
+    } else {
+        LossTrigger::TimeThreshold
     }
 }
 
