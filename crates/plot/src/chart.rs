@@ -93,12 +93,13 @@ impl Chart {
     ///
     /// Columns: kind (`series`, `mark`, `reference`), name, x, y, lower value of a band, label.
     pub fn to_csv(&self) -> String {
-        csv::table(self, usize::MAX)
+        csv::table(self, csv::Extent::ALL)
     }
 
-    /// Like [`to_csv`](Self::to_csv) with at most `rows` values of each series, evenly picked.
+    /// Like [`to_csv`](Self::to_csv) with at most `rows` values of each series, evenly picked, of at
+    /// most 64 series, and with long names cut.
     pub fn to_csv_thinned(&self, rows: usize) -> String {
-        csv::table(self, rows.max(2))
+        csv::table(self, csv::Extent::rows(rows))
     }
 
     /// What the chart shows in words and numbers, a line for each series.

@@ -3,16 +3,46 @@
 use std::fmt::Write;
 
 use crate::Chart;
+use crate::escape::shorten;
 
-/// All values in long form, at most `limit` rows of each series.
-pub(crate) fn table(chart: &Chart, limit: usize) -> String {
+/// How much of a chart a table has.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    rows: usize,
+    groups: usize,
+    name: usize,
+}
+
+impl Extent {
+    /// Everything.
+    pub(crate) const ALL: Self = Self {
+        rows: usize::MAX,
+        groups: usize::MAX,
+        name: usize::MAX,
+    };
+
+    /// So many rows of each series. Other things are bounded as well, for this is the table that
+    /// stands in a page, and a stranger's trace must not decide how large that is.
+    pub(crate) fn rows(rows: usize) -> Self {
+        Self {
+            rows: rows.max(2),
+            groups: 64,
+            name: 120,
+        }
+    }
+}
+
+/// Values in long form.
+pub(crate) fn table(chart: &Chart, extent: Extent) -> String {
+    let field = |text: &str| field(&shorten(text, extent.name));
+    let limit = extent.rows;
     let heading = |axis: &crate::Axis| field(&axis.heading(axis.unit.base_symbol()));
     let mut out = format!(
         "kind,name,{},{},low,label\r\n",
         heading(&chart.x),
         heading(&chart.y)
     );
-    for series in &chart.series {
+    for series in chart.series.iter().take(extent.groups) {
         let name = field(&series.name);
         for index in picked(series.points.len(), limit) {
             let (x, y) = series.points[index];
@@ -28,7 +58,7 @@ pub(crate) fn table(chart: &Chart, limit: usize) -> String {
             );
         }
     }
-    for marks in &chart.marks {
+    for marks in chart.marks.iter().take(extent.groups) {
         let name = field(&marks.name);
         for index in picked(marks.marks.len(), limit) {
             let (x, label) = &marks.marks[index];
@@ -38,7 +68,7 @@ pub(crate) fn table(chart: &Chart, limit: usize) -> String {
             );
         }
     }
-    for reference in &chart.references {
+    for reference in chart.references.iter().take(extent.groups) {
         let name = field(&reference.name);
         row(
             &mut out,

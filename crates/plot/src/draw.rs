@@ -17,8 +17,10 @@ use self::layout::Layout;
 const MAX_SERIES: usize = 24;
 /// Groups of events and levels that are drawn.
 const MAX_GROUPS: usize = 8;
+/// What may reach over the edge of the plot, in pixels.
+const OVERHANG: f64 = 4.0;
 /// Points of all lines of a chart together, at some eight bytes each.
-const POINTS: usize = 9000;
+pub(crate) const POINTS: usize = 8000;
 
 /// The image with its stylesheet, which may be empty.
 pub(crate) fn svg(chart: &Chart, stylesheet: &str) -> String {
@@ -32,13 +34,13 @@ pub(crate) fn svg(chart: &Chart, stylesheet: &str) -> String {
     if !stylesheet.is_empty() {
         let _ = write!(out, "<style>{stylesheet}</style>");
     }
-    body(&mut out, chart);
+    body(&mut out, chart, POINTS);
     out.push_str("</svg>");
     out
 }
 
-/// What is inside the image.
-pub(crate) fn body(out: &mut String, chart: &Chart) {
+/// What is inside the image, with about so many points in all lines together.
+pub(crate) fn body(out: &mut String, chart: &Chart, points: usize) {
     let layout = Layout::new(chart);
     let _ = write!(
         out,
@@ -49,15 +51,16 @@ pub(crate) fn body(out: &mut String, chart: &Chart) {
     layout.draw_frame(out, chart);
     let plot = layout.plot;
     // A nested image clips what reaches over the axes, without an id that two charts could share.
+    // It is a little wider than the plot, for signs and lines that lie on its edge.
     let _ = write!(
         out,
         "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" viewBox=\"{x} {y} {w} {h}\">",
-        x = pixels(plot.left),
-        y = pixels(plot.top),
-        w = pixels(plot.width),
-        h = pixels(plot.height),
+        x = pixels(plot.left - OVERHANG),
+        y = pixels(plot.top - OVERHANG),
+        w = pixels(plot.width + 2.0 * OVERHANG),
+        h = pixels(plot.height + 2.0 * OVERHANG),
     );
-    layer::draw(out, chart, &layout);
+    layer::draw(out, chart, &layout, points);
     out.push_str("</svg>");
     layout.draw_axes(out, chart);
 }

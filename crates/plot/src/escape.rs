@@ -31,15 +31,21 @@ pub(crate) fn shorten(text: &str, limit: usize) -> String {
     out
 }
 
-/// Cuts text to what fits into `width` pixels at a font size.
+/// Cuts text to what fits into `width` pixels at a font size, but to no less than one character.
 pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
-    let mut limit = text.chars().count();
-    let mut cut = text.to_owned();
-    while limit > 1 && text_width(&cut, size) > width {
-        limit -= 1;
-        cut = shorten(text, limit);
+    let room = width - em('…') * size;
+    let (mut used, mut fitting) = (0.0, 0);
+    for (index, character) in text.chars().enumerate() {
+        used += em(character) * size;
+        if used <= room {
+            fitting = index + 1;
+        }
+        // Text of any length takes no more time than its part that can be seen.
+        if used > width {
+            return shorten(text, fitting.max(1) + 1);
+        }
     }
-    cut
+    text.to_owned()
 }
 
 /// Width of text in pixels at a font size, rather too wide than too narrow.
@@ -47,15 +53,19 @@ pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
 /// The reader's font is unknown. The factors are those of the widest usual ones (Verdana, DejaVu
 /// Sans), so that labels placed by them do not touch in any.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
-    let em = |character: char| match character {
+    text.chars().map(em).sum::<f64>() * size
+}
+
+/// Width of a character in parts of the font size.
+fn em(character: char) -> f64 {
+    match character {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' => 0.34,
         ' ' | '-' | '(' | ')' | '[' | ']' | '/' | 'f' | 't' | 'r' | 'I' => 0.41,
         'm' | 'w' | 'M' | 'W' | '%' | '@' | '…' | '—' => 0.99,
         'A'..='Z' => 0.73,
         other if other.is_ascii() || (other as u32) < 0x0500 => 0.63,
         _ => 1.05,
-    };
-    text.chars().map(em).sum::<f64>() * size
+    }
 }
 
 fn is_unwanted(character: char) -> bool {

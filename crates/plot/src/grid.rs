@@ -16,6 +16,8 @@ pub struct Grid {
 
 /// More would be an image of many megabytes; tables have all.
 const MAX_CHARTS: usize = 60;
+/// Points of one chart, however many there are.
+const LEAST_POINTS: usize = 400;
 const TITLE_HEIGHT: f64 = 34.0;
 
 impl Grid {
@@ -53,9 +55,8 @@ impl Grid {
     /// The grid as an SVG file.
     pub fn to_svg(&self) -> String {
         let charts = &self.charts[..self.charts.len().min(MAX_CHARTS)];
-        let largest = |size: fn(&Chart) -> f64| charts.iter().map(size).fold(240.0, f64::max);
-        let (cell_width, cell_height) =
-            (largest(|chart| chart.width), largest(|chart| chart.height));
+        let cell_width = charts.iter().map(|chart| chart.width).fold(240.0, f64::max);
+        let cell_height = charts.iter().map(|chart| chart.height).fold(0.0, f64::max);
         let columns = self.columns.min(charts.len().max(1));
         let rows = charts.len().div_ceil(columns);
         let width = number(columns) * cell_width;
@@ -71,6 +72,7 @@ impl Grid {
             style = style::STYLESHEET,
             title = escape(&fit(&self.title, 15.5, width - 24.0)),
         );
+        let points = (draw::POINTS / charts.len().max(1)).max(LEAST_POINTS);
         for (index, chart) in charts.iter().enumerate() {
             let _ = write!(
                 out,
@@ -80,7 +82,7 @@ impl Grid {
                 pixels(chart.width),
                 pixels(chart.height),
             );
-            draw::body(&mut out, chart);
+            draw::body(&mut out, chart, points);
             out.push_str("</svg>");
         }
         out.push_str("</svg>");
@@ -106,3 +108,6 @@ impl Grid {
 fn number(count: usize) -> f64 {
     count as f64
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,12 +39,10 @@ const FONT: f64 = 11.0;
 const SIGN_WIDTH: f64 = 22.0;
 const GAP: f64 = 14.0;
 const MAX_ENTRY: f64 = 240.0;
-/// More would leave no room for the chart.
-const MAX_ROWS: usize = 4;
 
 impl Legend {
-    /// Lays the legend of a chart into rows of `width` pixels.
-    pub(crate) fn new(chart: &Chart, width: f64) -> Self {
+    /// Lays the legend of a chart into at most `max_rows` rows of `width` pixels.
+    pub(crate) fn new(chart: &Chart, width: f64, max_rows: usize) -> Self {
         let wanted = wanted(chart);
         let is_needed = match wanted.as_slice() {
             [] => false,
@@ -55,33 +53,35 @@ impl Legend {
             entries: Vec::new(),
             rows: 0,
         };
-        if is_needed {
-            legend.place(&wanted, width);
+        if is_needed && max_rows > 0 {
+            legend.place(&wanted, width, max_rows);
         }
         legend
     }
 
-    fn place(&mut self, wanted: &[(&'static str, Sign, &str)], width: f64) {
+    fn place(&mut self, wanted: &[(&'static str, Sign, &str)], width: f64, max_rows: usize) {
         let (mut x, mut row) = (0.0, 0);
-        for (index, (class, sign, name)) in wanted.iter().enumerate() {
+        for (index, &(class, sign, name)) in wanted.iter().enumerate() {
             let text = fit(name, FONT, MAX_ENTRY.min(width - SIGN_WIDTH));
             let needed = SIGN_WIDTH + text_width(&text, FONT);
-            if x > 0.0 && x + needed > width {
-                (x, row) = (0.0, row + 1);
-            }
-            let is_last = row + 1 == MAX_ROWS && index + 1 < wanted.len();
-            if row >= MAX_ROWS || (is_last && x + needed + GAP + MORE_WIDTH > width) {
+            let is_last = index + 1 == wanted.len();
+            // In the last row there has to be room to say how many are left out.
+            let more = if is_last { 0.0 } else { GAP + MORE_WIDTH };
+            if row + 1 == max_rows && x + needed + more > width {
                 let text = format!("and {} more", wanted.len() - index);
+                let (class, sign) = ("cm", Sign::More);
                 self.entries.push(Entry {
                     x,
                     row,
-                    class: "cm",
-                    sign: Sign::More,
+                    class,
+                    sign,
                     text,
                 });
                 break;
             }
-            let (class, sign) = (*class, *sign);
+            if x > 0.0 && x + needed > width {
+                (x, row) = (0.0, row + 1);
+            }
             self.entries.push(Entry {
                 x,
                 row,

@@ -122,6 +122,16 @@ impl Series {
         self.points.is_empty()
     }
 
+    /// The same series with other points, which have to be in the order of x.
+    pub(crate) fn with_points(&self, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: String::new(),
+            points,
+            lows: Vec::new(),
+            ..*self
+        }
+    }
+
     fn of(
         name: impl Into<String>,
         shape: Shape,

@@ -12,7 +12,7 @@ pub fn stylesheet() -> &'static str {
 
 /// Light colours twice: as plain values for programs without custom properties, and as values of
 /// the properties. The palette was searched for the largest distance between any two colours,
-/// as people with any of the three dichromacies see them, at 3.3:1 or more against the
+/// as people with any of the three dichromacies see them, at 3:1 or more against the
 /// background; the tests measure both.
 pub(crate) const STYLESHEET: &str = "\
 .courser-plot{max-width:100%;height:auto;font-family:system-ui,-apple-system,'Segoe UI',Roboto,\
@@ -31,7 +31,7 @@ pub(crate) const STYLESHEET: &str = "\
 .courser-plot .line{fill:none;stroke:currentColor;stroke-width:1.6;stroke-linejoin:round}\
 .courser-plot .area{fill:currentColor;fill-opacity:.2;stroke:none}\
 .courser-plot .stack{fill:currentColor;fill-opacity:.8;stroke:#ffffff;\
-stroke:var(--courser-background,#ffffff);stroke-width:.8}\
+stroke:var(--courser-background,#ffffff);stroke-width:.6}\
 .courser-plot .dots{fill:none;stroke:currentColor;stroke-width:2.2;stroke-linecap:round}\
 .courser-plot .sign{fill:currentColor;stroke:currentColor;stroke-width:1}\
 .courser-plot .tick{fill:none;stroke:currentColor;stroke-width:1.2}\
@@ -41,14 +41,14 @@ stroke:var(--courser-background,#ffffff);stroke-width:.8}\
 stroke-width:3px;stroke-linejoin:round;paint-order:stroke}\
 .courser-plot .hit{fill:#808080;fill-opacity:0}\
 .courser-plot .hit:hover{fill-opacity:.14}\
-.courser-plot .c1{color:#0255b7;color:var(--courser-1,#0255b7)}\
-.courser-plot .c2{color:#964a0d;color:var(--courser-2,#964a0d)}\
-.courser-plot .c3{color:#159e83;color:var(--courser-3,#159e83)}\
-.courser-plot .c4{color:#36002f;color:var(--courser-4,#36002f)}\
-.courser-plot .c5{color:#ae800a;color:var(--courser-5,#ae800a)}\
-.courser-plot .c6{color:#320472;color:var(--courser-6,#320472)}\
-.courser-plot .c7{color:#630406;color:var(--courser-7,#630406)}\
-.courser-plot .c8{color:#444a52;color:var(--courser-8,#444a52)}\
+.courser-plot .c1{color:#0996f1;color:var(--courser-1,#0996f1)}\
+.courser-plot .c2{color:#d67b0d;color:var(--courser-2,#d67b0d)}\
+.courser-plot .c3{color:#1d7468;color:var(--courser-3,#1d7468)}\
+.courser-plot .c4{color:#542056;color:var(--courser-4,#542056)}\
+.courser-plot .c5{color:#7f5c05;color:var(--courser-5,#7f5c05)}\
+.courser-plot .c6{color:#3e27ac;color:var(--courser-6,#3e27ac)}\
+.courser-plot .c7{color:#7c0418;color:var(--courser-7,#7c0418)}\
+.courser-plot .c8{color:#949085;color:var(--courser-8,#949085)}\
 .courser-plot .cb{color:#c4161c;color:var(--courser-bad,#c4161c)}\
 .courser-plot .cg{color:#1a7f37;color:var(--courser-good,#1a7f37)}\
 .courser-plot .cm{color:#6b7480;color:var(--courser-muted,#6b7480)}\

@@ -27,8 +27,8 @@ pub(crate) fn logarithmic(low: f64, high: f64, wanted: usize) -> Vec<f64> {
         return Vec::new();
     }
     let decades = last - first;
-    let factors: &[f64] = match decades {
-        _ if decades * 3.0 <= count(wanted) => &[1.0, 2.0, 5.0],
+    let factors: &[f64] = match (high / low).log10() {
+        span if span * 3.0 <= count(wanted) => &[1.0, 2.0, 5.0],
         _ => &[1.0],
     };
     let stride = (decades / count(wanted.max(1))).ceil().max(1.0);
@@ -54,13 +54,13 @@ pub(crate) fn round_up(high: f64, low: f64, wanted: usize) -> f64 {
     }
 }
 
-/// The smallest of 1, 2, 5, 10 times a power of ten that is at least `rough`.
+/// Of 1, 2, 5, 10 times a power of ten the one nearest to `rough`, as ratios go.
 fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let factor = match rough / power {
-        ratio if ratio <= 1.0 + 1e-9 => 1.0,
-        ratio if ratio <= 2.0 + 1e-9 => 2.0,
-        ratio if ratio <= 5.0 + 1e-9 => 5.0,
+        ratio if ratio < 1.42 => 1.0,
+        ratio if ratio < 3.17 => 2.0,
+        ratio if ratio < 7.08 => 5.0,
         _ => 10.0,
     };
     factor * power

@@ -28,7 +28,7 @@ impl Unit {
     pub(crate) fn prefix(self, size: f64) -> Prefix {
         let size = size.abs();
         let table = self.prefixes();
-        let fits = |prefix: &&Prefix| size >= prefix.factor * 0.999;
+        let fits = |prefix: &&Prefix| size >= prefix.factor * (1.0 - 1e-9);
         let zero = || table.iter().find(|prefix| prefix.factor >= 1.0);
         let found = match size > 0.0 {
             true => table.iter().rev().find(fits).or(table.first()),
@@ -74,14 +74,16 @@ impl Unit {
     }
 }
 
-/// Three significant digits, all digits of whole numbers below a million.
+/// Three significant digits, and all digits of whole numbers.
 fn significant(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
         _ if size >= 100.0 || size == 0.0 => 0,
         _ if size >= 10.0 => 1,
         _ if size >= 1.0 => 2,
-        _ if size >= 0.001 => 4,
+        _ if size >= 0.1 => 3,
+        _ if size >= 0.01 => 4,
+        _ if size >= 0.001 => 5,
         _ => return format!("{value:.1e}"),
     };
     let text = format!("{value:.decimals$}");

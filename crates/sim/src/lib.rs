@@ -6,6 +6,8 @@ pub mod link;
 pub mod node;
 pub mod packet;
 pub mod report;
+pub mod run;
+pub mod scenario;
 pub mod seed;
 pub mod trace;
 pub mod world;

@@ -9,21 +9,23 @@ use crate::series::Shape;
 use crate::{Chart, Marker, Marks, Series, summary, thin};
 
 use super::layout::{Layout, text};
-use super::{POINTS, dashes, drawn, drawn_marks, drawn_references, marker};
+use super::{dashes, drawn, drawn_marks, drawn_references, marker};
 
 /// Single elements with tooltips for one series or group of events; more become one element.
 const MAX_TOOLTIPS: usize = 80;
-/// Columns that tell all values at their place.
-const COLUMNS: u32 = 60;
+/// Columns that tell all values at their place, at most and at least.
+const COLUMNS: (f64, f64) = (10.0, 60.0);
+/// Width of such a column in pixels where there is room for the number.
+const COLUMN_WIDTH: f64 = 10.0;
 /// Values that a tooltip lists.
 const MAX_LINES: usize = 10;
 /// Longest name in a tooltip, in characters.
 const MAX_NAME: usize = 60;
 
 /// Draws everything between the axes.
-pub(super) fn draw(out: &mut String, chart: &Chart, layout: &Layout) {
+pub(super) fn draw(out: &mut String, chart: &Chart, layout: &Layout, points: usize) {
     let count = drawn(chart).count().max(1);
-    let budget = POINTS / count;
+    let budget = points / count;
     let is_flat = |shape| matches!(shape, Shape::Area | Shape::Band | Shape::Stack);
     let mut stacked = 0;
     for (index, series) in drawn(chart).enumerate() {
@@ -138,21 +140,24 @@ impl Painter<'_> {
     fn name_inside(&self, out: &mut String, place: usize) {
         let name = shorten(&self.series.name, 24);
         let half = text_width(&name, 11.0) / 2.0;
-        let (plot, layout) = (self.layout.plot, self.layout);
-        let top = &layout.stack[place];
-        let below = place.checked_sub(1).map(|below| &layout.stack[below]);
-        let places = top.iter().enumerate().filter_map(|(index, point)| {
-            let x = layout.x.pixel(point.0);
-            let low = below
-                .and_then(|edge| edge.get(index))
-                .map_or(0.0, |point| point.1);
-            let (y, y_low) = (layout.y.pixel(point.1), layout.y.pixel(low));
+        let plot = self.layout.plot;
+        let top = self.edge(&self.layout.stack[place]);
+        let below = place
+            .checked_sub(1)
+            .map(|below| self.edge(&self.layout.stack[below]));
+        let zero = self.layout.y.pixel(0.0);
+        let places = (1..NAME_PLACES).filter_map(|step| {
+            let x = plot.left + plot.width * f64::from(step) / f64::from(NAME_PLACES);
+            let is_near = |point: &&(f64, f64)| (point.0 - x).abs() <= half + 4.0;
             let is_inside = x - half > plot.left + 4.0 && x + half < plot.right() - 4.0;
-            is_inside.then_some((y_low - y, x, f64::midpoint(y, y_low)))
+            let upper = top.iter().filter(is_near).map(|point| point.1);
+            let lower = below.iter().flatten().filter(is_near).map(|point| point.1);
+            let (upper, lower) = (upper.fold(plot.top, f64::max), lower.fold(zero, f64::min));
+            is_inside.then_some((lower - upper, x, f64::midpoint(upper, lower)))
         });
         let best = places.max_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((thickness, x, y)) = best
-            && thickness > 22.0
+            && thickness > 16.0
         {
             text(out, "inside mid", (x, y + 4.0), &name);
         }
@@ -238,6 +243,8 @@ impl Painter<'_> {
     }
 }
 
+/// Places where the name of an area is tried.
+const NAME_PLACES: u32 = 40;
 /// Signs that one series may have, at some seventy bytes each.
 const MAX_MARKERS: usize = 400;
 
@@ -336,7 +343,7 @@ fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, (marks, row): (&
         "tick"
     };
     let name = shorten(&marks.name, MAX_NAME);
-    let all = format!("{name}: {} events", marks.marks.len());
+    let all = format!("{name}: {}", summary::events(marks.marks.len()));
     let _ = write!(
         out,
         "<g class=\"{}\">{}",
@@ -354,7 +361,7 @@ fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, (marks, row): (&
         let mut path = Path::default();
         stroke(&mut path, at);
         let times = if count > 1 {
-            format!(" ({count} events)")
+            format!(" ({})", summary::events(count))
         } else {
             String::new()
         };
@@ -372,12 +379,16 @@ fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, (marks, row): (&
 /// Columns over the whole plot; each tells the values at its middle while the mouse is there.
 fn draw_columns(out: &mut String, chart: &Chart, layout: &Layout) {
     let plot = layout.plot;
-    let width = plot.width / f64::from(COLUMNS);
+    let columns = (plot.width / COLUMN_WIDTH)
+        .floor()
+        .clamp(COLUMNS.0, COLUMNS.1);
+    let width = plot.width / columns;
     let has_values = |series: &&Series| !matches!(series.shape, Shape::Dots | Shape::Markers(_));
-    for column in 0..COLUMNS {
-        let x = layout
-            .x
-            .value((f64::from(column) + 0.5) / f64::from(COLUMNS));
+    for column in (0_u32..)
+        .map(f64::from)
+        .take_while(|column| *column < columns)
+    {
+        let x = layout.x.value((column + 0.5) / columns);
         let mut words = String::new();
         for series in drawn(chart).filter(has_values).take(MAX_LINES) {
             if let Some(value) = series.value_at(x) {
@@ -395,7 +406,7 @@ fn draw_columns(out: &mut String, chart: &Chart, layout: &Layout) {
             out,
             "<rect class=\"hit\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\">\
              <title>{at}{}</title></rect>",
-            pixels(plot.left + f64::from(column) * width),
+            pixels(plot.left + column * width),
             pixels(plot.top),
             pixels(width),
             pixels(plot.height),

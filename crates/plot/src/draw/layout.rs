@@ -49,9 +49,15 @@ const EDGE: f64 = 12.0;
 const FONT: f64 = 11.0;
 const TITLE_HEIGHT: f64 = 28.0;
 const SUBTITLE_HEIGHT: f64 = 17.0;
-const HEADING_HEIGHT: f64 = 20.0;
-/// Row above the plot for labels of events.
-const LABEL_HEIGHT: f64 = 14.0;
+const HEADING_HEIGHT: f64 = 23.0;
+/// Height of one of the rows above the plot for labels of events.
+const LABEL_HEIGHT: f64 = 12.0;
+const LABEL_ROWS: usize = 2;
+/// Smaller images have no such rows.
+const LABELS_FROM: f64 = 260.0;
+/// Legends take no more than leaves the plot this height.
+const LEAST_HEIGHT: f64 = 50.0;
+const MAX_LEGEND_ROWS: usize = 4;
 /// Tick labels and heading below the plot.
 const BOTTOM: f64 = 40.0;
 
@@ -61,14 +67,21 @@ impl Layout {
             .filter(|one| one.shape == Shape::Stack)
             .collect();
         let stack = stack::edges(&stacked);
-        let legend = Legend::new(chart, chart.width - 2.0 * EDGE);
-        let top = top(chart, &legend);
-        let height = (chart.height - top - BOTTOM).max(40.0);
+        let top = top(chart);
+        let legend = Legend::new(chart, chart.width - 2.0 * EDGE, legend_rows(chart, top));
+        let top = top + legend_height(&legend);
+        let height = chart.height - top - BOTTOM;
         let y_wanted = number_of(height, 34.0);
         let y = Scale::new(&chart.y, y_range(chart, &stack), !chart.y.is_tight)
             .rounded(&chart.y, y_wanted)
             .over(top + height, top);
-        let y_ticks = y.ticks(y_wanted);
+        // Numbers along axes without data would look like a measurement of nothing.
+        let has_ticks = !chart.is_empty();
+        let y_ticks = if has_ticks {
+            y.ticks(y_wanted)
+        } else {
+            Vec::new()
+        };
         let widest = y_ticks.iter().map(|tick| text_width(&tick.text, FONT));
         let left = EDGE + widest.fold(10.0, f64::max) + 8.0;
         let width = (chart.width - left - EDGE - 8.0).max(60.0);
@@ -79,7 +92,11 @@ impl Layout {
             height,
         };
         let x = Scale::new(&chart.x, x_range(chart), false).over(left, plot.right());
-        let x_ticks = x.ticks(number_of(width, 70.0));
+        let x_ticks = if has_ticks {
+            x.ticks(number_of(width, 70.0))
+        } else {
+            Vec::new()
+        };
         Self {
             plot,
             x_heading: chart.x.heading(x.symbol()),
@@ -155,7 +172,9 @@ impl Layout {
                 pixels(plot.height)
             );
         }
-        let _ = write!(out, "<path class=\"grid\" d=\"{grid}\"/>");
+        if !grid.is_empty() {
+            let _ = write!(out, "<path class=\"grid\" d=\"{grid}\"/>");
+        }
         if chart.is_empty() {
             text(
                 out,
@@ -195,18 +214,21 @@ impl Layout {
             })
             .collect();
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut free_from = plot.left - 20.0;
+        let mut free_from = vec![f64::MIN; label_rows(chart)];
         for (x, label) in labels {
             let label = fit(label, LABEL_FONT, MAX_LABEL);
             let width = text_width(&label, LABEL_FONT);
-            let left = (x - width / 2.0).min(chart.width - 4.0 - width).max(4.0);
-            // A label that had to move away from its line would seem to belong to another one.
-            if left < free_from || (left + width / 2.0 - x).abs() > width / 2.0 + 2.0 {
+            // It begins at its line, as what it tells of does, unless the image ends there.
+            let left = match x + width < chart.width - 4.0 {
+                true => x - 1.0,
+                false => x + 1.0 - width,
+            };
+            let Some(row) = free_from.iter().position(|free| left >= *free) else {
                 continue;
-            }
-            let at = (left + width / 2.0, plot.top - 4.0);
-            text(out, "dim mid mark", at, &label);
-            free_from = left + width + 6.0;
+            };
+            let y = plot.top - 4.0 - row_height(row, LABEL_HEIGHT);
+            text(out, "dim mark", (left, y), &label);
+            free_from[row] = left + width + 6.0;
         }
     }
 }
@@ -227,22 +249,40 @@ pub(crate) fn text(out: &mut String, class: &str, at: (f64, f64), text: &str) {
     );
 }
 
-/// The height of all that is above the plot.
-fn top(chart: &Chart, legend: &Legend) -> f64 {
-    let subtitle = if chart.subtitle.is_empty() {
-        0.0
-    } else {
-        SUBTITLE_HEIGHT
+/// The height of all that is above the plot, without the legend.
+fn top(chart: &Chart) -> f64 {
+    let subtitle = match chart.subtitle.is_empty() {
+        true => 0.0,
+        false => SUBTITLE_HEIGHT,
     };
+    TITLE_HEIGHT + subtitle + HEADING_HEIGHT + row_height(label_rows(chart), LABEL_HEIGHT)
+}
+
+/// Rows for labels of events: none without labels, and none in small images.
+fn label_rows(chart: &Chart) -> usize {
     let mut lines = drawn_marks(chart).filter(|marks| marks.style == MarkStyle::Lines);
     let has_labels = lines.any(|marks| marks.marks.iter().any(|mark| !mark.1.is_empty()));
-    let labels = if has_labels { LABEL_HEIGHT } else { 0.0 };
-    TITLE_HEIGHT + subtitle + legend_height(legend) + HEADING_HEIGHT + labels
+    match has_labels && chart.height >= LABELS_FROM {
+        true => LABEL_ROWS,
+        false => 0,
+    }
+}
+
+/// As many rows of legend as leave the plot a height that can be read, but at most four.
+fn legend_rows(chart: &Chart, top: f64) -> usize {
+    let room = chart.height - top - BOTTOM - LEAST_HEIGHT;
+    (1..=MAX_LEGEND_ROWS)
+        .take_while(|rows| row_height(*rows, legend::ROW) <= room)
+        .count()
+}
+
+fn legend_height(legend: &Legend) -> f64 {
+    row_height(legend.rows, legend::ROW)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a handful of rows")]
-fn legend_height(legend: &Legend) -> f64 {
-    legend.rows as f64 * legend::ROW
+fn row_height(rows: usize, height: f64) -> f64 {
+    rows as f64 * height
 }
 
 /// From the first to the last x of anything.

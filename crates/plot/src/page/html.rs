@@ -131,8 +131,8 @@ fn cell(out: &mut String, cell: &Cell) {
         "" => write!(out, "<td>"),
         class => write!(out, "<td class=\"{class}\">"),
     };
-    let _ = match cell.section {
-        Some(number) => write!(out, "<a href=\"#s{number}\">{sign}{text}</a>"),
+    let _ = match &cell.link {
+        Some(link) => write!(out, "<a href=\"{}\">{sign}{text}</a>", escape(link)),
         None => write!(out, "{sign}{text}"),
     };
     if !cell.detail.is_empty() {
@@ -182,8 +182,8 @@ th{background:var(--page);position:sticky;top:0}\
 td small{display:block;color:var(--dim);white-space:nowrap;font-weight:400}\
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr));gap:1rem}\
 figure{margin:0;padding:.5rem;background:var(--card);border:1px solid var(--line);\
-border-radius:6px;min-width:0}\
-figure svg{display:block;width:100%}\
+border-radius:6px;min-width:0;overflow-x:auto}\
+figure svg{display:block;width:100%;min-width:32rem}\
 summary{cursor:pointer;color:var(--dim)}summary h2{display:inline-block;color:var(--text);margin:.6rem 0}\
 pre{overflow:auto;max-height:20rem;background:var(--page);padding:.6rem;border-radius:4px;\
 font-size:.85em}";

@@ -15,8 +15,8 @@ pub struct Cell {
     pub(super) detail: String,
     pub(super) tone: Tone,
     pub(super) is_number: bool,
-    /// Number of the section of the page that it leads to, from 1.
-    pub(super) section: Option<usize>,
+    /// Where in the page, or to which file beside it, the cell leads.
+    pub(super) link: Option<String>,
 }
 
 /// How a cell is meant.
@@ -98,7 +98,16 @@ impl Cell {
     /// Lets the cell lead to a section of the page; sections count from 1.
     #[must_use]
     pub fn section(mut self, number: usize) -> Self {
-        self.section = Some(number);
+        self.link = Some(format!("#s{number}"));
+        self
+    }
+
+    /// Lets the cell lead to a file beside the page. A name with anything but ASCII letters,
+    /// digits, `-`, `_` and `.` leads nowhere, so that no stranger's name becomes an address.
+    #[must_use]
+    pub fn file(mut self, name: &str) -> Self {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        self.link = (!name.is_empty() && name.chars().all(is_plain)).then(|| name.to_owned());
         self
     }
 }

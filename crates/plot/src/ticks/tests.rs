@@ -22,7 +22,7 @@ fn ticks_stay_inside_the_range() {
 fn narrow_range_far_from_zero_has_ticks() {
     let (ticks, decimals) = linear(1e6, 1e6 + 0.001, 5);
     assert!((4..=7).contains(&ticks.len()), "{ticks:?}");
-    assert_eq!(decimals, 4);
+    assert_eq!(decimals, 4, "{ticks:?}");
 }
 
 #[test]

@@ -31,5 +31,7 @@ fn digits_of_whole_numbers_stay() {
     assert_eq!(significant(100.0), "100");
     assert_eq!(significant(10.0), "10");
     assert_eq!(significant(0.5), "0.5");
+    assert_eq!(significant(0.4245), "0.424");
+    assert_eq!(significant(0.001_236), "0.00124");
     assert_eq!(significant(-3.0), "-3");
 }
