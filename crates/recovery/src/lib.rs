@@ -27,7 +27,7 @@ mod sent_packets;
 
 pub use congestion::{
     AckSample, Algorithm, CongestionController, Controller, ControllerFactory, Cubic, LossSample,
-    LostPacket, NewReno, SpuriousLoss, UnknownAlgorithm, initial_window, minimum_window,
+    LostPacket, NewReno, Prague, SpuriousLoss, UnknownAlgorithm, initial_window, minimum_window,
 };
 pub use delivery_rate::{DeliveryRate, RateSample};
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
