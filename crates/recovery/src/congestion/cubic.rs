@@ -275,6 +275,9 @@ impl Controller for Cubic {
 
     fn on_mtu_update(&mut self, mtu: u16) {
         self.mtu = mtu;
+        if let Some(prr) = &mut self.prr {
+            prr.on_mtu_update(mtu);
+        }
         if self.is_untouched {
             self.window = from_bytes(initial_window(mtu));
         }
@@ -287,7 +290,7 @@ impl Controller for Cubic {
 
     fn room(&self, bytes_in_flight: u64) -> u64 {
         match &self.prr {
-            Some(prr) => prr.room(bytes_in_flight),
+            Some(prr) => prr.room(self.window(), bytes_in_flight),
             None => self.window().saturating_sub(bytes_in_flight),
         }
     }

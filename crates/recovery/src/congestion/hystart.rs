@@ -204,8 +204,9 @@ const CSS_ROUNDS: u32 = 5;
 ///
 /// Deviates: RFC 9406 §4.3 recommends five in any case. On short round trips the threshold of 4 ms
 /// lets the window come to five times what the path holds before growth slows down, and five
-/// rounds more fill a queue of ten times. The rise is not noise when a whole path is waiting.
-const STANDING_QUEUE_ROUNDS: u32 = 3;
+/// rounds more fill a queue of ten times. A rise is not noise when the queue holds more than the
+/// path does for all of a round.
+const STANDING_QUEUE_ROUNDS: u32 = 2;
 /// Datagrams that one acknowledgement may add when nothing spreads them over time.
 const UNPACED_LIMIT: u64 = 8;
 

@@ -155,6 +155,9 @@ impl Controller for NewReno {
 
     fn on_mtu_update(&mut self, mtu: u16) {
         self.mtu = mtu;
+        if let Some(prr) = &mut self.prr {
+            prr.on_mtu_update(mtu);
+        }
         if self.is_untouched {
             self.window = initial_window(mtu);
         }
@@ -167,7 +170,7 @@ impl Controller for NewReno {
 
     fn room(&self, bytes_in_flight: u64) -> u64 {
         match &self.prr {
-            Some(prr) => prr.room(bytes_in_flight),
+            Some(prr) => prr.room(self.window, bytes_in_flight),
             None => self.window.saturating_sub(bytes_in_flight),
         }
     }

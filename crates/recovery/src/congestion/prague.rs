@@ -16,7 +16,7 @@ use crate::RttEstimator;
 /// `alpha`, the moving average of the share of marked packets, takes `alpha / 2` of the window
 /// once per virtual round trip, and unmarked bytes add one datagram per round trip to it. Loss is
 /// answered as CUBIC does (draft §2.4.1); two losses without a mark in between mean that the
-/// bottleneck is a classic one (now), and CUBIC is in charge again.
+/// bottleneck is a classic one by now, and CUBIC is in charge again.
 ///
 /// Not done: telling a classic ECN queue, which marks ECT(1) as it does ECT(0), from an L4S one by
 /// the variation of delay (draft §3). The reference implementation has it turned off, for
@@ -25,7 +25,8 @@ use crate::RttEstimator;
 pub struct Prague {
     /// In charge while `scalable` is `None`; its window then is the window.
     cubic: Cubic,
-    scalable: Option<Scalable>,
+    /// Boxed, for most connections never see a mark.
+    scalable: Option<Box<Scalable>>,
     mtu: u16,
     /// Remembered for the quantum.
     rate: Option<Rate>,
@@ -49,7 +50,7 @@ impl Prague {
 
     /// The share of marked packets, between 0 and 1; `None` before the first mark.
     pub fn alpha(&self) -> Option<f64> {
-        self.scalable.as_ref().map(Scalable::alpha)
+        self.scalable.as_ref().map(|scalable| scalable.alpha())
     }
 
     /// Marks are answered by the scalable law, the first by half of the window.
@@ -59,7 +60,7 @@ impl Prague {
             None => {
                 let mut scalable = Scalable::new(self.cubic.window(), self.mtu);
                 scalable.on_first_mark(sample);
-                self.scalable = Some(scalable);
+                self.scalable = Some(Box::new(scalable));
             }
         }
     }

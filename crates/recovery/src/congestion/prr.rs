@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-use super::{AckSample, LossSample, MAX_WINDOW};
+use super::{AckSample, LossSample, MAX_WINDOW, initial_window};
 
 /// Brings the bytes in flight down to the slow start threshold over one recovery period.
 ///
@@ -29,24 +29,35 @@ pub(super) struct Prr {
     entered: Time,
     /// Packets were lost since the last acknowledgement.
     has_lost: bool,
+    is_short: bool,
     mtu: u64,
 }
 
 impl Prr {
     /// Recovery begins with this sample and leads to a window of `ssthresh`. RFC 9937 §6.1.
+    ///
+    /// Flights of no more than an initial window are left to the window. That much may leave at
+    /// once anyway, and in a handshake the acknowledgements that should let packets out may wait
+    /// for the very packets that are held back.
     pub(super) fn new(sample: &LossSample<'_>, ssthresh: u64, mtu: u16) -> Self {
+        let recover_fs = sample.bytes_in_flight.saturating_add(sample.lost_bytes);
         let mut prr = Self {
             ssthresh: ssthresh.min(MAX_WINDOW),
-            recover_fs: sample.bytes_in_flight.saturating_add(sample.lost_bytes),
+            recover_fs,
             delivered: 0,
             out: 0,
             allowance: 0,
             entered: sample.now,
             has_lost: sample.lost_bytes > 0,
+            is_short: recover_fs <= initial_window(mtu),
             mtu: u64::from(mtu),
         };
         prr.allow(0, sample.bytes_in_flight, false);
         prr
+    }
+
+    pub(super) fn on_mtu_update(&mut self, mtu: u16) {
+        self.mtu = u64::from(mtu);
     }
 
     /// More packets were lost in the same recovery, perhaps without an acknowledgement.
@@ -75,11 +86,14 @@ impl Prr {
     }
 
     /// Bytes that may leave now. With nothing in flight there is nothing to wait for.
-    pub(super) fn room(&self, bytes_in_flight: u64) -> u64 {
-        if bytes_in_flight == 0 {
-            return self.allowance.max(self.mtu);
+    pub(super) fn room(&self, window: u64, bytes_in_flight: u64) -> u64 {
+        if self.is_short {
+            window.saturating_sub(bytes_in_flight)
+        } else if bytes_in_flight == 0 {
+            self.allowance.max(self.mtu)
+        } else {
+            self.allowance
         }
-        self.allowance
     }
 
     fn allow(&mut self, delivered: u64, in_flight: u64, is_safe: bool) {

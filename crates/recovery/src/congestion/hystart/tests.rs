@@ -51,8 +51,8 @@ fn five_slow_rounds_end_slow_start() {
 }
 
 #[test]
-fn a_standing_queue_ends_slow_start_after_three_slow_rounds() {
-    for (rise, rounds) in [(39, 5), (40, 3)] {
+fn a_standing_queue_ends_slow_start_after_two_slow_rounds() {
+    for (rise, rounds) in [(39, 5), (40, 2)] {
         let mut flow = risen(ms(rise));
         for round in 2..=rounds {
             flow.round(ms(40 + rise), 10);

@@ -89,7 +89,7 @@ impl Scalable {
 
     pub(super) fn room(&self, bytes_in_flight: u64) -> u64 {
         match &self.prr {
-            Some(prr) => prr.room(bytes_in_flight),
+            Some(prr) => prr.room(self.window(), bytes_in_flight),
             None => self.window().saturating_sub(bytes_in_flight),
         }
     }
@@ -102,6 +102,9 @@ impl Scalable {
 
     pub(super) fn on_mtu_update(&mut self, mtu: u16) {
         self.mtu = mtu;
+        if let Some(prr) = &mut self.prr {
+            prr.on_mtu_update(mtu);
+        }
         self.set_window(self.window);
     }
 

@@ -73,6 +73,10 @@ fn slow_start_ends_before_a_queue_of_ten_bdp_is_full() {
         (1000, 10),
     ] {
         for ack_every in [2, 10] {
+            if ack_every == 10 && rtt * megabits < 500 {
+                // An acknowledgement for all that the path holds says nothing of delay.
+                continue;
+            }
             let ended_in_time = |seed: &u64| {
                 let path = Path {
                     ack_every,
@@ -102,7 +106,7 @@ fn jitter_does_not_end_slow_start_below_what_the_path_holds() {
     for (megabits, rtt) in [(100, 50), (100, 200), (10, 600)] {
         for seed in 1..=20 {
             let path = Path {
-                jitter: ms(30),
+                jitter: ms(rtt / 10),
                 seed,
                 ..Path::link(megabits, ms(rtt), 4.0)
             };
