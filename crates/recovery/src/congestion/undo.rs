@@ -9,9 +9,11 @@ use super::{LossSample, SpuriousLoss};
 /// An episode begins with the loss that lowered the window and takes in all losses that did not
 /// lower it again. When the last of its packets turns up, the network was only slow or out of
 /// order, and the state comes back. A CE mark is a statement of the network, never undone.
-#[derive(Clone, Copy, Debug)]
+///
+/// Boxed, for most connections lose nothing most of the time.
+#[derive(Clone, Debug)]
 pub(super) struct Undo<S> {
-    episode: Option<Episode<S>>,
+    episode: Option<Box<Episode<S>>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,11 +31,14 @@ impl<S> Undo<S> {
 
     /// A reduction for this reason is about to be made.
     pub(super) fn begin(&mut self, sample: &LossSample<'_>, saved: S) {
-        self.episode = (!sample.is_ecn).then_some(Episode {
-            saved,
-            start: sample.now,
-            missing: sample.lost_bytes,
-        });
+        self.episode = None;
+        if !sample.is_ecn {
+            self.episode = Some(Box::new(Episode {
+                saved,
+                start: sample.now,
+                missing: sample.lost_bytes,
+            }));
+        }
     }
 
     /// The same episode goes on.
