@@ -3,7 +3,10 @@
 mod cubic;
 mod hystart;
 mod new_reno;
+mod prague;
+mod prr;
 mod recovery_period;
+mod undo;
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +18,7 @@ use crate::{RateSample, RttEstimator};
 
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
+pub use prague::Prague;
 
 /// One acknowledgement, all packets that it newly acknowledged taken together.
 ///
@@ -161,6 +165,8 @@ pub enum CongestionController {
     NewReno(NewReno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// draft-briscoe-iccrg-prague-congestion-control.
+    Prague(Prague),
     /// The user's own.
     Custom(Box<dyn Controller>),
 }
@@ -172,6 +178,7 @@ impl CongestionController {
         match algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
             Algorithm::Cubic => Self::Cubic(Cubic::new(mtu)),
+            Algorithm::Prague => Self::Prague(Prague::new(mtu)),
         }
     }
 
@@ -180,6 +187,7 @@ impl CongestionController {
         match self {
             Self::NewReno(controller) => controller.set_unpaced(),
             Self::Cubic(controller) => controller.set_unpaced(),
+            Self::Prague(controller) => controller.set_unpaced(),
             Self::Custom(_) => {}
         }
     }
@@ -191,6 +199,7 @@ macro_rules! each {
         match $self {
             CongestionController::NewReno($controller) => $call,
             CongestionController::Cubic($controller) => $call,
+            CongestionController::Prague($controller) => $call,
             CongestionController::Custom($controller) => $call,
         }
     };
@@ -262,6 +271,8 @@ pub enum Algorithm {
     /// RFC 9438.
     #[default]
     Cubic,
+    /// draft-briscoe-iccrg-prague-congestion-control, for paths with L4S queues.
+    Prague,
 }
 
 impl FromStr for Algorithm {
@@ -271,6 +282,7 @@ impl FromStr for Algorithm {
         match name {
             "newreno" => Ok(Self::NewReno),
             "cubic" => Ok(Self::Cubic),
+            "prague" => Ok(Self::Prague),
             _ => Err(UnknownAlgorithm(name.to_owned())),
         }
     }
@@ -281,6 +293,7 @@ impl fmt::Display for Algorithm {
         f.write_str(match self {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
+            Self::Prague => "prague",
         })
     }
 }
@@ -293,7 +306,7 @@ impl fmt::Display for UnknownAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown controller '{}', known are newreno, cubic",
+            "unknown controller '{}', known are newreno, cubic, prague",
             self.0
         )
     }

@@ -281,12 +281,13 @@ impl Connection {
     }
 
     fn common_mark(&self, packets: &[Option<Unsealed>; 3]) -> Ecn {
-        let mut marks = packets
-            .iter()
-            .flatten()
-            .filter_map(|packet| self.spaces.get(packet.id).map(|space| space.ecn.mark()));
-        if marks.all(|mark| mark == Ecn::Ect0) {
-            Ecn::Ect0
+        let codepoint = self.paths.active().congestion.ecn_codepoint();
+        let mut marks = packets.iter().flatten().filter_map(|packet| {
+            let space = self.spaces.get(packet.id);
+            space.map(|space| space.ecn.mark(codepoint))
+        });
+        if marks.all(|mark| mark == codepoint) {
+            codepoint
         } else {
             Ecn::NotEct
         }
