@@ -1,5 +1,6 @@
 //! Congestion control: the trait, the controllers that come with it, and what they are told.
 
+mod bbr;
 mod cubic;
 mod hystart;
 mod new_reno;
@@ -13,6 +14,7 @@ use courser_base::{Ecn, Rate, Time};
 
 use crate::{RateSample, RttEstimator};
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
 
@@ -76,6 +78,8 @@ pub struct LossSample<'a> {
 /// A packet that counts as lost, and what the path was like when it left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LostPacket {
+    /// Its number.
+    pub number: u64,
     /// Its size.
     pub bytes: u64,
     /// When it was sent.
@@ -161,6 +165,8 @@ pub enum CongestionController {
     NewReno(NewReno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// draft-ietf-ccwg-bbr. Its model would make the others large.
+    Bbr(Box<Bbr>),
     /// The user's own.
     Custom(Box<dyn Controller>),
 }
@@ -168,10 +174,11 @@ pub enum CongestionController {
 impl CongestionController {
     /// A controller for a path with datagrams of `mtu` bytes. What it draws by lot comes from
     /// `seed`.
-    pub fn new(algorithm: Algorithm, mtu: u16, _seed: u64) -> Self {
+    pub fn new(algorithm: Algorithm, mtu: u16, seed: u64) -> Self {
         match algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
             Algorithm::Cubic => Self::Cubic(Cubic::new(mtu)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(mtu, seed))),
         }
     }
 
@@ -180,7 +187,8 @@ impl CongestionController {
         match self {
             Self::NewReno(controller) => controller.set_unpaced(),
             Self::Cubic(controller) => controller.set_unpaced(),
-            Self::Custom(_) => {}
+            // Without pacing there is no BBR: its bursts are as large as its window then.
+            Self::Bbr(_) | Self::Custom(_) => {}
         }
     }
 }
@@ -191,6 +199,7 @@ macro_rules! each {
         match $self {
             CongestionController::NewReno($controller) => $call,
             CongestionController::Cubic($controller) => $call,
+            CongestionController::Bbr($controller) => $call,
             CongestionController::Custom($controller) => $call,
         }
     };
@@ -262,6 +271,8 @@ pub enum Algorithm {
     /// RFC 9438.
     #[default]
     Cubic,
+    /// BBRv3, draft-ietf-ccwg-bbr.
+    Bbr,
 }
 
 impl FromStr for Algorithm {
@@ -271,6 +282,7 @@ impl FromStr for Algorithm {
         match name {
             "newreno" => Ok(Self::NewReno),
             "cubic" => Ok(Self::Cubic),
+            "bbr" | "bbr3" | "bbrv3" => Ok(Self::Bbr),
             _ => Err(UnknownAlgorithm(name.to_owned())),
         }
     }
@@ -281,6 +293,7 @@ impl fmt::Display for Algorithm {
         f.write_str(match self {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
         })
     }
 }
@@ -293,7 +306,7 @@ impl fmt::Display for UnknownAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown controller '{}', known are newreno, cubic",
+            "unknown controller '{}', known are newreno, cubic, bbr",
             self.0
         )
     }

@@ -1,0 +1,5 @@
+use super::*;
+use crate::congestion::Algorithm;
+
+mod figures;
+mod path;
