@@ -180,7 +180,9 @@ impl Bbr {
     fn is_loss_ambient(&self) -> bool {
         let round = &self.loss_round;
         let allowance = self.ambient.allowance(round.inflight_latest, self.smss());
-        round.marks == 0 && round.lost <= allowance && self.was_queue_empty()
+        // In ProbeBW_DOWN the queue is our own and about to go.
+        let has_no_queue = self.state == State::Down || self.was_queue_empty();
+        round.marks == 0 && round.lost <= allowance && has_no_queue
     }
 
     /// `InitLowerBounds()` and `LossLowerBounds()`.

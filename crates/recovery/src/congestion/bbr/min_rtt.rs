@@ -14,6 +14,8 @@ pub(super) struct MinRtt {
     short: Option<(Duration, Time)>,
     /// `BBR.probe_rtt_expired`.
     pub(super) is_expired: bool,
+    /// When the queue was last emptied on purpose, or a new minimum found.
+    measured: Time,
 }
 
 impl MinRtt {
@@ -23,6 +25,7 @@ impl MinRtt {
             long: Some((rtt, now)),
             short: Some((rtt, now)),
             is_expired: false,
+            measured: now,
         }
     }
 
@@ -40,6 +43,7 @@ impl MinRtt {
             && (self.is_expired || self.short.is_none_or(|(rtt, _)| sample < rtt))
         {
             self.short = Some((sample, now));
+            self.measured = now;
         }
         let is_long_expired = self
             .long
@@ -51,8 +55,25 @@ impl MinRtt {
         }
     }
 
-    /// Puts off the next ProbeRTT by an interval.
-    pub(super) fn schedule_next(&mut self, now: Time) {
+    /// Puts off the next ProbeRTT by an interval: the queue was emptied on purpose.
+    pub(super) fn on_probed(&mut self, now: Time) {
+        self.measured = now;
+        self.postpone(now);
+    }
+
+    /// For a whole round the queue was empty. Puts off the next ProbeRTT by an interval, and
+    /// keeps the minimum, but not for ever.
+    pub(super) fn on_empty_queue(&mut self, now: Time) {
+        if self.is_expired || now > self.measured + LONGEST_POSTPONEMENT {
+            return;
+        }
+        self.postpone(now);
+        if let Some((_, stamp)) = &mut self.long {
+            *stamp = now;
+        }
+    }
+
+    fn postpone(&mut self, now: Time) {
         if let Some((_, stamp)) = &mut self.short {
             *stamp = now;
         }
@@ -64,6 +85,9 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// `BBR.MinRTTFilterLen`.
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
+
+/// A queue of others may look like a long path. Sooner or later it is to be tried.
+const LONGEST_POSTPONEMENT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

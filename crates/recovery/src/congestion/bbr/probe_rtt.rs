@@ -9,6 +9,9 @@ use super::{Bbr, Sample, State};
 
 impl Bbr {
     pub(super) fn update_min_rtt(&mut self, rs: &Sample) {
+        if self.rounds.is_start && self.was_queue_empty() {
+            self.min_rtt.on_empty_queue(rs.now);
+        }
         self.min_rtt.on_ack(rs.now, rs.rtt);
     }
 
@@ -73,7 +76,7 @@ impl Bbr {
             return;
         };
         if now > done {
-            self.min_rtt.schedule_next(now);
+            self.min_rtt.on_probed(now);
             self.restore_cwnd();
             self.exit_probe_rtt(now);
         }

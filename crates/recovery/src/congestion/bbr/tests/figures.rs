@@ -33,3 +33,30 @@ fn explore() {
         }
     }
 }
+
+#[test]
+fn explore_share() {
+    for (megabits, rtt) in [(100, 50), (20, 30), (50,100)] {
+        for queue in [5, 10, 40] {
+            for n in [2, 8] {
+                for gap in [0, 1700] {
+                    for (mix, name) in [(Algorithm::Bbr, "bbr"), (Algorithm::Cubic, "cubic")] {
+                    if name == "cubic" && n == 8 { continue; }
+                    let spec = PathSpec::new(megabits, rtt).queue(queue);
+                    let mut world = World::new(spec);
+                    for flow in 0..n {
+                        let a = if flow % 2 == 1 { mix } else { Algorithm::Bbr };
+                        world.add(a, Duration::from_millis(flow * gap));
+                    }
+                    world.run(Duration::from_secs(60));
+                    world.queue_delays.clear();
+                    let shares = world.run(Duration::from_secs(60));
+                    let total: u64 = shares.iter().sum();
+                    let probe_rtts: Vec<usize> = world.flows.iter().map(|f| f.states.iter().filter(|s| s.1 == "probe_rtt").count()).collect();
+                    println!("{megabits} Mbit {rtt} ms q {queue}/10 n {n} gap {gap} {name}: jain {} util {} medq {:?} shares% {:?} probertts {:?}", jain(&shares), total * 100 / (spec.rate * 60), world.median_queue_delay(), shares.iter().map(|s| s*100/total).collect::<Vec<_>>(), probe_rtts);
+                    }
+                }
+            }
+        }
+    }
+}
