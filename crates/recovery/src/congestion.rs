@@ -182,6 +182,48 @@ impl CongestionController {
         }
     }
 
+    /// Goes on with another algorithm, in the middle of a connection: with the window as it is,
+    /// past slow start if that is over, and without a burst. BBR takes a window per round trip
+    /// for the rate of the path until it has measured. Nothing changes if it is the same one.
+    ///
+    /// `rtt` is the path's estimator; `seed` as for [`new`](Self::new).
+    pub fn switch(
+        &mut self,
+        algorithm: Algorithm,
+        mtu: u16,
+        seed: u64,
+        rtt: &RttEstimator,
+        now: Time,
+    ) {
+        if self.algorithm() == Some(algorithm) {
+            return;
+        }
+        let window = self.window();
+        let previous = Takeover {
+            mtu,
+            window,
+            ssthresh: (!self.in_slow_start()).then_some(window),
+            rtt,
+            now,
+        };
+        let ssthresh = previous.ssthresh;
+        *self = match algorithm {
+            Algorithm::NewReno => Self::NewReno(NewReno::resume(mtu, window, ssthresh)),
+            Algorithm::Cubic => Self::Cubic(Cubic::resume(mtu, window, ssthresh)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::resume(&previous, seed))),
+        };
+    }
+
+    /// Which of ours it is; `None` for the user's own.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        match self {
+            Self::NewReno(_) => Some(Algorithm::NewReno),
+            Self::Cubic(_) => Some(Algorithm::Cubic),
+            Self::Bbr(_) => Some(Algorithm::Bbr),
+            Self::Custom(_) => None,
+        }
+    }
+
     /// Says that packets are not paced, which bounds each step of slow start (RFC 9406 §4.3).
     pub fn set_unpaced(&mut self) {
         match self {
@@ -191,6 +233,17 @@ impl CongestionController {
             Self::Bbr(_) | Self::Custom(_) => {}
         }
     }
+}
+
+/// What a controller finds that takes over from another.
+#[derive(Clone, Copy, Debug)]
+struct Takeover<'a> {
+    mtu: u16,
+    window: u64,
+    /// The window, unless the other was in slow start: that is to go on then.
+    ssthresh: Option<u64>,
+    rtt: &'a RttEstimator,
+    now: Time,
 }
 
 /// Calls the same method of whichever controller it is, without a table of pointers for ours.

@@ -60,12 +60,25 @@ impl AmbientLoss {
         let deviation = expected.saturating_mul(mtu).isqrt();
         expected.saturating_add(2 * deviation).saturating_add(mtu)
     }
+
+    /// The same for judging a probe, which makes queues: only if the share by itself comes near
+    /// what a probe may lose. Flows that share a full queue take some of each other's losses for
+    /// ambient, and with any allowance for so little the largest of them stays the largest.
+    pub(super) fn probe_allowance(&self, bytes: u64, mtu: u64) -> u64 {
+        if self.share(mtu) < LEAST_FOR_PROBES {
+            return 0;
+        }
+        self.allowance(bytes, mtu)
+    }
 }
 
 const MILLION: u64 = 1_000_000;
 
 /// Five of a hundred. More than that is no noise but a path too narrow for us, a policer for one.
 const MOST: u64 = 50_000;
+
+/// Three of four hundred, where the draft's bound of two of a hundred begins to be met by chance.
+const LEAST_FOR_PROBES: u64 = 7_500;
 
 /// Packets that make a share believable, and how many are remembered.
 const LEAST: u64 = 100;

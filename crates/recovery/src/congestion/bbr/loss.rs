@@ -107,12 +107,13 @@ impl Bbr {
 
     /// More was lost than is tolerable.
     ///
-    /// Deviates: the draft tolerates 2 % whatever the path. What the path loses without a queue
-    /// is tolerated here on top of that, because sending less does not make it any less: with
-    /// the draft's bound alone a path that loses 3 % at random comes to a standstill.
+    /// Deviates: the draft tolerates 2 % whatever the path. Where the path loses about as much
+    /// without a queue, that is tolerated here on top, because sending less does not make it any
+    /// less: with the draft's bound alone each probe on such a path ends at once, and the flow
+    /// sinks to a fraction of the path's rate.
     fn is_loss_too_high(&self, lost: u64, inflight: u64) -> bool {
         let tolerable = inflight * LOSS_THRESH / 100;
-        lost > tolerable + self.ambient.allowance(inflight, self.smss())
+        lost > tolerable + self.ambient.probe_allowance(inflight, self.smss())
     }
 
     /// `HandleInflightTooHigh()`.

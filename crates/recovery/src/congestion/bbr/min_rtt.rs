@@ -61,10 +61,12 @@ impl MinRtt {
         self.postpone(now);
     }
 
-    /// For a whole round the queue was empty. Puts off the next ProbeRTT by an interval, and
-    /// keeps the minimum, but not for ever.
+    /// For a whole round the queue was empty. Puts off the next ProbeRTT by an interval and keeps
+    /// the minimum, until so much time has passed that ProbeRTT costs no more than it should.
     pub(super) fn on_empty_queue(&mut self, now: Time) {
-        if self.is_expired || now > self.measured + LONGEST_POSTPONEMENT {
+        let Some((rtt, _)) = self.long else { return };
+        let longest = (rtt * INTERVAL_RTTS).min(LONGEST_INTERVAL);
+        if self.is_expired || now + PROBE_RTT_INTERVAL > self.measured + longest {
             return;
         }
         self.postpone(now);
@@ -86,8 +88,12 @@ const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
 /// `BBR.MinRTTFilterLen`.
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 
+/// Half a round trip without sending, and a whole one at half the rate: a round trip lost in
+/// fifty is 2 %.
+const INTERVAL_RTTS: u32 = 50;
+
 /// A queue of others may look like a long path. Sooner or later it is to be tried.
-const LONGEST_POSTPONEMENT: Duration = Duration::from_secs(30);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

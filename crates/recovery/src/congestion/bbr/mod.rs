@@ -23,8 +23,9 @@
 //! - Reno-coexistence (§5.3.3.5.3) counts in datagrams, as the reasoning there does.
 //!
 //! Deviates: from the draft in two points, each with its reason where it is made:
-//! - loss that is there without a queue is not taken for congestion, see [`ambient_loss`],
-//! - a round-trip time that stays at its minimum puts off ProbeRTT, see [`probe_rtt`].
+//! - loss that is there without a queue is not taken for congestion (`loss.rs`,
+//!   `ambient_loss.rs`),
+//! - on paths of more than 100 ms an empty queue puts off ProbeRTT (`probe_rtt.rs`).
 
 mod aggregation;
 mod ambient_loss;
@@ -59,7 +60,8 @@ use self::rounds::Rounds;
 use self::undo::Undo;
 use super::recovery_period::RecoveryPeriod;
 use super::{
-    AckSample, Controller, LossSample, MAX_WINDOW, SpuriousLoss, initial_window, minimum_window,
+    AckSample, Controller, LossSample, MAX_WINDOW, SpuriousLoss, Takeover, initial_window,
+    minimum_window,
 };
 use crate::RttEstimator;
 
@@ -187,27 +189,30 @@ impl Bbr {
         }
     }
 
-    /// A controller that takes over a path on which another one held `window`, and believes that
-    /// it moved a window per round trip. In Startup if the other was `in_slow_start`.
-    pub(super) fn resume(mut self, window: u64, rtt: &RttEstimator, now: Time) -> Self {
-        self.cwnd = window.clamp(self.min_pipe_cwnd(), MAX_WINDOW);
-        let rate = Rate::from_bytes_in(window, rtt.smoothed());
-        self.max_bw.on_sample(rate);
-        self.bw = rate;
-        self.min_rtt = MinRtt::seeded(now, rtt.min());
-        self.full_pipe.reset(rate);
-        self.pacing_rate = PacingRate::Known(rate.scaled(self.pacing_gain(), 100));
-        self
+    /// A controller that takes over where another one held `window`, which it believes to have
+    /// moved once per round trip. Past Startup unless the other was in slow start.
+    pub(super) fn resume(previous: &Takeover<'_>, seed: u64) -> Self {
+        let mut this = Self::new(previous.mtu, seed);
+        this.cwnd = previous.window.clamp(this.min_pipe_cwnd(), MAX_WINDOW);
+        let rtt = previous.rtt;
+        if !rtt.has_sample() {
+            return this;
+        }
+        let rate = Rate::from_bytes_in(this.cwnd, rtt.smoothed());
+        this.max_bw.on_sample(rate);
+        this.bw = rate;
+        this.min_rtt = MinRtt::seeded(previous.now, rtt.min());
+        this.full_pipe.reset(rate);
+        if previous.ssthresh.is_some() {
+            // The rate is a guess: ProbeBW_DOWN gives way first, and the next probe corrects it.
+            this.full_pipe.is_reached = true;
+            this.start_probe_bw_down(previous.now);
+        }
+        this.pacing_rate = PacingRate::Known(rate.scaled(this.pacing_gain(), 100));
+        this
     }
 
-    /// Takes the pipe for full and starts to look for the present bandwidth.
-    pub(super) fn skip_startup(&mut self, now: Time) {
-        self.full_pipe.is_reached = true;
-        self.start_probe_bw_down(now);
-        self.set_pacing_rate_with_gain(self.pacing_gain());
-    }
-
-    fn sample(&mut self, ack: &AckSample<'_>) -> Sample {
+    fn sample(&self, ack: &AckSample<'_>) -> Sample {
         let limited = |prior: u64| {
             let range = self.pause.app_limited;
             range.is_some_and(|(first, last)| (first..=last).contains(&prior))
