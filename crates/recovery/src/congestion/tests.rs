@@ -306,7 +306,7 @@ fn algorithms_have_names() {
     let error = "vegas".parse::<Algorithm>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "unknown controller 'vegas', known are newreno, cubic"
+        "unknown controller 'vegas', known are newreno, cubic, bbr"
     );
 }
 
@@ -451,4 +451,74 @@ proptest! {
             check(controller, &events)?;
         }
     }
+}
+
+#[test]
+fn names_of_algorithms_round_trip() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
+        assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        let controller = CongestionController::new(algorithm, MTU, 1);
+        assert_eq!(controller.name(), algorithm.to_string());
+        assert_eq!(controller.algorithm(), Some(algorithm));
+    }
+    assert_eq!("bbr3".parse(), Ok(Algorithm::Bbr));
+    assert_eq!("bbrv3".parse(), Ok(Algorithm::Bbr));
+    let error = "vegas".parse::<Algorithm>().expect_err("not among them");
+    assert!(error.to_string().contains("bbr"), "{error}");
+}
+
+#[test]
+fn switching_keeps_the_window_and_does_not_slow_start_again() {
+    for from in [Algorithm::NewReno, Algorithm::Cubic] {
+        for to in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
+            let mut flow = Flow::new(CongestionController::new(from, MTU, 1));
+            flow.rounds(4, ms(50), 10);
+            flow.lose();
+            flow.rounds(3, ms(50), 10);
+            let window = flow.controller.window();
+            flow.controller.switch(to, MTU, 2, &flow.rtt, flow.now);
+            assert_eq!(flow.controller.algorithm(), Some(to));
+            assert_eq!(flow.controller.window(), window, "{from} to {to}");
+            assert!(!flow.controller.in_slow_start(), "{from} to {to}");
+            if to == Algorithm::Bbr {
+                // Its window is to hold twice what the path does: the rate is what counts.
+                continue;
+            }
+            flow.round(ms(50), 10);
+            let after = flow.controller.window();
+            assert!(
+                after < window * 3 / 2,
+                "{from} to {to}: {after} of {window}"
+            );
+        }
+    }
+}
+
+#[test]
+fn switching_in_slow_start_stays_in_it() {
+    for to in [Algorithm::NewReno, Algorithm::Bbr] {
+        let mut flow = Flow::new(CongestionController::new(Algorithm::Cubic, MTU, 1));
+        flow.rounds(2, ms(50), 10);
+        let window = flow.controller.window();
+        flow.controller.switch(to, MTU, 2, &flow.rtt, flow.now);
+        assert_eq!(flow.controller.window(), window, "{to}");
+        assert!(flow.controller.in_slow_start(), "{to}");
+    }
+}
+
+#[test]
+fn switching_to_bbr_takes_a_window_per_round_trip_for_the_rate() {
+    let mut flow = Flow::new(CongestionController::new(Algorithm::Cubic, MTU, 1));
+    flow.rounds(4, ms(50), 10);
+    flow.lose();
+    let window = flow.controller.window();
+    flow.controller
+        .switch(Algorithm::Bbr, MTU, 2, &flow.rtt, flow.now);
+    let rate = flow.controller.pacing_rate(&flow.rtt).expect("a rate");
+    let expected = Rate::from_bytes_in(window, ms(50)).scaled(90, 100);
+    assert_eq!(rate, expected, "giving way first");
+    flow.controller
+        .switch(Algorithm::Cubic, MTU, 3, &flow.rtt, flow.now);
+    assert_eq!(flow.controller.window(), window);
+    assert_eq!(flow.controller.ssthresh(), Some(window));
 }

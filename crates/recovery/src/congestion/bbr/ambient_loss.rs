@@ -81,7 +81,7 @@ const MOST: u64 = 50_000;
 const LEAST_FOR_PROBES: u64 = 7_500;
 
 /// Packets that make a share believable, and how many are remembered.
-const LEAST: u64 = 100;
+const LEAST: u64 = 150;
 const MEMORY: u64 = 8192;
 
 #[cfg(test)]

@@ -76,19 +76,24 @@ impl Bbr {
         }
     }
 
-    /// `NoteLoss()`.
-    pub(super) fn note_loss(&mut self, now: Time) {
+    /// `NoteLoss()`, of a packet that was sent at this time.
+    pub(super) fn note_loss(&mut self, now: Time, sent: Time) {
         if !self.loss_round.has_loss {
             self.loss_round.delivered = self.delivered;
             self.loss_round.noticed = Some(now);
-            self.save_state_upon_loss(now);
+            // Deviates: the draft saves here in any case. But a loss that ends a probe makes the
+            // next one, of the same flight, the first of a round, and that would save the state
+            // after the probe in place of the one to return to.
+            if sent > self.undo.saved {
+                self.save_state_upon_loss(now);
+            }
         }
         self.loss_round.has_loss = true;
     }
 
     /// `HandleLostPacket()`.
     pub(super) fn handle_lost_packet(&mut self, now: Time, packet: &LostPacket) {
-        self.note_loss(now);
+        self.note_loss(now, packet.sent);
         self.undo.on_lost(packet.bytes);
         self.loss_round.on_lost(packet);
         self.ambient.on_lost(packet.bytes);
@@ -163,11 +168,15 @@ impl Bbr {
 
     /// `UpdateCongestionSignals()`.
     pub(super) fn update_congestion_signals(&mut self, rs: &Sample) {
+        // By what was known before: a loss is not to excuse itself.
+        let inflight = self.loss_round.inflight_latest;
+        let allowance = self.ambient.allowance(inflight, self.smss());
         self.update_max_bw(rs);
         if !self.loss_round.is_start {
             return;
         }
-        if !self.is_probing_bw() && self.loss_round.has_loss && !self.is_loss_ambient() {
+        let has_loss = self.loss_round.has_loss && !self.is_loss_ambient(allowance);
+        if has_loss && !self.is_probing_bw() {
             self.lower_short_term_bounds();
         }
         self.loss_round.forget_loss();
@@ -178,9 +187,8 @@ impl Bbr {
     /// Deviates: the draft lowers its short-term bounds after every round with a loss, to what
     /// arrived of what was sent. At 1 % random loss that is 2 % less each round, and a half after
     /// some thirty.
-    fn is_loss_ambient(&self) -> bool {
+    fn is_loss_ambient(&self, allowance: u64) -> bool {
         let round = &self.loss_round;
-        let allowance = self.ambient.allowance(round.inflight_latest, self.smss());
         // In ProbeBW_DOWN the queue is our own and about to go.
         let has_no_queue = self.state == State::Down || self.was_queue_empty();
         round.marks == 0 && round.lost <= allowance && has_no_queue

@@ -22,10 +22,11 @@
 //!   It was spurious when each packet that it counted as lost has arrived.
 //! - Reno-coexistence (§5.3.3.5.3) counts in datagrams, as the reasoning there does.
 //!
-//! Deviates: from the draft in two points, each with its reason where it is made:
+//! Deviates: from the draft in three points, each with its reason where it is made:
 //! - loss that is there without a queue is not taken for congestion (`loss.rs`,
 //!   `ambient_loss.rs`),
-//! - on paths of more than 100 ms an empty queue puts off ProbeRTT (`probe_rtt.rs`).
+//! - on paths of more than 100 ms an empty queue puts off ProbeRTT (`probe_rtt.rs`),
+//! - the state to return to after spurious losses is saved once per flight (`loss.rs`).
 
 mod aggregation;
 mod ambient_loss;
@@ -328,7 +329,7 @@ impl Controller for Bbr {
         self.inflight = sample.bytes_in_flight;
         self.enter_recovery(sample);
         if sample.is_ecn {
-            self.note_loss(sample.now);
+            self.note_loss(sample.now, sample.largest_lost_sent);
             self.loss_round.marks += 1;
         }
         for packet in sample.packets {

@@ -14,7 +14,7 @@ pub(super) struct Undo {
     short_term: Option<ShortTerm>,
     inflight_longterm: Option<u64>,
     /// When the state was saved.
-    saved: Time,
+    pub(super) saved: Time,
     /// Bytes that were lost since, and have not arrived after all.
     lost: u64,
 }

@@ -1,5 +1,6 @@
 //! Figures that BBR is to reach on a path that does one thing at a time.
 
+use super::harness::{MTU, SIZE};
 use super::path::*;
 use super::*;
 
@@ -71,7 +72,7 @@ fn works_with_a_shallow_buffer() {
     world.run(5 * SECOND);
     let lost = world.flows[0].lost_packets;
     assert_at_least(85, &mut world, 20_000, "shallow");
-    let lost = (world.flows[0].lost_packets - lost) * u64::from(MTU);
+    let lost = (world.flows[0].lost_packets - lost) * SIZE;
     let share = lost * 1000 / Rate::from_bytes_per_second(world.spec.rate).bytes_in(20 * SECOND);
     assert!(share < 20, "{share} of a thousand lost");
 }
@@ -154,7 +155,7 @@ fn writers_that_send_little_do_not_inflate_the_model() {
     world.flows[0].backlog = Some(0);
     // 1.2 Mbit/s in bursts of five packets.
     for _ in 0..500 {
-        world.write(0, 5 * u64::from(MTU));
+        world.write(0, 5 * SIZE);
         world.run(Duration::from_millis(40));
     }
     let flow = &world.flows[0];
@@ -175,7 +176,7 @@ fn a_known_rate_outlasts_a_spell_of_little_data() {
     world.run(5 * SECOND);
     world.flows[0].backlog = Some(0);
     for _ in 0..400 {
-        world.write(0, 4 * u64::from(MTU));
+        world.write(0, 4 * SIZE);
         world.run(Duration::from_millis(50));
     }
     let known = world.flows[0].bbr().max_bw.get().as_bytes_per_second();
@@ -221,11 +222,11 @@ fn bunched_acknowledgements_do_not_hold_it_up() {
 #[test]
 fn a_path_that_holds_less_than_a_packet_keeps_moving() {
     let mut spec = PathSpec::new(1, 4);
-    spec.queue = 20 * u64::from(MTU);
+    spec.queue = 20 * SIZE;
     let mut world = World::with_bbr(spec);
     world.run(3 * SECOND);
     assert_at_least(95, &mut world, 6000, "tiny");
-    assert!(world.flows[0].controller.window() >= 4 * u64::from(MTU));
+    assert!(world.flows[0].controller.window() >= 4 * SIZE);
 }
 
 #[test]

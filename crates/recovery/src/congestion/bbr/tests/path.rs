@@ -4,12 +4,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::harness::{MTU, SIZE};
 use super::*;
 use crate::congestion::{AckSample, CongestionController, Controller, LossSample, LostPacket};
 use crate::{DeliveryRate, Pacer, RttEstimator};
 
-pub(super) const MTU: u16 = 1200;
-const SIZE: u64 = MTU as u64;
 const REORDERING_THRESHOLD: u64 = 3;
 
 /// What the path does.
