@@ -104,13 +104,15 @@ impl Bbr {
                 self.cycle.is_probe_sample = true;
                 self.start_probe_bw_up(rs.delivery_rate);
             }
-            State::Up => {
-                if self.is_time_to_go_down(rs) {
-                    self.cycle.was_too_high = false;
-                    self.start_probe_bw_down(rs.now);
-                }
-            }
+            State::Up => self.go_down_in_time(rs),
             _ => {}
+        }
+    }
+
+    fn go_down_in_time(&mut self, rs: &Sample) {
+        if self.is_time_to_go_down(rs) {
+            self.cycle.was_too_high = false;
+            self.start_probe_bw_down(rs.now);
         }
     }
 
@@ -182,16 +184,13 @@ impl Bbr {
 
     /// `AdaptLongTermModel()`. True when it has moved to another state.
     fn adapt_long_term_model(&mut self, rs: &Sample) -> bool {
-        if self.rounds.is_start {
-            match self.cycle.ack_phase {
-                AckPhase::ProbeStarting => self.cycle.ack_phase = AckPhase::ProbeFeedback,
-                AckPhase::ProbeStopping => {
-                    if self.end_probe_feedback(rs) {
-                        return true;
-                    }
-                }
-                _ => {}
-            }
+        let phase = self.cycle.ack_phase;
+        if self.rounds.is_start && phase == AckPhase::ProbeStarting {
+            self.cycle.ack_phase = AckPhase::ProbeFeedback;
+        }
+        let is_over = self.rounds.is_start && phase == AckPhase::ProbeStopping;
+        if is_over && self.end_probe_feedback(rs) {
+            return true;
         }
         if self.cycle.is_probe_sample && rs.has_ce {
             // §3.5: marks are congestion, and only queues mark.
