@@ -89,7 +89,7 @@ mod identity;
 mod incoming;
 mod outbox;
 mod receive_stream;
-mod runtime;
+pub mod runtime;
 mod send_stream;
 mod shard;
 mod slot;
