@@ -55,6 +55,7 @@ impl Endpoint {
     /// # Errors
     /// When the address cannot be bound, the configuration does not work, or there is no
     /// runtime.
+    #[track_caller]
     pub fn server(config: ServerConfig, addr: SocketAddr) -> Result<Self, BindError> {
         let runtime = Current::require()?;
         let socket = runtime.bind(addr)?;
@@ -65,6 +66,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// When the address cannot be bound, or there is no runtime.
+    #[track_caller]
     pub fn client(addr: SocketAddr) -> Result<Self, BindError> {
         let runtime = Current::require()?;
         let socket = runtime.bind(addr)?;
@@ -75,6 +77,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`Endpoint::server`].
+    #[track_caller]
     pub fn bind(
         config: EndpointConfig,
         server: Option<ServerConfig>,
@@ -90,6 +93,7 @@ impl Endpoint {
     /// # Errors
     /// When the socket or the configuration cannot be used, there is no runtime, or it is one
     /// with sockets of its own, which [`Endpoint::bind`] opens.
+    #[track_caller]
     pub fn new(
         config: EndpointConfig,
         server: Option<ServerConfig>,
@@ -100,6 +104,7 @@ impl Endpoint {
         Self::start(&runtime, config, server, socket)
     }
 
+    #[track_caller]
     fn start(
         runtime: &Current,
         config: EndpointConfig,

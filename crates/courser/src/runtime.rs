@@ -47,6 +47,7 @@ mod socket;
 mod system;
 
 use std::io;
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
 pub use courser_base::Ecn;
@@ -65,6 +66,7 @@ pub(crate) use self::socket::{Socket, Writability};
 ///
 /// # Panics
 /// When there is no runtime: neither tokio's nor an [entered](enter) one.
+#[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
@@ -74,7 +76,7 @@ where
         Current::Tokio => JoinHandle::of_tokio(tokio::spawn(future)),
         Current::Entered(runtime) => {
             let (handle, task) = JoinHandle::of_task(future);
-            runtime.spawn(task);
+            runtime.spawn(task, Location::caller());
             handle
         }
     }

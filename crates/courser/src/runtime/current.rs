@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -99,10 +100,11 @@ impl Current {
     }
 
     /// Starts a task that nobody waits for.
+    #[track_caller]
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self {
             Self::Tokio => drop(tokio::spawn(task)),
-            Self::Entered(runtime) => runtime.spawn(Box::pin(task) as Task),
+            Self::Entered(runtime) => runtime.spawn(Box::pin(task) as Task, Location::caller()),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -22,8 +23,9 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// The time of day, since the beginning of 1970 (UTC).
     fn unix_time(&self) -> Duration;
 
-    /// Takes a task and polls it, but not before this call has returned.
-    fn spawn(&self, task: Task);
+    /// Takes a task and polls it, but not before this call has returned. `origin` is the line
+    /// that spawned it, to name it by.
+    fn spawn(&self, task: Task, origin: &'static Location<'static>);
 
     /// Makes a timer that has not been set.
     fn timer(&self) -> Box<dyn Timer>;

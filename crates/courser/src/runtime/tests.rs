@@ -60,7 +60,7 @@ impl Runtime for Named {
     fn unix_time(&self) -> Duration {
         Duration::from_secs(self.0)
     }
-    fn spawn(&self, task: Task) {
+    fn spawn(&self, task: Task, _: &'static Location<'static>) {
         drop(task);
     }
     fn timer(&self) -> Box<dyn Timer> {
