@@ -46,6 +46,7 @@
 //! own wakes is polled, but at a point that no seed knows. `HashMap`'s order and
 //! `SystemTime::now()` differ from run to run here as elsewhere.
 
+mod bell;
 mod bound;
 mod clock;
 mod core;
@@ -62,6 +63,8 @@ use std::task::{Context, Poll, Waker};
 
 use courser::runtime::{self, JoinError, JoinHandle};
 use courser_base::Time;
+
+pub(crate) use self::bell::{Bell, Bells};
 
 pub use self::network::NetworkCounters;
 pub use self::tasks::PendingTask;
@@ -104,6 +107,13 @@ impl Machine {
         self
     }
 
+    /// Gives it a name for messages. Default is its first address.
+    #[must_use]
+    pub fn with_name(self, name: impl Into<String>) -> Self {
+        self.core().set_name(name.into());
+        self
+    }
+
     /// Sets how many bytes each socket bound from now on holds until they are read, each
     /// datagram with 256 bytes more for its own upkeep. Default 7 MiB.
     #[must_use]
@@ -128,6 +138,16 @@ impl Machine {
     pub fn enter<T>(&self, f: impl FnOnce() -> T) -> T {
         let _entered = runtime::enter(self.core().clone());
         f()
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        self.core().name()
+    }
+
+    /// True for clones of one machine.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The addresses given to [`Machine::new`].
@@ -164,6 +184,11 @@ impl Machine {
         self.core().network_counters()
     }
 
+    /// Rings when a task becomes ready while nobody runs the machine.
+    pub(crate) fn set_bell(&self, bell: Bell) {
+        self.core().set_bell(bell);
+    }
+
     fn core(&self) -> &Arc<Core> {
         &self.0.0
     }
@@ -180,10 +205,7 @@ impl Node for Machine {
     /// When a task panics, or when tasks wake each other for ever without time passing. The
     /// message names the task by the line that spawned it, and the seed.
     fn run(&mut self, now: Time) {
-        let core = self.core();
-        core.advance(now);
-        let _entered = runtime::enter(core.clone());
-        while core.poll_next() {}
+        self.core().run(now);
     }
 
     fn transmit(&mut self, now: Time) -> Option<Packet> {

@@ -99,6 +99,14 @@ impl Current {
         }
     }
 
+    /// See [`Runtime::is_repeatable`].
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Tokio => false,
+            Self::Entered(runtime) => runtime.is_repeatable(),
+        }
+    }
+
     /// Starts a task that nobody waits for.
     #[track_caller]
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {

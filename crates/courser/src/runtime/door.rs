@@ -41,6 +41,13 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// When there are none.
     fn random_seed(&self) -> io::Result<[u8; 32]>;
+
+    /// True if a run can be repeated, because random numbers follow from a seed.
+    ///
+    /// Certificates made there have keys whose signatures are all of one length.
+    fn is_repeatable(&self) -> bool {
+        false
+    }
 }
 
 /// One timer that is set again and again. Dropping it takes it back.

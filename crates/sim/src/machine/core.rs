@@ -15,6 +15,7 @@ use courser::runtime::{Runtime, Task, Timer, UdpSocket};
 use courser_base::Time;
 use courser_crypto::Rng;
 
+use super::bell::Bell;
 use super::clock;
 use super::fingerprint::{Fingerprint, What};
 use super::network::{Network, NetworkCounters};
@@ -48,6 +49,7 @@ pub(super) struct State {
     fingerprint: Fingerprint,
     polls: u64,
     polls_at_this_time: u64,
+    name: String,
     replay_hint: String,
     is_over: bool,
 }
@@ -55,8 +57,10 @@ pub(super) struct State {
 impl Core {
     pub(super) fn new(addresses: Vec<IpAddr>, seed: u64) -> Arc<Self> {
         let mut root = Rng::new(key_of(&addresses, seed));
+        let first = addresses.first().map(IpAddr::to_string);
         let state = State {
             now: Time::ZERO,
+            name: first.unwrap_or_else(|| "without address".to_owned()),
             network: Network::new(addresses),
             timers: Timers::default(),
             tasks: Tasks::default(),
@@ -91,8 +95,17 @@ impl Core {
         woken.into_iter().for_each(Waker::wake);
     }
 
+    /// Polls all tasks that are ready, and those that become so.
+    pub(super) fn run(self: &Arc<Self>, now: Time) {
+        self.ready.set_running(true);
+        self.advance(now);
+        let _entered = courser::runtime::enter(self.clone());
+        while self.poll_next() {}
+        self.ready.set_running(false);
+    }
+
     /// Lets time pass and wakes those who waited for it.
-    pub(super) fn advance(&self, now: Time) {
+    fn advance(&self, now: Time) {
         let mut state = self.lock();
         state.set_now(now);
         let now = state.now;
@@ -106,7 +119,7 @@ impl Core {
     }
 
     /// Polls one of the tasks that are ready. False when all wait.
-    pub(super) fn poll_next(&self) -> bool {
+    fn poll_next(&self) -> bool {
         let mut state = self.lock();
         let State {
             tasks,
@@ -220,6 +233,18 @@ impl Core {
         drop(rest);
     }
 
+    pub(super) fn set_bell(&self, bell: Bell) {
+        self.ready.set_bell(bell);
+    }
+
+    pub(super) fn set_name(&self, name: String) {
+        self.lock().name = name;
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.lock().name.clone()
+    }
+
     pub(super) fn set_replay_hint(&self, hint: String) {
         self.lock().replay_hint = hint;
     }
@@ -271,11 +296,7 @@ impl State {
     /// Which machine, when, and how to come here again.
     fn situation(&self) -> String {
         let at = Duration::from_nanos(self.now.as_nanos());
-        let hint = &self.replay_hint;
-        match self.network.addresses.first() {
-            Some(address) => format!("machine {address} at {at:?} ({hint})"),
-            None => format!("a machine without address at {at:?} ({hint})"),
-        }
+        format!("machine {} at {at:?} ({})", self.name, self.replay_hint)
     }
 }
 
@@ -330,6 +351,10 @@ impl Runtime for Core {
 
     fn random_seed(&self) -> io::Result<[u8; 32]> {
         Ok(self.lock().entropy.array())
+    }
+
+    fn is_repeatable(&self) -> bool {
+        true
     }
 }
 

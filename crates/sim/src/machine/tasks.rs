@@ -11,6 +11,8 @@ use courser::runtime::Task;
 use courser_base::Time;
 use courser_crypto::Rng;
 
+use super::bell::Bell;
+
 /// All tasks of a machine that are not over.
 #[derive(Default)]
 pub(super) struct Tasks {
@@ -146,15 +148,37 @@ impl fmt::Debug for Tasks {
 /// Numbers of the tasks that are ready. Apart from everything else, since a waker may be called
 /// from anywhere.
 #[derive(Debug, Default)]
-pub(super) struct ReadyQueue(Mutex<Vec<u64>>);
+pub(super) struct ReadyQueue(Mutex<ReadyList>);
+
+#[derive(Debug, Default)]
+struct ReadyList {
+    numbers: Vec<u64>,
+    /// Rung when a task becomes ready while the machine rests.
+    bell: Option<Bell>,
+    is_running: bool,
+}
 
 impl ReadyQueue {
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().numbers.is_empty()
+    }
+
+    /// Rings `bell` from now on, and now if somebody is ready.
+    pub(super) fn set_bell(&self, bell: Bell) {
+        let mut list = self.lock();
+        if !list.numbers.is_empty() {
+            bell.ring();
+        }
+        list.bell = Some(bell);
+    }
+
+    /// The machine begins to poll, or has polled all.
+    pub(super) fn set_running(&self, is_running: bool) {
+        self.lock().is_running = is_running;
     }
 
     fn draw(&self, rng: &mut Rng) -> Option<u64> {
-        let mut ready = self.lock();
+        let ready = &mut self.lock().numbers;
         let count = ready.len();
         if count <= 1 {
             return ready.pop();
@@ -164,10 +188,17 @@ impl ReadyQueue {
     }
 
     fn push(&self, number: u64) {
-        self.lock().push(number);
+        let mut list = self.lock();
+        list.numbers.push(number);
+        if !list.is_running
+            && list.numbers.len() == 1
+            && let Some(bell) = &list.bell
+        {
+            bell.ring();
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
+    fn lock(&self) -> MutexGuard<'_, ReadyList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -120,6 +120,40 @@ fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
 }
 
 #[test]
+fn identity_made_on_a_machine_is_repeatable_and_good() {
+    let make = |seed| {
+        let machine = Machine::new([CLIENT], seed);
+        machine.enter(|| courser::Identity::dev().expect("random numbers"))
+    };
+    assert_eq!(make(1).certificate(), make(1).certificate());
+    assert_ne!(make(1).certificate(), make(2).certificate());
+    let lens: Vec<usize> = (0..50).map(|seed| make(seed).certificate().len()).collect();
+    assert!(lens.iter().all(|len| *len == lens[0]), "{lens:?}");
+
+    let own = make(1);
+    let mut pair = Pair::new(7);
+    let trusted = own.certificate();
+    pair.server.spawn(async move {
+        let config = ServerConfig::with_identity(&own)
+            .expect("it fits")
+            .alpn(["test"]);
+        let endpoint = Endpoint::server(config, server_address()).expect("a port");
+        let connection = endpoint.accept().await.expect("open").await;
+        connection.expect("a handshake").closed().await;
+    });
+    pair.run_client(async move {
+        let endpoint = client_endpoint();
+        let config = courser::ClientConfig::with_roots([trusted]).expect("a certificate");
+        let connecting =
+            endpoint.connect_with(config.alpn(["test"]), server_address(), "localhost");
+        connecting
+            .expect("configured")
+            .await
+            .expect("it is trusted");
+    });
+}
+
+#[test]
 fn silent_peer_is_given_up_at_the_handshake_timeout() {
     let mut pair = Pair::new(5).losing_every(1);
     let waited = pair.run_client(async {
