@@ -15,6 +15,7 @@ mod forging;
 pub(crate) mod handshake;
 mod idle;
 mod key_phase;
+mod losses;
 mod permit;
 mod receive;
 mod start;
@@ -33,7 +34,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
-use courser_recovery::{Controller, Pto, Sent};
+use courser_recovery::{Controller, LostPacket, LostPackets, Pto, Sent};
 use courser_telemetry::{Record, Sink, StateChanged, Tap};
 use courser_wire::ConnectionId;
 
@@ -131,6 +132,10 @@ struct Recovery {
     lists: FrameLists,
     /// Scratch of loss detection, kept for its memory.
     lost: Vec<(u64, Sent<SentFrames>)>,
+    /// The same for the controller.
+    lost_packets: Vec<LostPacket>,
+    /// Lost application packets that may yet turn out to have been late only.
+    lately_lost: LostPackets,
     /// From when a client without anything in flight counts its anti-deadlock timer.
     quiet_since: Time,
     /// A batch waits for the pacer until then.
@@ -251,6 +256,7 @@ impl Connection {
         ConnectionStats {
             data_sent: counters.data_sent,
             data_retransmitted: counters.data_retransmitted,
+            data_acked: counters.data_acked,
             data_received: counters.data_received,
             path: PathStats {
                 rtt: path.rtt.smoothed(),
@@ -259,6 +265,9 @@ impl Connection {
                 congestion_window: path.congestion.window(),
                 bytes_in_flight: path.bytes_in_flight,
                 mtu: path.mtu,
+                ssthresh: path.congestion.ssthresh(),
+                pacing_rate: path.congestion.pacing_rate(&path.rtt),
+                controller: path.congestion.name(),
             },
             ..self.stats
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{TlsStartError, initial};
-use courser_recovery::Pto;
+use courser_recovery::{LostPackets, Pto};
 use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
@@ -161,6 +161,8 @@ impl Connection {
                 pto: Pto::new(),
                 lists: FrameLists::default(),
                 lost: Vec::new(),
+                lost_packets: Vec::new(),
+                lately_lost: LostPackets::new(),
                 quiet_since: now,
                 paced_until: None,
                 skip_at,

@@ -16,6 +16,7 @@ use super::state::State;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
+use crate::path::Path;
 use crate::path::paths::PathIndex;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};
@@ -41,6 +42,31 @@ pub(super) struct Built {
     pub(super) frames: SentFrames,
     pub(super) ack_eliciting: bool,
     pub(super) in_flight: bool,
+}
+
+/// What a path remembers of a packet that leaves on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) path: u32,
+    pub(super) snapshot: u32,
+    pub(super) tx_in_flight: u32,
+}
+
+impl Flight {
+    /// Counts the packet on its path.
+    #[inline]
+    fn begin(now: Time, path: &mut Path, built: &Built) -> Self {
+        let mut snapshot = path.delivery.newest();
+        if built.in_flight {
+            snapshot = path.delivery.on_sent(now, path.bytes_in_flight);
+            path.bytes_in_flight += built.len as u64;
+        }
+        Self {
+            path: path.id,
+            snapshot,
+            tx_in_flight: u32::try_from(path.bytes_in_flight).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 impl Connection {
@@ -88,7 +114,7 @@ impl Connection {
     /// A batch of 1-RTT packets on the active path.
     fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if !self.wants_to_send() {
-            self.note_app_limited();
+            self.note_app_limited(now);
             return None;
         }
         if !self.keys_are_good(now) {
@@ -165,10 +191,11 @@ impl Connection {
     }
 
     /// The window does not grow while it is not needed (RFC 9002 §7.8).
-    fn note_app_limited(&mut self) {
+    fn note_app_limited(&mut self, now: Time) {
         let path = self.paths.active_mut();
         if path.congestion_room() >= u64::from(path.mtu) {
             path.app_limited = true;
+            path.delivery.on_app_limited(now, path.rtt.min() / 16);
         }
     }
 
@@ -354,9 +381,12 @@ impl Connection {
             .unwrap_or(u64::MAX)
             .min(courser_wire::MAX_VARINT);
         let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
-        if !Ack::write(packet.writer(), ranges, delay, ecn, MAX_ACK_RANGES) {
+        let wanted = space.received.ranges_wanted(USUAL_ACK_RANGES);
+        let count = wanted.min(MAX_ACK_RANGES);
+        if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
             return;
         }
+        space.received.on_ack_sent();
         packet.record(SentFrame::Ack { largest });
         self.stats.acks_sent += 1;
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
@@ -446,7 +476,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let path = self.paths.get_mut(index)?;
-        let (tuple, id) = (path.tuple, path.id);
+        let tuple = path.tuple;
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
         let limit = budget.min(usize::from(path.mtu));
         if limit < MIN_DATAGRAM || !self.key_phase.has_keys() {
@@ -459,8 +489,8 @@ impl Connection {
         buffer.advance(built.len);
         let path = self.paths.get_mut(index)?;
         path.on_datagram_sent(built.len);
-        path.bytes_in_flight += built.len as u64;
-        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, id);
+        let flight = Flight::begin(now, path, &built);
+        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, flight);
         Some(Transmit {
             destination: tuple.peer,
             source: tuple.local,
@@ -474,11 +504,8 @@ impl Connection {
     #[inline]
     pub(super) fn on_packet_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn) {
         let path = self.paths.active_mut();
-        if built.in_flight {
-            path.bytes_in_flight += built.len as u64;
-        }
-        let path = path.id;
-        self.record_sent(now, id, built, ecn, path);
+        let flight = Flight::begin(now, path, built);
+        self.record_sent(now, id, built, ecn, flight);
     }
 
     #[inline]
@@ -488,7 +515,7 @@ impl Connection {
         id: SpaceId,
         built: &Built,
         ecn: Ecn,
-        path: u32,
+        flight: Flight,
     ) {
         if id == SpaceId::Application && built.number > self.recovery.skip_at {
             self.choose_skip(built.number);
@@ -504,7 +531,9 @@ impl Connection {
             Sent {
                 time: now,
                 size: u16::try_from(built.len).unwrap_or(u16::MAX),
-                path,
+                path: flight.path,
+                snapshot: flight.snapshot,
+                tx_in_flight: flight.tx_in_flight,
                 ack_eliciting: built.ack_eliciting,
                 in_flight: built.in_flight,
                 ecn_marked,
@@ -538,8 +567,10 @@ pub(super) const MIN_DATAGRAM: usize = 64;
 /// A packet that asks for an answer is so long that a peer without state may answer it with a
 /// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
 const SHORTEST_QUESTION: usize = 43;
-/// Ranges in one ACK frame (limit K03).
-const MAX_ACK_RANGES: usize = 32;
+/// Ranges in one ACK frame (limit K03): each is repeated in as many frames ...
+const USUAL_ACK_RANGES: usize = 32;
+/// ... but a packet that comes very late is told of at least once, in a frame of half a packet.
+const MAX_ACK_RANGES: usize = 200;
 /// We announce the default (RFC 9000 §18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;
 /// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
