@@ -67,6 +67,8 @@ pub mod machine;
 pub mod node;
 pub mod packet;
 pub mod report;
+pub mod run;
+pub mod scenario;
 pub mod seed;
 pub mod trace;
 pub mod world;
