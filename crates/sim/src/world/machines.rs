@@ -12,7 +12,7 @@ use crate::link::DuplexSpec;
 use crate::machine::{Machine, result_of};
 
 /// How long [`World::run_until_done`] waits, in virtual time.
-pub const PATIENCE: Duration = Duration::from_secs(3600);
+const PATIENCE: Duration = Duration::from_secs(3600);
 
 impl World {
     /// Adds a machine that runs tasks, see [`machine`](crate::machine).
