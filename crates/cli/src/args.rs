@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use courser::Algorithm;
 
 use crate::quantity::{parse_duration, parse_positive, parse_quantity};
+use crate::sim::SimCommand;
 
 /// QUIC, and tools that measure it.
 ///
@@ -26,6 +27,9 @@ pub(crate) enum Command {
     /// Measures throughput, requests, handshakes and closes, over QUIC and over TLS on TCP.
     #[command(subcommand)]
     Perf(PerfCommand),
+    /// Networks with delay, loss and narrow links, made in software.
+    #[command(subcommand)]
+    Sim(SimCommand),
 }
 
 #[derive(Subcommand, Debug)]
@@ -212,7 +216,7 @@ fn in_one_line(text: &str) -> String {
     joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
 }
 
-fn parse_controller(name: &str) -> Result<Algorithm, String> {
+pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
 

@@ -16,10 +16,13 @@ pub(crate) fn note(text: impl AsRef<str>) {
 
 /// `9.87 Gbit/s`.
 pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
-    scaled(
-        bits_per_second(bytes, seconds),
-        &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
-    )
+    bit_rate(bits_per_second(bytes, seconds))
+}
+
+/// `9.87 Gbit/s`.
+pub(crate) fn bit_rate(bits_per_second: f64) -> String {
+    let units = &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
+    scaled(bits_per_second, units)
 }
 
 pub(crate) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {

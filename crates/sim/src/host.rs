@@ -16,6 +16,7 @@ use courser_transport::{
     ReceiveMeta, RetryPolicy, ServerConfig, Transmit, TransmitBuffer, TransportConfig,
 };
 
+use crate::apps::Tally;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::seed::{derive, widen};
@@ -109,6 +110,9 @@ struct Arrived {
 /// Events that a host keeps; those of streams are not among them.
 const MAX_LOG: usize = 10_000;
 
+/// Connections whose last counters a host keeps.
+const MAX_ENDED: usize = 10_000;
+
 /// What one receive buffer holds.
 const MAX_ARRIVED: usize = 65_535;
 
@@ -164,9 +168,9 @@ impl Host {
         app.downcast_ref()
     }
 
-    /// The application, whatever it is.
-    pub fn any_app(&self) -> &dyn App {
-        &*self.app
+    /// What its application has moved, if it counts that.
+    pub fn tally(&self) -> Option<&Tally> {
+        self.app.tally()
     }
 
     /// The endpoint.
@@ -188,7 +192,8 @@ impl Host {
         &self.log
     }
 
-    /// Handles of all connections it has or had, in no order that means anything.
+    /// Handles of all connections it has, and of those that have ended and are remembered, in the
+    /// order of handles.
     pub fn connections(&self) -> Vec<ConnectionHandle> {
         let mut all: Vec<_> = self.endpoint.handles().collect();
         all.extend(self.ended.keys());
@@ -197,7 +202,8 @@ impl Host {
         all
     }
 
-    /// Counters of a connection: as they are, or as they were when it ended.
+    /// Counters of a connection: as they are, or as they were when it ended. Those of ten
+    /// thousand ended connections are kept.
     pub fn stats(&self, handle: ConnectionHandle) -> Option<ConnectionStats> {
         match self.ended.get(&handle) {
             Some(stats) => Some(*stats),
@@ -258,6 +264,9 @@ impl Host {
                 && let Some(connection) = self.endpoint.connection(handle)
             {
                 self.ended.insert(handle, connection.stats());
+                if self.ended.len() > MAX_ENDED {
+                    self.ended.pop_first();
+                }
             }
             self.with_app(now, |app, context| {
                 app::dispatch(app, context, handle, &event);

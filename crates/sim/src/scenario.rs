@@ -24,7 +24,29 @@
 //! queue_delay_p95 = "<1rtt"
 //! ```
 //!
-//! Every flow has a client and a server of its own; all of them share the link.
+//! Every flow has a client and a server of its own; all of them share the link, whose grammar is
+//! that of [`LinkSpec`](crate::link::LinkSpec) and [`DuplexSpec`](crate::link::DuplexSpec):
+//! `forward` leads from clients to servers. Times have a unit, sizes may have one (`64k`, `1MiB`).
+//!
+//! | key of a flow | of kind | meaning |
+//! |---|---|---|
+//! | `name`, `controller`, `start` | all | `controller` is that of both ends |
+//! | `count`, `spacing` | all | so many alike, each so much later than the one before |
+//! | `access` | all | a link between the client and the shared one |
+//! | `kind` | | `bulk` (as it is without), `requests`, `ping`, `paced` |
+//! | `way` | `bulk` | `up` (as it is without) or `down` |
+//! | `bytes` or `end` | `bulk` | how much, or until when; without, as long as the run |
+//! | `request`, `response` | `requests` | sizes, 512 and 4000 without |
+//! | `repeat`, `interval` | `requests`, `ping` | how many, and how long from one to the next |
+//! | `size`, `interval`, `end` | `paced` | so many bytes from the client so often, until when |
+//!
+//! An event has a time `at` and one or more of `rate`, `delay` (of both directions), `blackhole`
+//! (for how long), `rebind` (`port` or `address`), `key_update` and `close` (a flow's name).
+//! What is given about the link in events may as well stand in the link.
+//!
+//! A bound stands beside one of the [`MEASURES`](crate::report::MEASURES). It is about the median
+//! of the runs, about all of them with `all` in front (and for what is counted), or about a share
+//! of them: `">=0.95"`, `"all <2ms"`, `"90% <=1.5rtt"`, `"==0"`. `rtt` is that of the empty link.
 
 mod bounds;
 mod error;

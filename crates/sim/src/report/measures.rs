@@ -9,7 +9,7 @@ pub struct Measures {
     /// Payload of all flows in bits per second.
     pub goodput: Option<f64>,
     /// Payload of all flows as a share of what full datagrams could carry over the first link
-    /// with a rate; from 0 to 1.
+    /// with a rate: 1 is all of it.
     pub goodput_share: Option<f64>,
     /// Bytes that left the first link with a rate as a share of what it could carry; from 0 to 1.
     pub utilization: Option<f64>,

@@ -13,8 +13,8 @@ use crate::report::{Buckets, FlowReport, Measures, jain, quantile};
 use crate::scenario::{Kind, Scenario};
 
 /// Bytes of a full datagram that are not payload: flags, connection ID of eight bytes, packet
-/// number of two, tag, and a STREAM frame's type, stream ID and offset of four. There are never
-/// fewer on a long transfer, so that no share is above one.
+/// number of two, tag, and a STREAM frame's type, stream ID and offset of four. A share may still
+/// be a little above one: what waited in the queue when measuring began counts when it arrives.
 const PACKET_OVERHEAD: u64 = 1 + 8 + 2 + 16 + 1 + 1 + 4;
 /// IPv4 and UDP.
 const HEADERS: u64 = 28;

@@ -140,7 +140,7 @@ impl Stage {
     }
 
     pub(super) fn tally(&self, id: NodeId) -> &Tally {
-        let tally = self.host(id).any_app().tally();
+        let tally = self.host(id).tally();
         tally.expect("all the applications here count")
     }
 

@@ -38,7 +38,7 @@ fn add_server(world: &mut World, index: u8) -> NodeId {
 
 fn tally(world: &World, id: NodeId) -> &crate::apps::Tally {
     let host = world.node::<Host>(id).expect("a host");
-    host.any_app().tally().expect("it counts")
+    host.tally().expect("it counts")
 }
 
 /// A client that sends 1 MB over a link with a bit of everything.
