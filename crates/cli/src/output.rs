@@ -16,13 +16,12 @@ pub(crate) fn note(text: impl AsRef<str>) {
 
 /// `9.87 Gbit/s`.
 pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
-    bit_rate(bits_per_second(bytes, seconds))
+    bits(bits_per_second(bytes, seconds))
 }
 
-/// `9.87 Gbit/s`.
-pub(crate) fn bit_rate(bits_per_second: f64) -> String {
-    let units = &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"];
-    scaled(bits_per_second, units)
+/// `9.87 Gbit/s`, from bits per second.
+pub(crate) fn bits(rate: f64) -> String {
+    scaled(rate, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
 pub(crate) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {

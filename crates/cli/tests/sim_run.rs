@@ -103,6 +103,28 @@ fn report_is_written() {
 }
 
 #[test]
+fn traces_are_written_and_readable() {
+    let folder = Folder::new();
+    let file = folder.file("small.toml", SCENARIO);
+    let directory = format!("{file}.traces");
+    let output = run(&["sim", "run", &file, "--qlog", &directory, "--runs", "2"]);
+    assert!(output.status.success(), "{output:?}");
+    for seed in [1, 2] {
+        let traces = std::fs::read_dir(format!("{directory}/small-{seed}")).expect("a directory");
+        let mut sides = Vec::new();
+        for trace in traces {
+            let path = trace.expect("readable").path();
+            let path = path.to_str().expect("UTF-8");
+            sides.push(path.ends_with("_client.sqlog"));
+            let summary = json(&["qlog", "summary", "--json", path]);
+            assert!(summary.to_string().contains("small, seed") || summary.is_object());
+        }
+        sides.sort_unstable();
+        assert_eq!(sides, [false, true], "a trace of each end");
+    }
+}
+
+#[test]
 fn mistakes_in_files_are_told_with_their_place() {
     let folder = Folder::new();
     let file = folder.file("typo.toml", &SCENARIO.replace("bytes =", "bites ="));

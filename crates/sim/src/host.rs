@@ -9,8 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use courser_base::{Ecn, FourTuple, Side, Time};
-use courser_telemetry::Sink;
+use courser_base::{Ecn, FourTuple, Time};
 use courser_transport::{
     ClientConfig, Connection, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
     ReceiveMeta, RetryPolicy, ServerConfig, Transmit, TransmitBuffer, TransportConfig,
@@ -33,7 +32,7 @@ pub struct HostSpec {
     /// Where its connection IDs, keys and challenges come from, see
     /// [`World::seed_for`](crate::World::seed_for).
     pub seed: u64,
-    /// Settings of its connections, whichever end it is.
+    /// Settings of its connections, whichever end it is; its `sinks` record them.
     pub transport: TransportConfig,
     /// It accepts connections.
     pub is_server: bool,
@@ -77,9 +76,6 @@ impl HostSpec {
 /// Datagrams in one batch unless told otherwise: as many as real drivers send at once.
 pub const DEFAULT_SEGMENTS: usize = 16;
 
-/// Makes sinks for the records of connections: one for each, or none.
-pub type SinkMaker = Box<dyn FnMut(ConnectionHandle, Side) -> Option<Box<dyn Sink>>>;
-
 /// A real endpoint in a world, with an application on it.
 ///
 /// TLS is real too: keys and ciphertext differ from run to run, and nothing else does. All hosts
@@ -91,7 +87,6 @@ pub struct Host {
     client: ClientConfig,
     app: Box<dyn App>,
     is_started: bool,
-    sinks: Option<SinkMaker>,
     buffer: TransmitBuffer,
     outgoing: VecDeque<Packet>,
     arrived: Arrived,
@@ -143,7 +138,6 @@ impl Host {
             client,
             app: Box::new(app),
             is_started: false,
-            sinks: None,
             buffer: TransmitBuffer::new(spec.max_segments),
             outgoing: VecDeque::new(),
             arrived: Arrived::default(),
@@ -155,11 +149,6 @@ impl Host {
     /// Its address.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// Plugs sinks into all connections that begin from now on.
-    pub fn set_sinks(&mut self, sinks: SinkMaker) {
-        self.sinks = Some(sinks);
     }
 
     /// The application, if it is of this type.
@@ -220,7 +209,6 @@ impl Host {
             now,
             endpoint: &mut self.endpoint,
             client: &self.client,
-            sinks: &mut self.sinks,
         };
         act(&mut *self.app, &mut context)
     }
@@ -243,14 +231,7 @@ impl Host {
     fn accept_all(&mut self, now: Time) {
         while let Some(incoming) = self.endpoint.poll_incoming() {
             // A client that is gone again, or that TLS refuses, has been answered by then.
-            let Ok(handle) = self.endpoint.accept(now, incoming, None) else {
-                continue;
-            };
-            if let Some(sinks) = &mut self.sinks
-                && let Some(connection) = self.endpoint.connection_mut(handle)
-            {
-                connection.set_sink(sinks(handle, Side::Server));
-            }
+            let _ = self.endpoint.accept(now, incoming, None);
         }
     }
 

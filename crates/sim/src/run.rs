@@ -5,10 +5,11 @@ mod measure;
 mod sampler;
 mod stage;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use courser_base::{Side, Time};
-use courser_telemetry::Sink;
+use courser_base::Time;
+use courser_telemetry::SinkFactory;
 
 use crate::report::{DEFAULT_POINTS, RunReport};
 use crate::scenario::Scenario;
@@ -21,12 +22,9 @@ use self::stage::Stage;
 pub struct RunOptions {
     /// Points in each series of the report.
     pub points: usize,
-    /// Makes sinks for the records of connections, by the name of the flow and the end.
-    pub sinks: Option<FlowSinks>,
+    /// Makes sinks for the records of both ends of all connections.
+    pub sinks: Option<Arc<dyn SinkFactory>>,
 }
-
-/// Makes a sink for one end of the connection of a flow, or none.
-pub type FlowSinks = Box<dyn FnMut(&str, Side) -> Option<Box<dyn Sink>>>;
 
 impl Default for RunOptions {
     fn default() -> Self {
@@ -50,8 +48,7 @@ impl std::fmt::Debug for RunOptions {
 /// # Errors
 /// [`Stall`] when time stands still, which is a bug of an endpoint or of the world.
 pub fn run(scenario: &Scenario, seed: u64, options: RunOptions) -> Result<RunReport, Stall> {
-    let mut sinks = options.sinks;
-    let mut stage = Stage::build(scenario, seed, &mut sinks);
+    let mut stage = Stage::build(scenario, seed, options.sinks.as_ref());
     let points = u32::try_from(options.points.max(2)).unwrap_or(u32::MAX);
     let interval = (scenario.duration / points).max(Duration::from_nanos(1000));
     let mut sampler = Sampler::new(scenario, &stage, interval, options.points);

@@ -1,13 +1,13 @@
 //! The world of a scenario: a client and a server for each flow, the shared link between.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use courser_base::{Side, Time};
-use courser_telemetry::{Record, Sink, Tee};
+use courser_telemetry::{Record, Sink, SinkFactory};
 use courser_transport::{ConnectionStats, TransportConfig};
+use courser_wire::ConnectionId;
 
-use super::FlowSinks;
 use crate::World;
 use crate::apps::{Bulk, Exchange, Paced, Serve, Tally, Way};
 use crate::host::{App, Context, Host, HostSpec};
@@ -32,7 +32,11 @@ pub(super) struct Actor {
 }
 
 impl Stage {
-    pub(super) fn build(scenario: &Scenario, seed: u64, sinks: &mut Option<FlowSinks>) -> Self {
+    pub(super) fn build(
+        scenario: &Scenario,
+        seed: u64,
+        sinks: Option<&Arc<dyn SinkFactory>>,
+    ) -> Self {
         let mut world = World::new(seed);
         let link = world.add_duplex("link", &scenario.link);
         let mut stage = Self {
@@ -52,11 +56,21 @@ impl Stage {
         scenario: &Scenario,
         index: usize,
         flow: &Flow,
-        sinks: &mut Option<FlowSinks>,
+        sinks: Option<&Arc<dyn SinkFactory>>,
     ) {
         let world = &mut self.world;
+        let losses = Arc::new(Mutex::new(Vec::new()));
+        let recorder = Recorder {
+            sender: match flow.kind.way() {
+                Way::Up => Side::Client,
+                Way::Down => Side::Server,
+            },
+            losses: Arc::clone(&losses),
+            others: sinks.cloned(),
+        };
         let transport = TransportConfig {
             congestion: flow.controller,
+            sinks: Some(Arc::new(recorder)),
             ..scenario.transport.clone()
         };
         let (client_at, server_at) = (address(1, index, 50_000), address(2, index, 443));
@@ -66,22 +80,10 @@ impl Stage {
         ];
         let client_spec = HostSpec::client(client_at, world.seed_for(&names[0]));
         let server_spec = HostSpec::server(server_at, world.seed_for(&names[1]));
-        let mut client = client(
-            client_spec.with_transport(transport.clone()),
-            server_at,
-            flow,
-        );
-        let mut server = Host::new(server_spec.with_transport(transport), Serve::new());
-        let losses = Arc::new(Mutex::new(Vec::new()));
-        let sender = match flow.kind.way() {
-            Way::Up => Side::Client,
-            Way::Down => Side::Server,
-        };
-        for (host, side) in [(&mut client, Side::Client), (&mut server, Side::Server)] {
-            let recorder = (side == sender).then(|| Recorder(Arc::clone(&losses)));
-            let user = sinks.as_mut().and_then(|make| make(&flow.name, side));
-            plug(host, recorder, user);
-        }
+        let client_spec = client_spec.with_transport(transport.clone());
+        let server_spec = server_spec.with_transport(transport);
+        let client = client(client_spec, server_at, flow);
+        let server = Host::new(server_spec, Serve::new());
         let client = world.add(&names[0], client_at.ip(), client);
         let server = world.add(&names[1], server_at.ip(), server);
         let mut pairs = vec![self.link];
@@ -209,40 +211,45 @@ fn client(spec: HostSpec, server: SocketAddr, flow: &Flow) -> Host {
     }
 }
 
-/// The first connection of a host gets the sinks; a flow has no other.
-fn plug(host: &mut Host, recorder: Option<Recorder>, user: Option<Box<dyn Sink>>) {
-    let sink: Option<Box<dyn Sink>> = match (recorder, user) {
-        (None, None) => None,
-        (Some(recorder), None) => Some(Box::new(recorder)),
-        (None, Some(user)) => Some(user),
-        (Some(recorder), Some(user)) => Some(Box::new(Tee(recorder, Boxed(user)))),
-    };
-    let mut sink = sink;
-    host.set_sinks(Box::new(move |_, _| sink.take()));
+/// Notes the losses of the sending end, and hands all records on to whoever else wants them.
+#[derive(Debug)]
+struct Recorder {
+    sender: Side,
+    losses: Arc<Mutex<Vec<Point>>>,
+    others: Option<Arc<dyn SinkFactory>>,
 }
 
-struct Boxed(Box<dyn Sink>);
-
-impl Sink for Boxed {
-    fn record(&mut self, now: Time, record: &Record) {
-        self.0.record(now, record);
+impl SinkFactory for Recorder {
+    fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
+        let others = self.others.as_ref();
+        let other = others.and_then(|others| others.sink(original_destination, side));
+        if side != self.sender {
+            return other;
+        }
+        Some(Box::new(Losses {
+            points: Arc::clone(&self.losses),
+            other,
+        }))
     }
 }
 
 /// Notes when which packet was taken for lost.
-struct Recorder(Arc<Mutex<Vec<Point>>>);
+struct Losses {
+    points: Arc<Mutex<Vec<Point>>>,
+    other: Option<Box<dyn Sink>>,
+}
 
-impl Sink for Recorder {
+impl Sink for Losses {
     fn record(&mut self, now: Time, record: &Record) {
+        if let Some(other) = &mut self.other {
+            other.record(now, record);
+        }
         let Record::PacketLost(lost) = record else {
             return;
         };
-        let mut losses = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if losses.len() < MAX_LOSSES {
-            losses.push(Point {
+        let mut points = self.points.lock().unwrap_or_else(PoisonError::into_inner);
+        if points.len() < MAX_LOSSES {
+            points.push(Point {
                 at: now,
                 value: lost.packet_number,
             });

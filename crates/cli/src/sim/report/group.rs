@@ -1,9 +1,9 @@
 //! The runs of one scenario.
 
-use courser_sim::report::RunReport;
+use courser_sim::report::{MEASURES, Measure, RunReport};
 
-use super::Verdict;
-use super::measure::{MEASURES, Measure, Spread};
+use super::Judged;
+use super::measure::{self, Spread};
 
 /// The runs of one scenario, from the best to the worst.
 pub(super) struct Group<'a> {
@@ -11,11 +11,11 @@ pub(super) struct Group<'a> {
     /// File of its own page, where it has one.
     pub(super) file: String,
     pub(super) runs: Vec<&'a RunReport>,
-    pub(super) verdicts: Vec<&'a Verdict>,
+    pub(super) judged: Vec<&'a Judged>,
 }
 
 /// The runs by scenario, in the order in which scenarios first occur.
-pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(runs: &'a [RunReport], judged: &'a [Judged]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for run in runs {
         match groups.iter_mut().find(|group| group.name == run.scenario) {
@@ -24,7 +24,7 @@ pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<
                 file: file_name(groups.len() + 1, &run.scenario),
                 name: run.scenario.clone(),
                 runs: vec![run],
-                verdicts: Vec::new(),
+                judged: Vec::new(),
             }),
         }
     }
@@ -32,10 +32,8 @@ pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<
         // Runs that are equally good stay in the order of their seeds.
         group.runs.sort_by_key(|run| run.seed);
         group.runs.sort_by(|a, b| badness(a).total_cmp(&badness(b)));
-        let own = verdicts
-            .iter()
-            .filter(|verdict| verdict.scenario == group.name);
-        group.verdicts = own.collect();
+        let own = judged.iter().filter(|one| one.scenario == group.name);
+        group.judged = own.collect();
     }
     groups
 }
@@ -62,7 +60,11 @@ impl<'a> Group<'a> {
 
     /// The seed with the worst value of a measure.
     pub(super) fn worst_seed(&self, measure: &Measure) -> Option<u64> {
-        let sign = if measure.is_more_better { -1.0 } else { 1.0 };
+        let sign = if measure::is_more_better(measure) {
+            -1.0
+        } else {
+            1.0
+        };
         let value = |run: &&&RunReport| (measure.of)(&run.measures).map(|value| value * sign);
         let runs = self.runs.iter().filter(|run| value(run).is_some());
         let badness = |run: &&&RunReport| value(run).unwrap_or(f64::MIN);

@@ -12,22 +12,21 @@ use std::path::Path;
 
 use courser_plot::page::{Page, Section};
 use courser_sim::report::RunReport;
+use courser_sim::scenario::{Bound, Verdict};
 
 use crate::error::Failure;
 
 use self::group::Group;
 
-/// What a bound of a scenario asked for, and what the runs showed.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Verdict {
+/// A bound of a scenario, and what became of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
     /// Name of the scenario.
     pub(crate) scenario: String,
-    /// The bound in words: `median of goodput_share at least 95 %`.
-    pub(crate) bound: String,
-    /// What was seen instead of, or in keeping with, the bound.
-    pub(crate) seen: String,
-    /// True if the bound was kept.
-    pub(crate) is_kept: bool,
+    /// What was asked for.
+    pub(crate) bound: Bound,
+    /// What the runs showed.
+    pub(crate) verdict: Verdict,
 }
 
 /// More scenarios than this get a page each: a page with all their charts would be slow to open.
@@ -42,10 +41,10 @@ const MAX_SCENARIOS_INSIDE: usize = 4;
 pub(crate) fn write(
     directory: &Path,
     runs: &[RunReport],
-    verdicts: &[Verdict],
+    judged: &[Judged],
 ) -> Result<(), Failure> {
     fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
-    for (name, html) in pages(runs, verdicts) {
+    for (name, html) in pages(runs, judged) {
         let path = directory.join(name);
         fs::write(&path, html).map_err(|error| cannot_write(&path, &error))?;
     }
@@ -60,8 +59,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// All pages with their file names, the index first.
-fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
-    let groups = group::groups(runs, verdicts);
+fn pages(runs: &[RunReport], judged: &[Judged]) -> Vec<(String, String)> {
+    let groups = group::groups(runs, judged);
     let is_inside = groups.len() <= MAX_SCENARIOS_INSIDE;
     let mut index = Page::new("Simulated runs").line(overview(&groups, runs.len()));
     let mut section = Section::new("Scenarios").table(tables::overview(&groups, is_inside));
@@ -78,7 +77,7 @@ fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
             index = index.section(scenario(group, group.name.clone()));
         } else {
             let title = format!("Simulated runs of {}", group.name);
-            let page = Page::new(title).line(verdict_line(group));
+            let page = Page::new(title).line(own_line(group));
             let page = page.section(scenario(group, "Results".to_owned()));
             others.push((group.file.clone(), page.to_html()));
         }
@@ -91,8 +90,8 @@ fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
 /// Tables and charts of one scenario.
 fn scenario(group: &Group<'_>, heading: String) -> Section {
     let mut section = Section::new(heading);
-    if !group.verdicts.is_empty() {
-        section = section.table(tables::verdicts(group));
+    if !group.judged.is_empty() {
+        section = section.table(tables::bounds(group));
     }
     section = section.table(tables::measures(group));
     let (median, worst) = (group.median(), group.worst());
@@ -122,10 +121,12 @@ fn of_run(section: Section, run: &RunReport, which: &str) -> Section {
 }
 
 fn overview(groups: &[Group<'_>], runs: usize) -> String {
-    let verdicts = || groups.iter().flat_map(|group| &group.verdicts);
-    let kept = verdicts().filter(|verdict| verdict.is_kept).count();
-    let bounds = match verdicts().count() {
+    let judged = || groups.iter().flat_map(|group| &group.judged);
+    let kept = judged().filter(|one| one.verdict.holds).count();
+    let bounds = match judged().count() {
         0 => "no bounds were given".to_owned(),
+        1 if kept == 1 => "the bound is kept".to_owned(),
+        1 => "the bound is broken".to_owned(),
         all if all == kept => format!("all {all} bounds kept"),
         all => format!("{} of {all} bounds broken", all - kept),
     };
@@ -136,7 +137,7 @@ fn overview(groups: &[Group<'_>], runs: usize) -> String {
     )
 }
 
-fn verdict_line(group: &Group<'_>) -> String {
+fn own_line(group: &Group<'_>) -> String {
     overview(std::slice::from_ref(group), group.runs.len())
 }
 

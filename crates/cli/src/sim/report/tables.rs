@@ -2,23 +2,19 @@
 
 use courser_plot::Unit;
 use courser_plot::page::{Cell, Table, Tone};
-use courser_sim::report::{FlowReport, LinkReport, RunReport};
+use courser_sim::report::{FlowReport, LinkReport, Measure, RunReport};
 
 use super::group::Group;
-use super::measure::{MEASURES, Measure};
+use super::measure::{self, unit, words};
 
 /// A row for each scenario; the columns are the measures that any of them has.
 pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
     let has_any = |measure: &&Measure| groups.iter().any(|group| group.spread(measure).is_some());
-    let columns: Vec<&Measure> = MEASURES
-        .iter()
-        .filter(|measure| measure.is_main)
-        .filter(has_any)
-        .collect();
+    let columns: Vec<&Measure> = measure::main().filter(has_any).collect();
     let fixed = ["scenario", "runs", "bounds"].map(str::to_owned);
     let headings = fixed
         .into_iter()
-        .chain(columns.iter().map(|measure| measure.words()));
+        .chain(columns.iter().map(|measure| words(measure)));
     let table = Table::new("All scenarios", headings);
     groups
         .iter()
@@ -37,18 +33,17 @@ pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
 }
 
 /// The bounds of a scenario and what became of them.
-pub(super) fn verdicts(group: &Group<'_>) -> Table {
-    let table = Table::new("Bounds", ["result", "bound", "seen"]);
-    group.verdicts.iter().fold(table, |table, verdict| {
-        let result = match verdict.is_kept {
+pub(super) fn bounds(group: &Group<'_>) -> Table {
+    let table = Table::new("Bounds", ["result", "bound", "seen", "worst seed"]);
+    group.judged.iter().fold(table, |table, judged| {
+        let result = match judged.verdict.holds {
             true => Cell::good("kept"),
             false => Cell::bad("broken"),
         };
-        table.row([
-            result,
-            Cell::text(&verdict.bound),
-            Cell::number(&verdict.seen),
-        ])
+        let bound = Cell::text(judged.bound.to_string());
+        let seen = number(unit(judged.bound.measure), judged.verdict.value);
+        let seed = judged.verdict.worst_seed.map(|seed| seed.to_string());
+        table.row([result, bound, seen, seed.map_or_else(nothing, Cell::number)])
     })
 }
 
@@ -58,7 +53,7 @@ pub(super) fn measures(group: &Group<'_>) -> Table {
         let table = Table::new("Measures", ["measure", "value"]);
         return group.measures().fold(table, |table, measure| {
             let value = group.spread(measure).map(|spread| spread.median);
-            table.row([Cell::text(measure.words()), number(measure.unit, value)])
+            table.row([Cell::text(words(measure)), number(unit(measure), value)])
         });
     }
     let headings = [
@@ -82,14 +77,14 @@ pub(super) fn measures(group: &Group<'_>) -> Table {
             spread.lowest,
             spread.highest,
         ];
-        let values = values.map(|value| number(measure.unit, Some(value)));
+        let values = values.map(|value| number(unit(measure), Some(value)));
         let is_flat = (spread.highest - spread.lowest).abs() < f64::EPSILON;
         let seed = match group.worst_seed(measure) {
             Some(seed) if !is_flat => Cell::number(seed.to_string()),
-            _ => Cell::number("–").tone(Tone::Muted),
+            _ => nothing(),
         };
         table.row(
-            [Cell::text(measure.words())]
+            [Cell::text(words(measure))]
                 .into_iter()
                 .chain(values)
                 .chain([seed]),
@@ -102,13 +97,13 @@ pub(super) fn runs(group: &Group<'_>) -> Table {
     let columns: Vec<_> = group.measures().collect();
     let ends = ["digest of the trace"].map(str::to_owned);
     let headings = std::iter::once("seed".to_owned())
-        .chain(columns.iter().map(|measure| measure.words()))
+        .chain(columns.iter().map(|measure| words(measure)))
         .chain(ends);
     let table = Table::new("All runs, worst last", headings);
     group.runs.iter().fold(table, |table, run| {
         let values = columns
             .iter()
-            .map(|measure| number(measure.unit, (measure.of)(&run.measures)));
+            .map(|measure| number(unit(measure), (measure.of)(&run.measures)));
         let seed = Cell::number(run.seed.to_string());
         let digest = Cell::text(format!("{:016x}", run.digest)).tone(Tone::Muted);
         table.row([seed].into_iter().chain(values).chain([digest]))
@@ -206,11 +201,11 @@ fn link_row(link: &LinkReport) -> [Cell; 6] {
 /// Whether the bounds of a scenario were kept.
 fn result(group: &Group<'_>) -> Cell {
     let broken = group
-        .verdicts
+        .judged
         .iter()
-        .filter(|verdict| !verdict.is_kept)
+        .filter(|judged| !judged.verdict.holds)
         .count();
-    match (group.verdicts.len(), broken) {
+    match (group.judged.len(), broken) {
         (0, _) => Cell::text("none").tone(Tone::Muted),
         (all, 0) => Cell::good(format!("{all} kept")),
         (all, broken) => Cell::bad(format!("{broken} of {all} broken")),
@@ -220,10 +215,10 @@ fn result(group: &Group<'_>) -> Cell {
 /// A median with its percentiles below.
 fn spread(group: &Group<'_>, measure: &Measure) -> Cell {
     let Some(spread) = group.spread(measure) else {
-        return number(measure.unit, None);
+        return number(unit(measure), None);
     };
-    let cell = number(measure.unit, Some(spread.median));
-    match range(measure.unit, spread.p10, spread.p90) {
+    let cell = number(unit(measure), Some(spread.median));
+    match range(unit(measure), spread.p10, spread.p90) {
         Some(range) if group.runs.len() > 1 => cell.detail(range),
         _ => cell,
     }
@@ -243,10 +238,14 @@ pub(super) fn range(unit: Unit, low: f64, high: f64) -> Option<String> {
 fn number(unit: Unit, value: Option<f64>) -> Cell {
     match value {
         Some(value) => Cell::number(unit.format(value)),
-        None => Cell::number("–").tone(Tone::Muted),
+        None => nothing(),
     }
 }
 
 fn bytes(count: u64) -> Cell {
     number(Unit::Bytes, Some(super::charts::float(count)))
+}
+
+fn nothing() -> Cell {
+    Cell::number("–").tone(Tone::Muted)
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Outcome, RunArguments, replay};
 use crate::error::Failure;
+use crate::sim::report::Judged;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -20,7 +21,7 @@ struct ScenarioPart<'a> {
     file: String,
     /// By the name of the measure, over all runs; units are seconds, bits per second, shares.
     measures: BTreeMap<&'static str, Spread>,
-    bounds: Vec<BoundPart<'a>>,
+    bounds: Vec<BoundPart>,
     runs: Vec<RunPart<'a>>,
 }
 
@@ -32,8 +33,8 @@ struct Spread {
 }
 
 #[derive(Serialize)]
-struct BoundPart<'a> {
-    bound: &'a str,
+struct BoundPart {
+    bound: String,
     holds: bool,
     value: Option<f64>,
     worst_seed: Option<u64>,
@@ -73,7 +74,7 @@ pub(super) fn document(
 ) -> Result<String, Failure> {
     let mut all = outcomes.iter().flat_map(|outcome| &outcome.judged);
     let document = Document {
-        holds: all.all(|judged| judged.holds),
+        holds: all.all(|judged| judged.verdict.holds),
         scenarios: outcomes.iter().map(|it| scenario(arguments, it)).collect(),
     };
     serde_json::to_string_pretty(&document)
@@ -81,12 +82,13 @@ pub(super) fn document(
 }
 
 fn scenario<'a>(arguments: &RunArguments, outcome: &'a Outcome<'_>) -> ScenarioPart<'a> {
-    let bound = |judged: &'a super::verdict::Judged| BoundPart {
-        bound: &judged.bound,
-        holds: judged.holds,
-        value: judged.value,
-        worst_seed: judged.worst_seed,
+    let bound = |judged: &Judged| BoundPart {
+        bound: judged.bound.to_string(),
+        holds: judged.verdict.holds,
+        value: judged.verdict.value,
+        worst_seed: judged.verdict.worst_seed,
         replay: judged
+            .verdict
             .worst_seed
             .map(|seed| replay(arguments, outcome.source, seed)),
     };

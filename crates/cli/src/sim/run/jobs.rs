@@ -1,14 +1,14 @@
 //! Many runs on several threads.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use courser::telemetry::SinkFactory;
 use courser_sim::report::{DEFAULT_POINTS, RunReport};
 use courser_sim::run::{RunOptions, run};
 
-use super::{RunArguments, Source, replay};
+use super::{RunArguments, Source, outputs, replay};
 use crate::error::Failure;
 use crate::output::{Progress, to_f64};
 
@@ -73,15 +73,22 @@ fn run_one(
     points: usize,
 ) -> Result<RunReport, Failure> {
     let seed = arguments.seed.wrapping_add(index as u64);
+    let scenario = &source.scenario;
+    let traces = match &arguments.qlog {
+        Some(directory) => Some(outputs::traces(directory, &scenario.name, seed)?),
+        None => None,
+    };
     let options = RunOptions {
         points,
-        ..RunOptions::default()
+        sinks: traces.clone().map(|traces| traces as Arc<dyn SinkFactory>),
     };
-    run(&source.scenario, seed, options).map_err(|stall| {
+    let report = run(scenario, seed, options).map_err(|stall| {
         let command = replay(arguments, source, seed);
+        let name = &scenario.name;
         Failure::new(format!(
-            "{}: {stall}: this is a bug; again with: {command}",
-            source.scenario.name
+            "{name}: {stall}: this is a bug; again with: {command}"
         ))
-    })
+    })?;
+    traces.as_deref().map_or(Ok(()), outputs::check)?;
+    Ok(report)
 }

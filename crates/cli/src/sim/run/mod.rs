@@ -19,7 +19,7 @@ use crate::args::parse_controller;
 use crate::error::Failure;
 use crate::output;
 
-use self::verdict::Judged;
+use super::report::Judged;
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
@@ -79,9 +79,6 @@ struct Outcome<'a> {
 
 pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
     let sources = sources::read(arguments)?;
-    if let Some(directory) = &arguments.qlog {
-        return Err(outputs::no_qlog(directory));
-    }
     let runs = jobs::run_all(arguments, &sources)?;
     let outcomes: Vec<Outcome<'_>> = sources
         .iter()
