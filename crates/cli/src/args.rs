@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use courser::Algorithm;
 
 use crate::quantity::{parse_duration, parse_positive, parse_quantity};
+use crate::sim::SimCommand;
 
 /// QUIC, and tools that measure it.
 ///
@@ -26,6 +27,9 @@ pub(crate) enum Command {
     /// Measures throughput, requests, handshakes and closes, over QUIC and over TLS on TCP.
     #[command(subcommand)]
     Perf(PerfCommand),
+    /// Networks with delay, loss and narrow links, made in software.
+    #[command(subcommand)]
+    Sim(SimCommand),
 }
 
 #[derive(Subcommand, Debug)]
@@ -235,7 +239,7 @@ fn parse_parallel(text: &str) -> Result<u64, String> {
 }
 
 /// `1.2.3.4:5`, `[::1]:5`, or either without the port.
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }

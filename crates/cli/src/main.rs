@@ -8,6 +8,7 @@ mod machine;
 mod output;
 mod perf;
 mod quantity;
+mod sim;
 mod tls;
 
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         None => demo::run(),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
+        Some(Command::Sim(command)) => sim::main(&command),
     }
 }
 

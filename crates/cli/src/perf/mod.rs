@@ -103,7 +103,7 @@ fn options(
 }
 
 /// Resolves when the user or the system asks the process to end.
-async fn stop_signal() {
+pub(crate) async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
