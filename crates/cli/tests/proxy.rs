@@ -1,5 +1,7 @@
 //! `courser sim proxy` between real programs.
 
+#![cfg(unix)]
+
 mod common;
 
 use std::io::{BufRead, BufReader};
@@ -18,12 +20,12 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one towards `to` that reports after `seconds`.
-    fn start(to: SocketAddr, link: &str, seconds: &str, more: &[&str]) -> Self {
+    /// Starts one towards `to`.
+    fn start(to: SocketAddr, link: &str, more: &[&str]) -> Self {
         let to = to.to_string();
         let arguments = [
             &["sim", "proxy", "--listen", "127.0.0.1:0", "--to", &to][..],
-            &["--link", link, "--time", seconds, "--json"],
+            &["--link", link, "--json"],
             more,
         ]
         .concat();
@@ -51,8 +53,10 @@ impl Proxy {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// What it tells when its time is over.
+    /// What it tells when it is asked to end.
     fn report(mut self) -> Value {
+        use rustix::process::{Pid, Signal, kill_process};
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
         let report = self.next_event();
         assert_eq!(report["event"], "report", "{report}");
         assert!(self.child.wait().expect("ours").success());
@@ -63,6 +67,8 @@ impl Proxy {
     fn perf(&self, arguments: &[&str]) -> Value {
         let address = self.address.to_string();
         let client = ["perf", "client", &address, "--insecure", "--json"];
+        // Machines that run many tests at once are slow.
+        let client = [&client[..], &["--connect-timeout", "60"]].concat();
         let output = run(&[&client[..], arguments].concat());
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {error}");
@@ -80,7 +86,7 @@ impl Drop for Proxy {
 
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let patience = Some(Duration::from_millis(500));
+    let patience = Some(Duration::from_secs(1));
     socket.set_read_timeout(patience).expect("a valid time");
     socket
 }
@@ -101,7 +107,6 @@ fn listed_drops_and_counters_are_exact() {
     let proxy = Proxy::start(
         server.local_addr().expect("bound"),
         "1ms,drop=2-7",
-        "2",
         &["--link-back", "drop=1"],
     );
     for number in 1..=10_u8 {
@@ -134,7 +139,7 @@ fn listed_drops_and_counters_are_exact() {
 #[test]
 fn delay_is_there_and_back() {
     let (server, client) = (socket(), socket());
-    let proxy = Proxy::start(server.local_addr().expect("bound"), "rtt=100ms", "5", &[]);
+    let proxy = Proxy::start(server.local_addr().expect("bound"), "rtt=100ms", &[]);
     let start = Instant::now();
     client.send_to(b"ping", proxy.address).expect("sent");
     let mut buffer = [0; 16];
@@ -150,19 +155,16 @@ fn delay_is_there_and_back() {
 #[test]
 fn rate_is_held_within_five_percent() {
     let (server, client) = (socket(), socket());
-    let proxy = Proxy::start(
-        server.local_addr().expect("bound"),
-        "8mbit,queue=1M",
-        "3",
-        &[],
-    );
+    let proxy = Proxy::start(server.local_addr().expect("bound"), "8mbit,queue=5M", &[]);
     let sender = std::thread::spawn({
         let address = proxy.address;
         move || {
-            // 1000 bytes with headers each, at twice the rate.
-            for _ in 0..1_000 {
-                client.send_to(&[0; 972], address).expect("sent");
-                std::thread::sleep(Duration::from_micros(400));
+            // 4000 of 1000 bytes with headers, much faster than the rate.
+            for _ in 0..80 {
+                for _ in 0..50 {
+                    client.send_to(&[0; 972], address).expect("sent");
+                }
+                std::thread::sleep(Duration::from_millis(10));
             }
         }
     });
@@ -172,10 +174,10 @@ fn rate_is_held_within_five_percent() {
         times.push(Instant::now());
     }
     sender.join().expect("sent all");
-    assert_eq!(times.len(), 1_000);
-    // The first 100 may have come before the queue was in use.
-    let (start, end) = (times[100], times[999]);
-    let packets_per_second = 899.0 / (end - start).as_secs_f64();
+    assert_eq!(times.len(), 4_000);
+    // The first may have come before the queue was in use.
+    let (start, end) = (times[200], times[3_999]);
+    let packets_per_second = 3_799.0 / (end - start).as_secs_f64();
     assert!(
         (950.0..1_050.0).contains(&packets_per_second),
         "{packets_per_second} packets/s instead of 1000"
@@ -188,12 +190,9 @@ fn rate_is_held_within_five_percent() {
 #[test]
 fn loss_is_counted_and_transfers_get_through() {
     let server = Server::start(&[]);
-    let proxy = Proxy::start(server.address, "5ms,5%", "8", &["--seed", "3"]);
+    let proxy = Proxy::start(server.address, "5ms,5%", &["--seed", "3"]);
     let client = proxy.perf(&["-n", "2M"]);
-    assert!(
-        number(&client, "bytes_sent") >= 2e6 || client.is_object(),
-        "{client:#}"
-    );
+    assert_eq!(number(&client, "end.sent_bytes"), 2e6);
     let report = proxy.report();
     let lost = number(&report, "there.dropped.loss");
     let share = lost / number(&report, "there.packets_in");
@@ -210,18 +209,40 @@ fn connections_survive_rebinding() {
     let proxy = Proxy::start(
         server.address,
         "5ms,20mbit,rebind=addr:500ms",
-        "8",
         &["--seed", "7"],
     );
     let client = proxy.perf(&["-n", "4M"]);
-    assert!(client.is_object());
+    assert_eq!(number(&client, "end.sent_bytes"), 4e6);
     let report = proxy.report();
-    assert!(number(&report, "rebindings") >= 3.0, "{report:#}");
-    assert_eq!(number(&report, "clients"), 1.0, "{report:#}");
-    assert!(number(&report, "late_replies") > 0.0, "{report:#}");
+    assert!(number(&report, "rebindings") >= 2.0, "{report:#}");
+    // A perf client has two sockets, one for what it tells the server about.
+    assert!(number(&report, "clients") <= 2.0, "{report:#}");
     // 4 MB went once, not again from the beginning.
     let bytes = number(&report, "there.bytes_in");
     assert!((4e6..8e6).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn replies_to_a_port_from_before_are_dropped() {
+    let (server, client) = (socket(), socket());
+    let address = server.local_addr().expect("bound");
+    let proxy = Proxy::start(address, "rebind=3s:never", &[]);
+    client.send_to(b"1", proxy.address).expect("sent");
+    let before = received(&server)[0].1;
+    std::thread::sleep(Duration::from_millis(3_500));
+    client.send_to(b"2", proxy.address).expect("sent");
+    let after = received(&server)[0].1;
+    assert_eq!(after.ip(), before.ip());
+    assert_ne!(after.port(), before.port());
+    server.send_to(b"late", before).expect("sent");
+    server.send_to(b"right", after).expect("sent");
+    let answers = received(&client);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].0, b"right");
+    let report = proxy.report();
+    assert_eq!(number(&report, "late_replies"), 1.0);
+    assert_eq!(number(&report, "rebindings"), 1.0);
+    assert_eq!(number(&report, "clients"), 1.0);
 }
 
 #[test]
@@ -238,7 +259,7 @@ fn text_has_what_json_has() {
         "--link",
         "first=1",
         "--time",
-        "2",
+        "3",
     ])
     .stdout(Stdio::piped())
     .stderr(Stdio::piped())
