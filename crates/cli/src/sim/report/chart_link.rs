@@ -32,8 +32,10 @@ fn queues(
     scale: f64,
     of: fn(&LinkReport) -> &report::Series,
 ) -> Chart {
-    let used = run.links.iter().filter(|link| link.queue_bytes_max > 0);
-    let used: Vec<_> = used.take(MAX_QUEUES).collect();
+    let longest = run.links.iter().map(|link| link.queue_bytes_max).max();
+    // Acknowledgements wait for each other now and then; that is not a queue to look at.
+    let is_used = |link: &&LinkReport| link.queue_bytes_max > longest.unwrap_or(0) / 20;
+    let used: Vec<_> = run.links.iter().filter(is_used).take(MAX_QUEUES).collect();
     let chart = chart(run, title, "", unit);
     let chart = used.iter().enumerate().fold(chart, |chart, (index, link)| {
         let values = points(of(link), scale);

@@ -212,6 +212,26 @@ fn many_scenarios_get_a_page_each() {
 }
 
 #[test]
+fn queues_of_single_packets_are_not_drawn() {
+    let mut run = run("bulk", 1, &["bulk"]);
+    let back = LinkReport {
+        name: "link back".to_owned(),
+        queue_bytes: series(10, |_| 1200),
+        queue_bytes_max: 1200,
+        ..LinkReport::default()
+    };
+    run.links.push(back);
+    let text = |run: &RunReport| {
+        let charts = charts::all(run, "");
+        let chart = charts.iter().find(|chart| chart.title() == "Queue length");
+        chart.expect("a chart").to_text()
+    };
+    assert!(text(&run).contains("link forward:") && !text(&run).contains("link back"));
+    run.links[1].queue_bytes_max = 12_000;
+    assert!(text(&run).contains("link back:"), "{}", text(&run));
+}
+
+#[test]
 fn assumed_round_trip_is_not_drawn() {
     let highest = |first: u64| {
         let mut run = run("bulk", 1, &["bulk"]);
