@@ -3,7 +3,7 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_plot::Unit;
 use courser_sim::report::{
-    Buckets, FlowReport, LinkReport, Mark, Measure, Measures, Point, RunReport, Series,
+    Buckets, FlowReport, LinkReport, Mark, Measures, Point, RunReport, Series,
 };
 
 use super::*;
@@ -101,8 +101,8 @@ fn run(scenario: &str, seed: u64, flows: &[&str]) -> RunReport {
 }
 
 /// The text of the only page.
-fn index(runs: &[RunReport], judged: &[Judged]) -> String {
-    let mut pages = pages(runs, judged);
+fn index(runs: &[RunReport], verdicts: &[Verdict]) -> String {
+    let mut pages = pages(runs, verdicts);
     assert_eq!(pages.len(), 1);
     pages.remove(0).1
 }
@@ -178,21 +178,16 @@ fn spread_is_of_values_that_occurred() {
 #[test]
 fn bounds_are_told_kept_or_broken() {
     let runs = [run("bulk", 1, &["bulk"])];
-    let judged = |text: &str| {
-        let measure = Measure::named("goodput_share").expect("a measure");
-        let bound = Bound::parse(measure, text).expect("a bound");
-        let verdict = bound.check(&runs, Duration::from_millis(80));
-        let scenario = "bulk".to_owned();
-        Judged {
-            scenario,
-            bound,
-            verdict,
-        }
+    let verdict = |is_kept| Verdict {
+        scenario: "bulk".to_owned(),
+        bound: "goodput_share >=0.95".to_owned(),
+        seen: "90 %".to_owned(),
+        is_kept,
     };
-    let html = index(&runs, &[judged(">=0.8"), judged(">=0.95")]);
+    let html = index(&runs, &[verdict(true), verdict(false)]);
     assert!(html.contains("1 of 2 bounds broken") && html.contains("✗ 1 of 2 broken"));
     assert!(html.contains("goodput_share &gt;=0.95</td><td class=\"number\">90 %"));
-    let html = index(&runs, &[judged(">=0.8")]);
+    let html = index(&runs, &[verdict(true)]);
     assert!(html.contains("the bound is kept") && html.contains("✓ 1 kept"));
 }
 
