@@ -227,6 +227,26 @@ fn queues_of_single_packets_are_not_drawn() {
 }
 
 #[test]
+fn throughput_is_compared_with_the_direction_of_the_payload() {
+    let mut run = run("down", 1, &["bulk"]);
+    let acknowledgements = LinkReport {
+        name: "link forward".to_owned(),
+        capacity: series(10_000, |_| CAPACITY),
+        carried: buckets(1000),
+        ..LinkReport::default()
+    };
+    run.links.insert(0, acknowledgements);
+    let charts = charts::all(&run, "");
+    let chart = charts.iter().find(|chart| chart.title() == "Throughput");
+    let text = chart.expect("a chart").to_text();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("carried"))
+        .expect("a line");
+    assert!(line.contains("median 20 Mbit/s"), "{line}");
+}
+
+#[test]
 fn assumed_round_trip_is_not_drawn() {
     let highest = |first: u64| {
         let mut run = run("bulk", 1, &["bulk"]);
