@@ -8,6 +8,7 @@
 //! - [`Pto`] (§6.2) and [`LossTimer`] say when to stop waiting for one,
 //! - [`CongestionController`] (§7, RFC 9438, RFC 9406) and [`PersistentCongestion`] (§7.6) set
 //!   the window, [`Pacer`] (§7.7) spreads it over time,
+//! - [`MtuSearch`] (RFC 8899) finds the largest datagram that a path carries,
 //! - [`EcnValidation`] (RFC 9000 §13.4.2) tells whether ECN marks can be believed.
 //!
 //! Controllers are called once per acknowledgement, never per packet.
@@ -16,6 +17,7 @@ pub mod congestion;
 mod ecn_validation;
 mod loss;
 mod loss_timer;
+mod mtu_search;
 mod pacer;
 mod persistent_congestion;
 mod pto;
@@ -29,6 +31,7 @@ pub use congestion::{
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
 pub use loss::{LossDetector, PACKET_THRESHOLD};
 pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
+pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, PMTU_RAISE_TIMER};
 pub use pacer::Pacer;
 pub use persistent_congestion::PersistentCongestion;
 pub use pto::Pto;
