@@ -6,6 +6,7 @@
 //! - [`SentPackets`] remembers what is in flight, one per packet number space,
 //! - [`RttEstimator`] (RFC 9002 §5) and [`LossDetector`] (§6.1) judge acknowledgements,
 //! - [`Pto`] (§6.2) and [`LossTimer`] say when to stop waiting for one,
+//! - [`DeliveryRate`] measures how fast the network delivers,
 //! - [`CongestionController`] (§7, RFC 9438, RFC 9406) and [`PersistentCongestion`] (§7.6) set
 //!   the window, [`Pacer`] (§7.7) spreads it over time,
 //! - [`MtuSearch`] (RFC 8899) finds the largest datagram that a path carries,
@@ -14,9 +15,11 @@
 //! Controllers are called once per acknowledgement, never per packet.
 
 pub mod congestion;
+mod delivery_rate;
 mod ecn_validation;
 mod loss;
 mod loss_timer;
+mod lost_packets;
 mod mtu_search;
 mod pacer;
 mod persistent_congestion;
@@ -25,12 +28,14 @@ mod rtt;
 mod sent_packets;
 
 pub use congestion::{
-    AckSample, Algorithm, CongestionController, Controller, Cubic, LossSample, NewReno,
-    UnknownAlgorithm, initial_window, minimum_window,
+    AckSample, Algorithm, CongestionController, Controller, ControllerFactory, Cubic, LossSample,
+    LostPacket, NewReno, SpuriousLoss, UnknownAlgorithm, initial_window, minimum_window,
 };
+pub use delivery_rate::{DeliveryRate, RateSample};
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
-pub use loss::{LossDetector, PACKET_THRESHOLD};
+pub use loss::{LossDetector, LossTrigger, PACKET_THRESHOLD};
 pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
+pub use lost_packets::{Lost, LostPackets};
 pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, PMTU_RAISE_TIMER};
 pub use pacer::Pacer;
 pub use persistent_congestion::PersistentCongestion;

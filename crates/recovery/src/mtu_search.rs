@@ -35,6 +35,8 @@ pub struct MtuSearch {
     /// The probe in flight: its number and size.
     in_flight: Option<(u32, u16)>,
     probes: u32,
+    /// The size that was due when the window had no room for it; zero for none.
+    awaited: u16,
     black_hole: BlackHole,
 }
 
@@ -87,6 +89,7 @@ impl MtuSearch {
             interface: None,
             in_flight: None,
             probes: 0,
+            awaited: 0,
             black_hole: BlackHole::NONE,
         }
     }
@@ -153,6 +156,7 @@ impl MtuSearch {
     fn restart(&mut self, not_before: Time) {
         self.state = State::Base { not_before };
         self.in_flight = None;
+        self.awaited = 0;
     }
 
     /// True while there is something to probe.
@@ -160,9 +164,16 @@ impl MtuSearch {
         matches!(self.state, State::Searching { .. }) && self.in_flight.is_none()
     }
 
+    /// Room that the window has to get for the next probe; zero for none. A sender that always
+    /// fills the window would never have it without holding back.
+    pub fn awaited_room(&self) -> u64 {
+        u64::from(self.awaited)
+    }
+
     /// The size to probe next, of at most `room` bytes; `None` when there is nothing to probe,
     /// not now or not any more.
     pub fn next_probe(&mut self, now: Time, room: u64) -> Option<u16> {
+        self.awaited = 0;
         let State::Searching { refused, candidate } = self.state else {
             return None;
         };
@@ -187,7 +198,11 @@ impl MtuSearch {
         }
         // The window has yet to grow: what fits may be had already.
         let fits = |it: &&u16| u64::from(**it) <= room && **it < size && **it > self.mtu;
-        LIKELY.iter().rev().find(fits).copied()
+        let fitting = LIKELY.iter().rev().find(fits).copied();
+        if fitting.is_none() {
+            self.awaited = size;
+        }
+        fitting
     }
 
     fn complete(&mut self, now: Time) {

@@ -169,7 +169,7 @@ impl Controller for Cubic {
         }
     }
 
-    fn on_congestion(&mut self, sample: &LossSample) {
+    fn on_congestion(&mut self, sample: &LossSample<'_>) {
         self.is_untouched = false;
         if !self.recovery.covers(sample.largest_lost_sent) {
             self.recovery.start(sample.now);

@@ -82,7 +82,7 @@ impl Controller for NewReno {
         }
     }
 
-    fn on_congestion(&mut self, sample: &LossSample) {
+    fn on_congestion(&mut self, sample: &LossSample<'_>) {
         self.is_untouched = false;
         let minimum = minimum_window(self.mtu);
         if !self.recovery.covers(sample.largest_lost_sent) {

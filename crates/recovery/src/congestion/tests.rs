@@ -62,6 +62,12 @@ impl<C: Controller> Flow<C> {
             rtt_sample: Some(sample),
             app_limited: self.app_limited,
             bytes_in_flight_before: self.controller.window(),
+            bytes_in_flight: self.controller.window().saturating_sub(bytes),
+            lost_bytes: 0,
+            delivered: 0,
+            rate: None,
+            ecn_capable_packets: 0,
+            ce_packets: 0,
         });
     }
 
@@ -79,12 +85,13 @@ impl<C: Controller> Flow<C> {
             persistent,
             is_ecn: false,
             bytes_in_flight: self.controller.window(),
+            packets: &[],
         });
     }
 }
 
 fn both() -> [CongestionController; 2] {
-    [Algorithm::NewReno, Algorithm::Cubic].map(|name| CongestionController::new(name, MTU))
+    [Algorithm::NewReno, Algorithm::Cubic].map(|name| CongestionController::new(name, MTU, 1))
 }
 
 /// RFC 9002 §7.2.
@@ -132,6 +139,7 @@ fn loss_and_ce_end_slow_start() {
                 persistent: false,
                 is_ecn,
                 bytes_in_flight: 12_000,
+                packets: &[],
             });
             assert!(!controller.in_slow_start(), "{}", controller.name());
             assert_eq!(
@@ -293,7 +301,7 @@ fn algorithms_have_names() {
     for name in ["newreno", "cubic"] {
         let algorithm: Algorithm = name.parse().unwrap();
         assert_eq!(algorithm.to_string(), name);
-        assert_eq!(CongestionController::new(algorithm, MTU).name(), name);
+        assert_eq!(CongestionController::new(algorithm, MTU, 1).name(), name);
     }
     let error = "vegas".parse::<Algorithm>().unwrap_err();
     assert_eq!(
@@ -353,6 +361,7 @@ fn congest(controller: &mut CongestionController, now: Time, sent: Time, persist
         persistent,
         is_ecn: false,
         bytes_in_flight: controller.window(),
+        packets: &[],
     });
 }
 
@@ -389,6 +398,12 @@ fn check(mut controller: CongestionController, events: &[Event]) -> Result<(), T
                     rtt_sample: Some(sample),
                     app_limited,
                     bytes_in_flight_before: bytes,
+                    bytes_in_flight: 0,
+                    lost_bytes: 0,
+                    delivered: 0,
+                    rate: None,
+                    ecn_capable_packets: 0,
+                    ce_packets: 0,
                 });
                 prop_assert!(controller.window() >= before);
                 prop_assert!(controller.window() - before <= bytes.saturating_add(u64::from(mtu)));

@@ -129,7 +129,9 @@ fn better_path_is_noticed_when_the_raise_timer_is_over() {
 fn probe_waits_for_room_and_takes_what_fits_meanwhile() {
     let mut search = started(65_507, Some(65_507));
     assert_eq!(search.next_probe(at(0), 1100), None);
+    assert_eq!(search.awaited_room(), 65_507);
     assert_eq!(search.next_probe(at(0), 12_000), Some(8972));
+    assert_eq!(search.awaited_room(), 0);
     search.on_probe_sent(8972);
     assert!(search.on_probe_acked(8972));
     assert_eq!(search.next_probe(at(0), 12_000), None, "not done, no room");

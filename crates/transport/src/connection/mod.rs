@@ -4,6 +4,7 @@
 //! sees a frame is in `dispatch`, what leaves and when in `transmit`, who hears of an
 //! acknowledgement in `fate`.
 
+mod ack_frequency;
 mod acks;
 mod close;
 mod dispatch;
@@ -15,6 +16,8 @@ mod forging;
 pub(crate) mod handshake;
 mod idle;
 mod key_phase;
+mod losses;
+mod mtu;
 mod permit;
 mod receive;
 mod start;
@@ -33,7 +36,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
-use courser_recovery::{Controller, Pto, Sent};
+use courser_recovery::{Controller, LostPacket, LostPackets, Pto, Sent};
 use courser_telemetry::{Record, Sink, StateChanged, Tap};
 use courser_wire::ConnectionId;
 
@@ -56,6 +59,7 @@ use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
 use crate::path::paths::Paths;
 use crate::rng::Rng;
+use crate::space::ack_request::AckRequest;
 use crate::space::sent::{FrameLists, SentFrames};
 use crate::space::{PacketNumberSpace, SpaceId};
 use crate::stream::Streams;
@@ -128,9 +132,15 @@ struct Cids {
 #[derive(Debug)]
 struct Recovery {
     pto: Pto,
+    /// When we want acknowledgements.
+    ack_request: AckRequest,
     lists: FrameLists,
     /// Scratch of loss detection, kept for its memory.
     lost: Vec<(u64, Sent<SentFrames>)>,
+    /// The same for the controller.
+    lost_packets: Vec<LostPacket>,
+    /// Lost application packets that may yet turn out to have been late only.
+    lately_lost: LostPackets,
     /// From when a client without anything in flight counts its anti-deadlock timer.
     quiet_since: Time,
     /// A batch waits for the pacer until then.
@@ -269,14 +279,10 @@ impl Connection {
         self.tap.set(sink);
     }
 
-    /// Longest time the peer holds acknowledgements back; counts once it is known.
+    /// Longest time the peer holds acknowledgements back, as announced or as we asked for; zero
+    /// until its parameters are known.
     fn peer_max_ack_delay(&self) -> Duration {
-        self.handshake
-            .peer_parameters
-            .as_ref()
-            .map_or(Duration::ZERO, |peer| {
-                Duration::from_millis(peer.max_ack_delay)
-            })
+        self.recovery.ack_request.max_ack_delay()
     }
 
     fn enter(&mut self, now: Time, state: State) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{TlsStartError, initial};
-use courser_recovery::Pto;
+use courser_recovery::{LostPackets, Pto};
 use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
@@ -25,6 +25,7 @@ use crate::flow::WindowBudget;
 use crate::path::Path;
 use crate::path::paths::Paths;
 use crate::rng::Rng;
+use crate::space::ack_request::AckRequest;
 use crate::space::sent::FrameLists;
 use crate::space::{PacketNumberSpace, SpaceId};
 use crate::stream::{ChunkPool, Streams};
@@ -159,8 +160,11 @@ impl Connection {
             streams,
             recovery: Recovery {
                 pto: Pto::new(),
+                ack_request: AckRequest::default(),
                 lists: FrameLists::default(),
                 lost: Vec::new(),
+                lost_packets: Vec::new(),
+                lately_lost: LostPackets::new(),
                 quiet_since: now,
                 paced_until: None,
                 skip_at,
@@ -216,6 +220,7 @@ fn new_handshake(now: Time, peer_id: ConnectionId, local_source: ConnectionId) -
 
 fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParameters {
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(0);
+    let min_ack_delay = u64::try_from(config.min_ack_delay().as_micros()).unwrap_or(0);
     TransportParameters {
         max_idle_timeout: config.max_idle_timeout.map_or(0, millis),
         max_udp_payload_size: u64::from(origin.max_udp_payload_size),
@@ -227,6 +232,7 @@ fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParam
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: millis(config.max_ack_delay),
         active_connection_id_limit: LOCAL_CID_LIMIT,
+        min_ack_delay: config.ack_frequency.then_some(min_ack_delay),
         ..TransportParameters::default()
     }
 }

@@ -45,6 +45,8 @@ pub struct ConnectionStats {
     pub packets_dropped: u64,
     /// Packets sent that count as lost.
     pub packets_lost: u64,
+    /// Of these, packets that were acknowledged later: they were only late.
+    pub packets_spuriously_lost: u64,
     /// Ack-eliciting packets received.
     pub ack_eliciting_received: u64,
     /// ACK frames sent.

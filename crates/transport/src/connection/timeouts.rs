@@ -189,6 +189,7 @@ impl Connection {
         self.stats.ptos += 1;
         self.recovery.pto.on_timeout();
         self.recovery.quiet_since = now;
+        self.on_silence();
         if let Some(space) = self.spaces.get_mut(id) {
             space.ecn.on_pto();
             space.probes = PROBES;

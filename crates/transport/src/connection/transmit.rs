@@ -16,6 +16,7 @@ use super::state::State;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
+use crate::path::Path;
 use crate::path::paths::PathIndex;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};
@@ -31,6 +32,8 @@ pub(super) enum Content {
     AckOnly,
     /// Challenge and response of a path that is not in use.
     Probe(PathIndex),
+    /// Something to acknowledge and padding: probe of this number, for this datagram size.
+    MtuProbe(u32, u16),
 }
 
 /// A packet that was just built.
@@ -41,6 +44,31 @@ pub(super) struct Built {
     pub(super) frames: SentFrames,
     pub(super) ack_eliciting: bool,
     pub(super) in_flight: bool,
+}
+
+/// What a path remembers of a packet that leaves on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) path: u32,
+    pub(super) snapshot: u32,
+    pub(super) tx_in_flight: u32,
+}
+
+impl Flight {
+    /// Counts the packet on its path.
+    #[inline]
+    fn begin(now: Time, path: &mut Path, built: &Built) -> Self {
+        let mut snapshot = path.delivery.newest();
+        if built.in_flight {
+            snapshot = path.delivery.on_sent(now, path.bytes_in_flight);
+            path.bytes_in_flight += built.len as u64;
+        }
+        Self {
+            path: path.id,
+            snapshot,
+            tx_in_flight: u32::try_from(path.bytes_in_flight).unwrap_or(u32::MAX),
+        }
+    }
 }
 
 impl Connection {
@@ -82,13 +110,16 @@ impl Connection {
         if self.spaces.in_handshake() {
             return self.transmit_handshake(now, buffer);
         }
+        if let Some(transmit) = self.transmit_mtu_probe(now, buffer) {
+            return Some(transmit);
+        }
         self.transmit_batch(now, buffer)
     }
 
     /// A batch of 1-RTT packets on the active path.
     fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if !self.wants_to_send() {
-            self.note_app_limited();
+            self.note_app_limited(now);
             return None;
         }
         if !self.keys_are_good(now) {
@@ -97,6 +128,7 @@ impl Connection {
         let (mut allowed, mut content) = match self.permit(now, SpaceId::Application) {
             SendPermit::Nothing => return None,
             SendPermit::Probe => (u64::MAX, Content::All),
+            SendPermit::Bytes(_) if self.makes_room_for_probe() => (u64::MAX, Content::AckOnly),
             SendPermit::Bytes(bytes) => (bytes, Content::All),
             SendPermit::AckOnly => (u64::MAX, Content::AckOnly),
             SendPermit::PacedUntil(at) => {
@@ -143,11 +175,14 @@ impl Connection {
                 .on_sent(now, in_flight, last_number, path.bytes_in_flight);
             path.pacer.on_sent(in_flight);
             path.app_limited = false;
+            if buffer.len() >= mtu {
+                path.search.on_full_datagram_sent(now);
+            }
         }
         Some(self.transmit_of(buffer, segments, mtu, ecn))
     }
 
-    fn transmit_of(
+    pub(super) fn transmit_of(
         &self,
         buffer: &TransmitBuffer,
         segments: usize,
@@ -165,15 +200,16 @@ impl Connection {
     }
 
     /// The window does not grow while it is not needed (RFC 9002 §7.8).
-    fn note_app_limited(&mut self) {
+    fn note_app_limited(&mut self, now: Time) {
         let path = self.paths.active_mut();
         if path.congestion_room() >= u64::from(path.mtu) {
             path.app_limited = true;
+            path.delivery.on_app_limited(now, path.rtt.min() / 16);
         }
     }
 
     /// Updates keys in time; closes when they are worn out (RFC 9001 §6.6).
-    fn keys_are_good(&mut self, now: Time) -> bool {
+    pub(super) fn keys_are_good(&mut self, now: Time) -> bool {
         self.update_keys_if_due(now);
         if self
             .key_phase
@@ -223,6 +259,7 @@ impl Connection {
             || validation.response().is_some()
             || self.cids.issued.wants_to_send()
             || self.cids.peer.wants_to_send()
+            || self.recovery.ack_request.wants_to_send()
     }
 
     /// Builds, seals and protects one 1-RTT packet at the start of `room`.
@@ -313,6 +350,7 @@ impl Connection {
                 self.fill_path_frames(now, index, packet);
                 return packet.pad_to(MIN_INITIAL_DATAGRAM);
             }
+            Content::MtuProbe(probe, size) => return self.fill_mtu_probe(probe, size, packet),
             Content::AckOnly => return self.fill_ack(now, id, packet, true),
             Content::All => {}
         }
@@ -328,6 +366,7 @@ impl Connection {
         self.fill_handshake_frames(packet);
         self.cids.issued.write_frames(packet);
         self.cids.peer.write_frames(packet);
+        self.recovery.ack_request.write_frames(packet);
         // Windows follow the shortest round trip: the smoothed one contains the queue that a
         // large window fills, and on a short path that queue is our own socket buffer.
         let rtt = self.paths.active().rtt.min().max(MIN_WINDOW_RTT);
@@ -360,9 +399,8 @@ impl Connection {
         packet.record(SentFrame::Ack { largest });
         self.stats.acks_sent += 1;
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
-        space.ping |= space
-            .acks
-            .on_ack_sent(!alone && self.streams.has_stream_data());
+        let asks = !alone && self.streams.has_stream_data();
+        space.ping |= space.acks.on_ack_sent(now, largest, asks);
     }
 
     fn fill_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
@@ -370,7 +408,15 @@ impl Connection {
             return;
         };
         if space.ping && packet.remaining() >= 1 {
-            Frame::Ping.encode(packet.writer());
+            // A probe must not wait for the delay that the peer was granted
+            // (draft-ietf-quic-ack-frequency-12 §7).
+            let is_urgent = space.probes > 0 && id == SpaceId::Application;
+            let frame = if is_urgent && self.recovery.ack_request.is_offered() {
+                Frame::ImmediateAck
+            } else {
+                Frame::Ping
+            };
+            frame.encode(packet.writer());
             packet.record(SentFrame::Ping);
             space.ping = false;
         }
@@ -446,7 +492,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let path = self.paths.get_mut(index)?;
-        let (tuple, id) = (path.tuple, path.id);
+        let tuple = path.tuple;
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
         let limit = budget.min(usize::from(path.mtu));
         if limit < MIN_DATAGRAM || !self.key_phase.has_keys() {
@@ -459,8 +505,8 @@ impl Connection {
         buffer.advance(built.len);
         let path = self.paths.get_mut(index)?;
         path.on_datagram_sent(built.len);
-        path.bytes_in_flight += built.len as u64;
-        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, id);
+        let flight = Flight::begin(now, path, &built);
+        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, flight);
         Some(Transmit {
             destination: tuple.peer,
             source: tuple.local,
@@ -474,11 +520,8 @@ impl Connection {
     #[inline]
     pub(super) fn on_packet_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn) {
         let path = self.paths.active_mut();
-        if built.in_flight {
-            path.bytes_in_flight += built.len as u64;
-        }
-        let path = path.id;
-        self.record_sent(now, id, built, ecn, path);
+        let flight = Flight::begin(now, path, built);
+        self.record_sent(now, id, built, ecn, flight);
     }
 
     #[inline]
@@ -488,7 +531,7 @@ impl Connection {
         id: SpaceId,
         built: &Built,
         ecn: Ecn,
-        path: u32,
+        flight: Flight,
     ) {
         if id == SpaceId::Application && built.number > self.recovery.skip_at {
             self.choose_skip(built.number);
@@ -504,11 +547,13 @@ impl Connection {
             Sent {
                 time: now,
                 size: u16::try_from(built.len).unwrap_or(u16::MAX),
-                path,
+                path: flight.path,
+                snapshot: flight.snapshot,
+                tx_in_flight: flight.tx_in_flight,
                 ack_eliciting: built.ack_eliciting,
                 in_flight: built.in_flight,
                 ecn_marked,
-                is_mtu_probe: false,
+                is_mtu_probe: built.frames.is_mtu_probe(),
                 frames: built.frames,
             },
         );

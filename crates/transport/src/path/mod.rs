@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 use courser_recovery::{
-    CongestionController, Controller, Pacer, PersistentCongestion, RttEstimator,
+    CongestionController, Controller, DeliveryRate, MtuSearch, Pacer, PersistentCongestion,
+    RttEstimator,
 };
 
 use self::amplification::Amplification;
@@ -28,14 +29,18 @@ pub struct Path {
     pub rtt: RttEstimator,
     /// Congestion controller.
     pub congestion: CongestionController,
+    /// How fast the network delivers.
+    pub delivery: DeliveryRate,
     /// Spreads batches over the round trip.
     pub pacer: Pacer,
     /// Lost stretches long enough to forget the window.
     pub persistent: PersistentCongestion,
     /// Bytes sent and neither acknowledged nor lost.
     pub bytes_in_flight: u64,
-    /// UDP payload of full datagrams.
+    /// UDP payload of full datagrams: what the search has found.
     pub mtu: u16,
+    /// Looks for larger datagrams.
+    pub search: MtuSearch,
     /// Sent packets carry this number: those of another path say nothing of this one
     /// (RFC 9000 §9.4).
     pub id: u32,
@@ -46,16 +51,20 @@ pub struct Path {
 impl Path {
     /// A path nothing is known about.
     pub fn new(now: Time, tuple: FourTuple, config: &TransportConfig, id: u32) -> Self {
+        // What a controller draws by lot need not be secret, only different.
+        let seed = now.as_nanos() ^ u64::from(id) << 48;
         Self {
             tuple,
             amplification: Amplification::default(),
             validation: Validation::default(),
             rtt: RttEstimator::new(config.initial_rtt),
-            congestion: CongestionController::new(config.congestion, config.mtu),
+            congestion: config.new_controller(config.mtu, seed),
+            delivery: DeliveryRate::new(),
             pacer: Pacer::new(now, config.mtu),
             persistent: PersistentCongestion::new(),
             bytes_in_flight: 0,
             mtu: config.mtu,
+            search: config.mtu_search(),
             id,
             app_limited: false,
         }
@@ -63,9 +72,29 @@ impl Path {
 
     /// Bytes that congestion control lets out now.
     pub fn congestion_room(&self) -> u64 {
-        self.congestion
-            .window()
-            .saturating_sub(self.bytes_in_flight)
+        self.congestion.room(self.bytes_in_flight)
+    }
+
+    /// The peer takes no larger datagrams than this.
+    pub fn set_peer_limit(&mut self, size: u16) {
+        self.search.set_peer_limit(size);
+        self.follow_search();
+    }
+
+    /// Makes the size that the search has found the size of datagrams.
+    pub fn follow_search(&mut self) {
+        let mtu = self.search.mtu();
+        if mtu != self.mtu {
+            self.mtu = mtu;
+            self.congestion.on_mtu_update(mtu);
+            self.set_pacing_rate();
+        }
+    }
+
+    /// Tells the pacer what the controller thinks by now.
+    pub fn set_pacing_rate(&mut self) {
+        let rate = self.congestion.pacing_rate(&self.rtt);
+        self.pacer.set_rate(rate);
     }
 
     /// Probe timeout without back-off, for spans of time that count in it (RFC 9000 §8.2.4, §10.2).

@@ -94,7 +94,10 @@ impl AckPolicy {
             delay = delay.min(END_DELAY);
         }
         let deadline = now + delay;
-        self.deadline = Some(self.deadline.map_or(deadline, |before| before.min(deadline)));
+        self.deadline = Some(
+            self.deadline
+                .map_or(deadline, |before| before.min(deadline)),
+        );
     }
 
     /// A packet is missing, or this one was, so far back that the peer should know.
@@ -133,7 +136,11 @@ impl AckPolicy {
                 "a delay of {delay:?} is requested, allowed is {min_ack_delay:?} up to {MAX_ACK_DELAY_END:?}"
             )));
         }
-        if self.terms.sequence.is_none_or(|newest| frame.sequence > newest) {
+        if self
+            .terms
+            .sequence
+            .is_none_or(|newest| frame.sequence > newest)
+        {
             self.terms = Terms {
                 sequence: Some(frame.sequence),
                 threshold: frame.ack_eliciting_threshold,
