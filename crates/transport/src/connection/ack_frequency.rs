@@ -41,7 +41,8 @@ impl Connection {
             now,
             window: path.congestion.window() / u64::from(path.mtu),
             rtt: path.rtt.smoothed(),
-            in_slow_start: path.congestion.in_slow_start(),
+            // A window that is not used up does not grow (RFC 9002 §7.8).
+            in_slow_start: path.congestion.in_slow_start() && !path.app_limited,
             congestion_events: self.stats.congestion_events,
             packet_threshold: self.spaces.application.loss.packet_threshold(),
         });
