@@ -225,6 +225,11 @@ impl DeliveryRate {
         }
     }
 
+    /// Bytes of memory held beside the struct itself.
+    pub fn memory(&self) -> usize {
+        self.snapshots.capacity() * size_of::<Snapshot>()
+    }
+
     fn get(&self, snapshot: u32) -> Option<&Snapshot> {
         self.snapshots
             .get(snapshot.wrapping_sub(self.first) as usize)

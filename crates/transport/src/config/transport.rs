@@ -42,13 +42,16 @@ pub struct TransportConfig {
     pub max_uni_streams: u64,
     /// First flow-control window of a stream in bytes. Default 256 KiB.
     pub stream_receive_window: u64,
-    /// Largest window a stream grows to by itself. Default 16 MiB.
+    /// Largest window a stream grows to by itself. Default 128 MiB, which fills 1 Gbit/s over
+    /// 600 ms; all windows of an endpoint grow within
+    /// [`EndpointConfig::receive_budget`](crate::EndpointConfig::receive_budget).
     pub stream_receive_window_max: u64,
     /// First flow-control window of the connection in bytes. Default 1 MiB.
     pub receive_window: u64,
-    /// Largest window the connection grows to by itself. Default 32 MiB.
+    /// Largest window the connection grows to by itself. Default 128 MiB.
     pub receive_window_max: u64,
-    /// Bytes kept for retransmission and sending, over all streams. Default 16 MiB.
+    /// Bytes kept for retransmission and sending, over all streams: two congestion windows, at
+    /// least 16 MiB or this, at most this. Default 256 MiB.
     pub send_buffer_max: u64,
     /// How far a writer may run ahead of the wire on one stream, in bytes. Default 256 KiB:
     /// more would leave the caches before it is sealed.
@@ -66,9 +69,10 @@ pub struct TransportConfig {
     pub ack_frequency: bool,
     /// Packets after which keys are updated by themselves. Default 2^20.
     pub key_update_after: u64,
-    /// Gaps that one stream's reassembly may have. Default 128.
+    /// Gaps that one stream's reassembly may have, and one more for each 32 KiB that its window
+    /// has grown to. Default 128.
     pub max_gaps_per_stream: usize,
-    /// Gaps over all streams. Default 512.
+    /// Gaps over all streams, growing with the window of the connection. Default 512.
     pub max_gaps: usize,
 }
 
@@ -85,10 +89,10 @@ impl Default for TransportConfig {
             max_bidi_streams: 100,
             max_uni_streams: 100,
             stream_receive_window: 256 * 1024,
-            stream_receive_window_max: 16 * 1024 * 1024,
+            stream_receive_window_max: 128 * 1024 * 1024,
             receive_window: 1024 * 1024,
-            receive_window_max: 32 * 1024 * 1024,
-            send_buffer_max: 16 * 1024 * 1024,
+            receive_window_max: 128 * 1024 * 1024,
+            send_buffer_max: 256 * 1024 * 1024,
             unsent_limit: 256 * 1024,
             congestion: Algorithm::Cubic,
             controller_factory: None,

@@ -98,6 +98,8 @@ impl Connection {
             });
             path.set_pacing_rate();
         }
+        let window = self.paths.active().congestion.window();
+        self.streams.on_congestion_window(window);
         self.forget_snapshots(id);
         self.after_ack(now, id, &newly);
         Ok(())

@@ -261,6 +261,7 @@ impl Connection {
         ConnectionStats {
             data_sent: counters.data_sent,
             data_retransmitted: counters.data_retransmitted,
+            data_acked: counters.data_acked,
             data_received: counters.data_received,
             path: PathStats {
                 rtt: path.rtt.smoothed(),
@@ -269,6 +270,9 @@ impl Connection {
                 congestion_window: path.congestion.window(),
                 bytes_in_flight: path.bytes_in_flight,
                 mtu: path.mtu,
+                ssthresh: path.congestion.ssthresh(),
+                pacing_rate: path.congestion.pacing_rate(&path.rtt),
+                controller: path.congestion.name(),
             },
             ..self.stats
         }

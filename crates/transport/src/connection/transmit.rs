@@ -393,9 +393,12 @@ impl Connection {
             .unwrap_or(u64::MAX)
             .min(courser_wire::MAX_VARINT);
         let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
-        if !Ack::write(packet.writer(), ranges, delay, ecn, MAX_ACK_RANGES) {
+        let wanted = space.received.ranges_wanted(USUAL_ACK_RANGES);
+        let count = wanted.min(MAX_ACK_RANGES);
+        if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
             return;
         }
+        space.received.on_ack_sent();
         packet.record(SentFrame::Ack { largest });
         self.stats.acks_sent += 1;
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
@@ -583,8 +586,10 @@ pub(super) const MIN_DATAGRAM: usize = 64;
 /// A packet that asks for an answer is so long that a peer without state may answer it with a
 /// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
 const SHORTEST_QUESTION: usize = 43;
-/// Ranges in one ACK frame (limit K03).
-const MAX_ACK_RANGES: usize = 32;
+/// Ranges in one ACK frame (limit K03): each is repeated in as many frames ...
+const USUAL_ACK_RANGES: usize = 32;
+/// ... but a packet that comes very late is told of at least once, in a frame of half a packet.
+const MAX_ACK_RANGES: usize = 200;
 /// We announce the default (RFC 9000 §18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;
 /// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.

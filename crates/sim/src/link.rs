@@ -1,1 +1,0 @@
-//! Links made of stacked effects.

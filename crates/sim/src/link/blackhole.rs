@@ -1,0 +1,21 @@
+//! Times at which nothing passes.
+
+use courser_base::Time;
+
+use super::spec::Blackhole;
+
+/// Whether the hole is open at `now`. It closes at the end, not after it.
+pub(super) fn swallows(hole: &Blackhole, now: Time) -> bool {
+    let now = u128::from(now.as_nanos());
+    let Some(since) = now.checked_sub(hole.from.as_nanos()) else {
+        return false;
+    };
+    let into = match hole.every.map(|every| every.as_nanos()) {
+        Some(every) if every > 0 => since % every,
+        _ => since,
+    };
+    into < hole.lasts.as_nanos()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! Rate, queue and queue management together.
+
+use std::time::Duration;
+
+use courser_base::{Ecn, Rate, Time};
+
+use super::codel::{CoDel, Verdict};
+use super::histogram::Histogram;
+use super::queue::{Limit, Numbered, Queue, Waiting};
+use super::spec::Aqm;
+use super::stats::{LinkStats, QueueState};
+use super::transmitter::Transmitter;
+
+/// Where packets wait for their turn to leave.
+#[derive(Debug)]
+pub(super) struct Bottleneck {
+    transmitter: Transmitter,
+    queue: Queue,
+    management: Management,
+    /// Largest packet so far: CoDel and the step leave a queue of one packet alone.
+    largest: u64,
+    delays: Histogram,
+}
+
+/// Active queue management with its state.
+#[derive(Debug)]
+enum Management {
+    None,
+    CoDel { codel: CoDel, ecn: bool },
+    L4s { step: Duration, codel: CoDel },
+}
+
+/// What became of the packet at the head.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Pass,
+    Mark,
+    Drop,
+}
+
+impl Bottleneck {
+    pub(super) fn new(rate: Rate, limit: Limit, aqm: Aqm) -> Self {
+        Self {
+            transmitter: Transmitter::new(rate),
+            queue: Queue::new(limit),
+            management: Management::new(aqm),
+            largest: 0,
+            delays: Histogram::new(),
+        }
+    }
+
+    pub(super) fn set_rate(&mut self, rate: Rate) {
+        self.transmitter.set_rate(rate);
+    }
+
+    /// Takes another rule; what waits goes on waiting.
+    pub(super) fn set_rule(&mut self, rate: Rate, limit: Limit, aqm: Aqm) {
+        self.transmitter.set_rate(rate);
+        self.queue.set_limit(limit);
+        self.management = Management::new(aqm);
+    }
+
+    /// A packet of `size` bytes arrives; false when it is dropped.
+    ///
+    /// What could have left by `now` has to be taken out first.
+    pub(super) fn push(&mut self, now: Time, size: u64, numbered: Numbered) -> bool {
+        let is_idle = self.queue.packets() == 0 && self.transmitter.free_at() <= now;
+        if !is_idle && !self.queue.has_room(size) {
+            return false;
+        }
+        self.largest = self.largest.max(size);
+        self.queue.push(Waiting {
+            since: now,
+            size,
+            numbered,
+        });
+        true
+    }
+
+    /// When the next packet begins to leave.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        let since = self.queue.head_since()?;
+        Some(since.max(self.transmitter.free_at()))
+    }
+
+    /// Takes out the packet that begins to leave at `now`, which is
+    /// [`Bottleneck::next_time`], with the time when all of it has left.
+    ///
+    /// `None` when queue management drops all that waits.
+    pub(super) fn pop(&mut self, now: Time, stats: &mut LinkStats) -> Option<(Time, Numbered)> {
+        loop {
+            let Some(mut head) = self.queue.pop() else {
+                self.management.on_empty();
+                return None;
+            };
+            let sojourn = now - head.since;
+            let is_last = self.queue.bytes() <= self.largest;
+            let mark = head.numbered.packet.ecn;
+            match self.management.judge(now, sojourn, is_last, mark) {
+                Fate::Drop => {
+                    stats.dropped.aqm += 1;
+                    continue;
+                }
+                Fate::Mark => {
+                    stats.marked += u64::from(mark != Ecn::Ce);
+                    head.numbered.packet.ecn = Ecn::Ce;
+                }
+                Fate::Pass => {}
+            }
+            self.delays.record(sojourn);
+            let left = self.transmitter.send(now, head.size);
+            return Some((left, head.numbered));
+        }
+    }
+
+    pub(super) fn state(&self, now: Time) -> QueueState {
+        let bytes = self.queue.bytes();
+        let leaving = self.transmitter.free_at() - now;
+        QueueState {
+            bytes,
+            packets: self.queue.packets(),
+            delay: leaving + self.transmitter.rate().time_for(bytes),
+        }
+    }
+
+    /// How many packets wait.
+    pub(super) fn packets(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn delays(&self) -> &Histogram {
+        &self.delays
+    }
+
+    pub(super) fn take_delays(&mut self) -> Histogram {
+        std::mem::take(&mut self.delays)
+    }
+}
+
+impl Management {
+    fn new(aqm: Aqm) -> Self {
+        match aqm {
+            Aqm::DropTail => Self::None,
+            Aqm::CoDel {
+                target,
+                interval,
+                ecn,
+            } => Self::CoDel {
+                codel: CoDel::new(target, interval),
+                ecn,
+            },
+            Aqm::L4s {
+                step,
+                target,
+                interval,
+            } => Self::L4s {
+                step,
+                codel: CoDel::new(target, interval),
+            },
+        }
+    }
+
+    fn on_empty(&mut self) {
+        match self {
+            Self::None => {}
+            Self::CoDel { codel, .. } | Self::L4s { codel, .. } => codel.on_empty(),
+        }
+    }
+
+    fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool, mark: Ecn) -> Fate {
+        match self {
+            Self::None => Fate::Pass,
+            // A step, not a ramp: RFC 9332 appendix A.1 for its L queue, where a queue of one
+            // packet is left alone as well.
+            Self::L4s { step, .. } if mark == Ecn::Ect1 => {
+                if sojourn > *step && !is_last {
+                    Fate::Mark
+                } else {
+                    Fate::Pass
+                }
+            }
+            Self::L4s { codel, .. } => signal(codel.judge(now, sojourn, is_last), true, mark),
+            Self::CoDel { codel, ecn } => signal(codel.judge(now, sojourn, is_last), *ecn, mark),
+        }
+    }
+}
+
+fn signal(verdict: Verdict, marks: bool, mark: Ecn) -> Fate {
+    match verdict {
+        Verdict::Pass => Fate::Pass,
+        Verdict::Signal if marks && mark != Ecn::NotEct => Fate::Mark,
+        Verdict::Signal => Fate::Drop,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! Controlled delay: drops or marks when the queue has not been short for an interval.
+//!
+//! RFC 8289, in integers: the square root of the control law is exact to a nanosecond, and the
+//! same on every machine.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+/// The state of CoDel, asked about each packet that leaves the queue. RFC 8289 §5.
+#[derive(Clone, Debug)]
+pub(super) struct CoDel {
+    target: Duration,
+    interval: Duration,
+    /// When the delay will have been above target for an interval. `None` while it is below.
+    first_above: Option<Time>,
+    state: State,
+    /// When the last dropping state would have dropped next, and how many it had dropped.
+    last: Episode,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Watching,
+    Dropping(Episode),
+}
+
+/// One dropping state.
+#[derive(Clone, Copy, Debug, Default)]
+struct Episode {
+    next: Time,
+    count: u64,
+    /// The count it began with.
+    initial: u64,
+}
+
+/// What to do with the packet at the head of the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Pass,
+    /// Drop it, or mark it if it can be marked, and then let it pass.
+    Signal,
+}
+
+impl CoDel {
+    pub(super) fn new(target: Duration, interval: Duration) -> Self {
+        Self {
+            target,
+            interval,
+            first_above: None,
+            state: State::Watching,
+            last: Episode::default(),
+        }
+    }
+
+    /// Judges the packet at the head, which has waited for `sojourn`.
+    ///
+    /// `is_last` tells that no more than a packet would remain: dropping that would leave the
+    /// link idle.
+    pub(super) fn judge(&mut self, now: Time, sojourn: Duration, is_last: bool) -> Verdict {
+        let may_signal = self.is_above_for_long(now, sojourn, is_last);
+        match &mut self.state {
+            State::Dropping(_) if !may_signal => {
+                self.leave();
+                Verdict::Pass
+            }
+            State::Dropping(episode) if now >= episode.next => {
+                episode.count += 1;
+                episode.next += gap(self.interval, episode.count);
+                Verdict::Signal
+            }
+            State::Watching if may_signal => {
+                self.enter(now);
+                Verdict::Signal
+            }
+            State::Dropping(_) | State::Watching => Verdict::Pass,
+        }
+    }
+
+    /// The queue ran empty.
+    pub(super) fn on_empty(&mut self) {
+        self.first_above = None;
+        self.leave();
+    }
+
+    fn is_above_for_long(&mut self, now: Time, sojourn: Duration, is_last: bool) -> bool {
+        if sojourn < self.target || is_last {
+            self.first_above = None;
+            return false;
+        }
+        match self.first_above {
+            None => {
+                self.first_above = Some(now + self.interval);
+                false
+            }
+            Some(time) => now >= time,
+        }
+    }
+
+    /// Begins to drop, at the rate of the last time if that is not long ago. RFC 8289 §5.5.
+    fn enter(&mut self, now: Time) {
+        let grown = self.last.count - self.last.initial;
+        let is_recent = now - self.last.next < self.interval.saturating_mul(16);
+        let count = if grown > 1 && is_recent { grown } else { 1 };
+        self.state = State::Dropping(Episode {
+            next: now + gap(self.interval, count),
+            count,
+            initial: count,
+        });
+    }
+
+    fn leave(&mut self) {
+        if let State::Dropping(episode) = self.state {
+            self.last = episode;
+            self.state = State::Watching;
+        }
+    }
+}
+
+/// `interval / sqrt(count)`, rounded down: the time to the next drop. RFC 8289 §3.3.
+fn gap(interval: Duration, count: u64) -> Duration {
+    let nanos = interval.as_nanos();
+    let square = nanos.saturating_mul(nanos) / u128::from(count.max(1));
+    Duration::from_nanos(u64::try_from(square.isqrt()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! The way itself: delay, jitter, and packets that are late.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use courser_base::Time;
+
+use super::probability::{Effect, Keyed, scale};
+use super::queue::Numbered;
+use super::spec::Reorder;
+use crate::packet::Packet;
+
+/// Packets between the two ends.
+///
+/// Those that keep their order are in a row; only late ones need to be sorted.
+#[derive(Debug)]
+pub(super) struct Flight {
+    delay: Duration,
+    jitter: Duration,
+    reorder: Option<Reorder>,
+    jitter_numbers: Keyed,
+    reorder_numbers: Keyed,
+    in_order: VecDeque<Arrival>,
+    late: BinaryHeap<Arrival>,
+    /// When the last of those in order arrives.
+    last: Time,
+    launched: u64,
+}
+
+#[derive(Debug)]
+struct Arrival {
+    at: Time,
+    /// Settles who is first of those that arrive at the same time.
+    sequence: u64,
+    packet: Packet,
+}
+
+impl Flight {
+    pub(super) fn new(seed: u64, hop: usize) -> Self {
+        Self {
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+            reorder: None,
+            jitter_numbers: Keyed::new(seed, hop, Effect::Jitter),
+            reorder_numbers: Keyed::new(seed, hop, Effect::Reorder),
+            in_order: VecDeque::new(),
+            late: BinaryHeap::new(),
+            last: Time::ZERO,
+            launched: 0,
+        }
+    }
+
+    pub(super) fn set_delay(&mut self, delay: Duration) {
+        self.delay = delay;
+    }
+
+    pub(super) fn set_jitter(&mut self, jitter: Duration) {
+        self.jitter = jitter;
+    }
+
+    pub(super) fn set_reorder(&mut self, reorder: Option<Reorder>) {
+        self.reorder = reorder;
+    }
+
+    /// A packet has left at `departure`; returns whether others may pass it.
+    pub(super) fn launch(&mut self, departure: Time, numbered: Numbered) -> bool {
+        let Numbered { index, packet } = numbered;
+        let at = departure + self.delay + self.jitter_of(index);
+        let lateness = self.lateness_of(index);
+        self.launched += 1;
+        let sequence = self.launched;
+        match lateness {
+            Some(lateness) => {
+                let at = at + lateness;
+                self.late.push(Arrival {
+                    at,
+                    sequence,
+                    packet,
+                });
+                true
+            }
+            None => {
+                self.last = self.last.max(at);
+                let at = self.last;
+                self.in_order.push_back(Arrival {
+                    at,
+                    sequence,
+                    packet,
+                });
+                false
+            }
+        }
+    }
+
+    pub(super) fn next_time(&self) -> Option<Time> {
+        let in_order = self.in_order.front().map(|arrival| arrival.at);
+        let late = self.late.peek().map(|arrival| arrival.at);
+        match (in_order, late) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The next packet that arrives by `now`, and when.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+        let is_late = match (self.in_order.front(), self.late.peek()) {
+            // The heap has the first one as its greatest.
+            (Some(in_order), Some(late)) => late > in_order,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        let arrival = if is_late {
+            if self.late.peek()?.at > now {
+                return None;
+            }
+            self.late.pop()?
+        } else {
+            if self.in_order.front()?.at > now {
+                return None;
+            }
+            self.in_order.pop_front()?
+        };
+        Some((arrival.at, arrival.packet))
+    }
+
+    pub(super) fn packets(&self) -> usize {
+        self.in_order.len() + self.late.len()
+    }
+
+    fn jitter_of(&self, index: u64) -> Duration {
+        if self.jitter.is_zero() {
+            return Duration::ZERO;
+        }
+        let random = self.jitter_numbers.first(index);
+        random_part(self.jitter, random)
+    }
+
+    /// By how much packet `index` is late, if it is: more than nothing.
+    fn lateness_of(&self, index: u64) -> Option<Duration> {
+        let rule = self.reorder?;
+        let mut numbers = self.reorder_numbers.numbers(index);
+        let is_late = rule.probability.decides(numbers.next());
+        is_late.then(|| random_part(rule.by, numbers.next()).max(Duration::from_nanos(1)))
+    }
+}
+
+/// Uniform from nothing to all of `whole`.
+fn random_part(whole: Duration, random: u64) -> Duration {
+    let nanos = u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX);
+    Duration::from_nanos(scale(random, nanos.saturating_add(1)))
+}
+
+impl Ord for Arrival {
+    /// The first to arrive is the greatest.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.sequence).cmp(&(self.at, self.sequence))
+    }
+}
+
+impl PartialOrd for Arrival {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Arrival {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Loss in bursts.
+
+use super::probability::{Effect, Keyed};
+use super::spec::Gilbert;
+
+/// A channel that is good or bad: the model of Gilbert and Elliott.
+#[derive(Clone, Debug)]
+pub(super) struct Channel {
+    rule: Gilbert,
+    numbers: Keyed,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Good,
+    Bad,
+}
+
+impl Channel {
+    pub(super) fn new(rule: Gilbert, seed: u64, hop: usize) -> Self {
+        Self {
+            rule,
+            numbers: Keyed::new(seed, hop, Effect::Gilbert),
+            state: State::Good,
+        }
+    }
+
+    /// Whether packet `index` is lost. Ask once for each packet, in order.
+    ///
+    /// The state may change before the packet, so that a burst can begin with the first one.
+    pub(super) fn drops(&mut self, index: u64) -> bool {
+        let mut numbers = self.numbers.numbers(index);
+        let (change, next) = match self.state {
+            State::Good => (self.rule.to_bad, State::Bad),
+            State::Bad => (self.rule.to_good, State::Good),
+        };
+        if change.decides(numbers.next()) {
+            self.state = next;
+        }
+        let loss = match self.state {
+            State::Good => self.rule.loss_in_good,
+            State::Bad => self.rule.loss_in_bad,
+        };
+        loss.decides(numbers.next())
+    }
+}
+
+#[cfg(test)]
+mod tests;

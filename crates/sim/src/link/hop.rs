@@ -1,0 +1,369 @@
+//! One stretch of a link: all effects of one specification, in their order.
+
+use std::time::Duration;
+
+use courser_base::{Rate, Time};
+
+use super::blackhole::swallows;
+use super::bottleneck::Bottleneck;
+use super::flight::Flight;
+use super::gilbert::Channel;
+use super::histogram::Histogram;
+use super::loss::Chance;
+use super::payload::{corrupted, extended, is_version_negotiation, truncated};
+use super::policer::Bucket;
+use super::probability::{Effect, Keyed};
+use super::queue::{Limit, Numbered};
+use super::remark::Remarker;
+use super::spec::{Blackhole, Change, DropList, LinkSpec, Probability, QueueLimit, Repeated, Step};
+use super::stats::{LinkStats, QueueState};
+use super::{Link, wire_size};
+use crate::packet::Packet;
+
+/// A stretch with its state.
+#[derive(Debug)]
+pub(super) struct Hop {
+    place: Place,
+    /// Packets that arrived so far.
+    index: u64,
+    /// No time handed in was later.
+    now: Time,
+    effects: Effects,
+    bottleneck: Option<Bottleneck>,
+    flight: Flight,
+    /// What changes later, the next change last.
+    steps: Vec<Step>,
+    stats: LinkStats,
+}
+
+/// Whose random numbers these are.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    seed: u64,
+    hop: usize,
+}
+
+/// What befalls packets on arrival.
+#[derive(Debug)]
+struct Effects {
+    blackhole: Option<Blackhole>,
+    mtu: Option<u32>,
+    drop: DropList,
+    every: Option<u64>,
+    loss: Chance,
+    gilbert: Option<Channel>,
+    corrupt: Option<Chance>,
+    truncate: Probability,
+    extend: Probability,
+    duplicate: Probability,
+    remark: Option<Remarker>,
+    policer: Option<Bucket>,
+}
+
+impl Hop {
+    /// `rtt` is for queues in BDP whose specification does not say another.
+    pub(super) fn new(spec: &LinkSpec, seed: u64, hop: usize, rtt: Duration) -> Self {
+        let place = Place { seed, hop };
+        let mut new = Self {
+            place,
+            index: 0,
+            now: Time::ZERO,
+            effects: Effects::new(spec, place),
+            bottleneck: None,
+            flight: Flight::new(seed, hop),
+            steps: Vec::new(),
+            stats: LinkStats::default(),
+        };
+        new.set_spec(Time::ZERO, spec, rtt);
+        new
+    }
+
+    /// Takes another specification; what is under way stays so.
+    pub(super) fn set_spec(&mut self, now: Time, spec: &LinkSpec, rtt: Duration) {
+        self.advance(now);
+        self.effects = Effects::new(spec, self.place);
+        self.flight.set_delay(spec.one_way_delay());
+        self.flight.set_jitter(spec.jitter);
+        self.flight.set_reorder(spec.reorder);
+        self.steps = spec.steps.clone();
+        self.steps.sort_by_key(|step| std::cmp::Reverse(step.at));
+        // Of several at one time the last one given holds, so it must come last.
+        reverse_ties(&mut self.steps);
+        let limit = limit(spec, rtt);
+        match (&mut self.bottleneck, spec.rate) {
+            (Some(bottleneck), Some(rate)) => bottleneck.set_rule(rate, limit, spec.aqm),
+            // The queue must empty somehow: as fast as it can.
+            (Some(bottleneck), None) => bottleneck.set_rule(UNLIMITED, limit, spec.aqm),
+            (none, Some(rate)) => *none = Some(Bottleneck::new(rate, limit, spec.aqm)),
+            (None, None) => {}
+        }
+        self.advance(now);
+    }
+
+    /// Changes one thing.
+    pub(super) fn change(&mut self, now: Time, change: Change) {
+        self.advance(now);
+        self.apply(change);
+    }
+
+    /// A packet arrives.
+    pub(super) fn send(&mut self, now: Time, mut packet: Packet) {
+        self.advance(now);
+        let now = self.now;
+        self.index += 1;
+        self.stats.packets_in += 1;
+        self.stats.bytes_in += packet.payload.len() as u64;
+        let index = self.index;
+        if self.effects.drops(now, index, &packet, &mut self.stats) {
+            return;
+        }
+        let place = self.place;
+        self.effects
+            .alter(place, index, &mut packet, &mut self.stats);
+        if let Some(remark) = &self.effects.remark {
+            let mark = remark.apply(now, index, packet.ecn);
+            self.stats.remarked += u64::from(mark != packet.ecn);
+            packet.ecn = mark;
+        }
+        if place.decides(Effect::Duplicate, self.effects.duplicate, index) {
+            self.stats.duplicated += 1;
+            self.enter(
+                now,
+                Numbered {
+                    index,
+                    packet: packet.clone(),
+                },
+            );
+            // A number of its own, that no packet reaches by counting.
+            let index = index | 1 << 63;
+            self.enter(now, Numbered { index, packet });
+        } else {
+            self.enter(now, Numbered { index, packet });
+        }
+    }
+
+    /// When there is something to do or to take.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        let arrival = self.flight.next_time();
+        let departure = self.bottleneck.as_ref().and_then(Bottleneck::next_time);
+        match (arrival, departure) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The next packet that arrives at the far end by `now`, and when it does.
+    pub(super) fn pop(&mut self, now: Time) -> Option<(Time, Packet)> {
+        self.advance(now);
+        let (at, packet) = self.flight.pop(now)?;
+        self.stats.packets_out += 1;
+        self.stats.bytes_out += packet.payload.len() as u64;
+        self.stats.wire_bytes_out += wire_size(&packet);
+        Some((at, packet))
+    }
+
+    pub(super) fn stats(&self) -> &LinkStats {
+        &self.stats
+    }
+
+    pub(super) fn queue(&self) -> QueueState {
+        let state = |bottleneck: &Bottleneck| bottleneck.state(self.now);
+        self.bottleneck.as_ref().map(state).unwrap_or_default()
+    }
+
+    pub(super) fn queue_delays(&self) -> Option<&Histogram> {
+        self.bottleneck.as_ref().map(Bottleneck::delays)
+    }
+
+    pub(super) fn take_queue_delays(&mut self) -> Option<Histogram> {
+        self.bottleneck.as_mut().map(Bottleneck::take_delays)
+    }
+
+    /// Lets everything happen that is due, each at its own time.
+    fn advance(&mut self, now: Time) {
+        while let Some(bottleneck) = &self.bottleneck
+            && let Some(time) = bottleneck.next_time().filter(|time| *time <= now)
+        {
+            self.apply_steps(time);
+            let bottleneck = self.bottleneck.as_mut();
+            if let Some((left, numbered)) = bottleneck.and_then(|b| b.pop(time, &mut self.stats)) {
+                self.launch(left, numbered);
+            }
+        }
+        self.apply_steps(now);
+        self.now = self.now.max(now);
+    }
+
+    fn apply_steps(&mut self, now: Time) {
+        let elapsed = now - Time::ZERO;
+        while let Some(step) = self.steps.pop_if(|step| step.at <= elapsed) {
+            self.apply(step.change);
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Rate(rate) => match &mut self.bottleneck {
+                Some(bottleneck) => bottleneck.set_rate(rate),
+                None => {
+                    let limit = Limit::Bytes(rate.bytes_in(DEFAULT_QUEUE));
+                    self.bottleneck = Some(Bottleneck::new(rate, limit, Default::default()));
+                }
+            },
+            Change::Delay(delay) => self.flight.set_delay(delay),
+            Change::Jitter(jitter) => self.flight.set_jitter(jitter),
+            Change::Loss(rule) => self.effects.loss.set_rule(rule),
+            Change::Mtu(mtu) => self.effects.mtu = Some(mtu),
+        }
+    }
+
+    /// A packet that survived reaches the policer and the queue.
+    fn enter(&mut self, now: Time, numbered: Numbered) {
+        let size = wire_size(&numbered.packet);
+        if let Some(policer) = &mut self.effects.policer
+            && !policer.admits(now, size)
+        {
+            self.stats.dropped.policer += 1;
+            return;
+        }
+        if self.packets() >= Link::MAX_PACKETS {
+            self.stats.dropped.overflow += 1;
+            return;
+        }
+        let Some(bottleneck) = &mut self.bottleneck else {
+            self.launch(now, numbered);
+            return;
+        };
+        if !bottleneck.push(now, size, numbered) {
+            self.stats.dropped.queue_full += 1;
+            return;
+        }
+        // If nothing is leaving, this one does at once and never waits.
+        self.advance(now);
+        let waiting = self.queue();
+        self.stats.max_queue_bytes = self.stats.max_queue_bytes.max(waiting.bytes);
+        self.stats.max_queue_packets = self.stats.max_queue_packets.max(waiting.packets);
+    }
+
+    fn launch(&mut self, departure: Time, numbered: Numbered) {
+        let is_late = self.flight.launch(departure, numbered);
+        self.stats.reordered += u64::from(is_late);
+    }
+
+    fn packets(&self) -> usize {
+        let waiting = self.bottleneck.as_ref().map_or(0, Bottleneck::packets);
+        self.flight.packets() + waiting
+    }
+}
+
+impl Effects {
+    fn new(spec: &LinkSpec, place: Place) -> Self {
+        let Place { seed, hop } = place;
+        let never = Repeated::independent(Probability::NEVER);
+        let loss = spec.loss.unwrap_or(never);
+        let corrupt = |rule| Chance::new(rule, seed, hop, Effect::Corrupt);
+        Self {
+            blackhole: spec.blackhole,
+            mtu: spec.mtu,
+            drop: spec.drop.clone(),
+            every: spec.every.map(|every| every.max(1)),
+            loss: Chance::new(loss, seed, hop, Effect::Loss),
+            gilbert: spec.gilbert.map(|rule| Channel::new(rule, seed, hop)),
+            corrupt: spec.corrupt.map(corrupt),
+            truncate: spec.truncate,
+            extend: spec.extend,
+            duplicate: spec.duplicate,
+            remark: spec.ecn.map(|rule| Remarker::new(rule, seed, hop)),
+            policer: spec.policer.map(Bucket::new),
+        }
+    }
+
+    /// Whether the packet is lost, counted by the first reason.
+    fn drops(&mut self, now: Time, index: u64, packet: &Packet, stats: &mut LinkStats) -> bool {
+        let dropped = &mut stats.dropped;
+        // Those that remember what they did are asked about every packet, lost or not.
+        let by_chance = self.loss.hits(index);
+        let in_burst = self
+            .gilbert
+            .as_mut()
+            .is_some_and(|channel| channel.drops(index));
+        let is_swallowed = self.blackhole.is_some_and(|hole| swallows(&hole, now));
+        let is_too_large = self
+            .mtu
+            .is_some_and(|mtu| wire_size(packet) > u64::from(mtu));
+        let counter = if is_swallowed {
+            &mut dropped.blackhole
+        } else if is_too_large {
+            &mut dropped.mtu
+        } else if self.drop.contains(index) {
+            &mut dropped.listed
+        } else if self.every.is_some_and(|every| index.is_multiple_of(every)) {
+            &mut dropped.every
+        } else if by_chance {
+            &mut dropped.loss
+        } else if in_burst {
+            &mut dropped.gilbert
+        } else {
+            return false;
+        };
+        *counter += 1;
+        true
+    }
+
+    /// Changes bytes.
+    fn alter(&mut self, place: Place, index: u64, packet: &mut Packet, stats: &mut LinkStats) {
+        let payload = &mut packet.payload;
+        if let Some(corrupt) = &mut self.corrupt
+            && corrupt.hits(index)
+            && !payload.is_empty()
+            && !is_version_negotiation(payload)
+        {
+            *payload = corrupted(payload, place.numbers(Effect::Corrupt, index));
+            stats.corrupted += 1;
+        }
+        if place.decides(Effect::Truncate, self.truncate, index) && payload.len() > 1 {
+            *payload = truncated(payload, place.numbers(Effect::Truncate, index));
+            stats.truncated += 1;
+        }
+        if place.decides(Effect::Extend, self.extend, index) {
+            *payload = extended(payload, place.numbers(Effect::Extend, index));
+            stats.extended += 1;
+        }
+    }
+}
+
+impl Place {
+    fn decides(self, effect: Effect, chance: Probability, index: u64) -> bool {
+        chance > Probability::NEVER
+            && chance.decides(Keyed::new(self.seed, self.hop, effect).first(index))
+    }
+
+    /// Random numbers for how an effect is, apart from the one that decides whether it is.
+    fn numbers(self, effect: Effect, index: u64) -> super::probability::Numbers {
+        Keyed::new(self.seed, self.hop, effect).numbers(index)
+    }
+}
+
+/// The queue's limit in what can be counted.
+fn limit(spec: &LinkSpec, rtt: Duration) -> Limit {
+    match (spec.queue, spec.queue_bytes(rtt)) {
+        (Some(QueueLimit::Packets(packets)), _) => Limit::Packets(packets),
+        (_, Some(bytes)) => Limit::Bytes(bytes),
+        (_, None) => Limit::Bytes(u64::MAX),
+    }
+}
+
+fn reverse_ties(steps: &mut [Step]) {
+    for ties in steps.chunk_by_mut(|a, b| a.at == b.at) {
+        ties.reverse();
+    }
+}
+
+/// What a queue gets that appears with a change of rate.
+const DEFAULT_QUEUE: Duration = Duration::from_millis(100);
+
+/// A nanosecond for the largest packet.
+const UNLIMITED: Rate = Rate::from_bytes_per_second(65_575_000_000_000);
+
+#[cfg(test)]
+mod tests;

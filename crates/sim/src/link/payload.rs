@@ -1,0 +1,53 @@
+//! Changed bytes: corruption, truncation, extension.
+
+use bytes::Bytes;
+
+use super::probability::Numbers;
+
+/// Changes one byte of the first 50 to another value; an empty payload stays as it is.
+pub(super) fn corrupted(payload: &Bytes, mut numbers: Numbers) -> Bytes {
+    let reach = payload.len().min(CORRUPTED_REACH);
+    let mut bytes = payload.to_vec();
+    let position = usize::try_from(numbers.below(reach as u64)).unwrap_or(0);
+    // Adding 1 to 255 never gives the same value.
+    let difference = u8::try_from(1 + numbers.below(255)).unwrap_or(1);
+    if let Some(byte) = bytes.get_mut(position) {
+        *byte = byte.wrapping_add(difference);
+    }
+    bytes.into()
+}
+
+/// Without a random part of the end; at least one byte is cut and one stays.
+pub(super) fn truncated(payload: &Bytes, mut numbers: Numbers) -> Bytes {
+    let most = payload.len().saturating_sub(1) as u64;
+    let kept = 1 + usize::try_from(numbers.below(most)).unwrap_or(0);
+    payload.slice(..kept.min(payload.len()))
+}
+
+/// With 1 to 32 random bytes behind, as far as a UDP datagram can be that long.
+pub(super) fn extended(payload: &Bytes, mut numbers: Numbers) -> Bytes {
+    let wanted = 1 + usize::try_from(numbers.below(MAX_EXTENSION)).unwrap_or(0);
+    let room = MAX_PAYLOAD.saturating_sub(payload.len());
+    let mut bytes = payload.to_vec();
+    bytes.extend((0..wanted.min(room)).map(|_| numbers.next().to_le_bytes()[0]));
+    bytes.into()
+}
+
+/// Whether this is a Version Negotiation packet: a long header with version 0. RFC 9000 §17.2.1.
+///
+/// They are never corrupted, as in the interop runner's simulator: nothing protects them, and a
+/// client that believes a changed one does right.
+pub(super) fn is_version_negotiation(payload: &[u8]) -> bool {
+    matches!(payload, [first, 0, 0, 0, 0, ..] if first & 0x80 != 0)
+}
+
+/// Where corruption strikes: headers are more interesting than data.
+const CORRUPTED_REACH: usize = 50;
+
+const MAX_EXTENSION: u64 = 32;
+
+/// What fits into a datagram over IPv4.
+const MAX_PAYLOAD: usize = 65_507;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Reads specifications from text.
+
+use std::str::FromStr;
+
+use super::check::finish;
+use super::error::shortened;
+use super::fields::{self, Draft, Field, STEPPED, read_change};
+use super::quantity::{is_number, parse_duration, parse_probability, parse_rate};
+use super::suggest::nearest;
+use super::{DuplexSpec, LinkSpec, NatSpec, SpecError, Step};
+
+impl FromStr for LinkSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (spec, nat) = parse_hops(text)?;
+        match nat {
+            None => Ok(spec),
+            Some(_) => Err(not_on_one_direction()),
+        }
+    }
+}
+
+impl FromStr for DuplexSpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let (forward, back) = match text.split_once(';') {
+            Some((forward, back)) => (forward, Some(back)),
+            None => (text, None),
+        };
+        if back.is_some_and(|back| back.contains(';')) {
+            let problem = "';' stands twice, but a link has two directions only";
+            return Err(SpecError::new("", problem));
+        }
+        let (forward, nat) = parse_hops(forward)?;
+        let back = match back {
+            Some(back) => back.parse()?,
+            None => forward.clone(),
+        };
+        Ok(Self { forward, back, nat })
+    }
+}
+
+/// Reads `a | b | c`.
+fn parse_hops(text: &str) -> Result<(LinkSpec, Option<NatSpec>), SpecError> {
+    let mut nat = None;
+    let mut hops = Vec::new();
+    for hop in text.split('|') {
+        if hops.len() == MAX_HOPS {
+            let problem = format!("more than {MAX_HOPS} links in a row");
+            return Err(SpecError::new("|", problem));
+        }
+        let mut draft = Reader::default();
+        for token in tokens(hop) {
+            draft.token(&token)?;
+        }
+        let (spec, found) = draft.finish()?;
+        nat = nat.or(found);
+        hops.push(spec);
+    }
+    Ok((chained(hops), nat))
+}
+
+/// Puts each link behind the one before.
+fn chained(hops: Vec<LinkSpec>) -> LinkSpec {
+    let mut chain: Option<LinkSpec> = None;
+    for mut hop in hops.into_iter().rev() {
+        hop.then = chain.take().map(Box::new);
+        chain = Some(hop);
+    }
+    chain.unwrap_or_default()
+}
+
+/// The fields between the commas; bare numbers belong to the list that began before them.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let continues = part.split('-').all(is_number);
+        match tokens.last_mut() {
+            Some(list) if continues && list.starts_with("drop") => {
+                list.push(',');
+                list.push_str(part);
+            }
+            _ => tokens.push(part.to_owned()),
+        }
+    }
+    // Nothing at all is a link that does nothing, and a comma at the end does no harm.
+    tokens.retain(|token| !token.is_empty() && token != "none");
+    tokens
+}
+
+/// Reads one link, field by field.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    draft: Draft,
+    seen: Vec<&'static str>,
+}
+
+impl Reader {
+    /// A field as text, with or without its name.
+    fn token(&mut self, token: &str) -> Result<(), SpecError> {
+        match token.split_once('=') {
+            Some((name, value)) => self.field(name.trim(), value.trim()),
+            None => self.field(bare_name(token)?, token),
+        }
+    }
+
+    /// A field with its name.
+    pub(super) fn field(&mut self, name: &str, value: &str) -> Result<(), SpecError> {
+        if let Some((stepped, at)) = name.split_once('@') {
+            return self.step(name, stepped.trim(), at.trim(), value);
+        }
+        let field = known(name)?;
+        if self.seen.contains(&field.name) {
+            return Err(SpecError::new(field.name, "is given twice"));
+        }
+        self.seen.push(field.name);
+        (field.read)(value, &mut self.draft)
+            .ok_or_else(|| SpecError::value(field.name, value, field.allowed))
+    }
+
+    fn step(&mut self, name: &str, stepped: &str, at: &str, value: &str) -> Result<(), SpecError> {
+        let field = known(stepped)?;
+        if !STEPPED.contains(&field.name) {
+            let allowed = STEPPED.join(", ");
+            let problem = format!("cannot change at a time, only {allowed} can");
+            return Err(SpecError::new(field.name, problem));
+        }
+        let at = parse_duration(at).ok_or_else(|| SpecError::value(name, at, fields::DURATION))?;
+        let change = read_change(field.name, value)
+            .ok_or_else(|| SpecError::value(name, value, field.allowed))?;
+        let steps = &mut self.draft.spec.steps;
+        if steps.len() == MAX_STEPS {
+            return Err(SpecError::new(
+                name,
+                format!("more than {MAX_STEPS} changes"),
+            ));
+        }
+        steps.push(Step { at, change });
+        // Stable: of two at the same time the later one in the text comes later.
+        steps.sort_by_key(|step| step.at);
+        Ok(())
+    }
+
+    /// What was read, if it makes sense together.
+    pub(super) fn finish(self) -> Result<(LinkSpec, Option<NatSpec>), SpecError> {
+        finish(self.draft)
+    }
+
+    pub(super) fn chain(&mut self, then: LinkSpec) {
+        self.draft.spec.then = Some(Box::new(then));
+    }
+}
+
+/// The field with this name.
+pub(super) fn known(name: &str) -> Result<&'static Field, SpecError> {
+    fields::find(name).ok_or_else(|| {
+        let names = || fields::FIELDS.iter().map(|field| field.name);
+        let shown = shortened(name);
+        let problem = match nearest(name, names()) {
+            Some(meant) => format!("unknown field '{shown}', did you mean '{meant}'?"),
+            None => {
+                let all: Vec<&str> = names().collect();
+                format!("unknown field '{shown}', known are {}", all.join(", "))
+            }
+        };
+        SpecError::new("", problem)
+    })
+}
+
+/// Which field a value without a name is for.
+fn bare_name(token: &str) -> Result<&'static str, SpecError> {
+    let share = token.split_once(':').map_or(token, |(share, _)| share);
+    if parse_rate(token).is_some() {
+        Ok("rate")
+    } else if !is_number(token) && parse_duration(token).is_some() {
+        Ok("delay")
+    } else if share.ends_with('%') && parse_probability(share).is_some() {
+        Ok("loss")
+    } else if fields::parse_aqm(token).is_some() {
+        Ok("aqm")
+    } else {
+        let token = shortened(token);
+        let problem = format!(
+            "'{token}' is no rate (20mbit), delay (40ms), loss (1%) or queue discipline (codel), \
+             and has no name: write NAME=VALUE, such as queue=64k"
+        );
+        Err(SpecError::new("", problem))
+    }
+}
+
+pub(super) fn not_on_one_direction() -> SpecError {
+    let problem = "belongs to a link with both directions, not to one direction of it";
+    SpecError::new("rebind", problem)
+}
+
+/// More are a mistake, and each costs time for each packet.
+pub(super) const MAX_HOPS: usize = 16;
+
+/// Enough to follow a measured link for a while.
+const MAX_STEPS: usize = 10_000;
