@@ -195,8 +195,10 @@ impl Connection {
             space.probes = PROBES;
             space.ping = true;
         }
-        // New data first, else what is oldest, else only a PING.
-        if id == SpaceId::Application && self.streams.has_stream_data() {
+        // New data first, else what is oldest, else only a PING. Not new data for ever: a peer
+        // without room for it may be waiting for the oldest.
+        let is_first = self.recovery.pto.count() < 2;
+        if id == SpaceId::Application && self.streams.has_stream_data() && is_first {
             return;
         }
         self.repeat_oldest(id);

@@ -108,7 +108,12 @@ impl AckRequest {
     }
 
     fn wish(&self, least: Duration, situation: &Situation) -> Terms {
-        let is_careful = situation.in_slow_start
+        // An application that has too little to send now and then stays in slow start for ever,
+        // and comes and goes; once the window was large that is no reason to count every packet.
+        let is_thinned = self
+            .latest
+            .is_some_and(|terms| terms.threshold > DEFAULT_THRESHOLD);
+        let is_careful = situation.in_slow_start && !is_thinned
             || situation.window < LARGE_WINDOW
             || situation.now < self.careful_until;
         let threshold = if is_careful {
@@ -119,7 +124,7 @@ impl AckRequest {
         Terms {
             threshold,
             // Never longer than the peer would by itself: a short tail must not wait for it.
-            delay: (situation.rtt / 4).clamp(least, self.announced.max(least)),
+            delay: whole_micros(situation.rtt / 4).clamp(least, self.announced.max(least)),
             reordering: situation.packet_threshold,
         }
     }
@@ -185,6 +190,11 @@ impl AckRequest {
             self.wanted = self.wanted.or(self.latest);
         }
     }
+}
+
+/// What the frame can say.
+fn whole_micros(delay: Duration) -> Duration {
+    Duration::from_micros(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// Every second packet (RFC 9000 §13.2.2).

@@ -64,7 +64,7 @@ fn search_finds_what_the_path_carries_and_nothing_is_lost_but_probes() {
         assert!(dropped <= 45, "{dropped} probes lost for {carried}");
         let stats = path.pair.client.connection().stats();
         assert_eq!(stats.packets_lost, dropped as u64, "{carried}");
-        assert_eq!(stats.congestion_events, 0, "{carried}");
+        assert_eq!(stats.congestion_events, 0, "{carried}: {stats:?}");
         assert_eq!(stats.ptos, 0, "{carried}");
     }
 }
