@@ -185,6 +185,7 @@ impl Endpoint {
         if peer.port() == 0 || peer.ip().is_unspecified() || !is_reachable {
             return Err(ConnectError::InvalidRemoteAddress(addr));
         }
+        let interface_mtu = shard.interface_mtu(&config.transport, peer);
         let mut locked = shard.lock();
         if locked.is_closed || locked.stopped.is_some() {
             return Err(ConnectError::EndpointStopping);
@@ -193,6 +194,7 @@ impl Endpoint {
             .endpoint
             .connect(shard.now(), config, peer, server_name)?;
         let key = locked.insert(handle);
+        locked.set_interface_mtu(key, interface_mtu);
         locked.flush();
         drop(locked);
         Ok(Connecting::new(ConnectionRef::new(

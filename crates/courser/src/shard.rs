@@ -5,13 +5,14 @@
 //! returns. Small writes wait for company until their task waits for something, so that a
 //! request and its end share a packet; the driver is told, in case that never happens.
 
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use courser_base::Time;
-use courser_transport::{ConnectionError, Endpoint};
+use courser_transport::{ConnectionError, Endpoint, TransportConfig};
 
 use crate::VarInt;
 use crate::runtime::{Current, Socket};
@@ -62,6 +63,15 @@ impl Shard {
         let since = self.runtime.now().saturating_duration_since(self.epoch);
         let nanos = since.as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How large packets may be on the interface towards `peer`, for a connection that has a use
+    /// for it.
+    pub(crate) fn interface_mtu(&self, config: &TransportConfig, peer: SocketAddr) -> Option<u32> {
+        config
+            .mtu_discovery
+            .then(|| self.socket.interface_mtu(peer))
+            .flatten()
     }
 
     /// The runtime's name for a point in time, at most a day ahead.
@@ -217,6 +227,13 @@ impl Locked<'_> {
             Ok(()) if state.outbox.is_blocked() => state.driver.is_wanted = true,
             Ok(()) => {}
             Err(error) => state.stop(&format!("the socket failed: {error}")),
+        }
+    }
+
+    /// Tells a new connection how large packets its interface takes.
+    pub(crate) fn set_interface_mtu(&mut self, key: usize, mtu: Option<u32>) {
+        if let (Some(mtu), Some(connection)) = (mtu, self.connection(key)) {
+            connection.set_interface_mtu(mtu);
         }
     }
 

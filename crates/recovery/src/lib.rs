@@ -10,6 +10,7 @@
 //! - [`CongestionController`] (§7, RFC 9438, RFC 9406, BBR, Prague) and [`PersistentCongestion`]
 //!   (§7.6) set the window, [`Pacer`] (§7.7) spreads it over time; RFC 9937 says what leaves
 //!   during recovery,
+//! - [`MtuSearch`] (RFC 8899) finds the largest datagram that a path carries,
 //! - [`EcnValidation`] (RFC 9000 §13.4.2) tells whether ECN marks can be believed.
 //!
 //! Controllers are called once per acknowledgement, never per packet.
@@ -20,6 +21,7 @@ mod ecn_validation;
 mod loss;
 mod loss_timer;
 mod lost_packets;
+mod mtu_search;
 mod pacer;
 mod persistent_congestion;
 mod pto;
@@ -36,6 +38,7 @@ pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
 pub use loss::{LossDetector, LossTrigger, PACKET_THRESHOLD};
 pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
 pub use lost_packets::{Lost, LostPackets};
+pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, PMTU_RAISE_TIMER};
 pub use pacer::Pacer;
 pub use persistent_congestion::PersistentCongestion;
 pub use pto::Pto;

@@ -151,6 +151,15 @@ impl UdpSocket {
         self.tally.snapshot()
     }
 
+    /// The largest IP packet that the interface towards `peer` takes, headers included, in bytes.
+    ///
+    /// Larger datagrams are refused with [`ErrorClass::TooLarge`](crate::ErrorClass::TooLarge);
+    /// the way beyond the interface may take less. `None` where the platform does not tell or
+    /// there is no route. Costs some ten microseconds of system calls; not for every packet.
+    pub fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
+        self.socket.interface_mtu(peer)
+    }
+
     /// How many buffers of received datagrams the kernel has dropped because nobody took them in
     /// time. `None` where the platform does not tell. Costs a system call.
     pub fn receive_overflow(&self) -> Option<u64> {

@@ -94,6 +94,12 @@ pub trait UdpSocket: fmt::Debug + Send + Sync {
     /// When the socket is of no use any more.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
+    /// How large packets may be on the interface towards `peer`, IP header included; `None` when
+    /// that is not known. The search for the path MTU tries this size first.
+    fn interface_mtu(&self, _peer: SocketAddr) -> Option<u32> {
+        None
+    }
+
     /// What the socket can do. Asked for once, and by users.
     fn capabilities(&self) -> Capabilities;
 

@@ -76,6 +76,14 @@ impl Socket {
         }
     }
 
+    /// How large packets may be on the interface towards `peer`, if that is known.
+    pub(crate) fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
+        match self {
+            Self::System(socket) => socket.udp().interface_mtu(peer),
+            Self::Runtime { socket, .. } => socket.interface_mtu(peer),
+        }
+    }
+
     pub(crate) fn capabilities(&self) -> Capabilities {
         match self {
             Self::System(socket) => socket.udp().capabilities(),

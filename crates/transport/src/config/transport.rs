@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser_recovery::{Algorithm, CongestionController, ControllerFactory};
+use courser_recovery::{
+    Algorithm, CongestionController, ControllerFactory, MtuSearch, TIMER_GRANULARITY,
+};
 use courser_telemetry::SinkFactory;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
@@ -26,9 +28,15 @@ pub struct TransportConfig {
     pub handshake_timeout: Duration,
     /// Round-trip time assumed before the first sample. Default 333 ms (RFC 9002 §6.2.2).
     pub initial_rtt: Duration,
-    /// UDP payload of full datagrams in bytes, 1200 to 65 507. Default 1200, which every QUIC
-    /// path carries (RFC 9000 §14); set it higher only where the path is known.
+    /// UDP payload of full datagrams in bytes at first, 1200 to 65 507. Default 1200, which every
+    /// QUIC path carries (RFC 9000 §14); set it higher only where the path is known.
     pub mtu: u16,
+    /// Searches for larger datagrams that the path carries (RFC 8899), and falls back to 1200
+    /// bytes when it carries less than it did. Default on.
+    pub mtu_discovery: bool,
+    /// Largest UDP payload that the search tries, from `mtu` to 65 507. Default 65 507; the
+    /// interface and the peer set limits of their own.
+    pub mtu_max: u16,
     /// Bidirectional streams the peer may have open. Default 100, at most 2^60.
     pub max_bidi_streams: u64,
     /// Unidirectional streams the peer may have open. Default 100, at most 2^60.
@@ -57,6 +65,9 @@ pub struct TransportConfig {
     pub ecn: bool,
     /// Longest time we hold an acknowledgement back. Default 25 ms, below 2^14 ms.
     pub max_ack_delay: Duration,
+    /// Lets the peer say how often it wants acknowledgements, and tells a peer that listens how
+    /// often they are wanted here (draft-ietf-quic-ack-frequency-12). Default on.
+    pub ack_frequency: bool,
     /// Packets after which keys are updated by themselves. Default 2^20.
     pub key_update_after: u64,
     /// Gaps that one stream's reassembly may have, and one more for each 32 KiB that its window
@@ -77,6 +88,8 @@ impl Default for TransportConfig {
             handshake_timeout: Duration::from_secs(10),
             initial_rtt: Duration::from_millis(333),
             mtu: 1200,
+            mtu_discovery: true,
+            mtu_max: MAX_MTU,
             max_bidi_streams: 100,
             max_uni_streams: 100,
             stream_receive_window: 256 * 1024,
@@ -89,6 +102,7 @@ impl Default for TransportConfig {
             controller_factory: None,
             ecn: true,
             max_ack_delay: Duration::from_millis(25),
+            ack_frequency: true,
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,
@@ -138,6 +152,15 @@ impl TransportConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let least = u64::try_from(MIN_INITIAL_DATAGRAM).expect("1200 fits");
         check("mtu", u64::from(self.mtu), least, u64::from(MAX_MTU))?;
+        if self.mtu_discovery {
+            let most = u64::from(MAX_MTU);
+            check(
+                "mtu_max",
+                u64::from(self.mtu_max),
+                u64::from(self.mtu),
+                most,
+            )?;
+        }
         check("max_bidi_streams", self.max_bidi_streams, 0, MAX_STREAMS)?;
         check("max_uni_streams", self.max_uni_streams, 0, MAX_STREAMS)?;
         check(
@@ -183,6 +206,20 @@ impl TransportConfig {
             1 << 20,
         )?;
         check("max_gaps", self.max_gaps as u64, 1, 1 << 20)
+    }
+
+    /// The shortest delay of acknowledgements that we offer: timers are no finer.
+    pub(crate) fn min_ack_delay(&self) -> Duration {
+        TIMER_GRANULARITY.min(self.max_ack_delay)
+    }
+
+    /// The search for the datagram size of a new path.
+    pub(crate) fn mtu_search(&self) -> MtuSearch {
+        if self.mtu_discovery {
+            MtuSearch::new(self.mtu, self.mtu_max)
+        } else {
+            MtuSearch::disabled(self.mtu)
+        }
     }
 
     /// The part that the streams need.

@@ -17,6 +17,8 @@ use crate::space::sent::SentFrames;
 struct NewlyAcked {
     /// Bytes that were in flight on the active path.
     bytes: u64,
+    /// The largest of them in bytes.
+    largest_size: u16,
     largest: u64,
     largest_sent: Time,
     earliest_sent: Time,
@@ -56,6 +58,7 @@ impl Connection {
                 .on_ack(newly.ecn_marked, frame.ecn, largest_increased),
             None => Default::default(),
         };
+        self.paths.active_mut().search.on_acked(newly.largest_size);
         let lost = self.detect_lost(now, id);
         let path = self.paths.active_mut();
         if ce.ce_increase > 0 && newly.largest_on_path {
@@ -135,6 +138,7 @@ impl Connection {
     fn take_acked(&mut self, id: SpaceId, frame: &Ack<'_>) -> NewlyAcked {
         let mut newly = NewlyAcked {
             bytes: 0,
+            largest_size: 0,
             largest: 0,
             largest_sent: Time::ZERO,
             earliest_sent: Time::MAX,
@@ -180,6 +184,7 @@ impl Connection {
         let on_path = sent.path == on_path;
         if sent.in_flight && on_path {
             newly.bytes += u64::from(sent.size);
+            newly.largest_size = newly.largest_size.max(sent.size);
             self.paths.active_mut().delivery.on_acked(
                 u64::from(sent.size),
                 sent.snapshot,

@@ -23,6 +23,10 @@ pub(crate) struct Processed {
     pub(crate) refused: bool,
     /// CRYPTO data arrived.
     pub(crate) crypto: bool,
+    /// A stream ends in it.
+    pub(crate) ends_stream: bool,
+    /// The peer wants an ACK at once.
+    pub(crate) wants_ack: bool,
     /// Frames that brought nothing.
     pub(crate) idle_frames: u32,
     /// Something else did.
@@ -46,6 +50,8 @@ impl Connection {
             probing_only: true,
             refused: false,
             crypto: false,
+            ends_stream: false,
+            wants_ack: false,
             idle_frames: 0,
             progress: false,
         };
@@ -101,10 +107,15 @@ impl Connection {
         let now = arrival.now;
         match frame {
             Frame::Stream(frame) => {
+                processed.ends_stream |= frame.fin;
                 processed.refused |= self.streams.on_stream_frame(now, frame)? == Stored::Refused;
                 Ok(())
             }
-            Frame::Ack(frame) => self.on_ack_frame(now, space, frame),
+            Frame::Ack(frame) => {
+                self.on_ack_frame(now, space, frame)?;
+                self.review_ack_request(now, space);
+                Ok(())
+            }
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::Crypto(frame) => {
                 processed.crypto = true;
@@ -149,6 +160,11 @@ impl Connection {
             Frame::ConnectionClose(frame) => {
                 self.on_connection_close_frame(now, frame);
                 Ok(())
+            }
+            Frame::AckFrequency(frame) => self.on_ack_frequency_frame(frame),
+            Frame::ImmediateAck => {
+                processed.wants_ack = true;
+                self.check_ack_extension()
             }
         }
     }
@@ -233,7 +249,9 @@ fn worth(frame: &Frame<'_>, settled: bool) -> Worth {
         | Frame::StreamDataBlocked(_)
         | Frame::StreamsBlocked(_)
         | Frame::PathChallenge(_)
-        | Frame::NewToken(_) => Worth::Nothing,
+        | Frame::NewToken(_)
+        | Frame::ImmediateAck
+        | Frame::AckFrequency(_) => Worth::Nothing,
         _ => Worth::Neutral,
     }
 }

@@ -31,6 +31,8 @@ impl Connection {
             SentFrame::NewConnectionId { .. } => self.cids.issued.on_frame_acked(frame),
             SentFrame::RetireConnectionId { .. } => self.cids.peer.on_frame_acked(frame),
             SentFrame::NewToken => self.handshake.tokens = Vec::new(),
+            SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_acked(sequence),
+            SentFrame::MtuProbe { size, path, .. } => self.on_mtu_probe_acked(path, size),
             SentFrame::HandshakeDone | SentFrame::Ping | SentFrame::PathProbe => {}
         }
     }
@@ -59,6 +61,8 @@ impl Connection {
             SentFrame::NewToken => {
                 self.handshake.send_tokens = !self.handshake.tokens.is_empty();
             }
+            SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_lost(sequence),
+            SentFrame::MtuProbe { probe, path, .. } => self.on_mtu_probe_lost(path, probe),
             // A newer ACK says more, a PING has asked, a probe is made fresh.
             SentFrame::Ack { .. } | SentFrame::Ping | SentFrame::PathProbe => {}
         }

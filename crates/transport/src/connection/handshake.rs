@@ -1,11 +1,11 @@
 //! Driving TLS: bytes in and out, keys, transport parameters. RFC 9001 §4, RFC 9000 §7.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsError, TlsSession};
-use courser_recovery::Controller;
 use courser_telemetry::{KeyDiscarded, ProtocolChosen, Record};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ConnectionId, TransportErrorCode};
@@ -277,12 +277,13 @@ impl Connection {
             self.cids.peer.set_reset_token(token);
         }
         self.idle.on_peer_timeout(parameters.max_idle_timeout);
-        let path = self.paths.active_mut();
         let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
-        if most < path.mtu {
-            path.mtu = most;
-            path.congestion.on_mtu_update(most);
-        }
+        self.paths.set_peer_limit(most);
+        self.recovery.ack_request.on_peer_parameters(
+            Duration::from_millis(parameters.max_ack_delay),
+            parameters.min_ack_delay.map(Duration::from_micros),
+            self.config.ack_frequency,
+        );
         if let Some(preferred) = &parameters.preferred_address {
             let limit = LOCAL_CID_LIMIT;
             self.cids

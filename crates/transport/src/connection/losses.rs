@@ -63,6 +63,7 @@ impl Connection {
                 space.probes = space.probes.max(1);
             }
         }
+        self.on_large_packets_lost(now, &packets);
         self.recovery.lost_packets = packets;
         Losses {
             bytes,
@@ -79,7 +80,9 @@ impl Connection {
         }
         let trigger = loss_trigger(number, &space.loss);
         let path = self.paths.active_mut();
-        if sent.in_flight && sent.path == path.id {
+        // A lost MTU probe says nothing about congestion: RFC 9000 §14.4.
+        let is_sign = sent.in_flight && !sent.is_mtu_probe;
+        if is_sign && sent.path == path.id {
             let bytes = u64::from(sent.size);
             let (lost_since_sent, is_app_limited) = path.delivery.on_lost(bytes, sent.snapshot);
             self.recovery.lost_packets.push(LostPacket {
@@ -93,7 +96,7 @@ impl Connection {
         } else if sent.in_flight {
             self.take_from_other(&sent);
         }
-        if id == SpaceId::Application && sent.in_flight {
+        if id == SpaceId::Application && is_sign {
             self.recovery.lately_lost.push(Lost {
                 number,
                 sent: sent.time,

@@ -4,6 +4,7 @@
 //! sees a frame is in `dispatch`, what leaves and when in `transmit`, who hears of an
 //! acknowledgement in `fate`.
 
+mod ack_frequency;
 mod acks;
 mod close;
 mod dispatch;
@@ -16,6 +17,7 @@ pub(crate) mod handshake;
 mod idle;
 mod key_phase;
 mod losses;
+mod mtu;
 mod permit;
 mod receive;
 mod start;
@@ -59,6 +61,7 @@ use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
 use crate::path::paths::Paths;
 use crate::rng::Rng;
+use crate::space::ack_request::AckRequest;
 use crate::space::sent::{FrameLists, SentFrames};
 use crate::space::{PacketNumberSpace, SpaceId};
 use crate::stream::Streams;
@@ -131,6 +134,8 @@ struct Cids {
 #[derive(Debug)]
 struct Recovery {
     pto: Pto,
+    /// When we want acknowledgements.
+    ack_request: AckRequest,
     lists: FrameLists,
     /// Scratch of loss detection, kept for its memory.
     lost: Vec<(u64, Sent<SentFrames>)>,
@@ -283,14 +288,10 @@ impl Connection {
         self.recovery.told = None;
     }
 
-    /// Longest time the peer holds acknowledgements back; counts once it is known.
+    /// Longest time the peer holds acknowledgements back, as announced or as we asked for; zero
+    /// until its parameters are known.
     fn peer_max_ack_delay(&self) -> Duration {
-        self.handshake
-            .peer_parameters
-            .as_ref()
-            .map_or(Duration::ZERO, |peer| {
-                Duration::from_millis(peer.max_ack_delay)
-            })
+        self.recovery.ack_request.max_ack_delay()
     }
 
     fn enter(&mut self, now: Time, state: State) {

@@ -18,6 +18,7 @@ use super::state::State;
 use crate::error::TransportError;
 use crate::open::undecryptable::Early;
 use crate::space::SpaceId;
+use crate::space::ack_policy::AckEliciting;
 
 /// What is true of a whole datagram.
 #[derive(Clone, Copy, Debug)]
@@ -345,11 +346,14 @@ impl Connection {
             }
             if processed.ack_eliciting {
                 self.stats.ack_eliciting_received += 1;
-                let handshake = space != SpaceId::Application;
-                let immediately = handshake || number != expected || arrival.ecn == Ecn::Ce;
-                numbers
-                    .acks
-                    .on_ack_eliciting(now, max_ack_delay, immediately);
+                let packet = AckEliciting {
+                    number,
+                    is_in_order: number == expected,
+                    is_marked: arrival.ecn == Ecn::Ce,
+                    ends_stream: processed.ends_stream,
+                    wants_ack: processed.wants_ack,
+                };
+                numbers.on_ack_eliciting(now, space, &packet, max_ack_delay);
             }
             if space == SpaceId::Application && confirmed {
                 self.follow_peer(arrival, packet, is_largest, processed.probing_only)?;
@@ -452,9 +456,10 @@ impl Connection {
     }
 
     /// All packets of a receive batch are processed.
-    pub(crate) fn on_batch_end(&mut self) {
+    pub(crate) fn on_batch_end(&mut self, now: Time) {
         self.stats.udp_received.batches += 1;
-        self.spaces.application.acks.on_batch_end();
+        let rtt = self.paths.active().rtt.smoothed();
+        self.spaces.application.acks.on_batch_end(now, rtt);
     }
 
     /// A datagram whose packets cannot be read may say that the peer lost its state

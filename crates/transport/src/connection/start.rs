@@ -25,6 +25,7 @@ use crate::flow::WindowBudget;
 use crate::path::Path;
 use crate::path::paths::Paths;
 use crate::rng::Rng;
+use crate::space::ack_request::AckRequest;
 use crate::space::sent::FrameLists;
 use crate::space::{PacketNumberSpace, SpaceId};
 use crate::stream::{ChunkPool, Streams};
@@ -162,6 +163,7 @@ impl Connection {
             streams,
             recovery: Recovery {
                 pto: Pto::new(),
+                ack_request: AckRequest::default(),
                 lists: FrameLists::default(),
                 lost: Vec::new(),
                 lost_packets: Vec::new(),
@@ -222,6 +224,7 @@ fn new_handshake(now: Time, peer_id: ConnectionId, local_source: ConnectionId) -
 
 fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParameters {
     let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(0);
+    let min_ack_delay = u64::try_from(config.min_ack_delay().as_micros()).unwrap_or(0);
     TransportParameters {
         max_idle_timeout: config.max_idle_timeout.map_or(0, millis),
         max_udp_payload_size: u64::from(origin.max_udp_payload_size),
@@ -233,6 +236,7 @@ fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParam
         initial_max_streams_uni: config.max_uni_streams,
         max_ack_delay: millis(config.max_ack_delay),
         active_connection_id_limit: LOCAL_CID_LIMIT,
+        min_ack_delay: config.ack_frequency.then_some(min_ack_delay),
         ..TransportParameters::default()
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 use crate::testing::link::Datagram;
 use crate::testing::{Pair, RTT};
 
+mod ack_frequency;
 mod acks;
 mod cids;
 mod close;
@@ -19,6 +20,7 @@ mod handshake;
 mod headers;
 mod hostile;
 mod keys;
+mod mtu;
 mod parameters;
 mod paths;
 mod recovery;

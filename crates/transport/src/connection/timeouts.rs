@@ -195,13 +195,16 @@ impl Connection {
         self.stats.ptos += 1;
         self.recovery.pto.on_timeout();
         self.recovery.quiet_since = now;
+        self.on_silence();
         if let Some(space) = self.spaces.get_mut(id) {
             space.ecn.on_pto();
             space.probes = PROBES;
             space.ping = true;
         }
-        // New data first, else what is oldest, else only a PING.
-        if id == SpaceId::Application && self.streams.has_stream_data() {
+        // New data first, else what is oldest, else only a PING. Not new data for ever: a peer
+        // without room for it may be waiting for the oldest.
+        let is_first = self.recovery.pto.count() < 2;
+        if id == SpaceId::Application && self.streams.has_stream_data() && is_first {
             return;
         }
         self.repeat_oldest(id);

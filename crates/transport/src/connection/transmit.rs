@@ -33,6 +33,8 @@ pub(super) enum Content {
     AckOnly,
     /// Challenge and response of a path that is not in use.
     Probe(PathIndex),
+    /// Something to acknowledge and padding: probe of this number, for this datagram size.
+    MtuProbe(u32, u16),
 }
 
 /// A packet that was just built.
@@ -110,6 +112,9 @@ impl Connection {
         if self.spaces.in_handshake() {
             return self.transmit_handshake(now, buffer);
         }
+        if let Some(transmit) = self.transmit_mtu_probe(now, buffer) {
+            return Some(transmit);
+        }
         self.transmit_batch(now, buffer)
     }
 
@@ -129,6 +134,7 @@ impl Connection {
                 return None;
             }
             SendPermit::Probe => (u64::MAX, Content::All),
+            SendPermit::Bytes(_) if self.makes_room_for_probe() => (u64::MAX, Content::AckOnly),
             SendPermit::Bytes(bytes) => (bytes, Content::All),
             SendPermit::AckOnly => {
                 self.record_limit(now, SendLimit::CongestionWindow);
@@ -180,11 +186,14 @@ impl Connection {
                 .on_sent(now, in_flight, last_number, path.bytes_in_flight);
             path.pacer.on_sent(in_flight);
             path.app_limited = false;
+            if buffer.len() >= mtu {
+                path.search.on_full_datagram_sent(now);
+            }
         }
         Some(self.transmit_of(buffer, segments, mtu, ecn))
     }
 
-    fn transmit_of(
+    pub(super) fn transmit_of(
         &self,
         buffer: &TransmitBuffer,
         segments: usize,
@@ -211,7 +220,7 @@ impl Connection {
     }
 
     /// Updates keys in time; closes when they are worn out (RFC 9001 §6.6).
-    fn keys_are_good(&mut self, now: Time) -> bool {
+    pub(super) fn keys_are_good(&mut self, now: Time) -> bool {
         self.update_keys_if_due(now);
         if self
             .key_phase
@@ -261,6 +270,7 @@ impl Connection {
             || validation.response().is_some()
             || self.cids.issued.wants_to_send()
             || self.cids.peer.wants_to_send()
+            || self.recovery.ack_request.wants_to_send()
     }
 
     /// Builds, seals and protects one 1-RTT packet at the start of `room`.
@@ -359,6 +369,7 @@ impl Connection {
                 self.fill_path_frames(now, index, packet);
                 return packet.pad_to(MIN_INITIAL_DATAGRAM);
             }
+            Content::MtuProbe(probe, size) => return self.fill_mtu_probe(probe, size, packet),
             Content::AckOnly => return self.fill_ack(now, id, packet, true),
             Content::All => {}
         }
@@ -374,6 +385,7 @@ impl Connection {
         self.fill_handshake_frames(packet);
         self.cids.issued.write_frames(packet);
         self.cids.peer.write_frames(packet);
+        self.recovery.ack_request.write_frames(packet);
         // Windows follow the shortest round trip: the smoothed one contains the queue that a
         // large window fills, and on a short path that queue is our own socket buffer.
         let rtt = self.paths.active().rtt.min().max(MIN_WINDOW_RTT);
@@ -409,9 +421,8 @@ impl Connection {
         packet.record(SentFrame::Ack { largest });
         self.stats.acks_sent += 1;
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
-        space.ping |= space
-            .acks
-            .on_ack_sent(!alone && self.streams.has_stream_data());
+        let asks = !alone && self.streams.has_stream_data();
+        space.ping |= space.acks.on_ack_sent(now, largest, asks);
     }
 
     fn fill_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
@@ -419,7 +430,15 @@ impl Connection {
             return;
         };
         if space.ping && packet.remaining() >= 1 {
-            Frame::Ping.encode(packet.writer());
+            // A probe must not wait for the delay that the peer was granted
+            // (draft-ietf-quic-ack-frequency-12 §7).
+            let is_urgent = space.probes > 0 && id == SpaceId::Application;
+            let frame = if is_urgent && self.recovery.ack_request.is_offered() {
+                Frame::ImmediateAck
+            } else {
+                Frame::Ping
+            };
+            frame.encode(packet.writer());
             packet.record(SentFrame::Ping);
             space.ping = false;
         }
@@ -557,7 +576,7 @@ impl Connection {
                 ack_eliciting: built.ack_eliciting,
                 in_flight: built.in_flight,
                 ecn_marked,
-                is_mtu_probe: false,
+                is_mtu_probe: built.frames.is_mtu_probe(),
                 frames: built.frames,
             },
         );

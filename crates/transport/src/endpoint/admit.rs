@@ -221,7 +221,7 @@ impl Endpoint {
                     len,
                 };
                 connection.handle_datagram(arrival, &mut datagram, &packet);
-                connection.on_batch_end();
+                connection.on_batch_end(now);
             }
         }
         self.touched(handle);

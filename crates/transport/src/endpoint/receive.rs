@@ -31,17 +31,17 @@ impl Endpoint {
         for datagram in buffer.chunks_mut(meta.segment_size.max(1)) {
             let owner = self.handle_datagram(arrived, datagram);
             if owner.is_some() && owner != batch {
-                self.end_batch(batch);
+                self.end_batch(now, batch);
                 batch = owner;
             }
         }
-        self.end_batch(batch);
+        self.end_batch(now, batch);
     }
 
-    fn end_batch(&mut self, handle: Option<ConnectionHandle>) {
+    fn end_batch(&mut self, now: Time, handle: Option<ConnectionHandle>) {
         let Some(handle) = handle else { return };
         if let Some(connection) = self.connection_mut(handle) {
-            connection.on_batch_end();
+            connection.on_batch_end(now);
             self.touched(handle);
         }
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 use courser_recovery::{
-    CongestionController, Controller, DeliveryRate, Pacer, PersistentCongestion, RttEstimator,
+    CongestionController, Controller, DeliveryRate, MtuSearch, Pacer, PersistentCongestion,
+    RttEstimator,
 };
 
 use self::amplification::Amplification;
@@ -36,8 +37,10 @@ pub struct Path {
     pub persistent: PersistentCongestion,
     /// Bytes sent and neither acknowledged nor lost.
     pub bytes_in_flight: u64,
-    /// UDP payload of full datagrams.
+    /// UDP payload of full datagrams: what the search has found.
     pub mtu: u16,
+    /// Looks for larger datagrams.
+    pub search: MtuSearch,
     /// Sent packets carry this number: those of another path say nothing of this one
     /// (RFC 9000 §9.4).
     pub id: u32,
@@ -61,6 +64,7 @@ impl Path {
             persistent: PersistentCongestion::new(),
             bytes_in_flight: 0,
             mtu: config.mtu,
+            search: config.mtu_search(),
             id,
             app_limited: false,
         }
@@ -69,6 +73,22 @@ impl Path {
     /// Bytes that congestion control lets out now.
     pub fn congestion_room(&self) -> u64 {
         self.congestion.room(self.bytes_in_flight)
+    }
+
+    /// The peer takes no larger datagrams than this.
+    pub fn set_peer_limit(&mut self, size: u16) {
+        self.search.set_peer_limit(size);
+        self.follow_search();
+    }
+
+    /// Makes the size that the search has found the size of datagrams.
+    pub fn follow_search(&mut self) {
+        let mtu = self.search.mtu();
+        if mtu != self.mtu {
+            self.mtu = mtu;
+            self.congestion.on_mtu_update(mtu);
+            self.set_pacing_rate();
+        }
     }
 
     /// Tells the pacer what the controller thinks by now.

@@ -24,6 +24,8 @@ pub struct Paths {
     /// A new path may appear once per round trip (limit K07).
     next_new_at: Time,
     next_id: u32,
+    /// Largest datagram that the peer takes.
+    peer_limit: u16,
 }
 
 /// What became of the paths when their timers ran.
@@ -47,7 +49,16 @@ impl Paths {
             last_validated: None,
             next_new_at: Time::ZERO,
             next_id,
+            peer_limit: u16::MAX,
         }
+    }
+
+    /// The peer takes no larger datagrams than this, on no path.
+    pub fn set_peer_limit(&mut self, size: u16) {
+        self.peer_limit = size;
+        self.table
+            .iter_mut()
+            .for_each(|path| path.set_peer_limit(size));
     }
 
     /// The path in use.
@@ -109,7 +120,9 @@ impl Paths {
         }
         self.next_new_at = now + self.active().rtt.smoothed().min(MAX_NEW_PATH_DELAY);
         self.next_id += 1;
-        self.table.push(Path::new(now, tuple, config, self.next_id));
+        let mut path = Path::new(now, tuple, config, self.next_id);
+        path.set_peer_limit(self.peer_limit);
+        self.table.push(path);
         Some(self.table.len() - 1)
     }
 
@@ -146,6 +159,8 @@ impl Paths {
         std::mem::swap(&mut old.congestion, &mut new.congestion);
         std::mem::swap(&mut old.delivery, &mut new.delivery);
         std::mem::swap(&mut old.pacer, &mut new.pacer);
+        std::mem::swap(&mut old.mtu, &mut new.mtu);
+        std::mem::swap(&mut old.search, &mut new.search);
         std::mem::swap(&mut old.persistent, &mut new.persistent);
         std::mem::swap(&mut old.bytes_in_flight, &mut new.bytes_in_flight);
     }

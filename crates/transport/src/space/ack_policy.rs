@@ -1,43 +1,167 @@
-//! When to acknowledge. RFC 9000 §13.2.
+//! When to acknowledge. RFC 9000 §13.2, draft-ietf-quic-ack-frequency-12 §6.
 
 use std::time::Duration;
 
 use courser_base::Time;
+use courser_wire::frame::AckFrequency;
 
-/// Ack-eliciting packets after which an ACK is due at the end of a receive batch.
-///
-/// A batch of 45 packets gets one ACK instead of 22: an ACK costs both ends more than
-/// everything else about two data packets together. Between batches every second packet is
-/// still acknowledged, as RFC 9000 §13.2.2 recommends.
-const THRESHOLD: u32 = 2;
-
-/// Non-ack-eliciting packets in a row after which one PING asks for an ACK (limit K29).
-const STREAK: u32 = 19;
+use crate::error::TransportError;
+use crate::space::received::Received;
 
 /// Decides when an ACK frame leaves.
-#[derive(Debug, Default)]
+///
+/// A batch of 45 packets gets one ACK instead of 22: an ACK costs both ends more than everything
+/// else about two data packets together. Between batches every second packet is acknowledged, as
+/// RFC 9000 §13.2.2 recommends, until the peer asks for something else.
+#[derive(Debug)]
 pub struct AckPolicy {
-    unacknowledged: u32,
+    terms: Terms,
+    unacknowledged: u64,
     due: bool,
     deadline: Option<Time>,
+    /// A stream ended in what is not acknowledged yet.
+    has_end: bool,
+    /// The last packet had a CE mark.
+    was_marked: bool,
+    /// The largest ack-eliciting number that arrived: Largest Unacked of the draft's §6.2.
+    largest_eliciting: u64,
+    /// The largest number in an ACK that left.
+    largest_acked: Option<u64>,
+    last_sent: Time,
     /// Packets since the last ack-eliciting one we sent.
     streak: u32,
 }
 
+/// When the peer wants acknowledgements. draft-ietf-quic-ack-frequency-12 §4.
+#[derive(Clone, Copy, Debug)]
+struct Terms {
+    /// Of the frame that set them.
+    sequence: Option<u64>,
+    /// Ack-eliciting packets that may arrive without an ACK.
+    threshold: u64,
+    /// `None` for our own.
+    max_ack_delay: Option<Duration>,
+    /// How far behind a missing packet may lie: 1 for any gap, 0 for never.
+    reordering: u64,
+}
+
+/// An ack-eliciting packet of the application space.
+#[derive(Clone, Copy, Debug)]
+pub struct AckEliciting {
+    /// Its number.
+    pub number: u64,
+    /// It is the one that was expected next.
+    pub is_in_order: bool,
+    /// It came with a CE mark.
+    pub is_marked: bool,
+    /// A stream ends in it.
+    pub ends_stream: bool,
+    /// It has an IMMEDIATE_ACK frame.
+    pub wants_ack: bool,
+}
+
 impl AckPolicy {
-    /// An ack-eliciting packet arrived. `immediately` when it is out of order, leaves a gap,
-    /// carries a CE mark or belongs to the handshake (RFC 9000 §13.2.1).
-    pub fn on_ack_eliciting(&mut self, now: Time, max_ack_delay: Duration, immediately: bool) {
+    /// An ack-eliciting packet of the handshake arrived: acknowledged at once, because the peer
+    /// measures its first round-trip time by it (RFC 9000 §13.2.1).
+    pub fn on_handshake_packet(&mut self) {
         self.unacknowledged += 1;
-        self.due |= immediately;
-        if self.deadline.is_none() {
-            self.deadline = Some(now + max_ack_delay);
-        }
+        self.due = true;
     }
 
-    /// All packets of a receive batch are processed.
-    pub fn on_batch_end(&mut self) {
-        self.due |= self.unacknowledged >= THRESHOLD;
+    /// An ack-eliciting packet arrived, which `received` has noted already. `max_ack_delay` is
+    /// our own promise.
+    pub fn on_ack_eliciting(
+        &mut self,
+        now: Time,
+        packet: &AckEliciting,
+        received: &Received,
+        max_ack_delay: Duration,
+    ) {
+        self.unacknowledged += 1;
+        self.largest_eliciting = self.largest_eliciting.max(packet.number);
+        // Each change of the mark goes out at once, so that a sender who marks are fed back to
+        // knows when a queue begins and ends; every mark does while ACKs are not thinned
+        // (RFC 9000 §13.2.1, draft-ietf-quic-ack-frequency-12 §6.3).
+        let changes = packet.is_marked != self.was_marked;
+        self.was_marked = packet.is_marked;
+        self.due |= packet.wants_ack
+            || changes
+            || packet.is_marked && self.terms.threshold <= DEFAULT_THRESHOLD
+            || self.is_reordered(packet, received);
+        let mut delay = self.terms.max_ack_delay.unwrap_or(max_ack_delay);
+        if packet.ends_stream {
+            self.has_end = true;
+            delay = delay.min(END_DELAY);
+        }
+        let deadline = now + delay;
+        self.deadline = Some(
+            self.deadline
+                .map_or(deadline, |before| before.min(deadline)),
+        );
+    }
+
+    /// A packet is missing, or this one was, so far back that the peer should know.
+    /// draft-ietf-quic-ack-frequency-12 §6.2.
+    fn is_reordered(&self, packet: &AckEliciting, received: &Received) -> bool {
+        let threshold = self.terms.reordering;
+        match threshold {
+            0 => return false,
+            1 => return !packet.is_in_order,
+            _ => {}
+        }
+        // What lies below has been reported missing.
+        let start = self
+            .largest_acked
+            .map_or(0, |acked| (acked + 1).saturating_sub(threshold));
+        if packet.number < start {
+            return true;
+        }
+        received
+            .first_missing(start)
+            .is_some_and(|missing| self.largest_eliciting.saturating_sub(missing) >= threshold)
+    }
+
+    /// The peer says when it wants acknowledgements. Our `min_ack_delay` bounds the delay.
+    ///
+    /// # Errors
+    /// PROTOCOL_VIOLATION for a delay below that, or of 2^14 ms and more.
+    pub fn on_ack_frequency_frame(
+        &mut self,
+        frame: &AckFrequency,
+        min_ack_delay: Duration,
+    ) -> Result<(), TransportError> {
+        let delay = Duration::from_micros(frame.requested_max_ack_delay);
+        if delay < min_ack_delay || delay >= MAX_ACK_DELAY_END {
+            return Err(TransportError::protocol_violation(format!(
+                "a delay of {delay:?} is requested, allowed is {min_ack_delay:?} up to {MAX_ACK_DELAY_END:?}"
+            )));
+        }
+        if self
+            .terms
+            .sequence
+            .is_none_or(|newest| frame.sequence > newest)
+        {
+            self.terms = Terms {
+                sequence: Some(frame.sequence),
+                threshold: frame.ack_eliciting_threshold,
+                max_ack_delay: Some(delay),
+                reordering: frame.reordering_threshold,
+            };
+        }
+        Ok(())
+    }
+
+    /// All packets of a receive batch are processed; `rtt` is the smoothed round-trip time.
+    pub fn on_batch_end(&mut self, now: Time, rtt: Duration) {
+        // After a silence, and at the end of a stream, the peer waits for news
+        // (draft-ietf-quic-ack-frequency-12 §6.1).
+        let is_awaited = self.has_end || now.saturating_since(self.last_sent) > rtt;
+        let threshold = if is_awaited {
+            self.terms.threshold.min(DEFAULT_THRESHOLD)
+        } else {
+            self.terms.threshold
+        };
+        self.due |= self.unacknowledged > threshold;
     }
 
     /// An ACK must leave now, in a packet of its own if need be.
@@ -62,12 +186,15 @@ impl AckPolicy {
         }
     }
 
-    /// An ACK frame was written. True when the packet should carry a PING too, because the
-    /// peer has not been asked for an ACK for long (RFC 9000 §13.2.4).
-    pub fn on_ack_sent(&mut self, packet_is_ack_eliciting: bool) -> bool {
+    /// An ACK frame up to `largest` was written. True when the packet should carry a PING too,
+    /// because the peer has not been asked for an ACK for long (RFC 9000 §13.2.4).
+    pub fn on_ack_sent(&mut self, now: Time, largest: u64, packet_is_ack_eliciting: bool) -> bool {
         self.unacknowledged = 0;
         self.due = false;
         self.deadline = None;
+        self.has_end = false;
+        self.largest_acked = Some(largest);
+        self.last_sent = now;
         self.streak = if packet_is_ack_eliciting {
             0
         } else {
@@ -80,6 +207,41 @@ impl AckPolicy {
         false
     }
 }
+
+impl Default for AckPolicy {
+    fn default() -> Self {
+        Self {
+            terms: Terms {
+                sequence: None,
+                threshold: DEFAULT_THRESHOLD,
+                max_ack_delay: None,
+                reordering: 1,
+            },
+            unacknowledged: 0,
+            due: false,
+            deadline: None,
+            has_end: false,
+            was_marked: false,
+            largest_eliciting: 0,
+            largest_acked: None,
+            last_sent: Time::ZERO,
+            streak: 0,
+        }
+    }
+}
+
+/// One packet may arrive without an ACK: every second one gets it (RFC 9000 §13.2.2).
+const DEFAULT_THRESHOLD: u64 = 1;
+
+/// The longest wait after the end of a stream. Long enough for a short answer to take the ACK
+/// along, which saves a packet per request; a longer one has no use, since nothing else follows.
+const END_DELAY: Duration = Duration::from_millis(1);
+
+/// No delay may be that long (RFC 9000 §18.2).
+const MAX_ACK_DELAY_END: Duration = Duration::from_millis(1 << 14);
+
+/// Non-ack-eliciting packets in a row after which one PING asks for an ACK (limit K29).
+const STREAK: u32 = 19;
 
 #[cfg(test)]
 mod tests;

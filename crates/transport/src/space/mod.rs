@@ -1,16 +1,19 @@
 //! A packet number space: its keys, what was sent and received in it, its CRYPTO stream.
 
 pub mod ack_policy;
+pub mod ack_request;
 pub mod crypto_stream;
 pub mod received;
 pub mod sent;
+
+use std::time::Duration;
 
 use courser_base::Time;
 use courser_crypto::{EncryptionLevel, KeyPair};
 use courser_recovery::{EcnValidation, LossDetector, SentPackets};
 use courser_wire::packet::PacketKind;
 
-use self::ack_policy::AckPolicy;
+use self::ack_policy::{AckEliciting, AckPolicy};
 use self::crypto_stream::CryptoStream;
 use self::received::Received;
 use self::sent::SentFrames;
@@ -110,6 +113,22 @@ impl PacketNumberSpace {
             last_ack_eliciting_sent: None,
             probes: 0,
             ping: false,
+        }
+    }
+
+    /// An ack-eliciting packet arrived and is noted in `received`.
+    pub fn on_ack_eliciting(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        packet: &AckEliciting,
+        max_ack_delay: Duration,
+    ) {
+        if id == SpaceId::Application {
+            self.acks
+                .on_ack_eliciting(now, packet, &self.received, max_ack_delay);
+        } else {
+            self.acks.on_handshake_packet();
         }
     }
 }

@@ -70,6 +70,20 @@ impl Received {
         }
     }
 
+    /// The smallest missing number from `start` on, below the largest that arrived. Forgotten
+    /// numbers are not missing.
+    pub fn first_missing(&self, start: u64) -> Option<u64> {
+        let start = start.max(self.floor);
+        let mut is_below_another = false;
+        for range in self.ranges.iter().rev() {
+            if range.start <= start {
+                return is_below_another.then_some(start.max(range.end));
+            }
+            is_below_another = true;
+        }
+        is_below_another.then_some(start)
+    }
+
     /// How many ranges the next ACK frame should have: `usual` ones, and more when a packet has
     /// arrived so late that its range is not among these.
     pub fn ranges_wanted(&self, usual: usize) -> usize {

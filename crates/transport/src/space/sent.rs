@@ -80,6 +80,20 @@ pub enum SentFrame {
     HandshakeDone,
     /// PATH_CHALLENGE or PATH_RESPONSE: never repeated as such (RFC 9000 §13.3).
     PathProbe,
+    /// ACK_FREQUENCY; a lost one is replaced by the request of the day.
+    AckFrequency {
+        /// Its sequence number.
+        sequence: u64,
+    },
+    /// All of a datagram that probes for a larger size: tried again by its path's search.
+    MtuProbe {
+        /// Which probe of the path.
+        probe: u32,
+        /// Bytes of the datagram.
+        size: u16,
+        /// The path it was sent on.
+        path: u32,
+    },
 }
 
 /// The frames of one packet: at most one stream span and one ACK inline, the rest in a
@@ -100,6 +114,7 @@ pub struct SentFrames {
 const HAS_STREAM: u8 = 1;
 const HAS_FIN: u8 = 2;
 const HAS_ACK: u8 = 4;
+const IS_MTU_PROBE: u8 = 8;
 
 impl SentFrames {
     /// Adds a frame.
@@ -118,7 +133,12 @@ impl SentFrames {
                 self.flags |= HAS_STREAM | if fin { HAS_FIN } else { 0 };
                 (self.stream_id, self.offset, self.len) = (id.value(), offset, len);
             }
-            other => pool.push(&mut self.list, other),
+            other => {
+                if matches!(other, SentFrame::MtuProbe { .. }) {
+                    self.flags |= IS_MTU_PROBE;
+                }
+                pool.push(&mut self.list, other);
+            }
         }
     }
 
@@ -148,6 +168,11 @@ impl SentFrames {
     /// True when a stream span is all there is.
     pub fn is_only_stream(&self) -> bool {
         self.list == 0 && self.flags & (HAS_STREAM | HAS_ACK) == HAS_STREAM
+    }
+
+    /// True for a datagram that probes for a larger size.
+    pub fn is_mtu_probe(&self) -> bool {
+        self.flags & IS_MTU_PROBE != 0
     }
 
     /// Gives the list back; every record ends with this call.

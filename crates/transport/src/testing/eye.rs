@@ -8,7 +8,6 @@ use courser_wire::version::VERSION_1;
 use courser_wire::{ConnectionId, packet_number};
 
 use super::forgery::Forgery;
-use super::identity::{client_tls, server_tls};
 use super::link::Datagram;
 use super::tampering::{Secrets, Tampered};
 use super::{End, Pair, Setup};
@@ -65,12 +64,7 @@ impl Setup {
 impl Pair {
     /// A new pair with an eye on it.
     pub(crate) fn watched() -> (Self, Eye) {
-        let setup = Setup {
-            client_tls: client_tls(&[b"test"]),
-            server: crate::config::ServerConfig::new(server_tls(&[b"test"])),
-            ..Setup::default()
-        };
-        let (setup, eye) = setup.with_eye();
+        let (setup, eye) = Setup::default().with_eye();
         (Self::with(setup), eye)
     }
 

@@ -122,6 +122,11 @@ impl Socket {
         None
     }
 
+    /// Nobody tells.
+    pub(crate) fn interface_mtu(&self, _peer: SocketAddr) -> Option<u32> {
+        None
+    }
+
     pub(crate) fn capabilities(&self) -> Capabilities {
         let size = |size: io::Result<usize>| size.unwrap_or(0);
         Capabilities {

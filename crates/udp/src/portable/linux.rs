@@ -198,6 +198,14 @@ impl Socket {
         sockopt::dropped(self.io.as_fd()).ok().map(u64::from)
     }
 
+    pub(crate) fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
+        let peer = canonical(peer);
+        let local = self
+            .known_local()
+            .filter(|local| local.is_ipv4() == peer.is_ipv4());
+        options::interface_mtu(local, peer).ok()
+    }
+
     pub(crate) fn capabilities(&self) -> Capabilities {
         let Supported {
             gro,

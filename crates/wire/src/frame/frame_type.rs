@@ -63,6 +63,10 @@ impl FrameType {
     pub const CONNECTION_CLOSE_APPLICATION: Self = Self(0x1d);
     /// HANDSHAKE_DONE.
     pub const HANDSHAKE_DONE: Self = Self(0x1e);
+    /// IMMEDIATE_ACK. draft-ietf-quic-ack-frequency-12 §5.
+    pub const IMMEDIATE_ACK: Self = Self(0x1f);
+    /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency-12 §4.
+    pub const ACK_FREQUENCY: Self = Self(0xaf);
 
     /// The number on the wire.
     #[inline]
@@ -133,6 +137,8 @@ impl FrameType {
             Self::PATH_RESPONSE => "PATH_RESPONSE",
             Self::CONNECTION_CLOSE | Self::CONNECTION_CLOSE_APPLICATION => "CONNECTION_CLOSE",
             Self::HANDSHAKE_DONE => "HANDSHAKE_DONE",
+            Self::IMMEDIATE_ACK => "IMMEDIATE_ACK",
+            Self::ACK_FREQUENCY => "ACK_FREQUENCY",
             stream if stream.is_stream() => "STREAM",
             _ => return None,
         })

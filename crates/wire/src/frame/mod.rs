@@ -4,6 +4,7 @@
 //! starts behind the type, which [`Frame::decode`] reads and hands on where it matters.
 
 mod ack;
+mod ack_frequency;
 mod connection_close;
 mod crypto;
 mod data_blocked;
@@ -26,6 +27,7 @@ mod stream_data_blocked;
 mod streams_blocked;
 
 pub use ack::{Ack, AckRanges};
+pub use ack_frequency::AckFrequency;
 pub use connection_close::{CloseKind, ConnectionClose};
 pub use crypto::Crypto;
 pub use data_blocked::DataBlocked;
@@ -93,6 +95,10 @@ pub enum Frame<'a> {
     ConnectionClose(ConnectionClose<'a>),
     /// HANDSHAKE_DONE. RFC 9000 §19.20.
     HandshakeDone,
+    /// IMMEDIATE_ACK. draft-ietf-quic-ack-frequency-12 §5.
+    ImmediateAck,
+    /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency-12 §4.
+    AckFrequency(AckFrequency),
 }
 
 impl<'a> Frame<'a> {
@@ -147,6 +153,8 @@ impl<'a> Frame<'a> {
                 Self::ConnectionClose(ConnectionClose::decode(reader, frame_type.0)?)
             }
             FrameType::HANDSHAKE_DONE => Self::HandshakeDone,
+            FrameType::IMMEDIATE_ACK => Self::ImmediateAck,
+            FrameType::ACK_FREQUENCY => Self::AckFrequency(AckFrequency::decode(reader)?),
             FrameType(unknown) => {
                 let kind = DecodeErrorKind::UnknownFrame(unknown);
                 return Err(DecodeError {
@@ -183,6 +191,8 @@ impl<'a> Frame<'a> {
             Self::PathResponse(frame) => frame.encode(writer),
             Self::ConnectionClose(frame) => frame.encode(writer),
             Self::HandshakeDone => FrameType::HANDSHAKE_DONE.encode(writer),
+            Self::ImmediateAck => FrameType::IMMEDIATE_ACK.encode(writer),
+            Self::AckFrequency(frame) => frame.encode(writer),
         }
     }
 
@@ -190,7 +200,7 @@ impl<'a> Frame<'a> {
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Padding(count) => *count,
-            Self::Ping | Self::HandshakeDone => 1,
+            Self::Ping | Self::HandshakeDone | Self::ImmediateAck => 1,
             Self::Ack(frame) => frame.encoded_len(),
             Self::ResetStream(frame) => frame.encoded_len(),
             Self::StopSending(frame) => frame.encoded_len(),
@@ -208,6 +218,7 @@ impl<'a> Frame<'a> {
             Self::PathChallenge(frame) => frame.encoded_len(),
             Self::PathResponse(frame) => frame.encoded_len(),
             Self::ConnectionClose(frame) => frame.encoded_len(),
+            Self::AckFrequency(frame) => frame.encoded_len(),
         }
     }
 
@@ -236,6 +247,8 @@ impl<'a> Frame<'a> {
             Self::PathResponse(_) => FrameType::PATH_RESPONSE,
             Self::ConnectionClose(frame) => frame.frame_type(),
             Self::HandshakeDone => FrameType::HANDSHAKE_DONE,
+            Self::ImmediateAck => FrameType::IMMEDIATE_ACK,
+            Self::AckFrequency(_) => FrameType::ACK_FREQUENCY,
         }
     }
 

@@ -10,8 +10,12 @@ use crate::packet::PacketKind;
 #[inline]
 pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
     let packets = match kind {
-        // 1-RTT packets carry all there is.
-        PacketKind::OneRtt => return frame_type <= FrameType::HANDSHAKE_DONE.0,
+        // 1-RTT packets carry all there is, and the frames of extensions nothing else: an end must
+        // not remember that its peer knew them (draft-ietf-quic-ack-frequency-12 §3).
+        PacketKind::OneRtt => {
+            return frame_type <= FrameType::IMMEDIATE_ACK.0
+                || frame_type == FrameType::ACK_FREQUENCY.0;
+        }
         PacketKind::Initial => INITIAL,
         PacketKind::Handshake => HANDSHAKE,
         PacketKind::ZeroRtt => ZERO_RTT,

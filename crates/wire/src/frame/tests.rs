@@ -5,10 +5,11 @@ use super::*;
 use crate::packet::PacketKind;
 use crate::testing::{hex, hostile_bytes};
 
-/// One frame of each kind, in the order of Table 3.
+/// One frame of each kind, in the order of Table 3, then those of extensions.
 const EACH: &str = "00 01 02 00 00 00 00 04 00 00 00 05 00 00 06 00 01 aa 07 01 aa 0a 00 01 aa
     10 01 11 00 01 12 01 14 01 15 00 01 16 01 18 01 00 01 aa 00000000000000000000000000000000
-    19 00 1a 0102030405060708 1b 0102030405060708 1c 00 00 00 1d 00 00 1e";
+    19 00 1a 0102030405060708 1b 0102030405060708 1c 00 00 00 1d 00 00 1e 1f
+    40af 00 01 40ff 03";
 
 #[test]
 fn ping_is_one_byte() {
@@ -48,7 +49,7 @@ fn four_kinds_of_frames_are_probing() {
 fn one_payload_can_hold_all_frames() {
     let bytes = hex(EACH);
     let found: Vec<_> = frames(&bytes).into_iter().map(Result::unwrap).collect();
-    assert_eq!(found.len(), 21);
+    assert_eq!(found.len(), 23);
     let mut buffer = vec![0; bytes.len()];
     let mut writer = Writer::new(&mut buffer);
     for frame in &found {

@@ -47,6 +47,13 @@ fn check_ranges(parameters: &TransportParameters) -> Result<(), ParameterError> 
             parameters.active_connection_id_limit >= MIN_ACTIVE_CONNECTION_ID_LIMIT,
             "is below 2",
         ),
+        (
+            id::MIN_ACK_DELAY,
+            parameters
+                .min_ack_delay
+                .is_none_or(|least| least <= parameters.max_ack_delay.saturating_mul(1000)),
+            "is above max_ack_delay",
+        ),
     ];
     all_hold(&rules)
 }

@@ -36,6 +36,11 @@ impl TransportParameters {
         if let Some(token) = self.stateless_reset_token {
             put(out, id::STATELESS_RESET_TOKEN, &token);
         }
+        if let Some(delay) = self.min_ack_delay {
+            put_varint(out, id::MIN_ACK_DELAY);
+            put_varint(out, varint_len(delay) as u64);
+            put_varint(out, delay);
+        }
         if self.disable_active_migration {
             put(out, id::DISABLE_ACTIVE_MIGRATION, &[]);
         }
@@ -96,6 +101,8 @@ impl TransportParameters {
                 return Err("has a value");
             }
             self.disable_active_migration = true;
+        } else if parameter == id::MIN_ACK_DELAY {
+            self.min_ack_delay = Some(number(value)?);
         } else if parameter == id::PREFERRED_ADDRESS {
             self.preferred_address = Some(preferred_address(value)?);
         }

@@ -18,13 +18,18 @@ pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
 pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
 pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
 
+/// draft-ietf-quic-ack-frequency-12 §3.
+pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
+
 /// Stands for a number that could not be read; no varint has this value.
 pub(super) const UNREADABLE: u64 = u64::MAX;
 
-/// The name in RFC 9000 §18.2.
+/// The name in RFC 9000 §18.2, or in the draft of an extension.
 pub(super) fn name(parameter: u64) -> Option<&'static str> {
-    if parameter == UNREADABLE {
-        return Some("a transport parameter");
+    match parameter {
+        UNREADABLE => return Some("a transport parameter"),
+        MIN_ACK_DELAY => return Some("min_ack_delay"),
+        _ => {}
     }
     usize::try_from(parameter)
         .ok()

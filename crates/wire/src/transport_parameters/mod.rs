@@ -48,6 +48,10 @@ pub struct TransportParameters {
     pub initial_source_connection_id: Option<ConnectionId>,
     /// Source Connection ID of the Retry, if there was one; server only.
     pub retry_source_connection_id: Option<ConnectionId>,
+    /// Microseconds by which this end can delay an ACK at least; it takes ACK_FREQUENCY and
+    /// IMMEDIATE_ACK frames if it says so. At most `max_ack_delay`.
+    /// draft-ietf-quic-ack-frequency-12 §3.
+    pub min_ack_delay: Option<u64>,
 }
 
 /// Another address of the server, with a connection ID to use there. RFC 9000 §9.6, §18.2.
@@ -83,6 +87,7 @@ impl Default for TransportParameters {
             active_connection_id_limit: MIN_ACTIVE_CONNECTION_ID_LIMIT,
             initial_source_connection_id: None,
             retry_source_connection_id: None,
+            min_ack_delay: None,
         }
     }
 }

@@ -69,6 +69,7 @@ fn all() -> TransportParameters {
         active_connection_id_limit: 4,
         initial_source_connection_id: id("f067a5502a4262b5"),
         retry_source_connection_id: id("00"),
+        min_ack_delay: Some(1000),
     }
 }
 
@@ -81,6 +82,7 @@ fn nothing_said_means_the_defaults_of_rfc_9000_18_2() {
     assert_eq!(parameters.max_ack_delay, 25);
     assert_eq!(parameters.active_connection_id_limit, 2);
     assert_eq!(parameters.max_idle_timeout, 0);
+    assert_eq!(parameters.min_ack_delay, None);
     assert!(encode(&parameters, None).is_empty());
 }
 
@@ -94,7 +96,8 @@ fn all_parameters_come_back_from_their_bytes() {
 fn each_parameter_is_written_under_its_number_and_once() {
     let mut found = numbers(&encode(&all(), None));
     found.sort_unstable();
-    assert_eq!(found, (0..=0x10).collect::<Vec<_>>());
+    let known = (0..=0x10).chain([0xff04_de1b]);
+    assert_eq!(found, known.collect::<Vec<_>>());
 }
 
 #[test]
@@ -152,6 +155,8 @@ fn length_beyond_the_extension_is_refused() {
 #[test]
 fn length_that_does_not_fit_the_number_is_refused() {
     let reason = "is not one varint of its length";
+    assert_refused("c0000000 ff04de1b 00", 0xff04_de1b, reason);
+    assert_refused("c0000000 ff04de1b 02 0505", 0xff04_de1b, reason);
     for parameter in [
         0x01_u64, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a, 0x0b, 0x0e,
     ] {
@@ -283,6 +288,18 @@ fn max_ack_delay_of_2_14_is_refused() {
 }
 
 #[test]
+fn min_ack_delay_above_max_ack_delay_is_refused() {
+    let reason = "is above max_ack_delay";
+    // 25 001 us, and 25 000, against the default of 25 ms.
+    assert_refused("c0000000 ff04de1b 04 800061a9", 0xff04_de1b, reason);
+    assert!(decode("c0000000 ff04de1b 04 800061a8", Side::Client).is_ok());
+    // The order of the two does not matter.
+    assert_refused("c0000000 ff04de1b 02 47d0 0b 01 01", 0xff04_de1b, reason);
+    assert!(decode("c0000000 ff04de1b 02 47d0 0b 01 02", Side::Client).is_ok());
+    assert!(decode("0b 01 00 c0000000 ff04de1b 01 00", Side::Client).is_ok());
+}
+
+#[test]
 fn active_connection_id_limit_below_2_is_refused() {
     assert_refused("0e 01 00", 0x0e, "is below 2");
     assert_refused("0e 01 01", 0x0e, "is below 2");
@@ -367,7 +384,7 @@ fn grease_is_one_reserved_parameter_more() {
         let bytes = encode(&all(), Some(seed));
         let found = numbers(&bytes);
         let reserved = *found.last().unwrap();
-        assert_eq!(found.len(), 18, "{seed}");
+        assert_eq!(found.len(), 19, "{seed}");
         assert_eq!(reserved % 31, 27, "{seed}");
         assert_eq!(
             TransportParameters::decode(&bytes, Side::Server),

@@ -183,7 +183,7 @@ fn closing_end_does_nothing_else_with_frames() {
     let events = pair.server.events.len();
     for frames in [
         raw(&[0x08, 0]),
-        raw(&[0x1f]),
+        raw(&[0x20]),
         raw(&[0x1e]),
         raw(&[0x04, 3, 0, 0]),
         vec![],
@@ -404,7 +404,7 @@ fn closed_connection_takes_no_more_wishes() {
 #[test]
 fn frames_behind_a_close_are_not_looked_at() {
     let mut pair = Pair::connected();
-    let frames = [raw(&[0x1d, 5, 0]), raw(&[0x0a, 0, 0]), raw(&[0x1f])].concat();
+    let frames = [raw(&[0x1d, 5, 0]), raw(&[0x0a, 0, 0]), raw(&[0x20])].concat();
     pair.forge_to_server(SpaceId::Application, &frames);
     assert_eq!(lost(&pair.server.events), [&application_closed(5, b"")]);
     assert_eq!(

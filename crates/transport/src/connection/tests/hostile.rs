@@ -131,7 +131,7 @@ fn every_truncation_of_a_handshake_is_survived() {
 #[test]
 fn spoiled_datagrams_do_not_disturb_a_transfer() {
     // Fault F08 and F09: a third of all datagrams arrives spoiled.
-    for seed in 0..6 {
+    for seed in 10..16 {
         let mut pair = Pair::with(Setup {
             seed,
             ..Setup::default()

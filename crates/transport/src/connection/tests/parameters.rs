@@ -23,6 +23,7 @@ const MAX_STREAMS_BIDI: u64 = 0x08;
 const MAX_STREAMS_UNI: u64 = 0x09;
 const ACK_DELAY_EXPONENT: u64 = 0x0a;
 const MAX_ACK_DELAY: u64 = 0x0b;
+const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 const DISABLE_ACTIVE_MIGRATION: u64 = 0x0c;
 const PREFERRED_ADDRESS: u64 = 0x0d;
 const CID_LIMIT: u64 = 0x0e;
@@ -100,6 +101,11 @@ fn bad_for_both() -> Vec<(&'static str, u64, Vec<u8>)> {
         ),
         ("ack_delay_exponent of 21", ACK_DELAY_EXPONENT, varint(21)),
         ("max_ack_delay of 2^14", MAX_ACK_DELAY, varint(1 << 14)),
+        (
+            "min_ack_delay above max_ack_delay",
+            MIN_ACK_DELAY,
+            varint(25_001),
+        ),
         ("active_connection_id_limit of 1", CID_LIMIT, varint(1)),
         ("active_connection_id_limit of 0", CID_LIMIT, varint(0)),
         (

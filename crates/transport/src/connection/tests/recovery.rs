@@ -5,8 +5,8 @@ use courser_wire::frame::Frame;
 
 use super::*;
 use crate::config::TransportConfig;
-use crate::testing::Setup;
 use crate::testing::traffic::Transfer;
+use crate::testing::{Setup, steady};
 
 mod ecn;
 mod reordering;
@@ -14,7 +14,7 @@ mod silence;
 
 /// Both ends with the same settings.
 fn both(change: impl Fn(&mut TransportConfig)) -> Setup {
-    let mut transport = TransportConfig::default();
+    let mut transport = steady();
     change(&mut transport);
     let mut setup = Setup {
         client: transport.clone(),

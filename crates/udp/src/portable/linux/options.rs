@@ -1,11 +1,12 @@
 //! The options of our sockets. All are best effort: what is missing shows as a capability.
 
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::BorrowedFd;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use courser_base::Ecn;
 use libc::c_int;
+use socket2::{Domain, Protocol, Type};
 
 use super::sockopt::{self, SocketOption};
 use crate::capabilities::BUFFER_WANTED;
@@ -41,6 +42,20 @@ pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
         receive_buffer: enlarge(fd, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE),
         send_buffer: enlarge(fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE),
     }
+}
+
+/// Largest IP packet that leaves for `peer` whole: what the interface on the way there takes. A
+/// socket of its own asks, because the answer belongs to connected ones only.
+pub(super) fn interface_mtu(local: Option<IpAddr>, peer: SocketAddr) -> io::Result<u32> {
+    let socket = socket2::Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
+    if let Some(local) = local {
+        socket.bind(&SocketAddr::new(local, 0).into())?;
+    }
+    // Sends nothing: the kernel only looks for a route.
+    socket.connect(&peer.into())?;
+    let option = if peer.is_ipv4() { IP_MTU } else { IPV6_MTU };
+    let mtu = sockopt::get(socket.as_fd(), option)?;
+    u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
 /// No longer tell the local address of each datagram.
@@ -85,6 +100,8 @@ const UDP_GRO: SocketOption = (libc::SOL_UDP, libc::UDP_GRO);
 const IP_TOS: SocketOption = (libc::SOL_IP, libc::IP_TOS);
 const IP_RECVTOS: SocketOption = (libc::SOL_IP, libc::IP_RECVTOS);
 const IP_PKTINFO: SocketOption = (libc::SOL_IP, libc::IP_PKTINFO);
+const IP_MTU: SocketOption = (libc::SOL_IP, libc::IP_MTU);
+const IPV6_MTU: SocketOption = (libc::SOL_IPV6, libc::IPV6_MTU);
 const IP_MTU_DISCOVER: SocketOption = (libc::SOL_IP, libc::IP_MTU_DISCOVER);
 const IPV6_TCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_TCLASS);
 const IPV6_RECVTCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVTCLASS);

@@ -13,7 +13,7 @@ fn types_in_more_bytes_than_needed_are_an_error_of_their_own() {
 #[test]
 fn unknown_types_are_refused_by_number() {
     let unknown = [
-        ("1f", 0x1f),
+        ("20", 0x20),
         ("21", 0x21),
         ("40ff 00", 0xff),
         ("c0000001 00000000", 1 << 32),
@@ -31,7 +31,7 @@ fn types_cut_short_are_truncated() {
 }
 
 #[test]
-fn all_known_types_take_one_byte() {
+fn all_types_of_rfc_9000_take_one_byte() {
     for value in 0..=FrameType::HANDSHAKE_DONE.0 {
         let mut buffer = [0; 8];
         let mut writer = Writer::new(&mut buffer);
@@ -55,6 +55,8 @@ fn shown_by_the_name_in_the_rfc() {
     assert_eq!(FrameType(0x1d).to_string(), "CONNECTION_CLOSE");
     assert_eq!(FrameType(0x1e).to_string(), "HANDSHAKE_DONE");
     assert_eq!(FrameType(0x30).to_string(), "frame type 0x30");
+    assert_eq!(FrameType(0x1f).to_string(), "IMMEDIATE_ACK");
+    assert_eq!(FrameType(0xaf).to_string(), "ACK_FREQUENCY");
     for value in 0..=FrameType::HANDSHAKE_DONE.0 {
         assert!(FrameType(value).name().is_some(), "{value:#x}");
     }

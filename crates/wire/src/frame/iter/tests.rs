@@ -10,12 +10,12 @@ fn an_empty_payload_has_no_frames() {
 
 #[test]
 fn iteration_ends_with_the_first_error() {
-    let bytes = hex("01 1f 01 01");
+    let bytes = hex("01 20 01 01");
     let found = frames(&bytes);
     assert_eq!(found.len(), 2);
     assert_eq!(
         found[1].unwrap_err().error.kind,
-        DecodeErrorKind::UnknownFrame(0x1f)
+        DecodeErrorKind::UnknownFrame(0x20)
     );
 }
 

@@ -2,7 +2,8 @@ use super::*;
 
 /// RFC 9000 Table 3, column Pkts, in the order of the types; STREAM stands for all of its eight.
 /// RETIRE_CONNECTION_ID and the close of the application follow the text of §12.5.
-const TABLE: [(u64, &str); 24] = [
+/// The last two are of draft-ietf-quic-ack-frequency-12 §3.
+const TABLE: [(u64, &str); 26] = [
     (0x00, "IH01"),
     (0x01, "IH01"),
     (0x02, "IH_1"),
@@ -27,6 +28,8 @@ const TABLE: [(u64, &str); 24] = [
     (0x1c, "IH01"),
     (0x1d, "__01"),
     (0x1e, "___1"),
+    (0x1f, "___1"),
+    (0xaf, "___1"),
 ];
 
 fn packets(frame_type: u64) -> String {
@@ -77,7 +80,7 @@ fn application_close_is_refused_in_initial_and_handshake() {
 
 #[test]
 fn zero_rtt_refuses_what_a_client_cannot_have_cause_to_send() {
-    for frame_type in [0x02, 0x03, 0x06, 0x07, 0x19, 0x1b, 0x1e] {
+    for frame_type in [0x02, 0x03, 0x06, 0x07, 0x19, 0x1b, 0x1e, 0x1f, 0xaf] {
         assert!(
             !is_permitted(frame_type, PacketKind::ZeroRtt),
             "{frame_type:#x}"
@@ -87,7 +90,7 @@ fn zero_rtt_refuses_what_a_client_cannot_have_cause_to_send() {
 
 #[test]
 fn unknown_types_are_permitted_nowhere() {
-    for frame_type in [0x1f, 0x20, 0x30, 0x31, 0x3f, 0x40, u64::MAX] {
+    for frame_type in [0x20, 0x30, 0x31, 0x3f, 0x40, 0xae, 0xb0, u64::MAX] {
         assert_eq!(packets(frame_type), "____", "{frame_type:#x}");
     }
 }

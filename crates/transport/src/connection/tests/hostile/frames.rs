@@ -7,7 +7,7 @@ use crate::connection::ConnectionError;
 use crate::testing::forge::forge;
 
 /// Frame types of version 1, and some that are none.
-const TYPES: [u64; 36] = [
+const TYPES: [u64; 38] = [
     0x00,
     0x01,
     0x02,
@@ -40,6 +40,8 @@ const TYPES: [u64; 36] = [
     0x1d,
     0x1e,
     0x1f,
+    0xaf,
+    0x20,
     0x30,
     0x31,
     0x40,

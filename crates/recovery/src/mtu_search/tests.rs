@@ -1,0 +1,316 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const ROOM: u64 = u64::MAX;
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// A search in which a full datagram was sent.
+fn started(max: u16, interface: Option<u16>) -> MtuSearch {
+    let mut search = MtuSearch::new(BASE_MTU, max);
+    if let Some(size) = interface {
+        search.set_interface_mtu(size);
+    }
+    search.on_full_datagram_sent(at(0));
+    search
+}
+
+/// Runs the search on a path that carries `carried` bytes; returns how many probes left.
+fn run(search: &mut MtuSearch, now: Time, carried: u16) -> usize {
+    let mut probes = 0;
+    while let Some(size) = search.next_probe(now, ROOM) {
+        probes += 1;
+        assert!(probes < 100, "the search does not end");
+        assert!(size > search.mtu() && size <= search.limit(), "{size}");
+        let number = search.on_probe_sent(size);
+        assert_eq!(search.next_probe(now, ROOM), None, "one at a time");
+        if size <= carried {
+            assert!(search.on_probe_acked(size));
+        } else {
+            search.on_probe_lost(number);
+        }
+    }
+    probes
+}
+
+#[test]
+fn nothing_is_probed_before_a_datagram_was_full() {
+    let mut search = MtuSearch::new(BASE_MTU, 65_507);
+    assert_eq!(search.next_probe(at(0), ROOM), None);
+    search.on_full_datagram_sent(at(0));
+    assert!(search.wants_probe());
+}
+
+#[test]
+fn interface_that_the_whole_path_matches_takes_one_probe() {
+    let mut search = started(65_507, Some(1472));
+    assert_eq!(run(&mut search, at(0), 1472), 1);
+    assert_eq!(search.mtu(), 1472);
+    search.on_full_datagram_sent(at(3_600_000));
+    assert!(!search.wants_probe(), "there is nothing above it");
+}
+
+#[test]
+fn likely_sizes_below_the_interface_are_found_exactly() {
+    for carried in LIKELY.into_iter().filter(|size| *size < 1472) {
+        let mut search = started(65_507, Some(1472));
+        let probes = run(&mut search, at(0), carried);
+        assert_eq!(search.mtu(), carried);
+        assert!(probes <= 24, "{probes} probes for {carried}");
+    }
+}
+
+#[test]
+fn without_an_interface_ethernet_is_tried_first_and_jumbo_frames_next() {
+    let mut search = started(65_507, None);
+    let mut sizes = Vec::new();
+    while let Some(size) = search.next_probe(at(0), ROOM) {
+        sizes.push(size);
+        search.on_probe_sent(size);
+        search.on_probe_acked(size);
+    }
+    assert_eq!(sizes, [1452, 1464, 1472, 8952, 8972, 65_488, 65_507]);
+}
+
+#[test]
+fn path_of_the_base_size_ends_where_it_began() {
+    let mut search = started(65_507, Some(1472));
+    run(&mut search, at(0), BASE_MTU);
+    assert_eq!(search.mtu(), BASE_MTU);
+}
+
+#[test]
+fn single_losses_of_probes_do_not_lower_the_result() {
+    let mut search = started(65_507, Some(1472));
+    for _ in 1..MAX_PROBES {
+        assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+        let number = search.on_probe_sent(1472);
+        search.on_probe_lost(number);
+    }
+    assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+    search.on_probe_sent(1472);
+    assert!(search.on_probe_acked(1472));
+    assert_eq!(search.mtu(), 1472);
+}
+
+#[test]
+fn third_loss_refuses_a_size_and_late_news_of_it_count_once() {
+    let mut search = started(65_507, Some(1472));
+    let mut number = 0;
+    for _ in 0..MAX_PROBES {
+        assert_eq!(search.next_probe(at(0), ROOM), Some(1472));
+        number = search.on_probe_sent(1472);
+        search.on_probe_lost(number);
+        search.on_probe_lost(number);
+    }
+    let next = search.next_probe(at(0), ROOM).expect("smaller ones");
+    assert!(next < 1472);
+    search.on_probe_sent(next);
+    search.on_probe_lost(number);
+    assert!(!search.wants_probe(), "the new probe is still under way");
+}
+
+#[test]
+fn better_path_is_noticed_when_the_raise_timer_is_over() {
+    let mut search = started(65_507, Some(1472));
+    run(&mut search, at(0), 1372);
+    let raised = at(0) + PMTU_RAISE_TIMER;
+    search.on_full_datagram_sent(at(599_999));
+    assert!(!search.wants_probe());
+    search.on_full_datagram_sent(raised);
+    assert_eq!(run(&mut search, raised, 1472), 1);
+    assert_eq!(search.mtu(), 1472);
+}
+
+#[test]
+fn probe_waits_for_room_and_takes_what_fits_meanwhile() {
+    let mut search = started(65_507, Some(65_507));
+    assert_eq!(search.next_probe(at(0), 1100), None);
+    assert_eq!(search.awaited_room(), 65_507);
+    assert_eq!(search.next_probe(at(0), 12_000), Some(8972));
+    assert_eq!(search.awaited_room(), 0);
+    search.on_probe_sent(8972);
+    assert!(search.on_probe_acked(8972));
+    assert_eq!(search.next_probe(at(0), 12_000), None, "not done, no room");
+    assert_eq!(search.next_probe(at(0), 70_000), Some(65_507));
+}
+
+#[test]
+fn limit_of_the_peer_holds_for_present_and_future_sizes() {
+    let mut search = MtuSearch::new(1400, 65_507);
+    search.set_peer_limit(1300);
+    assert_eq!((search.mtu(), search.limit()), (1300, 1300));
+    search.on_full_datagram_sent(at(0));
+    assert_eq!(search.next_probe(at(0), ROOM), None);
+}
+
+#[test]
+fn interface_below_the_base_size_is_not_believed() {
+    for size in [0, 68, 552, 1199] {
+        let mut search = started(1472, Some(size));
+        assert_eq!(search.limit(), 1472, "{size}");
+        run(&mut search, at(0), 1472);
+        assert_eq!(search.mtu(), 1472);
+    }
+}
+
+#[test]
+fn disabled_search_keeps_its_size_whatever_happens() {
+    let mut search = MtuSearch::disabled(1400);
+    search.on_full_datagram_sent(at(0));
+    search.set_interface_mtu(1300);
+    assert_eq!(search.next_probe(at(0), ROOM), None);
+    for round in 0..50 {
+        assert!(!search.on_lost(at(round + 1), 1400, at(round)));
+    }
+    assert!(!search.on_probe_timeout(9));
+    assert_eq!(search.mtu(), 1400);
+    assert!(!search.is_error());
+}
+
+fn at_1472() -> MtuSearch {
+    let mut search = started(65_507, Some(1472));
+    run(&mut search, at(0), 1472);
+    search
+}
+
+#[test]
+fn three_rounds_of_lost_large_packets_are_a_black_hole() {
+    let mut search = at_1472();
+    assert!(!search.on_lost(at(100), 1472, at(50)));
+    search.on_acked(60);
+    assert!(!search.on_lost(at(200), 1472, at(150)));
+    search.on_acked(1199);
+    assert!(search.on_lost(at(300), 1472, at(250)));
+    assert_eq!(search.mtu(), BASE_MTU);
+    search.on_full_datagram_sent(at(301));
+    run(&mut search, at(301), 1252);
+    assert_eq!(search.mtu(), 1252);
+}
+
+#[test]
+fn one_burst_is_one_round_however_often_it_is_reported() {
+    let mut search = at_1472();
+    for report in 0..50 {
+        assert!(!search.on_lost(at(100 + report), 1472, at(50)), "{report}");
+    }
+    assert_eq!(search.mtu(), 1472);
+}
+
+#[test]
+fn large_packet_that_arrives_ends_the_suspicion() {
+    let mut search = at_1472();
+    for round in 1..100 {
+        let now = at(100 * round);
+        assert!(!search.on_lost(now, 1472, at(100 * round - 50)));
+        if round % 2 == 0 {
+            search.on_acked(1472);
+        }
+    }
+    assert_eq!(search.mtu(), 1472);
+}
+
+#[test]
+fn second_black_hole_waits_before_it_searches_again() {
+    let mut search = at_1472();
+    for hole in 0..2_u64 {
+        for round in 1..=u64::from(BLACK_HOLE_ROUNDS) {
+            let now = 1000 * hole + 100 * round;
+            search.on_lost(at(now), 1472, at(now - 50));
+        }
+        assert_eq!(search.mtu(), BASE_MTU, "hole {hole}");
+        search.on_full_datagram_sent(at(1000 * hole + 301));
+        if hole == 0 {
+            assert_eq!(run(&mut search, at(301), 1472), 1);
+        }
+    }
+    assert!(!search.wants_probe());
+    search.on_full_datagram_sent(at(1300) + COOL_DOWN);
+    assert!(search.wants_probe());
+}
+
+#[test]
+fn second_probe_timeout_falls_back_and_one_probe_comes_back() {
+    let mut search = at_1472();
+    assert!(!search.on_probe_timeout(1));
+    assert!(search.on_probe_timeout(2));
+    assert_eq!(search.mtu(), BASE_MTU);
+    assert!(!search.on_probe_timeout(3), "it cannot fall further");
+    search.on_full_datagram_sent(at(5000));
+    assert_eq!(run(&mut search, at(5000), 1472), 1);
+    assert_eq!(search.mtu(), 1472);
+}
+
+#[test]
+fn probe_acknowledged_after_the_fall_does_not_raise_the_size() {
+    let mut search = started(65_507, None);
+    let size = search.next_probe(at(0), ROOM).expect("a probe");
+    search.on_probe_sent(size);
+    search.on_probe_acked(size);
+    let next = search.next_probe(at(0), ROOM).expect("another");
+    search.on_probe_sent(next);
+    assert!(search.on_probe_timeout(2));
+    assert!(!search.on_probe_acked(next));
+    assert_eq!(search.mtu(), BASE_MTU);
+}
+
+#[test]
+fn base_size_that_never_arrives_is_an_error_until_it_does() {
+    let mut search = started(1472, Some(1472));
+    let mut rounds = 0;
+    while !search.is_error() {
+        rounds += 1;
+        assert!(rounds < 100);
+        search.on_lost(at(100 * rounds), BASE_MTU, at(100 * rounds - 50));
+        search.on_acked(64);
+    }
+    assert_eq!(rounds, u64::from(ERROR_ROUNDS));
+    assert_eq!(search.next_probe(at(9999), ROOM), None);
+    search.on_acked(BASE_MTU);
+    assert!(!search.is_error());
+}
+
+proptest! {
+    #[test]
+    fn what_is_found_passes_and_little_more_would(
+        carried in BASE_MTU..=65_507_u16,
+        interface in prop::option::of(BASE_MTU..=65_507_u16),
+        max in BASE_MTU..=65_507_u16,
+    ) {
+        let mut search = started(max, interface);
+        let probes = run(&mut search, at(0), carried);
+        let best = carried.min(search.limit());
+        prop_assert!(search.mtu() <= best);
+        prop_assert!(best - search.mtu() <= RESOLUTION, "{} for {best}", search.mtu());
+        prop_assert!(probes <= 60, "{probes}");
+    }
+
+    #[test]
+    fn no_order_of_events_breaks_the_bounds(events in prop::collection::vec((0..9_u8, any::<u16>()), 0..200)) {
+        let mut search = MtuSearch::new(BASE_MTU, 9000);
+        let mut numbers = vec![0];
+        let mut now = at(0);
+        for (event, value) in events {
+            now += Duration::from_millis(u64::from(value));
+            match event {
+                0 => search.on_full_datagram_sent(now),
+                1 => if let Some(size) = search.next_probe(now, ROOM) {
+                    prop_assert!(size > search.mtu() && size <= search.limit());
+                    numbers.push(search.on_probe_sent(size));
+                },
+                2 => { search.on_probe_acked(value); }
+                3 => search.on_probe_lost(numbers[usize::from(value) % numbers.len()]),
+                4 => search.on_acked(value),
+                5 => { search.on_lost(now, value, now); }
+                6 => { search.on_probe_timeout(u32::from(value % 4)); }
+                7 => search.set_interface_mtu(value),
+                _ => search.set_peer_limit(value.max(BASE_MTU)),
+            }
+            prop_assert!((BASE_MTU..=9000).contains(&search.mtu()));
+            prop_assert!(search.mtu() <= search.limit().max(BASE_MTU));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Datagrams as large as the path carries. RFC 8899, RFC 9000 §14.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+
+use courser_wire::frame::Frame;
+
+use super::*;
+use crate::testing::Setup;
+use crate::testing::traffic::Transfer;
+
+/// Both ends search up to `most` bytes.
+fn setup(most: u16) -> Setup {
+    let mut setup = Setup::default();
+    setup.client.mtu_discovery = true;
+    setup.client.mtu_max = most;
+    setup.server.transport = Arc::new(setup.client.clone());
+    setup
+}
+
+/// A connected pair on a path that carries datagrams of as many bytes as the cell says, and how
+/// many larger ones it has dropped.
+struct Narrow {
+    pair: Pair,
+    carried: Rc<Cell<usize>>,
+    dropped: Rc<Cell<usize>>,
+}
+
+impl Narrow {
+    fn new(setup: Setup, carried: usize) -> Self {
+        let mut pair = Pair::with(setup);
+        let (carried, dropped) = (Rc::new(Cell::new(carried)), Rc::new(Cell::new(0)));
+        let (limit, count) = (Rc::clone(&carried), Rc::clone(&dropped));
+        pair.link.filter = Some(Box::new(move |_, datagram| {
+            let passes = datagram.bytes.len() <= limit.get();
+            count.set(count.get() + usize::from(!passes));
+            passes
+        }));
+        pair.connect();
+        Self {
+            pair,
+            carried,
+            dropped,
+        }
+    }
+
+    fn mtu(&mut self) -> usize {
+        usize::from(self.pair.client.connection().stats().path.mtu)
+    }
+}
+
+#[test]
+fn search_finds_what_the_path_carries_and_nothing_is_lost_but_probes() {
+    for carried in [1200, 1252, 1280, 1400, 1472, 3000, 8972] {
+        let mut path = Narrow::new(setup(65_507), carried);
+        path.pair.link.rate = Some(4_000_000);
+        path.pair.upload(10_000_000);
+        path.pair.run_for(RTT * 50);
+        let found = path.mtu();
+        assert!(
+            found <= carried && carried - found <= 6,
+            "{found} on a path of {carried}"
+        );
+        let dropped = path.dropped.get();
+        assert!(dropped <= 45, "{dropped} probes lost for {carried}");
+        let stats = path.pair.client.connection().stats();
+        assert_eq!(stats.packets_lost, dropped as u64, "{carried}");
+        assert_eq!(stats.congestion_events, 0, "{carried}: {stats:?}");
+        // The last probe may have been alone.
+        assert!(stats.ptos <= 1, "{carried}: {} timeouts", stats.ptos);
+    }
+}
+
+#[test]
+fn largest_datagrams_of_all_carry_data_both_ways() {
+    let mut path = Narrow::new(setup(65_507), usize::MAX);
+    path.pair.upload(8_000_000);
+    path.pair.download(8_000_000);
+    assert_eq!(path.mtu(), 65_507);
+    assert_eq!(path.pair.server.connection().stats().path.mtu, 65_507);
+    let largest = path.pair.client.sent.iter().map(|it| it.bytes.len()).max();
+    assert_eq!(largest, Some(65_507));
+}
+
+#[test]
+fn interface_that_is_known_takes_one_probe() {
+    let mut pair = Pair::with(setup(65_507));
+    pair.connect();
+    pair.client.connection().set_interface_mtu(1500);
+    pair.upload(1_000_000);
+    let sizes: Vec<_> = pair.client.sent.iter().map(|it| it.bytes.len()).collect();
+    let probe = sizes.iter().position(|&size| size > 1200).expect("a probe");
+    assert_eq!(sizes.iter().max(), Some(&1472));
+    assert!(sizes[..probe].iter().all(|&size| size <= 1200));
+    assert_eq!(pair.client.connection().stats().path.mtu, 1472);
+}
+
+#[test]
+fn probe_is_a_datagram_of_its_own_with_nothing_to_lose() {
+    let (setup, eye) = setup(1472).with_eye();
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    pair.client.connection().set_interface_mtu(1500);
+    pair.upload(1_000_000);
+    let sent = eye.client_sent(&pair);
+    let probe = sent.iter().find(|seen| seen.datagram_len > 1200);
+    let probe = probe.expect("a probe");
+    assert_eq!(probe.datagram_len, 1472);
+    let is_harmless =
+        |frame: Frame<'_>| matches!(frame, Frame::Ping | Frame::ImmediateAck | Frame::Padding(_));
+    assert!(probe.frames().all(is_harmless), "{probe:?}");
+}
+
+#[test]
+fn small_talk_and_handshake_send_no_probes() {
+    let mut pair = Pair::with(setup(65_507));
+    pair.connect();
+    for _ in 0..20 {
+        pair.client.connection().ping();
+        pair.client.touch();
+        pair.run_for(RTT * 2);
+    }
+    assert!(pair.client.sent.iter().all(|it| it.bytes.len() <= 1200));
+}
+
+#[test]
+fn search_that_is_switched_off_sends_no_larger_datagrams() {
+    let mut pair = Pair::connected();
+    pair.client.connection().set_interface_mtu(9000);
+    pair.upload(3_000_000);
+    assert_eq!(pair.client.connection().stats().path.mtu, 1200);
+    assert!(pair.client.sent.iter().all(|it| it.bytes.len() <= 1200));
+}
+
+#[test]
+fn configured_size_is_a_start_and_the_maximum_holds() {
+    let mut setup = setup(1400);
+    setup.client.mtu = 1300;
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    assert_eq!(pair.client.connection().stats().path.mtu, 1300);
+    pair.upload(3_000_000);
+    assert_eq!(pair.client.connection().stats().path.mtu, 1400);
+    let largest = pair.client.sent.iter().map(|it| it.bytes.len()).max();
+    assert_eq!(largest, Some(1400));
+}
+
+/// Attack A47.
+#[test]
+fn path_that_shrinks_under_a_transfer_is_followed() {
+    let mut path = Narrow::new(setup(1472), 1472);
+    path.pair.upload(1_000_000);
+    assert_eq!(path.mtu(), 1472);
+    for carried in [1280, 1200] {
+        let mut transfer = Transfer::up(&mut path.pair, 3_000_000);
+        for _ in 0..20 {
+            path.pair.step();
+            transfer.step(&mut path.pair);
+        }
+        let before = path.pair.client.connection().stats().ptos;
+        path.carried.set(carried);
+        let time = transfer.finish(&mut path.pair, Duration::from_secs(60));
+        let time = time.expect("the transfer ends");
+        assert!(time < Duration::from_secs(2), "{time:?} at {carried}");
+        let found = path.mtu();
+        assert!(found <= carried && carried - found <= 28, "{found}");
+        let ptos = path.pair.client.connection().stats().ptos - before;
+        assert!(ptos <= 3, "{ptos} probe timeouts at {carried}");
+    }
+}
+
+#[test]
+fn outage_costs_one_probe_and_not_the_size() {
+    let mut path = Narrow::new(setup(1472), 1472);
+    path.pair.upload(1_000_000);
+    let mut transfer = Transfer::up(&mut path.pair, 3_000_000);
+    for _ in 0..20 {
+        path.pair.step();
+        transfer.step(&mut path.pair);
+    }
+    path.carried.set(0);
+    path.pair.run_for(Duration::from_secs(2));
+    assert_eq!(path.mtu(), 1200, "nobody knows why nothing arrives");
+    path.carried.set(1472);
+    let time = transfer.finish(&mut path.pair, Duration::from_secs(60));
+    assert!(time.is_some());
+    assert_eq!(path.mtu(), 1472);
+}
+
+#[test]
+fn path_that_carries_only_small_packets_ends_the_connection() {
+    let mut path = Narrow::new(setup(1472), 1472);
+    path.carried.set(1100);
+    // Little enough to leave room in the window for small packets.
+    let mut transfer = Transfer::up(&mut path.pair, 1_200);
+    let ended = |pair: &mut Pair| pair.client_error() == Some(0x10);
+    for _ in 0..400 {
+        if ended(&mut path.pair) {
+            return;
+        }
+        path.pair.client.connection().ping();
+        transfer.step(&mut path.pair);
+        path.pair.run_for(Duration::from_millis(50));
+    }
+    let search = &path.pair.client.connection().paths.active().search;
+    panic!("NO_VIABLE_PATH is never said: {search:?}");
+}
+
+fn move_client(pair: &mut Pair, to: &str) {
+    let to: SocketAddr = to.parse().expect("an address");
+    pair.client.address = to;
+    pair.client.connection().ping();
+    pair.client.touch();
+    pair.run_for(RTT * 2);
+}
+
+#[test]
+fn rebinding_keeps_the_size_and_a_new_network_begins_anew() {
+    let mut pair = Pair::with(setup(1472));
+    pair.connect();
+    pair.download(1_000_000);
+    let mtu = |pair: &mut Pair| pair.server.connection().stats().path.mtu;
+    assert_eq!(mtu(&mut pair), 1472);
+    move_client(&mut pair, "10.0.0.1:50001");
+    assert_eq!(mtu(&mut pair), 1472);
+    move_client(&mut pair, "192.168.7.7:40000");
+    assert_eq!(mtu(&mut pair), 1200);
+    pair.download(1_000_000);
+    assert_eq!(mtu(&mut pair), 1472);
+}
+
+#[test]
+fn nothing_stays_in_flight_behind_lost_probes() {
+    let mut path = Narrow::new(setup(65_507), 1300);
+    path.pair.upload(4_000_000);
+    path.pair.run_for(Duration::from_secs(5));
+    let connection = path.pair.client.connection();
+    assert_eq!(connection.stats().path.bytes_in_flight, 0);
+    assert_eq!(connection.recovery.lists.in_use(), 0);
+}

@@ -1,0 +1,216 @@
+//! When we want the peer to acknowledge: what its ACKs are good for decides.
+//! draft-ietf-quic-ack-frequency-12 §4, §8.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_wire::frame::AckFrequency;
+
+use crate::build::packet_builder::PacketBuilder;
+use crate::space::sent::SentFrame;
+
+/// What we ask of the peer, and what it is known to have heard.
+///
+/// With a large window and nothing missing, an ACK for every second packet is work for both ends
+/// that changes nothing: eight in a round trip keep window, pacing and delivery rate exact. In
+/// slow start, after a loss and with small windows every ACK counts, and the default is wanted.
+#[derive(Debug, Default)]
+pub struct AckRequest {
+    /// The peer's `min_ack_delay`: it takes requests.
+    offer: Option<Duration>,
+    /// The peer's `max_ack_delay`.
+    announced: Duration,
+    /// What was sent last; `None` while the defaults hold.
+    latest: Option<Terms>,
+    next_sequence: u64,
+    /// The newest request, while it is in flight.
+    in_flight: Option<u64>,
+    /// A request that waits to be sent.
+    wanted: Option<Terms>,
+    /// The delay that the peer has confirmed.
+    confirmed: Duration,
+    /// The longest delay asked for since; the peer may be using it.
+    unconfirmed: Duration,
+    /// No other request before this time.
+    next_at: Time,
+    congestion_events: u64,
+    careful_until: Time,
+}
+
+/// A request without its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Terms {
+    threshold: u64,
+    delay: Duration,
+    reordering: u64,
+}
+
+/// What is known of the path when a request is considered.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation {
+    /// Now.
+    pub now: Time,
+    /// Datagrams that fit into the congestion window.
+    pub window: u64,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// The window grows exponentially.
+    pub in_slow_start: bool,
+    /// Times that the window was lowered, so far.
+    pub congestion_events: u64,
+    /// Newer packets after which loss detection gives one up.
+    pub packet_threshold: u64,
+}
+
+impl AckRequest {
+    /// The peer's parameters are known. Requests are made only if it offers to take them and
+    /// `is_enabled`.
+    pub fn on_peer_parameters(
+        &mut self,
+        max_ack_delay: Duration,
+        min_ack_delay: Option<Duration>,
+        is_enabled: bool,
+    ) {
+        self.announced = max_ack_delay;
+        self.confirmed = max_ack_delay;
+        self.offer = min_ack_delay.filter(|_| is_enabled);
+    }
+
+    /// True when the peer takes ACK_FREQUENCY and IMMEDIATE_ACK frames.
+    pub fn is_offered(&self) -> bool {
+        self.offer.is_some()
+    }
+
+    /// The longest time by which the peer may be holding an ACK back: the larger of what is
+    /// confirmed and what is in flight (draft-ietf-quic-ack-frequency-12 §7).
+    pub fn max_ack_delay(&self) -> Duration {
+        self.confirmed.max(self.unconfirmed)
+    }
+
+    /// Considers whether another frequency would be better. Called after each ACK.
+    pub fn review(&mut self, situation: &Situation) {
+        let Some(least) = self.offer else { return };
+        if situation.congestion_events != self.congestion_events {
+            self.congestion_events = situation.congestion_events;
+            self.careful_until = situation.now + situation.rtt * RECOVERY_RTTS;
+        }
+        let wish = self.wish(least, situation);
+        if !self.is_news(&wish) {
+            self.wanted = None;
+            return;
+        }
+        // Back to every second packet at once; else once per round trip and one at a time.
+        let is_free = self.in_flight.is_none() && situation.now >= self.next_at;
+        if is_free || wish.threshold == DEFAULT_THRESHOLD {
+            self.wanted = Some(wish);
+            self.next_at = situation.now + situation.rtt;
+        }
+    }
+
+    fn wish(&self, least: Duration, situation: &Situation) -> Terms {
+        // An application that has too little to send now and then stays in slow start for ever,
+        // and comes and goes; once the window was large that is no reason to count every packet.
+        let is_thinned = self
+            .latest
+            .is_some_and(|terms| terms.threshold > DEFAULT_THRESHOLD);
+        let is_careful = situation.in_slow_start && !is_thinned
+            || situation.window < LARGE_WINDOW
+            || situation.now < self.careful_until;
+        let threshold = if is_careful {
+            DEFAULT_THRESHOLD
+        } else {
+            situation.window / ACKS_PER_WINDOW
+        };
+        Terms {
+            threshold,
+            // Never longer than the peer would by itself: a short tail must not wait for it.
+            delay: whole_micros(situation.rtt / 4).clamp(least, self.announced.max(least)),
+            reordering: situation.packet_threshold,
+        }
+    }
+
+    /// True when `wish` differs enough from what the peer was told to be worth a frame.
+    fn is_news(&self, wish: &Terms) -> bool {
+        let Some(latest) = self.latest else {
+            return wish.threshold > DEFAULT_THRESHOLD;
+        };
+        let is_careful = |terms: &Terms| terms.threshold == DEFAULT_THRESHOLD;
+        let far = |a: u64, b: u64| a.max(b) >= 2 * a.min(b).max(1);
+        let micros = |delay: Duration| u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+        is_careful(wish) != is_careful(&latest)
+            || far(wish.threshold, latest.threshold)
+            || !is_careful(wish)
+                && (far(micros(wish.delay), micros(latest.delay))
+                    || wish.reordering != latest.reordering)
+    }
+
+    /// True when a request waits.
+    pub fn wants_to_send(&self) -> bool {
+        self.wanted.is_some()
+    }
+
+    /// Writes the request that waits, if there is room.
+    pub fn write_frames(&mut self, packet: &mut PacketBuilder<'_>) {
+        let Some(terms) = self.wanted else { return };
+        let frame = AckFrequency {
+            sequence: self.next_sequence,
+            ack_eliciting_threshold: terms.threshold,
+            requested_max_ack_delay: u64::try_from(terms.delay.as_micros()).unwrap_or(u64::MAX),
+            reordering_threshold: terms.reordering,
+        };
+        if frame.encoded_len() > packet.remaining() {
+            return;
+        }
+        frame.encode(packet.writer());
+        packet.record(SentFrame::AckFrequency {
+            sequence: frame.sequence,
+        });
+        self.wanted = None;
+        self.latest = Some(terms);
+        self.in_flight = Some(frame.sequence);
+        self.next_sequence += 1;
+        self.unconfirmed = self.unconfirmed.max(terms.delay);
+    }
+
+    /// The peer has a request. An obsolete one says nothing.
+    pub fn on_acked(&mut self, sequence: u64) {
+        if self.in_flight == Some(sequence)
+            && let Some(latest) = self.latest
+        {
+            self.in_flight = None;
+            self.confirmed = latest.delay;
+            self.unconfirmed = Duration::ZERO;
+        }
+    }
+
+    /// A request is lost: sent again under a new number, unless a newer one replaces it.
+    pub fn on_lost(&mut self, sequence: u64) {
+        if self.in_flight == Some(sequence) {
+            self.in_flight = None;
+            self.wanted = self.wanted.or(self.latest);
+        }
+    }
+}
+
+/// What the frame can say.
+fn whole_micros(delay: Duration) -> Duration {
+    Duration::from_micros(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Every second packet (RFC 9000 §13.2.2).
+const DEFAULT_THRESHOLD: u64 = 1;
+
+/// ACKs in a round trip of a full window: enough for the window to grow smoothly and for bursts
+/// that stay short without pacing.
+const ACKS_PER_WINDOW: u64 = 8;
+
+/// Datagrams from which on a window is large: below, an eighth of it is hardly more than the
+/// default.
+const LARGE_WINDOW: u64 = 32;
+
+/// Round trips after a loss in which every ACK counts: one to notice what else was lost, one to
+/// see what was sent again.
+const RECOVERY_RTTS: u32 = 2;
+
+#[cfg(test)]
+mod tests;
