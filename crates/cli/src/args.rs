@@ -247,7 +247,7 @@ fn parse_parallel(text: &str) -> Result<u64, String> {
 }
 
 /// `1.2.3.4:5`, `[::1]:5`, or either without the port.
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }

@@ -135,7 +135,7 @@ pub(crate) fn tell_traces(directory: Option<&QlogDirectory>) {
 }
 
 /// Resolves when the user or the system asks the process to end.
-async fn stop_signal() {
+pub(crate) async fn stop_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

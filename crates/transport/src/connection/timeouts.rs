@@ -11,7 +11,7 @@ use super::event::Event;
 use super::state::State;
 use super::transmit::MIN_DATAGRAM;
 use crate::path::paths::PathsOutcome;
-use crate::space::SpaceId;
+use crate::space::{PacketNumberSpace, SpaceId};
 
 /// Why a connection wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -228,6 +228,19 @@ impl Connection {
         }
         if !is_pending {
             self.repeat_oldest(id);
+        }
+    }
+
+    /// A probe of the handshake that has nothing to say says again what is oldest: two datagrams
+    /// with a half of the ClientHello each time it may be lost get it across sooner than one.
+    pub(super) fn repeat_for_probes(&mut self) {
+        for id in [SpaceId::Initial, SpaceId::Handshake] {
+            let wants_more = |space: &PacketNumberSpace| {
+                space.probes > 0 && !space.ping && !space.crypto.wants_to_send()
+            };
+            if self.spaces.get(id).is_some_and(wants_more) {
+                self.repeat_oldest(id);
+            }
         }
     }
 

@@ -141,7 +141,8 @@ impl Connection {
             }
         };
         let mtu = usize::from(self.paths.active().mtu);
-        let ecn = self.spaces.application.ecn.mark();
+        let codepoint = self.paths.active().congestion.ecn_codepoint();
+        let ecn = self.spaces.application.ecn.mark(codepoint);
         let mut lists = std::mem::take(&mut self.recovery.lists);
         let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
         while segments < buffer.max_segments() && buffer.len() + mtu <= MAX_BATCH {
@@ -544,7 +545,7 @@ impl Connection {
         };
         space.next_packet_number = built.number + 1;
         let ecn_marked = ecn != Ecn::NotEct;
-        space.ecn.on_sent(ecn_marked);
+        space.ecn.on_sent(ecn);
         space.sent.push(
             built.number,
             Sent {

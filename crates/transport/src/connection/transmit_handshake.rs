@@ -50,6 +50,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let limit = self.handshake_limit()?;
+        self.repeat_for_probes();
         let room = buffer.room(limit);
         let mut lists = std::mem::take(&mut self.recovery.lists);
         let mut packets: [Option<Unsealed>; 3] = [None; 3];
@@ -280,12 +281,13 @@ impl Connection {
     }
 
     fn common_mark(&self, packets: &[Option<Unsealed>; 3]) -> Ecn {
-        let mut marks = packets
-            .iter()
-            .flatten()
-            .filter_map(|packet| self.spaces.get(packet.id).map(|space| space.ecn.mark()));
-        if marks.all(|mark| mark == Ecn::Ect0) {
-            Ecn::Ect0
+        let codepoint = self.paths.active().congestion.ecn_codepoint();
+        let mut marks = packets.iter().flatten().filter_map(|packet| {
+            let space = self.spaces.get(packet.id);
+            space.map(|space| space.ecn.mark(codepoint))
+        });
+        if marks.all(|mark| mark == codepoint) {
+            codepoint
         } else {
             Ecn::NotEct
         }

@@ -75,6 +75,7 @@ impl Path {
     pub fn set_pacing_rate(&mut self) {
         let rate = self.congestion.pacing_rate(&self.rtt);
         self.pacer.set_rate(rate);
+        self.pacer.set_quantum(self.congestion.send_quantum());
     }
 
     /// Probe timeout without back-off, for spans of time that count in it (RFC 9000 §8.2.4, §10.2).
