@@ -122,14 +122,17 @@ pub(super) struct FlowTable {
 }
 
 /// A mistake and where it stands.
-pub(super) type Mistake = (std::ops::Range<usize>, String);
+pub(super) type Mistake = (Span, String);
+
+/// A piece of the file.
+type Span = std::ops::Range<usize>;
 
 /// Connections of one entry; two hundred and fifty networks have room in an address.
 const MAX_COUNT: u64 = 250;
 
 impl FlowTable {
     /// The flows of this entry, which begins at `span`.
-    pub(super) fn flows(self, span: &std::ops::Range<usize>) -> Result<Vec<Flow>, Mistake> {
+    pub(super) fn flows(self, span: &Span) -> Result<Vec<Flow>, Mistake> {
         let controller = match &self.controller {
             None => Algorithm::default(),
             Some(name) => name
@@ -165,7 +168,7 @@ impl FlowTable {
         Ok((0..count).map(flow).collect())
     }
 
-    fn kind(&self, span: &std::ops::Range<usize>) -> Result<Kind, Mistake> {
+    fn kind(&self, span: &Span) -> Result<Kind, Mistake> {
         self.refuse_what_does_not_apply()?;
         let needed = |what: &str| (span.clone(), format!("this flow needs {what}"));
         let interval = self.interval.as_ref().map(|it| (it.span(), it.get_ref().0));
@@ -220,7 +223,7 @@ impl FlowTable {
     fn refuse_what_does_not_apply(&self) -> Result<(), Mistake> {
         use KindName::{Bulk, Paced, Ping, Requests};
         let size = |size: &Option<Spanned<Size>>| size.as_ref().map(Spanned::span);
-        let given: [(&str, Option<std::ops::Range<usize>>, &[KindName]); 8] = [
+        let given: [(&str, Option<Span>, &[KindName]); 8] = [
             ("way", self.way.as_ref().map(Spanned::span), &[Bulk]),
             ("bytes", size(&self.bytes), &[Bulk]),
             ("end", self.end.as_ref().map(Spanned::span), &[Bulk, Paced]),

@@ -65,104 +65,106 @@ fn unknown_field_is_told_with_its_place_and_what_was_meant() {
     assert!(error.contains("did you mean `receive_window`?"), "{error}");
 }
 
+/// What stands in the good scenario, what takes its place, and what is said about it.
+const WRONG: &[(&str, &str, &str, &str)] = &[
+    (
+        "\"30s\"",
+        "\"30\"",
+        "line 2",
+        "duration: '30' is not a time with its unit",
+    ),
+    (
+        "\"30s\"",
+        "\"30h\"",
+        "line 2",
+        "allowed is more than 0 to 24h",
+    ),
+    (
+        "\"3s\"",
+        "\"30s\"",
+        "line 3",
+        "measure_from is not before the end, 30s",
+    ),
+    ("20mbit,", "20mbot,", "line 4", "20mbot"),
+    (
+        "mtu = 1452",
+        "mtu = 1000",
+        "line 6",
+        "is 1000, allowed is 1200 to 65507",
+    ),
+    (
+        "\"cubic\"",
+        "\"bic\"",
+        "line 11",
+        "unknown controller 'bic', known are newreno",
+    ),
+    ("\"down\"", "\"left\"", "line 12", "unknown variant `left`"),
+    (
+        "way =",
+        "count = 0\nway =",
+        "line 12",
+        "count is 0, allowed is 1 to 250",
+    ),
+    (
+        "way =",
+        "interval = \"1s\"\nway =",
+        "line 12",
+        "interval means nothing for kind \"bulk\"",
+    ),
+    ("\"5mbit\"", "\"fast\"", "line 16", "'fast' is not a rate"),
+    (
+        "rate =",
+        "close = \"x\"\nrate =",
+        "line 16",
+        "there is no flow 'x', there are bulk",
+    ),
+    (
+        "rate = \"5mbit\"",
+        "",
+        "line 14",
+        "nothing happens: give rate",
+    ),
+    (
+        "\">=0.95\"",
+        "\"0.95\"",
+        "line 19",
+        "there is no <, <=, >, >= or ==",
+    ),
+    (
+        "\">=0.95\"",
+        "\">=950\"",
+        "line 19",
+        "'950' is not a share from 0 to 1",
+    ),
+    (
+        "\">=0.95\"",
+        "\"most >=0.9\"",
+        "line 19",
+        "median, all or a percentage",
+    ),
+    (
+        "goodput_share",
+        "goodput_shares",
+        "line 19",
+        "did you mean `goodput_share`?",
+    ),
+    (
+        "goodput_share",
+        "speed",
+        "line 19",
+        "known are goodput, goodput_share",
+    ),
+    (
+        "name = \"good\"",
+        "name = \"so so\"",
+        "line 1",
+        "'so so' is no name",
+    ),
+];
+
 #[test]
 fn wrong_values_are_told_with_field_value_and_what_is_allowed() {
-    let cases = [
-        (
-            "\"30s\"",
-            "\"30\"",
-            "line 2",
-            "duration: '30' is not a time with its unit",
-        ),
-        (
-            "\"30s\"",
-            "\"30h\"",
-            "line 2",
-            "allowed is more than 0 to 24h",
-        ),
-        (
-            "\"3s\"",
-            "\"30s\"",
-            "line 3",
-            "measure_from is not before the end, 30s",
-        ),
-        ("20mbit,", "20mbot,", "line 4", "20mbot"),
-        (
-            "mtu = 1452",
-            "mtu = 1000",
-            "line 6",
-            "is 1000, allowed is 1200 to 65507",
-        ),
-        (
-            "\"cubic\"",
-            "\"bic\"",
-            "line 11",
-            "unknown controller 'bic', known are newreno",
-        ),
-        ("\"down\"", "\"left\"", "line 12", "unknown variant `left`"),
-        (
-            "way =",
-            "count = 0\nway =",
-            "line 12",
-            "count is 0, allowed is 1 to 250",
-        ),
-        (
-            "way =",
-            "interval = \"1s\"\nway =",
-            "line 12",
-            "interval means nothing for kind \"bulk\"",
-        ),
-        ("\"5mbit\"", "\"fast\"", "line 16", "'fast' is not a rate"),
-        (
-            "rate =",
-            "close = \"x\"\nrate =",
-            "line 16",
-            "there is no flow 'x', there are bulk",
-        ),
-        (
-            "rate = \"5mbit\"",
-            "",
-            "line 14",
-            "nothing happens: give rate",
-        ),
-        (
-            "\">=0.95\"",
-            "\"0.95\"",
-            "line 19",
-            "there is no <, <=, >, >= or ==",
-        ),
-        (
-            "\">=0.95\"",
-            "\">=950\"",
-            "line 19",
-            "'950' is not a share from 0 to 1",
-        ),
-        (
-            "\">=0.95\"",
-            "\"most >=0.9\"",
-            "line 19",
-            "median, all or a percentage",
-        ),
-        (
-            "goodput_share",
-            "goodput_shares",
-            "line 19",
-            "did you mean `goodput_share`?",
-        ),
-        (
-            "goodput_share",
-            "speed",
-            "line 19",
-            "known are goodput, goodput_share",
-        ),
-        (
-            "name = \"good\"",
-            "name = \"so so\"",
-            "line 1",
-            "'so so' is no name",
-        ),
-    ];
-    for (from, to, line, message) in cases {
+    for (from, to, line, message) in WRONG {
         let error = mistake(from, to);
         assert!(
             error.starts_with(&format!("{line}, column ")),

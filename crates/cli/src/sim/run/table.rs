@@ -62,7 +62,7 @@ fn print_one(arguments: &RunArguments, outcome: &Outcome<'_>) {
         }
     }
     let mut seeds: Vec<u64> = failed(&outcome.judged)
-        .filter_map(|it| it.worst_seed)
+        .filter_map(|it| it.verdict.worst_seed)
         .collect();
     seeds.sort_unstable();
     seeds.dedup();
