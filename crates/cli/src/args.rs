@@ -9,7 +9,9 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use courser::Algorithm;
 
+use crate::qlog::args::QlogCommand;
 use crate::quantity::{parse_duration, parse_positive, parse_quantity};
+use crate::sim::SimCommand;
 
 /// QUIC, and tools that measure it.
 ///
@@ -26,6 +28,12 @@ pub(crate) enum Command {
     /// Measures throughput, requests, handshakes and closes, over QUIC and over TLS on TCP.
     #[command(subcommand)]
     Perf(PerfCommand),
+    /// Networks with delay, loss and narrow links, made in software.
+    #[command(subcommand)]
+    Sim(SimCommand),
+    /// Reads traces of QUIC connections (qlog), of this stack and of others.
+    #[command(subcommand)]
+    Qlog(QlogCommand),
 }
 
 #[derive(Subcommand, Debug)]
@@ -50,6 +58,10 @@ pub(crate) struct CommonArguments {
     /// Writes JSON to standard output, for programs.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Writes a trace of each QUIC connection into this directory (qlog, JSON-SEQ).
+    #[arg(long, value_name = "DIR", env = "QLOGDIR")]
+    pub(crate) qlog: Option<PathBuf>,
 
     /// Runs on this core only.
     #[arg(long, value_name = "CORE")]
@@ -212,7 +224,7 @@ fn in_one_line(text: &str) -> String {
     joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
 }
 
-fn parse_controller(name: &str) -> Result<Algorithm, String> {
+pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
 
@@ -235,7 +247,7 @@ fn parse_parallel(text: &str) -> Result<u64, String> {
 }
 
 /// `1.2.3.4:5`, `[::1]:5`, or either without the port.
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }

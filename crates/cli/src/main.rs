@@ -7,13 +7,16 @@ mod error;
 mod machine;
 mod output;
 mod perf;
+mod qlog;
 mod quantity;
+mod sim;
 mod tls;
 
 use std::process::ExitCode;
 
 use args::{Arguments, Command, PerfCommand};
 use error::Failure;
+use qlog::args::QlogCommand;
 
 fn main() -> ExitCode {
     let arguments = match args::parse() {
@@ -34,6 +37,9 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         None => demo::run(),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
+        Some(Command::Sim(command)) => sim::main(&command),
+        Some(Command::Qlog(QlogCommand::Summary(arguments))) => qlog::summary(&arguments),
+        Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),
     }
 }
 

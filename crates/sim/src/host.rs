@@ -9,13 +9,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use courser_base::{Ecn, FourTuple, Side, Time};
-use courser_telemetry::Sink;
+use courser_base::{Ecn, FourTuple, Time};
 use courser_transport::{
     ClientConfig, Connection, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
     ReceiveMeta, RetryPolicy, ServerConfig, Transmit, TransmitBuffer, TransportConfig,
 };
 
+use crate::apps::Tally;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::seed::{derive, widen};
@@ -32,7 +32,7 @@ pub struct HostSpec {
     /// Where its connection IDs, keys and challenges come from, see
     /// [`World::seed_for`](crate::World::seed_for).
     pub seed: u64,
-    /// Settings of its connections, whichever end it is.
+    /// Settings of its connections, whichever end it is; its `sinks` record them.
     pub transport: TransportConfig,
     /// It accepts connections.
     pub is_server: bool,
@@ -76,9 +76,6 @@ impl HostSpec {
 /// Datagrams in one batch unless told otherwise: as many as real drivers send at once.
 pub const DEFAULT_SEGMENTS: usize = 16;
 
-/// Makes sinks for the records of connections: one for each, or none.
-pub type SinkMaker = Box<dyn FnMut(ConnectionHandle, Side) -> Option<Box<dyn Sink>>>;
-
 /// A real endpoint in a world, with an application on it.
 ///
 /// TLS is real too: keys and ciphertext differ from run to run, and nothing else does. All hosts
@@ -90,7 +87,6 @@ pub struct Host {
     client: ClientConfig,
     app: Box<dyn App>,
     is_started: bool,
-    sinks: Option<SinkMaker>,
     buffer: TransmitBuffer,
     outgoing: VecDeque<Packet>,
     arrived: Arrived,
@@ -108,6 +104,9 @@ struct Arrived {
 
 /// Events that a host keeps; those of streams are not among them.
 const MAX_LOG: usize = 10_000;
+
+/// Connections whose last counters a host keeps.
+const MAX_ENDED: usize = 10_000;
 
 /// What one receive buffer holds.
 const MAX_ARRIVED: usize = 65_535;
@@ -139,7 +138,6 @@ impl Host {
             client,
             app: Box::new(app),
             is_started: false,
-            sinks: None,
             buffer: TransmitBuffer::new(spec.max_segments),
             outgoing: VecDeque::new(),
             arrived: Arrived::default(),
@@ -153,20 +151,15 @@ impl Host {
         self.address
     }
 
-    /// Plugs sinks into all connections that begin from now on.
-    pub fn set_sinks(&mut self, sinks: SinkMaker) {
-        self.sinks = Some(sinks);
-    }
-
     /// The application, if it is of this type.
     pub fn app<A: App>(&self) -> Option<&A> {
         let app: &dyn std::any::Any = &*self.app;
         app.downcast_ref()
     }
 
-    /// The application, whatever it is.
-    pub fn any_app(&self) -> &dyn App {
-        &*self.app
+    /// What its application has moved, if it counts that.
+    pub fn tally(&self) -> Option<&Tally> {
+        self.app.tally()
     }
 
     /// The endpoint.
@@ -188,7 +181,8 @@ impl Host {
         &self.log
     }
 
-    /// Handles of all connections it has or had, in no order that means anything.
+    /// Handles of all connections it has, and of those that have ended and are remembered, in the
+    /// order of handles.
     pub fn connections(&self) -> Vec<ConnectionHandle> {
         let mut all: Vec<_> = self.endpoint.handles().collect();
         all.extend(self.ended.keys());
@@ -197,7 +191,8 @@ impl Host {
         all
     }
 
-    /// Counters of a connection: as they are, or as they were when it ended.
+    /// Counters of a connection: as they are, or as they were when it ended. Those of ten
+    /// thousand ended connections are kept.
     pub fn stats(&self, handle: ConnectionHandle) -> Option<ConnectionStats> {
         match self.ended.get(&handle) {
             Some(stats) => Some(*stats),
@@ -214,7 +209,6 @@ impl Host {
             now,
             endpoint: &mut self.endpoint,
             client: &self.client,
-            sinks: &mut self.sinks,
         };
         act(&mut *self.app, &mut context)
     }
@@ -237,14 +231,7 @@ impl Host {
     fn accept_all(&mut self, now: Time) {
         while let Some(incoming) = self.endpoint.poll_incoming() {
             // A client that is gone again, or that TLS refuses, has been answered by then.
-            let Ok(handle) = self.endpoint.accept(now, incoming, None) else {
-                continue;
-            };
-            if let Some(sinks) = &mut self.sinks
-                && let Some(connection) = self.endpoint.connection_mut(handle)
-            {
-                connection.set_sink(sinks(handle, Side::Server));
-            }
+            let _ = self.endpoint.accept(now, incoming, None);
         }
     }
 
@@ -258,6 +245,9 @@ impl Host {
                 && let Some(connection) = self.endpoint.connection(handle)
             {
                 self.ended.insert(handle, connection.stats());
+                if self.ended.len() > MAX_ENDED {
+                    self.ended.pop_first();
+                }
             }
             self.with_app(now, |app, context| {
                 app::dispatch(app, context, handle, &event);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use courser_base::Time;
 use serde::{Serialize, Serializer};
 
-pub use self::measures::{Measures, jain};
+pub use self::measures::{MEASURES, Measure, Measures, Unit, jain, quantile};
 pub use self::series::{Buckets, Point, Series};
 
 /// One run of one scenario with one seed.

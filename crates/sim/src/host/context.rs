@@ -2,19 +2,18 @@
 
 use std::net::SocketAddr;
 
-use courser_base::{Side, Time};
+use courser_base::Time;
 use courser_transport::{
     ClientConfig, ConnectError, Connection, ConnectionHandle, Endpoint, Streams,
 };
 
-use super::{SERVER_NAME, SinkMaker};
+use super::SERVER_NAME;
 
 /// The host, as its application sees it during a callback.
 pub struct Context<'a> {
     pub(super) now: Time,
     pub(super) endpoint: &'a mut Endpoint,
     pub(super) client: &'a ClientConfig,
-    pub(super) sinks: &'a mut Option<SinkMaker>,
 }
 
 impl Context<'_> {
@@ -28,15 +27,8 @@ impl Context<'_> {
     /// # Errors
     /// See [`ConnectError`].
     pub fn connect(&mut self, peer: SocketAddr) -> Result<ConnectionHandle, ConnectError> {
-        let handle = self
-            .endpoint
-            .connect(self.now, self.client, peer, SERVER_NAME)?;
-        if let Some(sinks) = self.sinks
-            && let Some(connection) = self.endpoint.connection_mut(handle)
-        {
-            connection.set_sink(sinks(handle, Side::Client));
-        }
-        Ok(handle)
+        self.endpoint
+            .connect(self.now, self.client, peer, SERVER_NAME)
     }
 
     /// A connection that is not forgotten yet. Whatever is done with it, it gets to send

@@ -2,7 +2,9 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser_telemetry::Record;
+use courser_base::Side;
+use courser_telemetry::{Record, Sink, SinkFactory};
+use courser_wire::ConnectionId;
 
 use super::*;
 use crate::World;
@@ -12,13 +14,16 @@ use crate::world::NodeId;
 const CLIENT: ([u8; 4], u16) = ([10, 1, 1, 1], 50_000);
 const SERVER: ([u8; 4], u16) = ([10, 2, 1, 1], 443);
 
-fn pair(world: &mut World, retry: RetryPolicy) -> (NodeId, NodeId) {
+fn pair(world: &mut World, retry: RetryPolicy, transport: TransportConfig) -> (NodeId, NodeId) {
     let (client, server) = (SocketAddr::from(CLIENT), SocketAddr::from(SERVER));
     let bulk = Bulk::new(server, Way::Up, Amount::Bytes(100_000));
-    let left = Host::new(HostSpec::client(client, world.seed_for("client")), bulk);
+    let left = Host::new(
+        HostSpec::client(client, world.seed_for("client")).with_transport(transport.clone()),
+        bulk,
+    );
     let spec = HostSpec {
         retry,
-        ..HostSpec::server(server, world.seed_for("server"))
+        ..HostSpec::server(server, world.seed_for("server")).with_transport(transport)
     };
     let right = Host::new(spec, Serve::new());
     let left = world.add("client", client.ip(), left);
@@ -30,7 +35,7 @@ fn pair(world: &mut World, retry: RetryPolicy) -> (NodeId, NodeId) {
 #[test]
 fn counters_stay_after_the_connection_is_gone() {
     let mut world = World::new(1);
-    let (client, server) = pair(&mut world, RetryPolicy::Never);
+    let (client, server) = pair(&mut world, RetryPolicy::Never, TransportConfig::default());
     world.run_for(Duration::from_secs(5)).expect("time goes on");
     for id in [client, server] {
         let host = world.node::<Host>(id).expect("a host");
@@ -56,7 +61,7 @@ fn counters_stay_after_the_connection_is_gone() {
 fn retry_costs_a_round_trip() {
     let handshake = |retry| {
         let mut world = World::new(1);
-        let (client, _) = pair(&mut world, retry);
+        let (client, _) = pair(&mut world, retry, TransportConfig::default());
         world.run_for(Duration::from_secs(5)).expect("time goes on");
         let host = world.node::<Host>(client).expect("a host");
         let stats = host.stats(host.connections()[0]).expect("kept");
@@ -67,25 +72,32 @@ fn retry_costs_a_round_trip() {
     assert!(allowed.contains(&more), "{more:?}");
 }
 
+/// Counts the packets that each side sends.
+#[derive(Debug, Default)]
+struct Counts(Arc<Mutex<[u32; 2]>>);
+
+impl SinkFactory for Counts {
+    fn sink(&self, _: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
+        let sent = Arc::clone(&self.0);
+        Some(Box::new(move |_: Time, record: &Record| {
+            if matches!(record, Record::PacketSent(_)) {
+                sent.lock().expect("not poisoned")[usize::from(side == Side::Server)] += 1;
+            }
+        }))
+    }
+}
+
 #[test]
 fn sinks_hear_of_both_ends() {
+    let counts = Arc::new(Counts::default());
+    let transport = TransportConfig {
+        sinks: Some(Arc::clone(&counts) as Arc<dyn SinkFactory>),
+        ..TransportConfig::default()
+    };
     let mut world = World::new(1);
-    let (client, server) = pair(&mut world, RetryPolicy::Never);
-    let sent = Arc::new(Mutex::new([0_u32; 2]));
-    for id in [client, server] {
-        let sent = Arc::clone(&sent);
-        let host = world.node_mut::<Host>(id).expect("a host");
-        host.set_sinks(Box::new(move |_, side| {
-            let sent = Arc::clone(&sent);
-            Some(Box::new(move |_: Time, record: &Record| {
-                if matches!(record, Record::PacketSent(_)) {
-                    sent.lock().expect("not poisoned")[usize::from(side == Side::Server)] += 1;
-                }
-            }))
-        }));
-    }
+    pair(&mut world, RetryPolicy::Never, transport);
     world.run_for(Duration::from_secs(5)).expect("time goes on");
-    let sent = sent.lock().expect("not poisoned");
+    let sent = counts.0.lock().expect("not poisoned");
     assert!(sent[0] > 80 && sent[1] > 20, "{sent:?}");
 }
 

@@ -123,6 +123,11 @@ impl Bottleneck {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn rate(&self) -> Rate {
+        self.transmitter.rate()
+    }
+
     /// How many packets wait.
     pub(super) fn packets(&self) -> usize {
         self.queue.len()

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 /// What a link has done so far. Bytes are UDP payload.
 ///
 /// `packets_in + duplicated` is `packets_out` plus all drops plus what is still inside.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct LinkStats {
     /// Packets that entered.
     pub packets_in: u64,
@@ -40,7 +42,7 @@ pub struct LinkStats {
 }
 
 /// Why packets did not get through.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Dropped {
     /// By chance, `loss`.
     pub loss: u64,

@@ -1,1 +1,439 @@
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use courser_base::Ecn;
+use proptest::prelude::*;
+
 use super::*;
+
+/// A link and what was seen of it.
+struct Bench {
+    link: Link,
+    arrived: Vec<(Time, Packet)>,
+}
+
+impl Bench {
+    fn new(spec: &str) -> Self {
+        Self::seeded(spec, 1)
+    }
+
+    fn seeded(spec: &str, seed: u64) -> Self {
+        let spec = spec
+            .parse()
+            .unwrap_or_else(|error| panic!("{spec}: {error}"));
+        Self {
+            link: Link::new(&spec, seed),
+            arrived: Vec::new(),
+        }
+    }
+
+    /// Sends `count` packets of 972 bytes (1000 with headers), one each `gap_us`, and waits for
+    /// the last to leave.
+    fn run(mut self, count: u64, gap_us: u64) -> Self {
+        for number in 1..=count {
+            let now = Time::from_nanos((number - 1) * gap_us * 1_000);
+            self.poll_until(now);
+            self.link.send(now, packet(number, Ecn::Ect0));
+        }
+        self.poll_until(Time::MAX);
+        self
+    }
+
+    /// Polls at each time that the link asks for, up to `now`.
+    fn poll_until(&mut self, now: Time) {
+        while let Some(next) = self.link.next_time().filter(|next| *next <= now) {
+            while let Some((at, packet)) = self.link.poll_with_time(next) {
+                assert_eq!(at, next, "left earlier than announced");
+                self.arrived.push((at, packet));
+            }
+        }
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        self.arrived
+            .iter()
+            .map(|(_, packet)| number(packet))
+            .collect()
+    }
+
+    /// The numbers up to `count` that did not arrive.
+    fn missing(&self, count: u64) -> Vec<u64> {
+        let seen: BTreeSet<u64> = self.numbers().into_iter().collect();
+        (1..=count)
+            .filter(|number| !seen.contains(number))
+            .collect()
+    }
+}
+
+fn packet(number: u64, ecn: Ecn) -> Packet {
+    let mut payload = vec![0x40; 972];
+    payload[964..].copy_from_slice(&number.to_be_bytes());
+    Packet {
+        source: ([10, 0, 0, 1], 1000).into(),
+        destination: ([10, 0, 0, 2], 443).into(),
+        ecn,
+        payload: payload.into(),
+    }
+}
+
+fn number(packet: &Packet) -> u64 {
+    let end = packet.payload[964..972].try_into().expect("8 bytes");
+    u64::from_be_bytes(end)
+}
+
+#[test]
+fn link_without_effects_passes_everything_at_once() {
+    let bench = Bench::new("none").run(100, 10);
+    assert_eq!(bench.numbers(), (1..=100).collect::<Vec<_>>());
+    assert!(
+        bench
+            .arrived
+            .iter()
+            .all(|(at, packet)| at.as_nanos() == (number(packet) - 1) * 10_000)
+    );
+}
+
+#[test]
+fn rate_counts_headers_and_is_exact_over_a_long_run() {
+    // 1000 bytes at 24 Mbit/s are 333333 1/3 ns.
+    let bench = Bench::new("24mbit,40ms,queue=1G").run(90_000, 100);
+    let (last, _) = bench.arrived.last().expect("all arrived");
+    assert_eq!(bench.arrived.len(), 90_000);
+    assert_eq!(last.as_nanos(), 30_000_000_000 + 40_000_000);
+    let stats = bench.link.stats();
+    assert_eq!(stats.wire_bytes_out, 90_000_000);
+    assert_eq!(stats.bytes_out, 90_000 * 972);
+}
+
+#[test]
+fn ipv6_headers_are_twenty_bytes_longer() {
+    let mut link = Link::new(&"8mbit".parse().expect("valid"), 1);
+    let end: std::net::SocketAddr = "[2001:db8::1]:1".parse().expect("valid");
+    link.send(
+        Time::ZERO,
+        Packet {
+            source: end,
+            destination: end,
+            ecn: Ecn::NotEct,
+            payload: Bytes::from(vec![0; 952]),
+        },
+    );
+    assert!(link.poll(Time::from_nanos(999_999)).is_none());
+    assert_eq!(link.next_time(), Some(Time::from_nanos(1_000_000)));
+    assert!(link.poll(Time::from_nanos(1_000_000)).is_some());
+    assert_eq!(link.next_time(), None);
+}
+
+#[test]
+fn random_loss_is_as_frequent_as_asked() {
+    for (text, low, high) in [
+        ("0.1%", 60, 145),
+        ("1%", 880, 1_120),
+        ("30%", 29_500, 30_500),
+    ] {
+        let stats = Bench::new(text).run(100_000, 1).link.stats();
+        assert!(
+            (low..high).contains(&stats.dropped.loss),
+            "{text}: {}",
+            stats.dropped.loss
+        );
+        assert_eq!(stats.packets_out + stats.dropped.total(), 100_000);
+    }
+}
+
+#[test]
+fn listed_packets_are_lost_and_no_others() {
+    let bench = Bench::new("drop=1,3,7-9").run(20, 1);
+    assert_eq!(bench.missing(20), [1, 3, 7, 8, 9]);
+    assert_eq!(Bench::new("first=3").run(20, 1).missing(20), [1, 2, 3]);
+    assert_eq!(Bench::new("mask=0xa0").run(20, 1).missing(20), [6, 8]);
+    assert_eq!(Bench::new("every=6").run(20, 1).missing(20), [6, 12, 18]);
+}
+
+#[test]
+fn one_effect_more_leaves_what_others_decide_alone() {
+    let lost = |spec: &str| Bench::new(spec).run(5_000, 1).missing(5_000);
+    let alone = lost("5%");
+    assert_eq!(
+        lost("5%,corrupt=10%,duplicate=10%,20ms,jitter=3ms,reorder=5%:5ms"),
+        alone
+    );
+}
+
+#[test]
+fn runs_replay_from_their_seed() {
+    let spec = "20mbit,10ms,2%,jitter=2ms,reorder=3%:5ms,duplicate=2%,corrupt=2%,truncate=1%,\
+                extend=1%,gilbert=1%:30%,queue=30p,codel-ecn | 15mbit,5ms,queue=20k,loss=1%";
+    let run = |seed| {
+        let mut bench = Bench::seeded(spec, seed);
+        for number in 1..=5_000 {
+            let now = Time::from_nanos(number * 400_000);
+            bench.poll_until(now);
+            bench.link.send(now, packet(number, Ecn::Ect0));
+        }
+        bench.poll_until(Time::MAX);
+        (bench.arrived, bench.link.stats())
+    };
+    assert_eq!(run(5), run(5));
+    assert_ne!(run(5).1, run(6).1);
+}
+
+#[test]
+fn polling_late_changes_nothing_but_when_packets_are_seen() {
+    let spec = "20mbit,10ms,2%,reorder=3%:5ms,queue=30p,codel | 15mbit,5ms,queue=20k";
+    let prompt = Bench::new(spec).run(3_000, 400);
+    let mut late = Bench::new(spec);
+    for number in 1..=3_000 {
+        late.link.send(
+            Time::from_nanos((number - 1) * 400_000),
+            packet(number, Ecn::Ect0),
+        );
+    }
+    while let Some(arrival) = late.link.poll_with_time(Time::MAX) {
+        late.arrived.push(arrival);
+    }
+    assert_eq!(late.arrived, prompt.arrived);
+    assert_eq!(late.link.stats(), prompt.link.stats());
+}
+
+#[test]
+fn duplicates_are_whole_and_as_many_as_asked() {
+    let bench = Bench::new("duplicate=10%").run(20_000, 1);
+    let stats = bench.link.stats();
+    assert!(
+        (1_850..2_150).contains(&stats.duplicated),
+        "{}",
+        stats.duplicated
+    );
+    assert_eq!(stats.packets_out, 20_000 + stats.duplicated);
+    assert!(bench.missing(20_000).is_empty());
+}
+
+#[test]
+fn corruption_strikes_its_share_but_never_version_negotiation() {
+    let bench = Bench::new("corrupt=30%:3").run(10_000, 1);
+    let damaged = |(_, packet): &&(Time, Packet)| packet.payload[..50].iter().any(|&b| b != 0x40);
+    let count = bench.arrived.iter().filter(damaged).count() as u64;
+    assert_eq!(count, bench.link.stats().corrupted);
+    assert!((2_800..3_050).contains(&count), "{count}");
+
+    let mut link = Link::new(&"corrupt=100%".parse().expect("valid"), 1);
+    let mut negotiation = packet(1, Ecn::NotEct);
+    negotiation.payload = Bytes::from_static(&[0xc0, 0, 0, 0, 0, 1, 2, 3]);
+    link.send(Time::ZERO, negotiation.clone());
+    assert_eq!(link.poll(Time::ZERO), Some(negotiation));
+    assert_eq!(link.stats().corrupted, 0);
+}
+
+#[test]
+fn cut_and_lengthened_packets_are_counted() {
+    let stats = Bench::new("truncate=10%,extend=20%");
+    let mut bench = stats;
+    let (mut shorter, mut longer) = (0, 0);
+    for number in 1..=10_000 {
+        bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
+        let len = bench.link.poll(Time::ZERO).expect("passes").payload.len();
+        shorter += u64::from(len < 972);
+        longer += u64::from(len > 972);
+    }
+    let stats = bench.link.stats();
+    assert!(
+        (900..1_100).contains(&stats.truncated),
+        "{}",
+        stats.truncated
+    );
+    assert!(
+        (1_850..2_150).contains(&stats.extended),
+        "{}",
+        stats.extended
+    );
+    assert!(shorter >= stats.truncated * 9 / 10 && longer >= stats.extended * 8 / 10);
+}
+
+#[test]
+fn larger_packets_than_the_mtu_vanish_from_when_it_falls() {
+    assert_eq!(Bench::new("mtu=1000").run(10, 1).missing(10), []);
+    assert_eq!(
+        Bench::new("mtu=999").run(10, 1).link.stats().dropped.mtu,
+        10
+    );
+    let bench = Bench::new("mtu@5ms=999,mtu@8ms=1500").run(10, 1_000);
+    assert_eq!(bench.missing(10), [6, 7, 8]);
+}
+
+#[test]
+fn blackhole_swallows_what_arrives_and_lets_go_what_is_under_way() {
+    let bench = Bench::new("20ms,blackhole=5ms:3ms").run(12, 1_000);
+    assert_eq!(bench.missing(12), [6, 7, 8]);
+    assert_eq!(bench.link.stats().dropped.blackhole, 3);
+}
+
+#[test]
+fn rate_steps_change_how_long_packets_take() {
+    // 1 ms for each of the first packets, 4 ms for those that begin at 10 ms or later.
+    let bench = Bench::new("8mbit,queue=1M,rate@10ms=2mbit").run(20, 1);
+    let times: Vec<u64> = bench
+        .arrived
+        .iter()
+        .map(|(at, _)| at.as_nanos() / 1_000_000)
+        .collect();
+    assert_eq!(times[..10], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    assert_eq!(times[10..], [14, 18, 22, 26, 30, 34, 38, 42, 46, 50]);
+}
+
+#[test]
+fn queue_keeps_its_limit_in_every_unit() {
+    for (queue, waiting) in [("10k", 10), ("10p", 10), ("10ms", 10), ("0.5bdp", 20)] {
+        let mut bench = Bench::new(&format!("8mbit,rtt=40ms,queue={queue}"));
+        for number in 1..=100 {
+            bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
+        }
+        let state = bench.link.queue();
+        assert_eq!(
+            (state.packets, state.bytes),
+            (waiting, waiting * 1_000),
+            "{queue}"
+        );
+        assert_eq!(state.delay, Duration::from_millis(waiting + 1), "{queue}");
+        bench.poll_until(Time::MAX);
+        let stats = bench.link.stats();
+        assert_eq!(stats.dropped.queue_full, 99 - waiting, "{queue}");
+        assert_eq!(stats.max_queue_packets, waiting, "{queue}");
+    }
+}
+
+#[test]
+fn queue_delays_can_be_told_apart_by_when_they_were() {
+    let mut bench = Bench::new("8mbit,queue=100p");
+    for number in 1..=50 {
+        bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
+    }
+    bench.poll_until(Time::MAX);
+    let burst = bench.link.take_queue_delays();
+    assert_eq!(
+        (burst.count(), burst.max()),
+        (50, Duration::from_millis(49))
+    );
+    assert!((Duration::from_millis(24)..Duration::from_millis(26)).contains(&burst.median()));
+    bench
+        .link
+        .send(Time::from_nanos(1_000_000_000), packet(51, Ecn::NotEct));
+    bench.poll_until(Time::MAX);
+    assert_eq!(bench.link.queue_delays().max(), Duration::ZERO);
+}
+
+#[test]
+fn policer_lets_its_burst_pass_and_then_its_rate() {
+    // One packet each 100 us is 80 Mbit/s; 8 Mbit/s pass.
+    let bench = Bench::new("policer=8mbit:20k").run(10_000, 100);
+    let stats = bench.link.stats();
+    assert_eq!(stats.packets_out, 20 + 999);
+    assert_eq!(stats.dropped.policer, 10_000 - stats.packets_out);
+    assert!(bench.missing(20).is_empty());
+}
+
+#[test]
+fn marks_change_as_told() {
+    let bench = Bench::new("ecn=bleach@5ms").run(10, 1_000);
+    let marks: Vec<Ecn> = bench.arrived.iter().map(|(_, packet)| packet.ecn).collect();
+    assert_eq!(marks[..5], [Ecn::Ect0; 5]);
+    assert_eq!(marks[5..], [Ecn::NotEct; 5]);
+    assert_eq!(bench.link.stats().remarked, 5);
+}
+
+#[test]
+fn second_stretch_sees_what_the_first_lets_through() {
+    let bench = Bench::new("drop=2,10ms | drop=2,8mbit,10ms,queue=1M").run(5, 1_000);
+    // The second packet of the second stretch is the third of the first.
+    assert_eq!(bench.missing(5), [2, 3]);
+    assert_eq!(bench.link.stats().dropped.listed, 2);
+    assert_eq!(bench.arrived[0].0.as_nanos(), 21_000_000);
+}
+
+#[test]
+fn another_specification_takes_over_without_losing_packets() {
+    let mut bench = Bench::new("8mbit,10ms,queue=1M");
+    for number in 1..=10 {
+        bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
+    }
+    let now = Time::from_nanos(5_000_000);
+    bench.poll_until(now);
+    let faster: LinkSpec = "80mbit,1ms,queue=1M | 2ms".parse().expect("valid");
+    bench.link.set_spec(now, &faster);
+    bench.poll_until(Time::MAX);
+    assert_eq!(bench.numbers(), (1..=10).collect::<Vec<_>>());
+    // Those under way keep their arrival, so nobody overtakes; the sixth left at 6 ms.
+    let (last, _) = bench.arrived[9];
+    assert_eq!(last.as_nanos(), 18_000_000);
+
+    bench.link.set_spec(last, &LinkSpec::default());
+    bench.link.send(last, packet(11, Ecn::NotEct));
+    assert!(bench.link.poll(last + Duration::from_nanos(100)).is_some());
+}
+
+#[test]
+fn rate_can_be_set_while_packets_wait() {
+    let mut bench = Bench::new("8mbit,queue=1M");
+    for number in 1..=10 {
+        bench.link.send(Time::ZERO, packet(number, Ecn::NotEct));
+    }
+    bench
+        .link
+        .set_rate(Time::from_nanos(1), Rate::from_bytes_per_second(10_000_000));
+    bench.poll_until(Time::MAX);
+    let (last, _) = bench.arrived[9];
+    assert_eq!(last.as_nanos(), 1_000_000 + 9 * 100_000);
+}
+
+#[test]
+fn directions_of_a_pair_decide_apart_and_queues_know_both_delays() {
+    let spec: DuplexSpec = "8mbit,10ms,50%,queue=1bdp;8mbit,30ms,50%"
+        .parse()
+        .expect("valid");
+    let (mut forward, mut back) = spec.links(1);
+    for number in 1..=200 {
+        forward.send(Time::ZERO, packet(number, Ecn::NotEct));
+        back.send(Time::ZERO, packet(number, Ecn::NotEct));
+    }
+    assert_ne!(forward.stats().dropped.loss, 0);
+    assert_ne!(forward.stats().dropped, back.stats().dropped);
+    // 40 ms at 8 Mbit/s.
+    assert_eq!(forward.stats().max_queue_bytes, 40_000);
+}
+
+#[test]
+fn packets_inside_are_bounded() {
+    let mut link = Link::new(&"10s".parse().expect("valid"), 1);
+    let packet = packet(1, Ecn::NotEct);
+    for _ in 0..Link::MAX_PACKETS + 5 {
+        link.send(Time::ZERO, packet.clone());
+    }
+    assert_eq!(link.stats().dropped.overflow, 5);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_packet_is_accounted_for(
+        seed: u64,
+        count in 1..400_u64,
+        gap_us in 0..2_000_u64,
+        effects in proptest::sample::subsequence(vec![
+            "5mbit,queue=20p", "10ms", "jitter=5ms", "5%", "gilbert=2%:30%", "every=17",
+            "reorder=10%:8ms", "duplicate=10%", "corrupt=10%", "policer=4mbit:9k", "mtu=1000",
+            "blackhole=50ms:20ms:100ms", "loss@80ms=50%", "ecn=swap:50%",
+        ], 0..14),
+    ) {
+        let bench = Bench::seeded(&effects.join(","), seed).run(count, gap_us);
+        let stats = bench.link.stats();
+        prop_assert_eq!(stats.packets_in, count);
+        prop_assert_eq!(stats.packets_out, bench.arrived.len() as u64);
+        prop_assert_eq!(
+            stats.packets_in + stats.duplicated,
+            stats.packets_out + stats.dropped.total()
+        );
+        prop_assert!(bench.arrived.is_sorted_by_key(|(at, _)| *at));
+        prop_assert_eq!(bench.link.queue().packets, 0);
+        prop_assert_eq!(bench.link.next_time(), None);
+    }
+}

@@ -9,7 +9,7 @@ pub struct Measures {
     /// Payload of all flows in bits per second.
     pub goodput: Option<f64>,
     /// Payload of all flows as a share of what full datagrams could carry over the first link
-    /// with a rate; from 0 to 1.
+    /// with a rate: 1 is all of it.
     pub goodput_share: Option<f64>,
     /// Bytes that left the first link with a rate as a share of what it could carry; from 0 to 1.
     pub utilization: Option<f64>,
@@ -35,7 +35,8 @@ pub struct Measures {
     pub exchange_median: Option<f64>,
     /// 99th percentile of the same, in seconds.
     pub exchange_p99: Option<f64>,
-    /// Time from the last mark to 90 % of the rate that the link has from then on, in seconds.
+    /// Time from a change of the link's rate, or the end of a blackhole, to 90 % of what the link
+    /// carries from then on; the longest, in seconds. Absent when that is not reached.
     pub recovery_time: Option<f64>,
     /// Connections that ended otherwise than by their own close.
     pub failures: Option<f64>,
@@ -51,4 +52,81 @@ pub fn jain(values: &[f64]) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a handful of flows")]
     let count = values.len() as f64;
     (squares > 0.0).then(|| sum * sum / (count * squares))
+}
+
+/// What a measure is counted in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// From 0 to 1.
+    Share,
+    /// Seconds.
+    Seconds,
+    /// Bits per second.
+    BitsPerSecond,
+    /// How many.
+    Count,
+}
+
+/// A field of [`Measures`] by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// The field's name.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: Unit,
+    /// Its value in a run.
+    pub of: fn(&Measures) -> Option<f64>,
+}
+
+macro_rules! measures {
+    ($($name:ident: $unit:ident),* $(,)?) => {
+        /// All measures, in the order of tables.
+        pub const MEASURES: &[Measure] = &[$(Measure {
+            name: stringify!($name),
+            unit: Unit::$unit,
+            of: |measures| measures.$name,
+        }),*];
+    };
+}
+
+measures! {
+    goodput: BitsPerSecond,
+    goodput_share: Share,
+    utilization: Share,
+    jain: Share,
+    least_share: Share,
+    queue_delay_median: Seconds,
+    queue_delay_p95: Seconds,
+    loss_rate: Share,
+    retransmitted_share: Share,
+    spurious_share: Share,
+    completion_time: Seconds,
+    handshake_time: Seconds,
+    exchange_median: Seconds,
+    exchange_p99: Seconds,
+    recovery_time: Seconds,
+    failures: Count,
+    unfinished: Count,
+}
+
+impl Measure {
+    /// The measure with this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        MEASURES.iter().find(|measure| measure.name == name)
+    }
+}
+
+/// The value below which `share` of the values lie, the values in any order; the nearest rank.
+/// `None` without values.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "an index into the values of some runs"
+    )]
+    let rank = ((sorted.len().checked_sub(1)? as f64) * share.clamp(0.0, 1.0)).round() as usize;
+    sorted.get(rank).copied()
 }

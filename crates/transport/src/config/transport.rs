@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser_recovery::{Algorithm, CongestionController, ControllerFactory};
+use courser_telemetry::SinkFactory;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use crate::stream::StreamsConfig;
@@ -63,6 +64,9 @@ pub struct TransportConfig {
     pub max_gaps_per_stream: usize,
     /// Gaps over all streams, growing with the window of the connection. Default 512.
     pub max_gaps: usize,
+    /// Makes a sink for the records of each connection when it begins, so that its handshake is
+    /// recorded too. Default none.
+    pub sinks: Option<Arc<dyn SinkFactory>>,
 }
 
 impl Default for TransportConfig {
@@ -88,6 +92,7 @@ impl Default for TransportConfig {
             key_update_after: 1 << 20,
             max_gaps_per_stream: 128,
             max_gaps: 512,
+            sinks: None,
         }
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_recovery::{AckSample, Controller, LossSample, Sent};
-use courser_telemetry::{MetricsUpdated, Record};
 use courser_wire::frame::Ack;
 
 use super::Connection;
@@ -277,19 +276,6 @@ impl Connection {
         if self.peer_validated_us() {
             self.recovery.pto.reset();
         }
-        let path = self.paths.active();
-        let pto_count = self.recovery.pto.count();
-        self.tap.record(now, || {
-            Record::MetricsUpdated(MetricsUpdated {
-                smoothed_rtt: path.rtt.smoothed(),
-                latest_rtt: path.rtt.latest(),
-                min_rtt: path.rtt.min(),
-                congestion_window: path.congestion.window(),
-                bytes_in_flight: path.bytes_in_flight,
-                ssthresh: path.congestion.ssthresh(),
-                pto_count,
-            })
-        });
     }
 
     /// A server's peer has always been validated by what it sent; a client knows once a

@@ -2,10 +2,12 @@
 
 use courser_base::Time;
 use courser_recovery::{Controller, LossSample, Lost, LostPacket, Sent, SpuriousLoss};
-use courser_telemetry::{PacketLost, Record};
+use courser_telemetry::{self as telemetry, PacketLost, Record};
 use courser_wire::frame::Ack;
+use courser_wire::packet::PacketKind;
 
 use super::Connection;
+use super::trace::loss_trigger;
 use crate::space::SpaceId;
 use crate::space::sent::SentFrames;
 
@@ -75,11 +77,13 @@ impl Connection {
         if sent.ack_eliciting {
             space.ack_eliciting_in_flight -= 1;
         }
+        let trigger = loss_trigger(number, &space.loss);
         let path = self.paths.active_mut();
         if sent.in_flight && sent.path == path.id {
             let bytes = u64::from(sent.size);
             let (lost_since_sent, is_app_limited) = path.delivery.on_lost(bytes, sent.snapshot);
             self.recovery.lost_packets.push(LostPacket {
+                number,
                 bytes,
                 sent: sent.time,
                 tx_in_flight: u64::from(sent.tx_in_flight),
@@ -105,6 +109,8 @@ impl Connection {
                 kind,
                 packet_number: number,
                 len,
+                trigger: Some(trigger),
+                is_mtu_probe: sent.is_mtu_probe,
             })
         });
         self.settle(id, sent, Self::on_frame_lost);
@@ -145,6 +151,13 @@ impl Connection {
 
     fn on_spurious_loss(&mut self, now: Time, lost: &Lost) {
         self.stats.packets_spuriously_lost += 1;
+        let packet_number = lost.number;
+        self.tap.record(now, || {
+            Record::SpuriousLoss(telemetry::SpuriousLoss {
+                kind: PacketKind::OneRtt,
+                packet_number,
+            })
+        });
         let path = self.paths.active_mut();
         if lost.path != path.id {
             return;

@@ -23,6 +23,7 @@ mod state;
 pub(crate) mod stats;
 mod suspicion;
 pub(crate) mod timeouts;
+mod trace;
 mod transmit;
 mod transmit_close;
 mod transmit_handshake;
@@ -52,6 +53,7 @@ use self::idle::Idle;
 use self::key_phase::KeyPhase;
 use self::state::State;
 use self::suspicion::Suspicion;
+use self::trace::Told;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
@@ -143,6 +145,8 @@ struct Recovery {
     /// The application packet number that is skipped next, to catch peers that acknowledge what
     /// they never received (limit K21).
     skip_at: u64,
+    /// What was recorded last, while a sink is plugged in.
+    told: Option<Box<Told>>,
 }
 
 impl Connection {
@@ -276,6 +280,7 @@ impl Connection {
     /// Plugs in a sink for records, or takes it out.
     pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
         self.tap.set(sink);
+        self.recovery.told = None;
     }
 
     /// Longest time the peer holds acknowledgements back; counts once it is known.
@@ -289,10 +294,11 @@ impl Connection {
     }
 
     fn enter(&mut self, now: Time, state: State) {
+        let old = Some(self.state.name());
         self.state = state;
         let state = self.state.name();
         self.tap
-            .record(now, || Record::StateChanged(StateChanged { state }));
+            .record(now, || Record::StateChanged(StateChanged { old, state }));
     }
 
     /// Forgets what is in flight in a space: its keys are gone or the connection is over

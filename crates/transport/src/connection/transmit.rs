@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_base::{Ecn, Time};
 use courser_crypto::TAG_LEN;
 use courser_recovery::{Controller, Sent};
-use courser_telemetry::{PacketSent, Record};
+use courser_telemetry::{PathState, SendLimit};
 use courser_wire::frame::{Ack, Frame, NewToken, PathChallenge, PathResponse};
 use courser_wire::packet::{MIN_INITIAL_DATAGRAM, ShortHeader};
 use courser_wire::{TransportErrorCode, Writer, packet_number};
@@ -13,6 +13,7 @@ use courser_wire::{TransportErrorCode, Writer, packet_number};
 use super::Connection;
 use super::permit::SendPermit;
 use super::state::State;
+use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
@@ -82,9 +83,10 @@ impl Connection {
         buffer.start();
         let transmit = match &self.state {
             State::Drained => None,
-            State::Closing(_) | State::Draining { .. } => self.transmit_close(buffer),
+            State::Closing(_) | State::Draining { .. } => self.transmit_close(now, buffer),
             _ => self.transmit_open(now, buffer),
         }?;
+        self.record_changes(now);
         self.stats.udp_sent.batches += 1;
         self.stats.udp_sent.bytes += transmit.len as u64;
         let size = transmit.segment_size.unwrap_or(transmit.len);
@@ -115,17 +117,25 @@ impl Connection {
     fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if !self.wants_to_send() {
             self.note_app_limited(now);
+            self.record_idle(now);
             return None;
         }
         if !self.keys_are_good(now) {
-            return self.transmit_close(buffer);
+            return self.transmit_close(now, buffer);
         }
         let (mut allowed, mut content) = match self.permit(now, SpaceId::Application) {
-            SendPermit::Nothing => return None,
+            SendPermit::Nothing => {
+                self.record_limit(now, SendLimit::Amplification);
+                return None;
+            }
             SendPermit::Probe => (u64::MAX, Content::All),
             SendPermit::Bytes(bytes) => (bytes, Content::All),
-            SendPermit::AckOnly => (u64::MAX, Content::AckOnly),
+            SendPermit::AckOnly => {
+                self.record_limit(now, SendLimit::CongestionWindow);
+                (u64::MAX, Content::AckOnly)
+            }
             SendPermit::PacedUntil(at) => {
+                self.record_limit(now, SendLimit::Pacer);
                 self.recovery.paced_until = Some(at);
                 (u64::MAX, Content::AckOnly)
             }
@@ -295,6 +305,14 @@ impl Connection {
         let mut writer = Writer::new(bytes);
         header.encode(&mut writer, number_len);
         packet_number::write(&mut writer, number, number_len);
+        let outgoing = Outgoing {
+            id: SpaceId::Application,
+            number,
+            len,
+            ack_eliciting,
+            is_mtu_probe: false,
+        };
+        self.record_packet_sent(now, outgoing, &bytes[payload_start..][..frames_len]);
         let keys = self.key_phase.keys.as_mut()?;
         keys.seal_packet(number, bytes, payload_start);
         keys.protect(bytes, payload_start - number_len, number_len);
@@ -455,6 +473,7 @@ impl Connection {
             // The datagram is as large as the address's limit allows.
             let is_full = path.amplification.budget() >= MIN_INITIAL_DATAGRAM as u64;
             path.validation.on_challenge_sent(now, data, is_full);
+            self.record_path(now, index, PathState::ProbingStarted);
             written = true;
         }
         written
@@ -549,14 +568,6 @@ impl Connection {
             self.idle.on_ack_eliciting_sent(now);
         }
         self.stats.packets_sent += 1;
-        self.tap.record(now, || {
-            Record::PacketSent(PacketSent {
-                kind: id.packet_kind(),
-                packet_number: built.number,
-                len: built.len,
-                ack_eliciting: built.ack_eliciting,
-            })
-        });
     }
 }
 
@@ -573,7 +584,7 @@ const USUAL_ACK_RANGES: usize = 32;
 /// ... but a packet that comes very late is told of at least once, in a frame of half a packet.
 const MAX_ACK_RANGES: usize = 200;
 /// We announce the default (RFC 9000 §18.2).
-const ACK_DELAY_EXPONENT: u32 = 3;
+pub(super) const ACK_DELAY_EXPONENT: u32 = 3;
 /// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
 const PROBE_FRAME: usize = 9;
 /// A batch of packets and skipped numbers ends below the last number of all.

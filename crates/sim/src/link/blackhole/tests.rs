@@ -1,1 +1,32 @@
+use std::time::Duration;
+
 use super::*;
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+#[test]
+fn once_means_from_its_beginning_to_just_before_its_end() {
+    let hole = Blackhole {
+        from: Duration::from_secs(5),
+        lasts: Duration::from_secs(2),
+        every: None,
+    };
+    let inside: Vec<u64> = [0, 4_999, 5_000, 6_999, 7_000, 12_500]
+        .into_iter()
+        .filter(|&millis| swallows(&hole, at(millis)))
+        .collect();
+    assert_eq!(inside, [5_000, 6_999]);
+}
+
+#[test]
+fn repeated_ones_open_again() {
+    let hole = Blackhole {
+        from: Duration::from_secs(1),
+        lasts: Duration::from_secs(1),
+        every: Some(Duration::from_secs(10)),
+    };
+    let inside: Vec<u64> = (0..32).filter(|&s| swallows(&hole, at(s * 1000))).collect();
+    assert_eq!(inside, [1, 11, 21, 31]);
+}

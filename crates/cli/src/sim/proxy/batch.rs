@@ -1,0 +1,114 @@
+//! Datagrams that leave together, put together again for one system call.
+
+use bytes::Bytes;
+use courser_base::Ecn;
+use courser_udp::MAX_BATCH_LEN;
+
+/// Datagrams of one length to one place with one mark; the last may be shorter.
+#[derive(Debug)]
+pub(super) struct Batch {
+    contents: Vec<u8>,
+    segment_size: usize,
+    count: usize,
+    ecn: Ecn,
+    client: usize,
+}
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        Self {
+            contents: Vec::with_capacity(MAX_BATCH_LEN),
+            segment_size: 0,
+            count: 0,
+            ecn: Ecn::NotEct,
+            client: 0,
+        }
+    }
+
+    /// Adds a datagram for a client if it fits to those before, of which there may be `limit`.
+    pub(super) fn add(&mut self, client: usize, ecn: Ecn, payload: &Bytes, limit: usize) -> bool {
+        if self.count == 0 {
+            self.client = client;
+            self.ecn = ecn;
+            self.segment_size = payload.len();
+        } else if !self.takes(client, ecn, payload.len(), limit) {
+            return false;
+        }
+        self.contents.extend_from_slice(payload);
+        self.count += 1;
+        true
+    }
+
+    fn takes(&self, client: usize, ecn: Ecn, len: usize, limit: usize) -> bool {
+        // A shorter one before ends the batch.
+        let is_even = self.contents.len() == self.count * self.segment_size;
+        is_even
+            && self.client == client
+            && self.ecn == ecn
+            && len <= self.segment_size
+            && len > 0
+            && self.count < limit
+            && self.contents.len() + len <= MAX_BATCH_LEN
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.contents.clear();
+        self.count = 0;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn client(&self) -> usize {
+        self.client
+    }
+
+    pub(super) fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+
+    pub(super) fn contents(&self) -> &[u8] {
+        &self.contents
+    }
+
+    /// `None` for a single datagram.
+    pub(super) fn segment_size(&self) -> Option<usize> {
+        (self.count > 1).then_some(self.segment_size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(len: usize) -> Bytes {
+        vec![1; len].into()
+    }
+
+    #[test]
+    fn equal_datagrams_go_together_and_a_shorter_one_is_the_last() {
+        let mut batch = Batch::new();
+        assert!(batch.add(1, Ecn::Ect0, &payload(1200), 64));
+        assert_eq!(batch.segment_size(), None);
+        assert!(batch.add(1, Ecn::Ect0, &payload(1200), 64));
+        assert!(batch.add(1, Ecn::Ect0, &payload(300), 64));
+        assert!(!batch.add(1, Ecn::Ect0, &payload(300), 64));
+        assert_eq!((batch.count, batch.segment_size()), (3, Some(1200)));
+        assert_eq!(batch.contents().len(), 2700);
+    }
+
+    #[test]
+    fn others_begin_a_batch_of_their_own() {
+        let mut batch = Batch::new();
+        assert!(batch.add(1, Ecn::Ect0, &payload(1200), 64));
+        assert!(!batch.add(2, Ecn::Ect0, &payload(1200), 64));
+        assert!(!batch.add(1, Ecn::Ce, &payload(1200), 64));
+        assert!(!batch.add(1, Ecn::Ect0, &payload(1201), 64));
+        assert!(!batch.add(1, Ecn::Ect0, &payload(0), 64));
+        assert!(!batch.add(1, Ecn::Ect0, &payload(1200), 1));
+        batch.clear();
+        assert!(batch.add(2, Ecn::Ce, &payload(40_000), 64));
+        assert!(!batch.add(2, Ecn::Ce, &payload(40_000), 64));
+    }
+}

@@ -1,0 +1,221 @@
+//! Who talks through the proxy: a socket towards the server for each.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_udp::UdpSocket;
+
+/// One client, as the server must not know it.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) address: SocketAddr,
+    /// The address of ours that it sends to.
+    pub(super) local: Option<IpAddr>,
+    pub(super) upstream: UdpSocket,
+    last_seen: Time,
+    /// Bytes between this client and the server, as the server sees them.
+    received_by_server: u64,
+    sent_by_server: u64,
+}
+
+/// All clients. An index stays with its client until that is forgotten.
+#[derive(Debug)]
+pub(super) struct Clients {
+    server: SocketAddr,
+    max: usize,
+    idle: Duration,
+    /// Up to how many bytes the amplification counts.
+    watched_bytes: u64,
+    slots: Vec<Option<Client>>,
+    index_of: HashMap<SocketAddr, usize>,
+    /// The last one asked for: datagrams come in rows.
+    last: Option<(SocketAddr, usize)>,
+    /// Sockets from before a rebinding, open so that late replies are dropped in silence, as a
+    /// NAT does, and not answered by the kernel.
+    pub(super) retired: VecDeque<UdpSocket>,
+    pub(super) tally: Tally,
+}
+
+/// What became of clients.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) clients: u64,
+    pub(super) refused_datagrams: u64,
+    pub(super) rebindings: u64,
+    pub(super) kernel_drops: u64,
+    /// Bytes sent by the server for each received, at worst, in thousandths, while a client was
+    /// watched.
+    pub(super) worst_amplification: Option<u64>,
+}
+
+impl Clients {
+    pub(super) fn new(server: SocketAddr, max: usize, idle: Duration, watched_bytes: u64) -> Self {
+        Self {
+            server,
+            max,
+            idle,
+            watched_bytes,
+            slots: Vec::new(),
+            index_of: HashMap::new(),
+            last: None,
+            retired: VecDeque::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The client with this address; a new one if there is room. `None`: there is not.
+    ///
+    /// # Errors
+    /// When not even the first client can be given a socket: the server cannot be reached.
+    /// Later clients are refused instead, so that none can end what others do.
+    pub(super) fn seen(
+        &mut self,
+        now: Time,
+        address: SocketAddr,
+        local: Option<IpAddr>,
+    ) -> io::Result<Option<usize>> {
+        if let Some(index) = self.find(address) {
+            if let Some(client) = &mut self.slots[index] {
+                client.last_seen = now;
+            }
+            return Ok(Some(index));
+        }
+        if self.index_of.len() >= self.max {
+            return Ok(None);
+        }
+        let upstream = match self.open(None) {
+            Ok(upstream) => upstream,
+            Err(error) if self.tally.clients == 0 => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        let client = Client {
+            address,
+            local,
+            upstream,
+            last_seen: now,
+            received_by_server: 0,
+            sent_by_server: 0,
+        };
+        let free = self.slots.iter().position(Option::is_none);
+        let index = free.unwrap_or(self.slots.len());
+        if index == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[index] = Some(client);
+        self.index_of.insert(address, index);
+        self.last = Some((address, index));
+        self.tally.clients += 1;
+        Ok(Some(index))
+    }
+
+    /// The client with this address, if there is one.
+    pub(super) fn find(&mut self, address: SocketAddr) -> Option<usize> {
+        if let Some((last, index)) = self.last
+            && last == address
+        {
+            return Some(index);
+        }
+        let index = *self.index_of.get(&address)?;
+        self.last = Some((address, index));
+        Some(index)
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&Client> {
+        self.slots.get(index)?.as_ref()
+    }
+
+    pub(super) fn indexes(&self) -> impl Iterator<Item = usize> + '_ {
+        let filled = |(index, slot): (usize, &Option<Client>)| slot.as_ref().map(|_| index);
+        self.slots.iter().enumerate().filter_map(filled)
+    }
+
+    pub(super) fn upstreams(&self) -> impl Iterator<Item = &UdpSocket> {
+        self.slots.iter().flatten().map(|client| &client.upstream)
+    }
+
+    /// The server gets bytes of a client.
+    pub(super) fn on_reached_server(&mut self, index: usize, bytes: u64) {
+        if let Some(Some(client)) = self.slots.get_mut(index) {
+            client.received_by_server += bytes;
+        }
+    }
+
+    /// The server sends bytes to a client.
+    pub(super) fn on_server_sent(&mut self, now: Time, index: usize, bytes: u64) {
+        let Some(Some(client)) = self.slots.get_mut(index) else {
+            return;
+        };
+        client.last_seen = now;
+        client.sent_by_server += bytes;
+        let received = client.received_by_server;
+        if (1..=self.watched_bytes).contains(&received) {
+            let ratio = client.sent_by_server.saturating_mul(1000) / received;
+            self.tally.worst_amplification = self.tally.worst_amplification.max(Some(ratio));
+        }
+    }
+
+    /// Gives every client another port, or another address, towards the server.
+    pub(super) fn rebind(&mut self, host: Option<u8>) -> io::Result<()> {
+        for index in 0..self.slots.len() {
+            if self.slots[index].is_none() {
+                continue;
+            }
+            let fresh = self.open(host)?;
+            if let Some(client) = &mut self.slots[index] {
+                let old = std::mem::replace(&mut client.upstream, fresh);
+                self.tally.rebindings += 1;
+                self.retired.push_back(old);
+            }
+            while self.retired.len() > MAX_RETIRED {
+                let gone = self.retired.pop_front();
+                self.close(gone.as_ref());
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets those that were silent for long.
+    pub(super) fn expire(&mut self, now: Time) {
+        for index in 0..self.slots.len() {
+            let is_idle = |client: &mut Client| now - client.last_seen >= self.idle;
+            if let Some(client) = self.slots[index].take_if(is_idle) {
+                self.index_of.remove(&client.address);
+                self.last = None;
+                self.close(Some(&client.upstream));
+            }
+        }
+    }
+
+    /// Counts what the kernel has dropped on sockets that are still open.
+    pub(super) fn open_kernel_drops(&self) -> u64 {
+        let sockets = self.upstreams().chain(&self.retired);
+        sockets.filter_map(UdpSocket::receive_overflow).sum()
+    }
+
+    fn close(&mut self, socket: Option<&UdpSocket>) {
+        let dropped = socket.and_then(UdpSocket::receive_overflow);
+        self.tally.kernel_drops += dropped.unwrap_or(0);
+    }
+
+    /// A socket towards the server, from 127.0.0.`host` if that is asked for.
+    fn open(&self, host: Option<u8>) -> io::Result<UdpSocket> {
+        let ip: IpAddr = match (host, self.server) {
+            (Some(host), _) => Ipv4Addr::new(127, 0, 0, host).into(),
+            (None, SocketAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.into(),
+            (None, SocketAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind(SocketAddr::new(ip, 0))?;
+        socket.connect(self.server)?;
+        Ok(socket)
+    }
+}
+
+/// Each rebinding leaves one for each client. Replies that are later than the next few
+/// rebindings find nobody.
+const MAX_RETIRED: usize = 64;
+
+#[cfg(test)]
+mod tests;

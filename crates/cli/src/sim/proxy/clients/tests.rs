@@ -1,0 +1,70 @@
+use super::*;
+
+fn clients(max: usize) -> Clients {
+    let server = SocketAddr::from(([127, 0, 0, 1], 9));
+    Clients::new(server, max, Duration::from_secs(10), 2_400)
+}
+
+fn address(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
+fn second(second: u64) -> Time {
+    Time::ZERO + Duration::from_secs(second)
+}
+
+#[test]
+fn clients_are_as_many_as_allowed_until_they_are_silent_for_long() {
+    let mut clients = clients(2);
+    let mut seen = |now, port| {
+        let index = clients
+            .seen(second(now), address(port), None)
+            .expect("a socket");
+        clients.expire(second(now));
+        index
+    };
+    assert_eq!(seen(0, 1), Some(0));
+    assert_eq!(seen(1, 2), Some(1));
+    assert_eq!(seen(2, 3), None);
+    assert_eq!(seen(9, 1), Some(0));
+    assert_eq!(seen(11, 1), Some(0), "expires the other");
+    assert_eq!(seen(12, 3), Some(1));
+    assert_eq!(clients.tally.clients, 3);
+}
+
+#[test]
+fn rebinding_changes_ports_and_keeps_a_bounded_number_of_old_ones() {
+    let mut clients = clients(2);
+    clients
+        .seen(Time::ZERO, address(1), None)
+        .expect("a socket");
+    let port = |clients: &Clients| {
+        let client = clients.get(0).expect("known");
+        client.upstream.local_addr().expect("bound")
+    };
+    let before = port(&clients);
+    clients.rebind(None).expect("a socket");
+    assert_ne!(port(&clients).port(), before.port());
+    clients.rebind(Some(77)).expect("a socket");
+    assert_eq!(port(&clients).ip(), IpAddr::from([127, 0, 0, 77]));
+    for _ in 0..MAX_RETIRED {
+        clients.rebind(None).expect("a socket");
+    }
+    assert_eq!(clients.retired.len(), MAX_RETIRED);
+}
+
+#[test]
+fn amplification_is_the_worst_while_few_bytes_have_come() {
+    let mut clients = clients(1);
+    clients
+        .seen(Time::ZERO, address(1), None)
+        .expect("a socket");
+    clients.on_server_sent(Time::ZERO, 0, 500);
+    assert_eq!(clients.tally.worst_amplification, None, "nothing came yet");
+    clients.on_reached_server(0, 1_200);
+    clients.on_server_sent(Time::ZERO, 0, 2_500);
+    assert_eq!(clients.tally.worst_amplification, Some(2_500));
+    clients.on_reached_server(0, 1_201);
+    clients.on_server_sent(Time::ZERO, 0, 1_000_000);
+    assert_eq!(clients.tally.worst_amplification, Some(2_500));
+}

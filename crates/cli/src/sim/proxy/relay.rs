@@ -1,0 +1,362 @@
+//! The loop of the proxy: receive, let the links do their work, send what is due.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_sim::link::{DuplexSpec, Histogram, Link, NatSpec};
+use courser_sim::packet::Packet;
+use courser_udp::{
+    ErrorClass, RECEIVE_BUFFER_LEN, Received, Transmit, UdpSocket, classify, is_transient,
+};
+
+use super::batch::Batch;
+use super::clients::Clients;
+use super::wait::{wait_readable, wait_writable, wake_exactly};
+
+/// Both directions of a link between clients and a server.
+#[derive(Debug)]
+pub(super) struct Relay {
+    listener: UdpSocket,
+    server: SocketAddr,
+    start: Instant,
+    pub(super) clients: Clients,
+    pub(super) there: Way,
+    pub(super) back: Way,
+    nat: Option<NatSpec>,
+    /// When the next rebinding comes.
+    rebind_at: Option<Time>,
+    /// Chooses addresses for rebinding.
+    host: u8,
+    expire_at: Time,
+    buffer: Box<[u8]>,
+    batch: Batch,
+    ready: Vec<bool>,
+    pub(super) late_replies: u64,
+}
+
+/// One direction.
+#[derive(Debug)]
+pub(super) struct Way {
+    pub(super) link: Link,
+    /// When packets were last sent.
+    last_release: Time,
+    /// Datagrams that the system did not take, or for clients that are forgotten.
+    pub(super) unsent: u64,
+    /// How much later packets were sent than the link says.
+    pub(super) lateness: Histogram,
+}
+
+/// Which way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Heading {
+    There,
+    Back,
+}
+
+impl Relay {
+    /// Takes over a bound socket.
+    pub(super) fn new(
+        listener: UdpSocket,
+        server: SocketAddr,
+        clients: Clients,
+        spec: &DuplexSpec,
+        seed: u64,
+    ) -> Self {
+        let (there, back) = spec.links(seed);
+        Self {
+            listener,
+            server,
+            start: Instant::now(),
+            clients,
+            there: Way::new(there),
+            back: Way::new(back),
+            nat: spec.nat,
+            rebind_at: spec.nat.map(|nat| Time::ZERO + nat.first),
+            host: u8::try_from(seed % 200).unwrap_or(0),
+            expire_at: Time::ZERO + EXPIRE_EVERY,
+            buffer: vec![0; RECEIVE_BUFFER_LEN].into(),
+            batch: Batch::new(),
+            ready: Vec::new(),
+            late_replies: 0,
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Buffers that the kernel dropped because we did not take them in time.
+    pub(super) fn kernel_drops(&self) -> u64 {
+        let listener = self.listener.receive_overflow().unwrap_or(0);
+        listener + self.clients.tally.kernel_drops + self.clients.open_kernel_drops()
+    }
+
+    /// Relays until `goes_on`, asked at least every 50 ms, says no.
+    ///
+    /// # Errors
+    /// When the listening socket is of no use any more, or no socket can be had for a rebinding.
+    pub(super) fn run(&mut self, mut goes_on: impl FnMut(&Self) -> bool) -> io::Result<()> {
+        wake_exactly();
+        while goes_on(self) {
+            let timeout = self.timeout();
+            let sockets = std::iter::once(&self.listener)
+                .chain(self.clients.upstreams())
+                .chain(&self.clients.retired);
+            wait_readable(sockets, timeout, &mut self.ready);
+            let now = self.now();
+            self.keep_time(now)?;
+            self.receive_all()?;
+            self.release_due();
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Time {
+        let nanos = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Time::from_nanos(nanos)
+    }
+
+    /// How long to sleep: up to shortly before something is due, the rest is spun.
+    fn timeout(&self) -> Duration {
+        let due = [self.there.due(), self.back.due(), self.rebind_at];
+        let next = due.into_iter().flatten().min();
+        let left = next.map_or(LONGEST_SLEEP, |next| next - self.now());
+        left.saturating_sub(SPIN).min(LONGEST_SLEEP)
+    }
+
+    /// Rebinds and forgets when it is time to.
+    fn keep_time(&mut self, now: Time) -> io::Result<()> {
+        if let Some(nat) = self.nat
+            && self.rebind_at.is_some_and(|at| at <= now)
+        {
+            self.rebind_at = nat.next_after(now - Time::ZERO).map(|at| Time::ZERO + at);
+            // From 127.0.0.2 on; 1 is what everyone else uses.
+            self.host = self.host % 252 + 1;
+            self.clients.rebind(nat.address.then_some(self.host + 1))?;
+            self.ready.clear();
+        }
+        if self.expire_at <= now {
+            self.expire_at = now + EXPIRE_EVERY;
+            self.clients.expire(now);
+            self.ready.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes what waits on the sockets that were found ready.
+    fn receive_all(&mut self) -> io::Result<()> {
+        let mut ready = std::mem::take(&mut self.ready).into_iter();
+        if ready.next() == Some(true) {
+            self.receive_from_clients()?;
+        }
+        // Clients that came just now are behind those that were asked about.
+        let indexes: Vec<usize> = self.clients.indexes().collect();
+        let mut asked = ready.len().saturating_sub(self.clients.retired.len());
+        for index in indexes {
+            if asked == 0 {
+                break;
+            }
+            asked -= 1;
+            if ready.next() == Some(true) {
+                self.receive_from_server(index);
+            }
+        }
+        for (socket, is_ready) in self.clients.retired.iter().zip(ready) {
+            if is_ready {
+                self.late_replies += drained(socket, &mut self.buffer);
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_from_clients(&mut self) -> io::Result<()> {
+        for _ in 0..BATCHES_AT_ONCE {
+            let received = match self.listener.try_receive(&mut self.buffer) {
+                Ok(received) => received,
+                Err(error) if classify(&error) == ErrorClass::WouldBlock => break,
+                Err(error) if is_transient(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            let now = self.now();
+            let known = self.clients.seen(now, received.peer, received.local)?;
+            if known.is_none() {
+                self.clients.tally.refused_datagrams += received.count() as u64;
+                continue;
+            }
+            let ends = (received.peer, self.server);
+            enter(&mut self.there.link, now, ends, &received, &self.buffer);
+        }
+        Ok(())
+    }
+
+    fn receive_from_server(&mut self, index: usize) {
+        for _ in 0..BATCHES_AT_ONCE {
+            let Some(client) = self.clients.get(index) else {
+                return;
+            };
+            let ends = (self.server, client.address);
+            let received = match client.upstream.try_receive(&mut self.buffer) {
+                Ok(received) => received,
+                Err(error) if classify(&error) == ErrorClass::WouldBlock => break,
+                // The server is not there, or not yet: as on a real path, nobody is told.
+                Err(_) => continue,
+            };
+            let now = self.now();
+            self.clients.on_server_sent(now, index, received.len as u64);
+            enter(&mut self.back.link, now, ends, &received, &self.buffer);
+        }
+    }
+
+    fn release_due(&mut self) {
+        let now = self.now();
+        for heading in [Heading::There, Heading::Back] {
+            let way = self.way(heading);
+            if way.due().is_some_and(|due| due <= now) {
+                way.last_release = now;
+                self.release(heading, now);
+            }
+        }
+    }
+
+    fn release(&mut self, heading: Heading, now: Time) {
+        while let Some((at, packet)) = self.way(heading).link.poll_with_time(now) {
+            self.way(heading).lateness.record(now - at);
+            let address = match heading {
+                Heading::There => packet.source,
+                Heading::Back => packet.destination,
+            };
+            let Some(client) = self.clients.find(address) else {
+                self.way(heading).unsent += 1;
+                continue;
+            };
+            let limit = self.listener.gso_segments();
+            if !self.batch.add(client, packet.ecn, &packet.payload, limit) {
+                self.flush(heading);
+                self.batch.add(client, packet.ecn, &packet.payload, limit);
+            }
+        }
+        self.flush(heading);
+    }
+
+    fn flush(&mut self, heading: Heading) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let index = self.batch.client();
+        let Some(client) = self.clients.get(index) else {
+            self.batch.clear();
+            return;
+        };
+        let (socket, destination, source) = match heading {
+            Heading::There => (&client.upstream, self.server, None),
+            Heading::Back => (&self.listener, client.address, client.local),
+        };
+        let transmit = Transmit {
+            destination,
+            source,
+            ecn: self.batch.ecn(),
+            segment_size: self.batch.segment_size(),
+            contents: self.batch.contents(),
+        };
+        let unsent = send(socket, transmit);
+        if heading == Heading::There {
+            let bytes = self.batch.contents().len() as u64;
+            self.clients.on_reached_server(index, bytes);
+        }
+        self.way(heading).unsent += unsent;
+        self.batch.clear();
+    }
+
+    fn way(&mut self, heading: Heading) -> &mut Way {
+        match heading {
+            Heading::There => &mut self.there,
+            Heading::Back => &mut self.back,
+        }
+    }
+}
+
+impl Way {
+    fn new(link: Link) -> Self {
+        Self {
+            link,
+            last_release: Time::ZERO,
+            unsent: 0,
+            lateness: Histogram::new(),
+        }
+    }
+
+    /// When to send next: when the link says, but not so soon after the last time that each
+    /// packet of a fast row would cost a system call of its own.
+    fn due(&self) -> Option<Time> {
+        let next = self.link.next_time()?;
+        Some(next.max(self.last_release + GRAIN))
+    }
+}
+
+/// Puts received datagrams on a link.
+fn enter(
+    link: &mut Link,
+    now: Time,
+    (source, destination): (SocketAddr, SocketAddr),
+    received: &Received,
+    buffer: &[u8],
+) {
+    let all = Bytes::copy_from_slice(&buffer[..received.len]);
+    for start in (0..received.len).step_by(received.segment_size) {
+        let end = received.len.min(start + received.segment_size);
+        link.send(
+            now,
+            Packet {
+                source,
+                destination,
+                ecn: received.ecn,
+                payload: all.slice(start..end),
+            },
+        );
+    }
+}
+
+/// Throws away what waits on a socket, a turn's worth of it, and counts datagrams.
+fn drained(socket: &UdpSocket, buffer: &mut [u8]) -> u64 {
+    let received = (0..BATCHES_AT_ONCE).map_while(|_| socket.try_receive(buffer).ok());
+    received.map(|received| received.count() as u64).sum()
+}
+
+/// Sends a batch and returns how many datagrams did not go.
+fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
+    let mut tries = SEND_TRIES;
+    while !transmit.contents.is_empty() {
+        match socket.try_send_some(&transmit) {
+            Ok(taken) => transmit.contents = &transmit.contents[taken..],
+            Err(_) if tries == 0 => break,
+            Err(error) => {
+                tries -= 1;
+                // Other errors may be the news of an earlier datagram, and this one goes now.
+                if classify(&error) == ErrorClass::WouldBlock {
+                    wait_writable(socket);
+                }
+            }
+        }
+    }
+    let size = transmit.segment_size.unwrap_or(transmit.contents.len());
+    transmit.contents.len().div_ceil(size.max(1)) as u64
+}
+
+/// Sleeping ends this much before something is due: waking takes as long.
+const SPIN: Duration = Duration::from_micros(50);
+
+/// Packets of a row wait up to so long for company.
+const GRAIN: Duration = Duration::from_micros(50);
+
+/// How soon a signal to stop is noticed.
+const LONGEST_SLEEP: Duration = Duration::from_millis(50);
+
+/// Batches taken from one socket before others, and packets that are due, have their turn.
+const BATCHES_AT_ONCE: usize = 8;
+
+const SEND_TRIES: u32 = 3;
+
+const EXPIRE_EVERY: Duration = Duration::from_secs(1);

@@ -1,0 +1,65 @@
+//! Waiting for sockets and for a point in time, both as exactly as the machine can.
+
+use std::time::Duration;
+
+use courser_udp::UdpSocket;
+
+/// Waits until a socket has something to receive or `timeout` is over; notes in `ready` which.
+#[cfg(unix)]
+pub(super) fn wait_readable<'a>(
+    sockets: impl Iterator<Item = &'a UdpSocket>,
+    timeout: Duration,
+    ready: &mut Vec<bool>,
+) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut all: Vec<PollFd<'a>> = sockets
+        .map(|socket| PollFd::new(socket, PollFlags::IN))
+        .collect();
+    ready.clear();
+    let timeout = Timespec::try_from(timeout).unwrap_or(Timespec {
+        tv_sec: 1,
+        tv_nsec: 0,
+    });
+    // Interrupted by a signal: nobody is ready, and the caller looks at the clock.
+    let found = poll(&mut all, Some(&timeout)).unwrap_or(0);
+    ready.extend(all.iter().map(|fd| found > 0 && !fd.revents().is_empty()));
+}
+
+/// Without a call to wait for many sockets, all of them may have something after a moment.
+#[cfg(not(unix))]
+pub(super) fn wait_readable<'a>(
+    sockets: impl Iterator<Item = &'a UdpSocket>,
+    timeout: Duration,
+    ready: &mut Vec<bool>,
+) {
+    std::thread::sleep(timeout.min(Duration::from_millis(1)));
+    ready.clear();
+    ready.extend(sockets.map(|_| true));
+}
+
+/// Waits until a socket takes datagrams again, but not long.
+#[cfg(unix)]
+pub(super) fn wait_writable(socket: &UdpSocket) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let timeout = Timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
+    // Whatever comes of it, the next attempt to send tells.
+    let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout));
+}
+
+#[cfg(not(unix))]
+pub(super) fn wait_writable(_: &UdpSocket) {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+/// Asks the kernel to wake this thread when it should, not up to 50 us later.
+#[cfg(target_os = "linux")]
+pub(super) fn wake_exactly() {
+    // Without it we wake later and spin less exactly; the report tells.
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn wake_exactly() {}

@@ -1,0 +1,321 @@
+//! `courser sim proxy` between real programs.
+
+#![cfg(unix)]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Server, courser, number, refusal, run};
+use serde_json::Value;
+
+/// A proxy in a process of its own; killed at the end.
+struct Proxy {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+impl Proxy {
+    /// Starts one towards `to`.
+    fn start(to: SocketAddr, link: &str, more: &[&str]) -> Self {
+        let to = to.to_string();
+        let arguments = [
+            &["sim", "proxy", "--listen", "127.0.0.1:0", "--to", &to][..],
+            &["--link", link, "--json"],
+            more,
+        ]
+        .concat();
+        let mut child = courser(&arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut proxy = Self {
+            child,
+            lines,
+            address: unknown,
+        };
+        let event = proxy.next_event();
+        assert_eq!(event["event"], "listening", "{event}");
+        let address = event["address"].as_str().expect("an address");
+        proxy.address = address.parse().expect("an address");
+        proxy
+    }
+
+    fn next_event(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("UTF-8");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// What it tells when it is asked to end.
+    fn report(mut self) -> Value {
+        use rustix::process::{Pid, Signal, kill_process};
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
+        let report = self.next_event();
+        assert_eq!(report["event"], "report", "{report}");
+        assert!(self.child.wait().expect("ours").success());
+        report
+    }
+
+    /// Runs a perf client through it and returns the client's report.
+    fn perf(&self, arguments: &[&str]) -> Value {
+        let address = self.address.to_string();
+        let client = ["perf", "client", &address, "--insecure", "--json"];
+        // Machines that run many tests at once are slow.
+        let client = [&client[..], &["--connect-timeout", "60"]].concat();
+        let output = run(&[&client[..], arguments].concat());
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // Gone already is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let patience = Some(Duration::from_secs(1));
+    socket.set_read_timeout(patience).expect("a valid time");
+    socket
+}
+
+/// The datagrams that come until none does for a while.
+fn received(socket: &UdpSocket) -> Vec<(Vec<u8>, SocketAddr)> {
+    let mut buffer = [0; 2048];
+    let mut all = Vec::new();
+    while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+        all.push((buffer[..len].to_vec(), from));
+    }
+    all
+}
+
+#[test]
+fn listed_drops_and_counters_are_exact() {
+    let (server, client) = (socket(), socket());
+    let proxy = Proxy::start(
+        server.local_addr().expect("bound"),
+        "1ms,drop=2-7",
+        &["--link-back", "drop=1"],
+    );
+    for number in 1..=10_u8 {
+        client.send_to(&[number; 100], proxy.address).expect("sent");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let arrived = received(&server);
+    let numbers: Vec<u8> = arrived.iter().map(|(payload, _)| payload[0]).collect();
+    assert_eq!(numbers, [1, 8, 9, 10]);
+    let upstream = arrived[0].1;
+    for number in 1..=3_u8 {
+        server.send_to(&[number; 200], upstream).expect("sent");
+    }
+    let answers = received(&client);
+    assert_eq!(answers.len(), 2);
+    assert!(answers.iter().all(|(_, from)| *from == proxy.address));
+
+    let report = proxy.report();
+    assert_eq!(number(&report, "clients"), 1.0);
+    assert_eq!(number(&report, "there.packets_in"), 10.0);
+    assert_eq!(number(&report, "there.dropped.listed"), 6.0);
+    assert_eq!(number(&report, "there.packets_out"), 4.0);
+    assert_eq!(number(&report, "back.dropped.listed"), 1.0);
+    assert_eq!(number(&report, "kernel_drops"), 0.0);
+    // 400 of 1000 bytes sent by the client came back to it; the server got 400 and sent 600.
+    assert_eq!(number(&report, "amplification.total"), 0.4);
+    assert_eq!(number(&report, "amplification.worst"), 1.5);
+}
+
+#[test]
+fn delay_is_there_and_back() {
+    let (server, client) = (socket(), socket());
+    let proxy = Proxy::start(server.local_addr().expect("bound"), "rtt=100ms", &[]);
+    let start = Instant::now();
+    client.send_to(b"ping", proxy.address).expect("sent");
+    let mut buffer = [0; 16];
+    let (len, from) = server.recv_from(&mut buffer).expect("arrives");
+    server.send_to(&buffer[..len], from).expect("sent");
+    client.recv_from(&mut buffer).expect("arrives");
+    let rtt = start.elapsed();
+    assert_eq!(&buffer[..len], b"ping");
+    // Never early; how much later depends on what else the machine does.
+    assert!((100..400).contains(&rtt.as_millis()), "{rtt:?}");
+}
+
+#[test]
+fn rate_is_held_within_five_percent() {
+    let (server, client) = (socket(), socket());
+    let proxy = Proxy::start(server.local_addr().expect("bound"), "8mbit,queue=5M", &[]);
+    let sender = std::thread::spawn({
+        let address = proxy.address;
+        move || {
+            // 4000 of 1000 bytes with headers, much faster than the rate.
+            for _ in 0..80 {
+                for _ in 0..50 {
+                    client.send_to(&[0; 972], address).expect("sent");
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    });
+    let mut buffer = [0; 2048];
+    let mut times = Vec::new();
+    while server.recv_from(&mut buffer).is_ok() {
+        times.push(Instant::now());
+    }
+    sender.join().expect("sent all");
+    assert_eq!(times.len(), 4_000);
+    // The first may have come before the queue was in use.
+    let (start, end) = (times[200], times[3_999]);
+    let packets_per_second = 3_799.0 / (end - start).as_secs_f64();
+    assert!(
+        (950.0..1_050.0).contains(&packets_per_second),
+        "{packets_per_second} packets/s instead of 1000"
+    );
+    let report = proxy.report();
+    assert_eq!(number(&report, "there.dropped_total"), 0.0);
+    assert!(number(&report, "there.queue_delay.max_seconds") > 0.1);
+}
+
+#[test]
+fn loss_is_counted_and_transfers_get_through() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.address, "5ms,5%", &["--seed", "3"]);
+    let client = proxy.perf(&["-n", "2M"]);
+    assert_eq!(number(&client, "end.sent_bytes"), 2e6);
+    let report = proxy.report();
+    let lost = number(&report, "there.dropped.loss");
+    let share = lost / number(&report, "there.packets_in");
+    assert!((0.03..0.07).contains(&share), "{report:#}");
+    assert!(number(&report, "back.dropped.loss") > 0.0, "{report:#}");
+    // The server may send three times what it has received before it knows the client.
+    let worst = number(&report, "amplification.worst");
+    assert!((0.1..=3.0).contains(&worst), "{worst}");
+}
+
+#[test]
+fn connections_survive_rebinding() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(
+        server.address,
+        "5ms,20mbit,rebind=addr:500ms",
+        &["--seed", "7"],
+    );
+    let client = proxy.perf(&["-n", "4M"]);
+    assert_eq!(number(&client, "end.sent_bytes"), 4e6);
+    let report = proxy.report();
+    assert!(number(&report, "rebindings") >= 2.0, "{report:#}");
+    // A perf client has two sockets, one for what it tells the server about.
+    assert!(number(&report, "clients") <= 2.0, "{report:#}");
+    // 4 MB went once, not again from the beginning.
+    let bytes = number(&report, "there.bytes_in");
+    assert!((4e6..8e6).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn replies_to_a_port_from_before_are_dropped() {
+    let (server, client) = (socket(), socket());
+    let address = server.local_addr().expect("bound");
+    let proxy = Proxy::start(address, "rebind=3s:never", &[]);
+    client.send_to(b"1", proxy.address).expect("sent");
+    let before = received(&server)[0].1;
+    std::thread::sleep(Duration::from_millis(3_500));
+    client.send_to(b"2", proxy.address).expect("sent");
+    let after = received(&server)[0].1;
+    assert_eq!(after.ip(), before.ip());
+    assert_ne!(after.port(), before.port());
+    server.send_to(b"late", before).expect("sent");
+    server.send_to(b"right", after).expect("sent");
+    let answers = received(&client);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].0, b"right");
+    let report = proxy.report();
+    assert_eq!(number(&report, "late_replies"), 1.0);
+    assert_eq!(number(&report, "rebindings"), 1.0);
+    assert_eq!(number(&report, "clients"), 1.0);
+}
+
+#[test]
+fn text_has_what_json_has() {
+    let (server, client) = (socket(), socket());
+    let to = server.local_addr().expect("bound").to_string();
+    let mut child = courser(&[
+        "sim",
+        "proxy",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+        "--link",
+        "first=1",
+        "--time",
+        "3",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the binary starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("UTF-8");
+    let announced = next();
+    let address = announced.split_whitespace().nth(2).expect("an address");
+    client.send_to(b"one", address).expect("sent");
+    client.send_to(b"two", address).expect("sent");
+    let text: Vec<String> = (0..8).map(|_| next()).collect();
+    let text = text.join("\n");
+    for wanted in [
+        "link        drop=1 (seed 1)",
+        "to server   2 in (6 B), 1 out (3 B)",
+        "1 dropped by number",
+        "clients     1, 0 rebindings",
+        "bytes to clients for each from them",
+        "0 buffers dropped by the kernel",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert!(child.wait().expect("ours").success());
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let proxy = ["sim", "proxy", "--listen", "127.0.0.1:0", "--to"];
+    let with = |more: &[&str]| refusal(&[&proxy[..], more].concat());
+    let cases: [(&[&str], &str); 7] = [
+        (&["127.0.0.1:9", "--link", "lss=1%"], "did you mean 'loss'?"),
+        (&["127.0.0.1:9", "--link", "20mbps"], "write NAME=VALUE"),
+        (
+            &["127.0.0.1:9", "--link-back", "rebind=1s"],
+            "rebind: belongs to",
+        ),
+        (&["127.0.0.1"], "'127.0.0.1' is not HOST:PORT"),
+        (&["nosuch.invalid:1"], "cannot resolve 'nosuch.invalid:1'"),
+        (
+            &["192.0.2.1:9", "--link", "rebind=addr:1s"],
+            "needs a server on 127.0.0.0/8",
+        ),
+        (
+            &["127.0.0.1:9", "--max-clients", "5000"],
+            "5000 is not within 1 and 900",
+        ),
+    ];
+    for (more, wanted) in cases {
+        let line = with(more);
+        assert!(line.contains(wanted), "{more:?}: {line}");
+    }
+    let wrong = run(&[&proxy[..], &["127.0.0.1:9", "--link", "lss=1%"]].concat());
+    assert_eq!(wrong.status.code(), Some(2));
+    let taken = socket();
+    let address = taken.local_addr().expect("bound").to_string();
+    let line = refusal(&["sim", "proxy", "--listen", &address, "--to", "127.0.0.1:9"]);
+    assert!(line.contains("the port is taken"), "{line}");
+}
