@@ -10,9 +10,9 @@ use crate::congestion::{initial_window, window_rate};
 /// A token bucket of one quantum: what the rate moves in a millisecond, within bounds.
 ///
 /// One decision for each batch: [`reserve`](Self::reserve) what it may take, let it drain that,
-/// and [give back](Self::give_back) the rest; when nothing is granted, wait until
-/// [`next_release`](Self::next_release). Packets that did not ask are told of by
-/// [`on_sent`](Self::on_sent).
+/// then tell what was [sent](Self::on_sent), or what to [take back](Self::give_back); when nothing
+/// is granted, wait until [`next_release`](Self::next_release). Probes that do not ask are told of
+/// by [`on_sent`](Self::on_sent) too.
 ///
 /// Timers of operating systems and runtimes are up to a millisecond or two late; what was missed
 /// by that is credited, and nothing else ever lifts the bucket above a quantum.
@@ -65,7 +65,11 @@ impl Pacer {
     }
 
     /// Grants bytes to a batch that would like to send `wanted`: all, or fewer, or zero when there
-    /// is not enough for a datagram. They count as sent.
+    /// is not enough for a datagram.
+    ///
+    /// They are taken until the batch says what became of them, by [`on_sent`](Self::on_sent) or
+    /// [`give_back`](Self::give_back). A batch that came to nothing may say nothing: the next
+    /// reservation begins with the return of this one.
     pub fn reserve(
         &mut self,
         now: Time,
@@ -74,31 +78,35 @@ impl Pacer {
         window: u64,
         mtu: u16,
     ) -> u64 {
-        self.reservation = Reservation::default();
+        self.give_back(u64::MAX);
         let budget = self.budget(now, rtt, window, mtu);
         if budget == u64::MAX {
             return wanted;
         }
-        if budget < wanted.min(u64::from(mtu)) {
+        let granted = wanted.min(budget);
+        if granted < wanted.min(u64::from(mtu)) {
             return 0;
         }
-        let granted = wanted.min(budget);
         self.reservation = Reservation {
             bytes: granted,
             tokens: self.tokens,
-            release: self.release,
+            release: self.release.take(),
         };
-        self.on_sent(granted);
+        self.tokens -= granted * BYTE;
         granted
     }
 
-    /// Returns what the batch did not use of its last reservation. More than was granted, or a
-    /// second return, changes nothing.
+    /// Returns what the batch did not use of its reservation. More than was granted, or a second
+    /// return, changes nothing.
     pub fn give_back(&mut self, bytes: u64) {
         let reservation = std::mem::take(&mut self.reservation);
+        if reservation.bytes == 0 {
+            return;
+        }
         let bytes = bytes.min(reservation.bytes);
-        let tokens = self.tokens.saturating_add(bytes.saturating_mul(BYTE));
-        self.tokens = tokens.min(reservation.tokens.max(self.tokens));
+        // What has been earned since does not come on top of a full bucket.
+        let most = reservation.tokens.max(self.tokens);
+        self.tokens = self.tokens.saturating_add(bytes * BYTE).min(most);
         if bytes == reservation.bytes && self.release.is_none() {
             self.release = reservation.release;
         }
@@ -130,8 +138,10 @@ impl Pacer {
         self.tokens / BYTE
     }
 
-    /// Takes what was sent out of the bucket, probes that did not ask included.
+    /// Takes what was sent out of the bucket, probes that did not ask included. What was reserved
+    /// and not sent returns.
     pub fn on_sent(&mut self, bytes: u64) {
+        self.give_back(u64::MAX);
         // A sender that has more will ask again; one that has not is owed nothing later.
         self.release = None;
         self.tokens = self.tokens.saturating_sub(bytes.saturating_mul(BYTE));

@@ -210,6 +210,25 @@ fn a_batch_reserves_and_gives_back_the_rest() {
 }
 
 #[test]
+fn what_was_sent_settles_a_reservation() {
+    let (mut pacer, rtt, now) = rested();
+    for (sent, left) in [(6_000, 4_000), (6_000, 0)] {
+        pacer.reserve(now, 5_000, &rtt, 1 << 40, MTU);
+        pacer.on_sent(sent);
+        assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), left);
+    }
+}
+
+#[test]
+fn a_batch_that_came_to_nothing_leaves_all_to_the_next() {
+    let (mut pacer, rtt, now) = rested();
+    assert_eq!(pacer.reserve(now, 1 << 20, &rtt, 1 << 40, MTU), 10_000);
+    assert_eq!(pacer.reserve(now, 1 << 20, &rtt, 1 << 40, MTU), 10_000);
+    let later = now + ms(60_000);
+    assert_eq!(pacer.reserve(later, 1 << 20, &rtt, 1 << 40, MTU), 10_000);
+}
+
+#[test]
 fn less_than_a_datagram_is_not_granted() {
     let (mut pacer, rtt, now) = rested();
     pacer.on_sent(9_000);
@@ -243,7 +262,9 @@ fn the_controller_may_choose_the_quantum() {
     pacer.set_quantum(Some(2_500));
     let (mut batches, mut at) = (0, now);
     while at < now + ms(10) {
-        batches += u64::from(pacer.reserve(at, 1 << 20, &rtt, 1 << 40, MTU) > 0);
+        let granted = pacer.reserve(at, 1 << 20, &rtt, 1 << 40, MTU);
+        pacer.on_sent(granted);
+        batches += u64::from(granted > 0);
         at = pacer.next_release(at, &rtt, 1 << 40, MTU);
     }
     assert!((39..=41).contains(&batches), "{batches}");

@@ -18,7 +18,7 @@ pub(crate) enum SendPermit {
     Probe,
     /// The window is open, the pacer is not.
     PacedUntil(Time),
-    /// This many bytes.
+    /// This many bytes, which the pacer keeps for them until it hears what was sent.
     Bytes(u64),
 }
 
@@ -42,12 +42,13 @@ impl Connection {
             return SendPermit::AckOnly;
         }
         let window = path.congestion.window();
-        let paced = path.pacer.budget(now, &path.rtt, window, path.mtu);
-        if paced < mtu {
+        let wanted = room.min(budget);
+        let granted = path.pacer.reserve(now, wanted, &path.rtt, window, path.mtu);
+        if granted == 0 {
             return SendPermit::PacedUntil(
                 path.pacer.next_release(now, &path.rtt, window, path.mtu),
             );
         }
-        SendPermit::Bytes(room.min(paced).min(budget))
+        SendPermit::Bytes(granted)
     }
 }

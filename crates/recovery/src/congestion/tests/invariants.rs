@@ -290,6 +290,25 @@ proptest! {
         }
     }
 
+    /// BBR answers losses by a model of the path, which its own tests know.
+    #[test]
+    fn bbr_keeps_its_bounds_whatever_happens(events in prop::collection::vec(event(), 1..200)) {
+        let mut bench = Bench::new(CongestionController::new(Algorithm::Bbr, MTU, 1));
+        for event in &events {
+            // Its sums are of bytes that were really sent.
+            let is_possible = match *event {
+                Event::Send { bytes } | Event::Spurious { bytes, .. } => bytes < 1 << 40,
+                Event::Ack { bytes, in_flight, .. }
+                | Event::Congestion { bytes, in_flight, .. } => bytes.max(in_flight) < 1 << 40,
+                Event::Mtu(_) | Event::Wait(_) => true,
+            };
+            if is_possible {
+                bench.apply(event);
+                check_always(&bench)?;
+            }
+        }
+    }
+
     /// Whatever has happened, a good network makes the window grow again.
     #[test]
     fn controllers_recover_after_anything(events in prop::collection::vec(event(), 1..100)) {
