@@ -95,8 +95,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// Writes the records of one connection as a qlog trace (JSON-SEQ).
 ///
 /// Times are milliseconds of the [`Time`] that records come with, so that traces of one driver
-/// lie on one axis. Up to 32 KiB are collected before they are written; the rest follows when
-/// the connection closes and when the sink is dropped. The first error stops the trace for good
+/// lie on one axis. Up to 32 KiB are collected before they are written; once the connection is
+/// closed each record is written at once. The first error stops the trace for good
 /// and is kept in its [`Outcome`]: the connection goes on without it.
 ///
 /// ```
@@ -114,6 +114,7 @@ pub struct QlogSink<W: Write> {
     encoder: Encoder,
     outcome: Outcome,
     has_failed: bool,
+    is_over: bool,
 }
 
 /// What became of a trace; clones tell of the same one.
@@ -143,6 +144,7 @@ impl<W: Write> QlogSink<W> {
             encoder: Encoder::new(header.dialect),
             outcome: Outcome::default(),
             has_failed: false,
+            is_over: false,
         }
     }
 
@@ -179,8 +181,9 @@ impl<W: Write + Send> Sink for QlogSink<W> {
             return;
         }
         self.encoder.encode(&mut self.buffer, now, record);
-        let is_over = matches!(record, Record::ConnectionClosed(_));
-        if is_over || self.buffer.len() >= FLUSH_AT {
+        // What follows is the goodbye: little, and the process may end right behind it.
+        self.is_over |= matches!(record, Record::ConnectionClosed(_));
+        if self.is_over || self.buffer.len() >= FLUSH_AT {
             self.flush();
         }
     }

@@ -104,4 +104,7 @@ fn close_is_on_disk_before_the_sink_is_dropped() {
     );
     let text = String::from_utf8(written.lock().expect("not poisoned").clone()).expect("text");
     assert!(text.ends_with("\"trigger\":\"idle_timeout\"}}\n"), "{text}");
+    sink.record(Time::ZERO, &state());
+    let len = written.lock().expect("not poisoned").len();
+    assert!(len > text.len(), "the goodbye follows at once");
 }

@@ -141,24 +141,15 @@ fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
     let (mut pair, traces) = traced();
     pair.connect();
     let mut dropped = false;
-    pair.link.drop_if(move |datagram| {
+    pair.link.filter = Some(Box::new(move |_, datagram| {
         let is_first = !dropped && datagram.bytes.len() == 1200;
         dropped |= is_first;
-        is_first
-    });
-    let id = pair
-        .client
-        .connection()
-        .streams()
-        .open(Direction::Unidirectional);
-    let id = id.expect("room");
-    let data = vec![1; 20_000];
-    let now = pair.now;
-    pair.client
-        .connection()
-        .streams()
-        .write(now, id, &data)
-        .expect("open");
+        !is_first
+    }));
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    let data = [1; 20_000];
+    assert_eq!(streams.write(id, &data), Ok(data.len()));
     pair.client.touch();
     pair.run_for(RTT * 5);
     pair.client.connection().set_sink(None);
@@ -177,5 +168,102 @@ fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
     );
 }
 
-const CLIENT: &str = "";
-const SERVER: &str = "";
+/// A client to a server 10 ms away. Its second flight leaves when the first answer arrives.
+const CLIENT: &str = "\
+0 connection_started
+0 version_information
+0 connection_state_updated attempted
+0 parameters_set local
+0 recovery_parameters_set
+0 key_updated client_initial_secret tls
+0 key_updated server_initial_secret tls
+0 congestion_state_updated slow_start
+0 recovery_metrics_updated
+0 packet_sent initial 0 crypto
+0 recovery_metrics_updated
+0 packet_sent initial 1 crypto padding
+0 recovery_metrics_updated
+20 packet_received initial 0 ack crypto
+20 connection_id_updated remote 7051f401e3d3df50
+20 recovery_metrics_updated
+20 packet_received initial 1 crypto
+20 key_updated client_handshake_secret tls
+20 key_updated server_handshake_secret tls
+20 packet_received handshake 0 crypto padding
+20 parameters_set remote
+20 key_updated client_1rtt_secret tls
+20 key_updated server_1rtt_secret tls
+20 alpn_information
+20 connection_state_updated handshake_complete
+20 packet_sent initial 2 ack
+20 packet_sent handshake 0 ack crypto padding
+20 key_discarded client_initial_secret tls
+20 key_discarded server_initial_secret tls
+20 recovery_metrics_updated
+20 packet_sent 1RTT 0 new_connection_id new_connection_id new_connection_id
+20 recovery_metrics_updated
+40 packet_received 1RTT 0 ack crypto handshake_done new_connection_id new_connection_id new_connection_id
+40 connection_state_updated handshake_confirmed
+40 key_discarded client_handshake_secret tls
+40 key_discarded server_handshake_secret tls
+40 ecn_state_updated capable
+40 recovery_metrics_updated
+40 packet_received 1RTT 1 new_token new_token
+40 packet_sent 1RTT 1 ack
+40 recovery_metrics_updated
+40 connection_data_blocked_updated blocked application
+100 connection_closed local bye application
+100 connection_state_updated closing
+100 packet_sent 1RTT 2 connection_close
+100 recovery_metrics_updated
+120 packet_received 1RTT 2 connection_close
+120 connection_state_updated draining
+345 connection_state_updated closed";
+
+/// The same connection seen by the server.
+const SERVER: &str = "\
+10 connection_started
+10 version_information
+10 connection_state_updated attempted
+10 parameters_set local
+10 recovery_parameters_set
+10 key_updated client_initial_secret tls
+10 key_updated server_initial_secret tls
+10 congestion_state_updated slow_start
+10 recovery_metrics_updated
+10 packet_received initial 0 crypto
+10 packet_received initial 1 crypto padding
+10 parameters_set remote
+10 key_updated client_handshake_secret tls
+10 key_updated server_handshake_secret tls
+10 key_updated client_1rtt_secret tls
+10 key_updated server_1rtt_secret tls
+10 packet_sent initial 0 ack crypto
+10 recovery_metrics_updated
+10 packet_sent initial 1 crypto
+10 packet_sent handshake 0 crypto padding
+10 recovery_metrics_updated
+30 packet_received initial 2 ack
+30 packet_received handshake 0 ack crypto padding
+30 key_discarded client_initial_secret tls
+30 key_discarded server_initial_secret tls
+30 alpn_information
+30 connection_state_updated handshake_complete
+30 connection_state_updated handshake_confirmed
+30 key_discarded client_handshake_secret tls
+30 key_discarded server_handshake_secret tls
+30 recovery_metrics_updated
+30 packet_received 1RTT 0 new_connection_id new_connection_id new_connection_id
+30 packet_sent 1RTT 0 ack crypto handshake_done new_connection_id new_connection_id new_connection_id
+30 recovery_metrics_updated
+30 connection_data_blocked_updated blocked application
+30 packet_sent 1RTT 1 new_token new_token
+30 recovery_metrics_updated
+50 packet_received 1RTT 1 ack
+50 ecn_state_updated capable
+50 recovery_metrics_updated
+110 packet_received 1RTT 2 connection_close
+110 connection_closed remote bye application
+110 connection_state_updated draining
+110 packet_sent 1RTT 2 connection_close
+312.5 connection_state_updated closed";

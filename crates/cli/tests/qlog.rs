@@ -1,0 +1,95 @@
+//! `courser qlog` on traces of other stacks.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn trace(name: &str) -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../qlog/tests/data");
+    format!("{folder}/{name}")
+}
+
+fn courser(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_courser"))
+        .arg("qlog")
+        .args(arguments)
+        .output()
+        .expect("the binary runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+#[test]
+fn summary_tells_what_happened() {
+    let output = courser(&["summary", &trace("quic-go-0.65-client.sqlog")]);
+    assert!(output.status.success());
+    let shown = text(&output.stdout);
+    for part in [
+        "(client, JSON-SEQ, quic-14)",
+        "handshake      24.0 ms",
+        "56 packets, 67.9 kB",
+        "2 packets, 3.57 % of those sent, 2 by packets",
+        "closed         by us, error 0, \"bye\"",
+    ] {
+        assert!(shown.contains(part), "no {part:?} in\n{shown}");
+    }
+}
+
+#[test]
+fn summary_in_json_is_a_line_for_each_file() {
+    let files = [
+        trace("quiche-0.22-client.sqlog"),
+        trace("quic-go-0.48-client.sqlog"),
+    ];
+    let output = courser(&["summary", "--json", &files[0], &files[1]]);
+    let lines: Vec<serde_json::Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["sent"]["packets"], 61);
+    assert_eq!(lines[1]["lost"]["reordering_threshold"], 2);
+}
+
+#[test]
+fn file_that_is_no_trace_is_named_and_the_others_are_read() {
+    let this = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let output = courser(&["summary", this, &trace("quiche-0.30-client.sqlog")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("63 packets"));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("Cargo.toml: line 1: this is no qlog"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn plots_are_images_and_pages() {
+    let folder = std::env::temp_dir().join(format!("courser-plots-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a directory");
+    let plot = |what: &str, name: &str| {
+        let path: PathBuf = folder.join(name);
+        let shown = path.to_string_lossy().into_owned();
+        let file = trace("quic-go-0.65-client.sqlog");
+        let output = courser(&["plot", &file, "-o", &shown, "--what", what]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        std::fs::read_to_string(path).expect("written")
+    };
+    for what in ["time-sequence", "cwnd", "rtt", "throughput", "all"] {
+        let image = plot(what, "a.svg");
+        assert!(image.starts_with("<svg"), "{what}");
+    }
+    let page = plot("all", "a.html");
+    assert!(page.contains("<svg") && page.contains("Congestion window"));
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn plot_into_an_unknown_format_is_refused() {
+    let output = courser(&["plot", &trace("quiche-0.30-client.sqlog"), "-o", "x.png"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("ends neither in .svg nor in .html"));
+}
