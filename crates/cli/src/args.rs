@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use courser::Algorithm;
 
+use crate::qlog::args::QlogCommand;
 use crate::quantity::{parse_duration, parse_positive, parse_quantity};
 use crate::sim::SimCommand;
 
@@ -30,6 +31,9 @@ pub(crate) enum Command {
     /// Networks with delay, loss and narrow links, made in software.
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Reads traces of QUIC connections (qlog), of this stack and of others.
+    #[command(subcommand)]
+    Qlog(QlogCommand),
 }
 
 #[derive(Subcommand, Debug)]
@@ -54,6 +58,10 @@ pub(crate) struct CommonArguments {
     /// Writes JSON to standard output, for programs.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Writes a trace of each QUIC connection into this directory (qlog, JSON-SEQ).
+    #[arg(long, value_name = "DIR", env = "QLOGDIR")]
+    pub(crate) qlog: Option<PathBuf>,
 
     /// Runs on this core only.
     #[arg(long, value_name = "CORE")]
@@ -216,7 +224,7 @@ fn in_one_line(text: &str) -> String {
     joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
 }
 
-fn parse_controller(name: &str) -> Result<Algorithm, String> {
+pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
 

@@ -7,6 +7,7 @@ mod error;
 mod machine;
 mod output;
 mod perf;
+mod qlog;
 mod quantity;
 mod sim;
 mod tls;
@@ -15,6 +16,7 @@ use std::process::ExitCode;
 
 use args::{Arguments, Command, PerfCommand};
 use error::Failure;
+use qlog::args::QlogCommand;
 
 fn main() -> ExitCode {
     let arguments = match args::parse() {
@@ -36,6 +38,8 @@ fn run(arguments: Arguments) -> Result<(), Failure> {
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
         Some(Command::Sim(command)) => sim::main(&command),
+        Some(Command::Qlog(QlogCommand::Summary(arguments))) => qlog::summary(&arguments),
+        Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),
     }
 }
 

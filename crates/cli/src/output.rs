@@ -16,10 +16,12 @@ pub(crate) fn note(text: impl AsRef<str>) {
 
 /// `9.87 Gbit/s`.
 pub(crate) fn rate(bytes: u64, seconds: f64) -> String {
-    scaled(
-        bits_per_second(bytes, seconds),
-        &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"],
-    )
+    bits(bits_per_second(bytes, seconds))
+}
+
+/// `9.87 Gbit/s`, from bits per second.
+pub(crate) fn bits(rate: f64) -> String {
+    scaled(rate, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
 pub(crate) fn bits_per_second(bytes: u64, seconds: f64) -> f64 {

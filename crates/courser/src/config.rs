@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
+use courser_telemetry::SinkFactory;
 use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use courser_tls::rustls::{self, RootCertStore};
@@ -99,6 +100,15 @@ impl ServerConfig {
     #[must_use]
     pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.settings.transport = transport.into();
+        self
+    }
+
+    /// Has all connections recorded from their first packet on, each into a sink that `sinks`
+    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file. The sinks are
+    /// called while packets move and must not block.
+    #[must_use]
+    pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
+        Arc::make_mut(&mut self.settings.transport).sinks = Some(sinks);
         self
     }
 
@@ -248,6 +258,15 @@ impl ClientConfig {
     #[must_use]
     pub fn transport_config(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.settings.transport = transport.into();
+        self
+    }
+
+    /// Has all connections recorded from their first packet on, each into a sink that `sinks`
+    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file. The sinks are
+    /// called while packets move and must not block.
+    #[must_use]
+    pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
+        Arc::make_mut(&mut self.settings.transport).sinks = Some(sinks);
         self
     }
 

@@ -1,1 +1,68 @@
 //! Charts as SVG that look right on light and dark pages.
+//!
+//! A [`Chart`] takes series in base units (seconds, bytes, bits per second) and gives an SVG
+//! image, a CSV table with every value and a summary in words. A [`Grid`] puts several charts
+//! into one image, a [`page::Page`] puts them with tables and text into one HTML file that needs
+//! neither network nor script.
+//!
+//! ```
+//! use courser_plot::{Axis, Chart, Marks, Reference, Series, Unit};
+//!
+//! let window = (0..100).map(|step| (f64::from(step) / 10.0, f64::from(step % 40) * 1500.0));
+//! let svg = Chart::new("Congestion window", Axis::time(), Axis::new("bytes", Unit::Bytes))
+//!     .subtitle("20 Mbit/s, 40 ms")
+//!     .series(Series::step("congestion window", window))
+//!     .marks(Marks::ticks("losses", [4.0, 8.0]))
+//!     .reference(Reference::new("path capacity", 50_000.0))
+//!     .to_svg();
+//! assert!(svg.starts_with("<svg"));
+//! ```
+//!
+//! # Light and dark
+//!
+//! Colours are CSS custom properties with a `prefers-color-scheme` rule in the image's own
+//! `<style>`, so a file by itself follows the reader's setting. Every rule is scoped by one class
+//! and nothing in an image has an `id` (plots are clipped by nested `<svg>` elements), so any
+//! number of images can be put into one HTML page. Each rule also names the light colour as a
+//! plain value, for programs that do not know custom properties.
+//!
+//! # Strangers' text
+//!
+//! Names and labels may come from traces of strangers. All text is escaped, characters that XML
+//! forbids and those that turn the direction of writing are replaced, and long text is cut in
+//! images. Cells of a CSV table that a spreadsheet would take for a formula begin with `'`.
+//!
+//! # Why not `plotters`
+//!
+//! The `plotters` library writes each colour as a fixed value at each element, so an image cannot
+//! follow the page; it has no tooltips, and takes the width of text from a font that has to be
+//! found on, or shipped with, the machine. What is needed here is small enough to own.
+
+mod axis;
+mod chart;
+mod colour;
+mod csv;
+mod draw;
+mod escape;
+mod grid;
+mod legend;
+mod marks;
+pub mod page;
+mod path;
+mod scale;
+mod series;
+mod style;
+mod summary;
+mod thin;
+mod ticks;
+mod unit;
+
+pub use axis::Axis;
+pub use chart::Chart;
+pub use colour::Colour;
+pub use escape::escape;
+pub use grid::Grid;
+pub use marks::{Marks, Reference};
+pub use series::{Marker, Series};
+pub use style::stylesheet;
+pub use unit::Unit;

@@ -3,18 +3,22 @@
 mod cubic;
 mod hystart;
 mod new_reno;
+mod prague;
+mod prr;
 mod recovery_period;
+mod undo;
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use courser_base::{Rate, Time};
+use courser_base::{Ecn, Rate, Time};
 
-use crate::RttEstimator;
+use crate::{RateSample, RttEstimator};
 
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
+pub use prague::Prague;
 
 /// One acknowledgement, all packets that it newly acknowledged taken together.
 ///
@@ -40,11 +44,23 @@ pub struct AckSample<'a> {
     pub app_limited: bool,
     /// Bytes in flight before this ACK.
     pub bytes_in_flight_before: u64,
+    /// Bytes in flight after this ACK and the losses that it showed.
+    pub bytes_in_flight: u64,
+    /// Bytes that this ACK showed to be lost.
+    pub lost_bytes: u64,
+    /// Bytes ever delivered on the path, this ACK included.
+    pub delivered: u64,
+    /// How fast the network has delivered the newest of these packets.
+    pub rate: Option<RateSample>,
+    /// How many of the packets left marked as ECN-capable.
+    pub ecn_capable_packets: u64,
+    /// CE marks that this ACK reported for the first time.
+    pub ce_packets: u64,
 }
 
 /// A sign of congestion: packets lost, or marked on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LossSample {
+pub struct LossSample<'a> {
     /// When it was noticed.
     pub now: Time,
     /// Bytes lost; zero for marks.
@@ -57,6 +73,36 @@ pub struct LossSample {
     pub is_ecn: bool,
     /// Bytes in flight without the lost ones.
     pub bytes_in_flight: u64,
+    /// The lost packets in the order of their numbers; none for marks.
+    pub packets: &'a [LostPacket],
+}
+
+/// A packet that counts as lost, and what the path was like when it left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LostPacket {
+    /// Its size.
+    pub bytes: u64,
+    /// When it was sent.
+    pub sent: Time,
+    /// Bytes in flight when it had just been sent, itself included.
+    pub tx_in_flight: u64,
+    /// Bytes lost on the path since it was sent, itself included.
+    pub lost_since_sent: u64,
+    /// It was sent while the application had less to send than the window allowed.
+    pub is_app_limited: bool,
+}
+
+/// A packet that counted as lost has been acknowledged: it was only late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpuriousLoss {
+    /// When the acknowledgement arrived.
+    pub now: Time,
+    /// Its size.
+    pub bytes: u64,
+    /// When it was sent.
+    pub sent: Time,
+    /// When it was declared lost.
+    pub lost_at: Time,
 }
 
 /// A congestion controller of one path. Called once per batch, acknowledgement or loss event,
@@ -67,19 +113,49 @@ pub trait Controller: Send + fmt::Debug {
     /// Packets were acknowledged.
     fn on_ack(&mut self, sample: &AckSample<'_>);
     /// Packets were lost or marked. To be told before the acknowledgement that showed it.
-    fn on_congestion(&mut self, sample: &LossSample);
+    fn on_congestion(&mut self, sample: &LossSample<'_>);
+    /// A loss that was told of was none. To be told before the acknowledgement that showed it.
+    fn on_spurious_loss(&mut self, _loss: &SpuriousLoss) {}
     /// Datagrams have another size from now on.
     fn on_mtu_update(&mut self, mtu: u16);
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
+    /// Bytes that may leave now with so many in flight. What is left of the window, but for a
+    /// controller that counts what it sends during recovery (RFC 9937).
+    fn room(&self, bytes_in_flight: u64) -> u64 {
+        self.window().saturating_sub(bytes_in_flight)
+    }
     /// The slow start threshold; `None` while it is still infinite.
     fn ssthresh(&self) -> Option<u64>;
     /// How fast to send; `None` leaves it to the pacer.
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate>;
+    /// Bytes to send in one go when pacing; `None` leaves it to the pacer.
+    fn send_quantum(&self) -> Option<u64> {
+        None
+    }
+    /// How packets are marked where ECN works.
+    fn ecn_codepoint(&self) -> Ecn {
+        Ecn::Ect0
+    }
     /// True while the window grows exponentially.
     fn in_slow_start(&self) -> bool;
+    /// The name of the state it is in, for records: `slow_start`, `recovery`, ...
+    fn state(&self) -> &'static str {
+        if self.in_slow_start() {
+            "slow_start"
+        } else {
+            "congestion_avoidance"
+        }
+    }
     /// Its name, for records and configuration.
     fn name(&self) -> &'static str;
+}
+
+/// Makes controllers of the user's own, one for each path.
+pub trait ControllerFactory: Send + Sync + fmt::Debug {
+    /// A controller for a path with datagrams of `mtu` bytes. What it draws by lot should come
+    /// from `seed`.
+    fn make(&self, mtu: u16, seed: u64) -> Box<dyn Controller>;
 }
 
 /// The controllers that come with the crate, and a door for others.
@@ -89,16 +165,20 @@ pub enum CongestionController {
     NewReno(NewReno),
     /// RFC 9438.
     Cubic(Cubic),
+    /// draft-briscoe-iccrg-prague-congestion-control.
+    Prague(Prague),
     /// The user's own.
     Custom(Box<dyn Controller>),
 }
 
 impl CongestionController {
-    /// A controller for a path with datagrams of `mtu` bytes.
-    pub fn new(algorithm: Algorithm, mtu: u16) -> Self {
+    /// A controller for a path with datagrams of `mtu` bytes. What it draws by lot comes from
+    /// `seed`.
+    pub fn new(algorithm: Algorithm, mtu: u16, _seed: u64) -> Self {
         match algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
             Algorithm::Cubic => Self::Cubic(Cubic::new(mtu)),
+            Algorithm::Prague => Self::Prague(Prague::new(mtu)),
         }
     }
 
@@ -107,6 +187,7 @@ impl CongestionController {
         match self {
             Self::NewReno(controller) => controller.set_unpaced(),
             Self::Cubic(controller) => controller.set_unpaced(),
+            Self::Prague(controller) => controller.set_unpaced(),
             Self::Custom(_) => {}
         }
     }
@@ -118,6 +199,7 @@ macro_rules! each {
         match $self {
             CongestionController::NewReno($controller) => $call,
             CongestionController::Cubic($controller) => $call,
+            CongestionController::Prague($controller) => $call,
             CongestionController::Custom($controller) => $call,
         }
     };
@@ -132,8 +214,12 @@ impl Controller for CongestionController {
         each!(self, controller => controller.on_ack(sample));
     }
 
-    fn on_congestion(&mut self, sample: &LossSample) {
+    fn on_congestion(&mut self, sample: &LossSample<'_>) {
         each!(self, controller => controller.on_congestion(sample));
+    }
+
+    fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
+        each!(self, controller => controller.on_spurious_loss(loss));
     }
 
     fn on_mtu_update(&mut self, mtu: u16) {
@@ -142,6 +228,22 @@ impl Controller for CongestionController {
 
     fn window(&self) -> u64 {
         each!(self, controller => controller.window())
+    }
+
+    fn room(&self, bytes_in_flight: u64) -> u64 {
+        each!(self, controller => controller.room(bytes_in_flight))
+    }
+
+    fn send_quantum(&self) -> Option<u64> {
+        each!(self, controller => controller.send_quantum())
+    }
+
+    fn ecn_codepoint(&self) -> Ecn {
+        each!(self, controller => controller.ecn_codepoint())
+    }
+
+    fn state(&self) -> &'static str {
+        each!(self, controller => controller.state())
     }
 
     fn ssthresh(&self) -> Option<u64> {
@@ -169,6 +271,8 @@ pub enum Algorithm {
     /// RFC 9438.
     #[default]
     Cubic,
+    /// draft-briscoe-iccrg-prague-congestion-control, for paths with L4S queues.
+    Prague,
 }
 
 impl FromStr for Algorithm {
@@ -178,6 +282,7 @@ impl FromStr for Algorithm {
         match name {
             "newreno" => Ok(Self::NewReno),
             "cubic" => Ok(Self::Cubic),
+            "prague" => Ok(Self::Prague),
             _ => Err(UnknownAlgorithm(name.to_owned())),
         }
     }
@@ -188,6 +293,7 @@ impl fmt::Display for Algorithm {
         f.write_str(match self {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
+            Self::Prague => "prague",
         })
     }
 }
@@ -200,7 +306,7 @@ impl fmt::Display for UnknownAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown controller '{}', known are newreno, cubic",
+            "unknown controller '{}', known are newreno, cubic, prague",
             self.0
         )
     }

@@ -24,15 +24,25 @@ pub struct EcnOutcome {
 
 /// ECN validation of one path, for the counts of one packet number space.
 ///
-/// Peers count marks per packet number space, so spaces do not share one of these.
+/// Peers count marks per packet number space, so spaces do not share one of these. The controller
+/// chooses between ECT(0) and ECT(1) ([`Controller::ecn_codepoint`](crate::Controller)); both are
+/// held against what was sent with them. Which of the two an acknowledged packet had is not
+/// remembered: only when a controller was exchanged for another are both in flight, and then the
+/// sum of the two increases has to make up for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EcnValidation {
     state: EcnState,
-    /// Packets sent with ECT(0) in this space, on whatever path.
-    sent: u64,
+    /// Packets sent with either codepoint in this space, on whatever path.
+    sent: Sent,
     /// The counts of the newest valid report.
     reported: EcnCounts,
     test: Test,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Sent {
+    ect0: u64,
+    ect1: u64,
 }
 
 /// The fate of packets marked since the path is in use.
@@ -42,8 +52,10 @@ struct Test {
     acked: u64,
     lost: u64,
     timeouts: u32,
-    /// `reported.ect0` when the test began.
-    ect0_before: u64,
+    /// `reported` without CE when the test began.
+    unmarked_before: u64,
+    /// The newest codepoint sent.
+    is_l4s: bool,
 }
 
 impl EcnValidation {
@@ -51,7 +63,7 @@ impl EcnValidation {
     pub fn new() -> Self {
         Self {
             state: EcnState::Testing,
-            sent: 0,
+            sent: Sent::default(),
             reported: EcnCounts::default(),
             test: Test::default(),
         }
@@ -70,22 +82,26 @@ impl EcnValidation {
         self.state
     }
 
-    /// The codepoint to send packets with.
+    /// The codepoint to send packets with, `codepoint` being what the controller would like.
     #[inline]
-    pub fn mark(&self) -> Ecn {
-        match self.state {
-            EcnState::Testing | EcnState::Capable => Ecn::Ect0,
-            EcnState::Unknown | EcnState::Failed => Ecn::NotEct,
+    pub fn mark(&self, codepoint: Ecn) -> Ecn {
+        match (self.state, codepoint) {
+            (EcnState::Unknown | EcnState::Failed, _) => Ecn::NotEct,
+            // CE is for routers to set.
+            (_, Ecn::Ce) => Ecn::Ect0,
+            (EcnState::Testing | EcnState::Capable, codepoint) => codepoint,
         }
     }
 
-    /// A packet was sent, with ECT(0) when `marked`.
+    /// A packet was sent with this codepoint.
     #[inline]
-    pub fn on_sent(&mut self, marked: bool) {
-        if !marked {
-            return;
+    pub fn on_sent(&mut self, codepoint: Ecn) {
+        match codepoint {
+            Ecn::Ect0 => self.sent.ect0 = self.sent.ect0.saturating_add(1),
+            Ecn::Ect1 => self.sent.ect1 = self.sent.ect1.saturating_add(1),
+            Ecn::NotEct | Ecn::Ce => return,
         }
-        self.sent = self.sent.saturating_add(1);
+        self.test.is_l4s = codepoint == Ecn::Ect1;
         self.test.sent = self.test.sent.saturating_add(1);
         if self.state == EcnState::Testing && self.test.sent >= TEST_PACKETS {
             self.state = EcnState::Unknown;
@@ -147,31 +163,45 @@ impl EcnValidation {
     pub fn restart(&mut self) {
         self.state = EcnState::Testing;
         self.test = Test {
-            ect0_before: self.reported.ect0,
+            unmarked_before: unmarked(self.reported),
             ..Test::default()
         };
     }
 
-    /// The increase in CE, or `None` when the counts cannot be right.
+    /// The increase in CE, or `None` when the counts cannot be right. RFC 9000 §13.4.2.1.
     fn validate(&self, newly_acked_marked: u64, counts: EcnCounts) -> Option<u64> {
-        // We never send ECT(1).
-        if counts.ect1 > 0 {
+        // More than was sent with it: always so for a codepoint that was never sent.
+        if counts.ect0 > self.sent.ect0 || counts.ect1 > self.sent.ect1 {
             return None;
         }
         let ect0_increase = counts.ect0.checked_sub(self.reported.ect0)?;
+        let ect1_increase = counts.ect1.checked_sub(self.reported.ect1)?;
         let ce_increase = counts.ce.checked_sub(self.reported.ce)?;
-        // Marks were removed on the way, or not counted.
-        if ect0_increase.saturating_add(ce_increase) < newly_acked_marked {
+        // Marks were removed on the way, or not counted. The sums stay below what was sent.
+        let increase = (ect0_increase.saturating_add(ect1_increase)).saturating_add(ce_increase);
+        if increase < newly_acked_marked {
             return None;
         }
         // More marks than we have sent.
-        if counts.ect0.saturating_add(counts.ce) > self.sent {
+        let sent = self.sent.ect0.saturating_add(self.sent.ect1);
+        if unmarked(counts).saturating_add(counts.ce) > sent {
             return None;
         }
-        // Congestion does not mark every single packet of a test; a broken router does.
-        let all_ce = self.test.acked >= TEST_PACKETS && counts.ect0 == self.test.ect0_before;
+        // Congestion does not mark every single packet of a test; a broken router does. An L4S
+        // queue that is full when we come does so for a while.
+        let patience = if self.test.is_l4s {
+            L4S_PATIENCE
+        } else {
+            TEST_PACKETS
+        };
+        let all_ce = self.test.acked >= patience && unmarked(counts) == self.test.unmarked_before;
         (!all_ce).then_some(ce_increase)
     }
+}
+
+/// Packets that arrived as they left.
+fn unmarked(counts: EcnCounts) -> u64 {
+    counts.ect0.saturating_add(counts.ect1)
 }
 
 impl Default for EcnValidation {
@@ -182,6 +212,10 @@ impl Default for EcnValidation {
 
 /// Packets that are marked before anything is known. RFC 9000 appendix A.4 suggests ten.
 const TEST_PACKETS: u64 = 10;
+
+/// Packets of ECT(1) that may all come back as CE before it is the router that is broken: some
+/// round trips of a small window. RFC 9332 lets an L4S queue mark up to every packet.
+const L4S_PATIENCE: u64 = 100;
 
 /// Expiries that make up three probe timeout periods, as the second waits twice as long.
 /// RFC 9000 appendix A.4.

@@ -6,16 +6,20 @@
 //! - [`SentPackets`] remembers what is in flight, one per packet number space,
 //! - [`RttEstimator`] (RFC 9002 §5) and [`LossDetector`] (§6.1) judge acknowledgements,
 //! - [`Pto`] (§6.2) and [`LossTimer`] say when to stop waiting for one,
-//! - [`CongestionController`] (§7, RFC 9438, RFC 9406) and [`PersistentCongestion`] (§7.6) set
-//!   the window, [`Pacer`] (§7.7) spreads it over time,
+//! - [`DeliveryRate`] measures how fast the network delivers,
+//! - [`CongestionController`] (§7, RFC 9438, RFC 9406, Prague) and [`PersistentCongestion`]
+//!   (§7.6) set the window, [`Pacer`] (§7.7) spreads it over time; RFC 9937 says what leaves
+//!   during recovery,
 //! - [`EcnValidation`] (RFC 9000 §13.4.2) tells whether ECN marks can be believed.
 //!
 //! Controllers are called once per acknowledgement, never per packet.
 
 pub mod congestion;
+mod delivery_rate;
 mod ecn_validation;
 mod loss;
 mod loss_timer;
+mod lost_packets;
 mod pacer;
 mod persistent_congestion;
 mod pto;
@@ -23,12 +27,14 @@ mod rtt;
 mod sent_packets;
 
 pub use congestion::{
-    AckSample, Algorithm, CongestionController, Controller, Cubic, LossSample, NewReno,
-    UnknownAlgorithm, initial_window, minimum_window,
+    AckSample, Algorithm, CongestionController, Controller, ControllerFactory, Cubic, LossSample,
+    LostPacket, NewReno, Prague, SpuriousLoss, UnknownAlgorithm, initial_window, minimum_window,
 };
+pub use delivery_rate::{DeliveryRate, RateSample};
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
-pub use loss::{LossDetector, PACKET_THRESHOLD};
+pub use loss::{LossDetector, LossTrigger, PACKET_THRESHOLD};
 pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
+pub use lost_packets::{Lost, LostPackets};
 pub use pacer::Pacer;
 pub use persistent_congestion::PersistentCongestion;
 pub use pto::Pto;

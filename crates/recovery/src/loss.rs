@@ -7,10 +7,29 @@ use courser_base::Time;
 use crate::{RttEstimator, Sent, SentPackets, TIMER_GRANULARITY};
 
 /// Decides which packets of one packet number space are lost.
+///
+/// Both thresholds begin where RFC 9002 puts them and rise when a loss turns out to be none:
+/// a path that reorders is recognised by the first packets that come late (§6.1.1, §6.1.2 leave
+/// that open; the idea of growing with the evidence is that of RFC 8985 §6.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LossDetector {
     largest_acked: Option<u64>,
     loss_time: Option<Time>,
+    /// Added to [`PACKET_THRESHOLD`].
+    more_packets: u64,
+    /// The time threshold beyond a round trip in 64ths of it; never below an eighth.
+    patience: u32,
+    /// When a loss last turned out to be none.
+    reordering_seen: Time,
+}
+
+/// Why a packet counts as lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossTrigger {
+    /// Much newer ones were acknowledged. RFC 9002 §6.1.1.
+    PacketThreshold,
+    /// A newer one was acknowledged, and it was sent long ago. RFC 9002 §6.1.2.
+    TimeThreshold,
 }
 
 impl LossDetector {
@@ -19,6 +38,9 @@ impl LossDetector {
         Self {
             largest_acked: None,
             loss_time: None,
+            more_packets: 0,
+            patience: 0,
+            reordering_seen: Time::ZERO,
         }
     }
 
@@ -32,6 +54,11 @@ impl LossDetector {
         self.loss_time
     }
 
+    /// A packet is lost when one this much newer was acknowledged.
+    pub fn packet_threshold(&self) -> u64 {
+        PACKET_THRESHOLD + self.more_packets
+    }
+
     /// Notes the largest number of an ACK frame; true when it is larger than any before.
     ///
     /// The caller has checked that the number was sent.
@@ -43,30 +70,57 @@ impl LossDetector {
         is_larger
     }
 
+    /// A packet that had been declared lost was acknowledged: packets are overtaken by this much,
+    /// in numbers and in time, so neither shall be a reason again.
+    pub fn on_spurious_loss(&mut self, now: Time, number: u64, sent: Time, rtt: &RttEstimator) {
+        self.reordering_seen = now;
+        let overtaken_by = self.largest_acked.unwrap_or(number).saturating_sub(number);
+        let more = (overtaken_by + 1).saturating_sub(PACKET_THRESHOLD);
+        self.more_packets = self.more_packets.max(more);
+        let reference = rtt.smoothed().max(rtt.latest());
+        let late = (now - sent).saturating_sub(reference);
+        // A sixteenth more than was needed, because this was hardly the latest packet of all.
+        let needed = late.saturating_mul(17 * PATIENCE_UNIT) / 16;
+        let needed = needed.as_nanos() / reference.as_nanos().max(1);
+        let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+        self.patience = self
+            .patience
+            .max(needed.saturating_add(1))
+            .min(MAX_PATIENCE);
+    }
+
     /// Moves the packets that are lost by now from `sent` to `lost`, in ascending order.
     ///
     /// Call it after the newly acknowledged packets were taken from `sent`, and when
-    /// [`loss_time`](Self::loss_time) has come. Packets far enough below the largest
-    /// acknowledged one leave at once, so what is looked at and stays is never more than
-    /// [`PACKET_THRESHOLD`] packets, and the cost is that of the packets lost.
+    /// [`loss_time`](Self::loss_time) has come. Packets are sent in the order of their numbers,
+    /// so the oldest decides, and the cost is that of the packets lost.
     pub fn detect<F>(
         &mut self,
         now: Time,
         sent: &mut SentPackets<F>,
         rtt: &RttEstimator,
         lost: &mut Vec<(u64, Sent<F>)>,
-    ) {
+    ) -> LossTrigger {
         self.loss_time = None;
         let Some(largest) = self.largest_acked else {
-            return;
+            return LossTrigger::TimeThreshold;
         };
+        self.forget_reordering(now, rtt);
+        let threshold = self.packet_threshold();
         while let Some(oldest) = sent.oldest()
-            && oldest.saturating_add(PACKET_THRESHOLD) <= largest
+            && oldest.saturating_add(threshold) <= largest
         {
             lost.extend(sent.take(oldest).map(|packet| (oldest, packet)));
         }
-        let Some(oldest) = sent.oldest() else { return };
-        let delay = time_threshold(rtt);
+        let trigger = if lost.is_empty() {
+            LossTrigger::TimeThreshold
+        } else {
+            LossTrigger::PacketThreshold
+        };
+        let Some(oldest) = sent.oldest() else {
+            return trigger;
+        };
+        let delay = self.time_threshold(rtt);
         for number in oldest..=largest {
             let Some(packet) = sent.get(number) else {
                 continue;
@@ -76,22 +130,51 @@ impl LossDetector {
                 lost.extend(sent.take(number).map(|packet| (number, packet)));
             } else if packet.in_flight {
                 // A packet that is not in flight is nobody's loss: it needs no timer.
-                self.loss_time = Some(self.loss_time.map_or(deadline, |time| time.min(deadline)));
+                self.loss_time = Some(deadline);
+                break;
             }
         }
+        trigger
     }
 
     /// Forgets the timer, when the keys of the space are discarded. RFC 9002 §6.4.
     pub fn on_keys_discarded(&mut self) {
         self.loss_time = None;
     }
+
+    /// How long after its sending a packet older than an acknowledged one is lost.
+    /// RFC 9002 §6.1.2.
+    pub fn time_threshold(&self, rtt: &RttEstimator) -> Duration {
+        let rtt = rtt.smoothed().max(rtt.latest());
+        let patience = self.patience.max(PATIENCE_UNIT / 8);
+        (rtt + rtt * patience / PATIENCE_UNIT).max(TIMER_GRANULARITY)
+    }
+
+    /// A path that has not reordered for long may be another one by now.
+    fn forget_reordering(&mut self, now: Time, rtt: &RttEstimator) {
+        if self.patience == 0 && self.more_packets == 0 {
+            return;
+        }
+        let memory = (rtt.smoothed() * REORDERING_MEMORY).max(SHORTEST_MEMORY);
+        if now - self.reordering_seen > memory {
+            self.reordering_seen = now;
+            self.more_packets /= 2;
+            self.patience /= 2;
+        }
+    }
 }
 
-/// How long after its sending a packet older than an acknowledged one is lost. RFC 9002 §6.1.2.
-fn time_threshold(rtt: &RttEstimator) -> Duration {
-    let rtt = rtt.smoothed().max(rtt.latest());
-    (rtt + rtt / 8).max(TIMER_GRANULARITY)
-}
+/// A round trip in units of `patience`.
+const PATIENCE_UNIT: u32 = 64;
+
+/// Another whole round trip: beyond, a probe timeout is as good.
+const MAX_PATIENCE: u32 = PATIENCE_UNIT;
+
+/// Round trips without a sign of reordering after which the thresholds fall back by half.
+const REORDERING_MEMORY: u32 = 128;
+
+/// But not sooner than this.
+const SHORTEST_MEMORY: Duration = Duration::from_secs(10);
 
 /// A packet is lost when one this much newer was acknowledged. RFC 9002 §6.1.1.
 pub const PACKET_THRESHOLD: u64 = 3;

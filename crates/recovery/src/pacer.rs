@@ -9,8 +9,11 @@ use crate::congestion::{initial_window, window_rate};
 
 /// A token bucket of one quantum: what the rate moves in a millisecond, within bounds.
 ///
-/// Ask for a [`budget`](Self::budget) before each batch, tell what was [sent](Self::on_sent),
-/// and when the budget does not fit a datagram, wait until [`next_release`](Self::next_release).
+/// One decision for each batch: [`reserve`](Self::reserve) what it may take, let it drain that,
+/// and [give back](Self::give_back) the rest; when nothing is granted, wait until
+/// [`next_release`](Self::next_release). Packets that did not ask are told of by
+/// [`on_sent`](Self::on_sent).
+///
 /// Timers of operating systems and runtimes are up to a millisecond or two late; what was missed
 /// by that is credited, and nothing else ever lifts the bucket above a quantum.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +22,17 @@ pub struct Pacer {
     tokens: u64,
     refilled: Time,
     rate: Option<Rate>,
+    quantum: Option<u64>,
     /// The release that was last promised and has not come yet.
+    release: Option<Time>,
+    reservation: Reservation,
+}
+
+/// What the batch that is being made has got, and what was there before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reservation {
+    bytes: u64,
+    tokens: u64,
     release: Option<Time>,
 }
 
@@ -30,7 +43,9 @@ impl Pacer {
             tokens: initial_window(mtu).saturating_mul(BYTE),
             refilled: now,
             rate: None,
+            quantum: None,
             release: None,
+            reservation: Reservation::default(),
         }
     }
 
@@ -39,6 +54,54 @@ impl Pacer {
     /// acknowledgement and loss. With `None`, a window takes four fifths of a round trip.
     pub fn set_rate(&mut self, rate: Option<Rate>) {
         self.rate = rate;
+    }
+
+    /// Sets how many bytes leave in one go, which the controller may want to know best
+    /// ([`Controller::send_quantum`](crate::Controller::send_quantum)); to be called with the
+    /// rate. At least a datagram, at most 64 KiB. With `None`, it is what the rate moves in a
+    /// millisecond, at least two datagrams.
+    pub fn set_quantum(&mut self, quantum: Option<u64>) {
+        self.quantum = quantum;
+    }
+
+    /// Grants bytes to a batch that would like to send `wanted`: all, or fewer, or zero when there
+    /// is not enough for a datagram. They count as sent.
+    pub fn reserve(
+        &mut self,
+        now: Time,
+        wanted: u64,
+        rtt: &RttEstimator,
+        window: u64,
+        mtu: u16,
+    ) -> u64 {
+        self.reservation = Reservation::default();
+        let budget = self.budget(now, rtt, window, mtu);
+        if budget == u64::MAX {
+            return wanted;
+        }
+        if budget < wanted.min(u64::from(mtu)) {
+            return 0;
+        }
+        let granted = wanted.min(budget);
+        self.reservation = Reservation {
+            bytes: granted,
+            tokens: self.tokens,
+            release: self.release,
+        };
+        self.on_sent(granted);
+        granted
+    }
+
+    /// Returns what the batch did not use of its last reservation. More than was granted, or a
+    /// second return, changes nothing.
+    pub fn give_back(&mut self, bytes: u64) {
+        let reservation = std::mem::take(&mut self.reservation);
+        let bytes = bytes.min(reservation.bytes);
+        let tokens = self.tokens.saturating_add(bytes.saturating_mul(BYTE));
+        self.tokens = tokens.min(reservation.tokens.max(self.tokens));
+        if bytes == reservation.bytes && self.release.is_none() {
+            self.release = reservation.release;
+        }
     }
 
     /// How many bytes may leave now; [`u64::MAX`] when the path is too short to pace.
@@ -56,7 +119,9 @@ impl Pacer {
             }
             _ => Duration::ZERO,
         };
-        let room = quantum(rate, mtu).saturating_add(rate.bytes_in(late));
+        let room = self
+            .quantum_at(rate, mtu)
+            .saturating_add(rate.bytes_in(late));
         let elapsed = (now - self.refilled).as_nanos() as u64; // A `Time` is 64 bits of these.
         let earned = elapsed.saturating_mul(rate.as_bytes_per_second());
         let limit = room.saturating_mul(BYTE).max(self.tokens);
@@ -78,7 +143,8 @@ impl Pacer {
             return now;
         }
         let rate = self.effective_rate(rtt, window, mtu);
-        let missing = quantum(rate, mtu)
+        let missing = self
+            .quantum_at(rate, mtu)
             .saturating_mul(BYTE)
             .saturating_sub(self.tokens);
         let wait = missing.div_ceil(rate.as_bytes_per_second());
@@ -96,6 +162,16 @@ impl Pacer {
         let rate = self.rate.unwrap_or_else(|| window_rate(window, rtt, false));
         // On a round trip of days the window alone is slow enough.
         rate.max(Rate::from_bytes_per_second(2 * u64::from(mtu).max(1)))
+    }
+
+    fn quantum_at(&self, rate: Rate, mtu: u16) -> u64 {
+        match self.quantum {
+            Some(bytes) => {
+                let least = u64::from(mtu);
+                bytes.clamp(least, LARGEST_QUANTUM.max(least))
+            }
+            None => quantum(rate, mtu),
+        }
     }
 }
 

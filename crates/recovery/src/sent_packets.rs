@@ -14,6 +14,10 @@ pub struct Sent<F> {
     /// The path it was sent on, in the caller's numbering: a packet of an old path must not
     /// move the round-trip time and the window of the new one (RFC 9000 §9.4).
     pub path: u32,
+    /// What [`DeliveryRate::on_sent`](crate::DeliveryRate::on_sent) gave for its batch.
+    pub snapshot: u32,
+    /// Bytes in flight when it had just been sent, itself included.
+    pub tx_in_flight: u32,
     /// The peer has to acknowledge it.
     pub ack_eliciting: bool,
     /// It counts towards bytes in flight.
@@ -270,9 +274,10 @@ impl<F> Default for SentPackets<F> {
     }
 }
 
-/// Packets of one space whose fate may be open at once. The window is far smaller on nearly
-/// all paths; a peer that withholds acknowledgements cannot make us remember more.
-pub const MAX_SENT_PACKETS: u64 = 20_000;
+/// Packets of one space whose fate may be open at once: 2 BDP of 1 Gbit/s over 600 ms and more.
+/// The window is far smaller on nearly all paths, and it only grows with what the peer
+/// acknowledges.
+pub const MAX_SENT_PACKETS: u64 = 250_000;
 
 /// The smallest ring: 1 KiB, enough for a request and its answer.
 const MIN_SLOTS: usize = 16;

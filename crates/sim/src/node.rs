@@ -1,5 +1,7 @@
 //! What takes part in a world.
 
+use std::any::Any;
+
 use courser_base::Time;
 
 use crate::packet::Packet;
@@ -9,7 +11,9 @@ use crate::packet::Packet;
 /// The world calls it at one point in time as often as it likes: first [`receive`](Node::receive)
 /// for all that has arrived, then [`run`](Node::run), then [`transmit`](Node::transmit) until
 /// that returns `None`. It does so again when [`next_timeout`](Node::next_timeout) has come.
-pub trait Node {
+///
+/// It is [`Any`], so that a world can give back the machine that was put into it.
+pub trait Node: Any {
     /// A packet has arrived.
     fn receive(&mut self, now: Time, packet: Packet);
     /// Runs timers that are due, and the application.

@@ -3,11 +3,27 @@
 //! The protocol core hands records to a [`Sink`] and formats nothing. Without a sink the cost
 //! is one branch, because records are built inside a closure that then never runs.
 
-mod records;
+mod connectivity;
+mod frames;
+mod record;
+mod recovery;
+mod security;
 mod sink;
+mod transport;
 
-pub use records::{
-    KeyUpdated, MetricsUpdated, PacketDropped, PacketLost, PacketReceived, PacketSent, Reason,
-    Record, StateChanged,
+pub use connectivity::{
+    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathState,
+    PathUpdated, StateChanged,
 };
-pub use sink::{NoSink, Sink, Tap, Tee};
+pub use frames::{FrameRecord, MAX_ACK_RANGES, frames_of};
+pub use record::Record;
+pub use recovery::{
+    CongestionStateUpdated, EcnState, EcnStateUpdated, LossTrigger, MetricsUpdated, PacketLost,
+    RecoveryParametersSet, SendLimit, SendLimited, SpuriousLoss, Timer, TimerExpired,
+};
+pub use security::{KeyDiscarded, KeyInstalled, KeyUpdated};
+pub use sink::{NoSink, Sink, SinkFactory, Tap, Tee};
+pub use transport::{
+    PacketBuffered, PacketDropped, PacketReceived, PacketSent, ProtocolChosen, Reason,
+    TransportParametersSet, VersionChosen,
+};

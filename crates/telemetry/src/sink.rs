@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use courser_base::Time;
+use courser_base::{Side, Time};
+use courser_wire::ConnectionId;
 
 use crate::Record;
 
@@ -10,6 +11,15 @@ use crate::Record;
 pub trait Sink: Send {
     /// Something happened at `now`.
     fn record(&mut self, now: Time, record: &Record);
+}
+
+/// Makes the sinks of connections, so that their first packets are recorded too.
+pub trait SinkFactory: Send + Sync + fmt::Debug {
+    /// A connection begins; `None` leaves it unrecorded.
+    ///
+    /// `original_destination` is the destination ID of the client's very first packet, the one
+    /// thing that both ends know a connection by (RFC 9000 §7.3), and `side` is our end of it.
+    fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>>;
 }
 
 /// Drops everything.
@@ -45,6 +55,12 @@ impl Tap {
     /// Plugs a sink in, or takes it out.
     pub fn set(&mut self, sink: Option<Box<dyn Sink>>) {
         self.0 = sink;
+    }
+
+    /// True while somebody listens.
+    #[inline]
+    pub fn is_plugged(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Records what `make` builds; without a sink `make` never runs.
@@ -88,7 +104,10 @@ mod tests {
         let mut tap = Tap::default();
         tap.set(Some(Box::new(Tee(counting(&first), counting(&second)))));
         tap.record(Time::ZERO, || {
-            Record::StateChanged(StateChanged { state: "closing" })
+            Record::StateChanged(StateChanged {
+                old: None,
+                state: "closing",
+            })
         });
         assert_eq!(
             (

@@ -69,6 +69,7 @@ impl Pair {
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,
             tls: tls.clone(),
+            qlog: None,
         };
         Ok(Self {
             quic: remote(Over::Quic, ready.quic),

@@ -12,6 +12,8 @@ use super::scenario_rr::{self, Shape};
 use super::wire::PROTOCOL;
 use super::{scenario_bulk, scenario_close, scenario_handshake};
 use crate::args::ClientArguments;
+use courser_qlog::QlogDirectory;
+
 use crate::cpu::CpuClock;
 use crate::error::Failure;
 use crate::output::{self, Progress};
@@ -20,7 +22,8 @@ use crate::tls::{self, Trust};
 /// `courser perf client`, inside a runtime.
 pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
     let plan = Plan::from_arguments(arguments)?;
-    let remotes = remotes(arguments)?;
+    let qlog = super::trace_directory(&arguments.common)?;
+    let remotes = remotes(arguments, qlog.as_ref())?;
     let json = arguments.common.json;
     let mut remote = reachable(remotes).await?;
     remote.clock = CpuClock::Process;
@@ -36,6 +39,7 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
     };
     let outcome = measure(&remote, &plan, watch).await?;
     drop(progress);
+    super::tell_traces(qlog.as_deref());
     let report = Report::new(&remote, &plan, outcome);
     if json {
         let text = serde_json::to_string_pretty(&report)
@@ -100,7 +104,10 @@ pub(crate) async fn measure(
 }
 
 /// The server at each of its addresses.
-fn remotes(arguments: &ClientArguments) -> Result<Vec<Remote>, Failure> {
+fn remotes(
+    arguments: &ClientArguments,
+    qlog: Option<&Arc<QlogDirectory>>,
+) -> Result<Vec<Remote>, Failure> {
     let trust = match &arguments.ca {
         Some(file) => Trust::File(file.clone()),
         None if arguments.insecure => Trust::Anybody,
@@ -123,6 +130,7 @@ fn remotes(arguments: &ClientArguments) -> Result<Vec<Remote>, Failure> {
             connect_timeout: arguments.connect_timeout,
             clock: CpuClock::Process,
             tls: tls.clone(),
+            qlog: qlog.cloned(),
         });
     Ok(remotes.collect())
 }

@@ -21,6 +21,11 @@ mod tcp;
 mod wire;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use courser::TransportConfig;
+use courser::telemetry::SinkFactory;
+use courser_qlog::QlogDirectory;
 
 pub(crate) use bench::Outcome;
 pub(crate) use client::measure;
@@ -32,7 +37,7 @@ pub(crate) use report_text::{agreed as describe_agreed, micros};
 pub(crate) use server::{Server, ServerOptions};
 pub(crate) use wire::PROTOCOL;
 
-use crate::args::{ClientArguments, DEFAULT_PORT, ServerArguments};
+use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
 use crate::cpu::{self, CpuClock};
 use crate::error::Failure;
 use crate::output;
@@ -51,17 +56,18 @@ pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
+    let qlog = trace_directory(&arguments.common)?;
     let log = if arguments.common.json {
         Log::Json
     } else {
         Log::Text
     };
-    let server = Server::bind(options(arguments, log, arguments.listen)?).await;
+    let server = Server::bind(options(arguments, log, arguments.listen, qlog.clone())?).await;
     let server = match (server, arguments.listen) {
         // A machine without IPv6 cannot listen on what is the default.
         (Err(_), None) => {
             let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
-            Server::bind(options(arguments, log, Some(address))?).await?
+            Server::bind(options(arguments, log, Some(address), qlog.clone())?).await?
         }
         (server, _) => server?,
     };
@@ -79,6 +85,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
         log.listening("tls over tcp", tcp);
     }
     server.run(stop_signal()).await;
+    tell_traces(qlog.as_deref());
     Ok(())
 }
 
@@ -86,6 +93,7 @@ fn options(
     arguments: &ServerArguments,
     log: Log,
     listen: Option<SocketAddr>,
+    qlog: Option<Arc<QlogDirectory>>,
 ) -> Result<ServerOptions, Failure> {
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
@@ -95,11 +103,35 @@ fn options(
     Ok(ServerOptions {
         listen: listen.unwrap_or(default),
         identity,
-        transport: transport(arguments.common.cc, arguments.common.mtu),
+        transport: TransportConfig {
+            sinks: qlog.map(|qlog| qlog as Arc<dyn SinkFactory>),
+            ..transport(arguments.common.cc, arguments.common.mtu)
+        },
         tcp: arguments.tcp,
         clock: CpuClock::Process,
         log,
     })
+}
+
+/// The directory that traces were asked for.
+fn trace_directory(arguments: &CommonArguments) -> Result<Option<Arc<QlogDirectory>>, Failure> {
+    let Some(path) = &arguments.qlog else {
+        return Ok(None);
+    };
+    let directory = QlogDirectory::create(path).map_err(|error| {
+        let path = path.display();
+        Failure::new(format!("cannot write traces to {path}: {error}"))
+    })?;
+    Ok(Some(Arc::new(directory.title("courser perf"))))
+}
+
+/// Says what became of the traces.
+pub(crate) fn tell_traces(directory: Option<&QlogDirectory>) {
+    let Some(directory) = directory else { return };
+    if let Some(error) = directory.take_error() {
+        let path = directory.path().display();
+        output::note(format!("traces in {path} are incomplete: {error}"));
+    }
 }
 
 /// Resolves when the user or the system asks the process to end.

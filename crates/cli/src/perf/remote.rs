@@ -4,7 +4,9 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser::telemetry::SinkFactory;
 use courser::{Algorithm, ClientConfig, TransportConfig};
+use courser_qlog::QlogDirectory;
 use rustls::client::Resumption;
 use tokio_rustls::TlsConnector;
 
@@ -30,6 +32,8 @@ pub(crate) struct Remote {
     /// What counts as this end's CPU time.
     pub(crate) clock: CpuClock,
     pub(crate) tls: Arc<rustls::ClientConfig>,
+    /// Where traces go.
+    pub(crate) qlog: Option<Arc<QlogDirectory>>,
 }
 
 /// What carries the bytes.
@@ -75,6 +79,7 @@ impl Remote {
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout,
             max_uni_streams: super::server::MAX_STREAMS,
+            sinks: self.qlog.clone().map(|qlog| qlog as Arc<dyn SinkFactory>),
             ..transport(self.congestion, self.mtu)
         };
         ClientConfig::with_rustls(self.tls.clone()).transport_config(transport)

@@ -5,9 +5,12 @@ use std::time::Duration;
 use courser_base::{Rate, Time};
 
 use super::hystart::HyStart;
+use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
+use super::undo::{Undo, higher_threshold};
 use super::{
-    AckSample, Controller, LossSample, MAX_WINDOW, initial_window, minimum_window, window_rate,
+    AckSample, Controller, LossSample, MAX_WINDOW, SpuriousLoss, initial_window, minimum_window,
+    window_rate,
 };
 use crate::RttEstimator;
 
@@ -22,6 +25,9 @@ pub struct Cubic {
     window: f64,
     ssthresh: Option<u64>,
     recovery: RecoveryPeriod,
+    /// During recovery.
+    prr: Option<Prr>,
+    undo: Undo<Saved>,
     slow_start: HyStart,
     /// The window before the last reduction, lowered further by fast convergence.
     w_max: f64,
@@ -34,6 +40,18 @@ pub struct Cubic {
     /// The last event that the stage's clock has seen.
     clock: Time,
     is_untouched: bool,
+}
+
+/// What a reduction changes: RFC 9438 §4.9.2.
+#[derive(Clone, Copy, Debug)]
+struct Saved {
+    window: f64,
+    ssthresh: Option<u64>,
+    w_max: f64,
+    cwnd_prior: f64,
+    stage: Option<Stage>,
+    is_after_slow_start: bool,
+    slow_start: HyStart,
 }
 
 /// A congestion avoidance stage.
@@ -55,6 +73,8 @@ impl Cubic {
             window: from_bytes(initial_window(mtu)),
             ssthresh: None,
             recovery: RecoveryPeriod::default(),
+            prr: None,
+            undo: Undo::new(),
             slow_start: HyStart::new(),
             w_max: 0.0,
             cwnd_prior: 0.0,
@@ -68,6 +88,21 @@ impl Cubic {
     /// See [`CongestionController::set_unpaced`](super::CongestionController::set_unpaced).
     pub fn set_unpaced(&mut self) {
         self.slow_start.set_unpaced();
+    }
+
+    /// Goes on in congestion avoidance with the window of another controller. RFC 9438 §4.10.
+    pub(super) fn take_over(&mut self, window: u64) {
+        self.window = from_bytes(window.clamp(minimum_window(self.mtu), MAX_WINDOW));
+        self.ssthresh = Some(self.window());
+        self.w_max = self.window;
+        self.cwnd_prior = self.window;
+        self.stage = None;
+        self.is_after_slow_start = true;
+        self.is_untouched = false;
+        self.slow_start.on_congestion();
+        self.recovery.clear();
+        self.prr = None;
+        self.undo = Undo::new();
     }
 
     fn on_slow_start_ack(&mut self, sample: &AckSample<'_>) {
@@ -146,11 +181,44 @@ impl Cubic {
         self.stage = None;
         self.is_after_slow_start = false;
     }
+
+    fn saved(&self) -> Saved {
+        Saved {
+            window: self.window,
+            ssthresh: self.ssthresh,
+            w_max: self.w_max,
+            cwnd_prior: self.cwnd_prior,
+            stage: self.stage,
+            is_after_slow_start: self.is_after_slow_start,
+            slow_start: self.slow_start,
+        }
+    }
+
+    /// RFC 9438 §4.9.2. What was gained since stays, and so does the time: the curve goes on as
+    /// if it had never been left.
+    fn restore(&mut self, saved: Saved) {
+        let since = self.stage.map_or(Duration::ZERO, |stage| stage.elapsed);
+        self.window = self.window.max(saved.window);
+        self.ssthresh = higher_threshold(self.ssthresh, saved.ssthresh);
+        self.w_max = saved.w_max;
+        self.cwnd_prior = saved.cwnd_prior;
+        self.stage = saved.stage.map(|stage| Stage {
+            elapsed: stage.elapsed.saturating_add(since),
+            ..stage
+        });
+        self.is_after_slow_start = saved.is_after_slow_start;
+        self.slow_start.resume(saved.slow_start);
+        self.recovery.clear();
+        self.prr = None;
+    }
 }
 
 impl Controller for Cubic {
     fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64) {
         self.slow_start.on_sent(last_pn);
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(bytes);
+        }
         // The first packet after idleness restarts the clock: RFC 9438 §4.2, §5.8.
         if bytes_in_flight <= bytes {
             self.clock = self.clock.max(now);
@@ -159,7 +227,13 @@ impl Controller for Cubic {
 
     fn on_ack(&mut self, sample: &AckSample<'_>) {
         self.is_untouched = false;
-        if self.recovery.covers(sample.earliest_acked_sent) {
+        if !self.recovery.covers(sample.largest_acked_sent) {
+            self.prr = None;
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(sample);
+        }
+        if self.recovery.holds(sample.earliest_acked_sent) {
             return;
         }
         if self.in_slow_start() {
@@ -169,24 +243,41 @@ impl Controller for Cubic {
         }
     }
 
-    fn on_congestion(&mut self, sample: &LossSample) {
+    fn on_congestion(&mut self, sample: &LossSample<'_>) {
         self.is_untouched = false;
-        if !self.recovery.covers(sample.largest_lost_sent) {
+        if self.recovery.covers(sample.largest_lost_sent) {
+            self.undo.extend(sample);
+            if let Some(prr) = &mut self.prr {
+                prr.on_lost(sample);
+            }
+        } else {
+            self.undo.begin(sample, self.saved());
             self.recovery.start(sample.now);
             self.slow_start.on_congestion();
             self.reduce();
+            self.prr = Some(Prr::new(sample, self.window(), self.mtu));
         }
         if sample.persistent {
             // What a retransmission timeout is to TCP: RFC 9438 §4.8, RFC 9002 §7.6.2.
             self.window = from_bytes(minimum_window(self.mtu));
-            self.recovery.clear();
+            self.recovery.collapse(sample.now);
+            self.prr = None;
             self.stage = None;
             self.is_after_slow_start = true;
         }
     }
 
+    fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
+        if let Some(saved) = self.undo.on_spurious_loss(loss) {
+            self.restore(saved);
+        }
+    }
+
     fn on_mtu_update(&mut self, mtu: u16) {
         self.mtu = mtu;
+        if let Some(prr) = &mut self.prr {
+            prr.on_mtu_update(mtu);
+        }
         if self.is_untouched {
             self.window = from_bytes(initial_window(mtu));
         }
@@ -195,6 +286,13 @@ impl Controller for Cubic {
 
     fn window(&self) -> u64 {
         to_bytes(self.window)
+    }
+
+    fn room(&self, bytes_in_flight: u64) -> u64 {
+        match &self.prr {
+            Some(prr) => prr.room(self.window(), bytes_in_flight),
+            None => self.window().saturating_sub(bytes_in_flight),
+        }
     }
 
     fn ssthresh(&self) -> Option<u64> {
@@ -208,6 +306,14 @@ impl Controller for Cubic {
     fn in_slow_start(&self) -> bool {
         self.ssthresh
             .is_none_or(|ssthresh| self.window() < ssthresh)
+    }
+
+    fn state(&self) -> &'static str {
+        match (&self.prr, self.in_slow_start()) {
+            (Some(_), _) => "recovery",
+            (None, true) => "slow_start",
+            (None, false) => "congestion_avoidance",
+        }
     }
 
     fn name(&self) -> &'static str {

@@ -3,9 +3,12 @@
 use courser_base::{Rate, Time};
 
 use super::hystart::HyStart;
+use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
+use super::undo::{Undo, higher_threshold};
 use super::{
-    AckSample, Controller, LossSample, MAX_WINDOW, initial_window, minimum_window, window_rate,
+    AckSample, Controller, LossSample, MAX_WINDOW, SpuriousLoss, initial_window, minimum_window,
+    window_rate,
 };
 use crate::RttEstimator;
 
@@ -16,10 +19,22 @@ pub struct NewReno {
     window: u64,
     ssthresh: Option<u64>,
     recovery: RecoveryPeriod,
+    /// During recovery.
+    prr: Option<Prr>,
+    undo: Undo<Saved>,
     slow_start: HyStart,
     /// Bytes acknowledged since the window last grew in congestion avoidance.
     acked: u64,
     is_untouched: bool,
+}
+
+/// What a reduction changes.
+#[derive(Clone, Copy, Debug)]
+struct Saved {
+    window: u64,
+    ssthresh: Option<u64>,
+    acked: u64,
+    slow_start: HyStart,
 }
 
 impl NewReno {
@@ -30,6 +45,8 @@ impl NewReno {
             window: initial_window(mtu),
             ssthresh: None,
             recovery: RecoveryPeriod::default(),
+            prr: None,
+            undo: Undo::new(),
             slow_start: HyStart::new(),
             acked: 0,
             is_untouched: true,
@@ -51,6 +68,23 @@ impl NewReno {
         }
     }
 
+    /// RFC 9002 §7.3.2.
+    fn begin_recovery(&mut self, sample: &LossSample<'_>) {
+        let saved = Saved {
+            window: self.window,
+            ssthresh: self.ssthresh,
+            acked: self.acked,
+            slow_start: self.slow_start,
+        };
+        self.undo.begin(sample, saved);
+        self.recovery.start(sample.now);
+        self.slow_start.on_congestion();
+        self.window = (self.window / 2).max(minimum_window(self.mtu));
+        self.ssthresh = Some(self.window);
+        self.acked = 0;
+        self.prr = Some(Prr::new(sample, self.window, self.mtu));
+    }
+
     /// RFC 9002 §7.3.3: one datagram for each window acknowledged.
     fn on_avoidance_ack(&mut self, sample: &AckSample<'_>) {
         if sample.app_limited {
@@ -65,14 +99,23 @@ impl NewReno {
 }
 
 impl Controller for NewReno {
-    fn on_sent(&mut self, _now: Time, _bytes: u64, last_pn: u64, _bytes_in_flight: u64) {
+    fn on_sent(&mut self, _now: Time, bytes: u64, last_pn: u64, _bytes_in_flight: u64) {
         self.slow_start.on_sent(last_pn);
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(bytes);
+        }
     }
 
     fn on_ack(&mut self, sample: &AckSample<'_>) {
         self.is_untouched = false;
+        if !self.recovery.covers(sample.largest_acked_sent) {
+            self.prr = None;
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(sample);
+        }
         // Nothing sent before the reduction makes the window grow: RFC 9002 appendix B.5.
-        if self.recovery.covers(sample.earliest_acked_sent) {
+        if self.recovery.holds(sample.earliest_acked_sent) {
             return;
         }
         if self.in_slow_start() {
@@ -82,24 +125,39 @@ impl Controller for NewReno {
         }
     }
 
-    fn on_congestion(&mut self, sample: &LossSample) {
+    fn on_congestion(&mut self, sample: &LossSample<'_>) {
         self.is_untouched = false;
-        let minimum = minimum_window(self.mtu);
-        if !self.recovery.covers(sample.largest_lost_sent) {
-            self.recovery.start(sample.now);
-            self.slow_start.on_congestion();
-            self.window = (self.window / 2).max(minimum);
-            self.ssthresh = Some(self.window);
-            self.acked = 0;
+        if self.recovery.covers(sample.largest_lost_sent) {
+            self.undo.extend(sample);
+            if let Some(prr) = &mut self.prr {
+                prr.on_lost(sample);
+            }
+        } else {
+            self.begin_recovery(sample);
         }
         if sample.persistent {
-            self.window = minimum;
+            self.window = minimum_window(self.mtu);
+            self.recovery.collapse(sample.now);
+            self.prr = None;
+        }
+    }
+
+    fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
+        if let Some(saved) = self.undo.on_spurious_loss(loss) {
+            self.window = self.window.max(saved.window);
+            self.ssthresh = higher_threshold(self.ssthresh, saved.ssthresh);
+            self.acked = saved.acked;
+            self.slow_start.resume(saved.slow_start);
             self.recovery.clear();
+            self.prr = None;
         }
     }
 
     fn on_mtu_update(&mut self, mtu: u16) {
         self.mtu = mtu;
+        if let Some(prr) = &mut self.prr {
+            prr.on_mtu_update(mtu);
+        }
         if self.is_untouched {
             self.window = initial_window(mtu);
         }
@@ -108,6 +166,13 @@ impl Controller for NewReno {
 
     fn window(&self) -> u64 {
         self.window
+    }
+
+    fn room(&self, bytes_in_flight: u64) -> u64 {
+        match &self.prr {
+            Some(prr) => prr.room(self.window, bytes_in_flight),
+            None => self.window.saturating_sub(bytes_in_flight),
+        }
     }
 
     fn ssthresh(&self) -> Option<u64> {
@@ -120,6 +185,14 @@ impl Controller for NewReno {
 
     fn in_slow_start(&self) -> bool {
         self.ssthresh.is_none_or(|ssthresh| self.window < ssthresh)
+    }
+
+    fn state(&self) -> &'static str {
+        match (&self.prr, self.in_slow_start()) {
+            (Some(_), _) => "recovery",
+            (None, true) => "slow_start",
+            (None, false) => "congestion_avoidance",
+        }
     }
 
     fn name(&self) -> &'static str {

@@ -9,7 +9,7 @@ fn counts(ect0: u64, ce: u64) -> Option<EcnCounts> {
 /// A validation that has sent this many marked packets.
 fn sent(marked: u64) -> EcnValidation {
     let mut ecn = EcnValidation::new();
-    (0..marked).for_each(|_| ecn.on_sent(true));
+    (0..marked).for_each(|_| ecn.on_sent(Ecn::Ect0));
     ecn
 }
 
@@ -17,11 +17,20 @@ fn sent(marked: u64) -> EcnValidation {
 #[test]
 fn ten_packets_are_marked_until_a_report_comes() {
     let mut ecn = sent(9);
-    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Testing, Ecn::Ect0));
-    ecn.on_sent(true);
-    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Unknown, Ecn::NotEct));
+    assert_eq!(
+        (ecn.state(), ecn.mark(Ecn::Ect0)),
+        (EcnState::Testing, Ecn::Ect0)
+    );
+    ecn.on_sent(Ecn::Ect0);
+    assert_eq!(
+        (ecn.state(), ecn.mark(Ecn::Ect0)),
+        (EcnState::Unknown, Ecn::NotEct)
+    );
     assert_eq!(ecn.on_ack(1, counts(1, 0), true).ce_increase, 0);
-    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Capable, Ecn::Ect0));
+    assert_eq!(
+        (ecn.state(), ecn.mark(Ecn::Ect0)),
+        (EcnState::Capable, Ecn::Ect0)
+    );
 }
 
 #[test]
@@ -46,7 +55,10 @@ fn ce_increase_is_reported_once() {
 fn missing_counts_fail() {
     let mut ecn = sent(10);
     ecn.on_ack(1, None, true);
-    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Failed, Ecn::NotEct));
+    assert_eq!(
+        (ecn.state(), ecn.mark(Ecn::Ect0)),
+        (EcnState::Failed, Ecn::NotEct)
+    );
 }
 
 #[test]
@@ -123,14 +135,20 @@ fn failure_is_final_and_comes_at_any_time() {
     let mut ecn = sent(10);
     ecn.on_ack(5, counts(5, 0), true);
     assert_eq!(ecn.state(), EcnState::Capable);
-    (0..100).for_each(|_| ecn.on_sent(true));
+    (0..100).for_each(|_| ecn.on_sent(Ecn::Ect0));
     ecn.on_ack(50, counts(5, 0), true);
-    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Failed, Ecn::NotEct));
+    assert_eq!(
+        (ecn.state(), ecn.mark(Ecn::Ect0)),
+        (EcnState::Failed, Ecn::NotEct)
+    );
     assert_eq!(ecn.on_ack(1, counts(60, 9), true), EcnOutcome::default());
-    ecn.on_sent(false);
+    ecn.on_sent(Ecn::NotEct);
     ecn.on_pto();
     ecn.on_lost(1);
-    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Failed, Ecn::NotEct));
+    assert_eq!(
+        (ecn.state(), ecn.mark(Ecn::Ect0)),
+        (EcnState::Failed, Ecn::NotEct)
+    );
 }
 
 /// RFC 9000 §13.4.2.
@@ -164,9 +182,12 @@ fn a_path_that_marks_everything_fails() {
 fn two_silent_timeouts_end_the_test() {
     let mut ecn = sent(2);
     ecn.on_pto();
-    assert_eq!(ecn.mark(), Ecn::Ect0);
+    assert_eq!(ecn.mark(Ecn::Ect0), Ecn::Ect0);
     ecn.on_pto();
-    assert_eq!((ecn.state(), ecn.mark()), (EcnState::Unknown, Ecn::NotEct));
+    assert_eq!(
+        (ecn.state(), ecn.mark(Ecn::Ect0)),
+        (EcnState::Unknown, Ecn::NotEct)
+    );
     ecn.on_ack(2, counts(2, 0), true);
     assert_eq!(ecn.state(), EcnState::Capable, "they were only late");
 }
@@ -177,7 +198,7 @@ fn a_new_path_is_tested_on_top_of_the_old_counts() {
     ecn.on_ack(10, counts(8, 2), true);
     ecn.restart();
     assert_eq!(ecn.state(), EcnState::Testing);
-    (0..10).for_each(|_| ecn.on_sent(true));
+    (0..10).for_each(|_| ecn.on_sent(Ecn::Ect0));
     assert_eq!(ecn.on_ack(5, counts(13, 2), true).ce_increase, 0);
     assert_eq!(ecn.state(), EcnState::Capable);
 }
@@ -186,27 +207,97 @@ fn a_new_path_is_tested_on_top_of_the_old_counts() {
 fn a_socket_that_cannot_mark_never_does() {
     let mut ecn = EcnValidation::disabled();
     ecn.on_ack(0, counts(0, 0), true);
-    assert_eq!(ecn.mark(), Ecn::NotEct);
+    assert_eq!(ecn.mark(Ecn::Ect0), Ecn::NotEct);
+}
+
+fn sent_l4s(marked: u64) -> EcnValidation {
+    let mut ecn = EcnValidation::new();
+    (0..marked).for_each(|_| ecn.on_sent(Ecn::Ect1));
+    ecn
+}
+
+fn l4s_counts(ect1: u64, ce: u64) -> Option<EcnCounts> {
+    Some(EcnCounts { ect0: 0, ect1, ce })
+}
+
+/// RFC 9331 §4.1.
+#[test]
+fn the_controller_chooses_the_codepoint() {
+    let mut ecn = sent_l4s(9);
+    assert_eq!(ecn.mark(Ecn::Ect1), Ecn::Ect1);
+    ecn.on_sent(Ecn::Ect1);
+    assert_eq!(ecn.mark(Ecn::Ect1), Ecn::NotEct);
+    assert_eq!(ecn.on_ack(4, l4s_counts(3, 1), true).ce_increase, 1);
+    assert_eq!(ecn.mark(Ecn::Ect1), Ecn::Ect1);
+    assert_eq!(ecn.mark(Ecn::NotEct), Ecn::NotEct);
+}
+
+/// RFC 9000 §13.4.2.1.
+#[test]
+fn ect1_that_was_remarked_or_bleached_fails() {
+    for counts in [counts(4, 0), l4s_counts(3, 0), l4s_counts(11, 0), None] {
+        let mut ecn = sent_l4s(10);
+        ecn.on_ack(4, counts, true);
+        assert_eq!(ecn.state(), EcnState::Failed, "{counts:?}");
+    }
+}
+
+#[test]
+fn after_a_change_of_controller_both_codepoints_count() {
+    let mut ecn = sent(10);
+    ecn.on_ack(6, counts(6, 0), true);
+    ecn.on_sent(Ecn::Ect1);
+    ecn.on_sent(Ecn::Ect1);
+    let both = |ect0, ect1, ce| Some(EcnCounts { ect0, ect1, ce });
+    assert_eq!(ecn.on_ack(3, both(7, 1, 1), true).ce_increase, 1);
+    assert_eq!(ecn.state(), EcnState::Capable);
+    ecn.on_ack(1, both(7, 3, 1), true);
+    assert_eq!(ecn.state(), EcnState::Failed, "two were sent with ECT(1)");
+}
+
+/// RFC 9332: an L4S queue may mark all of the first packets, a broken router marks for good.
+#[test]
+fn an_l4s_path_that_marks_everything_fails_later() {
+    let mut ecn = sent_l4s(10);
+    ecn.on_ack(10, l4s_counts(0, 10), true);
+    assert_eq!(ecn.state(), EcnState::Capable);
+    (0..90).for_each(|_| ecn.on_sent(Ecn::Ect1));
+    ecn.on_ack(89, l4s_counts(0, 99), true);
+    assert_eq!(ecn.state(), EcnState::Capable);
+    assert_eq!(ecn.on_ack(1, l4s_counts(0, 100), true).ce_increase, 0);
+    assert_eq!(ecn.state(), EcnState::Failed);
 }
 
 proptest! {
     /// Whatever a peer reports, it cannot report more CE than we have marked.
     #[test]
     fn ce_never_exceeds_what_was_marked(
-        steps in prop::collection::vec((0u64..20, any::<u64>(), 0u64..40, 0u64..40, any::<bool>()), 0..50)
+        steps in prop::collection::vec(
+            ((0u64..20, any::<bool>()), any::<u64>(), (0u64..40, 0u64..40, 0u64..40), any::<bool>()),
+            0..50,
+        )
     ) {
         let mut ecn = EcnValidation::new();
         let (mut marked, mut ce) = (0, 0);
-        for (count, newly, ect0, seen_ce, increased) in steps {
+        for ((count, is_l4s), newly, (ect0, ect1, seen_ce), increased) in steps {
+            let codepoint = if is_l4s { Ecn::Ect1 } else { Ecn::Ect0 };
             for _ in 0..count {
-                let mark = ecn.mark() == Ecn::Ect0;
-                marked += u64::from(mark);
+                let mark = ecn.mark(codepoint);
+                marked += u64::from(mark == codepoint);
                 ecn.on_sent(mark);
             }
-            let outcome = ecn.on_ack(newly % 8, counts(ect0, seen_ce), increased);
-            ce += outcome.ce_increase;
+            let counts = EcnCounts { ect0, ect1, ce: seen_ce };
+            ce += ecn.on_ack(newly % 8, Some(counts), increased).ce_increase;
             ecn.on_lost(newly);
             prop_assert!(ce <= marked);
         }
+    }
+
+    #[test]
+    fn hostile_counts_do_not_overflow(ect0 in any::<u64>(), ect1 in any::<u64>(), ce in any::<u64>()) {
+        let mut ecn = sent_l4s(10);
+        ecn.on_sent(Ecn::Ect0);
+        let counts = EcnCounts { ect0, ect1, ce };
+        prop_assert!(ecn.on_ack(u64::MAX, Some(counts), true).ce_increase <= 11);
     }
 }

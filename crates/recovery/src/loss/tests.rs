@@ -21,6 +21,8 @@ fn packet(time: Time) -> Sent<()> {
         in_flight: true,
         ecn_marked: false,
         is_mtu_probe: false,
+        snapshot: 0,
+        tx_in_flight: 0,
         frames: (),
     }
 }
@@ -84,9 +86,12 @@ fn packets_below_the_largest_acked_are_lost_after_nine_eighths_rtt() {
 fn time_threshold_uses_the_larger_of_smoothed_and_latest() {
     let mut rtt = rtt();
     rtt.on_sample(Time::ZERO, ms(200), Duration::ZERO, None);
-    assert_eq!(time_threshold(&rtt), ms(225));
+    assert_eq!(LossDetector::new().time_threshold(&rtt), ms(225));
     rtt.on_sample(Time::ZERO, ms(50), Duration::ZERO, None);
-    assert_eq!(time_threshold(&rtt), rtt.smoothed() + rtt.smoothed() / 8);
+    assert_eq!(
+        LossDetector::new().time_threshold(&rtt),
+        rtt.smoothed() + rtt.smoothed() / 8
+    );
 }
 
 /// RFC 9002 §6.1.2.
@@ -94,7 +99,7 @@ fn time_threshold_uses_the_larger_of_smoothed_and_latest() {
 fn time_threshold_is_at_least_the_granularity() {
     let mut rtt = RttEstimator::default();
     rtt.on_sample(Time::ZERO, Duration::from_micros(60), Duration::ZERO, None);
-    assert_eq!(time_threshold(&rtt), TIMER_GRANULARITY);
+    assert_eq!(LossDetector::new().time_threshold(&rtt), TIMER_GRANULARITY);
 }
 
 #[test]
@@ -210,4 +215,35 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_spurious_loss_raises_both_thresholds() {
+    let rtt = rtt();
+    let mut loss = LossDetector::new();
+    loss.on_ack_received(50);
+    // Packet 20 was overtaken by 30 others and came after one and a half round trips.
+    loss.on_spurious_loss(at(150), 20, at(0), &rtt);
+    assert_eq!(loss.packet_threshold(), 31);
+    let threshold = loss.time_threshold(&rtt);
+    assert!(threshold > ms(150) && threshold < ms(160), "{threshold:?}");
+    // Less of the same changes nothing.
+    loss.on_spurious_loss(at(160), 45, at(40), &rtt);
+    assert_eq!(loss.packet_threshold(), 31);
+    assert_eq!(loss.time_threshold(&rtt), threshold);
+}
+
+#[test]
+fn patience_has_a_limit_and_is_forgotten_on_a_path_that_keeps_order() {
+    let rtt = rtt();
+    let mut loss = LossDetector::new();
+    loss.on_ack_received(50);
+    loss.on_spurious_loss(at(60_000), 0, at(0), &rtt);
+    assert_eq!(loss.time_threshold(&rtt), ms(200));
+    let (mut sent, mut lost) = (SentPackets::<()>::new(), Vec::new());
+    for minute in 2..10 {
+        loss.detect(at(minute * 60_000), &mut sent, &rtt, &mut lost);
+    }
+    assert_eq!(loss.packet_threshold(), PACKET_THRESHOLD);
+    assert_eq!(loss.time_threshold(&rtt), ms(100) + ms(100) / 8);
 }

@@ -189,3 +189,119 @@ proptest! {
         }
     }
 }
+
+/// A pacer at 10 MB/s that has a quantum of 10 kB, and its path.
+fn rested() -> (Pacer, RttEstimator, Time) {
+    let mut pacer = spent(10_000_000);
+    let (rtt, now) = (rtt(ms(50)), Time::ZERO + ms(100));
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 10_000);
+    (pacer, rtt, now)
+}
+
+#[test]
+fn a_batch_reserves_and_gives_back_the_rest() {
+    let (mut pacer, rtt, now) = rested();
+    assert_eq!(pacer.reserve(now, 1 << 20, &rtt, 1 << 40, MTU), 10_000);
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 0);
+    pacer.give_back(4_000);
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 4_000);
+    pacer.give_back(4_000);
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 4_000, "only once");
+}
+
+#[test]
+fn less_than_a_datagram_is_not_granted() {
+    let (mut pacer, rtt, now) = rested();
+    pacer.on_sent(9_000);
+    assert_eq!(pacer.reserve(now, 5_000, &rtt, 1 << 40, MTU), 0);
+    assert_eq!(pacer.reserve(now, 900, &rtt, 1 << 40, MTU), 900);
+}
+
+#[test]
+fn no_more_comes_back_than_was_granted() {
+    let (mut pacer, rtt, now) = rested();
+    assert_eq!(pacer.reserve(now, 2_000, &rtt, 1 << 40, MTU), 2_000);
+    pacer.give_back(u64::MAX);
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 10_000);
+}
+
+#[test]
+fn on_a_short_path_all_is_granted_and_nothing_taken() {
+    let mut pacer = spent(1);
+    let rtt = rtt(us(100));
+    assert_eq!(
+        pacer.reserve(Time::ZERO, 1 << 30, &rtt, 12_000, MTU),
+        1 << 30
+    );
+    pacer.give_back(1 << 30);
+    assert_eq!(pacer.tokens, 0);
+}
+
+#[test]
+fn the_controller_may_choose_the_quantum() {
+    let (mut pacer, rtt, now) = rested();
+    pacer.set_quantum(Some(2_500));
+    let (mut batches, mut at) = (0, now);
+    while at < now + ms(10) {
+        batches += u64::from(pacer.reserve(at, 1 << 20, &rtt, 1 << 40, MTU) > 0);
+        at = pacer.next_release(at, &rtt, 1 << 40, MTU);
+    }
+    assert!((39..=41).contains(&batches), "{batches}");
+    pacer.set_quantum(Some(1));
+    assert_eq!(pacer.quantum_at(Rate::default(), MTU), u64::from(MTU));
+    pacer.set_quantum(Some(u64::MAX));
+    assert_eq!(pacer.quantum_at(Rate::default(), MTU), 65_536);
+}
+
+proptest! {
+    /// A reservation that is given back whole has never been.
+    #[test]
+    fn returns_are_exact(
+        rate in 1_000_000u64..=2_000_000_000,
+        steps in prop::collection::vec((0u64..3_000_000, 0u64..100_000, 0u64..=100), 1..100),
+    ) {
+        let (mut pacer, mut twin) = (spent(rate), spent(rate));
+        let rtt = rtt(ms(50));
+        let mut now = Time::ZERO;
+        for (wait, wanted, part) in steps {
+            now += Duration::from_nanos(wait);
+            let untouched = pacer.reserve(now, wanted, &rtt, 1 << 40, MTU);
+            pacer.give_back(untouched);
+            let granted = pacer.reserve(now, wanted, &rtt, 1 << 40, MTU);
+            prop_assert_eq!(untouched, granted);
+            let used = granted * part / 100;
+            pacer.give_back(granted - used);
+            twin.budget(now, &rtt, 1 << 40, MTU);
+            if used > 0 {
+                twin.on_sent(used);
+            }
+            prop_assert_eq!(pacer.tokens, twin.tokens);
+            let release = pacer.next_release(now, &rtt, 1 << 40, MTU);
+            prop_assert_eq!(release, twin.next_release(now, &rtt, 1 << 40, MTU));
+        }
+    }
+
+    /// However batches reserve and return: the rate, a quantum and what late timers are owed.
+    #[test]
+    fn reservations_never_exceed_the_rate(
+        rate in 1u64..=2_000_000_000,
+        quantum in prop::option::of(any::<u64>()),
+        steps in prop::collection::vec((0u64..5_000_000, any::<u64>(), any::<u64>()), 1..200),
+    ) {
+        let mut pacer = spent(rate);
+        pacer.set_quantum(quantum);
+        let rate = rate.max(2 * u64::from(MTU));
+        let rtt = rtt(ms(50));
+        let (mut now, mut total) = (Time::ZERO, 0u64);
+        for (wait, wanted, back) in steps {
+            now += Duration::from_nanos(wait);
+            let granted = pacer.reserve(now, wanted, &rtt, 1 << 40, MTU);
+            let back = back % (granted + 1);
+            pacer.give_back(back);
+            total += granted - back;
+            prop_assert!(pacer.next_release(now, &rtt, 1 << 40, MTU) >= now);
+            let earned = u128::from(rate) * u128::from(now.as_nanos()) / 1_000_000_000;
+            prop_assert!(u128::from(total) <= earned + 1, "{total} {earned}");
+        }
+    }
+}

@@ -20,6 +20,8 @@ fn packet(millis: u64) -> Sent<()> {
         in_flight: true,
         ecn_marked: false,
         is_mtu_probe: false,
+        snapshot: 0,
+        tx_in_flight: 0,
         frames: (),
     }
 }

@@ -51,7 +51,7 @@ mod policer;
 mod probability;
 mod queue;
 mod remark;
-mod spec;
+pub(crate) mod spec;
 mod stats;
 mod transmitter;
 

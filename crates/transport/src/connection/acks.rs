@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_recovery::{AckSample, Controller, LossSample, Sent};
-use courser_telemetry::{MetricsUpdated, PacketLost, Record};
 use courser_wire::frame::Ack;
 
 use super::Connection;
@@ -42,6 +41,9 @@ impl Connection {
             return Ok(());
         };
         let largest_increased = space.loss.on_ack_received(frame.largest);
+        if id == SpaceId::Application && !self.recovery.lately_lost.is_empty() {
+            self.find_spurious_losses(now, frame);
+        }
         if !newly.any {
             return Ok(());
         }
@@ -54,7 +56,7 @@ impl Connection {
                 .on_ack(newly.ecn_marked, frame.ecn, largest_increased),
             None => Default::default(),
         };
-        let has_collapsed = self.detect_lost(now, id);
+        let lost = self.detect_lost(now, id);
         let path = self.paths.active_mut();
         if ce.ce_increase > 0 && newly.largest_on_path {
             let bytes_in_flight = path.bytes_in_flight;
@@ -65,12 +67,14 @@ impl Connection {
                 persistent: false,
                 is_ecn: true,
                 bytes_in_flight,
+                packets: &[],
             });
             self.stats.congestion_events += 1;
         }
+        let path = self.paths.active_mut();
+        let rate = path.delivery.sample(now, path.rtt.min());
         // What was sent before the window collapsed must not open it again at once.
-        if newly.bytes > 0 && !has_collapsed {
-            let path = self.paths.active_mut();
+        if newly.bytes > 0 && !lost.is_persistent {
             path.congestion.on_ack(&AckSample {
                 now,
                 acked_bytes: newly.bytes,
@@ -81,10 +85,18 @@ impl Connection {
                 rtt_sample: sample,
                 app_limited: path.app_limited,
                 bytes_in_flight_before: in_flight_before,
+                bytes_in_flight: path.bytes_in_flight,
+                lost_bytes: lost.bytes,
+                delivered: path.delivery.delivered(),
+                rate,
+                ecn_capable_packets: newly.ecn_marked,
+                ce_packets: ce.ce_increase,
             });
-            let rate = path.congestion.pacing_rate(&path.rtt);
-            path.pacer.set_rate(rate);
+            path.set_pacing_rate();
         }
+        let window = self.paths.active().congestion.window();
+        self.streams.on_congestion_window(window);
+        self.forget_snapshots(id);
         self.after_ack(now, id, &newly);
         Ok(())
     }
@@ -168,6 +180,12 @@ impl Connection {
         let on_path = sent.path == on_path;
         if sent.in_flight && on_path {
             newly.bytes += u64::from(sent.size);
+            self.paths.active_mut().delivery.on_acked(
+                u64::from(sent.size),
+                sent.snapshot,
+                sent.time,
+                u64::from(sent.tx_in_flight),
+            );
             newly.earliest_sent = newly.earliest_sent.min(sent.time);
         } else if sent.in_flight {
             self.take_from_other(&sent);
@@ -187,7 +205,7 @@ impl Connection {
     }
 
     /// Tells the owner of each frame of a packet its fate and gives the record back.
-    fn settle(
+    pub(super) fn settle(
         &mut self,
         id: SpaceId,
         sent: Sent<SentFrames>,
@@ -199,7 +217,7 @@ impl Connection {
         self.recovery.lists = lists;
     }
 
-    fn take_from_flight(&mut self, bytes: u64) {
+    pub(super) fn take_from_flight(&mut self, bytes: u64) {
         let path = self.paths.active_mut();
         debug_assert!(
             path.bytes_in_flight >= bytes,
@@ -210,7 +228,7 @@ impl Connection {
 
     /// A packet that left on a path which is not in use: it counts there, in case we return.
     #[cold]
-    fn take_from_other(&mut self, sent: &Sent<SentFrames>) {
+    pub(super) fn take_from_other(&mut self, sent: &Sent<SentFrames>) {
         if let Some(path) = self.paths.by_id(sent.path) {
             path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
         }
@@ -248,96 +266,6 @@ impl Connection {
         Some(sample)
     }
 
-    /// Finds lost packets, tells the owners of their frames and the controller. True when there
-    /// is persistent congestion (RFC 9002 §7.6).
-    pub(crate) fn detect_lost(&mut self, now: Time, id: SpaceId) -> bool {
-        let max_ack_delay = self.peer_max_ack_delay();
-        let mut lost = std::mem::take(&mut self.recovery.lost);
-        let path = self.paths.active_mut();
-        let Some(space) = self.spaces.get_mut(id) else {
-            return false;
-        };
-        space
-            .loss
-            .detect(now, &mut space.sent, &path.rtt, &mut lost);
-        if lost.is_empty() {
-            self.recovery.lost = lost;
-            return false;
-        }
-        let application = id == SpaceId::Application;
-        let persistent = application
-            && path
-                .persistent
-                .judge(&lost, &space.sent, &path.rtt, max_ack_delay);
-        if persistent {
-            path.rtt.on_persistent_congestion();
-        }
-        let (mut bytes, mut marked, mut largest_sent) = (0, 0, Time::ZERO);
-        for (number, sent) in lost.drain(..) {
-            let Some(space) = self.spaces.get_mut(id) else {
-                continue;
-            };
-            if sent.ack_eliciting {
-                space.ack_eliciting_in_flight -= 1;
-            }
-            marked += u64::from(sent.ecn_marked);
-            if sent.in_flight && sent.path == self.paths.active().id {
-                bytes += u64::from(sent.size);
-                largest_sent = largest_sent.max(sent.time);
-            } else if sent.in_flight {
-                self.take_from_other(&sent);
-            }
-            self.stats.packets_lost += 1;
-            let (kind, len) = (id.packet_kind(), usize::from(sent.size));
-            self.tap.record(now, || {
-                Record::PacketLost(PacketLost {
-                    kind,
-                    packet_number: number,
-                    len,
-                })
-            });
-            self.settle(id, sent, Self::on_frame_lost);
-        }
-        self.recovery.lost = lost;
-        if let Some(space) = self.spaces.get_mut(id) {
-            space.ecn.on_lost(marked);
-        }
-        if bytes > 0 && self.on_lost_bytes(now, bytes, largest_sent, persistent) {
-            // One packet leaves whatever the lowered window says (RFC 9002 §7.3.2): in a
-            // handshake all else in flight may be waiting for what was lost.
-            if let Some(space) = self.spaces.get_mut(id) {
-                space.probes = space.probes.max(1);
-            }
-        }
-        persistent
-    }
-
-    /// True when the window was lowered.
-    fn on_lost_bytes(
-        &mut self,
-        now: Time,
-        bytes: u64,
-        largest_sent: Time,
-        persistent: bool,
-    ) -> bool {
-        self.take_from_flight(bytes);
-        let path = self.paths.active_mut();
-        let before = path.congestion.window();
-        path.congestion.on_congestion(&LossSample {
-            now,
-            lost_bytes: bytes,
-            largest_lost_sent: largest_sent,
-            persistent,
-            is_ecn: false,
-            bytes_in_flight: path.bytes_in_flight,
-        });
-        let is_lowered = path.congestion.window() < before;
-        self.stats.congestion_events += u64::from(is_lowered);
-        let rate = path.congestion.pacing_rate(&path.rtt);
-        path.pacer.set_rate(rate);
-        is_lowered
-    }
-
     fn after_ack(&mut self, now: Time, id: SpaceId, newly: &NewlyAcked) {
         if let (SpaceId::Application, Some(keys)) = (id, &mut self.key_phase.keys) {
             keys.on_packet_acked(newly.largest);
@@ -348,19 +276,6 @@ impl Connection {
         if self.peer_validated_us() {
             self.recovery.pto.reset();
         }
-        let path = self.paths.active();
-        let pto_count = self.recovery.pto.count();
-        self.tap.record(now, || {
-            Record::MetricsUpdated(MetricsUpdated {
-                smoothed_rtt: path.rtt.smoothed(),
-                latest_rtt: path.rtt.latest(),
-                min_rtt: path.rtt.min(),
-                congestion_window: path.congestion.window(),
-                bytes_in_flight: path.bytes_in_flight,
-                ssthresh: path.congestion.ssthresh(),
-                pto_count,
-            })
-        });
     }
 
     /// A server's peer has always been validated by what it sent; a client knows once a

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::Time;
+use courser_telemetry::CloseCause;
 use courser_wire::frame::{CloseKind, ConnectionClose};
 use courser_wire::{ApplicationErrorCode, MAX_VARINT, TransportErrorCode, Writer};
 
@@ -46,6 +47,19 @@ impl Closing {
             wants_to_send: true,
             received: 0,
             answer_after: 1,
+        }
+    }
+
+    /// What is said, and the words for humans.
+    pub(crate) fn cause(&self) -> (CloseCause, &[u8]) {
+        match &self.cause {
+            Cause::Transport(error) => {
+                let code = error.code;
+                (CloseCause::Transport { code }, error.reason.as_bytes())
+            }
+            Cause::Application { code, reason } => {
+                (CloseCause::Application { code: *code }, reason)
+            }
         }
     }
 
@@ -194,6 +208,7 @@ impl Connection {
     }
 
     fn end(&mut self, now: Time, state: State, error: ConnectionError) {
+        self.record_closed(now, &state, &error);
         self.enter(now, state);
         self.streams.on_close();
         for space in SpaceId::ALL {

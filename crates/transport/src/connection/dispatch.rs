@@ -1,6 +1,7 @@
 //! Which part sees a frame: the one match over `Frame`.
 
 use courser_base::Time;
+use courser_telemetry::PathState;
 use courser_wire::TransportErrorCode;
 use courser_wire::frame::{Frame, FrameError, Frames, permitted};
 use courser_wire::packet::{Packet, PacketKind};
@@ -119,7 +120,10 @@ impl Connection {
             Frame::StreamsBlocked(frame) => self.streams.on_streams_blocked_frame(*frame),
             Frame::NewConnectionId(frame) => {
                 let limit = super::handshake::LOCAL_CID_LIMIT;
-                self.cids.peer.on_new_connection_id_frame(frame, limit)
+                let old = *self.cids.peer.current();
+                self.cids.peer.on_new_connection_id_frame(frame, limit)?;
+                self.record_peer_id(now, old);
+                Ok(())
             }
             Frame::RetireConnectionId(frame) => {
                 let destination = &packet.destination;
@@ -134,7 +138,10 @@ impl Connection {
             }
             Frame::PathResponse(frame) => {
                 let pto = self.validation_pto();
-                self.paths.on_path_response(now, frame.data, pto);
+                if self.paths.on_path_response(now, frame.data, pto) {
+                    let index = self.paths.active_index();
+                    self.record_path(now, index, PathState::MigrationComplete);
+                }
                 Ok(())
             }
             Frame::NewToken(frame) => self.on_new_token_frame(frame),

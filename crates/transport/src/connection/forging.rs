@@ -5,7 +5,7 @@ use courser_crypto::HeaderKey;
 use courser_wire::ConnectionId;
 
 use super::Connection;
-use super::transmit::Built;
+use super::transmit::{Built, Flight};
 use crate::space::SpaceId;
 use crate::space::sent::SentFrames;
 
@@ -26,7 +26,12 @@ impl Connection {
             in_flight: false,
         };
         // A path of its own keeps it out of round-trip times.
-        self.record_sent(Time::ZERO, space, &built, Ecn::NotEct, u32::MAX);
+        let flight = Flight {
+            path: u32::MAX,
+            snapshot: 0,
+            tx_in_flight: 0,
+        };
+        self.record_sent(Time::ZERO, space, &built, Ecn::NotEct, flight);
         number
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsError, TlsSession};
 use courser_recovery::Controller;
+use courser_telemetry::{KeyDiscarded, ProtocolChosen, Record};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ConnectionId, TransportErrorCode};
 
@@ -112,7 +113,10 @@ impl Connection {
             }
             self.on_peer_parameters(now)?;
             match change {
-                Some(change) => self.install_keys(change)?,
+                Some(change) => {
+                    self.record_keys(now, &change);
+                    self.install_keys(change)?;
+                }
                 None if out.is_empty() => break,
                 None => {}
             }
@@ -180,7 +184,13 @@ impl Connection {
                 "the peer sent no transport parameters",
             ));
         }
-        self.handshake.data = Some(tls.handshake_data());
+        let data = tls.handshake_data();
+        let protocol = data.protocol.as_deref();
+        self.tap.record(now, || {
+            let protocol = protocol.unwrap_or_default().to_vec();
+            Record::ProtocolChosen(ProtocolChosen { protocol })
+        });
+        self.handshake.data = Some(data);
         self.handshake.peer_certificates = tls.peer_certificates();
         self.handshake.exporter = tls.exporter();
         self.read_next_level(SpaceId::Application)?;
@@ -202,8 +212,8 @@ impl Connection {
             return;
         }
         self.enter(now, State::Confirmed);
-        self.discard_space(SpaceId::Initial);
-        self.discard_space(SpaceId::Handshake);
+        self.discard_space(now, SpaceId::Initial);
+        self.discard_space(now, SpaceId::Handshake);
         self.events.push_back(Event::Confirmed);
         self.drop_tls();
     }
@@ -223,10 +233,14 @@ impl Connection {
     }
 
     /// Drops the keys of a space and what is in flight in it (RFC 9001 §4.9, RFC 9002 §6.4).
-    pub(crate) fn discard_space(&mut self, id: SpaceId) {
+    pub(crate) fn discard_space(&mut self, now: Time, id: SpaceId) {
         if self.spaces.get(id).is_none() {
             return;
         }
+        self.tap.record(now, || {
+            let kind = id.packet_kind();
+            Record::KeyDiscarded(KeyDiscarded { kind })
+        });
         self.forget_sent(id);
         match id {
             SpaceId::Initial => self.spaces.initial = None,
@@ -253,6 +267,7 @@ impl Connection {
         };
         let parameters = TransportParameters::decode(bytes, self.side.peer())
             .map_err(|error| parameter_error(error.to_string()))?;
+        self.record_parameters(now, true, &parameters);
         self.check_ids(&parameters)?;
         self.streams.on_peer_parameters(&parameters);
         self.cids

@@ -15,6 +15,7 @@ mod forging;
 pub(crate) mod handshake;
 mod idle;
 mod key_phase;
+mod losses;
 mod permit;
 mod receive;
 mod start;
@@ -22,6 +23,7 @@ mod state;
 pub(crate) mod stats;
 mod suspicion;
 pub(crate) mod timeouts;
+mod trace;
 mod transmit;
 mod transmit_close;
 mod transmit_handshake;
@@ -33,7 +35,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
-use courser_recovery::{Controller, Pto, Sent};
+use courser_recovery::{Controller, LostPacket, LostPackets, Pto, Sent};
 use courser_telemetry::{Record, Sink, StateChanged, Tap};
 use courser_wire::ConnectionId;
 
@@ -51,6 +53,7 @@ use self::idle::Idle;
 use self::key_phase::KeyPhase;
 use self::state::State;
 use self::suspicion::Suspicion;
+use self::trace::Told;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
@@ -131,6 +134,10 @@ struct Recovery {
     lists: FrameLists,
     /// Scratch of loss detection, kept for its memory.
     lost: Vec<(u64, Sent<SentFrames>)>,
+    /// The same for the controller.
+    lost_packets: Vec<LostPacket>,
+    /// Lost application packets that may yet turn out to have been late only.
+    lately_lost: LostPackets,
     /// From when a client without anything in flight counts its anti-deadlock timer.
     quiet_since: Time,
     /// A batch waits for the pacer until then.
@@ -138,6 +145,8 @@ struct Recovery {
     /// The application packet number that is skipped next, to catch peers that acknowledge what
     /// they never received (limit K21).
     skip_at: u64,
+    /// What was recorded last, while a sink is plugged in.
+    told: Option<Box<Told>>,
 }
 
 impl Connection {
@@ -251,6 +260,7 @@ impl Connection {
         ConnectionStats {
             data_sent: counters.data_sent,
             data_retransmitted: counters.data_retransmitted,
+            data_acked: counters.data_acked,
             data_received: counters.data_received,
             path: PathStats {
                 rtt: path.rtt.smoothed(),
@@ -259,6 +269,9 @@ impl Connection {
                 congestion_window: path.congestion.window(),
                 bytes_in_flight: path.bytes_in_flight,
                 mtu: path.mtu,
+                ssthresh: path.congestion.ssthresh(),
+                pacing_rate: path.congestion.pacing_rate(&path.rtt),
+                controller: path.congestion.name(),
             },
             ..self.stats
         }
@@ -267,6 +280,7 @@ impl Connection {
     /// Plugs in a sink for records, or takes it out.
     pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
         self.tap.set(sink);
+        self.recovery.told = None;
     }
 
     /// Longest time the peer holds acknowledgements back; counts once it is known.
@@ -280,10 +294,11 @@ impl Connection {
     }
 
     fn enter(&mut self, now: Time, state: State) {
+        let old = Some(self.state.name());
         self.state = state;
         let state = self.state.name();
         self.tap
-            .record(now, || Record::StateChanged(StateChanged { state }));
+            .record(now, || Record::StateChanged(StateChanged { old, state }));
     }
 
     /// Forgets what is in flight in a space: its keys are gone or the connection is over

@@ -2,7 +2,9 @@
 
 use courser_base::{Ecn, FourTuple, Time};
 use courser_crypto::{OneRttOpenError, header_protection, retry_integrity};
-use courser_telemetry::{PacketDropped, PacketReceived, Reason, Record};
+use courser_telemetry::{
+    ConnectionIdUpdated, PacketBuffered, PacketDropped, PathState, Reason, Record,
+};
 use courser_wire::packet::{
     self, MIN_INITIAL_DATAGRAM, Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit,
 };
@@ -67,6 +69,7 @@ impl Connection {
         if !opened && known.is_some() {
             self.check_stateless_reset(arrival.now, datagram);
         }
+        self.record_changes(arrival.now);
     }
 
     /// A server follows its client to new addresses once the handshake is confirmed; a client
@@ -136,11 +139,12 @@ impl Connection {
             return Ok(true);
         }
         let payload = &datagram[opened.payload];
+        self.record_packet_received(arrival.now, packet, opened.number, payload);
         if !self.state.is_open() {
             self.listen_for_close(arrival.now, packet.kind, payload);
             return Ok(true);
         }
-        self.on_first_packet(packet);
+        self.on_first_packet(arrival.now, packet);
         let processed = self.process_payload(arrival, packet, space, payload)?;
         self.on_processed(arrival, packet, space, opened.number, processed)?;
         Ok(true)
@@ -196,8 +200,12 @@ impl Connection {
                 ecn,
             });
         if !kept {
-            self.dropped(arrival.now, packet, Reason::KeysUnavailable);
+            return self.dropped(arrival.now, packet, Reason::KeysUnavailable);
         }
+        let (kind, len) = (packet.kind, packet.end);
+        self.tap.record(arrival.now, || {
+            Record::PacketBuffered(PacketBuffered { kind, len })
+        });
     }
 
     /// Takes off header protection and opens the payload; `None` drops the packet.
@@ -291,10 +299,12 @@ impl Connection {
     }
 
     /// The server's first packet tells the ID to send to (RFC 9000 §7.2).
-    fn on_first_packet(&mut self, packet: &Packet) {
+    fn on_first_packet(&mut self, now: Time, packet: &Packet) {
         if self.handshake.peer_source.is_none() && packet.kind == PacketKind::Initial {
             self.handshake.peer_source = Some(packet.source);
+            let old = *self.cids.peer.current();
             self.cids.peer.set_handshake_id(packet.source);
+            self.record_peer_id(now, old);
         }
     }
 
@@ -309,14 +319,6 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let now = arrival.now;
         self.stats.packets_received += 1;
-        self.tap.record(now, || {
-            let (kind, len) = (packet.kind, packet.end);
-            Record::PacketReceived(PacketReceived {
-                kind,
-                packet_number: number,
-                len,
-            })
-        });
         self.idle.on_received(now);
         if !self.state.is_open() {
             return Ok(());
@@ -356,7 +358,7 @@ impl Connection {
         if space == SpaceId::Handshake && self.side.is_server() {
             // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1).
             self.paths.active_mut().amplification.on_validated();
-            self.discard_space(SpaceId::Initial);
+            self.discard_space(now, SpaceId::Initial);
         }
         if processed.crypto {
             self.drive_handshake(now)?;
@@ -413,9 +415,17 @@ impl Connection {
         let sequence = self.cids.issued.sequence_of(&packet.destination);
         if let Some(sequence) = sequence.filter(|&sequence| sequence > self.cids.in_use) {
             self.cids.in_use = sequence;
+            let old = *self.cids.peer.current();
             self.cids.peer.switch_to_next();
+            let new = packet.destination;
+            self.tap.record(arrival.now, || {
+                let (of_peer, old) = (false, None);
+                Record::ConnectionIdUpdated(ConnectionIdUpdated { of_peer, old, new })
+            });
+            self.record_peer_id(arrival.now, old);
         }
         self.paths.migrate(arrival.now, index, pto);
+        self.record_path(arrival.now, index, PathState::MigrationStarted);
         self.spaces.application.ecn.restart();
         let peer = self.paths.active().tuple.peer;
         self.events.push_back(super::Event::PathChanged { peer });
@@ -477,7 +487,9 @@ impl Connection {
         }
         self.handshake.retry_source = Some(packet.source);
         self.handshake.token = bytes::Bytes::copy_from_slice(&datagram[packet.token.clone()]);
+        let old = *self.cids.peer.current();
         self.cids.peer.set_handshake_id(packet.source);
+        self.record_peer_id(now, old);
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
         self.forget_sent(SpaceId::Initial);
         self.recovery.pto.reset();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{TlsStartError, initial};
-use courser_recovery::Pto;
+use courser_recovery::{LostPackets, Pto};
 use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
@@ -83,8 +83,9 @@ impl Connection {
         connection.handshake.token_store = tokens;
         // The server's address is where we want to go: nothing to prove.
         connection.paths.active_mut().amplification.on_validated();
-        connection.set_initial_keys(destination);
         let now = connection.handshake.started;
+        connection.record_start(now, &destination, &parameters);
+        connection.set_initial_keys(destination);
         // Writing the ClientHello reads nothing from the peer and cannot break its rules.
         if let Err(error) = connection.write_handshake(now) {
             return Err(TlsStartError::Configuration(error.to_string()));
@@ -116,6 +117,8 @@ impl Connection {
         if first.is_validated {
             connection.paths.active_mut().amplification.on_validated();
         }
+        let now = connection.handshake.started;
+        connection.record_start(now, &first.original_destination, &parameters);
         connection.set_initial_keys(first.destination);
         Ok(connection)
     }
@@ -161,9 +164,12 @@ impl Connection {
                 pto: Pto::new(),
                 lists: FrameLists::default(),
                 lost: Vec::new(),
+                lost_packets: Vec::new(),
+                lately_lost: LostPackets::new(),
                 quiet_since: now,
                 paced_until: None,
                 skip_at,
+                told: None,
             },
             idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
             suspicion: Suspicion::new(now),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use courser_base::Rate;
+
 /// Datagrams and bytes in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpStats {
@@ -28,6 +30,12 @@ pub struct PathStats {
     pub bytes_in_flight: u64,
     /// UDP payload of full datagrams.
     pub mtu: u16,
+    /// Slow-start threshold in bytes, once there is one.
+    pub ssthresh: Option<u64>,
+    /// How fast the congestion controller wants to send, if it says so.
+    pub pacing_rate: Option<Rate>,
+    /// The congestion controller's name.
+    pub controller: &'static str,
 }
 
 /// Counters since the connection began, and the state of its path.
@@ -45,6 +53,8 @@ pub struct ConnectionStats {
     pub packets_dropped: u64,
     /// Packets sent that count as lost.
     pub packets_lost: u64,
+    /// Of these, packets that were acknowledged later: they were only late.
+    pub packets_spuriously_lost: u64,
     /// Ack-eliciting packets received.
     pub ack_eliciting_received: u64,
     /// ACK frames sent.
@@ -61,6 +71,8 @@ pub struct ConnectionStats {
     pub data_sent: u64,
     /// Stream bytes sent again.
     pub data_retransmitted: u64,
+    /// Stream bytes acknowledged; what lies behind a gap counts once the gap is closed.
+    pub data_acked: u64,
     /// Stream bytes received for the first time.
     pub data_received: u64,
     /// Packets received with a CE mark.

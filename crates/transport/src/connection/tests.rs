@@ -23,6 +23,7 @@ mod parameters;
 mod paths;
 mod recovery;
 mod streams;
+mod trace;
 mod transfer;
 
 #[test]

@@ -2,6 +2,7 @@
 
 use courser_base::Time;
 use courser_recovery::{LossTimer, LossTimerInputs, SpaceTimes};
+use courser_telemetry::{self as telemetry, PathState};
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::Connection;
@@ -10,7 +11,7 @@ use super::event::Event;
 use super::state::State;
 use super::transmit::MIN_DATAGRAM;
 use crate::path::paths::PathsOutcome;
-use crate::space::SpaceId;
+use crate::space::{PacketNumberSpace, SpaceId};
 
 /// Why a connection wants to be woken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,6 +100,8 @@ impl Connection {
             PathsOutcome::Unchanged => {}
             PathsOutcome::Reverted => {
                 self.spaces.application.ecn.restart();
+                let index = self.paths.active_index();
+                self.record_path(now, index, PathState::MigrationAbandoned);
                 let peer = self.paths.active().tuple.peer;
                 self.events.push_back(Event::PathChanged { peer });
             }
@@ -115,11 +118,13 @@ impl Connection {
         self.streams.on_timeout(now);
         match self.loss_timer().filter(|timer| timer.at() <= now) {
             Some(LossTimer::TimeThreshold { space, .. }) => {
+                self.record_expired(now, telemetry::Timer::LossDetection, SpaceId::ALL[space]);
                 self.detect_lost(now, SpaceId::ALL[space]);
             }
             Some(LossTimer::Probe { space, .. }) => self.on_probe_timeout(now, SpaceId::ALL[space]),
             None => {}
         }
+        self.record_changes(now);
     }
 
     fn idle_deadline(&self) -> Option<Time> {
@@ -186,6 +191,7 @@ impl Connection {
 
     /// Nothing was acknowledged for long: probes go out, nothing is lost yet (RFC 9002 §6.2.4).
     fn on_probe_timeout(&mut self, now: Time, id: SpaceId) {
+        self.record_expired(now, telemetry::Timer::Probe, id);
         self.stats.ptos += 1;
         self.recovery.pto.on_timeout();
         self.recovery.quiet_since = now;
@@ -222,6 +228,19 @@ impl Connection {
         }
         if !is_pending {
             self.repeat_oldest(id);
+        }
+    }
+
+    /// A probe of the handshake that has nothing to say says again what is oldest: two datagrams
+    /// with a half of the ClientHello each time it may be lost get it across sooner than one.
+    pub(super) fn repeat_for_probes(&mut self) {
+        for id in [SpaceId::Initial, SpaceId::Handshake] {
+            let wants_more = |space: &PacketNumberSpace| {
+                space.probes > 0 && !space.ping && !space.crypto.wants_to_send()
+            };
+            if self.spaces.get(id).is_some_and(wants_more) {
+                self.repeat_oldest(id);
+            }
         }
     }
 

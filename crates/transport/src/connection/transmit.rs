@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_base::{Ecn, Time};
 use courser_crypto::TAG_LEN;
 use courser_recovery::{Controller, Sent};
-use courser_telemetry::{PacketSent, Record};
+use courser_telemetry::{PathState, SendLimit};
 use courser_wire::frame::{Ack, Frame, NewToken, PathChallenge, PathResponse};
 use courser_wire::packet::{MIN_INITIAL_DATAGRAM, ShortHeader};
 use courser_wire::{TransportErrorCode, Writer, packet_number};
@@ -13,9 +13,11 @@ use courser_wire::{TransportErrorCode, Writer, packet_number};
 use super::Connection;
 use super::permit::SendPermit;
 use super::state::State;
+use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
+use crate::path::Path;
 use crate::path::paths::PathIndex;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrame, SentFrames};
@@ -43,6 +45,31 @@ pub(super) struct Built {
     pub(super) in_flight: bool,
 }
 
+/// What a path remembers of a packet that leaves on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub(super) path: u32,
+    pub(super) snapshot: u32,
+    pub(super) tx_in_flight: u32,
+}
+
+impl Flight {
+    /// Counts the packet on its path.
+    #[inline]
+    fn begin(now: Time, path: &mut Path, built: &Built) -> Self {
+        let mut snapshot = path.delivery.newest();
+        if built.in_flight {
+            snapshot = path.delivery.on_sent(now, path.bytes_in_flight);
+            path.bytes_in_flight += built.len as u64;
+        }
+        Self {
+            path: path.id,
+            snapshot,
+            tx_in_flight: u32::try_from(path.bytes_in_flight).unwrap_or(u32::MAX),
+        }
+    }
+}
+
 impl Connection {
     /// Builds the next batch of datagrams; `None` when nothing may or need leave now.
     ///
@@ -56,9 +83,10 @@ impl Connection {
         buffer.start();
         let transmit = match &self.state {
             State::Drained => None,
-            State::Closing(_) | State::Draining { .. } => self.transmit_close(buffer),
+            State::Closing(_) | State::Draining { .. } => self.transmit_close(now, buffer),
             _ => self.transmit_open(now, buffer),
         }?;
+        self.record_changes(now);
         self.stats.udp_sent.batches += 1;
         self.stats.udp_sent.bytes += transmit.len as u64;
         let size = transmit.segment_size.unwrap_or(transmit.len);
@@ -88,24 +116,33 @@ impl Connection {
     /// A batch of 1-RTT packets on the active path.
     fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if !self.wants_to_send() {
-            self.note_app_limited();
+            self.note_app_limited(now);
+            self.record_idle(now);
             return None;
         }
         if !self.keys_are_good(now) {
-            return self.transmit_close(buffer);
+            return self.transmit_close(now, buffer);
         }
         let (mut allowed, mut content) = match self.permit(now, SpaceId::Application) {
-            SendPermit::Nothing => return None,
+            SendPermit::Nothing => {
+                self.record_limit(now, SendLimit::Amplification);
+                return None;
+            }
             SendPermit::Probe => (u64::MAX, Content::All),
             SendPermit::Bytes(bytes) => (bytes, Content::All),
-            SendPermit::AckOnly => (u64::MAX, Content::AckOnly),
+            SendPermit::AckOnly => {
+                self.record_limit(now, SendLimit::CongestionWindow);
+                (u64::MAX, Content::AckOnly)
+            }
             SendPermit::PacedUntil(at) => {
+                self.record_limit(now, SendLimit::Pacer);
                 self.recovery.paced_until = Some(at);
                 (u64::MAX, Content::AckOnly)
             }
         };
         let mtu = usize::from(self.paths.active().mtu);
-        let ecn = self.spaces.application.ecn.mark();
+        let codepoint = self.paths.active().congestion.ecn_codepoint();
+        let ecn = self.spaces.application.ecn.mark(codepoint);
         let mut lists = std::mem::take(&mut self.recovery.lists);
         let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
         while segments < buffer.max_segments() && buffer.len() + mtu <= MAX_BATCH {
@@ -165,10 +202,11 @@ impl Connection {
     }
 
     /// The window does not grow while it is not needed (RFC 9002 §7.8).
-    fn note_app_limited(&mut self) {
+    fn note_app_limited(&mut self, now: Time) {
         let path = self.paths.active_mut();
         if path.congestion_room() >= u64::from(path.mtu) {
             path.app_limited = true;
+            path.delivery.on_app_limited(now, path.rtt.min() / 16);
         }
     }
 
@@ -267,6 +305,14 @@ impl Connection {
         let mut writer = Writer::new(bytes);
         header.encode(&mut writer, number_len);
         packet_number::write(&mut writer, number, number_len);
+        let outgoing = Outgoing {
+            id: SpaceId::Application,
+            number,
+            len,
+            ack_eliciting,
+            is_mtu_probe: false,
+        };
+        self.record_packet_sent(now, outgoing, &bytes[payload_start..][..frames_len]);
         let keys = self.key_phase.keys.as_mut()?;
         keys.seal_packet(number, bytes, payload_start);
         keys.protect(bytes, payload_start - number_len, number_len);
@@ -354,9 +400,12 @@ impl Connection {
             .unwrap_or(u64::MAX)
             .min(courser_wire::MAX_VARINT);
         let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
-        if !Ack::write(packet.writer(), ranges, delay, ecn, MAX_ACK_RANGES) {
+        let wanted = space.received.ranges_wanted(USUAL_ACK_RANGES);
+        let count = wanted.min(MAX_ACK_RANGES);
+        if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
             return;
         }
+        space.received.on_ack_sent();
         packet.record(SentFrame::Ack { largest });
         self.stats.acks_sent += 1;
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
@@ -424,6 +473,7 @@ impl Connection {
             // The datagram is as large as the address's limit allows.
             let is_full = path.amplification.budget() >= MIN_INITIAL_DATAGRAM as u64;
             path.validation.on_challenge_sent(now, data, is_full);
+            self.record_path(now, index, PathState::ProbingStarted);
             written = true;
         }
         written
@@ -446,7 +496,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let path = self.paths.get_mut(index)?;
-        let (tuple, id) = (path.tuple, path.id);
+        let tuple = path.tuple;
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
         let limit = budget.min(usize::from(path.mtu));
         if limit < MIN_DATAGRAM || !self.key_phase.has_keys() {
@@ -459,8 +509,8 @@ impl Connection {
         buffer.advance(built.len);
         let path = self.paths.get_mut(index)?;
         path.on_datagram_sent(built.len);
-        path.bytes_in_flight += built.len as u64;
-        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, id);
+        let flight = Flight::begin(now, path, &built);
+        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, flight);
         Some(Transmit {
             destination: tuple.peer,
             source: tuple.local,
@@ -474,11 +524,8 @@ impl Connection {
     #[inline]
     pub(super) fn on_packet_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn) {
         let path = self.paths.active_mut();
-        if built.in_flight {
-            path.bytes_in_flight += built.len as u64;
-        }
-        let path = path.id;
-        self.record_sent(now, id, built, ecn, path);
+        let flight = Flight::begin(now, path, built);
+        self.record_sent(now, id, built, ecn, flight);
     }
 
     #[inline]
@@ -488,7 +535,7 @@ impl Connection {
         id: SpaceId,
         built: &Built,
         ecn: Ecn,
-        path: u32,
+        flight: Flight,
     ) {
         if id == SpaceId::Application && built.number > self.recovery.skip_at {
             self.choose_skip(built.number);
@@ -498,13 +545,15 @@ impl Connection {
         };
         space.next_packet_number = built.number + 1;
         let ecn_marked = ecn != Ecn::NotEct;
-        space.ecn.on_sent(ecn_marked);
+        space.ecn.on_sent(ecn);
         space.sent.push(
             built.number,
             Sent {
                 time: now,
                 size: u16::try_from(built.len).unwrap_or(u16::MAX),
-                path,
+                path: flight.path,
+                snapshot: flight.snapshot,
+                tx_in_flight: flight.tx_in_flight,
                 ack_eliciting: built.ack_eliciting,
                 in_flight: built.in_flight,
                 ecn_marked,
@@ -519,14 +568,6 @@ impl Connection {
             self.idle.on_ack_eliciting_sent(now);
         }
         self.stats.packets_sent += 1;
-        self.tap.record(now, || {
-            Record::PacketSent(PacketSent {
-                kind: id.packet_kind(),
-                packet_number: built.number,
-                len: built.len,
-                ack_eliciting: built.ack_eliciting,
-            })
-        });
     }
 }
 
@@ -538,10 +579,12 @@ pub(super) const MIN_DATAGRAM: usize = 64;
 /// A packet that asks for an answer is so long that a peer without state may answer it with a
 /// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
 const SHORTEST_QUESTION: usize = 43;
-/// Ranges in one ACK frame (limit K03).
-const MAX_ACK_RANGES: usize = 32;
+/// Ranges in one ACK frame (limit K03): each is repeated in as many frames ...
+const USUAL_ACK_RANGES: usize = 32;
+/// ... but a packet that comes very late is told of at least once, in a frame of half a packet.
+const MAX_ACK_RANGES: usize = 200;
 /// We announce the default (RFC 9000 §18.2).
-const ACK_DELAY_EXPONENT: u32 = 3;
+pub(super) const ACK_DELAY_EXPONENT: u32 = 3;
 /// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
 const PROBE_FRAME: usize = 9;
 /// A batch of packets and skipped numbers ends below the last number of all.

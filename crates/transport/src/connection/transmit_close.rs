@@ -1,6 +1,6 @@
 //! The datagram that ends a connection. RFC 9000 §10.2.3.
 
-use courser_base::Ecn;
+use courser_base::{Ecn, Time};
 
 use super::Connection;
 use super::close::Closing;
@@ -12,9 +12,13 @@ use crate::space::sent::FrameLists;
 
 impl Connection {
     /// CONNECTION_CLOSE in every space whose keys the peer might have.
-    pub(super) fn transmit_close(&mut self, buffer: &mut TransmitBuffer) -> Option<Transmit> {
+    pub(super) fn transmit_close(
+        &mut self,
+        now: Time,
+        buffer: &mut TransmitBuffer,
+    ) -> Option<Transmit> {
         let mut closing = self.take_closing()?;
-        let transmit = self.write_close(&closing, buffer);
+        let transmit = self.write_close(now, &closing, buffer);
         // What the amplification limit holds back leaves as soon as there is room.
         closing.wants_to_send = transmit.is_none();
         self.put_closing(closing);
@@ -48,7 +52,12 @@ impl Connection {
         }
     }
 
-    fn write_close(&mut self, closing: &Closing, buffer: &mut TransmitBuffer) -> Option<Transmit> {
+    fn write_close(
+        &mut self,
+        now: Time,
+        closing: &Closing,
+        buffer: &mut TransmitBuffer,
+    ) -> Option<Transmit> {
         let limit = self.handshake_limit()?;
         let room = buffer.room(limit);
         let mut packets = [None; 3];
@@ -87,6 +96,7 @@ impl Connection {
         self.pad_datagram(&mut packets, room);
         let mut len = 0;
         for packet in packets.iter().flatten() {
+            self.record_unsealed(now, packet, room);
             self.seal(packet, room);
             self.stats.packets_sent += 1;
             len = packet.end();

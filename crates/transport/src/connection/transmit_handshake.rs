@@ -11,6 +11,7 @@ use courser_wire::{Writer, packet_number};
 
 use super::Connection;
 use super::permit::SendPermit;
+use super::trace::Outgoing;
 use super::transmit::{Built, Content, MIN_DATAGRAM};
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{Transmit, TransmitBuffer};
@@ -49,6 +50,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let limit = self.handshake_limit()?;
+        self.repeat_for_probes();
         let room = buffer.room(limit);
         let mut lists = std::mem::take(&mut self.recovery.lists);
         let mut packets: [Option<Unsealed>; 3] = [None; 3];
@@ -78,7 +80,7 @@ impl Connection {
         let tuple = path.tuple;
         if self.side.is_client() && packets[SpaceId::Handshake as usize].is_some() {
             // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.
-            self.discard_space(SpaceId::Initial);
+            self.discard_space(now, SpaceId::Initial);
         }
         Some(Transmit {
             destination: tuple.peer,
@@ -279,12 +281,13 @@ impl Connection {
     }
 
     fn common_mark(&self, packets: &[Option<Unsealed>; 3]) -> Ecn {
-        let mut marks = packets
-            .iter()
-            .flatten()
-            .filter_map(|packet| self.spaces.get(packet.id).map(|space| space.ecn.mark()));
-        if marks.all(|mark| mark == Ecn::Ect0) {
-            Ecn::Ect0
+        let codepoint = self.paths.active().congestion.ecn_codepoint();
+        let mut marks = packets.iter().flatten().filter_map(|packet| {
+            let space = self.spaces.get(packet.id);
+            space.map(|space| space.ecn.mark(codepoint))
+        });
+        if marks.all(|mark| mark == codepoint) {
+            codepoint
         } else {
             Ecn::NotEct
         }
@@ -300,6 +303,7 @@ impl Connection {
         let mut end = 0;
         for packet in packets.iter().flatten() {
             end = packet.end();
+            self.record_unsealed(now, packet, room);
             self.seal(packet, room);
             let built = Built {
                 number: packet.number,
@@ -320,6 +324,19 @@ impl Connection {
             }
         }
         end
+    }
+
+    /// Records a packet that stands complete but in the clear.
+    pub(super) fn record_unsealed(&mut self, now: Time, packet: &Unsealed, room: &[u8]) {
+        let outgoing = Outgoing {
+            id: packet.id,
+            number: packet.number,
+            len: packet.end() - packet.start,
+            ack_eliciting: packet.ack_eliciting,
+            is_mtu_probe: false,
+        };
+        let payload_start = packet.number_offset + packet.number_len;
+        self.record_packet_sent(now, outgoing, &room[payload_start..packet.frames_end]);
     }
 
     /// Seals a packet in place and takes its number.

@@ -19,6 +19,8 @@ pub(crate) struct ReceiveWindow {
     limit: u64,
     received: u64,
     consumed: u64,
+    /// What was consumed when the limit was last raised.
+    announced: u64,
     autotune: Autotune,
 }
 
@@ -30,6 +32,7 @@ impl ReceiveWindow {
             limit: window,
             received: 0,
             consumed: 0,
+            announced: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
         }
     }
@@ -37,6 +40,12 @@ impl ReceiveWindow {
     /// Growth is drawn from a budget from now on.
     pub(crate) fn draw_from(&mut self, budget: WindowBudget) {
         self.autotune.draw_from(budget);
+    }
+
+    /// Bytes by which it has grown.
+    #[inline]
+    pub(crate) const fn growth(&self) -> u64 {
+        self.autotune.growth()
     }
 
     /// Bytes counted so far.
@@ -80,22 +89,22 @@ impl ReceiveWindow {
         self.consumed = self.received.min(self.consumed.saturating_add(len));
     }
 
-    /// True when half of the window is used, so that a larger limit is worth a frame.
+    /// True when enough of the window is used that a larger limit is worth a frame.
     ///
     /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
     #[inline]
     pub(crate) fn wants_update(&self) -> bool {
-        let (left, window) = (
-            self.limit.saturating_sub(self.consumed),
-            self.autotune.window(),
-        );
-        left <= window / 2 && window > 0 && self.limit < MAX_VARINT
+        let left = self.limit.saturating_sub(self.consumed);
+        let window = self.autotune.window();
+        left <= window - self.autotune.step() && window > 0 && self.limit < MAX_VARINT
     }
 
     /// The limit to announce now; never lower than before (RFC 9000 §4.1).
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
         if self.wants_update() {
-            self.autotune.on_half_consumed(now, rtt);
+            let consumed = self.consumed - self.announced;
+            self.announced = self.consumed;
+            self.autotune.on_consumed(now, rtt, consumed);
             let limit = self
                 .consumed
                 .saturating_add(self.autotune.window())

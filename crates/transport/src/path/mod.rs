@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 use courser_recovery::{
-    CongestionController, Controller, Pacer, PersistentCongestion, RttEstimator,
+    CongestionController, Controller, DeliveryRate, Pacer, PersistentCongestion, RttEstimator,
 };
 
 use self::amplification::Amplification;
@@ -28,6 +28,8 @@ pub struct Path {
     pub rtt: RttEstimator,
     /// Congestion controller.
     pub congestion: CongestionController,
+    /// How fast the network delivers.
+    pub delivery: DeliveryRate,
     /// Spreads batches over the round trip.
     pub pacer: Pacer,
     /// Lost stretches long enough to forget the window.
@@ -46,12 +48,15 @@ pub struct Path {
 impl Path {
     /// A path nothing is known about.
     pub fn new(now: Time, tuple: FourTuple, config: &TransportConfig, id: u32) -> Self {
+        // What a controller draws by lot need not be secret, only different.
+        let seed = now.as_nanos() ^ u64::from(id) << 48;
         Self {
             tuple,
             amplification: Amplification::default(),
             validation: Validation::default(),
             rtt: RttEstimator::new(config.initial_rtt),
-            congestion: CongestionController::new(config.congestion, config.mtu),
+            congestion: config.new_controller(config.mtu, seed),
+            delivery: DeliveryRate::new(),
             pacer: Pacer::new(now, config.mtu),
             persistent: PersistentCongestion::new(),
             bytes_in_flight: 0,
@@ -63,9 +68,14 @@ impl Path {
 
     /// Bytes that congestion control lets out now.
     pub fn congestion_room(&self) -> u64 {
-        self.congestion
-            .window()
-            .saturating_sub(self.bytes_in_flight)
+        self.congestion.room(self.bytes_in_flight)
+    }
+
+    /// Tells the pacer what the controller thinks by now.
+    pub fn set_pacing_rate(&mut self) {
+        let rate = self.congestion.pacing_rate(&self.rtt);
+        self.pacer.set_rate(rate);
+        self.pacer.set_quantum(self.congestion.send_quantum());
     }
 
     /// Probe timeout without back-off, for spans of time that count in it (RFC 9000 §8.2.4, §10.2).

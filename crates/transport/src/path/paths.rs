@@ -144,6 +144,7 @@ impl Paths {
         std::mem::swap(&mut old.id, &mut new.id);
         std::mem::swap(&mut old.rtt, &mut new.rtt);
         std::mem::swap(&mut old.congestion, &mut new.congestion);
+        std::mem::swap(&mut old.delivery, &mut new.delivery);
         std::mem::swap(&mut old.pacer, &mut new.pacer);
         std::mem::swap(&mut old.persistent, &mut new.persistent);
         std::mem::swap(&mut old.bytes_in_flight, &mut new.bytes_in_flight);

@@ -71,10 +71,7 @@ impl Streams {
     fn write_room(&self) -> WriteRoom {
         WriteRoom {
             unsent_limit: self.config.unsent_limit,
-            connection: self
-                .config
-                .send_buffer_max
-                .saturating_sub(self.totals.retained),
+            connection: self.totals.send_buffer.saturating_sub(self.totals.retained),
         }
     }
 

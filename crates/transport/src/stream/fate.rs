@@ -50,7 +50,9 @@ impl Streams {
         let state = self.table.at(slot);
         let before = state.send.retained();
         let ends = state.send.on_acked(span, &mut self.buffers);
-        self.totals.retained -= before - state.send.retained();
+        let acked = before - state.send.retained();
+        self.totals.retained -= acked;
+        self.totals.counters.data_acked += acked;
         // The span may have been thought lost and waited to go out again.
         if state.in_free && !state.send.has_free() {
             state.in_free = false;

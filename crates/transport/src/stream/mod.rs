@@ -85,6 +85,8 @@ struct Totals {
     gaps: usize,
     /// Bytes that wait for an acknowledgement, sent or not.
     retained: u64,
+    /// How many may.
+    send_buffer: u64,
     /// The time last handed in.
     now: Time,
 }
@@ -98,6 +100,8 @@ pub struct StreamCounters {
     pub data_received: u64,
     /// Bytes of stream data sent again.
     pub data_retransmitted: u64,
+    /// Bytes of stream data acknowledged without a gap before them.
+    pub data_acked: u64,
     /// Times the connection's limit kept data back.
     pub connection_blocked: u64,
     /// Times a stream's limit kept data back.
@@ -157,7 +161,10 @@ impl Streams {
             new: Schedule::default(),
             events: VecDeque::new(),
             writers: VecDeque::new(),
-            totals: Totals::default(),
+            totals: Totals {
+                send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),
+                ..Totals::default()
+            },
             config,
         }
     }
@@ -368,10 +375,22 @@ impl Streams {
         }
     }
 
+    /// The congestion window is this large: two of them may be kept until they are acknowledged,
+    /// one that is under way and one that was lost or waits.
+    #[inline]
+    pub fn on_congestion_window(&mut self, window: u64) {
+        let max = self.config.send_buffer_max;
+        let buffer = window.saturating_mul(2).max(SEND_BUFFER_MIN).min(max);
+        if buffer != self.totals.send_buffer {
+            self.totals.send_buffer = buffer;
+            self.wake_writers();
+        }
+    }
+
     /// Wakes writers that waited for the whole connection, once a good part of it is free.
     #[inline]
     fn wake_writers(&mut self) {
-        if self.writers.is_empty() || self.totals.retained > self.config.send_buffer_max / 4 * 3 {
+        if self.writers.is_empty() || self.totals.retained > self.totals.send_buffer / 4 * 3 {
             return;
         }
         while let Some(id) = self.writers.pop_front() {
@@ -395,6 +414,9 @@ impl InitialLimits {
         }
     }
 }
+
+/// The smallest limit on what is kept for sending, if the configuration allows so much.
+const SEND_BUFFER_MIN: u64 = 16 << 20;
 
 /// Place of a direction in a table of two.
 const fn index(direction: Direction) -> usize {

@@ -7,6 +7,7 @@ use courser_wire::frame::{
 };
 use courser_wire::{Direction, MAX_STREAMS, StreamId};
 
+use super::config::max_gaps;
 use super::control::Control;
 use super::event::{Stored, StreamEvent};
 use super::limits::Use;
@@ -32,7 +33,7 @@ impl Streams {
             return Ok(Stored::Kept);
         };
         let mut shared = Shared {
-            may_open_gap: self.totals.gaps < self.config.max_gaps,
+            may_open_gap: self.totals.gaps < max_gaps(self.config.max_gaps, self.window.growth()),
             connection: &mut self.window,
             buffers: &mut self.buffers,
         };

@@ -7,6 +7,7 @@ use courser_base::Time;
 use courser_wire::{MAX_VARINT, frame};
 
 use super::buffers::Buffers;
+use super::config::max_gaps;
 use super::event::{ClosedStream, ReadError, Stored};
 use super::reassembler::Reassembler;
 use crate::error::TransportError;
@@ -146,7 +147,8 @@ impl ReceivePart {
             shared.connection.check(additional)?;
         }
         if self.stop == Stop::No {
-            let may_open_gap = shared.may_open_gap && self.gaps() < self.max_gaps;
+            let max_gaps = max_gaps(self.max_gaps, self.window.growth());
+            let may_open_gap = shared.may_open_gap && self.gaps() < max_gaps;
             let stored =
                 self.reassembler
                     .insert(frame.offset, frame.data, may_open_gap, shared.buffers);

@@ -50,6 +50,19 @@ fn five_slow_rounds_end_slow_start() {
     assert_eq!(flow.controller.window(), window + 1000);
 }
 
+#[test]
+fn a_standing_queue_ends_slow_start_after_two_slow_rounds() {
+    for (rise, rounds) in [(39, 5), (40, 2)] {
+        let mut flow = risen(ms(rise));
+        for round in 2..=rounds {
+            flow.round(ms(40 + rise), 10);
+            assert!(flow.controller.in_slow_start(), "{rise} ms, round {round}");
+        }
+        flow.ack(flow.now.saturating_sub(ms(40 + rise)), flow.next_pn, 4000);
+        assert!(!flow.controller.in_slow_start(), "{rise} ms");
+    }
+}
+
 /// RFC 9406 §4.2.
 #[test]
 fn slow_start_goes_on_when_the_delay_falls_back() {
@@ -63,11 +76,40 @@ fn slow_start_goes_on_when_the_delay_falls_back() {
 
 /// RFC 9406 §4.2: N_RTT_SAMPLE.
 #[test]
-fn rounds_with_few_samples_are_not_judged() {
+fn a_round_with_two_samples_is_not_judged() {
     let mut flow = flow();
-    flow.rounds(3, ms(40), 7);
-    flow.rounds(6, ms(100), 7);
+    flow.rounds(3, ms(40), 2);
+    flow.rounds(6, ms(100), 2);
     assert_eq!(flow.controller.window(), 12_000 << 9);
+}
+
+#[test]
+fn a_round_of_few_acknowledgements_is_judged_when_it_is_over() {
+    for acks in 3..8 {
+        let mut flow = flow();
+        flow.rounds(3, ms(40), acks);
+        flow.round(ms(60), acks);
+        assert_eq!(flow.controller.window(), 12_000 << 4, "{acks}: not earlier");
+        flow.round(ms(60), acks);
+        // The acknowledgement that ended the round still counted in full.
+        let expected = (12_000 << 4) * (5 * acks + 3) / (4 * acks);
+        assert!(
+            flow.controller.window().abs_diff(expected) < 10,
+            "{acks}: growth has slowed down to {}",
+            flow.controller.window()
+        );
+    }
+}
+
+/// Each sample carries the wait behind its own batch, so 16 ms prove nothing on a long path.
+#[test]
+fn few_acknowledgements_need_a_rise_by_an_eighth() {
+    for (rise, slows) in [(74, false), (75, true)] {
+        let mut flow = flow();
+        flow.rounds(3, ms(600), 4);
+        flow.rounds(2, ms(600 + rise), 4);
+        assert_eq!(flow.controller.window() < 12_000 << 5, slows, "{rise} ms");
+    }
 }
 
 /// RFC 9406 §4.3: MIN_RTT_THRESH. Loopback has 50 to 100 us and noise of the same size.

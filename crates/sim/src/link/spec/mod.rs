@@ -24,8 +24,8 @@ mod fields;
 mod nat;
 mod parse;
 mod parts;
-mod quantity;
-mod suggest;
+pub(crate) mod quantity;
+pub(crate) mod suggest;
 mod table;
 
 /// What one direction of a link does to the packets on it.

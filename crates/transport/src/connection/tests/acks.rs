@@ -1,5 +1,6 @@
 //! Acknowledgements: when they leave, what they say, which are refused. RFC 9000 §13.
 
+use crate::space::received::MAX_RANGES;
 use courser_wire::frame::{Ack, Frame};
 use courser_wire::packet::PacketKind;
 
@@ -364,7 +365,7 @@ fn ranges_that_the_peer_knows_of_are_left_out() {
 fn ranges_in_one_frame_are_bounded() {
     // Limit K03: 64 are kept, 32 sent, the newest ones.
     let (mut pair, eye) = Pair::watched_and_connected();
-    for _ in 0..100 {
+    for _ in 0..MAX_RANGES + 50 {
         pair.client
             .connection()
             .forging_number(SpaceId::Application);
@@ -382,6 +383,32 @@ fn ranges_in_one_frame_are_bounded() {
             .received
             .ranges()
             .len(),
-        64
+        MAX_RANGES
     );
+}
+
+#[test]
+fn a_packet_that_comes_very_late_is_acknowledged_however_many_holes_there_are() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let late = pair
+        .client
+        .connection()
+        .forging_number(SpaceId::Application);
+    for _ in 0..100 {
+        pair.client
+            .connection()
+            .forging_number(SpaceId::Application);
+        pair.forge_to_server(SpaceId::Application, &[0x01]);
+    }
+    let bytes = eye.forge_client(&mut pair, 0, &Forgery::of(&[0x01]).number(late));
+    pair.send_to_server(bytes);
+    let sent = eye.server_sent(&pair);
+    let ack = ack_of(sent.last().expect("sent")).expect("an ACK");
+    assert!(ack.ranges().any(|range| range.contains(&late)));
+    // Once is enough: the next frame has the usual number again.
+    pair.forge_to_server(SpaceId::Application, &[0x01]);
+    pair.forge_to_server(SpaceId::Application, &[0x01]);
+    let sent = eye.server_sent(&pair);
+    let ack = ack_of(sent.last().expect("sent")).expect("an ACK");
+    assert_eq!(ack.ranges().count(), 32);
 }

@@ -1,5 +1,6 @@
 //! What headers must and must not look like. RFC 9000 §12.2, §12.3, §14.1, §17.
 
+use crate::space::received::MAX_RANGES;
 use courser_wire::MAX_PACKET_NUMBER;
 use courser_wire::packet::PacketKind;
 
@@ -281,7 +282,7 @@ fn duplicate_that_is_not_authentic_counts_as_forged_not_as_duplicate() {
 fn numbers_too_old_to_tell_are_dropped() {
     let mut pair = Pair::connected();
     let late = ping().seal(&mut pair.client, SpaceId::Application);
-    for _ in 0..70 {
+    for _ in 0..MAX_RANGES + 6 {
         // Every other number: more ranges than are remembered (limit K03).
         pair.client
             .connection()

@@ -9,6 +9,7 @@ use crate::testing::Setup;
 use crate::testing::traffic::Transfer;
 
 mod ecn;
+mod reordering;
 mod silence;
 
 /// Both ends with the same settings.

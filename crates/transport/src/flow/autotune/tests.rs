@@ -10,11 +10,20 @@ fn at(ms: u64) -> Time {
 fn fast_consumption_doubles_up_to_the_maximum() {
     let mut tune = Autotune::new(100, 350);
     tune.on_received(at(0));
-    tune.on_half_consumed(at(19), RTT);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(19), RTT, step);
+    }
     assert_eq!(tune.window(), 200);
-    tune.on_half_consumed(at(30), RTT);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(30), RTT, step);
+    }
     assert_eq!(tune.window(), 350);
-    tune.on_half_consumed(at(31), RTT);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(31), RTT, step);
+    }
     assert_eq!(tune.window(), 350);
 }
 
@@ -22,9 +31,15 @@ fn fast_consumption_doubles_up_to_the_maximum() {
 fn slow_consumption_leaves_the_window_alone() {
     let mut tune = Autotune::new(100, 400);
     tune.on_received(at(0));
-    tune.on_half_consumed(at(20), RTT);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(20), RTT, step);
+    }
     assert_eq!(tune.window(), 100);
-    tune.on_half_consumed(at(40), RTT);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(40), RTT, step);
+    }
     assert_eq!(tune.window(), 100);
 }
 
@@ -33,7 +48,10 @@ fn first_data_starts_the_clock_once() {
     let mut tune = Autotune::new(100, 400);
     tune.on_received(at(0));
     tune.on_received(at(100));
-    tune.on_half_consumed(at(101), RTT);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(101), RTT, step);
+    }
     assert_eq!(tune.window(), 100);
 }
 
@@ -41,7 +59,10 @@ fn first_data_starts_the_clock_once() {
 fn maximum_below_the_start_keeps_the_start() {
     let mut tune = Autotune::new(100, 10);
     tune.on_received(at(0));
-    tune.on_half_consumed(at(1), RTT);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(1), RTT, step);
+    }
     assert_eq!(tune.window(), 100);
 }
 
@@ -50,7 +71,10 @@ fn grow(tune: &mut Autotune, times: usize) {
     let now = Time::ZERO;
     tune.on_received(now);
     for _ in 0..times {
-        tune.on_half_consumed(now, Duration::from_millis(10));
+        {
+            let step = tune.step();
+            tune.on_consumed(now, Duration::from_millis(10), step);
+        }
     }
 }
 
@@ -70,4 +94,21 @@ fn windows_together_grow_by_their_budget_and_no_more() {
         1000,
         "a window that goes gives back what it drew"
     );
+}
+
+#[test]
+fn a_large_window_moves_in_quarters() {
+    let mut tune = Autotune::new(4 << 20, 16 << 20);
+    assert_eq!(tune.step(), 1 << 20);
+    tune.on_received(at(0));
+    {
+        let step = tune.step();
+        tune.on_consumed(at(9), RTT, step);
+    }
+    assert_eq!(tune.window(), 8 << 20);
+    {
+        let step = tune.step();
+        tune.on_consumed(at(19), RTT, step);
+    }
+    assert_eq!(tune.window(), 8 << 20, "a quarter in a round trip is slow");
 }

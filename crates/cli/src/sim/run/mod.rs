@@ -1,0 +1,137 @@
+//! `courser sim run`: scenarios, each with one or many seeds.
+
+mod document;
+mod jobs;
+mod outputs;
+mod sources;
+mod table;
+mod verdict;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use courser::Algorithm;
+use courser_sim::report::RunReport;
+use courser_sim::scenario::Scenario;
+
+use crate::args::parse_controller;
+use crate::error::Failure;
+use crate::output;
+
+use super::report::Judged;
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArguments {
+    /// Scenario files, or directories with files that end in .toml.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Seed of the first run: the same seed gives the same run on every machine.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Runs of each scenario; each has the seed after that of the one before.
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    runs: u64,
+
+    /// Runs at once. [default: one for each core]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Congestion controller of all flows, instead of those that the scenarios name.
+    #[arg(long, value_name = "NAME", value_parser = parse_controller)]
+    cc: Option<Algorithm>,
+
+    /// Writes a report with charts into this directory.
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+
+    /// TOML file with a table of bounds for each scenario, by name: they take the place of the
+    /// scenario's own.
+    #[arg(long, value_name = "FILE")]
+    bounds: Option<PathBuf>,
+
+    /// Writes a trace of each end of each connection into this directory.
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
+
+    /// Writes JSON to standard output, for programs.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A scenario and where it came from.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    scenario: Scenario,
+}
+
+/// All runs of one scenario.
+#[derive(Debug)]
+struct Outcome<'a> {
+    source: &'a Source,
+    runs: &'a [RunReport],
+    judged: Vec<Judged>,
+}
+
+pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
+    let sources = sources::read(arguments)?;
+    let runs = jobs::run_all(arguments, &sources)?;
+    let outcomes: Vec<Outcome<'_>> = sources
+        .iter()
+        .zip(runs.chunks(jobs::per_scenario(arguments)))
+        .map(|(source, runs)| Outcome {
+            source,
+            runs,
+            judged: verdict::judge(&source.scenario, runs),
+        })
+        .collect();
+    if let Some(directory) = &arguments.report {
+        outputs::report(directory, &runs, &outcomes)?;
+    }
+    if arguments.json {
+        output::line(document::document(arguments, &outcomes)?);
+    } else {
+        table::print(arguments, &outcomes);
+    }
+    verdict::conclude(&outcomes)
+}
+
+/// The command that repeats one run.
+fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {
+    use std::fmt::Write;
+    let mut command = format!("courser sim run {} --seed {seed}", quoted(&source.path));
+    // Writing to a string cannot fail.
+    if let Some(controller) = arguments.cc {
+        let _ = write!(command, " --cc {controller}");
+    }
+    if let Some(bounds) = &arguments.bounds {
+        let _ = write!(command, " --bounds {}", quoted(bounds));
+    }
+    command
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &std::path::Path) -> String {
+    let path = path.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if !path.is_empty() && path.chars().all(is_plain) {
+        return path.into_owned();
+    }
+    format!("'{}'", path.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_where_a_shell_would_stumble() {
+        assert_eq!(quoted("scenarios/a-1.toml".as_ref()), "scenarios/a-1.toml");
+        assert_eq!(quoted("my file.toml".as_ref()), "'my file.toml'");
+        assert_eq!(quoted("it's".as_ref()), "'it'\\''s'");
+    }
+}

@@ -1,0 +1,98 @@
+//! Scenarios and bounds from files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use courser_sim::scenario::{BoundsFile, Scenario, ScenarioError};
+
+use super::{RunArguments, Source};
+use crate::error::Failure;
+
+/// Reads all scenarios and puts the bounds of the command line in place.
+pub(super) fn read(arguments: &RunArguments) -> Result<Vec<Source>, Failure> {
+    let mut sources: Vec<Source> = Vec::new();
+    for path in expand(&arguments.files)? {
+        let text = text_of(&path)?;
+        let mut scenario = Scenario::parse(&text).map_err(|error| in_file(&path, &error))?;
+        if let Some(controller) = arguments.cc {
+            scenario
+                .flows
+                .iter_mut()
+                .for_each(|flow| flow.controller = controller);
+        }
+        let same = sources.iter().find(|it| it.scenario.name == scenario.name);
+        if let Some(same) = same {
+            return Err(Failure::new(format!(
+                "{} and {} both have the name '{}': give one another",
+                same.path.display(),
+                path.display(),
+                scenario.name
+            )));
+        }
+        sources.push(Source { path, scenario });
+    }
+    if let Some(path) = &arguments.bounds {
+        let text = text_of(path)?;
+        let bounds = BoundsFile::parse(&text).map_err(|error| in_file(path, &error))?;
+        apply(path, &bounds, &mut sources)?;
+    }
+    Ok(sources)
+}
+
+/// Bounds for nobody are a misspelt name more often than not.
+fn apply(path: &Path, bounds: &BoundsFile, sources: &mut [Source]) -> Result<(), Failure> {
+    let mut is_used = false;
+    for Source { scenario, .. } in &mut *sources {
+        is_used |= bounds.apply(&scenario.name, &mut scenario.bounds);
+    }
+    if is_used {
+        return Ok(());
+    }
+    let names: Vec<&str> = sources.iter().map(|it| it.scenario.name.as_str()).collect();
+    Err(Failure::new(format!(
+        "{} has bounds for none of the scenarios {}: it needs a table with the name of one",
+        path.display(),
+        names.join(", ")
+    )))
+}
+
+/// Directories stand for the scenarios in them, in the order of their names.
+fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let entries = fs::read_dir(path).map_err(|error| unreadable(path, &error))?;
+        let mut inside = Vec::new();
+        for entry in entries {
+            let file = entry.map_err(|error| unreadable(path, &error))?.path();
+            if file.extension().is_some_and(|end| end == "toml") {
+                inside.push(file);
+            }
+        }
+        if inside.is_empty() {
+            return Err(Failure::new(format!(
+                "there is no scenario in {}: their files end in .toml",
+                path.display()
+            )));
+        }
+        inside.sort();
+        files.extend(inside);
+    }
+    Ok(files)
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot read {}: {error}", path.display()))
+}
+
+fn in_file(path: &Path, error: &ScenarioError) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,44 @@
+//! Areas that stand on each other.
+
+use crate::{Series, thin};
+
+/// Columns that a series is thinned to before series are added up: as many as a wide image has
+/// pixels. Without this a million points in each of many series would be multiplied.
+const COLUMNS: f64 = 1500.0;
+
+/// The upper edge of each stacked series, in the order given: the sum of it and all before it.
+///
+/// All edges have the same x: every one that any of the series has after thinning.
+pub(crate) fn edges(series: &[&Series]) -> Vec<Vec<(f64, f64)>> {
+    let ends = series
+        .iter()
+        .flat_map(|one| one.points.first().into_iter().chain(one.points.last()));
+    let (low, high) = ends.fold((f64::MAX, f64::MIN), |(low, high), point| {
+        (low.min(point.0), high.max(point.0))
+    });
+    let density = COLUMNS / (high - low).max(f64::MIN_POSITIVE);
+    let thinned: Vec<Series> = series
+        .iter()
+        .map(|one| one.with_points(thin::columns(&one.points, density)))
+        .collect();
+    sums(&thinned)
+}
+
+fn sums(series: &[Series]) -> Vec<Vec<(f64, f64)>> {
+    let mut all_x: Vec<f64> = series
+        .iter()
+        .flat_map(|one| one.points.iter().map(|point| point.0))
+        .collect();
+    all_x.sort_by(f64::total_cmp);
+    all_x.dedup();
+    let mut sums = vec![0.0; all_x.len()];
+    let mut edges = Vec::new();
+    for one in series {
+        for (sum, x) in sums.iter_mut().zip(&all_x) {
+            // A negative share would let an area reach into its neighbour's.
+            *sum += one.value_at(*x).unwrap_or(0.0).max(0.0);
+        }
+        edges.push(all_x.iter().copied().zip(sums.iter().copied()).collect());
+    }
+    edges
+}

@@ -1,0 +1,73 @@
+//! Events along the time, and levels across a chart.
+
+use crate::Colour;
+
+/// Events at points of the horizontal axis: losses, changes of state.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Marks {
+    pub(crate) name: String,
+    pub(crate) style: MarkStyle,
+    pub(crate) marks: Vec<(f64, String)>,
+    pub(crate) colour: Colour,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MarkStyle {
+    /// Lines from top to bottom, with labels where there is room.
+    Lines,
+    /// Short strokes above the horizontal axis.
+    Ticks,
+}
+
+impl Marks {
+    /// Lines over the whole height with a label each: changes of state, steps of a rate.
+    pub fn lines<Label: Into<String>>(
+        name: impl Into<String>,
+        marks: impl IntoIterator<Item = (f64, Label)>,
+    ) -> Self {
+        let marks = marks.into_iter().map(|(x, label)| (x, label.into()));
+        Self::of(name, MarkStyle::Lines, marks.collect())
+    }
+
+    /// Short strokes at the bottom, for things that happen often. Red unless told otherwise,
+    /// for they are losses most of the time.
+    pub fn ticks(name: impl Into<String>, marks: impl IntoIterator<Item = f64>) -> Self {
+        let marks = marks.into_iter().map(|x| (x, String::new()));
+        Self::of(name, MarkStyle::Ticks, marks.collect()).colour(Colour::Bad)
+    }
+
+    /// Sets the colour.
+    #[must_use]
+    pub fn colour(mut self, colour: Colour) -> Self {
+        self.colour = colour;
+        self
+    }
+
+    fn of(name: impl Into<String>, style: MarkStyle, mut marks: Vec<(f64, String)>) -> Self {
+        marks.retain(|mark| mark.0.is_finite());
+        marks.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self {
+            name: name.into(),
+            style,
+            marks,
+            colour: Colour::Muted,
+        }
+    }
+}
+
+/// A level across the chart: the rate of a link, a limit.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reference {
+    pub(crate) name: String,
+    pub(crate) value: f64,
+}
+
+impl Reference {
+    /// A dashed line at `value` in the base unit; not drawn if that is not finite.
+    pub fn new(name: impl Into<String>, value: f64) -> Self {
+        Self {
+            name: name.into(),
+            value,
+        }
+    }
+}

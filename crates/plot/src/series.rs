@@ -1,0 +1,171 @@
+//! Values along an axis, and how they are drawn.
+
+use crate::Colour;
+
+/// Values over time (or over something else), and how they are drawn.
+///
+/// Points are pairs in base units. Points whose x is not finite are left out, those whose y is
+/// not finite make a gap. Points are put into the order of x.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    pub(crate) points: Vec<(f64, f64)>,
+    /// Lower edge of a band, one for each point; empty for other shapes.
+    pub(crate) lows: Vec<f64>,
+    pub(crate) colour: Colour,
+    pub(crate) is_dashed: bool,
+}
+
+/// How the points of a series become a picture.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shape {
+    Line,
+    Step,
+    Area,
+    Band,
+    Stack,
+    Dots,
+    Markers(Marker),
+}
+
+/// A sign for single points; different signs tell series apart without colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Marker {
+    /// ●
+    #[default]
+    Circle,
+    /// ✕
+    Cross,
+    /// ▲
+    Triangle,
+    /// ■
+    Square,
+    /// ◆
+    Diamond,
+}
+
+impl Series {
+    /// Points joined by straight lines.
+    pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::of(name, Shape::Line, points)
+    }
+
+    /// Values that hold until the next one.
+    pub fn step(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::of(name, Shape::Step, points)
+    }
+
+    /// A line with its area down to the axis filled.
+    pub fn area(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::of(name, Shape::Area, points)
+    }
+
+    /// The area between two lines: x, lower and upper value.
+    pub fn band(
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, f64, f64)>,
+    ) -> Self {
+        let mut rows: Vec<_> = points
+            .into_iter()
+            .filter(|(x, _, _)| x.is_finite())
+            .map(|(x, low, high)| match low.is_finite() && high.is_finite() {
+                true => (x, low, high),
+                false => (x, f64::NAN, f64::NAN),
+            })
+            .collect();
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self {
+            lows: rows.iter().map(|row| row.1).collect(),
+            ..Self::of(name, Shape::Band, rows.iter().map(|row| (row.0, row.2)))
+        }
+    }
+
+    /// An area that stands on the stacked series before it: the share of one of several flows.
+    ///
+    /// Where the x of the series differ, values between points are interpolated; before its
+    /// first and after its last point a series counts as zero.
+    pub fn stacked(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::of(name, Shape::Stack, points)
+    }
+
+    /// Small dots, for thousands of points such as the packets of a connection.
+    pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self::of(name, Shape::Dots, points)
+    }
+
+    /// Signs with a tooltip each while there are few.
+    pub fn markers(
+        name: impl Into<String>,
+        marker: Marker,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        Self::of(name, Shape::Markers(marker), points)
+    }
+
+    /// Sets the colour.
+    #[must_use]
+    pub fn colour(mut self, colour: Colour) -> Self {
+        self.colour = colour;
+        self
+    }
+
+    /// Draws the line in dashes.
+    #[must_use]
+    pub fn dashed(mut self) -> Self {
+        self.is_dashed = true;
+        self
+    }
+
+    /// True without any point.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// The same series with other points, which have to be in the order of x.
+    pub(crate) fn with_points(&self, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: String::new(),
+            points,
+            lows: Vec::new(),
+            ..*self
+        }
+    }
+
+    fn of(
+        name: impl Into<String>,
+        shape: Shape,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        let mut points: Vec<_> = points
+            .into_iter()
+            .filter(|(x, _)| x.is_finite())
+            .map(|(x, y)| (x, if y.is_finite() { y } else { f64::NAN }))
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Self {
+            name: name.into(),
+            shape,
+            points,
+            lows: Vec::new(),
+            colour: Colour::Auto,
+            is_dashed: false,
+        }
+    }
+
+    /// The value at `x`: of the last point not after it, or between its neighbours for lines.
+    /// `None` in gaps and outside the series.
+    pub(crate) fn value_at(&self, x: f64) -> Option<f64> {
+        let after = self.points.partition_point(|point| point.0 <= x);
+        let before = *self.points.get(after.checked_sub(1)?)?;
+        let value = match (self.shape, self.points.get(after)) {
+            (Shape::Step, _) => before.1,
+            (_, Some(next)) => {
+                before.1 + (next.1 - before.1) * (x - before.0) / (next.0 - before.0)
+            }
+            (_, None) if x > before.0 => return None,
+            (_, None) => before.1,
+        };
+        Some(value).filter(|value| value.is_finite())
+    }
+}

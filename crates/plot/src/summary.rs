@@ -1,0 +1,76 @@
+//! A chart in words, for readers who cannot see it.
+
+use crate::escape::shorten;
+use crate::{Chart, Series, Unit};
+
+/// Longest name, in characters, and most lines of a kind: a summary is read aloud.
+const MAX_NAME: usize = 80;
+const MAX_LINES: usize = 32;
+
+/// A line for each series, event and level.
+pub(crate) fn text(chart: &Chart) -> String {
+    let mut lines = vec![match chart.subtitle.is_empty() {
+        true => name(&chart.title),
+        false => format!("{} ({})", name(&chart.title), name(&chart.subtitle)),
+    }];
+    lines.extend(
+        chart
+            .series
+            .iter()
+            .take(MAX_LINES)
+            .map(|one| series(one, chart.y.unit)),
+    );
+    for marks in chart.marks.iter().take(MAX_LINES) {
+        let range = match (marks.marks.first(), marks.marks.last()) {
+            (Some(only), Some(_)) if marks.marks.len() == 1 => {
+                format!(", at {}", chart.x.unit.format(only.0))
+            }
+            (Some(first), Some(last)) => {
+                let unit = chart.x.unit;
+                format!(", from {} to {}", unit.format(first.0), unit.format(last.0))
+            }
+            _ => String::new(),
+        };
+        let events = events(marks.marks.len());
+        lines.push(format!("{}: {events}{range}", name(&marks.name)));
+    }
+    for reference in chart.references.iter().take(MAX_LINES) {
+        lines.push(format!(
+            "{}: {}",
+            name(&reference.name),
+            chart.y.unit.format(reference.value)
+        ));
+    }
+    lines.join("\n")
+}
+
+/// Name, number of points, lowest, median, highest and last value.
+pub(crate) fn series(series: &Series, unit: Unit) -> String {
+    let mut values: Vec<f64> = series.points.iter().map(|point| point.1).collect();
+    values.retain(|value| value.is_finite());
+    let Some(last) = values.last().copied() else {
+        return format!("{}: no values", name(&series.name));
+    };
+    let count = values.len();
+    values.sort_by(f64::total_cmp);
+    format!(
+        "{}: {count} values, lowest {}, median {}, highest {}, last {}",
+        name(&series.name),
+        unit.format(values[0]),
+        unit.format(values[count / 2]),
+        unit.format(values[count - 1]),
+        unit.format(last),
+    )
+}
+
+fn name(text: &str) -> String {
+    shorten(text, MAX_NAME)
+}
+
+/// A number of events in words.
+pub(crate) fn events(count: usize) -> String {
+    match count {
+        1 => "1 event".to_owned(),
+        _ => format!("{count} events"),
+    }
+}

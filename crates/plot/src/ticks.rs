@@ -1,0 +1,85 @@
+//! Round numbers along an axis.
+
+/// More ticks than a reader can use; also what a degenerate axis is bounded by.
+const MAX_TICKS: usize = 40;
+
+/// Multiples of 1, 2 or 5 times a power of ten inside `low..=high`, about `wanted` of them, and
+/// how many decimals they need. Needs finite bounds with `low < high`.
+pub(crate) fn linear(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
+    let step = nice_step((high - low) / count(wanted.max(1)));
+    if !(step.is_normal() && high > low) {
+        return (Vec::new(), 0);
+    }
+    let first = (low / step - 1e-9).ceil();
+    let ticks = (0..MAX_TICKS)
+        .map(|index| (first + count(index)) * step)
+        .take_while(|tick| *tick <= high + step * 1e-9)
+        .map(|tick| if tick.abs() < step * 1e-9 { 0.0 } else { tick })
+        .collect();
+    (ticks, decimals(step))
+}
+
+/// Powers of ten inside `low..=high`, with their twofold and fivefold where there are few, or
+/// only every so many-th where there are many. Needs `0 < low < high`.
+pub(crate) fn logarithmic(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+    let (first, last) = (low.log10().floor(), high.log10().ceil());
+    if !(first.is_finite() && last.is_finite()) {
+        return Vec::new();
+    }
+    let decades = last - first;
+    let factors: &[f64] = match (high / low).log10() {
+        span if span * 3.0 <= count(wanted) => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    let stride = (decades / count(wanted.max(1))).ceil().max(1.0);
+    let inside = |tick: &f64| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(tick);
+    (0..MAX_TICKS)
+        .map(|index| first + count(index) * stride)
+        .take_while(|exponent| *exponent <= last)
+        .flat_map(|exponent| {
+            factors
+                .iter()
+                .map(move |factor| factor * 10_f64.powf(exponent))
+        })
+        .filter(inside)
+        .collect()
+}
+
+/// The next bound outwards that is a round number: where an axis begins or ends.
+pub(crate) fn round_up(high: f64, low: f64, wanted: usize) -> f64 {
+    let step = nice_step((high - low) / count(wanted.max(1)));
+    match step.is_normal() {
+        true => (high / step - 1e-9).ceil() * step,
+        false => high,
+    }
+}
+
+/// Of 1, 2, 5, 10 times a power of ten the one nearest to `rough`, as ratios go.
+fn nice_step(rough: f64) -> f64 {
+    let power = 10_f64.powf(rough.log10().floor());
+    let factor = match rough / power {
+        ratio if ratio < 1.42 => 1.0,
+        ratio if ratio < 3.17 => 2.0,
+        ratio if ratio < 7.08 => 5.0,
+        _ => 10.0,
+    };
+    factor * power
+}
+
+fn decimals(step: f64) -> usize {
+    (0..12)
+        .find(|digits: &i32| {
+            let scaled = step * 10_f64.powi(*digits);
+            (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1e-9)
+        })
+        .and_then(|digits| usize::try_from(digits).ok())
+        .unwrap_or(12)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "numbers of ticks")]
+fn count(value: usize) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Records in the shape of qlog events.
+
+mod connectivity;
+mod frames;
+mod recovery;
+mod transport;
+
+use courser_base::Time;
+use courser_telemetry::{MetricsUpdated, Record, SendLimit};
+
+use crate::json::{Object, object};
+use crate::schema::Dialect;
+
+/// Writes records as JSON-SEQ events, and remembers what needs not be said again.
+#[derive(Debug, Default)]
+pub(crate) struct Encoder {
+    pub(crate) dialect: Dialect,
+    metrics: Option<MetricsUpdated>,
+    limit: Option<SendLimit>,
+    /// How often the 1-RTT keys were updated: qlog counts what the wire has one bit of.
+    key_phase: u64,
+}
+
+impl Encoder {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            ..Self::default()
+        }
+    }
+
+    /// Appends the events that a record amounts to: most often one, sometimes none or two.
+    pub(crate) fn encode(&mut self, out: &mut Vec<u8>, now: Time, record: &Record) {
+        let mut events = Events { out, now };
+        let dialect = self.dialect;
+        match record {
+            Record::PacketSent(it) => transport::packet_sent(&mut events, it, dialect),
+            Record::PacketReceived(it) => transport::packet_received(&mut events, it, dialect),
+            Record::PacketDropped(it) => transport::packet_dropped(&mut events, it, dialect),
+            Record::PacketBuffered(it) => transport::packet_buffered(&mut events, it),
+            Record::VersionChosen(it) => transport::version_information(&mut events, it),
+            Record::ProtocolChosen(it) => transport::alpn_information(&mut events, it),
+            Record::TransportParametersSet(it) => transport::parameters_set(&mut events, it),
+            Record::KeyInstalled(it) => transport::key_installed(&mut events, it),
+            Record::KeyDiscarded(it) => transport::key_discarded(&mut events, it, dialect),
+            Record::KeyUpdated(it) => {
+                self.key_phase += 1;
+                transport::key_updated(&mut events, it, self.key_phase);
+            }
+            Record::ConnectionStarted(it) => connectivity::started(&mut events, it),
+            Record::ConnectionClosed(it) => connectivity::closed(&mut events, it, dialect),
+            Record::ConnectionIdUpdated(it) => connectivity::id_updated(&mut events, it),
+            Record::StateChanged(it) => connectivity::state_updated(&mut events, it, dialect),
+            Record::PathUpdated(it) => connectivity::path_updated(&mut events, it),
+            Record::MtuUpdated(it) => connectivity::mtu_updated(&mut events, it),
+            Record::RecoveryParametersSet(it) => recovery::parameters_set(&mut events, it),
+            Record::MetricsUpdated(it) => {
+                let before = self.metrics.replace(*it);
+                recovery::metrics_updated(&mut events, it, before.as_ref());
+            }
+            Record::CongestionStateUpdated(it) => {
+                recovery::congestion_state_updated(&mut events, it, dialect);
+            }
+            Record::PacketLost(it) => recovery::packet_lost(&mut events, it),
+            Record::SpuriousLoss(it) => recovery::spurious_loss(&mut events, it),
+            Record::TimerExpired(it) => recovery::timer_expired(&mut events, it),
+            Record::SendLimited(it) => {
+                if self.limit.replace(it.by) != Some(it.by) {
+                    recovery::blocked_updated(&mut events, it.by);
+                }
+            }
+            Record::EcnStateUpdated(it) => recovery::ecn_state_updated(&mut events, it),
+            // A record made after this version: no trace is better than a wrong one.
+            _ => {}
+        }
+    }
+}
+
+/// Where events go, with their time.
+pub(crate) struct Events<'a> {
+    out: &'a mut Vec<u8>,
+    now: Time,
+}
+
+impl Events<'_> {
+    /// Appends one event: RFC 7464 wants a record separator before and a line feed behind.
+    pub(crate) fn event(&mut self, name: &'static str, data: impl FnOnce(&mut Object<'_>)) {
+        let since = self.now.saturating_since(Time::ZERO);
+        self.out.push(RECORD_SEPARATOR);
+        object(self.out, |event| {
+            event.millis("time", since).word("name", name);
+            event.object("data", data);
+        });
+        self.out.push(b'\n');
+    }
+}
+
+/// RFC 7464 §2.2.
+pub(crate) const RECORD_SEPARATOR: u8 = 0x1e;
+
+#[cfg(test)]
+mod tests;

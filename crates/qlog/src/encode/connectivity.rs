@@ -1,0 +1,123 @@
+//! The life of a connection and its paths: quic-events §4.
+
+use std::net::{IpAddr, SocketAddr};
+
+use courser_base::FourTuple;
+use courser_telemetry::{
+    CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathUpdated,
+    StateChanged,
+};
+use courser_wire::ConnectionId;
+
+use super::Events;
+use crate::json::Object;
+use crate::schema::{self, Dialect};
+
+pub(super) fn started(events: &mut Events<'_>, started: &ConnectionStarted) {
+    let FourTuple { peer, local } = started.path;
+    events.event("quic:connection_started", |data| {
+        data.object("local", |end| {
+            if let Some(local) = local {
+                address(end, local, None);
+            }
+            ids(end, &started.local_id);
+        });
+        data.object("remote", |end| {
+            remote(end, peer);
+            ids(end, &started.peer_id);
+        });
+    });
+}
+
+fn ids(end: &mut Object<'_>, id: &ConnectionId) {
+    let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    end.array("connection_ids", [hex], |out, hex| {
+        out.push(b'"');
+        out.extend_from_slice(hex.as_bytes());
+        out.push(b'"');
+    });
+}
+
+fn remote(end: &mut Object<'_>, peer: SocketAddr) {
+    address(end, peer.ip(), Some(peer.port()));
+}
+
+fn address(end: &mut Object<'_>, ip: IpAddr, port: Option<u16>) {
+    let (ip_key, port_key) = match ip {
+        IpAddr::V4(_) => ("ip_v4", "port_v4"),
+        IpAddr::V6(_) => ("ip_v6", "port_v6"),
+    };
+    end.text(ip_key, &ip.to_string());
+    if let Some(port) = port {
+        end.uint(port_key, u64::from(port));
+    }
+}
+
+pub(super) fn closed(events: &mut Events<'_>, closed: &ConnectionClosed, dialect: Dialect) {
+    events.event("quic:connection_closed", |data| {
+        data.word("initiator", schema::initiator(closed.by_peer));
+        let trigger = match closed.cause {
+            CloseCause::Transport { code } => {
+                match dialect.transport_error(code) {
+                    Some(name) => data.text("connection_error", &name),
+                    None => data
+                        .word("connection_error", "unknown")
+                        .uint("error_code", code.value()),
+                };
+                "error"
+            }
+            CloseCause::Application { code } => {
+                data.word("application_error", "unknown")
+                    .uint("error_code", code.value());
+                "application"
+            }
+            CloseCause::IdleTimeout => "idle_timeout",
+            // The draft has no word for it; the reason tells.
+            CloseCause::HandshakeTimeout => "error",
+            CloseCause::StatelessReset => "stateless_reset",
+            CloseCause::VersionMismatch => "version_mismatch",
+        };
+        if !closed.reason.is_empty() {
+            data.text("reason", &closed.reason);
+        }
+        data.word("trigger", trigger);
+    });
+}
+
+pub(super) fn id_updated(events: &mut Events<'_>, updated: &ConnectionIdUpdated) {
+    events.event("quic:connection_id_updated", |data| {
+        data.word("initiator", schema::initiator(updated.of_peer));
+        if let Some(old) = updated.old {
+            data.hex("old", &old);
+        }
+        data.hex("new", &updated.new);
+    });
+}
+
+pub(super) fn state_updated(events: &mut Events<'_>, changed: &StateChanged, dialect: Dialect) {
+    events.event("quic:connection_state_updated", |data| {
+        if let Some(old) = changed.old {
+            data.word("old", dialect.state(old));
+        }
+        data.word("new", dialect.state(changed.state));
+    });
+}
+
+pub(super) fn path_updated(events: &mut Events<'_>, updated: &PathUpdated) {
+    let FourTuple { peer, local } = updated.path;
+    events.event("quic:migration_state_updated", |data| {
+        data.word("new", schema::path_state(updated.state));
+        data.object("tuple_remote", |end| remote(end, peer));
+        if let Some(local) = local {
+            data.object("tuple_local", |end| address(end, local, None));
+        }
+    });
+}
+
+pub(super) fn mtu_updated(events: &mut Events<'_>, updated: &MtuUpdated) {
+    events.event("quic:mtu_updated", |data| {
+        data.uint("old", u64::from(updated.old))
+            .uint("new", u64::from(updated.new))
+            .boolean("done", updated.done);
+    });
+}

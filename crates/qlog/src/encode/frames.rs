@@ -1,0 +1,188 @@
+//! Frames: quic-events §8.13.
+
+use std::ops::RangeInclusive;
+
+use courser_base::EcnCounts;
+use courser_telemetry::FrameRecord;
+use courser_wire::TransportErrorCode;
+
+use crate::json::{Object, array, object, plain};
+use crate::schema::{self, Dialect};
+
+pub(super) fn write_frames(data: &mut Object<'_>, frames: &[FrameRecord], dialect: Dialect) {
+    data.array("frames", frames, |out, frame| {
+        object(out, |o| write_frame(o, frame, dialect));
+    });
+}
+
+fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
+    match frame {
+        FrameRecord::Stream {
+            id,
+            offset,
+            len,
+            fin,
+        } => {
+            o.word("frame_type", "stream")
+                .uint("stream_id", id.value())
+                .uint("offset", *offset);
+            if *fin {
+                o.boolean("fin", true);
+            }
+            length(o, *len);
+        }
+        FrameRecord::Ack { delay, ranges, ecn } => {
+            o.word("frame_type", "ack").millis("ack_delay", *delay);
+            acked(o, ranges, *ecn);
+        }
+        FrameRecord::Padding { len } => {
+            o.word("frame_type", "padding").object("raw", |raw| {
+                raw.size("payload_length", *len);
+            });
+        }
+        FrameRecord::Crypto { offset, len } => {
+            o.word("frame_type", "crypto").uint("offset", *offset);
+            length(o, *len);
+        }
+        FrameRecord::NewToken { len } => {
+            o.word("frame_type", "new_token");
+            o.object("token", |token| length(token, *len));
+        }
+        FrameRecord::PathChallenge { data } => {
+            o.word("frame_type", "path_challenge").hex("data", data);
+        }
+        FrameRecord::PathResponse { data } => {
+            o.word("frame_type", "path_response").hex("data", data);
+        }
+        FrameRecord::NewConnectionId {
+            sequence,
+            retire_prior_to,
+            id,
+        } => {
+            o.word("frame_type", "new_connection_id")
+                .uint("sequence_number", *sequence)
+                .uint("retire_prior_to", *retire_prior_to)
+                .size("connection_id_length", id.len())
+                .hex("connection_id", id);
+        }
+        FrameRecord::RetireConnectionId { sequence } => {
+            o.word("frame_type", "retire_connection_id")
+                .uint("sequence_number", *sequence);
+        }
+        FrameRecord::ConnectionClose { .. } => write_close(o, frame, dialect),
+        FrameRecord::Other { frame_type } => match frame_type {
+            0x01 => _ = o.word("frame_type", "ping"),
+            0x1e => _ = o.word("frame_type", "handshake_done"),
+            0x30 | 0x31 => _ = o.word("frame_type", "datagram"),
+            _ => {
+                o.word("frame_type", "unknown")
+                    .uint("frame_type_bytes", *frame_type);
+            }
+        },
+        other => write_flow_frame(o, other),
+    }
+}
+
+/// Frames about streams and credit.
+fn write_flow_frame(o: &mut Object<'_>, frame: &FrameRecord) {
+    match frame {
+        FrameRecord::ResetStream {
+            id,
+            error_code,
+            final_size,
+        } => {
+            o.word("frame_type", "reset_stream")
+                .uint("stream_id", id.value())
+                .word("error", "unknown")
+                .uint("error_code", *error_code)
+                .uint("final_size", *final_size);
+        }
+        FrameRecord::StopSending { id, error_code } => {
+            o.word("frame_type", "stop_sending")
+                .uint("stream_id", id.value())
+                .word("error", "unknown")
+                .uint("error_code", *error_code);
+        }
+        FrameRecord::MaxData { maximum } => {
+            o.word("frame_type", "max_data").uint("maximum", *maximum);
+        }
+        FrameRecord::MaxStreamData { id, maximum } => {
+            o.word("frame_type", "max_stream_data")
+                .uint("stream_id", id.value())
+                .uint("maximum", *maximum);
+        }
+        FrameRecord::MaxStreams { direction, maximum } => {
+            o.word("frame_type", "max_streams")
+                .word("stream_type", schema::stream_type(*direction))
+                .uint("maximum", *maximum);
+        }
+        FrameRecord::DataBlocked { limit } => {
+            o.word("frame_type", "data_blocked").uint("limit", *limit);
+        }
+        FrameRecord::StreamDataBlocked { id, limit } => {
+            o.word("frame_type", "stream_data_blocked")
+                .uint("stream_id", id.value())
+                .uint("limit", *limit);
+        }
+        FrameRecord::StreamsBlocked { direction, limit } => {
+            o.word("frame_type", "streams_blocked")
+                .word("stream_type", schema::stream_type(*direction))
+                .uint("limit", *limit);
+        }
+        // `write_frame` has all others; a trace must not bring a connection down.
+        _ => _ = o.word("frame_type", "unknown"),
+    }
+}
+
+/// The Length field of a frame is logged as `raw.length` (quic-events §8.13.7).
+fn length(o: &mut Object<'_>, len: usize) {
+    o.object("raw", |raw| {
+        raw.size("length", len);
+    });
+}
+
+fn acked(o: &mut Object<'_>, ranges: &[RangeInclusive<u64>], ecn: Option<EcnCounts>) {
+    o.array("acked_ranges", ranges, |out, range| {
+        let last = (range.start() != range.end()).then_some(range.end());
+        array(
+            out,
+            [Some(range.start()), last].into_iter().flatten(),
+            plain,
+        );
+    });
+    if let Some(ecn) = ecn {
+        o.uint("ect1", ecn.ect1)
+            .uint("ect0", ecn.ect0)
+            .uint("ce", ecn.ce);
+    }
+}
+
+fn write_close(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
+    let FrameRecord::ConnectionClose {
+        by_application,
+        error_code,
+        frame_type,
+        reason,
+    } = frame
+    else {
+        return;
+    };
+    o.word("frame_type", "connection_close");
+    let name = if *by_application {
+        o.word("error_space", "application");
+        None
+    } else {
+        o.word("error_space", "transport");
+        dialect.transport_error(TransportErrorCode::from_value(*error_code))
+    };
+    match name {
+        Some(name) => o.text("error", &name),
+        None => o.word("error", "unknown").uint("error_code", *error_code),
+    };
+    if !reason.is_empty() {
+        o.text("reason", reason);
+    }
+    if *frame_type != 0 {
+        o.uint("trigger_frame_type", *frame_type);
+    }
+}

@@ -1,0 +1,271 @@
+//! Traces of any stack, read event by event.
+
+mod records;
+
+use std::fmt;
+use std::io::{self, BufRead, Read};
+
+use serde_json::Value;
+
+use self::records::{Delimiter, Records};
+use crate::event::{Clock, Event};
+
+/// Reads qlog of the current drafts and of older ones: JSON-SEQ (`.sqlog`), one JSON object per
+/// line, or one JSON file (`.qlog`) of at most [`MAX_PLAIN`] bytes.
+///
+/// JSON-SEQ takes memory for one record at a time, whatever the file's length; records longer
+/// than [`MAX_RECORD`] are reported and skipped, as are lines that are not JSON or not events.
+/// Event names and fields are those of main-schema-02 (version 0.3) up to main-schema-14.
+///
+/// ```
+/// use courser_qlog::{EventKind, Reader};
+///
+/// let trace = concat!(
+///     "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{\"vantage_point\":{\"type\":\"client\"}}}\n",
+///     "\u{1e}{\"time\":1,\"name\":\"recovery:metrics_updated\",\"data\":{\"latest_rtt\":20}}\n",
+/// );
+/// let mut reader = Reader::new(trace.as_bytes())?;
+/// assert_eq!(reader.about().vantage_point.as_deref(), Some("client"));
+/// let event = reader.next().expect("one event")?;
+/// assert!(matches!(event.kind, EventKind::Metrics(metrics) if metrics.latest_rtt == Some(0.02)));
+/// # Ok::<(), courser_qlog::ReadError>(())
+/// ```
+#[derive(Debug)]
+pub struct Reader<R> {
+    about: About,
+    clock: Clock,
+    source: Source<R>,
+}
+
+#[derive(Debug)]
+enum Source<R> {
+    Records(Records<R>),
+    /// Events of a plain file, and how many were read.
+    Loaded(std::vec::IntoIter<Value>, u64),
+    /// The input broke; nothing more comes.
+    Broken,
+}
+
+/// Longest record in bytes; that of a packet with hundreds of frames has 100 kB.
+pub const MAX_RECORD: usize = 8 << 20;
+/// Longest file in plain JSON, which has to be loaded whole, in bytes.
+pub const MAX_PLAIN: u64 = 128 << 20;
+
+/// What the head of a trace says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct About {
+    /// How the file is built: `JSON-SEQ`, `NDJSON` or `JSON`.
+    pub format: &'static str,
+    /// Version or event schema that the file announces.
+    pub schema: Option<String>,
+    /// Title of the trace, or of the file.
+    pub title: Option<String>,
+    /// `client`, `server`, `network` or what else the file says.
+    pub vantage_point: Option<String>,
+    /// What groups the traces of both ends: the original destination connection ID.
+    pub group_id: Option<String>,
+    /// Further traces of the same file, which are not read.
+    pub other_traces: usize,
+}
+
+/// Why a file or a line cannot be read.
+#[derive(Debug)]
+pub struct ReadError {
+    /// Where, counted from 1; in a plain file, which event.
+    pub line: u64,
+    /// What was seen and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl ReadError {
+    fn new(line: u64, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { line, message }
+    }
+
+    fn io(line: u64, error: &io::Error) -> Self {
+        Self::new(line, format!("cannot be read: {error}"))
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads the head of a trace.
+    ///
+    /// # Errors
+    /// When the input cannot be read, is compressed, or is no qlog.
+    pub fn new(mut input: R) -> Result<Self, ReadError> {
+        let start = input.fill_buf().map_err(|error| ReadError::io(1, &error))?;
+        refuse_compressed(start)?;
+        let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
+        let delimiter = match first {
+            None => return Err(ReadError::new(1, "the file is empty")),
+            Some(&records::RECORD_SEPARATOR) => Delimiter::RecordSeparator,
+            Some(b'{') => Delimiter::LineFeed,
+            Some(_) => return Err(ReadError::new(1, NOT_QLOG)),
+        };
+        let mut records = Records::new(input, delimiter);
+        let Some(head) = records.next() else {
+            return Err(ReadError::new(1, NOT_QLOG));
+        };
+        let head = head?;
+        match serde_json::from_slice::<Value>(&head.bytes) {
+            Ok(value) if value.get("traces").is_some() => Self::plain(value),
+            Ok(value) if value.get("trace").is_some() => Ok(Self::streaming(&value, records)),
+            Ok(_) => Err(ReadError::new(head.line, NOT_QLOG)),
+            Err(error) if error.is_eof() && delimiter == Delimiter::LineFeed => {
+                Self::load(head.bytes, records)
+            }
+            Err(error) => {
+                let message = format!("the head of the trace is not JSON: {error}");
+                Err(ReadError::new(head.line, message))
+            }
+        }
+    }
+
+    fn streaming(head: &Value, records: Records<R>) -> Self {
+        let mut about = about(head, head.get("trace"));
+        about.format = records.format();
+        Self {
+            about,
+            clock: Clock::new(head.get("trace")),
+            source: Source::Records(records.expect_events()),
+        }
+    }
+
+    /// A file that is one object over many lines.
+    fn load(mut bytes: Vec<u8>, records: Records<R>) -> Result<Self, ReadError> {
+        bytes.push(b'\n');
+        let room = MAX_PLAIN + 1 - MAX_PLAIN.min(bytes.len() as u64);
+        let mut rest = records.into_inner().take(room);
+        rest.read_to_end(&mut bytes)
+            .map_err(|error| ReadError::io(2, &error))?;
+        if bytes.len() as u64 > MAX_PLAIN {
+            let message = format!(
+                "a plain JSON trace of more than {} MiB: convert it to JSON-SEQ, which is read \
+                 without loading it whole",
+                MAX_PLAIN >> 20
+            );
+            return Err(ReadError::new(1, message));
+        }
+        let value = serde_json::from_slice(&bytes).map_err(|error| {
+            let line = u64::try_from(error.line()).unwrap_or(0);
+            let hint = if error.is_eof() {
+                " (was the writer interrupted?)"
+            } else {
+                ""
+            };
+            ReadError::new(line, format!("not JSON: {error}{hint}"))
+        })?;
+        Self::plain(value)
+    }
+
+    fn plain(mut file: Value) -> Result<Self, ReadError> {
+        let Some(Value::Array(mut traces)) = file.get_mut("traces").map(Value::take) else {
+            return Err(ReadError::new(1, NOT_QLOG));
+        };
+        let at = traces
+            .iter()
+            .position(|trace| trace.get("events").is_some_and(Value::is_array));
+        let Some(at) = at else {
+            return Err(ReadError::new(1, "no trace with events in the file"));
+        };
+        let mut trace = traces.swap_remove(at);
+        let events = match trace.get_mut("events").map(Value::take) {
+            Some(Value::Array(events)) => events,
+            _ => Vec::new(),
+        };
+        if events.first().is_some_and(Value::is_array) {
+            let message = "events are arrays: a trace of qlog 0.2 or older, known are 0.3 and up";
+            return Err(ReadError::new(1, message));
+        }
+        let mut about = about(&file, Some(&trace));
+        about.format = "JSON";
+        about.other_traces = traces.len();
+        Ok(Self {
+            about,
+            clock: Clock::new(Some(&trace)),
+            source: Source::Loaded(events.into_iter(), 0),
+        })
+    }
+
+    /// What the head of the trace says.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+}
+
+impl<R: BufRead> Iterator for Reader<R> {
+    type Item = Result<Event, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (line, value) = match &mut self.source {
+            Source::Broken => return None,
+            Source::Loaded(events, read) => {
+                *read += 1;
+                (*read, events.next()?)
+            }
+            Source::Records(records) => {
+                let record = match records.next()? {
+                    Ok(record) => record,
+                    Err(error) => {
+                        if records.is_broken() {
+                            self.source = Source::Broken;
+                        }
+                        return Some(Err(error));
+                    }
+                };
+                match serde_json::from_slice(&record.bytes) {
+                    Ok(value) => (record.line, value),
+                    Err(error) => {
+                        // Its own line counts from the start of the record.
+                        let text = error.to_string();
+                        let what = text.split(" at line ").next().unwrap_or_default();
+                        let message = format!("not JSON: {what}");
+                        return Some(Err(ReadError::new(record.line, message)));
+                    }
+                }
+            }
+        };
+        let event = Event::from_json(&value, &mut self.clock);
+        Some(event.map_err(|message| ReadError::new(line, message)))
+    }
+}
+
+fn about(file: &Value, trace: Option<&Value>) -> About {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let of = |key: &str| trace.and_then(|trace| trace.get(key));
+    let common = of("common_fields");
+    let group = common.and_then(|common| common.get("group_id").or_else(|| common.get("ODCID")));
+    let schema = of("event_schemas").and_then(|schemas| schemas.get(0));
+    About {
+        format: "",
+        schema: text(schema).or_else(|| text(file.get("qlog_version"))),
+        title: text(of("title")).or_else(|| text(file.get("title"))),
+        vantage_point: text(of("vantage_point").and_then(|point| point.get("type"))),
+        group_id: text(group),
+        other_traces: 0,
+    }
+}
+
+fn refuse_compressed(start: &[u8]) -> Result<(), ReadError> {
+    let program = match start {
+        [0x1f, 0x8b, ..] => "gunzip",
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => "unzstd",
+        _ => return Ok(()),
+    };
+    let message = format!("the file is compressed: run {program} on it first");
+    Err(ReadError::new(1, message))
+}
+
+const NOT_QLOG: &str = "this is no qlog: neither JSON-SEQ nor JSON with a trace in it";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! Records of a stream of JSON texts, one at a time.
+
+use std::io::BufRead;
+
+use super::{MAX_PLAIN, MAX_RECORD, ReadError};
+
+/// Before each record (RFC 7464 §2.2).
+pub(super) const RECORD_SEPARATOR: u8 = 0x1e;
+
+/// What stands between two records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Delimiter {
+    /// JSON-SEQ: a record may have several lines.
+    RecordSeparator,
+    /// One record a line.
+    LineFeed,
+}
+
+/// One record and where it begins.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) line: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// Cuts a stream into records.
+#[derive(Debug)]
+pub(super) struct Records<R> {
+    input: R,
+    delimiter: Delimiter,
+    /// Line of the next byte, from 1.
+    line: u64,
+    /// Longest record in bytes.
+    limit: u64,
+    is_broken: bool,
+}
+
+impl<R: BufRead> Records<R> {
+    pub(super) fn new(input: R, delimiter: Delimiter) -> Self {
+        Self {
+            input,
+            delimiter,
+            line: 1,
+            // The head may turn out to be a plain file without line feeds.
+            limit: MAX_PLAIN,
+            is_broken: false,
+        }
+    }
+
+    /// The head was read: what follows are events.
+    pub(super) fn expect_events(mut self) -> Self {
+        self.limit = MAX_RECORD as u64;
+        self
+    }
+
+    pub(super) fn format(&self) -> &'static str {
+        match self.delimiter {
+            Delimiter::RecordSeparator => "JSON-SEQ",
+            Delimiter::LineFeed => "NDJSON",
+        }
+    }
+
+    /// True after an error of the input itself.
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    pub(super) fn into_inner(self) -> R {
+        self.input
+    }
+
+    /// The next record that is not blank.
+    pub(super) fn next(&mut self) -> Option<Result<Record, ReadError>> {
+        loop {
+            let record = match self.cut() {
+                Ok(record) => record?,
+                Err(error) => return Some(Err(error)),
+            };
+            if record.bytes.iter().any(|byte| !byte.is_ascii_whitespace()) {
+                return Some(Ok(record));
+            }
+        }
+    }
+
+    /// Everything up to the next delimiter; `None` at the end.
+    fn cut(&mut self) -> Result<Option<Record>, ReadError> {
+        let delimiter = match self.delimiter {
+            Delimiter::RecordSeparator => RECORD_SEPARATOR,
+            Delimiter::LineFeed => b'\n',
+        };
+        let line = self.line;
+        let (mut bytes, mut len) = (Vec::new(), 0);
+        loop {
+            let available = match self.input.fill_buf() {
+                Ok(available) => available,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    self.is_broken = true;
+                    return Err(ReadError::io(self.line, &error));
+                }
+            };
+            if available.is_empty() {
+                if len == 0 {
+                    return Ok(None);
+                }
+                break;
+            }
+            let end = available.iter().position(|&byte| byte == delimiter);
+            let piece = &available[..end.unwrap_or(available.len())];
+            len += piece.len() as u64;
+            if len <= self.limit {
+                bytes.extend_from_slice(piece);
+            }
+            let used = piece.len() + usize::from(end.is_some());
+            let feeds = available[..used].iter().filter(|&&byte| byte == b'\n');
+            self.line += feeds.count() as u64;
+            self.input.consume(used);
+            if end.is_some() {
+                break;
+            }
+        }
+        if len > self.limit {
+            let limit = self.limit;
+            let message =
+                format!("a record of {len} bytes is longer than the {limit} that are read");
+            return Err(ReadError::new(line, message));
+        }
+        Ok(Some(Record { line, bytes }))
+    }
+}

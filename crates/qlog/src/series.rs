@@ -1,0 +1,211 @@
+//! A trace as series of values over time, for charts.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+
+use crate::event::{Event, EventKind, Metrics, Packet, Space};
+use crate::rate::RateMeter;
+use crate::reader::Reader;
+use crate::samples::Samples;
+use crate::summary::{Summarizer, Summary};
+
+/// A value at a time, `(seconds since the first event, value)`.
+pub type Point = (f64, f64);
+
+/// Series of a trace. Times are seconds, sizes bytes, rates bits per second.
+///
+/// Each has at most [`MAX_SAMPLES`](crate::MAX_SAMPLES) points; of longer ones points are left
+/// out evenly.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Series {
+    /// Packets of the application space as they left: the bytes sent up to and with each.
+    pub sent: Samples<Point>,
+    /// The same bytes, when the packet was acknowledged.
+    pub acked: Samples<Point>,
+    /// The same bytes, when the packet counted as lost.
+    pub lost: Samples<Point>,
+    /// Packets received: the bytes received up to and with each.
+    pub received: Samples<Point>,
+    /// Congestion window.
+    pub congestion_window: Samples<Point>,
+    /// Bytes in flight.
+    pub bytes_in_flight: Samples<Point>,
+    /// Slow-start threshold.
+    pub ssthresh: Samples<Point>,
+    /// Latest round-trip times.
+    pub latest_rtt: Samples<Point>,
+    /// Smoothed round-trip time.
+    pub smoothed_rtt: Samples<Point>,
+    /// Shortest round-trip time.
+    pub min_rtt: Samples<Point>,
+    /// Rate of sending.
+    pub send_rate: Samples<Point>,
+    /// Rate of receiving.
+    pub receive_rate: Samples<Point>,
+    /// Pacing rate.
+    pub pacing_rate: Samples<Point>,
+    /// When packets counted as lost, of whatever space.
+    pub losses: Samples<f64>,
+    /// When probe timeouts expired.
+    pub probe_timeouts: Samples<f64>,
+}
+
+impl Series {
+    /// Reads a trace to its end; `rate_width` is how many seconds a rate is taken over.
+    ///
+    /// # Panics
+    /// When `rate_width` is not above zero.
+    pub fn of<R: BufRead>(reader: Reader<R>, rate_width: f64) -> (Self, Summary) {
+        assert!(rate_width > 0.0, "rates are taken over some time");
+        let mut collector = Collector::new(rate_width);
+        let mut summarizer = Summarizer::new(reader.about());
+        for line in reader {
+            if let Ok(event) = &line {
+                collector.on_event(event);
+            }
+            summarizer.on_line(line);
+        }
+        (collector.finish(), summarizer.finish())
+    }
+}
+
+/// Series that grow event by event.
+struct Collector {
+    series: Series,
+    /// Bytes sent up to and with each packet whose fate is open.
+    open: BTreeMap<u64, f64>,
+    bytes_sent: u64,
+    bytes_received: u64,
+    /// Packets lost as metrics count them.
+    counted_lost: u64,
+    send_meter: RateMeter,
+    receive_meter: RateMeter,
+}
+
+impl Collector {
+    fn new(rate_width: f64) -> Self {
+        Self {
+            series: Series::default(),
+            open: BTreeMap::new(),
+            bytes_sent: 0,
+            bytes_received: 0,
+            counted_lost: 0,
+            send_meter: RateMeter::new(rate_width),
+            receive_meter: RateMeter::new(rate_width),
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        let time = event.time;
+        match &event.kind {
+            EventKind::PacketSent(packet) => self.on_sent(time, packet),
+            EventKind::PacketReceived(packet) => self.on_received(time, packet),
+            EventKind::PacketLost(lost) => {
+                self.series.losses.push(time);
+                let number = lost.number.filter(|_| lost.space == Space::Application);
+                // It may be acknowledged after all, so it stays open.
+                if let Some(&bytes) = number.and_then(|number| self.open.get(&number)) {
+                    self.series.lost.push((time, bytes));
+                }
+            }
+            EventKind::Metrics(metrics) => self.on_metrics(time, metrics),
+            EventKind::ProbeTimeout => self.series.probe_timeouts.push(time),
+            _ => {}
+        }
+    }
+
+    fn on_sent(&mut self, time: f64, packet: &Packet) {
+        self.bytes_sent = self.bytes_sent.saturating_add(packet.len);
+        for stretch in self.send_meter.push(time, packet.len).into_iter().flatten() {
+            self.series.send_rate.push((stretch.end, stretch.rate));
+        }
+        if packet.space() != Space::Application || !packet.ack_eliciting {
+            return;
+        }
+        let bytes = self.bytes_sent as f64;
+        self.series.sent.push((time, bytes));
+        if let Some(number) = packet.number {
+            if self.open.len() >= MAX_OPEN {
+                self.open.pop_first();
+            }
+            self.open.insert(number, bytes);
+        }
+    }
+
+    fn on_received(&mut self, time: f64, packet: &Packet) {
+        self.bytes_received = self.bytes_received.saturating_add(packet.len);
+        self.series
+            .received
+            .push((time, self.bytes_received as f64));
+        for stretch in self
+            .receive_meter
+            .push(time, packet.len)
+            .into_iter()
+            .flatten()
+        {
+            self.series.receive_rate.push((stretch.end, stretch.rate));
+        }
+        if packet.space() != Space::Application {
+            return;
+        }
+        for range in &packet.acked {
+            let acked: Vec<_> = self
+                .open
+                .range(range.clone())
+                .map(|(&number, &bytes)| (number, bytes))
+                .collect();
+            for (number, bytes) in acked {
+                self.open.remove(&number);
+                self.series.acked.push((time, bytes));
+            }
+        }
+    }
+
+    fn on_metrics(&mut self, time: f64, metrics: &Metrics) {
+        let series = &mut self.series;
+        if let Some(lost) = metrics.lost_packets {
+            if lost > self.counted_lost {
+                series.losses.push(time);
+            }
+            self.counted_lost = lost;
+        }
+        let sizes = [
+            (metrics.congestion_window, &mut series.congestion_window),
+            (metrics.bytes_in_flight, &mut series.bytes_in_flight),
+            (metrics.ssthresh, &mut series.ssthresh),
+            (metrics.pacing_rate, &mut series.pacing_rate),
+        ];
+        for (value, samples) in sizes {
+            if let Some(value) = value {
+                samples.push((time, value as f64));
+            }
+        }
+        let times = [
+            (metrics.latest_rtt, &mut series.latest_rtt),
+            (metrics.smoothed_rtt, &mut series.smoothed_rtt),
+            (metrics.min_rtt, &mut series.min_rtt),
+        ];
+        for (value, samples) in times {
+            // Zero stands for "no sample yet".
+            if let Some(value) = value.filter(|&value| value > 0.0) {
+                samples.push((time, value));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Series {
+        if let Some(stretch) = self.send_meter.finish() {
+            self.series.send_rate.push((stretch.end, stretch.rate));
+        }
+        if let Some(stretch) = self.receive_meter.finish() {
+            self.series.receive_rate.push((stretch.end, stretch.rate));
+        }
+        self.series
+    }
+}
+
+/// Packets whose fate is open; more than any window holds.
+const MAX_OPEN: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests;

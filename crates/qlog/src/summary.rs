@@ -1,0 +1,472 @@
+//! A trace in numbers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::BufRead;
+
+use serde::Serialize;
+
+use crate::event::{Closed, Event, EventKind, Lost, Metrics, Packet, Space};
+use crate::rate::{RateMeter, Stretch};
+use crate::reader::{About, ReadError, Reader};
+use crate::samples::Samples;
+
+/// What a trace amounts to. Times are seconds, sizes bytes, rates bits per second.
+#[derive(Serialize, Clone, PartialEq, Debug, Default)]
+pub struct Summary {
+    /// Version or schema that the trace announces.
+    pub schema: Option<String>,
+    /// Title of the trace.
+    pub title: Option<String>,
+    /// `client` or `server`.
+    pub vantage_point: Option<String>,
+    /// Original destination connection ID.
+    pub group_id: Option<String>,
+    /// From the first to the last event.
+    pub duration: f64,
+    /// From the first packet to the end of the handshake, if it ended.
+    pub handshake: Option<f64>,
+    /// What this end sent.
+    pub sent: Traffic,
+    /// What this end received.
+    pub received: Traffic,
+    /// Packets that were dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Packets lost.
+    pub lost: Losses,
+    /// Stream bytes sent, repetitions included.
+    pub stream_bytes_sent: u64,
+    /// Of those, bytes that had been sent before.
+    pub stream_bytes_repeated: u64,
+    /// Round-trip times, the latest samples.
+    pub rtt: Option<RoundTrips>,
+    /// Largest congestion window.
+    pub congestion_window_max: Option<u64>,
+    /// Most bytes in flight.
+    pub bytes_in_flight_max: Option<u64>,
+    /// Probe timeouts.
+    pub probe_timeouts: u64,
+    /// UDP payload of full datagrams at the end, where it changed.
+    pub mtu: Option<u64>,
+    /// States of the connection and when they began.
+    pub states: Vec<(f64, String)>,
+    /// States of congestion control and when they began, the first hundred.
+    pub congestion_states: Vec<(f64, String)>,
+    /// How often congestion control changed its state.
+    pub congestion_state_changes: u64,
+    /// What kept this end from sending, and for how long; empty when the trace does not tell.
+    pub limited_by: BTreeMap<String, f64>,
+    /// How it ended, if it did.
+    pub close: Option<Close>,
+    /// Events read.
+    pub events: u64,
+    /// Events of kinds that are not looked at.
+    pub other_events: u64,
+    /// Lines that could not be read.
+    pub unreadable_lines: u64,
+    /// The first of them.
+    pub unreadable: Vec<String>,
+}
+
+/// Packets one way.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
+pub struct Traffic {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Mean rate from the first to the last of them.
+    pub mean_rate: f64,
+    /// Highest rate over a tenth of a second.
+    pub peak_rate: f64,
+}
+
+/// Packets that counted as lost.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Losses {
+    /// All of them.
+    pub packets: u64,
+    /// Enough newer packets were acknowledged.
+    pub reordering_threshold: u64,
+    /// A newer packet was acknowledged long enough after them.
+    pub time_threshold: u64,
+    /// A probe timeout gave them up.
+    pub pto_expired: u64,
+    /// The trace does not tell why.
+    pub untold: u64,
+    /// Arrived after all; as the trace says, or as later acknowledgements show.
+    pub spurious: u64,
+}
+
+/// A distribution of round-trip times in seconds.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
+pub struct RoundTrips {
+    /// Shortest.
+    pub min: f64,
+    /// Half are shorter.
+    pub median: f64,
+    /// 95 % are shorter.
+    pub p95: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+/// How a connection ended.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Close {
+    /// `local` or `remote`.
+    pub initiator: Option<String>,
+    /// The error, by name or code.
+    pub error: Option<String>,
+    /// For humans.
+    pub reason: Option<String>,
+    /// `idle_timeout`, `application`, `error`...
+    pub trigger: Option<String>,
+}
+
+impl Summary {
+    /// Reads a trace to its end. Lines that cannot be read are counted and left out.
+    pub fn of<R: BufRead>(reader: Reader<R>) -> Self {
+        let mut summarizer = Summarizer::new(reader.about());
+        for event in reader {
+            summarizer.on_line(event);
+        }
+        summarizer.finish()
+    }
+
+    /// Packets lost for each that was sent, 0 to 1; `None` when none were sent.
+    pub fn loss_share(&self) -> Option<f64> {
+        share(self.lost.packets, self.sent.packets)
+    }
+
+    /// Stream bytes that were repetitions, 0 to 1; `None` when none were sent.
+    pub fn repeated_share(&self) -> Option<f64> {
+        share(self.stream_bytes_repeated, self.stream_bytes_sent)
+    }
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// A summary that grows event by event.
+#[derive(Debug)]
+pub(crate) struct Summarizer {
+    summary: Summary,
+    sent: Direction,
+    received: Direction,
+    /// End of what was sent before, by stream.
+    sent_until: HashMap<u64, u64>,
+    rtt: Samples<f64>,
+    rtt_range: Option<(f64, f64)>,
+    pto_count: u64,
+    expired_probes: u64,
+    /// Numbers of packets that counted as lost, to notice those that are acknowledged later.
+    lost: LostNumbers,
+    told_spurious: u64,
+    /// Packets lost as metrics count them.
+    counted_lost: u64,
+    limit: Option<(f64, String)>,
+    last: f64,
+}
+
+/// Packets one way, while they are counted.
+#[derive(Debug)]
+struct Direction {
+    traffic: Traffic,
+    meter: RateMeter,
+    first: Option<f64>,
+    last: f64,
+    /// When the first 1-RTT packet went this way.
+    first_application: Option<f64>,
+}
+
+impl Direction {
+    fn new() -> Self {
+        Self {
+            traffic: Traffic::default(),
+            meter: RateMeter::new(PEAK_WIDTH),
+            first: None,
+            last: 0.0,
+            first_application: None,
+        }
+    }
+
+    fn on_packet(&mut self, time: f64, packet: &Packet) {
+        self.traffic.packets += 1;
+        self.traffic.bytes = self.traffic.bytes.saturating_add(packet.len);
+        self.first.get_or_insert(time);
+        self.last = time;
+        if packet.packet_type == "1RTT" {
+            self.first_application.get_or_insert(time);
+        }
+        for stretch in self.meter.push(time, packet.len).into_iter().flatten() {
+            self.on_stretch(stretch);
+        }
+    }
+
+    fn on_stretch(&mut self, stretch: Stretch) {
+        self.traffic.peak_rate = self.traffic.peak_rate.max(stretch.rate);
+    }
+
+    fn finish(mut self) -> Traffic {
+        if let Some(stretch) = self.meter.finish() {
+            self.on_stretch(stretch);
+        }
+        let time = self.last - self.first.unwrap_or(0.0);
+        if time > 0.0 {
+            self.traffic.mean_rate = self.traffic.bytes as f64 * 8.0 / time;
+        }
+        self.traffic
+    }
+}
+
+impl Summarizer {
+    pub(crate) fn new(about: &About) -> Self {
+        Self {
+            summary: Summary {
+                schema: about.schema.clone(),
+                title: about.title.clone(),
+                vantage_point: about.vantage_point.clone(),
+                group_id: about.group_id.clone(),
+                ..Summary::default()
+            },
+            sent: Direction::new(),
+            received: Direction::new(),
+            sent_until: HashMap::new(),
+            rtt: Samples::default(),
+            rtt_range: None,
+            pto_count: 0,
+            expired_probes: 0,
+            lost: LostNumbers::default(),
+            told_spurious: 0,
+            counted_lost: 0,
+            limit: None,
+            last: 0.0,
+        }
+    }
+
+    pub(crate) fn on_line(&mut self, line: Result<Event, ReadError>) {
+        match line {
+            Ok(event) => self.on_event(event),
+            Err(error) => {
+                self.summary.unreadable_lines += 1;
+                if self.summary.unreadable.len() < MAX_UNREADABLE {
+                    self.summary.unreadable.push(error.to_string());
+                }
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        let time = event.time;
+        self.last = self.last.max(time);
+        self.summary.events += 1;
+        match event.kind {
+            EventKind::PacketSent(packet) => self.on_sent(time, &packet),
+            EventKind::PacketReceived(packet) => self.on_received(time, &packet),
+            EventKind::PacketDropped { trigger } => {
+                let reasons = &mut self.summary.dropped;
+                let reason = trigger.unwrap_or_else(|| "untold".to_owned());
+                if reasons.len() < MAX_KINDS || reasons.contains_key(&reason) {
+                    *reasons.entry(reason).or_default() += 1;
+                }
+            }
+            EventKind::PacketLost(lost) => self.on_lost(&lost),
+            EventKind::SpuriousLoss => self.told_spurious += 1,
+            EventKind::Metrics(metrics) => self.on_metrics(&metrics),
+            EventKind::CongestionState { new } => {
+                self.summary.congestion_state_changes += 1;
+                push(&mut self.summary.congestion_states, time, new);
+            }
+            EventKind::ConnectionState { new } => {
+                if new == "handshake_complete" {
+                    self.summary
+                        .handshake
+                        .get_or_insert(time - self.first_packet());
+                }
+                push(&mut self.summary.states, time, new);
+            }
+            EventKind::Limited { reason } => self.on_limit(time, reason),
+            EventKind::ProbeTimeout => self.expired_probes += 1,
+            EventKind::Mtu { new } => self.summary.mtu = Some(new),
+            EventKind::Closed(closed) => {
+                self.summary.close.get_or_insert_with(|| closed.into());
+            }
+            EventKind::Other { .. } => self.summary.other_events += 1,
+        }
+    }
+
+    fn first_packet(&self) -> f64 {
+        let first = [self.sent.first, self.received.first];
+        first.into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
+    }
+
+    fn on_sent(&mut self, time: f64, packet: &Packet) {
+        self.sent.on_packet(time, packet);
+        for span in &packet.streams {
+            let sent = &mut self.summary.stream_bytes_sent;
+            *sent = sent.saturating_add(span.len);
+            let is_known = self.sent_until.contains_key(&span.stream);
+            if !is_known && self.sent_until.len() >= MAX_STREAMS {
+                continue;
+            }
+            let until = self.sent_until.entry(span.stream).or_default();
+            let repeated = until.saturating_sub(span.offset).min(span.len);
+            let total = &mut self.summary.stream_bytes_repeated;
+            *total = total.saturating_add(repeated);
+            *until = (*until).max(span.offset.saturating_add(span.len));
+        }
+    }
+
+    fn on_received(&mut self, time: f64, packet: &Packet) {
+        self.received.on_packet(time, packet);
+        for range in &packet.acked {
+            let late = self.lost.take(packet.space(), range.clone());
+            self.summary.lost.spurious += late;
+        }
+    }
+
+    fn on_lost(&mut self, lost: &Lost) {
+        let losses = &mut self.summary.lost;
+        losses.packets += 1;
+        *match lost.trigger.as_deref() {
+            Some("reordering_threshold") => &mut losses.reordering_threshold,
+            Some("time_threshold") => &mut losses.time_threshold,
+            Some("pto_expired") => &mut losses.pto_expired,
+            _ => &mut losses.untold,
+        } += 1;
+        if let Some(number) = lost.number {
+            self.lost.insert(lost.space, number);
+        }
+    }
+
+    fn on_metrics(&mut self, metrics: &Metrics) {
+        if let Some(rtt) = metrics.latest_rtt.filter(|&rtt| rtt > 0.0) {
+            self.rtt.push(rtt);
+            let (least, most) = self.rtt_range.unwrap_or((rtt, rtt));
+            self.rtt_range = Some((least.min(rtt), most.max(rtt)));
+        }
+        let summary = &mut self.summary;
+        summary.congestion_window_max =
+            summary.congestion_window_max.max(metrics.congestion_window);
+        summary.bytes_in_flight_max = summary.bytes_in_flight_max.max(metrics.bytes_in_flight);
+        self.counted_lost = self.counted_lost.max(metrics.lost_packets.unwrap_or(0));
+        if let Some(count) = metrics.pto_count {
+            summary.probe_timeouts += count.saturating_sub(self.pto_count);
+            self.pto_count = count;
+        }
+    }
+
+    fn on_limit(&mut self, time: f64, reason: Option<String>) {
+        let next = reason.map(|reason| (time, reason));
+        let Some((since, reason)) = std::mem::replace(&mut self.limit, next) else {
+            return;
+        };
+        let limits = &mut self.summary.limited_by;
+        if limits.len() < MAX_KINDS || limits.contains_key(&reason) {
+            *limits.entry(reason).or_default() += (time - since).max(0.0);
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Summary {
+        self.on_limit(self.last, None);
+        let is_server = self.summary.vantage_point.as_deref() == Some("server");
+        // Without states of the connection, a client's first 1-RTT packet tells: it needs the
+        // server's Finished, as the server needs the client's for what it receives.
+        let done = if is_server {
+            self.received.first_application
+        } else {
+            self.sent.first_application
+        };
+        let first = self.first_packet();
+        let mut summary = self.summary;
+        summary.handshake = summary.handshake.or(done.map(|done| done - first));
+        summary.duration = self.last;
+        // A trace that tells expired timers tells each; the count starts again at each ACK.
+        summary.probe_timeouts = summary.probe_timeouts.max(self.expired_probes);
+        summary.lost.spurious = summary.lost.spurious.max(self.told_spurious);
+        let unseen = self.counted_lost.saturating_sub(summary.lost.packets);
+        summary.lost.packets += unseen;
+        summary.lost.untold += unseen;
+        summary.rtt = self
+            .rtt_range
+            .map(|(min, max)| distribution(&self.rtt, min, max));
+        summary.sent = self.sent.finish();
+        summary.received = self.received.finish();
+        summary
+    }
+}
+
+fn distribution(rtt: &Samples<f64>, min: f64, max: f64) -> RoundTrips {
+    let mut sorted = rtt.as_slice().to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        // A place within the list, which has at least one entry.
+        let index = ((sorted.len() as f64 * share).ceil() as usize).max(1) - 1;
+        sorted.get(index).copied().unwrap_or(max)
+    };
+    RoundTrips {
+        min,
+        median: at(0.5),
+        p95: at(0.95),
+        max,
+    }
+}
+
+fn push(list: &mut Vec<(f64, String)>, time: f64, name: String) {
+    if list.len() < MAX_STATES {
+        list.push((time, name));
+    }
+}
+
+impl From<Closed> for Close {
+    fn from(closed: Closed) -> Self {
+        Self {
+            initiator: closed.initiator,
+            error: closed.error,
+            reason: closed.reason,
+            trigger: closed.trigger,
+        }
+    }
+}
+
+/// Numbers of packets that counted as lost.
+#[derive(Debug, Default)]
+struct LostNumbers(std::collections::BTreeSet<(Space, u64)>);
+
+impl LostNumbers {
+    fn insert(&mut self, space: Space, number: u64) {
+        if self.0.len() >= MAX_LOST {
+            self.0.pop_first();
+        }
+        self.0.insert((space, number));
+    }
+
+    /// How many of `range` are in it; they are forgotten.
+    fn take(&mut self, space: Space, range: std::ops::RangeInclusive<u64>) -> u64 {
+        let found = self
+            .0
+            .range((space, *range.start())..=(space, *range.end()));
+        let found: Vec<_> = found.copied().collect();
+        for number in &found {
+            self.0.remove(number);
+        }
+        found.len() as u64
+    }
+}
+
+/// Seconds over which the peak rate is taken.
+const PEAK_WIDTH: f64 = 0.1;
+/// Streams whose repetitions are noticed; one that has many more has no long ones.
+const MAX_STREAMS: usize = 1 << 16;
+/// Lost packets that are remembered.
+const MAX_LOST: usize = 1 << 16;
+/// States that are listed.
+const MAX_STATES: usize = 100;
+/// Different reasons in a list; the drafts have ten.
+const MAX_KINDS: usize = 32;
+/// Unreadable lines that are shown.
+const MAX_UNREADABLE: usize = 5;
+
+#[cfg(test)]
+mod tests;

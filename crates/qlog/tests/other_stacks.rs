@@ -1,0 +1,165 @@
+//! Traces of other stacks.
+//!
+//! The files in `data/` were written by the published stacks themselves, each named with its
+//! version: a client sends 60 000 bytes over 10 ms each way and some datagrams are dropped.
+//! Between them they have three generations of the drafts. The numbers expected here were
+//! counted in the files by other means.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use courser_qlog::{About, Reader, Series, Summary};
+
+fn reader(name: &str) -> Reader<BufReader<File>> {
+    let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let file = File::open(path).expect("the file is part of the crate");
+    Reader::new(BufReader::new(file)).expect("a head")
+}
+
+/// What all of them have in common.
+fn read(name: &str) -> (About, Summary) {
+    let about = reader(name).about().clone();
+    let summary = Summary::of(reader(name));
+    assert_eq!(summary.unreadable_lines, 0, "{:?}", summary.unreadable);
+    assert_eq!(about.format, "JSON-SEQ");
+    assert_eq!(about.vantage_point.as_deref(), Some("client"));
+    let close = summary.close.as_ref().expect("it was closed");
+    assert_eq!(close.initiator.as_deref(), Some("local"));
+    assert_eq!(
+        (close.error.as_deref(), close.reason.as_deref()),
+        (Some("0"), Some("bye"))
+    );
+    (about, summary)
+}
+
+fn near(seen: f64, expected: f64) -> bool {
+    (seen - expected).abs() < 1e-9
+}
+
+#[test]
+fn quic_go_0_48_writes_version_0_3() {
+    let (about, summary) = read("quic-go-0.48-client.sqlog");
+    assert_eq!(about.schema.as_deref(), Some("0.3"));
+    assert_eq!((summary.sent.packets, summary.sent.bytes), (58, 67_960));
+    assert_eq!(
+        (summary.received.packets, summary.received.bytes),
+        (21, 3168)
+    );
+    assert_eq!(
+        (summary.lost.packets, summary.lost.reordering_threshold),
+        (2, 2)
+    );
+    assert_eq!(
+        (summary.stream_bytes_sent, summary.stream_bytes_repeated),
+        (62_502, 2502)
+    );
+    let rtt = summary.rtt.expect("samples");
+    assert!(near(rtt.min, 0.020_496_49) && near(rtt.median, 0.020_873_52));
+    assert!(near(summary.handshake.expect("done"), 0.024_147_435));
+    assert_eq!(summary.congestion_window_max, Some(66_560));
+}
+
+#[test]
+fn quic_go_0_65_mixes_old_and_new_names() {
+    let (about, summary) = read("quic-go-0.65-client.sqlog");
+    assert_eq!(
+        about.schema.as_deref(),
+        Some("urn:ietf:params:qlog:events:quic-14")
+    );
+    assert_eq!((summary.sent.packets, summary.sent.bytes), (56, 67_901));
+    assert_eq!(
+        (summary.received.packets, summary.received.bytes),
+        (13, 3010)
+    );
+    assert_eq!(
+        (summary.lost.packets, summary.lost.reordering_threshold),
+        (2, 2)
+    );
+    assert_eq!(summary.stream_bytes_repeated, 2502);
+    assert!(near(summary.handshake.expect("done"), 0.024_012_705));
+    let states: Vec<_> = summary
+        .states
+        .iter()
+        .map(|(_, state)| state.as_str())
+        .collect();
+    let expected = [
+        "attempted",
+        "handshake_started",
+        "handshake_complete",
+        "handshake_confirmed",
+        "closed",
+    ];
+    assert_eq!(states, expected);
+    assert_eq!(summary.congestion_state_changes, 5);
+    assert_eq!(summary.bytes_in_flight_max, Some(48_567));
+}
+
+#[test]
+fn quiche_0_22_tells_no_states_and_no_losses() {
+    let (about, summary) = read("quiche-0.22-client.sqlog");
+    assert_eq!(about.schema.as_deref(), Some("0.3"));
+    assert_eq!((summary.sent.packets, summary.sent.bytes), (61, 65_852));
+    assert_eq!(
+        (summary.received.packets, summary.received.bytes),
+        (8, 3058)
+    );
+    assert_eq!(
+        (summary.stream_bytes_sent, summary.stream_bytes_repeated),
+        (63_500, 3500)
+    );
+    assert_eq!(summary.lost.packets, 0);
+    // From the first packet to the first of 1-RTT.
+    assert!(near(summary.handshake.expect("done"), 0.027_321_923));
+    let rtt = summary.rtt.expect("samples");
+    assert!(near(rtt.min, 0.006_260_47) && near(rtt.max, 0.024_556_984));
+}
+
+#[test]
+fn quiche_0_30_counts_losses_in_its_metrics() {
+    let (about, summary) = read("quiche-0.30-client.sqlog");
+    assert_eq!(
+        about.schema.as_deref(),
+        Some("urn:ietf:params:qlog:events:quic-12")
+    );
+    assert_eq!((summary.sent.packets, summary.sent.bytes), (63, 67_178));
+    assert_eq!(
+        (summary.received.packets, summary.received.bytes),
+        (9, 4262)
+    );
+    assert_eq!((summary.lost.packets, summary.lost.untold), (3, 3));
+    assert_eq!(summary.stream_bytes_repeated, 3500);
+    assert!(near(summary.handshake.expect("done"), 0.026_011));
+    assert_eq!(summary.congestion_state_changes, 7);
+    let (series, _) = Series::of(reader("quiche-0.30-client.sqlog"), 0.1);
+    assert_eq!(series.losses.as_slice().len(), 3);
+}
+
+#[test]
+fn series_agree_with_the_summary() {
+    for name in ["quic-go-0.48-client.sqlog", "quic-go-0.65-client.sqlog"] {
+        let (series, summary) = Series::of(reader(name), 0.1);
+        assert_eq!(
+            series.lost.as_slice().len() as u64,
+            summary.lost.packets,
+            "{name}"
+        );
+        assert_eq!(
+            series.received.as_slice().len() as u64,
+            summary.received.packets,
+            "{name}"
+        );
+        let last = series.received.as_slice().last().expect("some").1;
+        assert_eq!(last, summary.received.bytes as f64, "{name}");
+        let peak = series.send_rate.as_slice().iter().map(|point| point.1);
+        assert_eq!(peak.fold(0.0, f64::max), summary.sent.peak_rate, "{name}");
+        let window = series
+            .congestion_window
+            .as_slice()
+            .iter()
+            .map(|point| point.1);
+        assert_eq!(
+            Some(window.fold(0.0, f64::max) as u64),
+            summary.congestion_window_max
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! The answer to a share of marked packets: the heart of DCTCP (RFC 8257) and Prague.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+use crate::congestion::prr::Prr;
+use crate::congestion::recovery_period::RecoveryPeriod;
+use crate::congestion::undo::Undo;
+use crate::congestion::{AckSample, LossSample, MAX_WINDOW, SpuriousLoss, minimum_window};
+
+/// A window that marks shrink in proportion to their share.
+#[derive(Clone, Debug)]
+pub(super) struct Scalable {
+    mtu: u16,
+    /// In bytes, with fractions: a small share of a small window must not be rounded away.
+    window: f64,
+    /// Moving average of the share of marked packets.
+    alpha: f64,
+    /// Packets and marks since `alpha` was last moved.
+    share: Share,
+    /// Round trips since slow start, up to [`TRANSITION_ROUNDS`].
+    rounds: u32,
+    /// Rounds without a mark.
+    silent: u32,
+    smoothed_rtt: Duration,
+    /// After a reduction for marks.
+    reduced: RecoveryPeriod,
+    reduced_at: Time,
+    /// After a reduction for loss.
+    recovery: RecoveryPeriod,
+    prr: Option<Prr>,
+    undo: Undo<f64>,
+    before_loss: f64,
+    /// Marks have come since the last loss.
+    has_new_marks: bool,
+}
+
+/// What a round trip, or a virtual one, has shown.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// The round is over when a packet sent after this is acknowledged.
+    since: Time,
+    packets: u64,
+    marked: u64,
+}
+
+impl Scalable {
+    pub(super) fn new(window: u64, mtu: u16) -> Self {
+        Self {
+            mtu,
+            window: from_bytes(window),
+            // Draft §2.3.2: the first answer is that of a classic sender.
+            alpha: 1.0,
+            share: Share::default(),
+            rounds: 0,
+            silent: 0,
+            smoothed_rtt: Duration::ZERO,
+            reduced: RecoveryPeriod::default(),
+            reduced_at: Time::ZERO,
+            recovery: RecoveryPeriod::default(),
+            prr: None,
+            undo: Undo::new(),
+            before_loss: from_bytes(window),
+            has_new_marks: true,
+        }
+    }
+
+    pub(super) fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    pub(super) fn window(&self) -> u64 {
+        to_bytes(self.window)
+    }
+
+    /// What CUBIC should take over, which then answers the loss itself.
+    pub(super) fn window_before_loss(&self) -> u64 {
+        to_bytes(self.before_loss)
+    }
+
+    pub(super) fn state(&self) -> &'static str {
+        if self.prr.is_some() {
+            "recovery"
+        } else {
+            "congestion_avoidance"
+        }
+    }
+
+    pub(super) fn room(&self, bytes_in_flight: u64) -> u64 {
+        match &self.prr {
+            Some(prr) => prr.room(self.window(), bytes_in_flight),
+            None => self.window().saturating_sub(bytes_in_flight),
+        }
+    }
+
+    pub(super) fn on_sent(&mut self, bytes: u64) {
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(bytes);
+        }
+    }
+
+    pub(super) fn on_mtu_update(&mut self, mtu: u16) {
+        self.mtu = mtu;
+        if let Some(prr) = &mut self.prr {
+            prr.on_mtu_update(mtu);
+        }
+        self.set_window(self.window);
+    }
+
+    /// The mark that ends slow start halves the window: worth spreading over a round trip.
+    pub(super) fn on_first_mark(&mut self, sample: &LossSample<'_>) {
+        self.share.since = sample.now;
+        self.reduce_for_marks(sample.now);
+        self.recovery.start(sample.now);
+        self.prr = Some(Prr::new(sample, self.window(), self.mtu));
+    }
+
+    /// Draft §2.4.2: one reduction per round trip, per virtual one once it does not depend on
+    /// the real one.
+    pub(super) fn on_mark(&mut self, sample: &LossSample<'_>) {
+        self.has_new_marks = true;
+        self.undo.extend(sample);
+        let is_early = self.is_rtt_independent() && sample.now - self.reduced_at < VIRTUAL_RTT;
+        let is_answered = self.recovery.covers(sample.largest_lost_sent)
+            || self.reduced.covers(sample.largest_lost_sent);
+        if !is_early && !is_answered {
+            self.reduce_for_marks(sample.now);
+        }
+    }
+
+    fn reduce_for_marks(&mut self, now: Time) {
+        self.reduced.start(now);
+        self.reduced_at = now;
+        self.set_window(self.window * (1.0 - self.alpha / 2.0));
+    }
+
+    /// Draft §2.4.1. False when no mark has come since the last loss.
+    pub(super) fn on_loss(&mut self, sample: &LossSample<'_>) -> bool {
+        if self.recovery.covers(sample.largest_lost_sent) {
+            self.undo.extend(sample);
+            if let Some(prr) = &mut self.prr {
+                prr.on_lost(sample);
+            }
+            self.before_loss = self.window;
+            return true;
+        }
+        self.before_loss = self.window;
+        // What marks have taken in the same round trip is part of the answer.
+        let share = if self.reduced.covers(sample.largest_lost_sent) {
+            (LOSS_FACTOR / (1.0 - self.alpha / 2.0)).min(1.0)
+        } else {
+            LOSS_FACTOR
+        };
+        self.undo.begin(sample, self.window);
+        self.recovery.start(sample.now);
+        self.set_window(self.window * share);
+        self.prr = Some(Prr::new(sample, self.window(), self.mtu));
+        std::mem::take(&mut self.has_new_marks)
+    }
+
+    pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
+        if let Some(before) = self.undo.on_spurious_loss(loss) {
+            self.set_window(self.window.max(before));
+            self.recovery.clear();
+            self.prr = None;
+            self.has_new_marks = true;
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, sample: &AckSample<'_>) {
+        self.smoothed_rtt = sample.rtt.smoothed();
+        if !self.recovery.covers(sample.largest_acked_sent) {
+            self.prr = None;
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(sample);
+        }
+        self.count(sample);
+        if !sample.app_limited && !self.recovery.holds(sample.earliest_acked_sent) {
+            self.grow(sample);
+        }
+    }
+
+    /// Draft §2.3.2: `alpha` moves once per round trip, and not more often than once per virtual
+    /// one, for that many marks to count the same in short round trips and long ones.
+    fn count(&mut self, sample: &AckSample<'_>) {
+        let marked = sample.ce_packets.min(sample.ecn_capable_packets);
+        self.share.packets = self
+            .share
+            .packets
+            .saturating_add(sample.ecn_capable_packets);
+        self.share.marked = self.share.marked.saturating_add(marked);
+        let is_early = self.is_rtt_independent() && sample.now - self.share.since < VIRTUAL_RTT;
+        if sample.largest_acked_sent <= self.share.since || is_early {
+            return;
+        }
+        if self.share.packets > 0 {
+            let share = self.share.marked as f64 / self.share.packets as f64;
+            self.alpha += GAIN * (share - self.alpha);
+        }
+        self.rounds = (self.rounds + 1).min(TRANSITION_ROUNDS);
+        self.silent = match self.share.marked {
+            0 => self.silent.saturating_add(1),
+            _ => 0,
+        };
+        self.share = Share {
+            since: sample.now,
+            ..Share::default()
+        };
+    }
+
+    /// Draft §2.4.3: a datagram per round trip and window, for unmarked bytes only, also between
+    /// a mark and the end of its round trip. §2.4.4: scaled as if the round trip were a longer
+    /// one, for the sake of flows whose round trip is.
+    fn grow(&mut self, sample: &AckSample<'_>) {
+        let packets = sample.ecn_capable_packets.max(1) as f64;
+        let marked = sample.ce_packets as f64;
+        let unmarked = from_bytes(sample.acked_bytes) * (1.0 - marked / packets).max(0.0);
+        let ratio = if self.is_rtt_independent() {
+            self.smoothed_rtt.as_secs_f64() / VIRTUAL_RTT.as_secs_f64()
+        } else {
+            1.0
+        };
+        let round = (ratio * ratio).min(1.0) * from_bytes(u64::from(self.mtu));
+        let step = round.max(self.catch_up()) * (unmarked / self.window).min(1.0);
+        self.set_window(self.window + step);
+    }
+
+    /// Bytes to grow by in this round because marks have been missing for too long; mostly zero.
+    ///
+    /// Deviates: draft §3.1 leaves open how to get up to speed. A burst that was marked ends slow
+    /// start, and a link may become faster; a datagram per round trip would then take minutes.
+    /// A full L4S queue marks at least once in as many rounds as it takes to repair a reduction,
+    /// about the root of the window. After twice that, growth doubles each round.
+    fn catch_up(&self) -> f64 {
+        let patience = if self.alpha > UNSETTLED_ALPHA {
+            UNSETTLED_ROUNDS
+        } else {
+            let mtu = from_bytes(u64::from(self.mtu).max(1));
+            UNSETTLED_ROUNDS + 2 * (self.window / mtu).sqrt() as u32
+        };
+        match self.silent.checked_sub(patience) {
+            None | Some(0) => 0.0,
+            Some(doublings) => {
+                let datagrams = from_bytes(1 << doublings.min(32));
+                let bytes = datagrams * from_bytes(u64::from(self.mtu));
+                bytes.min(self.window / CATCH_UP_DIVISOR)
+            }
+        }
+    }
+
+    fn is_rtt_independent(&self) -> bool {
+        self.rounds >= TRANSITION_ROUNDS && self.smoothed_rtt < VIRTUAL_RTT
+    }
+
+    fn set_window(&mut self, window: f64) {
+        let least = from_bytes(minimum_window(self.mtu));
+        self.window = window.clamp(least, from_bytes(MAX_WINDOW));
+    }
+}
+
+/// Exact below 2^53, and no window comes near it.
+fn from_bytes(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+/// Rounds down; saturates.
+fn to_bytes(bytes: f64) -> u64 {
+    bytes as u64
+}
+
+/// The weight of the newest round trip in `alpha`. Draft §2.3.2.
+const GAIN: f64 = 1.0 / 16.0;
+/// The shortest round trip that a flow behaves as if it had. Draft §2.4.4.
+const VIRTUAL_RTT: Duration = Duration::from_millis(25);
+/// Short flows keep the quickness of their round trip for so many of them. Draft §2.4.4.
+const TRANSITION_ROUNDS: u32 = 500;
+/// `alpha` starts at one and was not measured yet while it is above this.
+const UNSETTLED_ALPHA: f64 = 0.25;
+/// Rounds without a mark that are nothing special.
+const UNSETTLED_ROUNDS: u32 = 3;
+/// The window grows by no more than an eighth in a round: what that makes of a queue when the link
+/// is full at last is gone a round trip later.
+const CATCH_UP_DIVISOR: f64 = 8.0;
+/// What loss leaves of the window: as much as CUBIC leaves (draft §2.4.1, RFC 9438 §4.6).
+const LOSS_FACTOR: f64 = 0.7;

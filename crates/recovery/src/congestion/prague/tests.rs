@@ -1,0 +1,263 @@
+use proptest::prelude::*;
+
+use super::super::tests::{MTU, ms};
+use super::*;
+use crate::RttEstimator;
+use std::time::Duration;
+
+/// A flow whose every round trip is one acknowledgement.
+struct Flow {
+    prague: Prague,
+    rtt: RttEstimator,
+    now: Time,
+    pn: u64,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Self {
+            prague: Prague::new(MTU),
+            rtt: RttEstimator::default(),
+            now: Time::ZERO + ms(1),
+            pn: 0,
+        }
+    }
+
+    /// A window, of whose hundred packets so many are marked.
+    fn round(&mut self, rtt: Duration, marked: u64) {
+        self.now += Duration::from_nanos(1);
+        let (sent, window) = (self.now, self.prague.window());
+        self.pn += 100;
+        self.prague.on_sent(sent, window, self.pn, window);
+        self.now += rtt;
+        if marked > 0 {
+            self.congestion(sent, 0, true);
+        }
+        self.rtt.on_sample(self.now, rtt, Duration::ZERO, None);
+        self.prague.on_ack(&AckSample {
+            now: self.now,
+            acked_bytes: window,
+            largest_acked: self.pn,
+            largest_acked_sent: sent,
+            earliest_acked_sent: sent,
+            rtt: &self.rtt,
+            rtt_sample: Some(rtt),
+            app_limited: false,
+            bytes_in_flight_before: window,
+            bytes_in_flight: 0,
+            lost_bytes: 0,
+            delivered: 0,
+            rate: None,
+            ecn_capable_packets: 100,
+            ce_packets: marked,
+        });
+    }
+
+    fn congestion(&mut self, sent: Time, lost_bytes: u64, is_ecn: bool) {
+        self.prague.on_congestion(&LossSample {
+            now: self.now,
+            lost_bytes,
+            largest_lost_sent: sent,
+            persistent: false,
+            is_ecn,
+            bytes_in_flight: self.prague.window(),
+            packets: &[],
+        });
+    }
+
+    fn lose(&mut self) {
+        self.now += Duration::from_nanos(1);
+        self.congestion(self.now, u64::from(MTU), false);
+        self.now += Duration::from_nanos(1);
+    }
+
+    /// Beyond slow start, with `alpha` measured to be `share` in a hundred.
+    fn settled(rtt: Duration, share: u64) -> Self {
+        let mut flow = Self::new();
+        (0..5).for_each(|_| flow.round(rtt, 0));
+        (0..200).for_each(|_| flow.round(rtt, share));
+        flow
+    }
+}
+
+/// RFC 9331 §4.1.
+#[test]
+fn packets_are_marked_as_l4s() {
+    assert_eq!(Prague::new(MTU).ecn_codepoint(), Ecn::Ect1);
+}
+
+/// Draft §2.3.2, §2.4.5.
+#[test]
+fn the_first_mark_ends_slow_start_and_halves_the_window() {
+    let mut flow = Flow::new();
+    (0..5).for_each(|_| flow.round(ms(50), 0));
+    let before = flow.prague.window();
+    assert!(flow.prague.in_slow_start());
+    flow.now += ms(1);
+    flow.congestion(flow.now, 0, true);
+    assert_eq!(flow.prague.window(), before / 2);
+    assert!(!flow.prague.in_slow_start());
+    assert_eq!(flow.prague.alpha(), Some(1.0));
+    assert_eq!(flow.prague.state(), "recovery");
+}
+
+/// Draft §2.3.2: a weight of a sixteenth.
+#[test]
+fn alpha_approaches_the_share_of_marks() {
+    let mut flow = Flow::new();
+    flow.round(ms(50), 0);
+    flow.congestion(flow.now, 0, true);
+    let mut expected = 1.0;
+    for round in 0..100 {
+        flow.round(ms(50), 20);
+        expected += (0.2 - expected) / 16.0;
+        let alpha = flow.prague.alpha().unwrap();
+        assert!((alpha - expected).abs() < 1e-9, "round {round}: {alpha}");
+    }
+}
+
+/// Draft §2.4.2.
+#[test]
+fn marks_take_half_of_alpha_once_a_round_trip() {
+    let mut flow = Flow::settled(ms(50), 10);
+    let (alpha, before) = (flow.prague.alpha().unwrap(), flow.prague.window() as f64);
+    assert!((alpha - 0.1).abs() < 0.01, "{alpha}");
+    flow.now += ms(1);
+    let sent = flow.now;
+    flow.congestion(sent, 0, true);
+    let after = flow.prague.window() as f64;
+    assert!((after / before - (1.0 - alpha / 2.0)).abs() < 0.001);
+    flow.now += ms(10);
+    flow.congestion(sent, 0, true);
+    assert_eq!(flow.prague.window() as f64, after, "the same round trip");
+}
+
+/// Draft §2.4.3.
+#[test]
+fn unmarked_bytes_add_a_datagram_a_round_trip() {
+    let mut flow = Flow::settled(ms(50), 10);
+    flow.round(ms(50), 0);
+    let before = flow.prague.window();
+    flow.round(ms(50), 0);
+    assert!(flow.prague.window().abs_diff(before + u64::from(MTU)) <= 1);
+}
+
+/// Draft §2.4.4: beyond 500 round trips, the growth per second is that of 25 ms.
+#[test]
+fn short_round_trips_grow_as_if_they_were_longer() {
+    let growth = |rtt: Duration| {
+        let mut flow = Flow::settled(rtt, 40);
+        (0..600).for_each(|_| flow.round(rtt, 40));
+        // As many rounds as no one takes for silence.
+        (0..2).for_each(|_| flow.round(rtt, 0));
+        let before = flow.prague.window() as f64;
+        flow.round(rtt, 0);
+        (flow.prague.window() as f64 - before) / f64::from(MTU)
+    };
+    assert!((growth(ms(5)) - 0.04).abs() < 0.01, "{}", growth(ms(5)));
+    assert!((growth(ms(25)) - 1.0).abs() < 0.01, "{}", growth(ms(25)));
+    assert!((growth(ms(60)) - 1.0).abs() < 0.01, "{}", growth(ms(60)));
+}
+
+/// Draft §2.4.4: nor does it answer more often.
+#[test]
+fn short_round_trips_answer_marks_once_in_25_ms() {
+    let mut flow = Flow::settled(ms(5), 40);
+    (0..600).for_each(|_| flow.round(ms(5), 40));
+    let falls = |flow: &mut Flow, rounds: u64| {
+        let mut falls = 0;
+        for _ in 0..rounds {
+            let before = flow.prague.window();
+            flow.round(ms(5), 40);
+            falls += u64::from(flow.prague.window() < before);
+        }
+        falls
+    };
+    assert!(falls(&mut flow, 50) <= 10);
+}
+
+/// Draft §2.4.1.
+#[test]
+fn loss_is_answered_as_cubic_does_and_undone() {
+    let mut flow = Flow::settled(ms(50), 10);
+    let before = flow.prague.window();
+    let lost_at = flow.now + Duration::from_nanos(1);
+    flow.lose();
+    let part = flow.prague.window() as f64 / before as f64;
+    assert!((part - 0.7).abs() < 0.001, "{part}");
+    assert!(flow.prague.alpha().is_some(), "marks came before");
+    flow.prague.on_spurious_loss(&SpuriousLoss {
+        now: flow.now,
+        bytes: u64::from(MTU),
+        sent: lost_at,
+        lost_at,
+    });
+    assert_eq!(flow.prague.window(), before);
+}
+
+/// Draft §2.4.1: what marks took in the same round trip counts.
+#[test]
+fn loss_after_a_mark_takes_only_the_rest() {
+    let mut flow = Flow::settled(ms(50), 40);
+    flow.now += ms(1);
+    let (sent, before) = (flow.now, flow.prague.window());
+    flow.congestion(sent, 0, true);
+    flow.now += ms(1);
+    flow.congestion(sent, u64::from(MTU), false);
+    let part = flow.prague.window() as f64 / before as f64;
+    assert!((part - 0.7).abs() < 0.001, "{part}");
+}
+
+#[test]
+fn two_losses_without_a_mark_between_them_bring_cubic_back() {
+    let mut flow = Flow::settled(ms(50), 10);
+    flow.lose();
+    (0..3).for_each(|_| flow.round(ms(50), 0));
+    let before = flow.prague.window();
+    flow.lose();
+    assert_eq!(flow.prague.alpha(), None);
+    let part = flow.prague.window() as f64 / before as f64;
+    assert!((part - 0.7).abs() < 0.001, "{part}");
+    flow.round(ms(50), 0);
+    flow.round(ms(50), 10);
+    assert_eq!(flow.prague.alpha(), Some(1.0), "a mark ends it");
+}
+
+/// A link that has become faster is not left empty for minutes.
+#[test]
+fn silence_makes_growth_double() {
+    let mut flow = Flow::settled(ms(50), 10);
+    let before = flow.prague.window();
+    let rounds = 60;
+    (0..rounds).for_each(|_| flow.round(ms(50), 0));
+    assert!(flow.prague.window() > before + 2 * rounds * u64::from(MTU));
+}
+
+/// Draft §2.5.1 and §2.5.2.
+#[test]
+fn packets_are_spread_over_the_round_trip() {
+    let flow = Flow::settled(ms(50), 10);
+    let rate = flow.prague.pacing_rate(&flow.rtt).unwrap();
+    let window = rate.bytes_in(ms(50));
+    assert!(window.abs_diff(flow.prague.window()) <= 1);
+    assert_eq!(flow.prague.send_quantum(), Some(u64::from(MTU)));
+}
+
+proptest! {
+    #[test]
+    fn any_marks_leave_alpha_a_share_and_the_window_in_bounds(
+        rounds in prop::collection::vec((1u64..100, 0u64..=200, prop::bool::weighted(0.1)), 1..300)
+    ) {
+        let mut flow = Flow::new();
+        for (rtt, marked, loses) in rounds {
+            flow.round(ms(rtt), marked);
+            if loses {
+                flow.lose();
+            }
+            let alpha = flow.prague.alpha().unwrap_or(0.0);
+            prop_assert!((0.0..=1.0).contains(&alpha));
+            prop_assert!(flow.prague.window() >= 2 * u64::from(MTU));
+            prop_assert!(flow.prague.window() <= MAX_WINDOW);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! As many bytes as possible.
+
+use std::net::SocketAddr;
+
+use courser_base::Time;
+use courser_transport::{ConnectionError, ConnectionHandle};
+use courser_wire::{Direction, StreamId};
+
+use super::transfer::{Read, Reading, Writing, Wrote};
+use super::{ENDLESS, Tally};
+use crate::host::{App, Context};
+
+/// Which end sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Way {
+    /// The client.
+    #[default]
+    Up,
+    /// The server.
+    Down,
+}
+
+/// How much is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// So many bytes; then the client closes.
+    Bytes(u64),
+    /// As many as go until then; then the client closes.
+    Until(Time),
+    /// As many as go.
+    Endless,
+}
+
+/// A client that connects at a time, moves bytes one way on one stream, and closes.
+#[derive(Debug)]
+pub struct Bulk {
+    server: SocketAddr,
+    way: Way,
+    amount: Amount,
+    start: Time,
+    connection: Option<ConnectionHandle>,
+    writing: Option<Writing>,
+    reading: Option<Reading>,
+    is_over: bool,
+    tally: Tally,
+}
+
+impl Bulk {
+    /// A client that has not begun.
+    pub fn new(server: SocketAddr, way: Way, amount: Amount) -> Self {
+        Self {
+            server,
+            way,
+            amount,
+            start: Time::ZERO,
+            connection: None,
+            writing: None,
+            reading: None,
+            is_over: false,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The same, beginning at this time.
+    #[must_use]
+    pub fn starting_at(self, start: Time) -> Self {
+        Self { start, ..self }
+    }
+
+    /// The connection, once it was begun.
+    pub fn connection(&self) -> Option<ConnectionHandle> {
+        self.connection
+    }
+
+    /// Opens the stream when the handshake allows it.
+    fn begin(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
+        let opened = context
+            .streams(connection)
+            .and_then(|streams| streams.open(Direction::Bidirectional));
+        let Some(id) = opened else { return };
+        let len = match self.amount {
+            Amount::Bytes(len) => len,
+            Amount::Until(_) | Amount::Endless => ENDLESS,
+        };
+        let (response, request) = match self.way {
+            Way::Up => (0, len),
+            Way::Down => (len, 0),
+        };
+        self.writing = Some(Writing::request(id, response, request));
+        self.reading = Some(Reading::response(id));
+        self.write(context);
+        self.read(context);
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) {
+        let (Some(writing), Some(connection)) = (&mut self.writing, self.connection) else {
+            return;
+        };
+        let Some(streams) = context.streams(connection) else {
+            return;
+        };
+        match writing.step(streams, &mut self.tally) {
+            Wrote::Blocked => return,
+            // It was stopped in between; then there is nothing to finish.
+            Wrote::All => {
+                let _ = streams.finish(writing.id);
+            }
+            Wrote::Unwanted => {}
+        }
+        self.writing = None;
+    }
+
+    fn read(&mut self, context: &mut Context<'_>) {
+        let (Some(reading), Some(connection)) = (&mut self.reading, self.connection) else {
+            return;
+        };
+        let now = context.now();
+        let Some(streams) = context.streams(connection) else {
+            return;
+        };
+        if reading.step(now, streams, &mut self.tally) != Read::Blocked {
+            self.reading = None;
+            self.close(context);
+        }
+    }
+
+    fn close(&mut self, context: &mut Context<'_>) {
+        self.is_over = true;
+        if let Some(connection) = self.connection {
+            context.close(connection, 0, b"done");
+        }
+    }
+}
+
+impl App for Bulk {
+    fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
+        self.begin(context, connection);
+    }
+
+    fn on_readable(&mut self, context: &mut Context<'_>, _: ConnectionHandle, _: StreamId) {
+        self.read(context);
+    }
+
+    fn on_writable(&mut self, context: &mut Context<'_>, _: ConnectionHandle, _: StreamId) {
+        self.write(context);
+    }
+
+    fn on_closed(
+        &mut self,
+        _context: &mut Context<'_>,
+        _connection: ConnectionHandle,
+        error: &ConnectionError,
+    ) {
+        self.is_over = true;
+        self.tally.on_closed(error);
+    }
+
+    fn on_timer(&mut self, context: &mut Context<'_>) {
+        if self.connection.is_some() || self.is_over {
+            return self.close(context);
+        }
+        match context.connect(self.server) {
+            Ok(connection) => self.connection = Some(connection),
+            Err(error) => {
+                self.is_over = true;
+                self.tally.failures.push(error.to_string());
+            }
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        match (self.is_over, self.connection, self.amount) {
+            (true, ..) => None,
+            (false, None, _) => Some(self.start),
+            (false, Some(_), Amount::Until(end)) => Some(end),
+            (false, Some(_), Amount::Bytes(_) | Amount::Endless) => None,
+        }
+    }
+
+    fn tally(&self) -> Option<&Tally> {
+        Some(&self.tally)
+    }
+}

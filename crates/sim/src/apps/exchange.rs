@@ -1,0 +1,190 @@
+//! Requests and responses, one at a time; small ones are pings.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_transport::{ConnectionError, ConnectionHandle};
+use courser_wire::{Direction, StreamId};
+
+use super::Tally;
+use super::transfer::{Read, Reading, Writing, Wrote};
+use crate::host::{App, Context};
+
+/// A client that sends requests and reads responses, each on a stream of its own, and closes
+/// after the last.
+#[derive(Debug)]
+pub struct Exchange {
+    server: SocketAddr,
+    request: u64,
+    response: u64,
+    /// Exchanges that are still to begin; none means without end.
+    remaining: Option<u64>,
+    interval: Duration,
+    start: Time,
+    connection: Option<ConnectionHandle>,
+    /// When the next one begins, while none is under way.
+    next: Option<Time>,
+    current: Option<Current>,
+    tally: Tally,
+}
+
+#[derive(Debug)]
+struct Current {
+    begun: Time,
+    writing: Option<Writing>,
+    reading: Reading,
+}
+
+impl Exchange {
+    /// `count` exchanges of this size, each as soon as the one before has ended.
+    pub fn new(server: SocketAddr, request: u64, response: u64, count: Option<u64>) -> Self {
+        Self {
+            server,
+            request,
+            response,
+            remaining: count,
+            interval: Duration::ZERO,
+            start: Time::ZERO,
+            connection: None,
+            next: None,
+            current: None,
+            tally: Tally::default(),
+        }
+    }
+
+    /// A byte each way every `interval`.
+    pub fn ping(server: SocketAddr, interval: Duration, count: Option<u64>) -> Self {
+        Self::new(server, 1, 1, count).every(interval)
+    }
+
+    /// The same, each beginning not earlier than `interval` after the one before.
+    #[must_use]
+    pub fn every(self, interval: Duration) -> Self {
+        Self { interval, ..self }
+    }
+
+    /// The same, beginning at this time.
+    #[must_use]
+    pub fn starting_at(self, start: Time) -> Self {
+        Self { start, ..self }
+    }
+
+    /// The connection, once it was begun.
+    pub fn connection(&self) -> Option<ConnectionHandle> {
+        self.connection
+    }
+
+    fn begin(&mut self, context: &mut Context<'_>) {
+        self.next = None;
+        let Some(connection) = self.connection else {
+            return;
+        };
+        if self.remaining == Some(0) {
+            return context.close(connection, 0, b"done");
+        }
+        let now = context.now();
+        let Some(streams) = context.streams(connection) else {
+            return;
+        };
+        // At the peer's limit of streams: the event that there are more begins it.
+        let Some(id) = streams.open(Direction::Bidirectional) else {
+            return;
+        };
+        self.remaining = self.remaining.map(|left| left - 1);
+        self.current = Some(Current {
+            begun: now,
+            writing: Some(Writing::request(id, self.response, self.request)),
+            reading: Reading::response(id),
+        });
+        self.step(context);
+    }
+
+    /// Writes and reads what is possible.
+    fn step(&mut self, context: &mut Context<'_>) {
+        let (Some(current), Some(connection)) = (&mut self.current, self.connection) else {
+            return;
+        };
+        let now = context.now();
+        let Some(streams) = context.streams(connection) else {
+            return;
+        };
+        if let Some(writing) = &mut current.writing {
+            let wrote = writing.step(streams, &mut self.tally);
+            if wrote == Wrote::All {
+                // It was stopped in between; then there is nothing to finish.
+                let _ = streams.finish(writing.id);
+            }
+            if wrote != Wrote::Blocked {
+                current.writing = None;
+            }
+        }
+        if current.reading.step(now, streams, &mut self.tally) == Read::Blocked {
+            return;
+        }
+        let begun = current.begun;
+        self.current = None;
+        self.tally.on_exchange(now, begun);
+        self.next = Some((begun + self.interval).max(now));
+    }
+}
+
+impl App for Exchange {
+    fn on_connected(&mut self, context: &mut Context<'_>, _: ConnectionHandle) {
+        self.begin(context);
+    }
+
+    fn on_readable(&mut self, context: &mut Context<'_>, _: ConnectionHandle, _: StreamId) {
+        self.step(context);
+    }
+
+    fn on_writable(&mut self, context: &mut Context<'_>, _: ConnectionHandle, _: StreamId) {
+        self.step(context);
+    }
+
+    fn on_stream_event(
+        &mut self,
+        context: &mut Context<'_>,
+        _: ConnectionHandle,
+        event: courser_transport::StreamEvent,
+    ) {
+        let is_room = matches!(event, courser_transport::StreamEvent::Available { .. });
+        if is_room && self.current.is_none() && self.next.is_none() {
+            self.begin(context);
+        }
+    }
+
+    fn on_closed(
+        &mut self,
+        _context: &mut Context<'_>,
+        _connection: ConnectionHandle,
+        error: &ConnectionError,
+    ) {
+        (self.current, self.next) = (None, None);
+        self.tally.on_closed(error);
+    }
+
+    fn on_timer(&mut self, context: &mut Context<'_>) {
+        if self.connection.is_some() {
+            return self.begin(context);
+        }
+        match context.connect(self.server) {
+            Ok(connection) => self.connection = Some(connection),
+            Err(error) => {
+                self.start = Time::MAX;
+                self.tally.failures.push(error.to_string());
+            }
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        match self.connection {
+            None => Some(self.start).filter(|at| *at != Time::MAX),
+            Some(_) => self.next,
+        }
+    }
+
+    fn tally(&self) -> Option<&Tally> {
+        Some(&self.tally)
+    }
+}

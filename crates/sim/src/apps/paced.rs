@@ -1,0 +1,136 @@
+//! A writer with a rate of its own: speech, video, telemetry.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_transport::{ConnectionError, ConnectionHandle};
+use courser_wire::{Direction, StreamId};
+
+use super::Tally;
+use super::transfer::{Writing, Wrote};
+use crate::host::{App, Context};
+
+/// A client that writes so many bytes every so often, on one stream, whatever the network does:
+/// what does not fit waits in the application.
+#[derive(Debug)]
+pub struct Paced {
+    server: SocketAddr,
+    size: u64,
+    interval: Duration,
+    start: Time,
+    end: Time,
+    connection: Option<ConnectionHandle>,
+    writing: Option<Writing>,
+    due: u64,
+    next: Option<Time>,
+    tally: Tally,
+}
+
+impl Paced {
+    /// `size` bytes every `interval`, which is not zero.
+    ///
+    /// # Panics
+    /// When `interval` is zero.
+    pub fn new(server: SocketAddr, size: u64, interval: Duration) -> Self {
+        assert!(!interval.is_zero(), "an interval has a length");
+        Self {
+            server,
+            size,
+            interval,
+            start: Time::ZERO,
+            end: Time::MAX,
+            connection: None,
+            writing: None,
+            due: 0,
+            next: None,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The same, connecting and closing at these times.
+    #[must_use]
+    pub fn between(self, start: Time, end: Time) -> Self {
+        Self { start, end, ..self }
+    }
+
+    /// The connection, once it was begun.
+    pub fn connection(&self) -> Option<ConnectionHandle> {
+        self.connection
+    }
+
+    fn write(&mut self, context: &mut Context<'_>) {
+        let (Some(writing), Some(connection)) = (&mut self.writing, self.connection) else {
+            return;
+        };
+        let Some(streams) = context.streams(connection) else {
+            return;
+        };
+        if writing.step(streams, &mut self.tally) == Wrote::Unwanted {
+            self.writing = None;
+        }
+    }
+}
+
+impl App for Paced {
+    fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
+        let opened = context
+            .streams(connection)
+            .and_then(|streams| streams.open(Direction::Bidirectional));
+        let Some(id) = opened else { return };
+        self.writing = Some(Writing::request(id, 0, 0));
+        self.next = Some(context.now());
+        self.write(context);
+    }
+
+    fn on_writable(&mut self, context: &mut Context<'_>, _: ConnectionHandle, _: StreamId) {
+        self.write(context);
+    }
+
+    fn on_closed(
+        &mut self,
+        _context: &mut Context<'_>,
+        _connection: ConnectionHandle,
+        error: &ConnectionError,
+    ) {
+        (self.writing, self.next) = (None, None);
+        self.tally.on_closed(error);
+    }
+
+    fn on_timer(&mut self, context: &mut Context<'_>) {
+        let now = context.now();
+        match (self.connection, self.next) {
+            (None, _) => match context.connect(self.server) {
+                Ok(connection) => self.connection = Some(connection),
+                Err(error) => {
+                    self.start = Time::MAX;
+                    self.tally.failures.push(error.to_string());
+                }
+            },
+            (Some(connection), Some(_)) if now >= self.end => {
+                self.next = None;
+                context.close(connection, 0, b"done");
+            }
+            (Some(_), Some(at)) => {
+                self.next = Some(at + self.interval);
+                self.due += self.size;
+                if let Some(writing) = &mut self.writing {
+                    writing.extend_to(self.due);
+                }
+                self.write(context);
+            }
+            (Some(_), None) => {}
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        match self.connection {
+            None => Some(self.start).filter(|at| *at != Time::MAX),
+            Some(_) => self.next.map(|at| at.min(self.end)),
+        }
+    }
+
+    fn tally(&self) -> Option<&Tally> {
+        Some(&self.tally)
+    }
+}

@@ -1,0 +1,134 @@
+//! The server of all clients.
+
+use std::collections::BTreeMap;
+
+use courser_transport::{ConnectionError, ConnectionHandle, StreamEvent};
+use courser_wire::{Direction, StreamId};
+
+use super::Tally;
+use super::transfer::{Read, Reading, Writing, Wrote};
+use crate::host::{App, Context};
+
+/// Reads and checks what clients send, and then sends them what they asked for.
+#[derive(Debug, Default)]
+pub struct Serve {
+    reading: BTreeMap<(ConnectionHandle, StreamId), Reading>,
+    writing: BTreeMap<(ConnectionHandle, StreamId), Writing>,
+    tally: Tally,
+}
+
+impl Serve {
+    /// A server that has not heard of anybody.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn read(&mut self, context: &mut Context<'_>, connection: ConnectionHandle, id: StreamId) {
+        let now = context.now();
+        let Some(reading) = self.reading.get_mut(&(connection, id)) else {
+            return;
+        };
+        let Some(streams) = context.streams(connection) else {
+            return;
+        };
+        match reading.step(now, streams, &mut self.tally) {
+            Read::Blocked => {}
+            Read::Broken => {
+                self.reading.remove(&(connection, id));
+            }
+            Read::End(wanted) => {
+                self.reading.remove(&(connection, id));
+                if id.direction() == Direction::Bidirectional {
+                    let writing = Writing::response(id, wanted);
+                    self.writing.insert((connection, id), writing);
+                    self.write(context, connection, id);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, context: &mut Context<'_>, connection: ConnectionHandle, id: StreamId) {
+        let Some(writing) = self.writing.get_mut(&(connection, id)) else {
+            return;
+        };
+        let Some(streams) = context.streams(connection) else {
+            return;
+        };
+        match writing.step(streams, &mut self.tally) {
+            Wrote::Blocked => return,
+            // It was stopped in between; then there is nothing to finish.
+            Wrote::All => {
+                let _ = streams.finish(id);
+            }
+            Wrote::Unwanted => {}
+        }
+        self.writing.remove(&(connection, id));
+    }
+}
+
+impl App for Serve {
+    fn on_opened(
+        &mut self,
+        context: &mut Context<'_>,
+        connection: ConnectionHandle,
+        direction: Direction,
+    ) {
+        while let Some(id) = context
+            .streams(connection)
+            .and_then(|streams| streams.accept(direction))
+        {
+            self.reading.insert((connection, id), Reading::request(id));
+            self.read(context, connection, id);
+        }
+    }
+
+    fn on_connected(&mut self, context: &mut Context<'_>, connection: ConnectionHandle) {
+        // Streams are told of only after somebody has asked for them in vain.
+        self.on_opened(context, connection, Direction::Bidirectional);
+        self.on_opened(context, connection, Direction::Unidirectional);
+    }
+
+    fn on_readable(
+        &mut self,
+        context: &mut Context<'_>,
+        connection: ConnectionHandle,
+        id: StreamId,
+    ) {
+        self.read(context, connection, id);
+    }
+
+    fn on_writable(
+        &mut self,
+        context: &mut Context<'_>,
+        connection: ConnectionHandle,
+        id: StreamId,
+    ) {
+        self.write(context, connection, id);
+    }
+
+    fn on_stream_event(
+        &mut self,
+        _context: &mut Context<'_>,
+        connection: ConnectionHandle,
+        event: StreamEvent,
+    ) {
+        if let StreamEvent::Stopped { id, .. } = event {
+            self.writing.remove(&(connection, id));
+        }
+    }
+
+    fn on_closed(
+        &mut self,
+        _context: &mut Context<'_>,
+        connection: ConnectionHandle,
+        error: &ConnectionError,
+    ) {
+        self.reading.retain(|(of, _), _| *of != connection);
+        self.writing.retain(|(of, _), _| *of != connection);
+        self.tally.on_closed(error);
+    }
+
+    fn tally(&self) -> Option<&Tally> {
+        Some(&self.tally)
+    }
+}

@@ -1,0 +1,343 @@
+//! A machine of a world that runs a real endpoint, with an application on it.
+
+mod app;
+mod context;
+mod identity;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use courser_base::{Ecn, FourTuple, Time};
+use courser_transport::{
+    ClientConfig, Connection, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
+    ReceiveMeta, RetryPolicy, ServerConfig, Transmit, TransmitBuffer, TransportConfig,
+};
+
+use crate::apps::Tally;
+use crate::node::Node;
+use crate::packet::Packet;
+use crate::seed::{derive, widen};
+
+pub use self::app::App;
+pub use self::context::Context;
+pub use self::identity::{SERVER_NAME, certificate, client_tls, server_tls};
+
+/// What a host is made with.
+#[derive(Clone, Debug)]
+pub struct HostSpec {
+    /// Its address; packets are sent from there whatever they answer.
+    pub address: SocketAddr,
+    /// Where its connection IDs, keys and challenges come from, see
+    /// [`World::seed_for`](crate::World::seed_for).
+    pub seed: u64,
+    /// Settings of its connections, whichever end it is; its `sinks` record them.
+    pub transport: TransportConfig,
+    /// It accepts connections.
+    pub is_server: bool,
+    /// When a server asks clients to prove their address.
+    pub retry: RetryPolicy,
+    /// Application protocol.
+    pub alpn: Vec<u8>,
+    /// Datagrams that it sends in one piece, as a system with segmentation offload does.
+    pub max_segments: usize,
+}
+
+impl HostSpec {
+    /// A client with default settings.
+    pub fn client(address: SocketAddr, seed: u64) -> Self {
+        Self {
+            address,
+            seed,
+            transport: TransportConfig::default(),
+            is_server: false,
+            retry: RetryPolicy::Never,
+            alpn: b"perf".to_vec(),
+            max_segments: DEFAULT_SEGMENTS,
+        }
+    }
+
+    /// A server with default settings; clients need not prove their address first.
+    pub fn server(address: SocketAddr, seed: u64) -> Self {
+        Self {
+            is_server: true,
+            ..Self::client(address, seed)
+        }
+    }
+
+    /// The same with these settings of connections.
+    #[must_use]
+    pub fn with_transport(self, transport: TransportConfig) -> Self {
+        Self { transport, ..self }
+    }
+}
+
+/// Datagrams in one batch unless told otherwise: as many as real drivers send at once.
+pub const DEFAULT_SEGMENTS: usize = 16;
+
+/// A real endpoint in a world, with an application on it.
+///
+/// TLS is real too: keys and ciphertext differ from run to run, and nothing else does. All hosts
+/// show the same certificate, made for nothing but this, so that messages have the same sizes
+/// everywhere.
+pub struct Host {
+    address: SocketAddr,
+    endpoint: Endpoint,
+    client: ClientConfig,
+    app: Box<dyn App>,
+    is_started: bool,
+    buffer: TransmitBuffer,
+    outgoing: VecDeque<Packet>,
+    arrived: Arrived,
+    log: Vec<(Time, ConnectionHandle, Event)>,
+    ended: BTreeMap<ConnectionHandle, ConnectionStats>,
+}
+
+/// Datagrams of one origin that have arrived at one time, as a system coalesces them.
+#[derive(Debug, Default)]
+struct Arrived {
+    source: Option<(SocketAddr, Ecn)>,
+    segment_size: usize,
+    bytes: Vec<u8>,
+}
+
+/// Events that a host keeps; those of streams are not among them.
+const MAX_LOG: usize = 10_000;
+
+/// Connections whose last counters a host keeps.
+const MAX_ENDED: usize = 10_000;
+
+/// What one receive buffer holds.
+const MAX_ARRIVED: usize = 65_535;
+
+impl Host {
+    /// Makes a host.
+    ///
+    /// # Panics
+    /// When a setting of `spec.transport` is outside its range.
+    pub fn new(spec: HostSpec, app: impl App) -> Self {
+        let valid = spec.transport.validate();
+        assert!(valid.is_ok(), "{valid:?}");
+        let transport = Arc::new(spec.transport);
+        let server = spec.is_server.then(|| {
+            let mut server = ServerConfig::new(server_tls(&spec.alpn));
+            server.transport = Arc::clone(&transport);
+            server.retry = spec.retry;
+            Arc::new(server)
+        });
+        let mut client = ClientConfig::new(client_tls(&spec.alpn));
+        client.transport = transport;
+        let config = EndpointConfig {
+            unix_seconds_at_epoch: EPOCH,
+            ..EndpointConfig::from_seed(widen(derive(spec.seed, "keys")))
+        };
+        Self {
+            address: spec.address,
+            endpoint: Endpoint::new(config, server, widen(derive(spec.seed, "endpoint"))),
+            client,
+            app: Box::new(app),
+            is_started: false,
+            buffer: TransmitBuffer::new(spec.max_segments),
+            outgoing: VecDeque::new(),
+            arrived: Arrived::default(),
+            log: Vec::new(),
+            ended: BTreeMap::new(),
+        }
+    }
+
+    /// Its address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The application, if it is of this type.
+    pub fn app<A: App>(&self) -> Option<&A> {
+        let app: &dyn std::any::Any = &*self.app;
+        app.downcast_ref()
+    }
+
+    /// What its application has moved, if it counts that.
+    pub fn tally(&self) -> Option<&Tally> {
+        self.app.tally()
+    }
+
+    /// The endpoint.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Lets `act` do with application and endpoint what a callback may do.
+    pub fn act<T>(
+        &mut self,
+        now: Time,
+        act: impl FnOnce(&mut dyn App, &mut Context<'_>) -> T,
+    ) -> T {
+        self.with_app(now, act)
+    }
+
+    /// What its connections were told, streams apart, in order.
+    pub fn log(&self) -> &[(Time, ConnectionHandle, Event)] {
+        &self.log
+    }
+
+    /// Handles of all connections it has, and of those that have ended and are remembered, in the
+    /// order of handles.
+    pub fn connections(&self) -> Vec<ConnectionHandle> {
+        let mut all: Vec<_> = self.endpoint.handles().collect();
+        all.extend(self.ended.keys());
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// Counters of a connection: as they are, or as they were when it ended. Those of ten
+    /// thousand ended connections are kept.
+    pub fn stats(&self, handle: ConnectionHandle) -> Option<ConnectionStats> {
+        match self.ended.get(&handle) {
+            Some(stats) => Some(*stats),
+            None => self.endpoint.connection(handle).map(Connection::stats),
+        }
+    }
+
+    fn with_app<T>(
+        &mut self,
+        now: Time,
+        act: impl FnOnce(&mut dyn App, &mut Context<'_>) -> T,
+    ) -> T {
+        let mut context = Context {
+            now,
+            endpoint: &mut self.endpoint,
+            client: &self.client,
+        };
+        act(&mut *self.app, &mut context)
+    }
+
+    /// Hands over what has been collected.
+    fn flush(&mut self, now: Time) {
+        let Some((source, ecn)) = self.arrived.source.take() else {
+            return;
+        };
+        let meta = ReceiveMeta {
+            path: FourTuple::to(source),
+            ecn,
+            segment_size: self.arrived.segment_size.max(1),
+        };
+        self.endpoint
+            .handle_datagrams(now, &mut self.arrived.bytes, &meta);
+        self.arrived.bytes.clear();
+    }
+
+    fn accept_all(&mut self, now: Time) {
+        while let Some(incoming) = self.endpoint.poll_incoming() {
+            // A client that is gone again, or that TLS refuses, has been answered by then.
+            let _ = self.endpoint.accept(now, incoming, None);
+        }
+    }
+
+    fn tell(&mut self, now: Time, handle: ConnectionHandle) {
+        while let Some(event) = self
+            .endpoint
+            .connection_mut(handle)
+            .and_then(Connection::poll_event)
+        {
+            if let Event::Lost(_) = event
+                && let Some(connection) = self.endpoint.connection(handle)
+            {
+                self.ended.insert(handle, connection.stats());
+                if self.ended.len() > MAX_ENDED {
+                    self.ended.pop_first();
+                }
+            }
+            self.with_app(now, |app, context| {
+                app::dispatch(app, context, handle, &event);
+            });
+            if !matches!(event, Event::Stream(_)) && self.log.len() < MAX_LOG {
+                self.log.push((now, handle, event));
+            }
+        }
+    }
+
+    fn send(&mut self, now: Time, handle: ConnectionHandle) {
+        while let Some(transmit) = self.endpoint.poll_transmit(now, handle, &mut self.buffer) {
+            self.queue(&transmit);
+        }
+    }
+
+    fn queue(&mut self, transmit: &Transmit) {
+        let mut rest = Bytes::copy_from_slice(self.buffer.bytes());
+        let size = transmit.segment_size.unwrap_or(transmit.len).max(1);
+        while !rest.is_empty() {
+            let payload = rest.split_to(size.min(rest.len()));
+            self.outgoing.push_back(Packet {
+                source: self.address,
+                destination: transmit.destination,
+                ecn: transmit.ecn,
+                payload,
+            });
+        }
+    }
+}
+
+impl Node for Host {
+    fn receive(&mut self, now: Time, packet: Packet) {
+        let origin = (packet.source, packet.ecn);
+        let (len, held) = (packet.payload.len(), self.arrived.bytes.len());
+        let size = self.arrived.segment_size;
+        // Only the last datagram of a buffer may be shorter than the others.
+        let joins = self.arrived.source == Some(origin)
+            && len <= size
+            && held % size == 0
+            && held + len <= MAX_ARRIVED;
+        if !joins {
+            self.flush(now);
+            self.arrived.source = Some(origin);
+            self.arrived.segment_size = len.max(1);
+        }
+        self.arrived.bytes.extend_from_slice(&packet.payload);
+    }
+
+    fn run(&mut self, now: Time) {
+        self.flush(now);
+        self.endpoint.handle_timeout(now);
+        if !std::mem::replace(&mut self.is_started, true) {
+            self.with_app(now, |app, context| app.on_start(context));
+        }
+        if self.app.next_timer().is_some_and(|at| at <= now) {
+            self.with_app(now, |app, context| app.on_timer(context));
+        }
+        self.accept_all(now);
+        while let Some(handle) = self.endpoint.next_touched() {
+            self.tell(now, handle);
+            self.send(now, handle);
+        }
+        while let Some(transmit) = self.endpoint.poll_stateless_transmit(&mut self.buffer) {
+            self.queue(&transmit);
+        }
+    }
+
+    fn transmit(&mut self, _now: Time) -> Option<Packet> {
+        self.outgoing.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let app = self.app.next_timer();
+        let endpoint = self.endpoint.next_timeout();
+        app.into_iter().chain(endpoint).min()
+    }
+}
+
+/// What the calendar says at the beginning of a world: tokens carry it, and their lifetimes count
+/// from it.
+const EPOCH: u64 = 1_700_000_000;
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! Values over time in bounded memory.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use serde::ser::SerializeTuple;
+use serde::{Serialize, Serializer};
+
+use super::{DEFAULT_POINTS, seconds};
+
+/// A value at a time. Serialises as `[seconds, value]`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Point {
+    /// When.
+    pub at: Time,
+    /// How much, in the unit of the series.
+    pub value: u64,
+}
+
+impl Serialize for Point {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut pair = serializer.serialize_tuple(2)?;
+        pair.serialize_element(&seconds(self.at))?;
+        pair.serialize_element(&self.value)?;
+        pair.end()
+    }
+}
+
+/// Values over time, in the order of time, at most so many of them.
+///
+/// When it is full, every other point goes and new ones are taken half as often: a series of any
+/// length stays evenly spread. Serialises as a list of `[seconds, value]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Series {
+    points: Vec<Point>,
+    limit: usize,
+    /// Every so many-th value offered is kept.
+    stride: u64,
+    offered: u64,
+}
+
+impl Series {
+    /// A series of at most `limit` points, 2 at least.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            points: Vec::new(),
+            limit: limit.max(2),
+            stride: 1,
+            offered: 0,
+        }
+    }
+
+    /// Adds a value; it may be passed over when the series has been thinned out.
+    pub fn push(&mut self, at: Time, value: u64) {
+        let is_wanted = self.offered.is_multiple_of(self.stride);
+        self.offered += 1;
+        if !is_wanted {
+            return;
+        }
+        if self.points.len() >= self.limit {
+            let mut index = 0_usize;
+            self.points.retain(|_| {
+                index += 1;
+                !index.is_multiple_of(2)
+            });
+            self.stride *= 2;
+            if !(self.offered - 1).is_multiple_of(self.stride) {
+                return;
+            }
+        }
+        self.points.push(Point { at, value });
+    }
+
+    /// The points, in the order of time.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// True without any point.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// The last value, if there is any.
+    pub fn last(&self) -> Option<u64> {
+        self.points.last().map(|point| point.value)
+    }
+
+    /// The values from `from` on, smallest first.
+    pub fn sorted_from(&self, from: Time) -> Vec<u64> {
+        let mut values: Vec<u64> = self
+            .points
+            .iter()
+            .filter(|point| point.at >= from)
+            .map(|point| point.value)
+            .collect();
+        values.sort_unstable();
+        values
+    }
+
+    /// The value below which `percent` of the values from `from` on lie.
+    pub fn percentile(&self, from: Time, percent: u64) -> Option<u64> {
+        let values = self.sorted_from(from);
+        let last = values.len().checked_sub(1)?;
+        let rank = last as u64 * percent.min(100) / 100;
+        values.get(usize::try_from(rank).ok()?).copied()
+    }
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Self::new(DEFAULT_POINTS)
+    }
+}
+
+impl Serialize for Series {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(&self.points)
+    }
+}
+
+/// Sums in pieces of time of equal length, the first of which begins at zero.
+///
+/// When there are too many pieces, neighbours are merged and the pieces become twice as long.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Buckets {
+    /// Length of a piece.
+    #[serde(serialize_with = "super::as_seconds")]
+    width: Duration,
+    /// The sums.
+    sums: Vec<u64>,
+    #[serde(skip)]
+    limit: usize,
+}
+
+impl Buckets {
+    /// Pieces of `width` (1 ns at least), at most `limit` of them (2 at least).
+    pub fn new(width: Duration, limit: usize) -> Self {
+        Self {
+            width: width.max(Duration::from_nanos(1)),
+            sums: Vec::new(),
+            limit: limit.max(2),
+        }
+    }
+
+    /// Adds to the piece that `at` lies in.
+    pub fn add(&mut self, at: Time, amount: u64) {
+        let mut index = self.index(at);
+        while index >= self.limit as u64 {
+            self.merge();
+            index = self.index(at);
+        }
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        if index >= self.sums.len() {
+            self.sums.resize(index + 1, 0);
+        }
+        self.sums[index] += amount;
+    }
+
+    fn index(&self, at: Time) -> u64 {
+        let width = u64::try_from(self.width.as_nanos()).unwrap_or(u64::MAX);
+        at.as_nanos() / width
+    }
+
+    fn merge(&mut self) {
+        self.sums = self.sums.chunks(2).map(|pair| pair.iter().sum()).collect();
+        self.width *= 2;
+    }
+
+    /// Length of a piece.
+    pub fn width(&self) -> Duration {
+        self.width
+    }
+
+    /// The sums, in the order of time.
+    pub fn sums(&self) -> &[u64] {
+        &self.sums
+    }
+
+    /// Everything together.
+    pub fn total(&self) -> u64 {
+        self.sums.iter().sum()
+    }
+
+    /// What was added from `from` to `to`; pieces that lie partly outside count for the part
+    /// that lies inside.
+    pub fn between(&self, from: Time, to: Time) -> u64 {
+        let width = self.width.as_nanos();
+        let (from, to) = (u128::from(from.as_nanos()), u128::from(to.as_nanos()));
+        let share = |(index, sum): (u128, &u64)| {
+            let (begin, end) = (index * width, (index + 1) * width);
+            let inside = to.min(end).saturating_sub(from.max(begin));
+            u128::from(*sum) * inside / width
+        };
+        let sum: u128 = (0..).zip(&self.sums).map(share).sum();
+        u64::try_from(sum).unwrap_or(u64::MAX)
+    }
+
+    /// The sums as rates: the middle of each piece, and its sum in units per second.
+    pub fn rates(&self) -> Vec<Point> {
+        let nanos = self.width.as_nanos().max(1);
+        let rate = |sum: u64| u128::from(sum) * 1_000_000_000 / nanos;
+        let middle = u64::try_from(nanos / 2).unwrap_or(u64::MAX);
+        (0..)
+            .zip(&self.sums)
+            .map(|(index, sum)| Point {
+                at: Time::from_nanos(middle) + self.width * index,
+                value: u64::try_from(rate(*sum)).unwrap_or(u64::MAX),
+            })
+            .collect()
+    }
+}
+
+impl Default for Buckets {
+    fn default() -> Self {
+        Self::new(Duration::from_millis(10), DEFAULT_POINTS)
+    }
+}

@@ -1,0 +1,65 @@
+//! What a link could carry.
+
+use std::time::Duration;
+
+use courser_base::{Rate, Time};
+
+use crate::link::{Change, LinkSpec};
+
+/// The rate of a link at a time: that of its slowest stretch, policers among them. `None`
+/// without any.
+pub(super) fn rate_at(spec: &LinkSpec, at: Time) -> Option<Rate> {
+    let elapsed = at - Time::ZERO;
+    let of_hop = |hop: &LinkSpec| {
+        let mut rate = hop.rate;
+        for step in hop.steps.iter().filter(|step| step.at <= elapsed) {
+            if let Change::Rate(new) = step.change {
+                rate = Some(new);
+            }
+        }
+        let policed = hop.policer.map(|policer| policer.rate);
+        rate.into_iter().chain(policed).min()
+    };
+    spec.hops().filter_map(of_hop).min()
+}
+
+/// Bytes that a link could carry between two times; `None` when it has no rate.
+pub(super) fn bytes_between(spec: &LinkSpec, from: Time, to: Time) -> Option<u64> {
+    let mut edges: Vec<Time> = spec
+        .hops()
+        .flat_map(|hop| &hop.steps)
+        .map(|step| Time::ZERO + step.at)
+        .filter(|at| (from..to).contains(at))
+        .collect();
+    edges.extend([from, to]);
+    edges.sort_unstable();
+    edges.windows(2).try_fold(0_u64, |sum, piece| {
+        let time: Duration = piece[1] - piece[0];
+        let bytes = rate_at(spec, piece[0])?.bytes_in(time);
+        Some(sum.saturating_add(bytes))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn second(n: u64) -> Time {
+        Time::ZERO + Duration::from_secs(n)
+    }
+
+    #[test]
+    fn capacity_follows_the_steps() {
+        let spec: LinkSpec = "8mbit,10ms,rate@2s=4mbit".parse().expect("a link");
+        assert_eq!(bytes_between(&spec, Time::ZERO, second(4)), Some(3_000_000));
+        assert_eq!(bytes_between(&spec, second(2), second(4)), Some(1_000_000));
+    }
+
+    #[test]
+    fn slowest_stretch_counts() {
+        let spec: LinkSpec = "100mbit,1ms,policer=8mbit:64k".parse().expect("a link");
+        assert_eq!(bytes_between(&spec, Time::ZERO, second(1)), Some(1_000_000));
+        let free: LinkSpec = "10ms".parse().expect("a link");
+        assert_eq!(bytes_between(&free, Time::ZERO, second(1)), None);
+    }
+}

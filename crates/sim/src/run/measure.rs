@@ -1,0 +1,242 @@
+//! From what was seen to the numbers that bounds are about.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+use super::capacity::bytes_between;
+use super::sampler::Sampler;
+use super::stage::Stage;
+use crate::apps::Way;
+use crate::link::LinkSpec;
+use crate::report::{Buckets, FlowReport, Measures, jain, quantile};
+use crate::scenario::{Kind, Scenario};
+
+/// Bytes of a full datagram that are not payload: flags, connection ID of eight bytes, packet
+/// number of two, tag, and a STREAM frame's type, stream ID and offset of four. A share may still
+/// be a little above one: what waited in the queue when measuring began counts when it arrives.
+const PACKET_OVERHEAD: u64 = 1 + 8 + 2 + 16 + 1 + 1 + 4;
+/// IPv4 and UDP.
+const HEADERS: u64 = 28;
+
+pub(super) fn measures(scenario: &Scenario, stage: &Stage, seen: &Sampler) -> Measures {
+    let flows = &seen.flows;
+    let end = flows
+        .iter()
+        .map(|flow| flow.end)
+        .max()
+        .unwrap_or(Time::ZERO);
+    let from = scenario.measured_from;
+    let window = Window {
+        spec: main_link(scenario),
+        from,
+        end,
+        efficiency: efficiency(stage),
+    };
+    let bytes: u64 = flows.iter().map(|it| it.delivered.between(from, end)).sum();
+    let time = (end - from).as_secs_f64();
+    let goodput = (time > 0.0).then(|| to_f64(bytes) * 8.0 / time);
+    let rates = bulk_rates(scenario, flows);
+    let total: f64 = rates.iter().sum();
+    let least = rates.iter().copied().min_by(f64::total_cmp);
+    let mut measures = Measures {
+        goodput,
+        goodput_share: window.share(bytes),
+        jain: jain(&rates),
+        least_share: least.filter(|_| total > 0.0).map(|least| least / total),
+        completion_time: longest(scenario, flows),
+        handshake_time: longest_handshake(flows),
+        recovery_time: recovery_time(scenario, flows, &window),
+        failures: Some(count(
+            flows.iter().filter(|flow| flow.failure.is_some()).count(),
+        )),
+        unfinished: Some(count(unfinished(scenario, stage))),
+        ..Measures::default()
+    };
+    link_measures(&mut measures, scenario, stage, (seen, &window));
+    loss_measures(&mut measures, stage, seen);
+    exchange_measures(&mut measures, stage, from);
+    measures
+}
+
+/// What a time of measuring could have carried.
+struct Window<'a> {
+    spec: &'a LinkSpec,
+    from: Time,
+    end: Time,
+    efficiency: f64,
+}
+
+impl Window<'_> {
+    fn share(&self, bytes: u64) -> Option<f64> {
+        let capacity = bytes_between(self.spec, self.from, self.end)?;
+        (capacity > 0).then(|| to_f64(bytes) / (to_f64(capacity) * self.efficiency))
+    }
+}
+
+/// The direction that the payload goes.
+fn main_way(scenario: &Scenario) -> Way {
+    let is_bulk = |kind: &Kind| matches!(kind, Kind::Bulk { .. });
+    let bulk = scenario.flows.iter().find(|flow| is_bulk(&flow.kind));
+    let first = bulk.or(scenario.flows.first());
+    first.map_or(Way::Up, |flow| flow.kind.way())
+}
+
+fn main_link(scenario: &Scenario) -> &LinkSpec {
+    match main_way(scenario) {
+        Way::Up => &scenario.link.forward,
+        Way::Down => &scenario.link.back,
+    }
+}
+
+/// Payload as a share of bytes on the wire, at best.
+fn efficiency(stage: &Stage) -> f64 {
+    let senders = stage.actors.iter().map(|actor| stage.sender(actor));
+    let mtu = senders
+        .filter_map(|sender| stage.stats(sender))
+        .map(|stats| u64::from(stats.path.mtu))
+        .max()
+        .unwrap_or(1200);
+    to_f64(mtu - PACKET_OVERHEAD) / to_f64(mtu + HEADERS)
+}
+
+fn bulk_rates(scenario: &Scenario, flows: &[FlowReport]) -> Vec<f64> {
+    let kinds = scenario.flows.iter().map(|flow| &flow.kind);
+    let bulk = kinds
+        .zip(flows)
+        .filter(|(kind, _)| matches!(kind, Kind::Bulk { .. }));
+    bulk.map(|(_, flow)| flow.goodput).collect()
+}
+
+fn longest(scenario: &Scenario, flows: &[FlowReport]) -> Option<f64> {
+    let mut longest: Option<Duration> = None;
+    for (_, flow) in scenario
+        .flows
+        .iter()
+        .zip(flows)
+        .filter(|(spec, _)| matches!(spec.kind, Kind::Bulk { .. }) && spec.kind.is_finite())
+    {
+        longest = longest.max(Some(flow.completion_time?));
+    }
+    longest.map(|time| time.as_secs_f64())
+}
+
+fn longest_handshake(flows: &[FlowReport]) -> Option<f64> {
+    let times: Option<Vec<Duration>> = flows.iter().map(|flow| flow.handshake_time).collect();
+    times?.into_iter().max().map(|time| time.as_secs_f64())
+}
+
+fn unfinished(scenario: &Scenario, stage: &Stage) -> usize {
+    let finite = scenario.flows.iter().map(|flow| flow.kind.is_finite());
+    finite
+        .zip(&stage.actors)
+        .filter(|(is_finite, actor)| *is_finite && stage.finished_at(actor).is_none())
+        .count()
+}
+
+/// For each upheaval the time to nine tenths of what the link carries from then on, over a round
+/// trip and at least four samples; the longest. `None` when there is no upheaval, or no recovery
+/// before the next.
+fn recovery_time(scenario: &Scenario, flows: &[FlowReport], window: &Window<'_>) -> Option<f64> {
+    let upheavals = scenario.upheavals();
+    let width = flows.first()?.delivered.width();
+    let span = scenario.base_rtt().max(width * 4);
+    let mut longest: Option<Duration> = None;
+    for (index, upheaval) in upheavals.iter().enumerate() {
+        if *upheaval >= window.end {
+            break;
+        }
+        let limit = upheavals.get(index + 1).copied().unwrap_or(window.end);
+        let mut from = *upheaval;
+        loop {
+            if from + span > limit {
+                return None;
+            }
+            let capacity = bytes_between(window.spec, from, from + span)?;
+            let carried = delivered(flows.iter().map(|flow| &flow.delivered), from, span);
+            if to_f64(carried) >= 0.9 * to_f64(capacity) * window.efficiency {
+                break;
+            }
+            from += width;
+        }
+        longest = longest.max(Some(from - *upheaval));
+    }
+    longest.map(|time| time.as_secs_f64())
+}
+
+fn delivered<'a>(all: impl Iterator<Item = &'a Buckets>, from: Time, span: Duration) -> u64 {
+    all.map(|buckets| buckets.between(from, from + span)).sum()
+}
+
+fn link_measures(
+    measures: &mut Measures,
+    scenario: &Scenario,
+    stage: &Stage,
+    (seen, window): (&Sampler, &Window<'_>),
+) {
+    let id = match main_way(scenario) {
+        Way::Up => stage.link.forward,
+        Way::Down => stage.link.back,
+    };
+    if window.spec.hops().all(|hop| hop.rate.is_none()) {
+        return;
+    }
+    let carried = seen.links.iter().find(|link| link.id == id);
+    let carried = carried.map(|link| link.report.carried.between(window.from, window.end));
+    let capacity = bytes_between(window.spec, window.from, window.end).filter(|it| *it > 0);
+    measures.utilization = carried
+        .zip(capacity)
+        .map(|(bytes, of)| to_f64(bytes) / to_f64(of));
+    let delays = stage.world.link(id).queue_delays();
+    if delays.count() > 0 {
+        measures.queue_delay_median = Some(delays.median().as_secs_f64());
+        measures.queue_delay_p95 = Some(delays.quantile(950).as_secs_f64());
+    }
+}
+
+fn loss_measures(measures: &mut Measures, stage: &Stage, seen: &Sampler) {
+    let mut sums = [0_u64; 5];
+    for (actor, before) in stage.actors.iter().zip(&seen.before) {
+        let Some(stats) = stage.stats(stage.sender(actor)) else {
+            continue;
+        };
+        let new = [
+            stats.packets_sent - before.packets_sent,
+            stats.packets_lost - before.packets_lost,
+            stats.packets_spuriously_lost - before.packets_spuriously_lost,
+            stats.data_sent - before.data_sent,
+            stats.data_retransmitted - before.data_retransmitted,
+        ];
+        for (sum, new) in sums.iter_mut().zip(new) {
+            *sum += new;
+        }
+    }
+    let [sent, lost, spurious, data, again] = sums;
+    let share = |part: u64, whole: u64| (whole > 0).then(|| to_f64(part) / to_f64(whole));
+    measures.loss_rate = share(lost, sent);
+    measures.spurious_share = share(spurious, sent);
+    measures.retransmitted_share = share(again, data);
+}
+
+fn exchange_measures(measures: &mut Measures, stage: &Stage, from: Time) {
+    let mut times = Vec::new();
+    for actor in &stage.actors {
+        let exchanges = &stage.tally(actor.client).exchanges;
+        let measured = exchanges.iter().filter(|(at, _)| *at >= from);
+        times.extend(measured.map(|(_, took)| took.as_secs_f64()));
+    }
+    measures.exchange_median = quantile(&times, 0.5);
+    measures.exchange_p99 = quantile(&times, 0.99);
+}
+
+fn count(number: usize) -> f64 {
+    to_f64(number as u64)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "fifteen digits are plenty for shares and rates"
+)]
+pub(super) fn to_f64(value: u64) -> f64 {
+    value as f64
+}

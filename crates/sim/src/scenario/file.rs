@@ -1,0 +1,287 @@
+//! The TOML form of a scenario.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_transport::TransportConfig;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::bounds::BoundsTable;
+use super::flow::{FlowTable, Mistake};
+use super::units::{Lasting, Size, Speed};
+use super::{Action, ActionKind, Flow, Scenario, ScenarioError};
+use crate::link::{Blackhole, Change, DuplexSpec, LinkSpec, NatSpec, Step};
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Spanned<String>,
+    #[serde(default)]
+    about: String,
+    duration: Spanned<Lasting>,
+    measure_from: Option<Spanned<Lasting>>,
+    link: DuplexSpec,
+    #[serde(default)]
+    transport: Option<Spanned<TransportTable>>,
+    flow: Vec<Spanned<FlowTable>>,
+    #[serde(default)]
+    event: Vec<Spanned<EventTable>>,
+    #[serde(default)]
+    bounds: BoundsTable,
+}
+
+/// Settings of connections; what is absent keeps its default.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct TransportTable {
+    mtu: Option<u16>,
+    ecn: Option<bool>,
+    initial_rtt: Option<Lasting>,
+    max_ack_delay: Option<Lasting>,
+    max_idle_timeout: Option<Lasting>,
+    keep_alive_interval: Option<Lasting>,
+    handshake_timeout: Option<Lasting>,
+    stream_receive_window: Option<Size>,
+    stream_receive_window_max: Option<Size>,
+    receive_window: Option<Size>,
+    receive_window_max: Option<Size>,
+    send_buffer_max: Option<Size>,
+    unsent_limit: Option<Size>,
+    key_update_after: Option<u64>,
+}
+
+/// One thing that happens at a time.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct EventTable {
+    at: Lasting,
+    rate: Option<Speed>,
+    delay: Option<Lasting>,
+    blackhole: Option<Lasting>,
+    rebind: Option<RebindName>,
+    key_update: Option<Spanned<String>>,
+    close: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
+enum RebindName {
+    Port,
+    Address,
+}
+
+/// A day: a mistyped unit shall not run for a year.
+const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
+
+/// Connections in one scenario.
+const MAX_FLOWS: usize = 1000;
+
+pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+    let file: File =
+        toml::from_str(text).map_err(|error| ScenarioError::from_toml(text, &error))?;
+    file.scenario()
+        .map_err(|(span, message)| ScenarioError::at(text, &span, message))
+}
+
+impl File {
+    fn scenario(self) -> Result<Scenario, Mistake> {
+        let name = self.name.get_ref().clone();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            let message = format!("'{name}' is no name: use letters, digits, '-', '_' and '.'");
+            return Err((self.name.span(), message));
+        }
+        let duration = self.duration.get_ref().0;
+        if duration.is_zero() || duration > MAX_DURATION {
+            let message = format!("duration is {duration:?}, allowed is more than 0 to 24h");
+            return Err((self.duration.span(), message));
+        }
+        let measured_from = match &self.measure_from {
+            Some(from) if from.get_ref().0 >= duration => {
+                let message = format!("measure_from is not before the end, {duration:?}");
+                return Err((from.span(), message));
+            }
+            Some(from) => Time::ZERO + from.get_ref().0,
+            None => Time::ZERO,
+        };
+        let transport = transport(self.transport)?;
+        let flows = flows(self.flow, &self.name.span())?;
+        let mut link = self.link;
+        let mut actions = Vec::new();
+        for event in self.event {
+            let span = event.span();
+            apply(event.into_inner(), &span, &flows, &mut link, &mut actions)?;
+        }
+        actions.sort_by_key(|action| action.at);
+        Ok(Scenario {
+            name,
+            about: self.about,
+            duration,
+            measured_from,
+            link,
+            transport,
+            flows,
+            actions,
+            bounds: self.bounds.0,
+        })
+    }
+}
+
+fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, Mistake> {
+    let mut config = TransportConfig::default();
+    let Some(table) = table else {
+        return Ok(config);
+    };
+    let span = table.span();
+    let table = table.into_inner();
+    let set = |field: &mut Duration, value: Option<Lasting>| {
+        if let Some(value) = value {
+            *field = value.0;
+        }
+    };
+    set(&mut config.initial_rtt, table.initial_rtt);
+    set(&mut config.max_ack_delay, table.max_ack_delay);
+    set(&mut config.handshake_timeout, table.handshake_timeout);
+    if let Some(timeout) = table.max_idle_timeout {
+        config.max_idle_timeout = Some(timeout.0).filter(|timeout| !timeout.is_zero());
+    }
+    config.keep_alive_interval = table.keep_alive_interval.map(|interval| interval.0);
+    let set = |field: &mut u64, value: Option<Size>| {
+        if let Some(value) = value {
+            *field = value.0;
+        }
+    };
+    set(
+        &mut config.stream_receive_window,
+        table.stream_receive_window,
+    );
+    let max = table.stream_receive_window_max;
+    set(&mut config.stream_receive_window_max, max);
+    set(&mut config.receive_window, table.receive_window);
+    set(&mut config.receive_window_max, table.receive_window_max);
+    set(&mut config.send_buffer_max, table.send_buffer_max);
+    set(&mut config.unsent_limit, table.unsent_limit);
+    config.mtu = table.mtu.unwrap_or(config.mtu);
+    config.ecn = table.ecn.unwrap_or(config.ecn);
+    config.key_update_after = table.key_update_after.unwrap_or(config.key_update_after);
+    match config.validate() {
+        Ok(()) => Ok(config),
+        Err(error) => Err((span, error.to_string())),
+    }
+}
+
+fn flows(
+    tables: Vec<Spanned<FlowTable>>,
+    nowhere: &std::ops::Range<usize>,
+) -> Result<Vec<Flow>, Mistake> {
+    let mut flows: Vec<Flow> = Vec::new();
+    for table in tables {
+        let span = table.span();
+        for flow in table.into_inner().flows(&span)? {
+            if let Some(other) = flows.iter().find(|other| other.name == flow.name) {
+                let message = format!("there is a flow '{}' already, give it a name", other.name);
+                return Err((span, message));
+            }
+            flows.push(flow);
+        }
+        if flows.len() > MAX_FLOWS {
+            let message = format!("more than {MAX_FLOWS} flows");
+            return Err((span, message));
+        }
+    }
+    if flows.is_empty() {
+        return Err((nowhere.clone(), "there is no [[flow]]".to_owned()));
+    }
+    Ok(flows)
+}
+
+fn apply(
+    event: EventTable,
+    span: &std::ops::Range<usize>,
+    flows: &[Flow],
+    link: &mut DuplexSpec,
+    actions: &mut Vec<Action>,
+) -> Result<(), Mistake> {
+    let at = event.at.0;
+    let before = actions.len();
+    let mut is_something = false;
+    for change in [
+        event.rate.map(|rate| Change::Rate(rate.0)),
+        event.delay.map(|delay| Change::Delay(delay.0)),
+    ]
+    .into_iter()
+    .flatten()
+    {
+        is_something = true;
+        for spec in [&mut link.forward, &mut link.back] {
+            spec.steps.push(Step { at, change });
+            spec.steps.sort_by_key(|step| step.at);
+        }
+    }
+    if let Some(lasts) = event.blackhole {
+        is_something = true;
+        for spec in [&mut link.forward, &mut link.back] {
+            blackhole(spec, at, lasts.0).map_err(|message| (span.clone(), message))?;
+        }
+    }
+    if let Some(what) = event.rebind {
+        is_something = true;
+        if link.nat.is_some() {
+            let message = "the link has a NAT that rebinds already: one schedule is possible";
+            return Err((span.clone(), message.to_owned()));
+        }
+        link.nat = Some(NatSpec {
+            first: at,
+            every: None,
+            address: what == RebindName::Address,
+        });
+    }
+    let named = [
+        (event.key_update, ActionKind::KeyUpdate),
+        (event.close, ActionKind::Close),
+    ];
+    for (flow, what) in named {
+        let Some(flow) = flow else { continue };
+        actions.push(Action {
+            at: Time::ZERO + at,
+            flow: known_flow(&flow, flows)?,
+            what,
+        });
+    }
+    if is_something || actions.len() > before {
+        return Ok(());
+    }
+    let message = "nothing happens: give rate, delay, blackhole, rebind, key_update or close";
+    Err((span.clone(), message.to_owned()))
+}
+
+fn blackhole(spec: &mut LinkSpec, from: Duration, lasts: Duration) -> Result<(), String> {
+    if spec.blackhole.is_some() {
+        return Err("the link has a blackhole already: one schedule is possible".to_owned());
+    }
+    if lasts.is_zero() {
+        return Err("blackhole is 0, allowed is more".to_owned());
+    }
+    spec.blackhole = Some(Blackhole {
+        from,
+        lasts,
+        every: None,
+    });
+    Ok(())
+}
+
+fn known_flow(name: &Spanned<String>, flows: &[Flow]) -> Result<String, Mistake> {
+    let wanted = name.get_ref();
+    let is_known = |flow: &Flow| flow.name == *wanted || flow.group == *wanted;
+    if flows.iter().any(is_known) {
+        return Ok(wanted.clone());
+    }
+    let mut names: Vec<&str> = flows.iter().map(|flow| flow.group.as_str()).collect();
+    names.dedup();
+    let message = format!(
+        "there is no flow '{wanted}', there are {}",
+        names.join(", ")
+    );
+    Err((name.span(), message))
+}

@@ -1,0 +1,271 @@
+//! Flows: what the two ends of a connection do.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_recovery::Algorithm;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::units::{Lasting, Size};
+use crate::apps::{Amount, Way};
+use crate::link::DuplexSpec;
+
+/// One connection and what happens on it.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Unique in the scenario.
+    pub name: String,
+    /// Name of the entry in the file; several flows share it when that has a count.
+    pub group: String,
+    /// Congestion controller at both ends.
+    pub controller: Algorithm,
+    /// What is sent.
+    pub kind: Kind,
+    /// When the client connects.
+    pub start: Time,
+    /// A link of its own, between the client and the shared one.
+    pub access: Option<DuplexSpec>,
+}
+
+/// What is sent on a flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// As much as possible, one way.
+    Bulk {
+        /// Which end sends.
+        way: Way,
+        /// How much.
+        amount: Amount,
+    },
+    /// Requests and responses, one at a time.
+    Requests {
+        /// Bytes of a request.
+        request: u64,
+        /// Bytes of a response.
+        response: u64,
+        /// How many; none means until the end of the run.
+        repeat: Option<u64>,
+        /// From the beginning of one to that of the next, at least.
+        interval: Duration,
+    },
+    /// So many bytes every so often, from the client.
+    Paced {
+        /// Bytes at a time.
+        size: u64,
+        /// How often.
+        interval: Duration,
+        /// When the client closes.
+        end: Time,
+    },
+}
+
+impl Kind {
+    /// Which end sends the payload that counts.
+    pub fn way(&self) -> Way {
+        match self {
+            Self::Bulk { way, .. } => *way,
+            Self::Requests { .. } => Way::Down,
+            Self::Paced { .. } => Way::Up,
+        }
+    }
+
+    /// True when the flow reaches an end by itself, if the network lets it.
+    pub fn is_finite(&self) -> bool {
+        match self {
+            Self::Bulk { amount, .. } => matches!(amount, Amount::Bytes(_)),
+            Self::Requests { repeat, .. } => repeat.is_some(),
+            Self::Paced { .. } => false,
+        }
+    }
+}
+
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "lowercase")]
+enum KindName {
+    #[default]
+    Bulk,
+    Requests,
+    Ping,
+    Paced,
+}
+
+#[derive(Deserialize, Clone, Copy, Debug, Default)]
+#[serde(rename_all = "lowercase")]
+enum WayName {
+    #[default]
+    Up,
+    Down,
+}
+
+/// An entry of `flow` in a file.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FlowTable {
+    name: Option<String>,
+    #[serde(default)]
+    kind: KindName,
+    controller: Option<Spanned<String>>,
+    way: Option<Spanned<WayName>>,
+    bytes: Option<Spanned<Size>>,
+    #[serde(default)]
+    start: Option<Lasting>,
+    end: Option<Spanned<Lasting>>,
+    count: Option<Spanned<u64>>,
+    spacing: Option<Lasting>,
+    access: Option<DuplexSpec>,
+    request: Option<Spanned<Size>>,
+    response: Option<Spanned<Size>>,
+    repeat: Option<Spanned<u64>>,
+    interval: Option<Spanned<Lasting>>,
+    size: Option<Spanned<Size>>,
+}
+
+/// A mistake and where it stands.
+pub(super) type Mistake = (std::ops::Range<usize>, String);
+
+/// Connections of one entry; two hundred and fifty networks have room in an address.
+const MAX_COUNT: u64 = 250;
+
+impl FlowTable {
+    /// The flows of this entry, which begins at `span`.
+    pub(super) fn flows(self, span: &std::ops::Range<usize>) -> Result<Vec<Flow>, Mistake> {
+        let controller = match &self.controller {
+            None => Algorithm::default(),
+            Some(name) => name
+                .get_ref()
+                .parse()
+                .map_err(|error| (name.span(), format!("{error}")))?,
+        };
+        let kind = self.kind(span)?;
+        let count = match &self.count {
+            None => 1,
+            Some(count) if (1..=MAX_COUNT).contains(count.get_ref()) => *count.get_ref(),
+            Some(count) => {
+                let seen = count.get_ref();
+                let message = format!("count is {seen}, allowed is 1 to {MAX_COUNT}");
+                return Err((count.span(), message));
+            }
+        };
+        let group = self.name.unwrap_or_else(|| kind_name(&kind).to_owned());
+        let start = Time::ZERO + self.start.map_or(Duration::ZERO, |start| start.0);
+        let spacing = self.spacing.map_or(Duration::ZERO, |spacing| spacing.0);
+        let flow = |index: u64| Flow {
+            name: if count == 1 {
+                group.clone()
+            } else {
+                format!("{group}-{}", index + 1)
+            },
+            group: group.clone(),
+            controller,
+            kind,
+            start: start + spacing * u32::try_from(index).unwrap_or(u32::MAX),
+            access: self.access.clone(),
+        };
+        Ok((0..count).map(flow).collect())
+    }
+
+    fn kind(&self, span: &std::ops::Range<usize>) -> Result<Kind, Mistake> {
+        self.refuse_what_does_not_apply()?;
+        let needed = |what: &str| (span.clone(), format!("this flow needs {what}"));
+        let interval = self.interval.as_ref().map(|it| (it.span(), it.get_ref().0));
+        if let Some((span, interval)) = &interval
+            && interval.is_zero()
+        {
+            return Err((span.clone(), "interval is 0, allowed is more".to_owned()));
+        }
+        let interval = interval.map(|(_, interval)| interval);
+        let end = self.end.as_ref().map(|end| Time::ZERO + end.get_ref().0);
+        let size = |size: &Option<Spanned<Size>>, default: u64| {
+            size.as_ref().map_or(default, |size| size.get_ref().0)
+        };
+        let repeat = self.repeat.as_ref().map(|repeat| *repeat.get_ref());
+        Ok(match self.kind {
+            KindName::Bulk => Kind::Bulk {
+                way: match self.way.as_ref().map(Spanned::get_ref) {
+                    Some(WayName::Down) => Way::Down,
+                    Some(WayName::Up) | None => Way::Up,
+                },
+                amount: match (&self.bytes, end) {
+                    (Some(bytes), _) => Amount::Bytes(bytes.get_ref().0),
+                    (None, Some(end)) => Amount::Until(end),
+                    (None, None) => Amount::Endless,
+                },
+            },
+            KindName::Requests => Kind::Requests {
+                request: size(&self.request, 512),
+                response: size(&self.response, 4000),
+                repeat,
+                interval: interval.unwrap_or_default(),
+            },
+            KindName::Ping => Kind::Requests {
+                request: 1,
+                response: 1,
+                repeat,
+                interval: interval.unwrap_or(PING_INTERVAL),
+            },
+            KindName::Paced => Kind::Paced {
+                size: self
+                    .size
+                    .as_ref()
+                    .map(|size| size.get_ref().0)
+                    .ok_or_else(|| needed("size, bytes to write at a time"))?,
+                interval: interval.ok_or_else(|| needed("interval, how often to write"))?,
+                end: end.unwrap_or(Time::MAX),
+            },
+        })
+    }
+
+    /// A key that has no meaning for this kind is a mistake, not a decoration.
+    fn refuse_what_does_not_apply(&self) -> Result<(), Mistake> {
+        use KindName::{Bulk, Paced, Ping, Requests};
+        let size = |size: &Option<Spanned<Size>>| size.as_ref().map(Spanned::span);
+        let given: [(&str, Option<std::ops::Range<usize>>, &[KindName]); 8] = [
+            ("way", self.way.as_ref().map(Spanned::span), &[Bulk]),
+            ("bytes", size(&self.bytes), &[Bulk]),
+            ("end", self.end.as_ref().map(Spanned::span), &[Bulk, Paced]),
+            ("request", size(&self.request), &[Requests]),
+            ("response", size(&self.response), &[Requests]),
+            (
+                "repeat",
+                self.repeat.as_ref().map(Spanned::span),
+                &[Requests, Ping],
+            ),
+            (
+                "interval",
+                self.interval.as_ref().map(Spanned::span),
+                &[Requests, Ping, Paced],
+            ),
+            ("size", size(&self.size), &[Paced]),
+        ];
+        for (name, span, kinds) in given {
+            if let Some(span) = span
+                && !kinds.contains(&self.kind)
+            {
+                let kinds: Vec<String> = kinds.iter().map(|kind| format!("{kind:?}")).collect();
+                let message = format!(
+                    "{name} means nothing for kind \"{}\", it belongs to \"{}\"",
+                    format!("{:?}", self.kind).to_lowercase(),
+                    kinds.join("\", \"").to_lowercase()
+                );
+                return Err((span, message));
+            }
+        }
+        if let (Some(_), Some(end)) = (&self.bytes, &self.end) {
+            let message = "a flow ends after bytes or at an end, not both";
+            return Err((end.span(), message.to_owned()));
+        }
+        Ok(())
+    }
+}
+
+fn kind_name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Bulk { .. } => "bulk",
+        Kind::Requests { .. } => "requests",
+        Kind::Paced { .. } => "paced",
+    }
+}
+
+/// Often enough to see a queue breathe, too seldom to fill it.
+const PING_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,0 +1,200 @@
+//! What happened in a world, one line for each event, and its digest.
+//!
+//! A line holds nothing that differs between machines or between runs of the same seed: no key,
+//! no ciphertext, no real time. Sizes, addresses, marks and connection IDs are all there is, and
+//! they follow from the seed alone.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use courser_base::Time;
+
+use crate::packet::Packet;
+use crate::seed::mix;
+
+/// What happened to a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Happening {
+    /// A host sent it.
+    Sent,
+    /// A host was given it.
+    Delivered,
+    /// Nobody has its destination, or the sender has no way there.
+    Unroutable,
+    /// A NAT has no mapping for it, or not any more.
+    Unmapped,
+}
+
+/// One event of a world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TraceEvent {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub happening: Happening,
+    /// Sender as the receiver sees it at this place.
+    pub source: SocketAddr,
+    /// Receiver as the sender sees it at this place.
+    pub destination: SocketAddr,
+    /// The ECN field.
+    pub ecn: courser_base::Ecn,
+    /// Bytes of UDP payload.
+    pub len: usize,
+    /// What can be read of a QUIC packet without keys, see [`visible`].
+    pub id: u64,
+}
+
+impl TraceEvent {
+    pub(crate) fn new(at: Time, happening: Happening, packet: &Packet) -> Self {
+        Self {
+            at,
+            happening,
+            source: packet.source,
+            destination: packet.destination,
+            ecn: packet.ecn,
+            len: packet.payload.len(),
+            id: visible(&packet.payload),
+        }
+    }
+}
+
+impl fmt::Display for TraceEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let happening = match self.happening {
+            Happening::Sent => "sent",
+            Happening::Delivered => "delivered",
+            Happening::Unroutable => "unroutable",
+            Happening::Unmapped => "unmapped",
+        };
+        write!(
+            f,
+            "{:>14} {happening:<10} {} > {} {} bytes ecn {} id {:016x}",
+            self.at.as_nanos(),
+            self.source,
+            self.destination,
+            self.len,
+            self.ecn.to_bits(),
+            self.id
+        )
+    }
+}
+
+/// The part of a QUIC packet's header that no key hides and no machine changes: form and type,
+/// and up to seven bytes of the Destination Connection ID (RFC 8999 §5). Zero for what is shorter.
+pub fn visible(payload: &[u8]) -> u64 {
+    let (Some(first), is_long) = (
+        payload.first(),
+        payload.first().is_some_and(|b| b & 0x80 != 0),
+    ) else {
+        return 0;
+    };
+    // The low four bits of a long header are protected, and the low six of a short one, whose
+    // spin bit is kept out too.
+    let (kind, offset) = if is_long {
+        (first & 0xf0, LONG_ID)
+    } else {
+        (first & 0x80, SHORT_ID)
+    };
+    let mut id = [0; 8];
+    id[0] = kind;
+    for (to, from) in id[1..].iter_mut().zip(payload.iter().skip(offset)) {
+        *to = *from;
+    }
+    u64::from_be_bytes(id)
+}
+
+/// Where the Destination Connection ID begins: behind flags, version and length.
+const LONG_ID: usize = 6;
+/// Behind the flags.
+const SHORT_ID: usize = 1;
+
+/// The digest of a world's events, and where their lines go.
+#[derive(Default)]
+pub(crate) struct Trace {
+    digest: u64,
+    events: u64,
+    listener: Option<Listener>,
+}
+
+/// Takes every event as it happens.
+pub type Listener = Box<dyn FnMut(&TraceEvent)>;
+
+impl Trace {
+    pub(crate) fn record(&mut self, at: Time, happening: Happening, packet: &Packet) {
+        let event = TraceEvent::new(at, happening, packet);
+        self.events += 1;
+        self.absorb(at.as_nanos());
+        let small = (event.len as u64) << 8
+            | u64::from(event.ecn.to_bits()) << 4
+            | match happening {
+                Happening::Sent => 1,
+                Happening::Delivered => 2,
+                Happening::Unroutable => 3,
+                Happening::Unmapped => 4,
+            };
+        self.absorb(small);
+        self.absorb(address_word(event.source));
+        self.absorb(address_word(event.destination));
+        self.absorb(event.id);
+        if let Some(listener) = &mut self.listener {
+            listener(&event);
+        }
+    }
+
+    fn absorb(&mut self, word: u64) {
+        self.digest = mix(self.digest ^ word);
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(crate) fn listen(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trace")
+            .field("digest", &self.digest)
+            .field("events", &self.events)
+            .finish_non_exhaustive()
+    }
+}
+
+fn address_word(address: SocketAddr) -> u64 {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => u64::from(ip.to_bits()),
+        IpAddr::V6(ip) => {
+            let bits = ip.to_bits();
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "both halves are taken, one after the other"
+            )]
+            let folded = mix((bits >> 64) as u64) ^ bits as u64;
+            folded
+        }
+    };
+    ip << 16 ^ u64::from(address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_bits_are_not_visible() {
+        assert_eq!(
+            visible(&[0xc3, 0, 0, 0, 1, 8, 1, 2]),
+            visible(&[0xcf, 0, 0, 0, 1, 8, 1, 2])
+        );
+        assert_eq!(visible(&[0x40, 9, 8, 7]), visible(&[0x7f, 9, 8, 7]));
+        assert_ne!(visible(&[0x40, 9, 8, 7]), visible(&[0x40, 9, 8, 6]));
+        assert_eq!(visible(&[]), 0);
+    }
+}

@@ -1,0 +1,460 @@
+//! The world: hosts, links between them, one clock, one seed.
+
+mod error;
+mod roads;
+mod timetable;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use courser_base::Time;
+
+use crate::link::{DuplexSpec, Link, LinkSpec, Nat};
+use crate::node::Node;
+use crate::packet::Packet;
+use crate::seed::derive;
+use crate::trace::{Happening, Listener, Trace};
+
+pub use self::error::Stall;
+pub use self::roads::{LinkId, LinkPair, NodeId};
+
+use self::roads::{Place, Roads};
+use self::timetable::Timetable;
+
+/// Hosts and links in virtual time.
+///
+/// Everything that happens follows from the seed and from the order in which the world was built.
+/// Events of one point in time happen in the order in which they were scheduled.
+#[derive(Debug)]
+pub struct World {
+    seed: u64,
+    now: Time,
+    machines: Vec<Machine>,
+    wires: Vec<Wire>,
+    addresses: BTreeMap<IpAddr, NodeId>,
+    /// Machines behind NATs, by their networks.
+    hidden: BTreeMap<IpAddr, NodeId>,
+    nats: Vec<Nat>,
+    roads: Roads,
+    timetable: Timetable<Place>,
+    /// Machines that were given something at this point in time and have not run since.
+    ready: Vec<NodeId>,
+    trace: Trace,
+    steps: u64,
+}
+
+struct Machine {
+    name: String,
+    node: Box<dyn Node>,
+    is_ready: bool,
+    spins: Spins,
+}
+
+#[derive(Debug)]
+struct Wire {
+    name: String,
+    link: Link,
+    /// What leaves this link enters the inside of this NAT.
+    nat_in: Option<usize>,
+    /// What enters this link comes out of this NAT.
+    nat_out: Option<usize>,
+    spins: Spins,
+}
+
+/// How often something was called at one point in time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spins {
+    at: Time,
+    count: u32,
+}
+
+/// Calls at one point in time after which the world gives up. The busiest instant that means
+/// something is a jumbo batch of a few thousand packets through a link without a rate.
+const MAX_SPINS: u32 = 100_000;
+
+impl World {
+    /// An empty world at time zero.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            now: Time::ZERO,
+            machines: Vec::new(),
+            wires: Vec::new(),
+            addresses: BTreeMap::new(),
+            hidden: BTreeMap::new(),
+            nats: Vec::new(),
+            roads: Roads::default(),
+            timetable: Timetable::default(),
+            ready: Vec::new(),
+            trace: Trace::default(),
+            steps: 0,
+        }
+    }
+
+    /// The seed that everything follows from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// A seed for one part of this world, by the part's name.
+    pub fn seed_for(&self, name: &str) -> u64 {
+        derive(self.seed, name)
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Adds a machine. It runs for the first time when the world does.
+    ///
+    /// A machine behind a NAT belongs in a network (/24, or /64) of its own: the NAT takes other
+    /// addresses of it.
+    ///
+    /// # Panics
+    /// When another machine has this address.
+    pub fn add(&mut self, name: &str, address: IpAddr, node: impl Node) -> NodeId {
+        let id = NodeId(self.machines.len());
+        let before = self.addresses.insert(address, id);
+        assert!(before.is_none(), "{address} is taken");
+        self.machines.push(Machine {
+            name: name.to_owned(),
+            node: Box::new(node),
+            is_ready: false,
+            spins: Spins::default(),
+        });
+        self.make_ready(id);
+        id
+    }
+
+    /// Adds one direction of a link. It leads nowhere until it is part of a [route](World::route).
+    pub fn add_link(&mut self, name: &str, spec: &LinkSpec) -> LinkId {
+        let link = Link::new(spec, self.seed_for(name));
+        self.add_wire(name.to_owned(), link)
+    }
+
+    fn add_wire(&mut self, name: String, link: Link) -> LinkId {
+        let id = LinkId(self.wires.len());
+        self.wires.push(Wire {
+            name,
+            link,
+            nat_in: None,
+            nat_out: None,
+            spins: Spins::default(),
+        });
+        id
+    }
+
+    /// Adds a link with both its directions, and its NAT if the specification has one.
+    pub fn add_duplex(&mut self, name: &str, spec: &DuplexSpec) -> LinkPair {
+        let (forward, back) = spec.links(self.seed_for(name));
+        let pair = LinkPair {
+            forward: self.add_wire(format!("{name} forward"), forward),
+            back: self.add_wire(format!("{name} back"), back),
+        };
+        if let Some(nat) = spec.nat {
+            let index = Some(self.nats.len());
+            self.nats
+                .push(Nat::new(nat, self.seed_for(&format!("{name} nat"))));
+            self.wires[pair.forward.0].nat_out = index;
+            self.wires[pair.back.0].nat_in = index;
+        }
+        pair
+    }
+
+    /// How often the NAT of a link has changed its mappings; zero without one.
+    pub fn rebindings(&self, pair: LinkPair) -> u64 {
+        let nat = self.wires[pair.forward.0].nat_out;
+        nat.and_then(|index| self.nats.get(index))
+            .map_or(0, Nat::changes)
+    }
+
+    /// Joins two machines by a link of their own; `forward` leads from `a` to `b`.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, spec: &DuplexSpec) -> LinkPair {
+        let name = format!("{}-{}", self.machines[a.0].name, self.machines[b.0].name);
+        let pair = self.add_duplex(&name, spec);
+        self.join(a, b, &[pair]);
+        pair
+    }
+
+    /// Joins every machine on the left with every machine on the right through one link that
+    /// they share; `forward` leads from left to right.
+    pub fn bottleneck(&mut self, left: &[NodeId], right: &[NodeId], spec: &DuplexSpec) -> LinkPair {
+        let pair = self.add_duplex("bottleneck", spec);
+        for a in left {
+            for b in right {
+                self.join(*a, *b, &[pair]);
+            }
+        }
+        pair
+    }
+
+    /// Joins two machines through links that exist, in their order from `a` to `b`.
+    pub fn join(&mut self, a: NodeId, b: NodeId, pairs: &[LinkPair]) {
+        let there: Vec<LinkId> = pairs.iter().map(|pair| pair.forward).collect();
+        let back: Vec<LinkId> = pairs.iter().rev().map(|pair| pair.back).collect();
+        self.route(a, b, &there);
+        self.route(b, a, &back);
+        if pairs
+            .iter()
+            .any(|pair| self.wires[pair.forward.0].nat_out.is_some())
+        {
+            self.hide(a);
+        }
+    }
+
+    /// Whatever address of its network a machine behind a NAT gets, packets to it go its way.
+    fn hide(&mut self, id: NodeId) {
+        let of_machine = self.addresses.iter().filter(|(_, of)| **of == id);
+        let networks: Vec<_> = of_machine.map(|(ip, _)| network(*ip)).collect();
+        self.hidden.extend(networks.into_iter().map(|it| (it, id)));
+    }
+
+    /// Leads packets of `from` to `to` through these links. Without links they arrive at once.
+    pub fn route(&mut self, from: NodeId, to: NodeId, links: &[LinkId]) {
+        self.roads.lead(from, to, links);
+    }
+
+    /// The link as it is now.
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.wires[id.0].link
+    }
+
+    /// The link, to be changed. When its next event moves, the world notices.
+    pub fn change_link<T>(&mut self, id: LinkId, change: impl FnOnce(&mut Link) -> T) -> T {
+        let result = change(&mut self.wires[id.0].link);
+        self.schedule_link(id);
+        result
+    }
+
+    /// The name of a link's direction.
+    pub fn link_name(&self, id: LinkId) -> &str {
+        &self.wires[id.0].name
+    }
+
+    /// A machine, if it is of this type.
+    pub fn node<N: Node>(&self, id: NodeId) -> Option<&N> {
+        let node: &dyn std::any::Any = &*self.machines[id.0].node;
+        node.downcast_ref()
+    }
+
+    /// A machine, if it is of this type; it runs again at this point in time.
+    pub fn node_mut<N: Node>(&mut self, id: NodeId) -> Option<&mut N> {
+        self.make_ready(id);
+        let node: &mut dyn std::any::Any = &mut *self.machines[id.0].node;
+        node.downcast_mut()
+    }
+
+    /// Digest of all that was sent and delivered so far: the same on every machine.
+    pub fn digest(&self) -> u64 {
+        self.trace.digest()
+    }
+
+    /// Events in the trace so far.
+    pub fn events(&self) -> u64 {
+        self.trace.events()
+    }
+
+    /// Steps that the world took so far: runs of machines and packets out of links.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Hands every event of the trace to `listener` from now on.
+    pub fn on_trace(&mut self, listener: Listener) {
+        self.trace.listen(listener);
+    }
+
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// [`Stall`] when time stands still because somebody has always more to do.
+    pub fn run_for(&mut self, time: Duration) -> Result<(), Stall> {
+        self.run_until(time, |_| false).map(|_| ())
+    }
+
+    /// Lets time pass until `done`, which is asked after every point in time at which something
+    /// happened, but no longer than `limit`. Tells whether it is done.
+    ///
+    /// # Errors
+    /// As [`World::run_for`].
+    pub fn run_until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&Self) -> bool,
+    ) -> Result<bool, Stall> {
+        let end = self.now + limit;
+        loop {
+            self.run_ready()?;
+            if done(self) {
+                return Ok(true);
+            }
+            match self.timetable.next_time() {
+                Some(at) if at <= end => self.advance_to(at)?,
+                _ => {
+                    self.now = end;
+                    return Ok(done(self));
+                }
+            }
+        }
+    }
+
+    /// Does all that is due at `at`, up to the runs of machines.
+    fn advance_to(&mut self, at: Time) -> Result<(), Stall> {
+        self.now = self.now.max(at);
+        while let Some(place) = self.timetable.take(at) {
+            match place {
+                Place::Node(id) => {
+                    if self.is_due(id) {
+                        self.make_ready(id);
+                    } else {
+                        self.schedule_node(id);
+                    }
+                }
+                Place::Link(id) => self.empty_link(id)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, id: NodeId) -> bool {
+        let next = self.machines[id.0].node.next_timeout();
+        next.is_some_and(|at| at <= self.now)
+    }
+
+    /// Runs all machines that are ready, and those that they make ready, until none is.
+    fn run_ready(&mut self) -> Result<(), Stall> {
+        while !self.ready.is_empty() {
+            for id in std::mem::take(&mut self.ready) {
+                self.run_node(id)?;
+            }
+            // A link without delay gives back at once what was put in.
+            while self.timetable.next_time().is_some_and(|at| at <= self.now) {
+                self.advance_to(self.now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_node(&mut self, id: NodeId) -> Result<(), Stall> {
+        let now = self.now;
+        let machine = &mut self.machines[id.0];
+        machine.is_ready = false;
+        machine.spins.count(now, &machine.name)?;
+        self.steps += 1;
+        machine.node.run(now);
+        while let Some(packet) = self.machines[id.0].node.transmit(now) {
+            let machine = &mut self.machines[id.0];
+            machine.spins.count(now, &machine.name)?;
+            self.trace.record(now, Happening::Sent, &packet);
+            self.forward(Place::Node(id), packet);
+        }
+        self.schedule_node(id);
+        Ok(())
+    }
+
+    /// Takes all packets out of a link that leave by now.
+    fn empty_link(&mut self, id: LinkId) -> Result<(), Stall> {
+        let now = self.now;
+        while let Some(packet) = self.wires[id.0].link.poll(now) {
+            let wire = &mut self.wires[id.0];
+            wire.spins.count(now, &wire.name)?;
+            self.steps += 1;
+            match wire.nat_in {
+                None => self.forward(Place::Link(id), packet),
+                Some(nat) => self.let_in(id, nat, packet),
+            }
+        }
+        self.schedule_link(id);
+        Ok(())
+    }
+
+    fn let_in(&mut self, id: LinkId, nat: usize, mut packet: Packet) {
+        if self.nats[nat].inbound(self.now, &mut packet) {
+            self.forward(Place::Link(id), packet);
+        } else {
+            self.trace.record(self.now, Happening::Unmapped, &packet);
+        }
+    }
+
+    /// Sends a packet on its way from where it is.
+    fn forward(&mut self, from: Place, mut packet: Packet) {
+        let now = self.now;
+        let ip = packet.destination.ip();
+        let owner = self.addresses.get(&ip);
+        let next = owner
+            .or_else(|| self.hidden.get(&network(ip)))
+            .and_then(|to| self.roads.next(from, *to));
+        match next {
+            None => self.trace.record(now, Happening::Unroutable, &packet),
+            Some(Place::Node(to)) => {
+                self.trace.record(now, Happening::Delivered, &packet);
+                self.machines[to.0].node.receive(now, packet);
+                self.make_ready(to);
+            }
+            Some(Place::Link(link)) => {
+                if let Some(nat) = self.wires[link.0].nat_out {
+                    self.nats[nat].outbound(now, &mut packet);
+                }
+                self.wires[link.0].link.send(now, packet);
+                self.schedule_link(link);
+            }
+        }
+    }
+
+    fn make_ready(&mut self, id: NodeId) {
+        let machine = &mut self.machines[id.0];
+        if !std::mem::replace(&mut machine.is_ready, true) {
+            self.ready.push(id);
+        }
+    }
+
+    fn schedule_node(&mut self, id: NodeId) {
+        if let Some(at) = self.machines[id.0].node.next_timeout() {
+            self.timetable.put(at.max(self.now), Place::Node(id));
+        }
+    }
+
+    fn schedule_link(&mut self, id: LinkId) {
+        if let Some(at) = self.wires[id.0].link.next_time() {
+            self.timetable.put(at.max(self.now), Place::Link(id));
+        }
+    }
+}
+
+/// The network of an address, /24 or /64: within it a NAT gives out addresses.
+fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & !0xff).into(),
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+    }
+}
+
+impl Spins {
+    fn count(&mut self, now: Time, name: &str) -> Result<(), Stall> {
+        if self.at != now {
+            *self = Self { at: now, count: 0 };
+        }
+        self.count += 1;
+        if self.count <= MAX_SPINS {
+            return Ok(());
+        }
+        Err(Stall {
+            at: now,
+            who: name.to_owned(),
+            steps: self.count,
+        })
+    }
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! What scenarios share: a client and a server on a link, with eyes on everything that must hold.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+mod watch;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_sim::World;
+use courser_sim::apps::{Serve, Tally};
+use courser_sim::host::{App, Host, HostSpec};
+use courser_sim::world::{LinkPair, NodeId};
+use courser_transport::{ConnectionStats, Event, RetryPolicy, TransportConfig};
+
+pub use courser_sim::replay::for_each_seed;
+pub use watch::{Watched, Watcher};
+
+/// The client's address.
+pub const CLIENT: SocketAddr = SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)),
+    50_000,
+);
+/// The server's address.
+pub const SERVER: SocketAddr = SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
+    4433,
+);
+
+/// What a scene is made with.
+pub struct Setup {
+    /// As in scenario files and on the command line.
+    pub link: String,
+    pub client: TransportConfig,
+    pub server: TransportConfig,
+    pub retry: RetryPolicy,
+    /// Datagrams to lose, by their number among all that leave either host, from 1.
+    pub lost: Vec<u64>,
+}
+
+impl Setup {
+    /// A link, and defaults for everything else.
+    pub fn on(link: &str) -> Self {
+        Self {
+            link: link.to_owned(),
+            client: TransportConfig::default(),
+            server: TransportConfig::default(),
+            retry: RetryPolicy::Never,
+            lost: Vec::new(),
+        }
+    }
+
+    /// Changes the settings of both ends.
+    pub fn both(mut self, change: impl Fn(&mut TransportConfig)) -> Self {
+        change(&mut self.client);
+        change(&mut self.server);
+        self
+    }
+}
+
+/// A client and a server in a world. Every datagram of the server is held against the
+/// three-times limit (RFC 9000 §8.1), in every scenario.
+pub struct Scene {
+    pub world: World,
+    pub client: NodeId,
+    pub server: NodeId,
+    pub link: LinkPair,
+}
+
+impl Scene {
+    /// `app` runs on the client; the server answers what it is asked.
+    pub fn new(seed: u64, setup: Setup, app: impl App) -> Self {
+        Self::with(seed, setup, app, Serve::new())
+    }
+
+    /// Both applications chosen.
+    pub fn with(seed: u64, setup: Setup, app: impl App, serve: impl App) -> Self {
+        let mut world = World::new(seed);
+        let watcher = Watcher::new(SERVER, setup.lost);
+        let spec = HostSpec::client(CLIENT, world.seed_for("client")).with_transport(setup.client);
+        let client = Watched::new(Host::new(spec, app), watcher.clone());
+        let client = world.add("client", CLIENT.ip(), client);
+        let mut spec = HostSpec::server(SERVER, world.seed_for("server"));
+        spec.retry = setup.retry;
+        let spec = spec.with_transport(setup.server);
+        let server = Watched::new(Host::new(spec, serve), watcher);
+        let server = world.add("server", SERVER.ip(), server);
+        let link = match setup.link.parse() {
+            Ok(link) => link,
+            Err(error) => panic!("link '{}': {error}", setup.link),
+        };
+        let link = world.connect(client, server, &link);
+        Self {
+            world,
+            client,
+            server,
+            link,
+        }
+    }
+
+    fn host(&self, id: NodeId) -> &Host {
+        let watched: &Watched = self.world.node(id).expect("a watched host");
+        &watched.host
+    }
+
+    pub fn client(&self) -> &Host {
+        self.host(self.client)
+    }
+
+    pub fn server(&self) -> &Host {
+        self.host(self.server)
+    }
+
+    pub fn client_mut(&mut self) -> &mut Host {
+        let watched: &mut Watched = self.world.node_mut(self.client).expect("a watched host");
+        &mut watched.host
+    }
+
+    pub fn server_mut(&mut self) -> &mut Host {
+        let watched: &mut Watched = self.world.node_mut(self.server).expect("a watched host");
+        &mut watched.host
+    }
+
+    /// What the client's application has moved.
+    pub fn tally(&self) -> &Tally {
+        self.client().any_app().tally().expect("it counts")
+    }
+
+    /// What the server's application has moved.
+    pub fn server_tally(&self) -> &Tally {
+        self.server().any_app().tally().expect("it counts")
+    }
+
+    /// Counters of the first connection of the client.
+    pub fn stats(&self) -> ConnectionStats {
+        first_stats(self.client())
+    }
+
+    /// Counters of the first connection of the server.
+    pub fn server_stats(&self) -> ConnectionStats {
+        first_stats(self.server())
+    }
+
+    /// When the client was first told of something.
+    pub fn when(&self, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
+        when(self.client(), wanted)
+    }
+
+    /// When the server was first told of something.
+    pub fn when_server(&self, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
+        when(self.server(), wanted)
+    }
+
+    pub fn run_for(&mut self, time: Duration) {
+        if let Err(stall) = self.world.run_for(time) {
+            panic!("{stall}");
+        }
+    }
+
+    /// Runs until `done`; how long that took from now on.
+    ///
+    /// # Panics
+    /// When it takes longer than `limit`.
+    pub fn run_until(
+        &mut self,
+        limit: Duration,
+        what: &str,
+        done: impl Fn(&Self) -> bool,
+    ) -> Duration {
+        let begun = self.world.now();
+        // The world cannot hand itself to a closure that wants the scene, so time goes in steps.
+        while !done(self) {
+            let gone = self.world.now() - begun;
+            assert!(
+                gone < limit,
+                "no {what} after {gone:?}: client {:?}, server {:?}, {:?}",
+                self.client().log(),
+                self.server().log(),
+                self.stats(),
+            );
+            self.run_for(STEP);
+        }
+        self.world.now() - begun
+    }
+
+    /// Runs until both ends know that the handshake is confirmed.
+    pub fn confirm(&mut self, limit: Duration) -> Duration {
+        self.run_until(limit, "handshake", |scene| {
+            let confirmed = |event: &Event| *event == Event::Confirmed;
+            scene.when(confirmed).is_some() && scene.when_server(confirmed).is_some()
+        })
+    }
+}
+
+fn first_stats(host: &Host) -> ConnectionStats {
+    host.connections()
+        .first()
+        .and_then(|handle| host.stats(*handle))
+        .unwrap_or_default()
+}
+
+fn when(host: &Host, wanted: impl Fn(&Event) -> bool) -> Option<Time> {
+    let mut log = host.log().iter();
+    log.find(|(_, _, event)| wanted(event))
+        .map(|(at, _, _)| *at)
+}
+
+const STEP: Duration = Duration::from_millis(1);

@@ -1,0 +1,116 @@
+//! A host under observation: chosen datagrams are lost, and the three-times limit is checked.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use courser_base::Time;
+use courser_sim::host::Host;
+use courser_sim::node::Node;
+use courser_sim::packet::Packet;
+use courser_wire::packet::{self, PacketKind};
+
+/// What the watchers of both hosts know together.
+#[derive(Clone)]
+pub struct Watcher(Rc<RefCell<Seen>>);
+
+struct Seen {
+    server: SocketAddr,
+    lost: Vec<u64>,
+    count: u64,
+    accounts: BTreeMap<SocketAddr, Account>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Account {
+    received: usize,
+    sent: usize,
+    is_proven: bool,
+}
+
+impl Watcher {
+    pub fn new(server: SocketAddr, lost: Vec<u64>) -> Self {
+        Self(Rc::new(RefCell::new(Seen {
+            server,
+            lost,
+            count: 0,
+            accounts: BTreeMap::new(),
+        })))
+    }
+}
+
+/// A host and the one who watches it.
+pub struct Watched {
+    pub host: Host,
+    watcher: Watcher,
+}
+
+impl Watched {
+    pub fn new(host: Host, watcher: Watcher) -> Self {
+        Self { host, watcher }
+    }
+}
+
+impl Seen {
+    /// RFC 9000 §8.1, seen from outside: before anything came that only one who receives at an
+    /// address could have made, three times what came from there may be sent there.
+    fn on_sent(&mut self, packet: &Packet) {
+        if packet.source != self.server {
+            return;
+        }
+        let account = self.accounts.entry(packet.destination).or_default();
+        account.sent += packet.payload.len();
+        assert!(
+            account.is_proven || account.sent <= 3 * account.received,
+            "{} bytes to {} for {}",
+            account.sent,
+            packet.destination,
+            account.received,
+        );
+    }
+
+    fn on_received(&mut self, packet: &Packet) {
+        if packet.destination != self.server {
+            return;
+        }
+        let account = self.accounts.entry(packet.source).or_default();
+        account.received += packet.payload.len();
+        let mut rest = &packet.payload[..];
+        while let Ok(packet) = packet::decode(rest, 0, 8) {
+            account.is_proven |= match packet.kind {
+                PacketKind::Initial => !packet.token.is_empty(),
+                PacketKind::Handshake | PacketKind::OneRtt => true,
+                _ => false,
+            };
+            rest = &rest[packet.end..];
+        }
+    }
+}
+
+impl Node for Watched {
+    fn receive(&mut self, now: Time, packet: Packet) {
+        self.watcher.0.borrow_mut().on_received(&packet);
+        self.host.receive(now, packet);
+    }
+
+    fn run(&mut self, now: Time) {
+        self.host.run(now);
+    }
+
+    fn transmit(&mut self, now: Time) -> Option<Packet> {
+        loop {
+            let packet = self.host.transmit(now)?;
+            let mut seen = self.watcher.0.borrow_mut();
+            seen.on_sent(&packet);
+            seen.count += 1;
+            if !seen.lost.contains(&seen.count) {
+                return Some(packet);
+            }
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.host.next_timeout()
+    }
+}

@@ -1,0 +1,92 @@
+//! Packets that are late, not lost. RFC 9002 §6.1.1, §6.1.2.
+
+use super::*;
+
+/// 1 MB/s over a path that holds `reorder` of a thousand datagrams back by up to half a round trip.
+fn reordering(reorder: u64) -> Pair {
+    let mut pair = connected(|_| {});
+    pair.link.rate = Some(1_000_000);
+    pair.link.reorder = reorder;
+    pair
+}
+
+#[test]
+fn path_that_reorders_is_learned() {
+    let mut pair = reordering(50);
+    let transfer = Transfer::up(&mut pair, 4_000_000);
+    let took = transfer.finish(&mut pair, Duration::from_secs(60));
+    let stats = pair.client.connection().stats();
+    // Nothing was lost, so whatever counted as lost turned out to be none, after which the
+    // thresholds know the path.
+    assert_eq!(stats.packets_lost, stats.packets_spuriously_lost);
+    assert!(stats.packets_lost > 0, "the first is a surprise");
+    assert!(stats.packets_lost < 30, "{stats:?}");
+    let took = took.expect("all arrives");
+    assert!(took < Duration::from_millis(5000), "{took:?}");
+    assert!(
+        pair.client
+            .connection()
+            .spaces
+            .application
+            .loss
+            .packet_threshold()
+            > 3
+    );
+}
+
+#[test]
+fn real_losses_stay_losses() {
+    let mut pair = connected(|_| {});
+    pair.link.loss = 20;
+    let transfer = Transfer::up(&mut pair, 1_000_000);
+    assert!(
+        transfer
+            .finish(&mut pair, Duration::from_secs(60))
+            .is_some()
+    );
+    let stats = pair.client.connection().stats();
+    assert!(stats.packets_lost > 5);
+    assert_eq!(stats.packets_spuriously_lost, 0);
+    assert_eq!(
+        pair.client
+            .connection()
+            .spaces
+            .application
+            .loss
+            .packet_threshold(),
+        3
+    );
+}
+
+#[test]
+fn lost_packets_are_not_remembered_for_ever() {
+    let mut pair = connected(|_| {});
+    pair.link.loss = 300;
+    let transfer = Transfer::up(&mut pair, 200_000);
+    assert!(
+        transfer
+            .finish(&mut pair, Duration::from_secs(60))
+            .is_some()
+    );
+    pair.link.loss = 0;
+    pair.run_for(Duration::from_secs(5));
+    write(&mut pair, b"one more");
+    pair.run_for(Duration::from_secs(1));
+    let connection = pair.client.connection();
+    assert!(connection.recovery.lately_lost.is_empty());
+}
+
+#[test]
+fn delivery_rate_is_that_of_the_link() {
+    let mut pair = reordering(0);
+    let transfer = Transfer::up(&mut pair, 3_000_000);
+    assert!(
+        transfer
+            .finish(&mut pair, Duration::from_secs(60))
+            .is_some()
+    );
+    pair.run_for(Duration::from_secs(1));
+    let path = pair.client.connection().paths.active();
+    assert!(path.delivery.delivered() >= 3_000_000, "{path:?}");
+    assert!(path.delivery.memory() < 4096, "nothing is in flight");
+}

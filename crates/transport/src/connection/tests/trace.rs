@@ -1,0 +1,181 @@
+//! The trace of a whole connection: which events, when, in which order.
+
+use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
+
+use courser_qlog::{QlogSink, TraceHeader};
+use courser_telemetry::SinkFactory;
+use serde_json::Value;
+
+use super::*;
+use crate::config::{ServerConfig, TransportConfig};
+use crate::testing::Setup;
+use crate::testing::identity::server_tls;
+
+/// Keeps traces in memory.
+#[derive(Debug, Default)]
+struct Traces {
+    client: Shared,
+    server: Shared,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl SinkFactory for Traces {
+    fn sink(&self, id: &ConnectionId, side: Side) -> Option<Box<dyn Sink>> {
+        let writer = match side {
+            Side::Client => self.client.clone(),
+            Side::Server => self.server.clone(),
+        };
+        Some(Box::new(QlogSink::new(
+            writer,
+            &TraceHeader::new(*id, side),
+        )))
+    }
+}
+
+impl Shared {
+    fn events(&self) -> Vec<Value> {
+        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = std::str::from_utf8(&bytes).expect("text");
+        let records = text.split('\u{1e}').skip(2);
+        records
+            .map(|record| serde_json::from_str(record).expect("JSON"))
+            .collect()
+    }
+
+    /// Each event in a line: milliseconds since the start, name, what is special.
+    fn lines(&self) -> Vec<String> {
+        self.events().iter().map(line).collect()
+    }
+}
+
+fn line(event: &Value) -> String {
+    let time = event["time"].as_f64().expect("a time") - 1000.0;
+    let data = &event["data"];
+    let name = event["name"].as_str().expect("a name");
+    let name = name.strip_prefix("quic:").expect("the namespace");
+    let mut line = format!("{time} {name}");
+    let mut add = |value: &Value| match value {
+        Value::String(text) => line += &format!(" {text}"),
+        Value::Number(number) => line += &format!(" {number}"),
+        _ => {}
+    };
+    let keys = ["initiator", "key_type", "new", "reason", "trigger"];
+    keys.iter().for_each(|key| add(&data[key]));
+    add(&data["header"]["packet_type"]);
+    add(&data["header"]["packet_number"]);
+    let frames = data["frames"].as_array();
+    frames
+        .into_iter()
+        .flatten()
+        .for_each(|frame| add(&frame["frame_type"]));
+    line
+}
+
+fn traced() -> (Pair, Arc<Traces>) {
+    let traces = Arc::new(Traces::default());
+    let transport = TransportConfig {
+        sinks: Some(traces.clone()),
+        ..TransportConfig::default()
+    };
+    let server = ServerConfig {
+        transport: Arc::new(transport.clone()),
+        ..ServerConfig::new(server_tls(&[b"test"]))
+    };
+    let pair = Pair::with(Setup {
+        client: transport,
+        server,
+        ..Setup::default()
+    });
+    (pair, traces)
+}
+
+/// A connection without anything on it, closed by the client.
+fn handshake_and_close() -> Arc<Traces> {
+    let (mut pair, traces) = traced();
+    pair.connect();
+    let now = pair.now;
+    pair.client.connection().close(now, 3, b"bye");
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(2));
+    drop(pair);
+    traces
+}
+
+#[test]
+fn whole_handshake_of_a_client_is_in_its_trace() {
+    let lines = handshake_and_close().client.lines();
+    let expected: Vec<_> = CLIENT.lines().collect();
+    assert_eq!(lines, expected, "\n{}", lines.join("\n"));
+}
+
+#[test]
+fn whole_handshake_of_a_server_is_in_its_trace() {
+    let lines = handshake_and_close().server.lines();
+    let expected: Vec<_> = SERVER.lines().collect();
+    assert_eq!(lines, expected, "\n{}", lines.join("\n"));
+}
+
+#[test]
+fn same_seed_writes_the_same_lines() {
+    let (one, other) = (handshake_and_close(), handshake_and_close());
+    assert_eq!(one.client.lines(), other.client.lines());
+}
+
+#[test]
+fn lost_packet_is_told_with_its_trigger_before_it_is_sent_again() {
+    let (mut pair, traces) = traced();
+    pair.connect();
+    let mut dropped = false;
+    pair.link.drop_if(move |datagram| {
+        let is_first = !dropped && datagram.bytes.len() == 1200;
+        dropped |= is_first;
+        is_first
+    });
+    let id = pair
+        .client
+        .connection()
+        .streams()
+        .open(Direction::Unidirectional);
+    let id = id.expect("room");
+    let data = vec![1; 20_000];
+    let now = pair.now;
+    pair.client
+        .connection()
+        .streams()
+        .write(now, id, &data)
+        .expect("open");
+    pair.client.touch();
+    pair.run_for(RTT * 5);
+    pair.client.connection().set_sink(None);
+    let lines = traces.client.lines();
+    let lost = lines.iter().position(|line| line.contains("packet_lost"));
+    let lost = lost.expect("a loss");
+    assert!(
+        lines[lost].contains("reordering_threshold 1RTT"),
+        "{}",
+        lines[lost]
+    );
+    assert!(
+        lines[lost..]
+            .iter()
+            .any(|line| line.contains("packet_sent 1RTT") && line.contains("stream"))
+    );
+}
+
+const CLIENT: &str = "";
+const SERVER: &str = "";
