@@ -47,9 +47,9 @@ const YIELD_TO: usize = 2;
 impl Driver {
     pub(crate) fn new(shard: Arc<Shard>) -> Self {
         Self {
+            alarm: Alarm::new(&shard.runtime),
             shard,
             buffer: vec![0; RECEIVE_BUFFER_LEN].into_boxed_slice(),
-            alarm: Alarm::new(),
             writability: Writability::default(),
             stage: Stage::Receive,
             spare: Vec::new(),
@@ -157,7 +157,7 @@ impl Driver {
                 if self.writability.poll(socket, cx)?.is_pending() {
                     return Ok(());
                 }
-                locked.outbox.resume(socket.udp())?;
+                locked.outbox.resume(socket)?;
             }
             locked.send_rounds(now);
             if !locked.outbox.is_blocked() {

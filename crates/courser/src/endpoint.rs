@@ -4,11 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Instant, SystemTime};
 
 use courser_base::Side;
 use courser_transport::{EndpointConfig, EndpointStats};
-use courser_udp::{Capabilities, Counters, UdpSocket};
+use courser_udp::{Capabilities, Counters};
 
 use crate::VarInt;
 use crate::config::{ClientConfig, ServerConfig};
@@ -16,14 +15,15 @@ use crate::connection::{Connecting, ConnectionRef};
 use crate::driver::Driver;
 use crate::error::{BindError, ConfigError, ConnectError};
 use crate::incoming::Incoming;
-use crate::runtime::{self, Socket};
+use crate::runtime::{Current, Socket};
 use crate::shard::{List, Locked, Shard};
 use crate::wait::Wait;
 
 /// One UDP socket with any number of connections on it, as client, server or both.
 ///
 /// Cloning makes another handle. After the last one is gone nobody is accepted any more, while
-/// connections go on until they end. A task on the runtime of the caller moves the datagrams.
+/// connections go on until they end. A task on the runtime of the caller moves the datagrams: tokio,
+/// or the [runtime](crate::runtime) that the thread has entered.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     inner: Arc<EndpointRef>,
@@ -53,44 +53,69 @@ impl Endpoint {
     /// [client configuration](Endpoint::set_default_client_config).
     ///
     /// # Errors
-    /// When the address cannot be bound, the configuration does not work, or there is no tokio
+    /// When the address cannot be bound, the configuration does not work, or there is no
     /// runtime.
+    #[track_caller]
     pub fn server(config: ServerConfig, addr: SocketAddr) -> Result<Self, BindError> {
-        runtime::require()?;
-        Self::start(random_config()?, Some(config), UdpSocket::bind(addr)?)
+        let runtime = Current::require()?;
+        let socket = runtime.bind(addr)?;
+        Self::start(&runtime, random_config(&runtime)?, Some(config), socket)
     }
 
     /// An endpoint that connects from `addr`; port 0 lets the system choose one.
     ///
     /// # Errors
-    /// When the address cannot be bound, or there is no tokio runtime.
+    /// When the address cannot be bound, or there is no runtime.
+    #[track_caller]
     pub fn client(addr: SocketAddr) -> Result<Self, BindError> {
-        runtime::require()?;
-        Self::start(random_config()?, None, UdpSocket::bind(addr)?)
+        let runtime = Current::require()?;
+        let socket = runtime.bind(addr)?;
+        Self::start(&runtime, random_config(&runtime)?, None, socket)
+    }
+
+    /// An endpoint with settings of the user's own on `addr`.
+    ///
+    /// # Errors
+    /// As [`Endpoint::server`].
+    #[track_caller]
+    pub fn bind(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        addr: SocketAddr,
+    ) -> Result<Self, BindError> {
+        let runtime = Current::require()?;
+        let socket = runtime.bind(addr)?;
+        Self::start(&runtime, config, server, socket)
     }
 
     /// An endpoint with settings and a socket of the user's own.
     ///
     /// # Errors
-    /// When the socket or the configuration cannot be used, or there is no tokio runtime.
+    /// When the socket or the configuration cannot be used, there is no runtime, or it is one
+    /// with sockets of its own, which [`Endpoint::bind`] opens.
+    #[track_caller]
     pub fn new(
         config: EndpointConfig,
         server: Option<ServerConfig>,
         socket: std::net::UdpSocket,
     ) -> Result<Self, BindError> {
-        runtime::require()?;
-        Self::start(config, server, UdpSocket::from_std(socket)?)
+        let runtime = Current::require()?;
+        let socket = runtime.adopt(socket)?;
+        Self::start(&runtime, config, server, socket)
     }
 
+    #[track_caller]
     fn start(
+        runtime: &Current,
         config: EndpointConfig,
         server: Option<ServerConfig>,
-        socket: UdpSocket,
+        socket: Socket,
     ) -> Result<Self, BindError> {
         let server = server.map(ServerConfig::build).transpose()?;
-        let endpoint = courser_transport::Endpoint::new(config, server, random_seed()?);
-        let shard = Arc::new(Shard::new(Socket::new(socket)?, endpoint, Instant::now()));
-        runtime::spawn(Driver::new(shard.clone()));
+        let seed = runtime.random_seed()?;
+        let endpoint = courser_transport::Endpoint::new(config, server, seed);
+        let shard = Arc::new(Shard::new(socket, endpoint, runtime.clone()));
+        runtime.spawn(Driver::new(shard.clone()));
         Ok(Self {
             inner: Arc::new(EndpointRef { shard }),
             default_client: None,
@@ -153,7 +178,6 @@ impl Endpoint {
         let shard = &self.inner.shard;
         let local = shard
             .socket
-            .udp()
             .local_addr()
             .map_err(|_| ConnectError::EndpointStopping)?;
         let peer = SocketAddr::new(addr.ip().to_canonical(), addr.port());
@@ -221,7 +245,7 @@ impl Endpoint {
     /// # Errors
     /// What the system says.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.inner.shard.socket.udp().local_addr()
+        self.inner.shard.socket.local_addr()
     }
 
     /// Connections that the endpoint knows, those included that are closing.
@@ -236,12 +260,12 @@ impl Endpoint {
 
     /// Counters of the socket: how many datagrams went in how many calls.
     pub fn socket_counters(&self) -> Counters {
-        self.inner.shard.socket.udp().counters()
+        self.inner.shard.socket.counters()
     }
 
     /// What the socket can do on this machine, with warnings about what costs speed.
     pub fn capabilities(&self) -> Capabilities {
-        self.inner.shard.socket.udp().capabilities()
+        self.inner.shard.socket.capabilities()
     }
 
     fn lock(&self) -> Locked<'_> {
@@ -264,15 +288,8 @@ impl From<courser_transport::ConnectError> for ConnectError {
 }
 
 /// Fresh keys. Those who want resets and tokens to survive a restart bring their own.
-fn random_config() -> io::Result<EndpointConfig> {
-    let mut config = EndpointConfig::from_seed(random_seed()?);
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    config.unix_seconds_at_epoch = since_1970.map_or(0, |since| since.as_secs());
+fn random_config(runtime: &Current) -> io::Result<EndpointConfig> {
+    let mut config = EndpointConfig::from_seed(runtime.random_seed()?);
+    config.unix_seconds_at_epoch = runtime.unix_time().as_secs();
     Ok(config)
-}
-
-fn random_seed() -> io::Result<[u8; 32]> {
-    let mut seed = [0; 32];
-    aws_lc_rs::rand::fill(&mut seed).map_err(|_| io::Error::other("no random numbers"))?;
-    Ok(seed)
 }

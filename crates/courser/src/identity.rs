@@ -5,7 +5,10 @@ use std::path::Path;
 
 use courser_tls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
+use rcgen::{CertificateParams, KeyPair};
+
 use crate::error::ConfigError;
+use crate::runtime::Current;
 
 /// A certificate chain with its private key: who an endpoint is.
 pub struct Identity {
@@ -22,6 +25,9 @@ impl Identity {
     /// Makes a certificate for development in memory: self-signed, P-256, for `localhost`,
     /// `127.0.0.1` and `::1`. Nobody trusts it who is not told to.
     ///
+    /// In a [runtime](crate::runtime) that can be repeated the key is drawn from its seed, and is
+    /// an Ed25519 one: P-256 signatures differ in length, and runs would differ with them.
+    ///
     /// # Errors
     /// When the system has no random numbers.
     pub fn dev() -> Result<Self, ConfigError> {
@@ -36,11 +42,20 @@ impl Identity {
         names: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Self, ConfigError> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        let made = rcgen::generate_simple_self_signed(names).map_err(unusable)?;
-        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let mut params = CertificateParams::new(names).map_err(unusable)?;
+        let runtime = Current::get();
+        let key = if runtime.is_repeatable() {
+            // By default the number comes from the key, and its length with it.
+            params.serial_number = Some(1u64.into());
+            ed25519(runtime.random_seed().map_err(unusable)?)
+        } else {
+            KeyPair::generate()
+        };
+        let key = key.map_err(unusable)?;
+        let certificate = params.self_signed(&key).map_err(unusable)?;
         Ok(Self {
-            chain: vec![made.cert.into()],
-            key: key.into(),
+            chain: vec![certificate.into()],
+            key: PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
         })
     }
 
@@ -102,6 +117,18 @@ impl fmt::Debug for Identity {
             .field("certificates", &self.chain.len())
             .finish_non_exhaustive()
     }
+}
+
+/// The key with this secret, in the form of RFC 8410 §7.
+fn ed25519(secret: [u8; 32]) -> Result<KeyPair, rcgen::Error> {
+    const PREFIX: [u8; 16] = [
+        0x30, 0x2e, // PrivateKeyInfo
+        0x02, 0x01, 0x00, // version 0
+        0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, // 1.3.101.112, Ed25519
+        0x04, 0x22, 0x04, 0x20, // the secret, an octet string in an octet string
+    ];
+    let der = PrivatePkcs8KeyDer::from([&PREFIX[..], &secret].concat());
+    KeyPair::from_pkcs8_der_and_sign_algo(&der, &rcgen::PKCS_ED25519)
 }
 
 fn unusable(error: impl fmt::Display) -> ConfigError {

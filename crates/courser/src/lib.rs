@@ -3,7 +3,8 @@
 //! An [`Endpoint`] is one UDP socket. It [connects](Endpoint::connect) to servers and
 //! [accepts](Endpoint::accept) clients; either way there is a [`Connection`] in the end, and on it
 //! any number of streams, each a [`SendStream`], a [`RecvStream`] or both. A task of the endpoint
-//! on the caller's tokio runtime moves datagrams and time; there is nothing else to start.
+//! on the caller's tokio runtime moves datagrams and time; there is nothing else to start. The
+//! same code runs in a simulated network, see [`runtime`].
 //!
 //! # A server and a client
 //!
@@ -89,7 +90,7 @@ mod identity;
 mod incoming;
 mod outbox;
 mod receive_stream;
-mod runtime;
+pub mod runtime;
 mod send_stream;
 mod shard;
 mod slot;

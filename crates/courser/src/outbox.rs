@@ -3,7 +3,8 @@
 use std::io;
 
 use courser_transport::{Transmit, TransmitBuffer};
-use courser_udp::UdpSocket;
+
+use crate::runtime::Socket;
 
 /// The one hot buffer that batches are built in, and the batch that the socket did not take yet.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Outbox {
     /// # Errors
     /// Only when the socket is of no use any more; what one destination refuses counts as lost
     /// on the way.
-    pub(crate) fn send(&mut self, socket: &UdpSocket, transmit: Transmit) -> io::Result<bool> {
+    pub(crate) fn send(&mut self, socket: &Socket, transmit: Transmit) -> io::Result<bool> {
         self.go_on(socket, Kept { transmit, sent: 0 })
     }
 
@@ -54,14 +55,14 @@ impl Outbox {
     ///
     /// # Errors
     /// As [`Outbox::send`].
-    pub(crate) fn resume(&mut self, socket: &UdpSocket) -> io::Result<bool> {
+    pub(crate) fn resume(&mut self, socket: &Socket) -> io::Result<bool> {
         match self.kept.take() {
             Some(kept) => self.go_on(socket, kept),
             None => Ok(true),
         }
     }
 
-    fn go_on(&mut self, socket: &UdpSocket, mut kept: Kept) -> io::Result<bool> {
+    fn go_on(&mut self, socket: &Socket, mut kept: Kept) -> io::Result<bool> {
         while kept.sent < kept.transmit.len {
             let batch = courser_udp::Transmit {
                 destination: kept.transmit.destination,

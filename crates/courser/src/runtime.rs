@@ -1,204 +1,109 @@
-//! tokio behind one door: readiness of the socket, timer, spawning.
+//! The runtime that an endpoint and its application run on: tokio, or a simulated world.
+//!
+//! An application that spawns, sleeps and reads the clock through this module runs on tokio and,
+//! without a change, on a virtual machine of `courser-sim`, where time is a number, the network
+//! is in memory and one seed decides everything. [`Endpoint`](crate::Endpoint)s find out by
+//! themselves where they are.
+//!
+//! | instead of | use |
+//! |---|---|
+//! | `tokio::spawn` | [`spawn`] |
+//! | `tokio::time::sleep`, `sleep_until`, `timeout` | [`sleep`], [`sleep_until`], [`timeout`] |
+//! | `Instant::now()` | [`now`] |
+//! | `SystemTime::now()` | [`unix_time`] |
+//! | `rand::random()` and the like | [`random_seed`], and a generator that starts from it |
+//!
+//! Whatever knows no runtime works anywhere: `tokio::sync`, `tokio::select!`, `tokio::join!`,
+//! `tokio::io` on courser's streams, channels and combinators of `futures`. What asks tokio's
+//! reactor or its timer (`tokio::net`, `tokio::time`, `tokio::fs`) panics in a world, since there
+//! is no tokio there.
+//!
+//! ```
+//! use std::time::Duration;
+//! use courser::runtime;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let begin = runtime::now();
+//! let task = runtime::spawn(async {
+//!     runtime::sleep(Duration::from_millis(5)).await;
+//!     42
+//! });
+//! assert_eq!(task.await, Ok(42));
+//! assert!(runtime::now() - begin >= Duration::from_millis(5));
+//! # }
+//! ```
+//!
+//! # A runtime of one's own
+//!
+//! Who implements [`Runtime`] and [`enter`]s it around every poll has courser run on it. tokio
+//! itself does not go through these traits: its calls are direct ones.
+
+mod current;
+mod door;
+mod join;
+mod sleep;
+mod socket;
+mod system;
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::Instant;
+use std::panic::Location;
+use std::time::{Duration, Instant};
 
-use courser_udp::{Received, UdpSocket};
-use tokio::time::Sleep;
+pub use courser_base::Ecn;
+pub use courser_udp::{Received, Transmit};
 
-pub(crate) use self::readiness::{Socket, Writability};
+pub use self::current::{Entered, enter};
+pub use self::door::{Runtime, Task, Timer, UdpSocket};
+pub use self::join::{JoinError, JoinHandle};
+pub use self::sleep::{Elapsed, Sleep, sleep, sleep_until, timeout};
 
-/// Starts a task on the runtime of the caller.
-pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) {
-    tokio::spawn(task);
-}
+pub(crate) use self::current::Current;
+pub(crate) use self::sleep::Alarm;
+pub(crate) use self::socket::{Socket, Writability};
 
-/// Fails, rather than panics later, when there is no runtime.
-pub(crate) fn require() -> io::Result<()> {
-    match tokio::runtime::Handle::try_current() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(io::Error::other(format!(
-            "an endpoint needs tokio: {error}"
-        ))),
-    }
-}
-
-/// One timer that is set again and again.
-#[derive(Debug)]
-pub(crate) struct Alarm(Pin<Box<Sleep>>);
-
-impl Alarm {
-    pub(crate) fn new() -> Self {
-        Self(Box::pin(tokio::time::sleep_until(Instant::now().into())))
-    }
-
-    /// Wakes the task at `deadline`, which costs two locks of the runtime: set it rarely.
-    /// Ready when that has passed already.
-    pub(crate) fn set(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.as_mut().reset(deadline.into());
-        self.0.as_mut().poll(cx)
-    }
-
-    /// True when the last deadline has passed and nobody will be woken any more.
-    pub(crate) fn is_elapsed(&self) -> bool {
-        self.0.is_elapsed()
-    }
-}
-
-#[cfg(unix)]
-mod readiness {
-    use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-    use std::task::ready;
-
-    use tokio::io::Interest;
-    use tokio::io::unix::AsyncFd;
-
-    use super::*;
-
-    /// The socket, with the runtime's word on when to read.
-    ///
-    /// Registered for reading only: with interest in writing, the kernel would wake the task for
-    /// every buffer that the network has taken, though sending hardly ever has to wait.
-    #[derive(Debug)]
-    pub(crate) struct Socket(AsyncFd<UdpSocket>);
-
-    impl Socket {
-        pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
-            register(socket, Interest::READABLE).map(Self)
-        }
-
-        pub(crate) fn udp(&self) -> &UdpSocket {
-            self.0.get_ref()
-        }
-
-        /// True if there may be something to receive; otherwise the task is woken when there is.
-        pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
-            self.0.poll_read_ready(cx).is_ready()
-        }
-
-        /// Receives one batch, or arranges to be woken when there is one.
-        pub(crate) fn poll_receive(
-            &self,
-            cx: &mut Context<'_>,
-            buffer: &mut [u8],
-        ) -> Poll<io::Result<Received>> {
-            loop {
-                let mut guard = ready!(self.0.poll_read_ready(cx))?;
-                match self.udp().try_receive(buffer) {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
-                    result => return Poll::Ready(result),
-                }
-            }
-        }
-    }
-
-    #[expect(
-        deprecated,
-        reason = "what it leaves to trust holds, both types own their descriptor for life; the \
-                  other constructors are unsafe code, which belongs to courser-udp"
-    )]
-    fn register<T: AsRawFd>(inner: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-        AsyncFd::with_interest(inner, interest)
-    }
-
-    /// The runtime's word on when to write, asked for only while a batch waits.
-    #[derive(Debug, Default)]
-    pub(crate) struct Writability(Option<AsyncFd<OwnedFd>>);
-
-    impl Writability {
-        /// Ready when another attempt makes sense.
-        pub(crate) fn poll(
-            &mut self,
-            socket: &Socket,
-            cx: &mut Context<'_>,
-        ) -> Poll<io::Result<()>> {
-            let watch = match &self.0 {
-                Some(watch) => watch,
-                None => {
-                    // epoll takes a descriptor once: a second interest needs a duplicate.
-                    let copy = socket.udp().as_fd().try_clone_to_owned()?;
-                    self.0.insert(register(copy, Interest::WRITABLE)?)
-                }
-            };
-            let ready = ready!(watch.poll_write_ready(cx)).map(drop);
-            // The next attempt registers anew and is told how things stand then. The runtime
-            // tells of changes only, and one between two attempts could be missed.
-            self.0 = None;
-            Poll::Ready(ready)
+/// Starts a task on the current runtime. It goes on if the handle is dropped.
+///
+/// # Panics
+/// When there is no runtime: neither tokio's nor an [entered](enter) one.
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    match Current::get() {
+        Current::Tokio => JoinHandle::of_tokio(tokio::spawn(future)),
+        Current::Entered(runtime) => {
+            let (handle, task) = JoinHandle::of_task(future);
+            runtime.spawn(task, Location::caller());
+            handle
         }
     }
 }
 
-#[cfg(windows)]
-mod readiness {
-    use std::os::windows::io::AsSocket;
-    use std::task::ready;
-
-    use tokio::io::Interest;
-
-    use super::*;
-
-    /// The socket, with the runtime's word on when to read and write.
-    #[derive(Debug)]
-    pub(crate) struct Socket {
-        udp: UdpSocket,
-        // A duplicate, known to the runtime: only its readiness is used.
-        watch: tokio::net::UdpSocket,
-    }
-
-    impl Socket {
-        pub(crate) fn new(udp: UdpSocket) -> io::Result<Self> {
-            let copy = std::net::UdpSocket::from(udp.as_socket().try_clone_to_owned()?);
-            let watch = tokio::net::UdpSocket::from_std(copy)?;
-            Ok(Self { udp, watch })
-        }
-
-        pub(crate) fn udp(&self) -> &UdpSocket {
-            &self.udp
-        }
-
-        /// True if there may be something to receive; otherwise the task is woken when there is.
-        pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
-            self.watch.poll_recv_ready(cx).is_ready()
-        }
-
-        /// Receives one batch, or arranges to be woken when there is one.
-        pub(crate) fn poll_receive(
-            &self,
-            cx: &mut Context<'_>,
-            buffer: &mut [u8],
-        ) -> Poll<io::Result<Received>> {
-            loop {
-                ready!(self.watch.poll_recv_ready(cx))?;
-                match self
-                    .watch
-                    .try_io(Interest::READABLE, || self.udp.try_receive(buffer))
-                {
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    result => return Poll::Ready(result),
-                }
-            }
-        }
-    }
-
-    /// The runtime's word on when to write.
-    #[derive(Debug, Default)]
-    pub(crate) struct Writability;
-
-    impl Writability {
-        /// Ready when another attempt makes sense.
-        pub(crate) fn poll(
-            &mut self,
-            socket: &Socket,
-            cx: &mut Context<'_>,
-        ) -> Poll<io::Result<()>> {
-            ready!(socket.watch.poll_send_ready(cx))?;
-            // The attempt follows at once and tells whether it is true.
-            let not_yet = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
-            let _ = socket.watch.try_io(Interest::WRITABLE, not_yet);
-            Poll::Ready(Ok(()))
-        }
-    }
+/// The time on the current runtime's clock.
+///
+/// In a world it stands still while a task computes. The value has no meaning outside the
+/// process; differences are exact to the nanosecond.
+pub fn now() -> Instant {
+    Current::get().now()
 }
+
+/// The time of day on the current runtime's calendar, since the beginning of 1970 (UTC).
+pub fn unix_time() -> Duration {
+    Current::get().unix_time()
+}
+
+/// 32 bytes that nobody can guess, or in a world 32 bytes that its seed decides.
+///
+/// Each call gives others.
+///
+/// # Errors
+/// When the system has no random numbers.
+pub fn random_seed() -> io::Result<[u8; 32]> {
+    Current::get().random_seed()
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use courser_base::Time;
 use courser_transport::{ConnectionError, Endpoint};
 
 use crate::VarInt;
-use crate::runtime::Socket;
+use crate::runtime::{Current, Socket};
 use crate::state::State;
 use crate::wakers::{Ticket, Topic};
 
@@ -22,6 +22,7 @@ use crate::wakers::{Ticket, Topic};
 #[derive(Debug)]
 pub(crate) struct Shard {
     pub(crate) socket: Socket,
+    pub(crate) runtime: Current,
     epoch: Instant,
     state: Mutex<State>,
 }
@@ -47,17 +48,19 @@ const INLINE_BYTES: usize = 32 * 1024;
 const ROUNDS: usize = 3;
 
 impl Shard {
-    pub(crate) fn new(socket: Socket, endpoint: Endpoint, epoch: Instant) -> Self {
-        let state = State::new(endpoint, socket.udp().gso_segments());
+    pub(crate) fn new(socket: Socket, endpoint: Endpoint, runtime: Current) -> Self {
+        let state = State::new(endpoint, socket.gso_segments());
         Self {
             socket,
-            epoch,
+            epoch: runtime.now(),
+            runtime,
             state: Mutex::new(state),
         }
     }
 
     pub(crate) fn now(&self) -> Time {
-        let nanos = self.epoch.elapsed().as_nanos();
+        let since = self.runtime.now().saturating_duration_since(self.epoch);
+        let nanos = since.as_nanos();
         Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
@@ -158,7 +161,7 @@ impl Locked<'_> {
 
     /// Sends batches of one connection while there is enough for good ones.
     fn send_batches(&mut self, key: usize) {
-        let (now, socket) = (self.shard.now(), self.shard.socket.udp());
+        let (now, socket) = (self.shard.now(), &self.shard.socket);
         let state = &mut **self;
         if let Err(error) = state.transmit_batches(socket, now, (key, INLINE_BYTES)) {
             state.stop(&format!("the socket failed: {error}"));
@@ -204,7 +207,7 @@ impl Locked<'_> {
     /// Sends for every connection in the queue, a few batches each. A socket that fails stops
     /// everything; one that is full leaves the rest to the driver.
     fn transmit(&mut self, now: Time) {
-        let socket = self.shard.socket.udp();
+        let socket = &self.shard.socket;
         let state = &mut **self;
         state.has_unflushed = false;
         if state.outbox.is_blocked() {

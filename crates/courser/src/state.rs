@@ -9,11 +9,11 @@ use courser_base::Time;
 use courser_transport::{
     Connection, ConnectionError, ConnectionHandle, Endpoint, Incoming, TransportError,
 };
-use courser_udp::UdpSocket;
 use courser_wire::TransportErrorCode;
 use slab::Slab;
 
 use crate::outbox::Outbox;
+use crate::runtime::Socket;
 use crate::shard::List;
 use crate::slot::{Remains, Slot};
 use crate::wakers::Waiters;
@@ -256,7 +256,7 @@ impl State {
     ///
     /// # Errors
     /// When the socket is of no use any more.
-    pub(crate) fn transmit_all(&mut self, socket: &UdpSocket, now: Time) -> io::Result<()> {
+    pub(crate) fn transmit_all(&mut self, socket: &Socket, now: Time) -> io::Result<()> {
         for _ in 0..STATELESS_PER_TURN {
             let buffer = self.outbox.buffer();
             let Some(transmit) = self.endpoint.poll_stateless_transmit(buffer) else {
@@ -289,7 +289,7 @@ impl State {
     /// When the socket is of no use any more.
     pub(crate) fn transmit_batches(
         &mut self,
-        socket: &UdpSocket,
+        socket: &Socket,
         now: Time,
         (key, enough): (usize, usize),
     ) -> io::Result<()> {
@@ -311,12 +311,7 @@ impl State {
     }
 
     /// Sends a few batches of one connection. True if it has more, or may have.
-    fn transmit_connection(
-        &mut self,
-        socket: &UdpSocket,
-        now: Time,
-        key: usize,
-    ) -> io::Result<bool> {
+    fn transmit_connection(&mut self, socket: &Socket, now: Time, key: usize) -> io::Result<bool> {
         let (handle, in_transport) = (self.slots[key].handle, self.slots[key].in_transport);
         if !in_transport {
             return Ok(false);

@@ -175,8 +175,8 @@ impl ConnectionWakers {
         topics
             .into_iter()
             .for_each(|waiters| waiters.wake_all(woken));
-        woken.extend(std::mem::take(&mut self.readers).into_values());
-        woken.extend(std::mem::take(&mut self.writers).into_values());
+        wake_in_order(&mut self.readers, woken);
+        wake_in_order(&mut self.writers, woken);
         woken.extend(
             std::mem::take(&mut self.ends)
                 .into_values()
@@ -197,6 +197,14 @@ fn register(wakers: &mut HashMap<StreamId, Waker>, id: StreamId, waker: &Waker) 
         .entry(id)
         .and_modify(|known| known.clone_from(waker))
         .or_insert_with(|| waker.clone());
+}
+
+/// Wakes all in the order of their streams: a table's own order differs from run to run, and a
+/// simulated one has to be repeatable.
+fn wake_in_order(wakers: &mut HashMap<StreamId, Waker>, woken: &mut Vec<Waker>) {
+    let mut all: Vec<_> = std::mem::take(wakers).into_iter().collect();
+    all.sort_unstable_by_key(|(id, _)| *id);
+    woken.extend(all.into_iter().map(|(_, waker)| waker));
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Congestion control: the trait, the controllers that come with it, and what they are told.
 
+mod bbr;
 mod cubic;
 mod hystart;
 mod new_reno;
@@ -16,6 +17,7 @@ use courser_base::{Ecn, Rate, Time};
 
 use crate::{RateSample, RttEstimator};
 
+pub use bbr::Bbr;
 pub use cubic::Cubic;
 pub use new_reno::NewReno;
 pub use prague::Prague;
@@ -80,6 +82,8 @@ pub struct LossSample<'a> {
 /// A packet that counts as lost, and what the path was like when it left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LostPacket {
+    /// Its number.
+    pub number: u64,
     /// Its size.
     pub bytes: u64,
     /// When it was sent.
@@ -167,6 +171,8 @@ pub enum CongestionController {
     Cubic(Cubic),
     /// draft-briscoe-iccrg-prague-congestion-control.
     Prague(Prague),
+    /// draft-ietf-ccwg-bbr. Its model would make the others large.
+    Bbr(Box<Bbr>),
     /// The user's own.
     Custom(Box<dyn Controller>),
 }
@@ -174,11 +180,56 @@ pub enum CongestionController {
 impl CongestionController {
     /// A controller for a path with datagrams of `mtu` bytes. What it draws by lot comes from
     /// `seed`.
-    pub fn new(algorithm: Algorithm, mtu: u16, _seed: u64) -> Self {
+    pub fn new(algorithm: Algorithm, mtu: u16, seed: u64) -> Self {
         match algorithm {
             Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
             Algorithm::Cubic => Self::Cubic(Cubic::new(mtu)),
             Algorithm::Prague => Self::Prague(Prague::new(mtu)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(mtu, seed))),
+        }
+    }
+
+    /// Goes on with another algorithm, in the middle of a connection: with the window as it is,
+    /// past slow start if that is over, and without a burst. BBR takes a window per round trip
+    /// for the rate of the path until it has measured. Nothing changes if it is the same one.
+    ///
+    /// `rtt` is the path's estimator; `seed` as for [`new`](Self::new).
+    pub fn switch(
+        &mut self,
+        algorithm: Algorithm,
+        mtu: u16,
+        seed: u64,
+        rtt: &RttEstimator,
+        now: Time,
+    ) {
+        if self.algorithm() == Some(algorithm) {
+            return;
+        }
+        let window = self.window();
+        let previous = Takeover {
+            mtu,
+            window,
+            ssthresh: (!self.in_slow_start()).then_some(window),
+            rtt,
+            now,
+        };
+        let ssthresh = previous.ssthresh;
+        *self = match algorithm {
+            Algorithm::NewReno => Self::NewReno(NewReno::resume(mtu, window, ssthresh)),
+            Algorithm::Cubic => Self::Cubic(Cubic::resume(mtu, window, ssthresh)),
+            Algorithm::Prague => Self::Prague(Prague::resume(mtu, window, ssthresh)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::resume(&previous, seed))),
+        };
+    }
+
+    /// Which of ours it is; `None` for the user's own.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        match self {
+            Self::NewReno(_) => Some(Algorithm::NewReno),
+            Self::Cubic(_) => Some(Algorithm::Cubic),
+            Self::Prague(_) => Some(Algorithm::Prague),
+            Self::Bbr(_) => Some(Algorithm::Bbr),
+            Self::Custom(_) => None,
         }
     }
 
@@ -188,9 +239,21 @@ impl CongestionController {
             Self::NewReno(controller) => controller.set_unpaced(),
             Self::Cubic(controller) => controller.set_unpaced(),
             Self::Prague(controller) => controller.set_unpaced(),
-            Self::Custom(_) => {}
+            // Without pacing there is no BBR: its bursts are as large as its window then.
+            Self::Bbr(_) | Self::Custom(_) => {}
         }
     }
+}
+
+/// What a controller finds that takes over from another.
+#[derive(Clone, Copy, Debug)]
+struct Takeover<'a> {
+    mtu: u16,
+    window: u64,
+    /// The window, unless the other was in slow start: that is to go on then.
+    ssthresh: Option<u64>,
+    rtt: &'a RttEstimator,
+    now: Time,
 }
 
 /// Calls the same method of whichever controller it is, without a table of pointers for ours.
@@ -200,6 +263,7 @@ macro_rules! each {
             CongestionController::NewReno($controller) => $call,
             CongestionController::Cubic($controller) => $call,
             CongestionController::Prague($controller) => $call,
+            CongestionController::Bbr($controller) => $call,
             CongestionController::Custom($controller) => $call,
         }
     };
@@ -273,6 +337,8 @@ pub enum Algorithm {
     Cubic,
     /// draft-briscoe-iccrg-prague-congestion-control, for paths with L4S queues.
     Prague,
+    /// BBRv3, draft-ietf-ccwg-bbr.
+    Bbr,
 }
 
 impl FromStr for Algorithm {
@@ -283,6 +349,7 @@ impl FromStr for Algorithm {
             "newreno" => Ok(Self::NewReno),
             "cubic" => Ok(Self::Cubic),
             "prague" => Ok(Self::Prague),
+            "bbr" | "bbr3" | "bbrv3" => Ok(Self::Bbr),
             _ => Err(UnknownAlgorithm(name.to_owned())),
         }
     }
@@ -294,6 +361,7 @@ impl fmt::Display for Algorithm {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
             Self::Prague => "prague",
+            Self::Bbr => "bbr",
         })
     }
 }
@@ -306,7 +374,7 @@ impl fmt::Display for UnknownAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown controller '{}', known are newreno, cubic, prague",
+            "unknown controller '{}', known are newreno, cubic, bbr, prague",
             self.0
         )
     }

@@ -7,7 +7,7 @@
 //! - [`RttEstimator`] (RFC 9002 §5) and [`LossDetector`] (§6.1) judge acknowledgements,
 //! - [`Pto`] (§6.2) and [`LossTimer`] say when to stop waiting for one,
 //! - [`DeliveryRate`] measures how fast the network delivers,
-//! - [`CongestionController`] (§7, RFC 9438, RFC 9406, Prague) and [`PersistentCongestion`]
+//! - [`CongestionController`] (§7, RFC 9438, RFC 9406, BBR, Prague) and [`PersistentCongestion`]
 //!   (§7.6) set the window, [`Pacer`] (§7.7) spreads it over time; RFC 9937 says what leaves
 //!   during recovery,
 //! - [`EcnValidation`] (RFC 9000 §13.4.2) tells whether ECN marks can be believed.
@@ -27,8 +27,9 @@ mod rtt;
 mod sent_packets;
 
 pub use congestion::{
-    AckSample, Algorithm, CongestionController, Controller, ControllerFactory, Cubic, LossSample,
-    LostPacket, NewReno, Prague, SpuriousLoss, UnknownAlgorithm, initial_window, minimum_window,
+    AckSample, Algorithm, Bbr, CongestionController, Controller, ControllerFactory, Cubic,
+    LossSample, LostPacket, NewReno, Prague, SpuriousLoss, UnknownAlgorithm, initial_window,
+    minimum_window,
 };
 pub use delivery_rate::{DeliveryRate, RateSample};
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};

@@ -1,6 +1,7 @@
 //! The world: hosts, links between them, one clock, one seed.
 
 mod error;
+mod machines;
 mod roads;
 mod timetable;
 
@@ -11,12 +12,14 @@ use std::time::Duration;
 use courser_base::Time;
 
 use crate::link::{DuplexSpec, Link, LinkSpec, Nat};
+use crate::machine::Bells;
 use crate::node::Node;
 use crate::packet::Packet;
 use crate::seed::derive;
 use crate::trace::{Happening, Listener, Trace};
 
 pub use self::error::Stall;
+pub use self::machines::NotDone;
 pub use self::roads::{LinkId, LinkPair, NodeId};
 
 use self::roads::{Place, Roads};
@@ -40,6 +43,8 @@ pub struct World {
     timetable: Timetable<Place>,
     /// Machines that were given something at this point in time and have not run since.
     ready: Vec<NodeId>,
+    /// Machines of which a task was woken by somebody else's.
+    bells: Bells,
     trace: Trace,
     steps: u64,
 }
@@ -87,6 +92,7 @@ impl World {
             roads: Roads::default(),
             timetable: Timetable::default(),
             ready: Vec::new(),
+            bells: Bells::default(),
             trace: Trace::default(),
             steps: 0,
         }
@@ -325,6 +331,7 @@ impl World {
 
     /// Runs all machines that are ready, and those that they make ready, until none is.
     fn run_ready(&mut self) -> Result<(), Stall> {
+        self.answer_bells();
         while !self.ready.is_empty() {
             for id in std::mem::take(&mut self.ready) {
                 self.run_node(id)?;
@@ -333,6 +340,7 @@ impl World {
             while self.timetable.next_time().is_some_and(|at| at <= self.now) {
                 self.advance_to(self.now)?;
             }
+            self.answer_bells();
         }
         Ok(())
     }

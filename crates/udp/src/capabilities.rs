@@ -29,6 +29,23 @@ pub struct Capabilities {
     pub warnings: Vec<String>,
 }
 
+impl Default for Capabilities {
+    /// What every socket can do: one datagram per call, neither marks nor addresses.
+    fn default() -> Self {
+        Self {
+            gso_segments: 1,
+            gro: false,
+            ecn: false,
+            pktinfo: false,
+            receive_buffer: 0,
+            receive_buffer_wanted: 0,
+            send_buffer: 0,
+            send_buffer_wanted: 0,
+            warnings: Vec::new(),
+        }
+    }
+}
+
 impl Capabilities {
     /// The warnings that follow from the other fields.
     pub(crate) fn find_warnings(&self) -> Vec<String> {

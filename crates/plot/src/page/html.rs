@@ -178,6 +178,7 @@ caption{text-align:left;color:var(--dim);padding:.2rem 0;white-space:nowrap}\
 th,td{border:1px solid var(--line);padding:.3rem .6rem;text-align:left;vertical-align:top}\
 th{background:var(--page);position:sticky;top:0}\
 .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\
+th.number{white-space:normal}.good,.bad,td a{white-space:nowrap}\
 .good,.good a{color:var(--good)}.bad,.bad a{color:var(--bad);font-weight:600}.muted{color:var(--dim)}\
 td small{display:block;color:var(--dim);white-space:nowrap;font-weight:400}\
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr));gap:1rem}\

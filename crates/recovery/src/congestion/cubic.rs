@@ -85,6 +85,19 @@ impl Cubic {
         }
     }
 
+    /// A controller that takes over where another one held `window`, past slow start unless
+    /// `ssthresh` is above. Its curve begins flat, as after slow start (RFC 9438 §4.10).
+    pub(super) fn resume(mtu: u16, window: u64, ssthresh: Option<u64>) -> Self {
+        let window = from_bytes(window.clamp(minimum_window(mtu), MAX_WINDOW));
+        Self {
+            window,
+            ssthresh,
+            cwnd_prior: window,
+            is_untouched: false,
+            ..Self::new(mtu)
+        }
+    }
+
     /// See [`CongestionController::set_unpaced`](super::CongestionController::set_unpaced).
     pub fn set_unpaced(&mut self) {
         self.slow_start.set_unpaced();

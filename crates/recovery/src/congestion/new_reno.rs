@@ -53,6 +53,17 @@ impl NewReno {
         }
     }
 
+    /// A controller that takes over where another one held `window`, past slow start unless
+    /// `ssthresh` is above.
+    pub(super) fn resume(mtu: u16, window: u64, ssthresh: Option<u64>) -> Self {
+        Self {
+            window: window.clamp(minimum_window(mtu), MAX_WINDOW),
+            ssthresh,
+            is_untouched: false,
+            ..Self::new(mtu)
+        }
+    }
+
     /// See [`CongestionController::set_unpaced`](super::CongestionController::set_unpaced).
     pub fn set_unpaced(&mut self) {
         self.slow_start.set_unpaced();

@@ -43,6 +43,14 @@ impl Prague {
         }
     }
 
+    /// A controller that takes over from another one, until the first mark as CUBIC would.
+    pub(super) fn resume(mtu: u16, window: u64, ssthresh: Option<u64>) -> Self {
+        Self {
+            cubic: Cubic::resume(mtu, window, ssthresh),
+            ..Self::new(mtu)
+        }
+    }
+
     /// See [`CongestionController::set_unpaced`](super::CongestionController::set_unpaced).
     pub fn set_unpaced(&mut self) {
         self.cubic.set_unpaced();

@@ -319,7 +319,7 @@ fn algorithms_have_names() {
     let error = "vegas".parse::<Algorithm>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "unknown controller 'vegas', known are newreno, cubic, prague"
+        "unknown controller 'vegas', known are newreno, cubic, bbr, prague"
     );
 }
 

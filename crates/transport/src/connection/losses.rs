@@ -83,6 +83,7 @@ impl Connection {
             let bytes = u64::from(sent.size);
             let (lost_since_sent, is_app_limited) = path.delivery.on_lost(bytes, sent.snapshot);
             self.recovery.lost_packets.push(LostPacket {
+                number,
                 bytes,
                 sent: sent.time,
                 tx_in_flight: u64::from(sent.tx_in_flight),

@@ -175,7 +175,7 @@ fn share(run: &RunReport) -> Chart {
     with_capacity(chart, run)
 }
 
-/// Adds what the first link with a rate can carry: a level, or steps where it changes.
+/// Adds what the busiest link with a rate can carry: a level, or steps where it changes.
 fn with_capacity(chart: Chart, run: &RunReport) -> Chart {
     let Some(link) = chart_link::bottleneck(run) else {
         return chart;

@@ -1,5 +1,7 @@
 //! What happened in the links.
 
+use std::cmp::Reverse;
+
 use courser_plot::{Chart, Colour, Marks, Series, Unit};
 use courser_sim::report::{self, LinkReport, RunReport, seconds};
 
@@ -8,9 +10,10 @@ use super::charts::{NANOSECONDS, chart, points};
 /// Queues that are drawn; the tables have all.
 const MAX_QUEUES: usize = 4;
 
-/// The first link with a rate, which the measures are about.
+/// Of the links with a rate the one that carried most: which way that is, is up to the flows.
 pub(super) fn bottleneck(run: &RunReport) -> Option<&LinkReport> {
-    run.links.iter().find(|link| !link.capacity.is_empty())
+    let limited = run.links.iter().filter(|link| !link.capacity.is_empty());
+    limited.max_by_key(|link| link.carried.total())
 }
 
 /// The charts of a run's links.
@@ -32,8 +35,12 @@ fn queues(
     scale: f64,
     of: fn(&LinkReport) -> &report::Series,
 ) -> Chart {
-    let used = run.links.iter().filter(|link| link.queue_bytes_max > 0);
-    let used: Vec<_> = used.take(MAX_QUEUES).collect();
+    let longest = run.links.iter().map(|link| link.queue_bytes_max).max();
+    // Acknowledgements wait for each other now and then; that is not a queue to look at.
+    let is_used = |link: &&LinkReport| link.queue_bytes_max > longest.unwrap_or(0) / 20;
+    let mut used: Vec<_> = run.links.iter().filter(is_used).collect();
+    used.sort_by_key(|link| Reverse(link.queue_bytes_max));
+    used.truncate(MAX_QUEUES);
     let chart = chart(run, title, "", unit);
     let chart = used.iter().enumerate().fold(chart, |chart, (index, link)| {
         let values = points(of(link), scale);

@@ -2,7 +2,7 @@
 
 use courser_sim::report::{MEASURES, Measure, RunReport};
 
-use super::Judged;
+use super::Verdict;
 use super::measure::{self, Spread};
 
 /// The runs of one scenario, from the best to the worst.
@@ -11,11 +11,11 @@ pub(super) struct Group<'a> {
     /// File of its own page, where it has one.
     pub(super) file: String,
     pub(super) runs: Vec<&'a RunReport>,
-    pub(super) judged: Vec<&'a Judged>,
+    pub(super) verdicts: Vec<&'a Verdict>,
 }
 
 /// The runs by scenario, in the order in which scenarios first occur.
-pub(super) fn groups<'a>(runs: &'a [RunReport], judged: &'a [Judged]) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for run in runs {
         match groups.iter_mut().find(|group| group.name == run.scenario) {
@@ -24,7 +24,7 @@ pub(super) fn groups<'a>(runs: &'a [RunReport], judged: &'a [Judged]) -> Vec<Gro
                 file: file_name(groups.len() + 1, &run.scenario),
                 name: run.scenario.clone(),
                 runs: vec![run],
-                judged: Vec::new(),
+                verdicts: Vec::new(),
             }),
         }
     }
@@ -32,8 +32,8 @@ pub(super) fn groups<'a>(runs: &'a [RunReport], judged: &'a [Judged]) -> Vec<Gro
         // Runs that are equally good stay in the order of their seeds.
         group.runs.sort_by_key(|run| run.seed);
         group.runs.sort_by(|a, b| badness(a).total_cmp(&badness(b)));
-        let own = judged.iter().filter(|one| one.scenario == group.name);
-        group.judged = own.collect();
+        let own = verdicts.iter().filter(|one| one.scenario == group.name);
+        group.verdicts = own.collect();
     }
     groups
 }

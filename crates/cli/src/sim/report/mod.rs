@@ -12,21 +12,22 @@ use std::path::Path;
 
 use courser_plot::page::{Page, Section};
 use courser_sim::report::RunReport;
-use courser_sim::scenario::{Bound, Verdict};
 
 use crate::error::Failure;
 
 use self::group::Group;
 
-/// A bound of a scenario, and what became of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Judged {
+/// A bound of a scenario, and what the runs showed.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Verdict {
     /// Name of the scenario.
     pub(crate) scenario: String,
-    /// What was asked for.
-    pub(crate) bound: Bound,
-    /// What the runs showed.
-    pub(crate) verdict: Verdict,
+    /// The bound as it is written: `goodput_share >=0.95`.
+    pub(crate) bound: String,
+    /// The value that was compared, with its unit.
+    pub(crate) seen: String,
+    /// True if the bound was kept.
+    pub(crate) is_kept: bool,
 }
 
 /// More scenarios than this get a page each: a page with all their charts would be slow to open.
@@ -41,10 +42,10 @@ const MAX_SCENARIOS_INSIDE: usize = 4;
 pub(crate) fn write(
     directory: &Path,
     runs: &[RunReport],
-    judged: &[Judged],
+    verdicts: &[Verdict],
 ) -> Result<(), Failure> {
     fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
-    for (name, html) in pages(runs, judged) {
+    for (name, html) in pages(runs, verdicts) {
         let path = directory.join(name);
         fs::write(&path, html).map_err(|error| cannot_write(&path, &error))?;
     }
@@ -59,8 +60,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 /// All pages with their file names, the index first.
-fn pages(runs: &[RunReport], judged: &[Judged]) -> Vec<(String, String)> {
-    let groups = group::groups(runs, judged);
+fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
+    let groups = group::groups(runs, verdicts);
     let is_inside = groups.len() <= MAX_SCENARIOS_INSIDE;
     let mut index = Page::new("Simulated runs").line(overview(&groups, runs.len()));
     let mut section = Section::new("Scenarios").table(tables::overview(&groups, is_inside));
@@ -90,7 +91,7 @@ fn pages(runs: &[RunReport], judged: &[Judged]) -> Vec<(String, String)> {
 /// Tables and charts of one scenario.
 fn scenario(group: &Group<'_>, heading: String) -> Section {
     let mut section = Section::new(heading);
-    if !group.judged.is_empty() {
+    if !group.verdicts.is_empty() {
         section = section.table(tables::bounds(group));
     }
     section = section.table(tables::measures(group));
@@ -121,9 +122,9 @@ fn of_run(section: Section, run: &RunReport, which: &str) -> Section {
 }
 
 fn overview(groups: &[Group<'_>], runs: usize) -> String {
-    let judged = || groups.iter().flat_map(|group| &group.judged);
-    let kept = judged().filter(|one| one.verdict.holds).count();
-    let bounds = match judged().count() {
+    let verdicts = || groups.iter().flat_map(|group| &group.verdicts);
+    let kept = verdicts().filter(|verdict| verdict.is_kept).count();
+    let bounds = match verdicts().count() {
         0 => "no bounds were given".to_owned(),
         1 if kept == 1 => "the bound is kept".to_owned(),
         1 => "the bound is broken".to_owned(),

@@ -34,16 +34,17 @@ pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
 
 /// The bounds of a scenario and what became of them.
 pub(super) fn bounds(group: &Group<'_>) -> Table {
-    let table = Table::new("Bounds", ["result", "bound", "seen", "worst seed"]);
-    group.judged.iter().fold(table, |table, judged| {
-        let result = match judged.verdict.holds {
+    let table = Table::new("Bounds", ["result", "bound", "seen"]);
+    group.verdicts.iter().fold(table, |table, verdict| {
+        let result = match verdict.is_kept {
             true => Cell::good("kept"),
             false => Cell::bad("broken"),
         };
-        let bound = Cell::text(judged.bound.to_string());
-        let seen = number(unit(judged.bound.measure), judged.verdict.value);
-        let seed = judged.verdict.worst_seed.map(|seed| seed.to_string());
-        table.row([result, bound, seen, seed.map_or_else(nothing, Cell::number)])
+        table.row([
+            result,
+            Cell::text(&verdict.bound),
+            Cell::number(&verdict.seen),
+        ])
     })
 }
 
@@ -201,11 +202,11 @@ fn link_row(link: &LinkReport) -> [Cell; 6] {
 /// Whether the bounds of a scenario were kept.
 fn result(group: &Group<'_>) -> Cell {
     let broken = group
-        .judged
+        .verdicts
         .iter()
-        .filter(|judged| !judged.verdict.holds)
+        .filter(|verdict| !verdict.is_kept)
         .count();
-    match (group.judged.len(), broken) {
+    match (group.verdicts.len(), broken) {
         (0, _) => Cell::text("none").tone(Tone::Muted),
         (all, 0) => Cell::good(format!("{all} kept")),
         (all, broken) => Cell::bad(format!("{broken} of {all} broken")),

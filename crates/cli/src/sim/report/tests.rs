@@ -3,7 +3,7 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_plot::Unit;
 use courser_sim::report::{
-    Buckets, FlowReport, LinkReport, Mark, Measure, Measures, Point, RunReport, Series,
+    Buckets, FlowReport, LinkReport, Mark, Measures, Point, RunReport, Series,
 };
 
 use super::*;
@@ -101,8 +101,8 @@ fn run(scenario: &str, seed: u64, flows: &[&str]) -> RunReport {
 }
 
 /// The text of the only page.
-fn index(runs: &[RunReport], judged: &[Judged]) -> String {
-    let mut pages = pages(runs, judged);
+fn index(runs: &[RunReport], verdicts: &[Verdict]) -> String {
+    let mut pages = pages(runs, verdicts);
     assert_eq!(pages.len(), 1);
     pages.remove(0).1
 }
@@ -178,21 +178,16 @@ fn spread_is_of_values_that_occurred() {
 #[test]
 fn bounds_are_told_kept_or_broken() {
     let runs = [run("bulk", 1, &["bulk"])];
-    let judged = |text: &str| {
-        let measure = Measure::named("goodput_share").expect("a measure");
-        let bound = Bound::parse(measure, text).expect("a bound");
-        let verdict = bound.check(&runs, Duration::from_millis(80));
-        let scenario = "bulk".to_owned();
-        Judged {
-            scenario,
-            bound,
-            verdict,
-        }
+    let verdict = |is_kept| Verdict {
+        scenario: "bulk".to_owned(),
+        bound: "goodput_share >=0.95".to_owned(),
+        seen: "90 %".to_owned(),
+        is_kept,
     };
-    let html = index(&runs, &[judged(">=0.8"), judged(">=0.95")]);
+    let html = index(&runs, &[verdict(true), verdict(false)]);
     assert!(html.contains("1 of 2 bounds broken") && html.contains("✗ 1 of 2 broken"));
     assert!(html.contains("goodput_share &gt;=0.95</td><td class=\"number\">90 %"));
-    let html = index(&runs, &[judged(">=0.8")]);
+    let html = index(&runs, &[verdict(true)]);
     assert!(html.contains("the bound is kept") && html.contains("✓ 1 kept"));
 }
 
@@ -209,6 +204,46 @@ fn many_scenarios_get_a_page_each() {
             .contains("<a href=\"001-bulk-0--x-.html\">Bulk/0 &lt;x&gt;</a>")
     );
     assert!(!pages[0].1.contains("<svg") && pages[1].1.contains("<svg"));
+}
+
+#[test]
+fn queues_of_single_packets_are_not_drawn() {
+    let mut run = run("bulk", 1, &["bulk"]);
+    let back = LinkReport {
+        name: "link back".to_owned(),
+        queue_bytes: series(10, |_| 1200),
+        queue_bytes_max: 1200,
+        ..LinkReport::default()
+    };
+    run.links.push(back);
+    let text = |run: &RunReport| {
+        let charts = charts::all(run, "");
+        let chart = charts.iter().find(|chart| chart.title() == "Queue length");
+        chart.expect("a chart").to_text()
+    };
+    assert!(text(&run).contains("link forward:") && !text(&run).contains("link back"));
+    run.links[1].queue_bytes_max = 12_000;
+    assert!(text(&run).contains("link back:"), "{}", text(&run));
+}
+
+#[test]
+fn throughput_is_compared_with_the_direction_of_the_payload() {
+    let mut run = run("down", 1, &["bulk"]);
+    let acknowledgements = LinkReport {
+        name: "link forward".to_owned(),
+        capacity: series(10_000, |_| CAPACITY),
+        carried: buckets(1000),
+        ..LinkReport::default()
+    };
+    run.links.insert(0, acknowledgements);
+    let charts = charts::all(&run, "");
+    let chart = charts.iter().find(|chart| chart.title() == "Throughput");
+    let text = chart.expect("a chart").to_text();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("carried"))
+        .expect("a line");
+    assert!(line.contains("median 20 Mbit/s"), "{line}");
 }
 
 #[test]

@@ -1,0 +1,137 @@
+//! Which runtime it is: found once per endpoint, by a look at the thread.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::door::{Runtime, Task};
+use super::socket::Socket;
+use super::system;
+
+thread_local! {
+    static ENTERED: RefCell<Option<Arc<dyn Runtime>>> = const { RefCell::new(None) };
+}
+
+/// Makes `runtime` the current one of this thread until the result is dropped.
+///
+/// Nested calls give back what was current before.
+#[must_use = "the runtime is left as soon as this is dropped"]
+pub fn enter(runtime: Arc<dyn Runtime>) -> Entered {
+    let before = ENTERED.replace(Some(runtime));
+    Entered {
+        before,
+        not_send: PhantomData,
+    }
+}
+
+/// While it lives, the thread is inside a runtime; see [`enter`].
+pub struct Entered {
+    before: Option<Arc<dyn Runtime>>,
+    // It changes its own thread when it is dropped.
+    not_send: PhantomData<*const ()>,
+}
+
+impl fmt::Debug for Entered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entered").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        // What is replaced may be the last handle, and its end may look for the current runtime:
+        // it is dropped after the cell is free again.
+        let _ended = ENTERED.replace(self.before.take());
+    }
+}
+
+/// The runtime of the calling thread.
+///
+/// An enum, not a trait object, so that on tokio the path of datagrams has no dynamic call.
+#[derive(Clone, Debug)]
+pub(crate) enum Current {
+    Tokio,
+    Entered(Arc<dyn Runtime>),
+}
+
+impl Current {
+    pub(crate) fn get() -> Self {
+        ENTERED.with_borrow(|entered| match entered {
+            Some(runtime) => Self::Entered(runtime.clone()),
+            None => Self::Tokio,
+        })
+    }
+
+    /// Fails, rather than panics later, when there is no runtime.
+    pub(crate) fn require() -> io::Result<Self> {
+        let current = Self::get();
+        if let Self::Tokio = current {
+            system::require()?;
+        }
+        Ok(current)
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Self::Tokio => Instant::now(),
+            Self::Entered(runtime) => runtime.now(),
+        }
+    }
+
+    pub(crate) fn unix_time(&self) -> Duration {
+        match self {
+            Self::Tokio => SystemTime::now()
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap_or_default(),
+            Self::Entered(runtime) => runtime.unix_time(),
+        }
+    }
+
+    pub(crate) fn random_seed(&self) -> io::Result<[u8; 32]> {
+        match self {
+            Self::Tokio => system::random_seed(),
+            Self::Entered(runtime) => runtime.random_seed(),
+        }
+    }
+
+    /// See [`Runtime::is_repeatable`].
+    pub(crate) fn is_repeatable(&self) -> bool {
+        match self {
+            Self::Tokio => false,
+            Self::Entered(runtime) => runtime.is_repeatable(),
+        }
+    }
+
+    /// Starts a task that nobody waits for.
+    #[track_caller]
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            Self::Tokio => drop(tokio::spawn(task)),
+            Self::Entered(runtime) => runtime.spawn(Box::pin(task) as Task, Location::caller()),
+        }
+    }
+
+    pub(crate) fn bind(&self, address: SocketAddr) -> io::Result<Socket> {
+        match self {
+            Self::Tokio => Socket::of_system(courser_udp::UdpSocket::bind(address)?),
+            Self::Entered(runtime) => Ok(Socket::of_runtime(runtime.bind(address)?)),
+        }
+    }
+
+    /// Takes over a socket of the system.
+    pub(crate) fn adopt(&self, socket: std::net::UdpSocket) -> io::Result<Socket> {
+        match self {
+            Self::Tokio => Socket::of_system(courser_udp::UdpSocket::from_std(socket)?),
+            Self::Entered(_) => Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a socket of the system was given, but the current runtime has its own: \
+                 use Endpoint::bind with an address",
+            )),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The result of a task, for whoever waits for it.
+
+use std::any::Any;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::door::Task;
+
+/// Waits for the result of a task; dropped, it lets the task go on.
+pub struct JoinHandle<T>(Inner<T>);
+
+enum Inner<T> {
+    Tokio(tokio::task::JoinHandle<T>),
+    Runtime(Arc<Shared<T>>),
+}
+
+impl<T> JoinHandle<T> {
+    pub(super) fn of_tokio(handle: tokio::task::JoinHandle<T>) -> Self {
+        Self(Inner::Tokio(handle))
+    }
+
+    /// A handle, and the task that it is for.
+    pub(super) fn of_task<F>(future: F) -> (Self, Task)
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let shared = Arc::new(Shared(Mutex::new(Join::default())));
+        let task = Joined {
+            future: Some(Box::pin(future)),
+            shared: shared.clone(),
+        };
+        (Self(Inner::Runtime(shared)), Box::pin(task))
+    }
+
+    /// Ends the task where it waits next. Who waits for it is told
+    /// [`Cancelled`](JoinError::Cancelled), unless it was over already.
+    pub fn abort(&self) {
+        match &self.0 {
+            Inner::Tokio(handle) => handle.abort(),
+            Inner::Runtime(shared) => shared.abort(),
+        }
+    }
+
+    /// True when the task is over.
+    pub fn is_finished(&self) -> bool {
+        match &self.0 {
+            Inner::Tokio(handle) => handle.is_finished(),
+            Inner::Runtime(shared) => shared.lock().is_over,
+        }
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    /// # Panics
+    /// After it has resolved.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Inner::Tokio(handle) => Pin::new(handle)
+                .poll(cx)
+                .map(|result| result.map_err(JoinError::from)),
+            Inner::Runtime(shared) => shared.lock().poll(cx),
+        }
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JoinHandle")
+            .field("is_finished", &self.is_finished())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A task ended without a result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum JoinError {
+    /// It was aborted, or its runtime is gone.
+    Cancelled,
+    /// It panicked with this message. In a world a panic ends the run instead.
+    Panicked(String),
+}
+
+impl JoinError {
+    /// True if the task was aborted or its runtime is gone.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Cancelled)
+    }
+
+    /// True if the task panicked.
+    pub fn is_panic(&self) -> bool {
+        matches!(self, Self::Panicked(_))
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cancelled => f.write_str("the task was cancelled"),
+            Self::Panicked(message) => write!(f, "the task panicked: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+impl From<tokio::task::JoinError> for JoinError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        match error.try_into_panic() {
+            Ok(payload) => Self::Panicked(message_of(&*payload)),
+            Err(_) => Self::Cancelled,
+        }
+    }
+}
+
+/// What a panic said, if it said it in words.
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("(no text)")
+        .to_owned()
+}
+
+/// What a task and its handle have in common.
+struct Shared<T>(Mutex<Join<T>>);
+
+struct Join<T> {
+    result: Option<Result<T, JoinError>>,
+    is_over: bool,
+    is_aborted: bool,
+    /// Who waits for the result.
+    waiter: Option<Waker>,
+    /// The task itself, once it has waited.
+    task: Option<Waker>,
+}
+
+impl<T> Default for Join<T> {
+    fn default() -> Self {
+        Self {
+            result: None,
+            is_over: false,
+            is_aborted: false,
+            waiter: None,
+            task: None,
+        }
+    }
+}
+
+impl<T> Join<T> {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<T, JoinError>> {
+        if let Some(result) = self.result.take() {
+            return Poll::Ready(result);
+        }
+        assert!(!self.is_over, "polled after it has resolved");
+        self.waiter = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, Join<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn abort(&self) {
+        let mut join = self.lock();
+        join.is_aborted = true;
+        let task = join.task.take();
+        drop(join);
+        task.into_iter().for_each(Waker::wake);
+    }
+
+    fn finish(&self, result: Result<T, JoinError>) {
+        let mut join = self.lock();
+        if std::mem::replace(&mut join.is_over, true) {
+            return;
+        }
+        join.result = Some(result);
+        let waiter = join.waiter.take();
+        drop(join);
+        waiter.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// A future that leaves its result with a handle.
+struct Joined<F: Future> {
+    /// Gone when it is over.
+    future: Option<Pin<Box<F>>>,
+    shared: Arc<Shared<F::Output>>,
+}
+
+impl<F: Future> Future for Joined<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut join = self.shared.lock();
+        let is_aborted = join.is_aborted;
+        join.task = Some(cx.waker().clone());
+        drop(join);
+        let Some(future) = self.future.as_mut().filter(|_| !is_aborted) else {
+            self.future = None;
+            self.shared.finish(Err(JoinError::Cancelled));
+            return Poll::Ready(());
+        };
+        let Poll::Ready(output) = future.as_mut().poll(cx) else {
+            return Poll::Pending;
+        };
+        // What the future held is gone before anybody hears of its result.
+        self.future = None;
+        self.shared.finish(Ok(output));
+        Poll::Ready(())
+    }
+}
+
+impl<F: Future> Drop for Joined<F> {
+    fn drop(&mut self) {
+        self.future = None;
+        self.shared.finish(Err(JoinError::Cancelled));
+    }
+}

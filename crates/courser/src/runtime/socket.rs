@@ -1,0 +1,106 @@
+//! The socket of a shard: the system's, or one that the runtime brought.
+
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll};
+
+use courser_udp::{Capabilities, Counters, Received, Transmit};
+
+use super::door::UdpSocket;
+use super::system;
+
+/// A bound socket with word on when to read.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    System(system::Socket),
+    Runtime {
+        socket: Box<dyn UdpSocket>,
+        /// Asked for once: the answer is needed after every batch.
+        gso_segments: usize,
+    },
+}
+
+impl Socket {
+    pub(super) fn of_system(socket: courser_udp::UdpSocket) -> io::Result<Self> {
+        system::Socket::new(socket).map(Self::System)
+    }
+
+    pub(super) fn of_runtime(socket: Box<dyn UdpSocket>) -> Self {
+        let gso_segments = socket.capabilities().gso_segments.max(1);
+        Self::Runtime {
+            socket,
+            gso_segments,
+        }
+    }
+
+    /// True if there may be something to receive; otherwise the task is woken when there is.
+    pub(crate) fn is_readable(&self, cx: &mut Context<'_>) -> bool {
+        match self {
+            Self::System(socket) => socket.is_readable(cx),
+            Self::Runtime { socket, .. } => socket.is_readable(cx),
+        }
+    }
+
+    /// Receives one batch, or arranges to be woken when there is one.
+    pub(crate) fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<Received>> {
+        match self {
+            Self::System(socket) => socket.poll_receive(cx, buffer),
+            Self::Runtime { socket, .. } => socket.poll_receive(cx, buffer),
+        }
+    }
+
+    /// Sends as much of a batch as is taken now and returns how many bytes that is.
+    pub(crate) fn try_send_some(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
+        match self {
+            Self::System(socket) => socket.udp().try_send_some(transmit),
+            Self::Runtime { socket, .. } => socket.try_send(transmit),
+        }
+    }
+
+    /// Most datagrams that one send call takes.
+    pub(crate) fn gso_segments(&self) -> usize {
+        match self {
+            Self::System(socket) => socket.udp().gso_segments(),
+            Self::Runtime { gso_segments, .. } => *gso_segments,
+        }
+    }
+
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::System(socket) => socket.udp().local_addr(),
+            Self::Runtime { socket, .. } => socket.local_addr(),
+        }
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        match self {
+            Self::System(socket) => socket.udp().capabilities(),
+            Self::Runtime { socket, .. } => socket.capabilities(),
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        match self {
+            Self::System(socket) => socket.udp().counters(),
+            Self::Runtime { socket, .. } => socket.counters(),
+        }
+    }
+}
+
+/// Word on when to write, asked for only while a batch waits.
+#[derive(Debug, Default)]
+pub(crate) struct Writability(system::Writability);
+
+impl Writability {
+    /// Ready when another attempt makes sense.
+    pub(crate) fn poll(&mut self, socket: &Socket, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match socket {
+            Socket::System(socket) => self.0.poll(socket, cx),
+            Socket::Runtime { socket, .. } => socket.poll_writable(cx),
+        }
+    }
+}

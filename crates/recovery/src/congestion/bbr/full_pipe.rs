@@ -1,0 +1,47 @@
+//! Is the pipe full? draft-ietf-ccwg-bbr §5.3.1.2.
+
+use courser_base::Rate;
+
+/// Looks for three rounds in which sending faster brought no faster delivery.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FullPipe {
+    /// `BBR.full_bw_reached`: the pipe has been full at some time.
+    pub(super) is_reached: bool,
+    /// `BBR.full_bw_now`: it is, as far as the present look for it can tell.
+    pub(super) is_now: bool,
+    /// `BBR.full_bw`: what growth is measured against.
+    baseline: Rate,
+    /// `BBR.full_bw_count`: rounds without growth.
+    count: u32,
+}
+
+impl FullPipe {
+    /// `ResetFullBW()`: looks anew, for growth beyond `baseline`.
+    pub(super) fn reset(&mut self, baseline: Rate) {
+        self.is_now = false;
+        self.baseline = baseline;
+        self.count = 0;
+    }
+
+    /// `CheckFullBWReached()`, for the first sample of a round that is not app-limited.
+    pub(super) fn on_round(&mut self, rate: Rate) {
+        if self.is_now {
+            return;
+        }
+        if rate >= self.baseline.scaled(5, 4) {
+            self.reset(rate);
+            return;
+        }
+        self.count += 1;
+        self.is_now = self.count >= FULL_ROUNDS;
+        self.is_reached |= self.is_now;
+    }
+
+    /// The last round still brought growth.
+    pub(super) fn is_growing(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// Enough to outlast a receiver that raises its window a round trip late.
+const FULL_ROUNDS: u32 = 3;

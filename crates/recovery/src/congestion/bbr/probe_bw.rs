@@ -1,0 +1,245 @@
+//! ProbeBW, draft-ietf-ccwg-bbr §5.3.3: give way, hold, fill the pipe, ask for more.
+
+use std::time::Duration;
+
+use courser_base::{Rate, Time};
+
+use super::{Bbr, Sample, State, UNITY};
+
+/// Where in a cycle of ProbeBW the flow is.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cycle {
+    /// `BBR.cycle_stamp`.
+    stamp: Time,
+    /// `BBR.bw_probe_wait`.
+    wait: Duration,
+    /// `BBR.rounds_since_probe_up`.
+    rounds: u64,
+    pub(super) ack_phase: AckPhase,
+    /// `BBR.is_bw_probe_sample`.
+    pub(super) is_probe_sample: bool,
+    /// `BBR.prev_probe_too_high`.
+    pub(super) was_too_high: bool,
+    /// `BBR.prev_probe_precautionary`.
+    was_precautionary: bool,
+    /// `BBR.bw_probe_up_acked`.
+    up_acked: u64,
+    /// `BBR.probe_up_acked_per_inc`; `None` is infinite.
+    up_acked_per_increase: Option<u64>,
+    /// `BBR.bw_probe_up_rounds`.
+    up_rounds: u32,
+}
+
+/// `BBR.ack_phase`: what acknowledgements speak of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum AckPhase {
+    #[default]
+    Init,
+    Refilling,
+    ProbeStarting,
+    ProbeFeedback,
+    ProbeStopping,
+}
+
+impl Bbr {
+    /// `StartProbeBW_DOWN()`, which is all of `EnterProbeBW()`.
+    pub(super) fn start_probe_bw_down(&mut self, now: Time) {
+        self.loss_round.reset();
+        self.cycle.up_acked_per_increase = None;
+        self.pick_probe_wait();
+        self.cycle.stamp = now;
+        self.cycle.ack_phase = AckPhase::ProbeStopping;
+        self.rounds.start(self.delivered);
+        self.state = State::Down;
+    }
+
+    /// `StartProbeBW_CRUISE()`.
+    pub(super) fn start_probe_bw_cruise(&mut self) {
+        self.state = State::Cruise;
+    }
+
+    /// `StartProbeBW_REFILL()`.
+    pub(super) fn start_probe_bw_refill(&mut self) {
+        self.short_term = None;
+        self.cycle.up_rounds = 0;
+        self.cycle.up_acked = 0;
+        self.cycle.was_precautionary = false;
+        self.cycle.ack_phase = AckPhase::Refilling;
+        self.rounds.start(self.delivered);
+        self.state = State::Refill;
+    }
+
+    /// `StartProbeBW_UP()`.
+    fn start_probe_bw_up(&mut self, rate: Rate) {
+        self.cycle.ack_phase = AckPhase::ProbeStarting;
+        self.rounds.start(self.delivered);
+        self.full_pipe.reset(rate);
+        self.state = State::Up;
+        self.raise_inflight_longterm_slope();
+    }
+
+    /// `PickProbeWait()`.
+    fn pick_probe_wait(&mut self) {
+        self.cycle.rounds = self.random.below(2);
+        let random = Duration::from_nanos(self.random.below(MAX_RANDOM_WAIT_NANOS));
+        self.cycle.wait = MIN_PROBE_WAIT + random;
+    }
+
+    /// A round began.
+    pub(super) fn count_round_since_probe_up(&mut self) {
+        self.cycle.rounds += 1;
+    }
+
+    /// `UpdateProbeBWCyclePhase()`.
+    pub(super) fn update_probe_bw_cycle_phase(&mut self, rs: &Sample) {
+        if !self.full_pipe.is_reached || self.adapt_long_term_model(rs) {
+            return;
+        }
+        match self.state {
+            State::Down | State::Cruise if self.is_time_to_probe_bw(rs.now) => {
+                self.start_probe_bw_refill();
+            }
+            State::Down if self.is_time_to_cruise() => self.start_probe_bw_cruise(),
+            State::Refill if self.rounds.is_start => {
+                self.cycle.is_probe_sample = true;
+                self.start_probe_bw_up(rs.delivery_rate);
+            }
+            State::Up => self.go_down_in_time(rs),
+            _ => {}
+        }
+    }
+
+    fn go_down_in_time(&mut self, rs: &Sample) {
+        if self.is_time_to_go_down(rs) {
+            self.cycle.was_too_high = false;
+            self.start_probe_bw_down(rs.now);
+        }
+    }
+
+    /// `IsTimeToProbeBW()`.
+    fn is_time_to_probe_bw(&self, now: Time) -> bool {
+        now > self.cycle.stamp + self.cycle.wait || self.is_reno_coexistence_probe_time()
+    }
+
+    /// `IsRenoCoexistenceProbeTime()`: Reno would have lost a packet by now.
+    fn is_reno_coexistence_probe_time(&self) -> bool {
+        let reno_rounds = self.target_inflight() / self.smss();
+        self.cycle.rounds >= reno_rounds.min(MAX_RENO_ROUNDS)
+    }
+
+    /// `IsTimeToCruise()`: there is headroom, and no queue.
+    fn is_time_to_cruise(&self) -> bool {
+        let has_headroom = self
+            .inflight_with_headroom()
+            .is_none_or(|headroom| self.inflight <= headroom);
+        has_headroom && self.inflight <= self.inflight_at(self.max_bw.get(), UNITY)
+    }
+
+    /// `IsTimeToGoDown()`.
+    fn is_time_to_go_down(&mut self, rs: &Sample) -> bool {
+        if let Some(longterm) = self.inflight_longterm {
+            // The last probe found this to be too much: it is only touched this time.
+            if self.cycle.was_too_high && self.inflight >= longterm {
+                self.cycle.was_precautionary = true;
+                return true;
+            }
+            if self.rounds.is_cwnd_limited() && self.cwnd >= longterm {
+                // The bound, not the path, is what keeps the rate from growing.
+                self.full_pipe.reset(rs.delivery_rate);
+                return false;
+            }
+        }
+        self.full_pipe.is_now
+    }
+
+    /// `InflightWithHeadroom()`; `None` is infinite.
+    pub(super) fn inflight_with_headroom(&self) -> Option<u64> {
+        let longterm = self.inflight_longterm?;
+        let headroom = self.smss().max(longterm * HEADROOM / 100);
+        Some(longterm.saturating_sub(headroom).max(self.min_pipe_cwnd()))
+    }
+
+    /// `RaiseInflightLongtermSlope()`.
+    fn raise_inflight_longterm_slope(&mut self) {
+        let growth = 1u64 << self.cycle.up_rounds;
+        self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(MAX_UP_ROUNDS);
+        self.cycle.up_acked_per_increase = Some((self.cwnd / growth).max(self.smss()));
+    }
+
+    /// `ProbeInflightLongtermUpward()`.
+    fn probe_inflight_longterm_upward(&mut self, rs: &Sample, longterm: u64) {
+        if !self.rounds.is_cwnd_limited() || self.cwnd < longterm {
+            return;
+        }
+        self.cycle.up_acked += rs.newly_acked;
+        if let Some(per_increase) = self.cycle.up_acked_per_increase {
+            let increases = self.cycle.up_acked / per_increase;
+            self.cycle.up_acked %= per_increase;
+            self.inflight_longterm = Some(longterm + increases * self.smss());
+        }
+        if self.rounds.is_start {
+            self.raise_inflight_longterm_slope();
+        }
+    }
+
+    /// `AdaptLongTermModel()`. True when it has moved to another state.
+    fn adapt_long_term_model(&mut self, rs: &Sample) -> bool {
+        let phase = self.cycle.ack_phase;
+        if self.rounds.is_start && phase == AckPhase::ProbeStarting {
+            self.cycle.ack_phase = AckPhase::ProbeFeedback;
+        }
+        let is_over = self.rounds.is_start && phase == AckPhase::ProbeStopping;
+        if is_over && self.end_probe_feedback(rs) {
+            return true;
+        }
+        if self.cycle.is_probe_sample && rs.has_ce {
+            // §3.5: marks are congestion, and only queues mark.
+            self.handle_inflight_too_high(rs.now, rs.tx_in_flight, rs.is_app_limited);
+            return true;
+        }
+        if self.is_inflight_too_high(rs) {
+            return false;
+        }
+        if let Some(longterm) = self.inflight_longterm {
+            let longterm = longterm.max(rs.tx_in_flight);
+            self.inflight_longterm = Some(longterm);
+            if self.state == State::Up {
+                self.probe_inflight_longterm_upward(rs, longterm);
+            }
+        }
+        false
+    }
+
+    /// All that was sent while probing has been acknowledged. True when the next probe starts.
+    fn end_probe_feedback(&mut self, rs: &Sample) -> bool {
+        self.cycle.is_probe_sample = false;
+        self.cycle.ack_phase = AckPhase::Init;
+        if !self.is_in_probe_bw() {
+            return false;
+        }
+        if !rs.is_app_limited {
+            self.max_bw.advance();
+        }
+        if self.cycle.was_precautionary && !self.cycle.was_too_high {
+            self.start_probe_bw_refill();
+            return true;
+        }
+        false
+    }
+}
+
+/// `T_bbr` is two to three seconds, §5.3.3.5.3.
+const MIN_PROBE_WAIT: Duration = Duration::from_secs(2);
+const MAX_RANDOM_WAIT_NANOS: u64 = 1_000_000_000;
+
+/// `T_reno_bound`; that it is 62 half of the time comes from where rounds start to count.
+const MAX_RENO_ROUNDS: u64 = 63;
+
+/// `BBR.Headroom` in percent.
+const HEADROOM: u64 = 15;
+
+/// Growth doubles each round, up to this power of two.
+const MAX_UP_ROUNDS: u32 = 30;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+use super::super::tests::harness::*;
+use super::*;
+
+/// Appendix "Exiting PROBE_DOWN on Inflight".
+#[test]
+fn gives_way_until_there_is_headroom() {
+    let mut bench = Bench::probing(20);
+    bench.bbr.inflight_longterm = Some(100 * SIZE);
+    bench.bbr.start_probe_bw_down(bench.now);
+    bench.round(Round {
+        inflight: 86 * SIZE,
+        tx_in_flight: 50 * SIZE,
+        ..Round::at(20)
+    });
+    assert_eq!(bench.bbr.state, State::Down);
+    assert_eq!(
+        bench.pacing_rate(),
+        Round::at(20).rate.scaled(90 * 99, 10_000)
+    );
+    bench.round(Round {
+        inflight: 85 * SIZE,
+        tx_in_flight: 50 * SIZE,
+        ..Round::at(20)
+    });
+    assert_eq!(bench.bbr.state, State::Cruise);
+    assert_eq!(bench.pacing_rate(), Round::at(20).rate.scaled(99, 100));
+}
+
+/// Appendix "Exiting PROBE_DOWN After Max Time".
+#[test]
+fn probes_again_although_the_queue_did_not_drain() {
+    let mut bench = Bench::probing(20);
+    bench.bbr.start_probe_bw_down(bench.now);
+    let began = bench.now;
+    let full = Round {
+        inflight: 200 * SIZE,
+        ..Round::at(20)
+    };
+    while bench.bbr.state == State::Down {
+        bench.round(full);
+    }
+    assert_eq!(bench.bbr.state, State::Refill);
+    let waited = bench.now - began;
+    let longest = MIN_PROBE_WAIT + Duration::from_secs(1) + RTT;
+    assert!((MIN_PROBE_WAIT..longest).contains(&waited), "{waited:?}");
+}
+
+/// §5.3.3.5.3: after as many rounds as Reno needs to win back what a loss cost.
+#[test]
+fn small_windows_probe_as_often_as_reno_would() {
+    for seed in 0..8 {
+        // 50 ms x 2.4 Mbit/s are 12 datagrams.
+        let mut bench = Bench::cruising(2);
+        bench.bbr.random = crate::congestion::bbr::Random::new(seed);
+        let round = Round {
+            inflight: 5 * SIZE,
+            ..Round::at(2)
+        };
+        bench.bbr.start_probe_bw_down(bench.now);
+        let rounds = bench.until(State::Refill, round);
+        assert!((9..=10).contains(&rounds), "{rounds} rounds, seed {seed}");
+    }
+}
+
+#[test]
+fn waits_are_random_and_bounded() {
+    let mut bench = Bench::cruising(100);
+    let waits: Vec<Duration> = (0..50)
+        .map(|_| {
+            bench.bbr.pick_probe_wait();
+            bench.bbr.cycle.wait
+        })
+        .collect();
+    assert!(
+        waits
+            .iter()
+            .all(|wait| (2000..3000).contains(&wait.as_millis()))
+    );
+    let spread = waits
+        .iter()
+        .max()
+        .expect("fifty")
+        .saturating_sub(*waits.iter().min().expect("fifty"));
+    assert!(spread > Duration::from_millis(500), "{spread:?}");
+}
+
+#[test]
+fn refill_forgets_the_short_term_and_lasts_a_round() {
+    let mut bench = Bench::cruising(20);
+    bench.bbr.short_term = Some(super::super::model::ShortTerm {
+        bw: Rate::from_bytes_per_second(1_000_000),
+        inflight: 10 * SIZE,
+    });
+    bench.until(State::Refill, Round::at(20));
+    assert_eq!(bench.bbr.short_term, None);
+    assert_eq!(bench.pacing_rate(), Round::at(20).rate.scaled(99, 100));
+    let prior = bench.delivered - 1;
+    bench.ack(Round::at(20), prior);
+    assert_eq!(bench.bbr.state, State::Refill, "the round is not over");
+    bench.round(Round::at(20));
+    assert_eq!(bench.bbr.state, State::Up);
+    assert_eq!(
+        bench.pacing_rate(),
+        Round::at(20).rate.scaled(125 * 99, 10_000)
+    );
+}
+
+/// Appendix "Exiting PROBE_UP on Bandwidth Plateau".
+#[test]
+fn probe_ends_when_the_rate_grows_no_more() {
+    let mut bench = Bench::probing(20);
+    let up = Round {
+        tx_in_flight: 130 * SIZE,
+        ..Round::at(20)
+    };
+    assert_eq!(bench.until(State::Down, up), 3);
+    assert!(!bench.bbr.cycle.was_too_high);
+}
+
+#[test]
+fn probe_goes_on_while_the_rate_grows() {
+    let mut bench = Bench::probing(20);
+    for megabits in [25, 32, 40, 50, 63, 79] {
+        bench.round(Round::at(megabits));
+        assert_eq!(bench.bbr.state, State::Up, "{megabits} Mbit/s");
+    }
+    assert_eq!(bench.bbr.max_bw.get(), Round::at(79).rate);
+}
+
+/// Appendix "Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss".
+#[test]
+fn app_limited_rounds_do_not_end_a_probe() {
+    let mut bench = Bench::probing(20);
+    for _ in 0..30 {
+        bench.round(Round {
+            is_app_limited: true,
+            ..Round::at(20)
+        });
+    }
+    assert_eq!(bench.bbr.state, State::Up);
+}
+
+/// Appendix "Handling Loss During PROBE_UP After inflight_longterm is Set" and §5.5.10.2.
+#[test]
+fn loss_ends_a_probe_and_bounds_what_may_be_in_flight() {
+    let mut bench = Bench::probing(20);
+    bench.lose(5, 120 * SIZE);
+    assert_eq!(bench.bbr.state, State::Down);
+    assert!(bench.bbr.cycle.was_too_high);
+    // 2 % of 119 packets is 2.38: the third of them was one too many.
+    let bound = bench.bbr.inflight_longterm.expect("it is set");
+    assert!((119 * SIZE..120 * SIZE).contains(&bound), "{bound}");
+}
+
+#[test]
+fn the_bound_never_falls_below_seven_tenths_of_the_target() {
+    let mut bench = Bench::probing(20);
+    bench.lose(5, 40 * SIZE);
+    let target = Round::at(20).tx_in_flight;
+    assert_eq!(bench.bbr.inflight_longterm, Some(target * 7 / 10));
+}
+
+/// Appendix "Exiting PROBE_UP on Loss When Application-Limited".
+#[test]
+fn app_limited_loss_ends_the_probe_and_leaves_the_bound() {
+    let mut bench = Bench::probing(20);
+    let sent = bench.now.saturating_sub(RTT / 2);
+    let packet = crate::LostPacket {
+        number: 1_000_000,
+        bytes: SIZE,
+        sent,
+        tx_in_flight: 20 * SIZE,
+        lost_since_sent: SIZE,
+        is_app_limited: true,
+    };
+    bench.tell_lost(&[packet], sent, false);
+    assert_eq!(bench.bbr.state, State::Down);
+    assert_eq!(bench.bbr.inflight_longterm, None);
+}
+
+/// §5.3.3.4.2: the next probe only touches the bound, and the one after holds it.
+#[test]
+fn a_probe_after_a_lossy_one_is_cautious() {
+    let mut bench = Bench::probing(20);
+    bench.lose(5, 120 * SIZE);
+    let bound = bench.bbr.inflight_longterm.expect("it is set");
+    let low = Round {
+        inflight: 50 * SIZE,
+        tx_in_flight: 50 * SIZE,
+        ..Round::at(20)
+    };
+    bench.until(State::Refill, low);
+    bench.until(State::Up, low);
+    let high = Round {
+        inflight: bound,
+        ..low
+    };
+    bench.round(high);
+    assert_eq!(bench.bbr.state, State::Down);
+    assert!(bench.bbr.cycle.was_precautionary);
+    // All feedback of it came without loss: at once again, and in earnest.
+    bench.round(low);
+    assert_eq!(bench.bbr.state, State::Refill);
+    bench.until(State::Up, low);
+    bench.round(high);
+    assert_eq!(bench.bbr.state, State::Up);
+}
+
+/// §5.3.3.4.1: 1, 2, 4, 8, ... datagrams a round while the bound is what limits.
+#[test]
+fn the_bound_is_raised_faster_each_round() {
+    let mut bench = Bench::probing(20);
+    bench.bbr.inflight_longterm = Some(bench.bbr.cwnd);
+    let mut before = bench.bbr.cwnd;
+    let mut growth = Vec::new();
+    for _ in 0..4 {
+        bench.bbr.cwnd = before;
+        bench.bbr.on_sent(bench.now, SIZE, 0, bench.bbr.cwnd);
+        bench.round(Round {
+            rate: Rate::from_bytes_in(before, RTT),
+            ..Round::at(20)
+        });
+        let bound = bench.bbr.inflight_longterm.expect("it is set");
+        growth.push((bound - before) / SIZE);
+        before = bound;
+    }
+    assert_eq!(growth, [1, 2, 4, 8]);
+}
+
+/// Appendix "Handling Application-Limited Sending During PROBE_REFILL".
+#[test]
+fn app_limited_refill_leaves_the_bandwidth_alone() {
+    let mut bench = Bench::cruising(20);
+    bench.until(State::Refill, Round::at(20));
+    bench.round(Round {
+        is_app_limited: true,
+        ..Round::at(2)
+    });
+    assert_eq!(bench.bbr.state, State::Up);
+    assert_eq!(bench.bbr.max_bw.get(), Round::at(20).rate);
+}
+
+/// §5.5.6: what was the highest two cycles ago is forgotten.
+#[test]
+fn bandwidth_is_remembered_for_two_cycles() {
+    let mut bench = Bench::cruising(20);
+    let slow = Round {
+        inflight: 40 * SIZE,
+        ..Round::at(10)
+    };
+    for cycle in 0..3 {
+        bench.bbr.min_rtt.on_probed(bench.now);
+        bench.until(State::Refill, slow);
+        if cycle < 2 {
+            assert_eq!(bench.bbr.max_bw.get(), Round::at(20).rate, "cycle {cycle}");
+        }
+        bench.until(State::Down, slow);
+    }
+    bench.round(slow);
+    assert_eq!(bench.bbr.max_bw.get(), Round::at(10).rate);
+}
+
+#[test]
+fn a_mark_ends_a_probe() {
+    let mut bench = Bench::probing(20);
+    bench.mark();
+    bench.round(Round {
+        ce: 1,
+        tx_in_flight: 110 * SIZE,
+        ..Round::at(20)
+    });
+    assert_eq!(bench.bbr.state, State::Down);
+    assert_eq!(bench.bbr.inflight_longterm, Some(110 * SIZE));
+}

@@ -1,0 +1,121 @@
+use super::super::tests::harness::*;
+use super::*;
+
+/// Rounds with a queue, so that no lower round-trip time turns up.
+fn queued(megabits: u64) -> Round {
+    Round {
+        rtt: RTT * 5 / 4,
+        ..Round::at(megabits)
+    }
+}
+
+/// Rounds until ProbeRTT. Gives the time that it took.
+fn wait_for_probe_rtt(bench: &mut Bench, round: Round) -> Duration {
+    let began = bench.now;
+    while !matches!(bench.bbr.state, State::ProbeRtt { .. }) {
+        bench.round(round);
+        assert!(bench.now - began < Duration::from_secs(60), "no ProbeRTT");
+    }
+    bench.now - began
+}
+
+/// Appendix "Entering and Exiting PROBE_RTT".
+#[test]
+fn halves_what_is_in_flight_for_a_round_and_two_hundred_milliseconds() {
+    let mut bench = Bench::cruising(20);
+    let waited = wait_for_probe_rtt(&mut bench, queued(20));
+    assert!((4400..=5200).contains(&waited.as_millis()), "{waited:?}");
+    let bdp = Round::at(20).tx_in_flight;
+    assert_eq!(bench.bbr.window(), bdp / 2);
+    assert_eq!(bench.bbr.state(), "probe_rtt");
+    // It counts from when so little is in flight.
+    let low = Round {
+        inflight: bdp / 2,
+        ..Round::at(10)
+    };
+    bench.round(low);
+    let began = bench.now;
+    while bench.bbr.state() == "probe_rtt" {
+        bench.round(low);
+    }
+    let lasted = bench.now - began;
+    assert!((200..=260).contains(&lasted.as_millis()), "{lasted:?}");
+    assert_eq!(bench.bbr.state, State::Cruise);
+    assert!(bench.bbr.window() > bdp, "{} restored", bench.bbr.window());
+    assert_eq!(
+        bench.bbr.max_bw.get(),
+        Round::at(20).rate,
+        "low samples do not count"
+    );
+}
+
+/// Appendix "Entering and Exiting PROBE_RTT During STARTUP".
+#[test]
+fn startup_goes_on_after_it() {
+    let mut bench = Bench::new();
+    bench.round(Round::at(1));
+    let slow = Round {
+        is_app_limited: true,
+        ..queued(2)
+    };
+    wait_for_probe_rtt(&mut bench, slow);
+    let low = Round {
+        inflight: SIZE,
+        ..slow
+    };
+    for _ in 0..6 {
+        bench.round(low);
+    }
+    assert_eq!(bench.bbr.state, State::Startup);
+}
+
+#[test]
+fn a_lower_round_trip_time_puts_it_off() {
+    let mut bench = Bench::cruising(20);
+    for _ in 0..4 {
+        for _ in 0..60 {
+            bench.round(queued(20));
+            assert_ne!(bench.bbr.state(), "probe_rtt");
+        }
+        let lower = bench.bbr.min_rtt.get().expect("known") - Duration::from_micros(10);
+        bench.round(Round {
+            rtt: lower,
+            ..Round::at(20)
+        });
+    }
+}
+
+/// The draft's interval, where it costs what the draft says.
+#[test]
+fn short_paths_probe_every_five_seconds_queue_or_not() {
+    let mut bench = Bench::cruising(20);
+    let waited = wait_for_probe_rtt(&mut bench, Round::at(20));
+    assert!(waited < Duration::from_millis(5200), "{waited:?}");
+}
+
+fn long(megabits: u64, rtt: Duration) -> Round {
+    let inflight = Round::at(megabits).rate.bytes_in(rtt);
+    Round {
+        rtt,
+        inflight,
+        tx_in_flight: inflight,
+        ..Round::at(megabits)
+    }
+}
+
+#[test]
+fn long_paths_without_a_queue_wait_fifty_round_trips() {
+    let mut bench = Bench::new();
+    let rtt = Duration::from_millis(400);
+    let waited = wait_for_probe_rtt(&mut bench, long(20, rtt));
+    assert!((19..=25).contains(&waited.as_secs()), "{waited:?}");
+}
+
+#[test]
+fn long_paths_with_a_queue_wait_no_longer_than_others() {
+    let mut bench = Bench::new();
+    bench.round(long(20, Duration::from_millis(400)));
+    let queued = long(20, Duration::from_millis(600));
+    let waited = wait_for_probe_rtt(&mut bench, queued);
+    assert!(waited <= Duration::from_secs(6), "{waited:?}");
+}

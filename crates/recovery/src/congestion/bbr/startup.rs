@@ -1,0 +1,52 @@
+//! Startup, draft-ietf-ccwg-bbr §5.3.1: doubles the rate each round until the pipe is full.
+
+use super::undo::Probing;
+use super::{Bbr, Sample, State};
+
+impl Bbr {
+    /// `EnterStartup()`.
+    pub(super) fn enter_startup(&mut self) {
+        self.state = State::Startup;
+    }
+
+    /// `CheckFullBWReached()`.
+    pub(super) fn check_full_bw_reached(&mut self, rs: &Sample) {
+        if self.rounds.is_start && !rs.is_app_limited {
+            self.full_pipe.on_round(rs.delivery_rate);
+        }
+    }
+
+    /// `CheckStartupDone()`.
+    pub(super) fn check_startup_done(&mut self, rs: &Sample) {
+        self.check_startup_high_loss(rs);
+        if self.state == State::Startup && self.full_pipe.is_reached {
+            self.enter_drain();
+        }
+    }
+
+    /// `CheckStartupHighLoss()`: the pipe overflows although the rate still grows.
+    fn check_startup_high_loss(&mut self, rs: &Sample) {
+        // A round that had loss in it began with the first, so a full one has passed since.
+        if !self.loss_round.is_start {
+            return;
+        }
+        let ranges = std::mem::take(&mut self.loss_round.ranges);
+        let marks = std::mem::take(&mut self.loss_round.marks);
+        if self.state != State::Startup || self.full_pipe.is_reached {
+            return;
+        }
+        let has_high_loss = ranges >= FULL_LOSS_COUNT && self.is_inflight_too_high(rs);
+        if has_high_loss || marks >= FULL_LOSS_COUNT {
+            self.undo.probing = Some(Probing::Startup);
+            self.full_pipe.is_now = true;
+            self.full_pipe.is_reached = true;
+            self.inflight_longterm = Some(self.bdp().max(self.loss_round.inflight_latest));
+        }
+    }
+}
+
+/// `BBRStartupFullLossCnt`: ranges of packets lost in a round, or acknowledgements with marks.
+const FULL_LOSS_COUNT: u32 = 6;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+use super::super::tests::harness::*;
+use super::*;
+
+/// Appendix "Exiting STARTUP on Bandwidth Plateau".
+#[test]
+fn three_rounds_without_growth_end_startup() {
+    let mut bench = Bench::new();
+    for megabits in [1, 2, 4, 8, 10] {
+        bench.round(Round::at(megabits));
+        assert_eq!(bench.bbr.state, State::Startup, "{megabits} Mbit/s");
+    }
+    for round in 1..=3 {
+        assert_eq!(bench.bbr.state, State::Startup, "round {round}");
+        bench.round(Round {
+            inflight: 200 * SIZE,
+            ..Round::at(11)
+        });
+    }
+    assert!(bench.bbr.full_pipe.is_now && bench.bbr.full_pipe.is_reached);
+    assert_eq!(bench.bbr.state(), "drain");
+}
+
+/// Appendix "Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss".
+#[test]
+fn app_limited_rounds_never_end_startup() {
+    let mut bench = Bench::new();
+    for _ in 0..60 {
+        bench.round(Round {
+            is_app_limited: true,
+            ..Round::at(5)
+        });
+    }
+    assert_eq!(bench.bbr.state, State::Startup);
+}
+
+/// Appendix "Exiting STARTUP on Loss When Application-Limited".
+#[test]
+fn a_lossy_round_ends_startup_even_when_app_limited() {
+    let mut bench = Bench::new();
+    let round = Round {
+        is_app_limited: true,
+        inflight: 200 * SIZE,
+        ..Round::at(10)
+    };
+    bench.round(round);
+    bench.lose(6, round.tx_in_flight);
+    bench.round(Round {
+        lost: 6 * SIZE,
+        ..round
+    });
+    bench.round(Round {
+        lost: 6 * SIZE,
+        ..round
+    });
+    assert_eq!(bench.bbr.state(), "drain");
+    assert!(bench.bbr.full_pipe.is_reached && bench.bbr.full_pipe.is_now);
+    assert!(
+        bench
+            .bbr
+            .inflight_longterm
+            .is_some_and(|bound| bound >= round.tx_in_flight)
+    );
+}
+
+#[test]
+fn few_losses_do_not_end_startup() {
+    let mut bench = Bench::new();
+    for megabits in [2, 4, 8] {
+        let round = Round {
+            lost: 5 * SIZE,
+            ..Round::at(megabits)
+        };
+        bench.round(round);
+        bench.lose(5, round.tx_in_flight);
+    }
+    assert_eq!(bench.bbr.state, State::Startup);
+}
+
+/// One hole of many packets is one event: a burst, perhaps of another flow.
+#[test]
+fn one_long_hole_does_not_end_startup() {
+    let mut bench = Bench::new();
+    let round = Round::at(10);
+    bench.round(round);
+    let sent = bench.now;
+    let hole: Vec<_> = (100..130)
+        .map(|number| crate::LostPacket {
+            number,
+            bytes: SIZE,
+            sent,
+            tx_in_flight: round.tx_in_flight,
+            lost_since_sent: (number - 99) * SIZE,
+            is_app_limited: false,
+        })
+        .collect();
+    bench.tell_lost(&hole, sent, false);
+    for megabits in [15, 20] {
+        bench.round(Round {
+            lost: 30 * SIZE,
+            ..Round::at(megabits)
+        });
+    }
+    assert_eq!(bench.bbr.state, State::Startup);
+}
+
+#[test]
+fn marks_in_a_round_end_startup() {
+    let mut bench = Bench::new();
+    bench.round(Round::at(10));
+    for _ in 0..6 {
+        bench.mark();
+    }
+    bench.round(Round::at(20));
+    bench.round(Round::at(40));
+    assert_eq!(bench.bbr.state(), "drain");
+}
+
+#[test]
+fn the_window_grows_by_what_is_acknowledged_and_the_rate_by_its_gain() {
+    let mut bench = Bench::new();
+    bench.round(Round::at(1));
+    let window = bench.bbr.window();
+    bench.round(Round::at(2));
+    let acked = Round::at(2).rate.bytes_in(RTT);
+    assert_eq!(bench.bbr.window(), window + acked);
+    bench.round(Round::at(4));
+    let expected = Round::at(4).rate.scaled(277 * 99, 10_000);
+    assert_eq!(bench.pacing_rate(), expected);
+    bench.round(Round::at(3));
+    assert_eq!(
+        bench.pacing_rate(),
+        expected,
+        "never slower before the pipe is full"
+    );
+}

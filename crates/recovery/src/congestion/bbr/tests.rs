@@ -1,0 +1,123 @@
+use super::*;
+use crate::congestion::Algorithm;
+
+mod figures;
+pub(super) mod harness;
+mod path;
+
+use harness::*;
+
+#[test]
+fn starts_with_the_initial_window_unpaced() {
+    let bench = Bench::new();
+    assert_eq!(bench.bbr.window(), initial_window(MTU));
+    assert_eq!(bench.bbr.state(), "startup");
+    assert!(bench.bbr.in_slow_start());
+    // No round trip is known: the window in a millisecond, times 2.77 (§5.6.2).
+    let expected = Rate::from_bytes_per_second(12_000_000).scaled(277, 100);
+    assert_eq!(bench.pacing_rate(), expected);
+}
+
+#[test]
+fn first_round_trip_time_sets_the_first_rate() {
+    let mut bench = Bench::new();
+    let little = Round {
+        is_app_limited: true,
+        ..Round::at(0)
+    };
+    bench.round(little);
+    let expected = Rate::from_bytes_in(12_000, RTT).scaled(277, 100);
+    assert_eq!(bench.pacing_rate(), expected);
+}
+
+#[test]
+fn a_larger_datagram_enlarges_only_an_untouched_window() {
+    let mut bench = Bench::new();
+    bench.bbr.on_mtu_update(1400);
+    assert_eq!(bench.bbr.window(), initial_window(1400));
+    bench.round(Round::at(10));
+    let window = bench.bbr.window();
+    bench.bbr.on_mtu_update(1452);
+    assert_eq!(bench.bbr.window(), window);
+}
+
+/// The largest controller decides how much memory each path takes.
+#[test]
+fn the_model_does_not_make_other_controllers_large() {
+    let size = size_of::<crate::CongestionController>();
+    assert!(size <= 400, "{size} bytes");
+}
+
+/// Appendix "Skipping PROBE_RTT Due to Application-Limited Sending".
+#[test]
+fn idleness_stands_in_for_probe_rtt() {
+    let mut bench = Bench::cruising(20);
+    bench.round(Round {
+        inflight: 0,
+        ..Round::at(20)
+    });
+    bench.now += Duration::from_secs(6);
+    bench.bbr.on_sent(bench.now, SIZE, 1, SIZE);
+    assert!(bench.bbr.pause.is_restart);
+    bench.round(Round::at(20));
+    assert_ne!(bench.bbr.state(), "probe_rtt");
+    assert!(!bench.bbr.pause.is_restart, "something was delivered");
+}
+
+/// §5.4.1: paced at the bandwidth, whatever the gain of the phase was.
+#[test]
+fn restart_paces_at_the_bandwidth() {
+    let mut bench = Bench::probing(20);
+    bench.ack(
+        Round {
+            inflight: 0,
+            ..Round::at(20)
+        },
+        0,
+    );
+    assert!(bench.pacing_rate() > Rate::from_bytes_per_second(2_500_000));
+    bench.now += Duration::from_secs(1);
+    bench.bbr.on_sent(bench.now, SIZE, 1, SIZE);
+    let expected = Rate::from_bytes_per_second(2_500_000).scaled(99, 100);
+    assert_eq!(bench.pacing_rate(), expected);
+}
+
+/// A pipe that runs dry between two quanta is no idleness.
+#[test]
+fn waiting_for_the_pacer_is_not_idleness() {
+    let mut bench = Bench::cruising(1);
+    bench.round(Round {
+        inflight: 0,
+        ..Round::at(1)
+    });
+    bench
+        .bbr
+        .on_sent(bench.now + Duration::from_millis(15), SIZE, 1, SIZE);
+    assert!(!bench.bbr.pause.is_restart);
+}
+
+/// What leaves first after idleness says how little there was to send.
+#[test]
+fn packets_after_idleness_are_app_limited() {
+    let mut bench = Bench::cruising(20);
+    let idle = Round {
+        inflight: 0,
+        ..Round::at(20)
+    };
+    bench.round(idle);
+    bench.now += Duration::from_secs(1);
+    bench.bbr.on_sent(bench.now, SIZE, 1, SIZE);
+    let prior = bench.delivered;
+    bench.bbr.max_bw = MaxBandwidth::default();
+    bench
+        .bbr
+        .max_bw
+        .on_sample(Rate::from_bytes_per_second(2_500_000));
+    bench.bbr.max_bw.advance();
+    let before = format!("{:?}", bench.bbr.max_bw);
+    bench.now += RTT;
+    bench.ack(Round::at(1), prior);
+    assert_eq!(format!("{:?}", bench.bbr.max_bw), before, "not taken");
+    bench.round(Round::at(1));
+    assert_ne!(format!("{:?}", bench.bbr.max_bw), before, "taken");
+}

@@ -1,0 +1,207 @@
+//! Acknowledgements and losses one by one, with every number chosen.
+
+use super::*;
+use crate::RateSample;
+pub(in crate::congestion::bbr) use crate::congestion::Controller as _;
+use crate::congestion::LostPacket;
+
+pub(in crate::congestion::bbr) const MTU: u16 = 1200;
+pub(in crate::congestion::bbr) const SIZE: u64 = MTU as u64;
+pub(in crate::congestion::bbr) const RTT: Duration = Duration::from_millis(50);
+
+/// A controller on a path of its own: each round delivers what the test says.
+#[derive(Debug)]
+pub(in crate::congestion::bbr) struct Bench {
+    pub(in crate::congestion::bbr) bbr: Bbr,
+    pub(in crate::congestion::bbr) now: Time,
+    pub(in crate::congestion::bbr) rtt: RttEstimator,
+    pub(in crate::congestion::bbr) delivered: u64,
+    next_number: u64,
+}
+
+/// One acknowledgement: what it says of the round trip that it ends.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::congestion::bbr) struct Round {
+    pub(in crate::congestion::bbr) rate: Rate,
+    pub(in crate::congestion::bbr) rtt: Duration,
+    /// In flight after it.
+    pub(in crate::congestion::bbr) inflight: u64,
+    /// In flight when the acknowledged packet left.
+    pub(in crate::congestion::bbr) tx_in_flight: u64,
+    pub(in crate::congestion::bbr) lost: u64,
+    pub(in crate::congestion::bbr) is_app_limited: bool,
+    pub(in crate::congestion::bbr) ce: u64,
+}
+
+impl Round {
+    /// So many megabits per second, with as much in flight as such a path holds.
+    pub(in crate::congestion::bbr) fn at(megabits: u64) -> Self {
+        let rate = Rate::from_bytes_per_second(megabits * 125_000);
+        let bdp = rate.bytes_in(RTT);
+        Self {
+            rate,
+            rtt: RTT,
+            inflight: bdp,
+            tx_in_flight: bdp,
+            lost: 0,
+            is_app_limited: false,
+            ce: 0,
+        }
+    }
+}
+
+impl Bench {
+    pub(in crate::congestion::bbr) fn new() -> Self {
+        Self {
+            bbr: Bbr::new(MTU, 5),
+            now: Time::ZERO + Duration::from_secs(3),
+            rtt: RttEstimator::default(),
+            delivered: 0,
+            next_number: 0,
+        }
+    }
+
+    /// In ProbeBW_CRUISE on a path of so many megabits per second.
+    pub(in crate::congestion::bbr) fn cruising(megabits: u64) -> Self {
+        let mut bench = Self::new();
+        for _ in 0..4 {
+            bench.round(Round::at(megabits));
+        }
+        for _ in 0..4 {
+            let drained = Round {
+                inflight: 0,
+                ..Round::at(megabits)
+            };
+            bench.round(drained);
+        }
+        assert_eq!(bench.bbr.state, State::Cruise);
+        bench
+    }
+
+    /// In ProbeBW_UP on such a path.
+    pub(in crate::congestion::bbr) fn probing(megabits: u64) -> Self {
+        let mut bench = Self::cruising(megabits);
+        bench.until(State::Refill, Round::at(megabits));
+        bench.bbr.min_rtt.on_probed(bench.now);
+        bench.round(Round::at(megabits));
+        assert_eq!(bench.bbr.state, State::Up);
+        bench
+    }
+
+    /// Rounds like this one until the state is reached. Gives their number.
+    pub(in crate::congestion::bbr) fn until(&mut self, state: State, round: Round) -> u64 {
+        for count in 0..200 {
+            if self.bbr.state == state {
+                return count;
+            }
+            self.round(round);
+        }
+        panic!("{:?} after 200 rounds, not {state:?}", self.bbr.state);
+    }
+
+    /// A whole round trip passes and ends with one acknowledgement.
+    pub(in crate::congestion::bbr) fn round(&mut self, round: Round) {
+        self.now += round.rtt;
+        self.ack(round, self.delivered);
+    }
+
+    /// An acknowledgement of a packet that left when so much had been delivered.
+    pub(in crate::congestion::bbr) fn ack(&mut self, round: Round, prior_delivered: u64) {
+        let bytes = round.rate.bytes_in(round.rtt);
+        self.delivered += bytes;
+        self.next_number += bytes / SIZE + 1;
+        self.rtt
+            .on_sample(self.now, round.rtt, Duration::ZERO, None);
+        let sent = self.now.saturating_sub(round.rtt);
+        self.bbr.on_ack(&AckSample {
+            now: self.now,
+            acked_bytes: bytes,
+            largest_acked: self.next_number,
+            largest_acked_sent: sent,
+            earliest_acked_sent: sent,
+            rtt: &self.rtt,
+            rtt_sample: Some(round.rtt),
+            app_limited: round.is_app_limited,
+            bytes_in_flight_before: round.inflight + bytes,
+            bytes_in_flight: round.inflight,
+            lost_bytes: round.lost,
+            delivered: self.delivered,
+            rate: Some(RateSample {
+                rate: round.rate,
+                delivered: self.delivered - prior_delivered,
+                interval: round.rtt,
+                is_app_limited: round.is_app_limited,
+                prior_delivered,
+                lost: round.lost,
+                tx_in_flight: round.tx_in_flight,
+            }),
+            ecn_capable_packets: bytes / SIZE,
+            ce_packets: round.ce,
+        });
+    }
+
+    /// So many packets are lost, each apart from the next, of so many bytes in flight.
+    pub(in crate::congestion::bbr) fn lose(&mut self, count: u64, tx_in_flight: u64) {
+        let sent = self.now.saturating_sub(RTT / 2);
+        let packets: Vec<LostPacket> = (0..count)
+            .map(|index| LostPacket {
+                number: self.next_number + 2 * index,
+                bytes: SIZE,
+                sent,
+                tx_in_flight,
+                lost_since_sent: (index + 1) * SIZE,
+                is_app_limited: false,
+            })
+            .collect();
+        self.next_number += 2 * count;
+        self.tell_lost(&packets, sent, false);
+    }
+
+    pub(in crate::congestion::bbr) fn tell_lost(
+        &mut self,
+        packets: &[LostPacket],
+        sent: Time,
+        persistent: bool,
+    ) {
+        self.bbr.on_congestion(&LossSample {
+            now: self.now,
+            lost_bytes: packets.iter().map(|packet| packet.bytes).sum(),
+            largest_lost_sent: sent,
+            persistent,
+            is_ecn: false,
+            bytes_in_flight: self.bbr.inflight,
+            packets,
+        });
+    }
+
+    pub(in crate::congestion::bbr) fn mark(&mut self) {
+        self.bbr.on_congestion(&LossSample {
+            now: self.now,
+            lost_bytes: 0,
+            largest_lost_sent: self.now.saturating_sub(RTT / 2),
+            persistent: false,
+            is_ecn: true,
+            bytes_in_flight: self.bbr.inflight,
+            packets: &[],
+        });
+    }
+
+    /// So many packets that were lost just now turn up.
+    pub(in crate::congestion::bbr) fn find(&mut self, count: u64) {
+        let lost_at = self.now;
+        self.now += RTT / 4;
+        for _ in 0..count {
+            self.bbr.on_spurious_loss(&SpuriousLoss {
+                now: self.now,
+                bytes: SIZE,
+                sent: lost_at.saturating_sub(RTT / 2),
+                lost_at,
+            });
+        }
+    }
+
+    pub(in crate::congestion::bbr) fn pacing_rate(&self) -> Rate {
+        let rate = self.bbr.pacing_rate(&self.rtt);
+        rate.expect("BBR always has a rate")
+    }
+}

@@ -1,0 +1,459 @@
+//! A path that is simple enough to reason about: one bottleneck with a tail-drop queue, a fixed
+//! delay, loss at random. Senders are real: controller, pacer, delivery rate, round-trip times.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::harness::{MTU, SIZE};
+use super::*;
+use crate::congestion::{AckSample, CongestionController, Controller, LossSample, LostPacket};
+use crate::{DeliveryRate, Pacer, RttEstimator};
+
+const REORDERING_THRESHOLD: u64 = 3;
+
+/// What the path does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PathSpec {
+    /// Bytes per second.
+    pub(super) rate: u64,
+    /// Without a queue.
+    pub(super) rtt: Duration,
+    /// Bytes that wait at most.
+    pub(super) queue: u64,
+    /// Packets lost of a million.
+    pub(super) loss: u64,
+    /// Acknowledgements arrive at multiples of this, those since the last one in a lump.
+    pub(super) lump: Option<Duration>,
+}
+
+impl PathSpec {
+    /// A path of so many megabits per second, with a queue as large as it holds itself.
+    pub(super) fn new(megabits: u64, rtt_ms: u64) -> Self {
+        let mut path = Self {
+            rate: megabits * 125_000,
+            rtt: Duration::from_millis(rtt_ms),
+            queue: 0,
+            loss: 0,
+            lump: None,
+        };
+        path.queue = path.bdp();
+        path
+    }
+
+    pub(super) fn bdp(&self) -> u64 {
+        Rate::from_bytes_per_second(self.rate).bytes_in(self.rtt)
+    }
+
+    /// A queue of so many tenths of what the path holds, and of ten packets at least.
+    pub(super) fn queue(self, tenths: u64) -> Self {
+        Self {
+            queue: (self.bdp() * tenths / 10).max(10 * SIZE),
+            ..self
+        }
+    }
+
+    /// Loss in packets of a thousand.
+    pub(super) fn loss(self, per_mille: u64) -> Self {
+        Self {
+            loss: per_mille * 1000,
+            ..self
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    number: u64,
+    sent: Time,
+    snapshot: u32,
+    tx_in_flight: u64,
+}
+
+/// One sender and what it has measured.
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) controller: CongestionController,
+    pacer: Pacer,
+    delivery: DeliveryRate,
+    pub(super) rtt: RttEstimator,
+    sent: VecDeque<InFlight>,
+    bytes_in_flight: u64,
+    next_number: u64,
+    start: Time,
+    /// Bytes that the application still has; `None` is no end of them.
+    pub(super) backlog: Option<u64>,
+    is_app_limited: bool,
+    wake: Option<Time>,
+    last_heard: Time,
+    pub(super) lost_packets: u64,
+    /// States in the order in which they were entered, with the time.
+    pub(super) states: Vec<(Time, &'static str)>,
+}
+
+impl Flow {
+    fn new(controller: CongestionController, start: Time) -> Self {
+        Self {
+            controller,
+            pacer: Pacer::new(start, MTU),
+            delivery: DeliveryRate::new(),
+            rtt: RttEstimator::default(),
+            sent: VecDeque::new(),
+            bytes_in_flight: 0,
+            next_number: 0,
+            start,
+            backlog: None,
+            is_app_limited: false,
+            wake: None,
+            last_heard: start,
+            lost_packets: 0,
+            states: Vec::new(),
+        }
+    }
+
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivery.delivered()
+    }
+
+    pub(super) fn bytes_in_flight(&self) -> u64 {
+        self.bytes_in_flight
+    }
+
+    pub(super) fn bbr(&self) -> &Bbr {
+        match &self.controller {
+            CongestionController::Bbr(bbr) => bbr,
+            other => panic!("{other:?} is not BBR"),
+        }
+    }
+
+    /// A packet may leave; when not, when to ask again.
+    fn may_send(&mut self, now: Time) -> Result<(), Option<Time>> {
+        if self.controller.room(self.bytes_in_flight) < SIZE {
+            return Err(None);
+        }
+        if self.backlog.is_some_and(|backlog| backlog < SIZE) {
+            self.is_app_limited = true;
+            self.delivery.on_app_limited(now, self.rtt.min() / 16);
+            return Err(None);
+        }
+        let window = self.controller.window();
+        if self.pacer.budget(now, &self.rtt, window, MTU) < SIZE {
+            let at = self.pacer.next_release(now, &self.rtt, window, MTU);
+            return Err(Some(at.max(now + Duration::from_nanos(1))));
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, now: Time) -> u64 {
+        let snapshot = self.delivery.on_sent(now, self.bytes_in_flight);
+        self.bytes_in_flight += SIZE;
+        let number = self.next_number;
+        self.next_number += 1;
+        self.sent.push_back(InFlight {
+            number,
+            sent: now,
+            snapshot,
+            tx_in_flight: self.bytes_in_flight,
+        });
+        if let Some(backlog) = &mut self.backlog {
+            *backlog -= SIZE;
+        }
+        self.is_app_limited = false;
+        self.controller
+            .on_sent(now, SIZE, number, self.bytes_in_flight);
+        self.pacer.on_sent(SIZE);
+        number
+    }
+
+    fn on_acks(&mut self, now: Time, numbers: &[u64]) {
+        self.last_heard = now;
+        let before = self.bytes_in_flight;
+        let mut newest: Option<InFlight> = None;
+        let mut oldest = Time::MAX;
+        for number in numbers {
+            let Ok(at) = self.sent.binary_search_by_key(number, |sent| sent.number) else {
+                continue;
+            };
+            let packet = self.sent.remove(at).expect("it was found");
+            self.bytes_in_flight -= SIZE;
+            self.delivery
+                .on_acked(SIZE, packet.snapshot, packet.sent, packet.tx_in_flight);
+            oldest = oldest.min(packet.sent);
+            newest = newest.max_by_key(packet);
+        }
+        let Some(newest) = newest else { return };
+        let sample = now - newest.sent;
+        self.rtt.on_sample(now, sample, Duration::ZERO, None);
+        let lost = self.lose(now, newest.number.saturating_sub(REORDERING_THRESHOLD - 1));
+        let rate = self.delivery.sample(now, self.rtt.min());
+        self.controller.on_ack(&AckSample {
+            now,
+            acked_bytes: before - self.bytes_in_flight - lost,
+            largest_acked: newest.number,
+            largest_acked_sent: newest.sent,
+            earliest_acked_sent: oldest,
+            rtt: &self.rtt,
+            rtt_sample: Some(sample),
+            app_limited: self.is_app_limited,
+            bytes_in_flight_before: before,
+            bytes_in_flight: self.bytes_in_flight,
+            lost_bytes: lost,
+            delivered: self.delivery.delivered(),
+            rate,
+            ecn_capable_packets: 0,
+            ce_packets: 0,
+        });
+        self.after_event(now);
+    }
+
+    /// Gives up the packets before a number.
+    fn lose(&mut self, now: Time, before: u64) -> u64 {
+        let mut lost = Vec::new();
+        while let Some(first) = self.sent.front().filter(|first| first.number < before) {
+            let (lost_since_sent, is_app_limited) = self.delivery.on_lost(SIZE, first.snapshot);
+            lost.push(LostPacket {
+                number: first.number,
+                bytes: SIZE,
+                sent: first.sent,
+                tx_in_flight: first.tx_in_flight,
+                lost_since_sent,
+                is_app_limited,
+            });
+            self.sent.pop_front();
+        }
+        let Some(newest) = lost.last() else { return 0 };
+        let bytes = SIZE * lost.len() as u64;
+        self.bytes_in_flight -= bytes;
+        self.lost_packets += lost.len() as u64;
+        let span = newest.sent - lost[0].sent;
+        self.controller.on_congestion(&LossSample {
+            now,
+            lost_bytes: bytes,
+            largest_lost_sent: newest.sent,
+            persistent: lost.len() > 1 && span > 3 * self.rtt.pto_base(),
+            is_ecn: false,
+            bytes_in_flight: self.bytes_in_flight,
+            packets: &lost,
+        });
+        self.after_event(now);
+        bytes
+    }
+
+    /// Nothing has been heard for long: all is lost.
+    fn give_up(&mut self, now: Time) {
+        self.last_heard = now;
+        self.lose(now, u64::MAX);
+        self.delivery.forget_before(None);
+    }
+
+    fn silence_limit(&self) -> Time {
+        self.last_heard + 2 * self.rtt.pto_base()
+    }
+
+    fn after_event(&mut self, now: Time) {
+        let oldest = self.sent.front().map(|sent| sent.snapshot);
+        self.delivery.forget_before(oldest);
+        self.pacer.set_rate(self.controller.pacing_rate(&self.rtt));
+        let state = self.controller.state();
+        if self.states.last().is_none_or(|(_, last)| *last != state) {
+            self.states.push((now, state));
+        }
+    }
+}
+
+trait MaxByKey {
+    fn max_by_key(self, packet: InFlight) -> Self;
+}
+
+impl MaxByKey for Option<InFlight> {
+    fn max_by_key(self, packet: InFlight) -> Self {
+        match self {
+            Some(newest) if newest.number > packet.number => Some(newest),
+            _ => Some(packet),
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Event {
+    Acked { flow: usize, number: u64 },
+    Wake { flow: usize },
+}
+
+/// Flows that share a path.
+#[derive(Debug)]
+pub(super) struct World {
+    pub(super) now: Time,
+    pub(super) spec: PathSpec,
+    pub(super) flows: Vec<Flow>,
+    events: BinaryHeap<Reverse<(Time, u64, Event)>>,
+    sequence: u64,
+    link_free: Time,
+    random: Random,
+    /// Delay in the queue, one sample for each packet that entered since it was last cleared.
+    pub(super) queue_delays: Vec<Duration>,
+}
+
+impl World {
+    pub(super) fn new(spec: PathSpec) -> Self {
+        Self {
+            now: Time::ZERO + Duration::from_secs(100),
+            spec,
+            flows: Vec::new(),
+            events: BinaryHeap::new(),
+            sequence: 0,
+            link_free: Time::ZERO,
+            random: Random::new(7),
+            queue_delays: Vec::new(),
+        }
+    }
+
+    /// A BBR flow that begins now.
+    pub(super) fn with_bbr(spec: PathSpec) -> Self {
+        let mut world = Self::new(spec);
+        world.add(Algorithm::Bbr, Duration::ZERO);
+        world
+    }
+
+    pub(super) fn add(&mut self, algorithm: Algorithm, after: Duration) -> usize {
+        let flow = self.flows.len();
+        let start = self.now + after;
+        let controller = CongestionController::new(algorithm, MTU, 11 + flow as u64);
+        self.flows.push(Flow::new(controller, start));
+        self.push(start, Event::Wake { flow });
+        flow
+    }
+
+    pub(super) fn set_megabits(&mut self, megabits: u64) {
+        self.spec.rate = megabits * 125_000;
+    }
+
+    pub(super) fn write(&mut self, flow: usize, bytes: u64) {
+        *self.flows[flow].backlog.get_or_insert(0) += bytes;
+        self.push(self.now, Event::Wake { flow });
+    }
+
+    /// Runs for a while; gives the bytes that each flow got delivered in it.
+    pub(super) fn run(&mut self, time: Duration) -> Vec<u64> {
+        let before: Vec<u64> = self.flows.iter().map(Flow::delivered).collect();
+        let end = self.now + time;
+        while let Some(Reverse((at, _, event))) = self.events.peek().copied() {
+            if at > end {
+                break;
+            }
+            self.events.pop();
+            self.now = at;
+            match event {
+                Event::Acked { flow, number } => self.on_ack(flow, number),
+                Event::Wake { flow } => self.on_wake(flow),
+            }
+        }
+        self.now = end;
+        let delivered = self.flows.iter().map(Flow::delivered);
+        delivered
+            .zip(before)
+            .map(|(now, then)| now - then)
+            .collect()
+    }
+
+    /// The share of the path that the first flow had in the next so many milliseconds, in percent.
+    pub(super) fn utilisation(&mut self, ms: u64) -> u64 {
+        let time = Duration::from_millis(ms);
+        let possible = Rate::from_bytes_per_second(self.spec.rate).bytes_in(time);
+        self.run(time)[0] * 100 / possible.max(1)
+    }
+
+    pub(super) fn median_queue_delay(&mut self) -> Duration {
+        self.queue_delays.sort_unstable();
+        let middle = self.queue_delays.len() / 2;
+        self.queue_delays[middle]
+    }
+
+    fn on_ack(&mut self, flow: usize, number: u64) {
+        let mut numbers = vec![number];
+        while let Some(Reverse((
+            at,
+            _,
+            Event::Acked {
+                flow: other,
+                number,
+            },
+        ))) = self.events.peek().copied()
+            && at == self.now
+            && other == flow
+        {
+            self.events.pop();
+            numbers.push(number);
+        }
+        self.flows[flow].on_acks(self.now, &numbers);
+        self.pump(flow);
+    }
+
+    fn on_wake(&mut self, flow: usize) {
+        let now = self.now;
+        let state = &mut self.flows[flow];
+        if now < state.start {
+            return;
+        }
+        if state.wake.is_some_and(|wake| wake <= now) {
+            state.wake = None;
+        }
+        if state.bytes_in_flight > 0 && now >= state.silence_limit() {
+            state.give_up(now);
+        }
+        self.pump(flow);
+    }
+
+    /// Sends what may be sent, and sees to it that the flow is asked again.
+    fn pump(&mut self, flow: usize) {
+        let now = self.now;
+        let again = loop {
+            match self.flows[flow].may_send(now) {
+                Ok(()) => {
+                    let number = self.flows[flow].send(now);
+                    self.enter_link(flow, number);
+                }
+                Err(again) => break again,
+            }
+        };
+        let state = &mut self.flows[flow];
+        let silence = (state.bytes_in_flight > 0).then(|| state.silence_limit().max(now));
+        let Some(next) = again.into_iter().chain(silence).min() else {
+            return;
+        };
+        if state.wake.is_none_or(|wake| next < wake) {
+            state.wake = Some(next);
+            self.push(next, Event::Wake { flow });
+        }
+    }
+
+    fn enter_link(&mut self, flow: usize, number: u64) {
+        if self.random.below(1_000_000) < self.spec.loss || self.spec.rate == 0 {
+            return;
+        }
+        let rate = Rate::from_bytes_per_second(self.spec.rate);
+        let waits = self.link_free - self.now;
+        if rate.bytes_in(waits) + SIZE > self.spec.queue.max(2 * SIZE) {
+            return;
+        }
+        self.queue_delays.push(waits);
+        self.link_free = self.link_free.max(self.now) + rate.time_for(SIZE);
+        let mut back = self.link_free + self.spec.rtt;
+        if let Some(lump) = self.spec.lump {
+            let lump = lump.as_nanos() as u64;
+            back = Time::from_nanos(back.as_nanos().next_multiple_of(lump));
+        }
+        self.push(back, Event::Acked { flow, number });
+    }
+
+    fn push(&mut self, at: Time, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((at, self.sequence, event)));
+    }
+}
+
+/// Jain's index of shares, in percent.
+pub(super) fn jain(shares: &[u64]) -> u64 {
+    let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
+    let squares: u128 = shares.iter().map(|share| u128::from(*share).pow(2)).sum();
+    (100 * sum * sum / (shares.len() as u128 * squares)) as u64
+}

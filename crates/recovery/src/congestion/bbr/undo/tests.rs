@@ -1,0 +1,88 @@
+use super::super::tests::harness::*;
+use super::*;
+
+/// Appendix "Handling Spurious Fast Recovery".
+#[test]
+fn a_probe_that_was_ended_for_nothing_is_taken_up_again() {
+    let mut bench = Bench::probing(20);
+    bench.lose(5, 120 * SIZE);
+    assert_eq!(bench.bbr.state, State::Down);
+    assert!(bench.bbr.inflight_longterm.is_some());
+    bench.find(4);
+    assert_eq!(bench.bbr.state, State::Down, "one is still missing");
+    bench.find(0);
+    bench.bbr.on_spurious_loss(&SpuriousLoss {
+        now: bench.now,
+        bytes: SIZE,
+        sent: bench.now,
+        lost_at: bench.now,
+    });
+    assert_eq!(bench.bbr.state, State::Refill);
+    assert_eq!(bench.bbr.inflight_longterm, None);
+}
+
+#[test]
+fn startup_that_was_ended_for_nothing_goes_on() {
+    let mut bench = Bench::new();
+    let round = Round::at(10);
+    bench.round(round);
+    bench.lose(8, round.tx_in_flight);
+    let lossy = Round {
+        lost: 8 * SIZE,
+        inflight: 300 * SIZE,
+        ..Round::at(20)
+    };
+    let lost_at = bench.now;
+    bench.round(lossy);
+    bench.round(lossy);
+    assert_eq!(bench.bbr.state(), "drain");
+    for _ in 0..8 {
+        bench.bbr.on_spurious_loss(&SpuriousLoss {
+            now: bench.now,
+            bytes: SIZE,
+            sent: lost_at,
+            lost_at,
+        });
+    }
+    assert_eq!(bench.bbr.state, State::Startup);
+    assert!(!bench.bbr.full_pipe.is_reached);
+    assert_eq!(bench.bbr.inflight_longterm, None);
+}
+
+#[test]
+fn short_term_bounds_are_raised_again() {
+    let mut bench = Bench::cruising(20);
+    bench.round(Round::at(20));
+    let window = bench.bbr.window();
+    bench.lose(2, 80 * SIZE);
+    let lost_at = bench.now;
+    bench.round(Round::at(14));
+    bench.round(Round::at(14));
+    assert!(bench.bbr.short_term.is_some());
+    for _ in 0..2 {
+        bench.bbr.on_spurious_loss(&SpuriousLoss {
+            now: bench.now,
+            bytes: SIZE,
+            sent: lost_at,
+            lost_at,
+        });
+    }
+    assert_eq!(bench.bbr.short_term, None);
+    assert!(bench.bbr.window() >= window);
+}
+
+#[test]
+fn a_loss_from_before_proves_nothing() {
+    let mut bench = Bench::probing(20);
+    let before = bench.now.saturating_sub(RTT);
+    bench.lose(5, 120 * SIZE);
+    for _ in 0..9 {
+        bench.bbr.on_spurious_loss(&SpuriousLoss {
+            now: bench.now,
+            bytes: SIZE,
+            sent: before,
+            lost_at: before,
+        });
+    }
+    assert_eq!(bench.bbr.state, State::Down);
+}

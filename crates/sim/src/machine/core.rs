@@ -1,0 +1,415 @@
+//! What all handles, tasks and sockets of a machine share.
+//!
+//! Nothing that belongs to a user (a task, a waker, a value in them) is polled, woken or dropped
+//! under the lock: it may call back.
+
+use std::any::Any;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use courser::runtime::{Runtime, Task, Timer, UdpSocket};
+use courser_base::Time;
+use courser_crypto::Rng;
+
+use super::bell::Bell;
+use super::clock;
+use super::fingerprint::{Fingerprint, What};
+use super::network::{Network, NetworkCounters};
+use super::socket::VirtualSocket;
+use super::tasks::{PendingTask, Ready, ReadyQueue, Tasks};
+use super::timers::{Key, Timers};
+use crate::packet::Packet;
+
+/// Polls without time passing after which tasks are taken to wake each other for ever. A burst
+/// of a thousand connections takes some ten thousand.
+const POLLS_AT_ONE_TIME: u64 = 1_000_000;
+
+/// A machine, shared.
+pub(super) struct Core {
+    state: Mutex<State>,
+    ready: Arc<ReadyQueue>,
+    /// For what outlives the call that makes it, such as a socket.
+    this: Weak<Self>,
+}
+
+/// What the lock guards.
+pub(super) struct State {
+    pub(super) now: Time,
+    pub(super) network: Network,
+    timers: Timers,
+    tasks: Tasks,
+    /// Draws the tasks to poll.
+    schedule: Rng,
+    /// Gives tasks their random numbers; apart, so that these do not shift the schedule.
+    entropy: Rng,
+    fingerprint: Fingerprint,
+    polls: u64,
+    polls_at_this_time: u64,
+    name: String,
+    replay_hint: String,
+    is_over: bool,
+}
+
+impl Core {
+    pub(super) fn new(addresses: Vec<IpAddr>, seed: u64) -> Arc<Self> {
+        let mut root = Rng::new(key_of(&addresses, seed));
+        let first = addresses.first().map(IpAddr::to_string);
+        let state = State {
+            now: Time::ZERO,
+            name: first.unwrap_or_else(|| "without address".to_owned()),
+            network: Network::new(addresses),
+            timers: Timers::default(),
+            tasks: Tasks::default(),
+            schedule: root.fork(),
+            entropy: root.fork(),
+            fingerprint: Fingerprint::default(),
+            polls: 0,
+            polls_at_this_time: 0,
+            replay_hint: format!("seed {seed:#x}"),
+            is_over: false,
+        };
+        Arc::new_cyclic(|this| Self {
+            state: Mutex::new(state),
+            ready: Arc::default(),
+            this: this.clone(),
+        })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing of the user's runs under the lock, so a panic leaves it whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A packet has arrived.
+    pub(super) fn receive(&self, now: Time, packet: Packet) {
+        let mut state = self.lock();
+        state.set_now(now);
+        let now = state.now;
+        state.fingerprint.add_packet(What::Received, now, &packet);
+        let woken = state.network.deliver(packet);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Polls all tasks that are ready, and those that become so.
+    pub(super) fn run(self: &Arc<Self>, now: Time) {
+        self.ready.set_running(true);
+        self.advance(now);
+        let _entered = courser::runtime::enter(self.clone());
+        while self.poll_next() {}
+        self.ready.set_running(false);
+    }
+
+    /// Lets time pass and wakes those who waited for it.
+    fn advance(&self, now: Time) {
+        let mut state = self.lock();
+        state.set_now(now);
+        let now = state.now;
+        let mut woken = state.timers.take_due(now);
+        while let Some(packet) = state.network.take_loopback(now) {
+            state.fingerprint.add_packet(What::Received, now, &packet);
+            woken.extend(state.network.deliver(packet));
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Polls one of the tasks that are ready. False when all wait.
+    fn poll_next(&self) -> bool {
+        let mut state = self.lock();
+        let State {
+            tasks,
+            schedule,
+            now,
+            ..
+        } = &mut *state;
+        let Some(ready) = tasks.take_next(&self.ready, schedule, *now) else {
+            return false;
+        };
+        state.on_poll(ready.number);
+        let is_stuck = state.polls_at_this_time > POLLS_AT_ONE_TIME;
+        drop(state);
+        if is_stuck {
+            self.report_livelock(&ready);
+        }
+        self.poll(ready);
+        true
+    }
+
+    fn poll(&self, ready: Ready) {
+        let Ready {
+            number,
+            mut task,
+            waker,
+        } = ready;
+        let mut cx = Context::from_waker(&waker);
+        // Whoever catches the panic below sees neither the task nor what it left half-done here.
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let poll = task.as_mut().poll(&mut cx);
+            (poll, task)
+        }));
+        match outcome {
+            Ok((Poll::Pending, task)) => {
+                let unknown = self.lock().tasks.put_back(number, task);
+                drop(unknown);
+            }
+            Ok((Poll::Ready(()), task)) => {
+                let forgotten = self.lock().tasks.forget(number);
+                drop((task, forgotten));
+            }
+            Err(payload) => self.report_panic(number, &*payload),
+        }
+    }
+
+    fn report_panic(&self, number: u64, payload: &(dyn Any + Send)) -> ! {
+        let mut state = self.lock();
+        let what = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("(no text)");
+        let forgotten = state.tasks.forget(number);
+        let task = forgotten.map_or_else(|| format!("task {number}"), |task| task.to_string());
+        let message = format!("{task} of {} panicked: {what}", state.situation());
+        drop(state);
+        panic!("{message}");
+    }
+
+    fn report_livelock(&self, ready: &Ready) -> ! {
+        let state = self.lock();
+        let task = state
+            .tasks
+            .pending()
+            .find(|task| task.number == ready.number);
+        let message = format!(
+            "tasks of {} wake each other for ever: {POLLS_AT_ONE_TIME} polls without time \
+             passing, the next is for {}; a task that waits in a loop has to sleep in it",
+            state.situation(),
+            task.map_or_else(String::new, PendingTask::to_string),
+        );
+        drop(state);
+        panic!("{message}");
+    }
+
+    /// Takes the next packet for the world.
+    pub(super) fn transmit(&self, now: Time) -> Option<Packet> {
+        let mut state = self.lock();
+        state.set_now(now);
+        let now = state.now;
+        let packet = state.network.transmit()?;
+        state.fingerprint.add_packet(What::Sent, now, &packet);
+        let woken = state.network.take_senders();
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        Some(packet)
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        let state = self.lock();
+        if !self.ready.is_empty() {
+            return Some(state.now);
+        }
+        let timers = state.timers.next_deadline();
+        let loopback = state.network.next_loopback();
+        timers.into_iter().chain(loopback).min()
+    }
+
+    /// Drops all tasks and refuses new ones.
+    pub(super) fn shut_down(self: &Arc<Self>) {
+        let _entered = courser::runtime::enter(self.clone());
+        let mut state = self.lock();
+        state.is_over = true;
+        let tasks = state.tasks.take_all();
+        drop(state);
+        drop(tasks);
+        // Their end may have set timers and sent packets, which nobody will see.
+        let mut state = self.lock();
+        let rest = (state.timers.take_all(), state.network.take_all());
+        drop(state);
+        drop(rest);
+    }
+
+    pub(super) fn set_bell(&self, bell: Bell) {
+        self.ready.set_bell(bell);
+    }
+
+    pub(super) fn set_name(&self, name: String) {
+        self.lock().name = name;
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.lock().name.clone()
+    }
+
+    pub(super) fn set_replay_hint(&self, hint: String) {
+        self.lock().replay_hint = hint;
+    }
+
+    pub(super) fn set_receive_buffer(&self, bytes: usize) {
+        self.lock().network.receive_buffer = bytes;
+    }
+
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        self.lock().network.addresses.clone()
+    }
+
+    pub(super) fn time(&self) -> Time {
+        self.lock().now
+    }
+
+    pub(super) fn pending_tasks(&self) -> Vec<PendingTask> {
+        self.lock().tasks.pending().cloned().collect()
+    }
+
+    pub(super) fn polls(&self) -> u64 {
+        self.lock().polls
+    }
+
+    pub(super) fn fingerprint(&self) -> u64 {
+        self.lock().fingerprint.value()
+    }
+
+    pub(super) fn network_counters(&self) -> NetworkCounters {
+        self.lock().network.counters
+    }
+}
+
+impl State {
+    /// Time never goes back, whatever the caller says.
+    fn set_now(&mut self, now: Time) {
+        if now > self.now {
+            self.now = now;
+            self.polls_at_this_time = 0;
+        }
+    }
+
+    fn on_poll(&mut self, task: u64) {
+        self.fingerprint.add_poll(self.now, task);
+        self.polls += 1;
+        self.polls_at_this_time += 1;
+    }
+
+    /// Which machine, when, and how to come here again.
+    fn situation(&self) -> String {
+        let at = Duration::from_nanos(self.now.as_nanos());
+        format!("machine {} at {at:?} ({})", self.name, self.replay_hint)
+    }
+}
+
+/// The key of a machine's generators: machines with one seed differ by their addresses, since
+/// two that draw the same connection IDs are no test of anything.
+fn key_of(addresses: &[IpAddr], seed: u64) -> [u8; 32] {
+    let mut hash = Fingerprint::default();
+    addresses.iter().for_each(|ip| hash.add_address(*ip));
+    let mut key = *b"courser virtual machine, seeded:";
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..16].copy_from_slice(&hash.value().to_le_bytes());
+    key
+}
+
+impl Runtime for Core {
+    fn now(&self) -> Instant {
+        clock::instant_of(self.time())
+    }
+
+    fn unix_time(&self) -> Duration {
+        clock::unix_time(self.time())
+    }
+
+    fn spawn(&self, task: Task, origin: &'static Location<'static>) {
+        let mut state = self.lock();
+        if state.is_over {
+            drop(state);
+            drop(task);
+            return;
+        }
+        let now = state.now;
+        state.tasks.insert(task, origin, (now, &self.ready));
+    }
+
+    fn timer(&self) -> Box<dyn Timer> {
+        Box::new(VirtualTimer {
+            core: self.this.upgrade().expect("it is being borrowed"),
+            key: None,
+        })
+    }
+
+    fn bind(&self, address: SocketAddr) -> io::Result<Box<dyn UdpSocket>> {
+        let core = self.this.upgrade().expect("it is being borrowed");
+        let mut state = self.lock();
+        if state.is_over {
+            return Err(io::Error::other("the machine is gone"));
+        }
+        let id = state.network.bind(address)?;
+        drop(state);
+        Ok(Box::new(VirtualSocket::new(core, id)))
+    }
+
+    fn random_seed(&self) -> io::Result<[u8; 32]> {
+        Ok(self.lock().entropy.array())
+    }
+
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Core")
+            .field("addresses", &state.network.addresses)
+            .field("now", &state.now)
+            .field("tasks", &state.tasks)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A timer of a machine; taken back when it is dropped.
+struct VirtualTimer {
+    core: Arc<Core>,
+    key: Option<Key>,
+}
+
+impl VirtualTimer {
+    fn cancel(&mut self) {
+        if let Some(key) = self.key.take() {
+            let waker = self.core.lock().timers.cancel(key);
+            drop(waker);
+        }
+    }
+}
+
+impl Timer for VirtualTimer {
+    fn set(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        self.cancel();
+        let deadline = clock::time_of(deadline);
+        let mut state = self.core.lock();
+        if deadline <= state.now {
+            return Poll::Ready(());
+        }
+        self.key = Some(state.timers.set(deadline, cx.waker().clone()));
+        Poll::Pending
+    }
+
+    fn is_elapsed(&self) -> bool {
+        let state = self.core.lock();
+        self.key.is_none_or(|key| !state.timers.is_waiting(key))
+    }
+}
+
+impl Drop for VirtualTimer {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+impl std::fmt::Debug for VirtualTimer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VirtualTimer").finish_non_exhaustive()
+    }
+}

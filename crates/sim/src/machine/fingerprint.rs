@@ -1,0 +1,67 @@
+//! One number for everything that happened.
+
+use std::net::{IpAddr, SocketAddr};
+
+use courser_base::Time;
+
+use crate::packet::Packet;
+
+/// A running hash (FNV-1a, 64 bits): small, fast, and the same in every version of everything.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fingerprint(u64);
+
+/// What happened.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    Poll = 1,
+    Received = 2,
+    Sent = 3,
+}
+
+impl Default for Fingerprint {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fingerprint {
+    pub(super) fn value(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn add_poll(&mut self, now: Time, task: u64) {
+        self.add_event(What::Poll, now);
+        self.add(&task.to_le_bytes());
+    }
+
+    pub(super) fn add_packet(&mut self, what: What, now: Time, packet: &Packet) {
+        self.add_event(what, now);
+        self.add_socket_address(packet.source);
+        self.add_socket_address(packet.destination);
+        self.add(&[packet.ecn.to_bits()]);
+        self.add(&(packet.payload.len() as u64).to_le_bytes());
+    }
+
+    pub(super) fn add_address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => self.add(&address.octets()),
+            IpAddr::V6(address) => self.add(&address.octets()),
+        }
+    }
+
+    fn add_event(&mut self, what: What, now: Time) {
+        self.add(&[what as u8]);
+        self.add(&now.as_nanos().to_le_bytes());
+    }
+
+    fn add_socket_address(&mut self, address: SocketAddr) {
+        self.add_address(address.ip());
+        self.add(&address.port().to_le_bytes());
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The machine's network stack: which socket a packet belongs to, and what waits to leave.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::task::Waker;
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::runtime::Transmit;
+use courser_base::Time;
+
+use super::bound::{Bound, UPKEEP};
+use crate::packet::Packet;
+
+/// Most datagrams in one send call, as on Linux.
+pub(super) const GSO_SEGMENTS: usize = 64;
+/// Bytes that a socket holds until they are read, and that the machine holds until the world
+/// takes them: what courser asks systems for.
+pub(super) const DEFAULT_BUFFER: usize = 7 << 20;
+/// Ports that are given to those who ask for port 0: the range of RFC 6335 §6.
+const EPHEMERAL_PORTS: std::ops::RangeInclusive<u16> = 49_152..=65_535;
+/// How long a packet of the machine to itself is under way. More than nothing, so that two ends
+/// on one machine cannot talk for ever at one point in time.
+const LOOPBACK_DELAY: Duration = Duration::from_micros(10);
+
+/// What became of packets on a machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct NetworkCounters {
+    /// Datagrams that sockets have sent, those to the machine itself included.
+    pub sent: u64,
+    /// Datagrams that came to a socket.
+    pub received: u64,
+    /// Datagrams dropped because a socket's receive buffer was full.
+    pub dropped_buffer_full: u64,
+    /// Datagrams dropped because no socket is bound where they were sent.
+    pub dropped_no_socket: u64,
+}
+
+/// Names a bound socket; never used twice.
+pub(super) type SocketId = u64;
+
+/// The sockets of a machine.
+#[derive(Debug)]
+pub(super) struct Network {
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) receive_buffer: usize,
+    pub(super) counters: NetworkCounters,
+    sockets: BTreeMap<SocketId, Bound>,
+    by_address: BTreeMap<SocketAddr, SocketId>,
+    opened: u64,
+    next_port: u16,
+    outgoing: VecDeque<Packet>,
+    outgoing_held: usize,
+    /// Ordered by time, since all take the same time.
+    loopback: VecDeque<(Time, Packet)>,
+}
+
+impl Network {
+    pub(super) fn new(addresses: Vec<IpAddr>) -> Self {
+        Self {
+            addresses,
+            receive_buffer: DEFAULT_BUFFER,
+            counters: NetworkCounters::default(),
+            sockets: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            opened: 0,
+            next_port: *EPHEMERAL_PORTS.start(),
+            outgoing: VecDeque::new(),
+            outgoing_held: 0,
+            loopback: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn bind(&mut self, address: SocketAddr) -> io::Result<SocketId> {
+        let ip = address.ip().to_canonical();
+        if !ip.is_unspecified() && !self.is_own(ip) {
+            let text = format!(
+                "{ip} is not an address of this machine, it has {:?}",
+                self.addresses
+            );
+            return Err(io::Error::new(ErrorKind::AddrNotAvailable, text));
+        }
+        let local = SocketAddr::new(ip, self.free_port(ip, address.port())?);
+        self.opened += 1;
+        let socket = Bound::new(local, self.receive_buffer);
+        self.sockets.insert(self.opened, socket);
+        self.by_address.insert(local, self.opened);
+        Ok(self.opened)
+    }
+
+    /// Forgets a socket and what it had received. The result is to be dropped outside of locks.
+    #[must_use]
+    pub(super) fn close(&mut self, id: SocketId) -> Option<Bound> {
+        let socket = self.sockets.remove(&id)?;
+        self.by_address.remove(&socket.local);
+        Some(socket)
+    }
+
+    pub(super) fn socket(&mut self, id: SocketId) -> io::Result<&mut Bound> {
+        self.sockets
+            .get_mut(&id)
+            .ok_or_else(|| io::Error::new(ErrorKind::NotConnected, "the socket's machine is gone"))
+    }
+
+    /// Hands a packet to its socket. Whoever waits there is to be woken, outside of locks.
+    #[must_use]
+    pub(super) fn deliver(&mut self, packet: Packet) -> Option<Waker> {
+        let Some(id) = self.receiver_of(packet.destination) else {
+            self.counters.dropped_no_socket += 1;
+            return None;
+        };
+        let socket = self.sockets.get_mut(&id)?;
+        if !socket.keep(packet) {
+            self.counters.dropped_buffer_full += 1;
+            return None;
+        }
+        self.counters.received += 1;
+        socket.receiver.take()
+    }
+
+    /// Takes what the machine has sent to itself and is there by `now`.
+    pub(super) fn take_loopback(&mut self, now: Time) -> Option<Packet> {
+        self.loopback
+            .pop_front_if(|(due, _)| *due <= now)
+            .map(|(_, packet)| packet)
+    }
+
+    pub(super) fn next_loopback(&self) -> Option<Time> {
+        self.loopback.front().map(|(due, _)| *due)
+    }
+
+    /// Cuts a batch into packets on their way out. Returns the bytes that were taken.
+    pub(super) fn send(
+        &mut self,
+        id: SocketId,
+        now: Time,
+        transmit: &Transmit<'_>,
+    ) -> io::Result<usize> {
+        let local = self.socket(id)?.local;
+        let ip = transmit.destination.ip().to_canonical();
+        let destination = SocketAddr::new(ip, transmit.destination.port());
+        let source = self.source_of(local, transmit.source, destination)?;
+        if self.outgoing_held >= DEFAULT_BUFFER {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let len = transmit.contents.len();
+        let segment = transmit.segment_size.unwrap_or(len).max(1);
+        let taken = len.min(segment.saturating_mul(GSO_SEGMENTS));
+        let batch = Bytes::copy_from_slice(&transmit.contents[..taken]);
+        let mut datagrams = 0;
+        let mut begin = 0;
+        // An empty datagram is one too.
+        while begin < taken || datagrams == 0 {
+            let end = taken.min(begin + segment);
+            self.emit(
+                now,
+                Packet {
+                    source,
+                    destination,
+                    ecn: transmit.ecn,
+                    payload: batch.slice(begin..end),
+                },
+            );
+            datagrams += 1;
+            begin = end;
+        }
+        self.counters.sent += datagrams;
+        let counters = &mut self.socket(id)?.counters;
+        counters.send_calls += 1;
+        counters.sent_datagrams += datagrams;
+        counters.sent_bytes += taken as u64;
+        Ok(taken)
+    }
+
+    pub(super) fn is_writable(&self) -> bool {
+        self.outgoing_held < DEFAULT_BUFFER
+    }
+
+    /// Takes the next packet for the world.
+    pub(super) fn transmit(&mut self) -> Option<Packet> {
+        let packet = self.outgoing.pop_front()?;
+        self.outgoing_held -= packet.payload.len() + UPKEEP;
+        Some(packet)
+    }
+
+    /// Takes those who wait to send, in the order of their sockets, once there is room.
+    pub(super) fn take_senders(&mut self) -> Vec<Waker> {
+        if !self.is_writable() {
+            return Vec::new();
+        }
+        let sockets = self.sockets.values_mut();
+        sockets.filter_map(|socket| socket.sender.take()).collect()
+    }
+
+    /// Forgets everything, to be dropped outside of locks.
+    #[must_use]
+    pub(super) fn take_all(&mut self) -> Self {
+        let addresses = self.addresses.clone();
+        std::mem::replace(self, Self::new(addresses))
+    }
+
+    fn emit(&mut self, now: Time, packet: Packet) {
+        if self.is_own(packet.destination.ip()) {
+            self.loopback.push_back((now + LOOPBACK_DELAY, packet));
+            return;
+        }
+        self.outgoing_held += packet.payload.len() + UPKEEP;
+        self.outgoing.push_back(packet);
+    }
+
+    fn is_own(&self, ip: IpAddr) -> bool {
+        ip.is_loopback() || self.addresses.contains(&ip)
+    }
+
+    /// The socket bound closest to this address.
+    fn receiver_of(&self, destination: SocketAddr) -> Option<SocketId> {
+        let ip = destination.ip().to_canonical();
+        if !self.is_own(ip) {
+            return None;
+        }
+        let any_v4 = IpAddr::from(Ipv4Addr::UNSPECIFIED);
+        let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+        let candidates = if ip.is_ipv4() {
+            [Some(ip), Some(any_v4), Some(any)]
+        } else {
+            [Some(ip), Some(any), None]
+        };
+        let port = destination.port();
+        let find = |ip| self.by_address.get(&SocketAddr::new(ip, port)).copied();
+        candidates.into_iter().flatten().find_map(find)
+    }
+
+    /// The address that a socket sends from.
+    fn source_of(
+        &self,
+        local: SocketAddr,
+        wanted: Option<IpAddr>,
+        destination: SocketAddr,
+    ) -> io::Result<SocketAddr> {
+        let to = destination.ip();
+        let has_family = |ip: &IpAddr| ip.is_ipv4() == to.is_ipv4();
+        if destination.port() == 0 || to.is_unspecified() {
+            let text = format!("{destination} is no destination");
+            return Err(io::Error::new(ErrorKind::InvalidInput, text));
+        }
+        if !local.ip().is_unspecified() {
+            let is_reachable =
+                has_family(&local.ip()) && (self.is_own(to) || !local.ip().is_loopback());
+            return if is_reachable {
+                Ok(local)
+            } else {
+                Err(unreachable_from(local.ip(), to))
+            };
+        }
+        if local.is_ipv4() && to.is_ipv6() {
+            return Err(unreachable_from(local.ip(), to));
+        }
+        let wanted = wanted.map(|ip| ip.to_canonical());
+        if let Some(ip) = wanted
+            && !self.is_own(ip)
+        {
+            let text = format!("{ip} is not an address of this machine to send from");
+            return Err(io::Error::new(ErrorKind::AddrNotAvailable, text));
+        }
+        let to_self = self.is_own(to).then_some(to);
+        let first = self.addresses.iter().copied().find(has_family);
+        let ip = wanted
+            .filter(has_family)
+            .or(to_self)
+            .or(first)
+            .ok_or_else(|| unreachable_from(local.ip(), to))?;
+        Ok(SocketAddr::new(ip, local.port()))
+    }
+
+    /// The port that was asked for, or for port 0 one that nobody has.
+    fn free_port(&mut self, ip: IpAddr, wanted: u16) -> io::Result<u16> {
+        if wanted != 0 {
+            return if self.is_free(ip, wanted) {
+                Ok(wanted)
+            } else {
+                let text = format!("port {wanted} of {ip} is taken on this machine");
+                Err(io::Error::new(ErrorKind::AddrInUse, text))
+            };
+        }
+        for _ in EPHEMERAL_PORTS {
+            let port = self.next_port;
+            self.next_port = port.checked_add(1).unwrap_or(*EPHEMERAL_PORTS.start());
+            if self.is_free(ip, port) {
+                return Ok(port);
+            }
+        }
+        let text = format!("all ports of {ip} from {EPHEMERAL_PORTS:?} are taken on this machine");
+        Err(io::Error::new(ErrorKind::AddrInUse, text))
+    }
+
+    /// A wildcard and an address that it covers cannot share a port.
+    fn is_free(&self, ip: IpAddr, port: u16) -> bool {
+        let covers = |one: IpAddr, other: IpAddr| match one {
+            IpAddr::V4(one) => one.is_unspecified() && other.is_ipv4(),
+            IpAddr::V6(one) => one.is_unspecified(),
+        };
+        if !ip.is_unspecified() {
+            return self.receiver_of(SocketAddr::new(ip, port)).is_none();
+        }
+        let mut locals = self.by_address.keys().filter(|local| local.port() == port);
+        !locals.any(|local| covers(ip, local.ip()) || covers(local.ip(), ip))
+    }
+}
+
+fn unreachable_from(local: IpAddr, to: IpAddr) -> io::Error {
+    let text = format!("{to} cannot be reached from {local}");
+    io::Error::new(ErrorKind::NetworkUnreachable, text)
+}

@@ -1,0 +1,181 @@
+//! Two machines and a wire with a fixed delay, no world: what a machine does is seen alone.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use courser::{ClientConfig, Connection, Endpoint, ServerConfig};
+
+use super::*;
+use crate::identity::{SERVER_NAME, identity};
+
+mod network;
+mod schedule;
+mod streams;
+
+const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+const SERVER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+const DELAY: Duration = Duration::from_millis(10);
+
+fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// One packet as an observer at its sender sees it.
+type Seen = (u64, SocketAddr, SocketAddr, u8, usize);
+
+/// A client and a server joined by a wire that loses every `loses`th packet.
+struct Pair {
+    client: Machine,
+    server: Machine,
+    wire: VecDeque<(Time, Packet)>,
+    loses: Option<u64>,
+    seen: Vec<Seen>,
+    now: Time,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Self {
+        Self {
+            client: Machine::new([CLIENT], seed),
+            server: Machine::new([SERVER], seed),
+            wire: VecDeque::new(),
+            loses: None,
+            seen: Vec::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    fn losing_every(mut self, nth: u64) -> Self {
+        self.loses = Some(nth);
+        self
+    }
+
+    /// Lets everything happen that happens now, and returns when there is more.
+    fn step(&mut self) -> Option<Time> {
+        while let Some((due, _)) = self.wire.front()
+            && *due <= self.now
+        {
+            let (_, packet) = self.wire.pop_front().expect("it was seen");
+            let mut to = self.machine_at(packet.destination.ip());
+            to.receive(self.now, packet);
+        }
+        loop {
+            let mut has_run = false;
+            for mut machine in [self.client.clone(), self.server.clone()] {
+                if machine.next_timeout().is_none_or(|at| at > self.now) {
+                    continue;
+                }
+                has_run = true;
+                machine.run(self.now);
+                while let Some(packet) = machine.transmit(self.now) {
+                    self.carry(packet);
+                }
+            }
+            if !has_run {
+                break;
+            }
+        }
+        let machines = [self.client.next_timeout(), self.server.next_timeout()];
+        let wire = self.wire.front().map(|(due, _)| *due);
+        machines.into_iter().flatten().chain(wire).min()
+    }
+
+    fn carry(&mut self, packet: Packet) {
+        self.seen.push((
+            self.now.as_nanos(),
+            packet.source,
+            packet.destination,
+            packet.ecn.to_bits(),
+            packet.payload.len(),
+        ));
+        let is_lost = |nth| (self.seen.len() as u64).is_multiple_of(nth);
+        if !self.loses.is_some_and(is_lost) {
+            self.wire.push_back((self.now + DELAY, packet));
+        }
+    }
+
+    fn machine_at(&self, ip: IpAddr) -> Machine {
+        let machine = if ip == CLIENT {
+            &self.client
+        } else {
+            &self.server
+        };
+        machine.clone()
+    }
+
+    /// Runs until nothing is left to happen, or for an hour.
+    fn run(&mut self) {
+        let end = Time::ZERO + Duration::from_secs(3600);
+        while let Some(next) = self.step()
+            && next < end
+        {
+            self.now = self.now.max(next);
+        }
+    }
+
+    /// Runs a task of the client to its end.
+    fn run_client<T: Send + 'static>(
+        &mut self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let mut handle = self.client.spawn(task);
+        loop {
+            let next = self.step();
+            match (result_of(&mut handle), next) {
+                (Some(result), _) => return result.expect("it was not aborted"),
+                (None, Some(next)) => self.now = self.now.max(next),
+                (None, None) => panic!("it waits for ever"),
+            }
+        }
+    }
+}
+
+fn server_address() -> SocketAddr {
+    SocketAddr::new(SERVER, 4433)
+}
+
+fn server_endpoint() -> Endpoint {
+    let config = ServerConfig::with_identity(&identity()).expect("our own");
+    Endpoint::server(config.alpn(["test"]), server_address()).expect("a free port")
+}
+
+fn client_endpoint() -> Endpoint {
+    let mut client = Endpoint::client(SocketAddr::new(CLIENT, 0)).expect("a free port");
+    let config = ClientConfig::with_roots([identity().certificate()]).expect("our own");
+    client.set_default_client_config(config.alpn(["test"]));
+    client
+}
+
+async fn connect(client: &Endpoint) -> Connection {
+    let connecting = client.connect(server_address(), SERVER_NAME);
+    connecting.expect("configured").await.expect("a handshake")
+}
+
+/// Sends back what it gets, on every stream of every connection.
+async fn serve_echo() {
+    let endpoint = server_endpoint();
+    while let Some(incoming) = endpoint.accept().await {
+        courser::runtime::spawn(async move {
+            let connection = incoming.await.expect("a handshake");
+            while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+                courser::runtime::spawn(async move {
+                    while let Ok(Some(chunk)) = receive.read_chunk(16 * 1024).await {
+                        send.write_all(&chunk).await.expect("it is read");
+                    }
+                    send.finish().expect("not finished yet");
+                });
+            }
+        });
+    }
+}
+
+async fn echo(connection: &Connection, question: &[u8]) -> Vec<u8> {
+    let (mut send, mut receive) = connection.open_bi().await.expect("open");
+    let write = async {
+        send.write_all(question).await.expect("it is read");
+        send.finish().expect("not finished yet");
+    };
+    let (_, answer) = tokio::join!(write, receive.read_to_end(question.len()));
+    answer.expect("an answer")
+}

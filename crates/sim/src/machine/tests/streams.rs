@@ -1,0 +1,210 @@
+use courser::runtime::{sleep, spawn, timeout};
+use courser::{Endpoint, ServerConfig};
+
+use super::*;
+
+fn question(number: usize) -> Vec<u8> {
+    (0..10_000)
+        .map(|index| (index * number % 251) as u8)
+        .collect()
+}
+
+/// What an echo of several streams over a lossy wire looked like.
+fn echo_run(seed: u64) -> (Vec<Seen>, [u64; 2]) {
+    let mut pair = Pair::new(seed).losing_every(11);
+    pair.server.spawn(serve_echo());
+    pair.run_client(async {
+        let endpoint = client_endpoint();
+        let connection = connect(&endpoint).await;
+        let tasks: Vec<_> = (1..20)
+            .map(|number| {
+                let connection = connection.clone();
+                spawn(async move {
+                    let question = question(number);
+                    assert_eq!(echo(&connection, &question).await, question);
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect("an echo");
+        }
+        endpoint.close(0u32.into(), b"");
+        endpoint.wait_idle().await;
+    });
+    pair.run();
+    assert!(pair.seen.len() > 300, "{} packets", pair.seen.len());
+    let prints = [pair.client.fingerprint(), pair.server.fingerprint()];
+    (pair.seen, prints)
+}
+
+#[test]
+fn echo_survives_loss_and_one_seed_repeats_it_to_the_packet() {
+    let (packets, prints) = echo_run(1);
+    let (again, prints_again) = echo_run(1);
+    let first_difference = packets.iter().zip(&again).position(|(a, b)| a != b);
+    assert_eq!(first_difference, None);
+    assert_eq!(packets.len(), again.len());
+    assert_eq!(prints, prints_again);
+
+    let (other, other_prints) = echo_run(2);
+    assert_ne!(packets, other);
+    assert_ne!(prints[0], other_prints[0]);
+    assert_ne!(prints[1], other_prints[1]);
+}
+
+#[test]
+fn handshake_and_answer_take_the_round_trips_they_should() {
+    let mut pair = Pair::new(1);
+    pair.server.spawn(serve_echo());
+    let (handshake, answer) = pair.run_client(async {
+        let endpoint = client_endpoint();
+        let begin = courser::runtime::now();
+        let connection = connect(&endpoint).await;
+        let connected = courser::runtime::now();
+        echo(&connection, b"here?").await;
+        (connected - begin, courser::runtime::now() - connected)
+    });
+    // Nothing but the wire takes time.
+    assert_eq!((handshake, answer), (2 * DELAY, 2 * DELAY));
+}
+
+#[test]
+fn thousand_streams_at_once() {
+    let mut pair = Pair::new(3).losing_every(50);
+    pair.server.spawn(serve_echo());
+    let sum = pair.run_client(async {
+        let endpoint = client_endpoint();
+        let connection = connect(&endpoint).await;
+        let tasks: Vec<_> = (0..1000u32)
+            .map(|number| {
+                let connection = connection.clone();
+                spawn(async move {
+                    let answer = echo(&connection, &number.to_be_bytes()).await;
+                    u32::from_be_bytes(answer.try_into().expect("four bytes"))
+                })
+            })
+            .collect();
+        let mut sum = 0;
+        for task in tasks {
+            sum += task.await.expect("an echo");
+        }
+        sum
+    });
+    assert_eq!(sum, 999 * 1000 / 2);
+}
+
+#[test]
+fn dropped_endpoint_leaves_no_task_and_no_port_behind() {
+    let mut pair = Pair::new(4);
+    pair.server.spawn(serve_echo());
+    pair.run_client(async {
+        for _ in 0..3 {
+            let config = courser::EndpointConfig::from_seed([1; 32]);
+            let endpoint = Endpoint::bind(config, None, SocketAddr::new(CLIENT, 5000));
+            let mut endpoint = endpoint.expect("the port is free again");
+            let config = courser::ClientConfig::with_roots([identity().certificate()]);
+            endpoint.set_default_client_config(config.expect("our own").alpn(["test"]));
+            let connection = connect(&endpoint).await;
+            echo(&connection, b"x").await;
+            drop(connection);
+            endpoint.wait_idle().await;
+            drop(endpoint);
+            // The driver still drains the connection, for three probe timeouts.
+            sleep(Duration::from_secs(5)).await;
+        }
+    });
+    pair.run();
+    assert_eq!(pair.client.pending_tasks(), []);
+    // The server's endpoint and the task that accepts on it, each known by a line in tests.rs.
+    let left = pair.server.pending_tasks();
+    assert_eq!(left.len(), 2, "{left:?}");
+    for task in left {
+        let file = task.origin.file();
+        assert!(
+            file.ends_with("tests.rs") || file.ends_with("streams.rs"),
+            "{task}"
+        );
+    }
+}
+
+#[test]
+fn identity_made_on_a_machine_is_repeatable_and_good() {
+    let make = |seed| {
+        let machine = Machine::new([CLIENT], seed);
+        machine.enter(|| courser::Identity::dev().expect("random numbers"))
+    };
+    assert_eq!(make(1).certificate(), make(1).certificate());
+    assert_ne!(make(1).certificate(), make(2).certificate());
+    let lens: Vec<usize> = (0..50).map(|seed| make(seed).certificate().len()).collect();
+    assert!(lens.iter().all(|len| *len == lens[0]), "{lens:?}");
+
+    let own = make(1);
+    let mut pair = Pair::new(7);
+    let trusted = own.certificate();
+    pair.server.spawn(async move {
+        let config = ServerConfig::with_identity(&own)
+            .expect("it fits")
+            .alpn(["test"]);
+        let endpoint = Endpoint::server(config, server_address()).expect("a port");
+        let connection = endpoint.accept().await.expect("open").await;
+        connection.expect("a handshake").closed().await;
+    });
+    pair.run_client(async move {
+        let endpoint = client_endpoint();
+        let config = courser::ClientConfig::with_roots([trusted]).expect("a certificate");
+        let connecting =
+            endpoint.connect_with(config.alpn(["test"]), server_address(), "localhost");
+        connecting
+            .expect("configured")
+            .await
+            .expect("it is trusted");
+    });
+}
+
+#[test]
+fn silent_peer_is_given_up_at_the_handshake_timeout() {
+    let mut pair = Pair::new(5).losing_every(1);
+    let waited = pair.run_client(async {
+        let begin = courser::runtime::now();
+        let endpoint = client_endpoint();
+        let connecting = endpoint.connect(server_address(), SERVER_NAME);
+        let error = connecting.expect("configured").await.expect_err("nobody");
+        assert!(error.to_string().contains("timed out"), "{error}");
+        courser::runtime::now() - begin
+    });
+    let limit = courser::TransportConfig::default().handshake_timeout;
+    assert_eq!(waited, limit);
+}
+
+#[test]
+fn both_ends_on_one_machine() {
+    let mut pair = Pair::new(6);
+    let answer = pair.run_client(async {
+        let config = ServerConfig::with_identity(&identity()).expect("our own");
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Endpoint::server(config.alpn(["test"]), here).expect("a port");
+        let address = server.local_addr().expect("bound");
+        spawn(async move {
+            let connection = server
+                .accept()
+                .await
+                .expect("open")
+                .await
+                .expect("a client");
+            let (mut send, mut receive) = connection.accept_bi().await.expect("a stream");
+            tokio::io::copy(&mut receive, &mut send)
+                .await
+                .expect("it is read");
+            send.finish().expect("not finished yet");
+            connection.closed().await;
+        });
+        let client = Endpoint::client(here).expect("a port");
+        let config = courser::ClientConfig::with_roots([identity().certificate()]);
+        let config = config.expect("our own").alpn(["test"]);
+        let connecting = client.connect_with(config, address, SERVER_NAME);
+        let connection = connecting.expect("configured").await.expect("a handshake");
+        timeout(ms(10), echo(&connection, b"near")).await
+    });
+    assert_eq!(answer, Ok(b"near".to_vec()));
+    assert_eq!(pair.seen, []);
+}

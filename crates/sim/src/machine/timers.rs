@@ -1,0 +1,63 @@
+//! Timers in virtual time: a table ordered by deadline.
+
+use std::collections::BTreeMap;
+use std::task::Waker;
+
+use courser_base::Time;
+
+/// All timers of a machine that are set.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    waiting: BTreeMap<Key, Waker>,
+    set_so_far: u64,
+}
+
+/// One timer that is set. Of equal deadlines, the one set first rings first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Key {
+    deadline: Time,
+    number: u64,
+}
+
+impl Timers {
+    /// Sets one that rings at `deadline`.
+    pub(super) fn set(&mut self, deadline: Time, waker: Waker) -> Key {
+        self.set_so_far += 1;
+        let key = Key {
+            deadline,
+            number: self.set_so_far,
+        };
+        self.waiting.insert(key, waker);
+        key
+    }
+
+    /// Takes one back. The waker is for the caller to drop, outside of any lock.
+    #[must_use]
+    pub(super) fn cancel(&mut self, key: Key) -> Option<Waker> {
+        self.waiting.remove(&key)
+    }
+
+    /// True while it has not rung.
+    pub(super) fn is_waiting(&self, key: Key) -> bool {
+        self.waiting.contains_key(&key)
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Time> {
+        self.waiting.keys().next().map(|key| key.deadline)
+    }
+
+    /// Takes those that ring by `now`, in order.
+    pub(super) fn take_due(&mut self, now: Time) -> Vec<Waker> {
+        let later = self.waiting.split_off(&Key {
+            deadline: Time::from_nanos(now.as_nanos().saturating_add(1)),
+            number: 0,
+        });
+        let due = std::mem::replace(&mut self.waiting, later);
+        due.into_values().collect()
+    }
+
+    /// Takes all, never to ring.
+    pub(super) fn take_all(&mut self) -> Vec<Waker> {
+        std::mem::take(&mut self.waiting).into_values().collect()
+    }
+}

@@ -1,0 +1,206 @@
+//! Machines of a world that run tasks, and waiting for those.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use courser::runtime::{JoinError, JoinHandle};
+use courser_base::Time;
+
+use super::{LinkPair, NodeId, Stall, World};
+use crate::link::DuplexSpec;
+use crate::machine::{Machine, result_of};
+
+/// How long [`World::run_until_done`] waits, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+impl World {
+    /// Adds a machine that runs tasks, see [`machine`](crate::machine).
+    ///
+    /// Its seed follows from the world's and from `name`.
+    ///
+    /// # Panics
+    /// When another machine has this address.
+    pub fn machine(&mut self, name: &str, address: impl Into<IpAddr>) -> Machine {
+        let address = address.into();
+        let machine = Machine::new([address], self.seed_for(name))
+            .with_name(name)
+            .with_replay_hint(format!("World::new({:#x})", self.seed()));
+        let id = self.add(name, address, machine.clone());
+        machine.set_bell(self.bells.bell(id));
+        machine
+    }
+
+    /// Joins two machines by a link of their own; `forward` leads from `a` to `b`. Both directions
+    /// do what `spec` says, such as `"50ms,5%"`.
+    ///
+    /// # Panics
+    /// When one of them is not of this world.
+    pub fn join_machines(&mut self, a: &Machine, b: &Machine, spec: &DuplexSpec) -> LinkPair {
+        let (a, b) = (self.id_of(a), self.id_of(b));
+        self.connect(a, b, spec)
+    }
+
+    /// The place of a machine in this world, for links that it shares with others.
+    ///
+    /// # Panics
+    /// When it is not of this world.
+    pub fn id_of(&self, machine: &Machine) -> NodeId {
+        let address = machine.addresses().first().copied();
+        let id = address.and_then(|address| self.addresses.get(&address));
+        let id = id.copied().filter(|id| {
+            let here = self.node::<Machine>(*id);
+            here.is_some_and(|here| here.is_same(machine))
+        });
+        id.unwrap_or_else(|| panic!("{} is not of this world", machine.name()))
+    }
+
+    /// Lets time pass until a task is over, and returns its result. Other tasks go on later, when
+    /// time passes again.
+    ///
+    /// # Errors
+    /// [`NotDone`] when it cannot end any more, when it takes longer than an hour of virtual time,
+    /// or when it was aborted.
+    ///
+    /// # Panics
+    /// When a task panics, this one or another; the message names it and the seed.
+    pub fn run_until_done<T>(&mut self, handle: JoinHandle<T>) -> Result<T, NotDone> {
+        self.run_until_done_within(PATIENCE, handle)
+    }
+
+    /// [`World::run_until_done`] with a limit of its own, in virtual time from now.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn run_until_done_within<T>(
+        &mut self,
+        limit: Duration,
+        mut handle: JoinHandle<T>,
+    ) -> Result<T, NotDone> {
+        let is_done = self.run_until(limit, |_| handle.is_finished());
+        let is_done = is_done.map_err(|stall| self.not_done(Cause::Stall(stall)))?;
+        if is_done && let Some(result) = result_of(&mut handle) {
+            return result.map_err(|error| self.not_done(Cause::Task(error)));
+        }
+        let has_more = self.timetable.next_time().is_some();
+        Err(self.not_done(if has_more {
+            Cause::Limit(limit)
+        } else {
+            Cause::Deadlock
+        }))
+    }
+
+    /// Makes machines ready of which a task has become so.
+    pub(super) fn answer_bells(&mut self) {
+        for id in self.bells.take() {
+            // One that was called since has nothing left to do.
+            if self.is_due(id) {
+                self.make_ready(id);
+            }
+        }
+    }
+
+    fn not_done(&self, cause: Cause) -> NotDone {
+        let nodes = (0..self.machines.len()).map(NodeId);
+        let machines = nodes.filter_map(|id| self.node::<Machine>(id));
+        let mut last_event = Time::ZERO;
+        let mut pending = Vec::new();
+        for machine in machines {
+            last_event = last_event.max(machine.time());
+            let tasks = machine.pending_tasks();
+            pending.extend(tasks.iter().map(|task| {
+                let last_poll = Duration::from_nanos(task.last_poll.as_nanos());
+                format!("{}: {task}, since {last_poll:?}", machine.name())
+            }));
+        }
+        NotDone {
+            cause,
+            last_event,
+            pending,
+            seed: self.seed,
+        }
+    }
+}
+
+/// A task has not come to its end; says why, and which tasks wait.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NotDone {
+    cause: Cause,
+    last_event: Time,
+    pending: Vec<String>,
+    seed: u64,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Cause {
+    Deadlock,
+    Limit(Duration),
+    Stall(Stall),
+    Task(JoinError),
+}
+
+impl NotDone {
+    /// True if nothing is left that could happen: no packet is under way, no timer is set, and
+    /// every task waits.
+    pub fn is_deadlock(&self) -> bool {
+        self.cause == Cause::Deadlock
+    }
+
+    /// True if things happen still, but the limit of time was reached.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.cause, Cause::Limit(_))
+    }
+
+    /// When a machine did something last.
+    pub fn last_event(&self) -> Time {
+        self.last_event
+    }
+
+    /// The tasks that are not over, each with its machine, the line that spawned it and the time
+    /// since which it waits.
+    pub fn pending(&self) -> &[String] {
+        &self.pending
+    }
+}
+
+impl fmt::Display for NotDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let last = Duration::from_nanos(self.last_event.as_nanos());
+        match &self.cause {
+            Cause::Deadlock => write!(
+                f,
+                "the task waits for ever: nothing is left to happen after {last:?}"
+            )?,
+            Cause::Limit(limit) => write!(f, "the task is not over after {limit:?}")?,
+            Cause::Stall(stall) => write!(f, "{stall}")?,
+            Cause::Task(error) => write!(f, "{error}")?,
+        }
+        write!(f, "; replay with World::new({:#x})", self.seed)?;
+        if !self.pending.is_empty() {
+            write!(f, "; tasks that wait:")?;
+        }
+        const SHOWN: usize = 20;
+        for task in self.pending.iter().take(SHOWN) {
+            write!(f, "\n  {task}")?;
+        }
+        match self.pending.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\n  and {more} more"),
+        }
+    }
+}
+
+/// The same as [`Display`](fmt::Display), for those who `unwrap`.
+impl fmt::Debug for NotDone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for NotDone {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+use std::future::pending;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use courser::runtime::{now, sleep, spawn};
+use courser::{ClientConfig, Endpoint, ServerConfig};
+
+use super::*;
+use crate::identity::identity;
+
+fn pair(seed: u64, spec: &str) -> (World, Machine, Machine) {
+    let mut world = World::new(seed);
+    let client = world.machine("client", [10, 0, 0, 1]);
+    let server = world.machine("server", [10, 0, 0, 2]);
+    let spec: DuplexSpec = spec.parse().expect("a link");
+    world.join_machines(&client, &server, &spec);
+    (world, client, server)
+}
+
+/// Sends back what it gets on streams of one connection.
+async fn serve() {
+    let config = ServerConfig::with_identity(&identity()).expect("our own");
+    let address = "10.0.0.2:4433".parse().expect("an address");
+    let endpoint = Endpoint::server(config.alpn(["test"]), address).expect("a port");
+    let connection = endpoint.accept().await.expect("open").await;
+    let connection = connection.expect("a handshake");
+    while let Ok((mut send, mut receive)) = connection.accept_bi().await {
+        spawn(async move {
+            let all = receive.read_to_end(100_000).await.expect("a question");
+            send.write_all(&all).await.expect("it is read");
+            send.finish().expect("not finished yet");
+        });
+    }
+}
+
+async fn ask() -> Duration {
+    let begin = now();
+    let address = "10.0.0.1:0".parse().expect("an address");
+    let endpoint = Endpoint::client(address).expect("a port");
+    let config = ClientConfig::with_roots([identity().certificate()]).expect("our own");
+    let server = "10.0.0.2:4433".parse().expect("an address");
+    let connecting = endpoint.connect_with(config.alpn(["test"]), server, "localhost");
+    let connection = connecting.expect("configured").await.expect("a handshake");
+    let (mut send, mut receive) = connection.open_bi().await.expect("open");
+    let question = vec![7; 50_000];
+    send.write_all(&question).await.expect("it is read");
+    send.finish().expect("not finished yet");
+    let answer = receive.read_to_end(100_000).await.expect("an answer");
+    assert_eq!(answer, question);
+    now() - begin
+}
+
+#[test]
+fn one_seed_is_one_trace_and_another_one_is_another() {
+    let run = |seed| {
+        let (mut world, client, server) = pair(seed, "20ms,3%");
+        server.spawn(serve());
+        let time = world.run_until_done(client.spawn(ask())).expect("an end");
+        world.run_for(Duration::from_secs(60)).expect("it moves");
+        let prints = (client.fingerprint(), server.fingerprint());
+        (time, world.digest(), prints)
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).1, run(2).1);
+}
+
+#[test]
+fn answer_without_loss_takes_the_round_trips_it_should() {
+    let (mut world, client, server) = pair(1, "20ms");
+    server.spawn(serve());
+    let time = world.run_until_done(client.spawn(ask())).expect("an end");
+    // One for the handshake, and for 50 000 bytes three windows in slow start each way.
+    let rtt = Duration::from_millis(40);
+    assert!(time >= 6 * rtt && time <= 7 * rtt, "{time:?}");
+}
+
+#[test]
+fn deadlock_is_told_with_tasks_and_seed() {
+    let (mut world, client, server) = pair(0x77, "20ms");
+    server.spawn(async {
+        sleep(Duration::from_secs(2)).await;
+        pending::<()>().await;
+    });
+    let error = world
+        .run_until_done(client.spawn(pending::<()>()))
+        .expect_err("it cannot end");
+    assert!(error.is_deadlock());
+    assert_eq!(error.last_event(), Time::ZERO + Duration::from_secs(2));
+    assert_eq!(error.pending().len(), 2);
+    let text = error.to_string();
+    for part in [
+        "nothing is left to happen after 2s",
+        "World::new(0x77)",
+        "client: task 1 (",
+        "machines/tests.rs:",
+        "since 2s",
+    ] {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+}
+
+#[test]
+fn limit_of_time_is_no_deadlock() {
+    let (mut world, client, _server) = pair(1, "20ms");
+    let busy = client.spawn(async {
+        loop {
+            sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let limit = Duration::from_secs(10);
+    let error = world
+        .run_until_done_within::<()>(limit, busy)
+        .expect_err("endless");
+    assert!(error.is_timeout() && !error.is_deadlock());
+    assert_eq!(world.now(), Time::ZERO + limit);
+}
+
+#[test]
+fn aborted_task_is_told() {
+    let (mut world, client, _server) = pair(1, "20ms");
+    let handle = client.spawn(pending::<()>());
+    handle.abort();
+    let error = world.run_until_done(handle).expect_err("aborted");
+    assert!(error.to_string().contains("cancelled"), "{error}");
+}
+
+#[test]
+fn panic_names_machine_and_the_seed_of_the_world() {
+    let (mut world, client, server) = pair(0x5eed, "20ms");
+    server.spawn(async {
+        sleep(Duration::from_millis(3)).await;
+        panic!("out of memory");
+    });
+    let run = || world.run_until_done(client.spawn(pending::<()>()));
+    let payload = catch_unwind(AssertUnwindSafe(run)).expect_err("a panic");
+    let text = payload.downcast_ref::<String>().expect("a message");
+    for part in [
+        "machine server at 3ms",
+        "World::new(0x5eed)",
+        "out of memory",
+    ] {
+        assert!(text.contains(part), "{part} is missing in: {text}");
+    }
+}
+
+#[test]
+fn tasks_of_two_machines_share_a_channel() {
+    let (mut world, client, server) = pair(1, "20ms");
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    server.spawn(async move {
+        sleep(Duration::from_secs(5)).await;
+        sender.send("now").expect("somebody waits");
+    });
+    let waiting = client.spawn(async move { (receiver.await, now()) });
+    let deadline = server.enter(now) + Duration::from_secs(5);
+    let (word, at) = world.run_until_done(waiting).expect("an end");
+    assert_eq!((word, at), (Ok("now"), deadline));
+}
+
+#[test]
+fn task_spawned_between_runs_starts_where_time_stands() {
+    let (mut world, client, _server) = pair(1, "20ms");
+    world.run_for(Duration::from_secs(7)).expect("it moves");
+    let begin = world
+        .run_until_done(client.spawn(async { now() }))
+        .expect("an end");
+    world.run_for(Duration::from_secs(1)).expect("it moves");
+    let later = world
+        .run_until_done(client.spawn(async { now() }))
+        .expect("an end");
+    assert_eq!(later - begin, Duration::from_secs(1));
+    assert_eq!(client.time(), Time::ZERO + Duration::from_secs(8));
+}
