@@ -9,15 +9,8 @@ use courser_sim::link::{DuplexSpec, LinkSpec, NatSpec};
 use crate::args::parse_listen;
 use crate::quantity::{parse_duration, parse_positive};
 
-/// Fields of a LINK, between commas:
-///   20mbit  40ms  1%             rate, one-way delay, random loss
-///   queue=64k|25p|100ms|1bdp     what may wait for the rate
-///   codel  codel-ecn  l4s        how the queue drops or marks before it is full
-///   jitter=5ms reorder=5%:25ms duplicate=1% corrupt=1% truncate=1% extend=1%
-///   loss=30%:3 gilbert=1%:20% drop=1,3,7-9 first=3 mask=0x5 every=100
-///   policer=10mbit:64k ecn=bleach mtu=1280 blackhole=5s:2s rate@10s=5mbit
 #[derive(Args, Debug)]
-#[command(verbatim_doc_comment, after_help = EXAMPLES)]
+#[command(after_help = GRAMMAR)]
 pub(crate) struct ProxyArguments {
     /// Address for clients; port 0 lets the system choose one.
     #[arg(long, short, value_name = "ADDR", value_parser = parse_listen)]
@@ -105,7 +98,21 @@ fn parse_clients(text: &str) -> Result<usize, String> {
 /// Each has a socket, and all sockets are looked at whenever one has something.
 const MAX_CLIENTS: usize = 900;
 
-const EXAMPLES: &str = "\
+const GRAMMAR: &str = "\
+A LINK has fields between commas, all optional:
+  20mbit  40ms  1%                 rate, one-way delay, random loss
+  rtt=80ms  jitter=5ms             delay of half as much each way; up to so much more
+  queue=64k | 25p | 100ms | 1bdp   what may wait for the rate
+  codel | codel-ecn | l4s          how the queue drops or marks before it is full
+  loss=30%:3  gilbert=1%:20%       at most 3 in a row; in bursts
+  drop=1,3,7-9  first=3  mask=0x5  every=100
+  reorder=5%:25ms  duplicate=1%  corrupt=1%  truncate=1%  extend=1%
+  policer=10mbit:64k  mtu=1280  ecn=bleach  ecn=ce:5%@1s
+  blackhole=5s:2s[:30s]            from when, for how long, how often
+  rebind=[addr:]5s                 another port or address towards the server
+  rate@10s=5mbit                   from then on; also delay, jitter, loss, mtu
+'|' puts another link behind, ';' separates the ways there and back.
+
 Examples:
   courser sim proxy --listen 127.0.0.1:4434 --to 127.0.0.1:4433 --link 20mbit,40ms,1%,queue=64k
   courser sim proxy --listen [::1]:4434 --to [::1]:4433 --link '50mbit,10ms;5mbit,10ms' --json
