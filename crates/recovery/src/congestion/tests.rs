@@ -366,6 +366,7 @@ fn congest(controller: &mut CongestionController, now: Time, sent: Time, persist
 }
 
 /// What must hold whatever happens. `reduced_at` is when the window was last reduced.
+#[allow(clippy::too_many_lines, reason = "one arm for each event")]
 fn check(mut controller: CongestionController, events: &[Event]) -> Result<(), TestCaseError> {
     let mut rtt = RttEstimator::default();
     let (mut now, mut pn, mut mtu) = (Time::ZERO + ms(10_000), 0, MTU);
