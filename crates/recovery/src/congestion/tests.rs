@@ -330,3 +330,209 @@ fn custom_controllers_are_called() {
     flow.round(ms(50), 1);
     assert_eq!(flow.controller.window(), 24_000);
 }
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Send {
+        bytes: u64,
+    },
+    Ack {
+        sent_ago: u64,
+        spread: u64,
+        bytes: u64,
+        app_limited: bool,
+        sample: u64,
+    },
+    Congestion {
+        sent_ago: u64,
+        persistent: bool,
+    },
+    Mtu(u16),
+    Wait(u64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let long = prop_oneof![9 => 0u64..1_000_000_000, 1 => any::<u64>()];
+    let bytes = prop_oneof![9 => 0u64..500_000, 1 => any::<u64>()];
+    prop_oneof![
+        4 => bytes.clone().prop_map(|bytes| Event::Send { bytes }),
+        8 => (long.clone(), long.clone(), bytes, any::<bool>(), long.clone()).prop_map(
+            |(sent_ago, spread, bytes, app_limited, sample)|
+                Event::Ack { sent_ago, spread, bytes, app_limited, sample }),
+        2 => (long.clone(), prop::bool::weighted(0.2)).prop_map(
+            |(sent_ago, persistent)| Event::Congestion { sent_ago, persistent }),
+        1 => (1200u16..=9000).prop_map(Event::Mtu),
+        5 => long.prop_map(Event::Wait),
+    ]
+}
+
+fn congest(controller: &mut CongestionController, now: Time, sent: Time, persistent: bool) {
+    controller.on_congestion(&LossSample {
+        now,
+        lost_bytes: 1,
+        largest_lost_sent: sent,
+        persistent,
+        is_ecn: false,
+        bytes_in_flight: controller.window(),
+        packets: &[],
+    });
+}
+
+/// What must hold whatever happens. `reduced_at` is when the window was last reduced.
+#[allow(clippy::too_many_lines, reason = "one arm for each event")]
+fn check(mut controller: CongestionController, events: &[Event]) -> Result<(), TestCaseError> {
+    let mut rtt = RttEstimator::default();
+    let (mut now, mut pn, mut mtu) = (Time::ZERO + ms(10_000), 0, MTU);
+    let mut reduced_at = None;
+    for event in events {
+        let before = controller.window();
+        match *event {
+            Event::Send { bytes } => {
+                pn += 1;
+                controller.on_sent(now, bytes, pn, bytes);
+                prop_assert_eq!(controller.window(), before);
+            }
+            Event::Ack {
+                sent_ago,
+                spread,
+                bytes,
+                app_limited,
+                sample,
+            } => {
+                let sample = Duration::from_nanos(sample);
+                rtt.on_sample(now, sample, Duration::ZERO, None);
+                let sent = now.saturating_sub(Duration::from_nanos(sent_ago));
+                controller.on_ack(&AckSample {
+                    now,
+                    acked_bytes: bytes,
+                    largest_acked: pn,
+                    largest_acked_sent: sent,
+                    earliest_acked_sent: sent.saturating_sub(Duration::from_nanos(spread)),
+                    rtt: &rtt,
+                    rtt_sample: Some(sample),
+                    app_limited,
+                    bytes_in_flight_before: bytes,
+                    bytes_in_flight: 0,
+                    lost_bytes: 0,
+                    delivered: 0,
+                    rate: None,
+                    ecn_capable_packets: 0,
+                    ce_packets: 0,
+                });
+                prop_assert!(controller.window() >= before);
+                prop_assert!(controller.window() - before <= bytes.saturating_add(u64::from(mtu)));
+                prop_assert!(!app_limited || controller.window() == before);
+            }
+            Event::Congestion {
+                sent_ago,
+                persistent,
+            } => {
+                let sent = now.saturating_sub(Duration::from_nanos(sent_ago));
+                let in_recovery = reduced_at.is_some_and(|at| sent <= at);
+                congest(&mut controller, now, sent, persistent);
+                let window = controller.window();
+                if persistent {
+                    prop_assert_eq!(window, minimum_window(mtu));
+                    reduced_at = None;
+                } else if in_recovery {
+                    prop_assert_eq!(window, before);
+                } else {
+                    prop_assert!((before / 2..=before.max(minimum_window(mtu))).contains(&window));
+                    reduced_at = Some(now);
+                }
+            }
+            Event::Mtu(size) => {
+                mtu = size;
+                controller.on_mtu_update(size);
+            }
+            Event::Wait(nanos) => now += Duration::from_nanos(nanos),
+        }
+        prop_assert!(controller.window() >= minimum_window(mtu));
+        prop_assert!(controller.window() <= MAX_WINDOW);
+        prop_assert!(controller.pacing_rate(&rtt).is_some());
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn invariants_hold_whatever_happens(events in prop::collection::vec(event(), 1..200)) {
+        for controller in both() {
+            check(controller, &events)?;
+        }
+        for mut controller in both() {
+            controller.set_unpaced();
+            check(controller, &events)?;
+        }
+    }
+}
+
+#[test]
+fn names_of_algorithms_round_trip() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
+        assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        let controller = CongestionController::new(algorithm, MTU, 1);
+        assert_eq!(controller.name(), algorithm.to_string());
+        assert_eq!(controller.algorithm(), Some(algorithm));
+    }
+    assert_eq!("bbr3".parse(), Ok(Algorithm::Bbr));
+    assert_eq!("bbrv3".parse(), Ok(Algorithm::Bbr));
+    let error = "vegas".parse::<Algorithm>().expect_err("not among them");
+    assert!(error.to_string().contains("bbr"), "{error}");
+}
+
+#[test]
+fn switching_keeps_the_window_and_does_not_slow_start_again() {
+    for from in [Algorithm::NewReno, Algorithm::Cubic] {
+        for to in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
+            let mut flow = Flow::new(CongestionController::new(from, MTU, 1));
+            flow.rounds(4, ms(50), 10);
+            flow.lose();
+            flow.rounds(3, ms(50), 10);
+            let window = flow.controller.window();
+            flow.controller.switch(to, MTU, 2, &flow.rtt, flow.now);
+            assert_eq!(flow.controller.algorithm(), Some(to));
+            assert_eq!(flow.controller.window(), window, "{from} to {to}");
+            assert!(!flow.controller.in_slow_start(), "{from} to {to}");
+            if to == Algorithm::Bbr {
+                // Its window is to hold twice what the path does: the rate is what counts.
+                continue;
+            }
+            flow.round(ms(50), 10);
+            let after = flow.controller.window();
+            assert!(
+                after < window * 3 / 2,
+                "{from} to {to}: {after} of {window}"
+            );
+        }
+    }
+}
+
+#[test]
+fn switching_in_slow_start_stays_in_it() {
+    for to in [Algorithm::NewReno, Algorithm::Bbr] {
+        let mut flow = Flow::new(CongestionController::new(Algorithm::Cubic, MTU, 1));
+        flow.rounds(2, ms(50), 10);
+        let window = flow.controller.window();
+        flow.controller.switch(to, MTU, 2, &flow.rtt, flow.now);
+        assert_eq!(flow.controller.window(), window, "{to}");
+        assert!(flow.controller.in_slow_start(), "{to}");
+    }
+}
+
+#[test]
+fn switching_to_bbr_takes_a_window_per_round_trip_for_the_rate() {
+    let mut flow = Flow::new(CongestionController::new(Algorithm::Cubic, MTU, 1));
+    flow.rounds(4, ms(50), 10);
+    flow.lose();
+    let window = flow.controller.window();
+    flow.controller
+        .switch(Algorithm::Bbr, MTU, 2, &flow.rtt, flow.now);
+    let rate = flow.controller.pacing_rate(&flow.rtt).expect("a rate");
+    let expected = Rate::from_bytes_in(window, ms(50)).scaled(90, 100);
+    assert_eq!(rate, expected, "giving way first");
+    flow.controller
+        .switch(Algorithm::Cubic, MTU, 3, &flow.rtt, flow.now);
+    assert_eq!(flow.controller.window(), window);
+    assert_eq!(flow.controller.ssthresh(), Some(window));
+}

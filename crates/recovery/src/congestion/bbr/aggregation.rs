@@ -34,7 +34,7 @@ impl Aggregation {
             self.start = ack.now;
             expected = 0;
         }
-        self.delivered += ack.bytes;
+        self.delivered = self.delivered.saturating_add(ack.bytes);
         let extra = self.delivered.saturating_sub(expected).min(ack.window);
         self.filter.on_sample(extra, round, rounds);
     }

@@ -17,11 +17,11 @@ pub(super) struct AmbientLoss {
 
 impl AmbientLoss {
     pub(super) fn on_lost(&mut self, bytes: u64) {
-        self.round_lost += bytes;
+        self.round_lost = self.round_lost.saturating_add(bytes);
     }
 
     pub(super) fn on_acked(&mut self, bytes: u64) {
-        self.round_arrived += bytes;
+        self.round_arrived = self.round_arrived.saturating_add(bytes);
     }
 
     /// A round is over.

@@ -89,9 +89,9 @@ impl Bbr {
     fn set_cwnd(&mut self, newly_acked: u64) {
         let max_inflight = self.max_inflight();
         if self.full_pipe.is_reached {
-            self.cwnd = (self.cwnd + newly_acked).min(max_inflight);
+            self.cwnd = self.cwnd.saturating_add(newly_acked).min(max_inflight);
         } else if self.cwnd < max_inflight || self.delivered < self.initial_cwnd() {
-            self.cwnd += newly_acked;
+            self.cwnd = self.cwnd.saturating_add(newly_acked);
         }
         self.cwnd = self.cwnd.clamp(self.min_pipe_cwnd(), MAX_WINDOW);
         if matches!(self.state, State::ProbeRtt { .. }) {

@@ -15,12 +15,12 @@
 //! ```
 //!
 //! What the draft leaves open, and how it is settled here:
-//! - Classic ECN (§3.5): a CE mark counts as a loss does, and ends a probe for bandwidth.
+//! - Classic ECN (§3.7): a CE mark counts as a loss does, and ends a probe for bandwidth.
 //! - Retransmission timeouts are persistent congestion (RFC 9002 §7.6), which sets the window
 //!   to RFC 9002's minimum.
 //! - Recovery ends with the acknowledgement of a packet that was sent in it (RFC 9002 §7.3.2).
 //!   It was spurious when each packet that it counted as lost has arrived.
-//! - Reno-coexistence (§5.3.3.5.3) counts in datagrams, as the reasoning there does.
+//! - Reno-coexistence (§5.3.3.8) counts in datagrams, as the reasoning there does.
 //!
 //! Deviates: from the draft in three points, each with its reason where it is made:
 //! - loss that is there without a queue is not taken for congestion (`loss.rs`,
@@ -252,7 +252,7 @@ impl Bbr {
     /// `MarkConnectionAppLimited()`: what is sent before the bytes in flight are delivered shows
     /// how little was to be sent.
     fn mark_app_limited(&mut self) {
-        let last = self.delivered + self.inflight;
+        let last = self.delivered.saturating_add(self.inflight);
         let first = match self.pause.app_limited {
             Some((first, before)) if before >= self.delivered => first,
             _ => self.delivered,
@@ -309,7 +309,7 @@ impl Controller for Bbr {
         }
         self.pause.empty_since = None;
         self.inflight = bytes_in_flight;
-        if bytes_in_flight + self.smss() > self.cwnd {
+        if bytes_in_flight.saturating_add(self.smss()) > self.cwnd {
             self.rounds.on_cwnd_limited();
         }
     }

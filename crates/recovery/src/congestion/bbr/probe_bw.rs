@@ -193,7 +193,7 @@ impl Bbr {
             return true;
         }
         if self.cycle.is_probe_sample && rs.has_ce {
-            // §3.5: marks are congestion, and only queues mark.
+            // §3.7: marks are congestion, and only queues mark.
             self.handle_inflight_too_high(rs.now, rs.tx_in_flight, rs.is_app_limited);
             return true;
         }
@@ -228,7 +228,7 @@ impl Bbr {
     }
 }
 
-/// `T_bbr` is two to three seconds, §5.3.3.5.3.
+/// `T_bbr` is two to three seconds, §5.3.3.8.
 const MIN_PROBE_WAIT: Duration = Duration::from_secs(2);
 const MAX_RANDOM_WAIT_NANOS: u64 = 1_000_000_000;
 

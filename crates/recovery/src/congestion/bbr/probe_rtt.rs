@@ -12,7 +12,7 @@ impl Bbr {
     ///
     /// Deviates: on long paths a round without a queue puts off ProbeRTT. The draft means it to
     /// cost 2 %, which holds for round-trip times up to 100 ms: on one of 600 ms each ProbeRTT
-    /// costs a whole round trip, 11 % at one in five seconds, and 80 % of the path was measured
+    /// costs a whole round trip, 11 % at one in five seconds, and 88 % of the path was measured
     /// in place of 95. Up to 100 ms nothing changes, so that flows find each other as intended.
     pub(super) fn update_min_rtt(&mut self, rs: &Sample) {
         if self.rounds.is_start && self.was_queue_empty() {

@@ -4,6 +4,7 @@ use crate::congestion::Algorithm;
 mod figures;
 pub(super) mod harness;
 mod path;
+mod properties;
 
 use harness::*;
 

@@ -45,7 +45,7 @@ fn probes_again_although_the_queue_did_not_drain() {
     assert!((MIN_PROBE_WAIT..longest).contains(&waited), "{waited:?}");
 }
 
-/// §5.3.3.5.3: after as many rounds as Reno needs to win back what a loss cost.
+/// §5.3.3.8: after as many rounds as Reno needs to win back what a loss cost.
 #[test]
 fn small_windows_probe_as_often_as_reno_would() {
     for seed in 0..8 {
@@ -178,7 +178,7 @@ fn app_limited_loss_ends_the_probe_and_leaves_the_bound() {
     assert_eq!(bench.bbr.inflight_longterm, None);
 }
 
-/// §5.3.3.4.2: the next probe only touches the bound, and the one after holds it.
+/// §5.3.3.6: the next probe only touches the bound, and the one after holds it.
 #[test]
 fn a_probe_after_a_lossy_one_is_cautious() {
     let mut bench = Bench::probing(20);
@@ -206,7 +206,7 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     assert_eq!(bench.bbr.state, State::Up);
 }
 
-/// §5.3.3.4.1: 1, 2, 4, 8, ... datagrams a round while the bound is what limits.
+/// §5.3.3.5: 1, 2, 4, 8, ... datagrams a round while the bound is what limits.
 #[test]
 fn the_bound_is_raised_faster_each_round() {
     let mut bench = Bench::probing(20);

@@ -1,0 +1,117 @@
+//! What holds whatever happens.
+
+use proptest::prelude::*;
+
+use super::harness::*;
+use super::*;
+use crate::congestion::{LostPacket, MAX_WINDOW};
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Round(Round),
+    Lose {
+        count: u64,
+        inflight: u64,
+    },
+    Persistent,
+    Mark,
+    Find(u64),
+    Send,
+    /// Milliseconds in which nothing happens.
+    Wait(u64),
+    Mtu(u16),
+}
+
+fn steps() -> impl Strategy<Value = Step> {
+    let round = (0..10_000u64, 1..2000u64, any::<bool>(), 0..1u64 << 34).prop_map(
+        |(megabits, rtt, is_app_limited, inflight)| {
+            Step::Round(Round {
+                rtt: Duration::from_millis(rtt),
+                is_app_limited,
+                inflight,
+                tx_in_flight: inflight / 2,
+                lost: inflight / 50,
+                ..Round::at(megabits)
+            })
+        },
+    );
+    let steady = (1..100u64).prop_map(|megabits| Step::Round(Round::at(megabits)));
+    prop_oneof![
+        3 => round,
+        6 => steady,
+        2 => (1..40u64, SIZE..1u64 << 34).prop_map(|(count, inflight)| Step::Lose { count, inflight }),
+        1 => Just(Step::Persistent),
+        1 => Just(Step::Mark),
+        1 => (1..40u64).prop_map(Step::Find),
+        2 => Just(Step::Send),
+        2 => (0..20_000u64).prop_map(Step::Wait),
+        1 => (1200..9000u16).prop_map(Step::Mtu),
+    ]
+}
+
+fn take(bench: &mut Bench, step: Step) {
+    match step {
+        Step::Round(round) => bench.round(round),
+        Step::Lose { count, inflight } => bench.lose(count, inflight),
+        Step::Persistent => {
+            let sent = bench.now;
+            let packet = LostPacket {
+                number: 1 << 40,
+                bytes: SIZE,
+                sent,
+                tx_in_flight: SIZE,
+                lost_since_sent: SIZE,
+                is_app_limited: false,
+            };
+            bench.tell_lost(&[packet], sent, true);
+        }
+        Step::Mark => bench.mark(),
+        Step::Find(count) => bench.find(count),
+        Step::Send => bench.bbr.on_sent(bench.now, SIZE, 1, SIZE),
+        Step::Wait(ms) => bench.now += Duration::from_millis(ms),
+        Step::Mtu(mtu) => bench.bbr.on_mtu_update(mtu),
+    }
+}
+
+proptest! {
+    #[test]
+    fn bounds_hold(steps in prop::collection::vec(steps(), 1..200)) {
+        let mut bench = Bench::new();
+        for step in steps {
+            take(&mut bench, step);
+            let bbr = &bench.bbr;
+            prop_assert!(bbr.window() >= minimum_window(bbr.mtu), "after {:?}", step);
+            prop_assert!(bbr.window() <= MAX_WINDOW, "after {:?}", step);
+            let quantum = bbr.send_quantum().expect("BBR always has one");
+            prop_assert!(quantum >= 2 * u64::from(bbr.mtu), "after {:?}", step);
+            prop_assert!(bbr.bw <= bbr.max_bw.get(), "after {:?}", step);
+            prop_assert_eq!(bbr.in_slow_start(), bbr.state == State::Startup);
+            prop_assert!(
+                !bbr.is_in_probe_bw() || bbr.full_pipe.is_reached || bbr.undo.probing.is_none(),
+                "after {:?}",
+                step
+            );
+        }
+    }
+
+    /// Whatever came before: a minute of steady rounds, and the model is that of the path.
+    #[test]
+    fn finds_back_to_the_path(steps in prop::collection::vec(steps(), 1..60)) {
+        let mut bench = Bench::new();
+        for step in steps {
+            take(&mut bench, step);
+        }
+        bench.bbr.on_mtu_update(MTU);
+        for _ in 0..1200 {
+            let inflight = match bench.bbr.state {
+                State::Up => 200 * SIZE,
+                State::ProbeRtt { .. } => 4 * SIZE,
+                _ => 60 * SIZE,
+            };
+            bench.round(Round { inflight, tx_in_flight: inflight, ..Round::at(20) });
+        }
+        prop_assert_eq!(bench.bbr.max_bw.get(), Round::at(20).rate);
+        prop_assert_eq!(bench.bbr.min_rtt.get(), Some(RTT));
+        prop_assert!(bench.bbr.window() >= Round::at(20).inflight / 2);
+    }
+}
