@@ -19,7 +19,7 @@ use crate::args::parse_controller;
 use crate::error::Failure;
 use crate::output;
 
-use super::report::Judged;
+use self::verdict::Judged;
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {

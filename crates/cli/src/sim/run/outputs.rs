@@ -6,9 +6,9 @@ use std::sync::Arc;
 use courser_qlog::QlogDirectory;
 use courser_sim::report::RunReport;
 
-use super::Outcome;
+use super::{Outcome, verdict};
 use crate::error::Failure;
-use crate::sim::report::{self, Judged};
+use crate::sim::report;
 
 /// Writes the report of all runs into a directory.
 pub(super) fn report(
@@ -16,9 +16,16 @@ pub(super) fn report(
     runs: &[RunReport],
     outcomes: &[Outcome<'_>],
 ) -> Result<(), Failure> {
-    let judged = outcomes.iter().flat_map(|outcome| &outcome.judged);
-    let judged: Vec<Judged> = judged.cloned().collect();
-    report::write(directory, runs, &judged)
+    let mut verdicts = Vec::new();
+    for outcome in outcomes {
+        verdicts.extend(outcome.judged.iter().map(|judged| report::Verdict {
+            scenario: outcome.source.scenario.name.clone(),
+            bound: judged.bound.to_string(),
+            seen: verdict::shown(judged.verdict.value, judged.bound.measure.unit),
+            is_kept: judged.verdict.holds,
+        }));
+    }
+    report::write(directory, runs, &verdicts)
 }
 
 /// Where the traces of one run go: a directory of its own, since connection IDs follow from the

@@ -2,10 +2,9 @@
 
 use courser_sim::report::{MEASURES, Measure, quantile};
 
-use super::verdict::shown;
+use super::verdict::{Judged, shown};
 use super::{Outcome, RunArguments, replay};
 use crate::output::line;
-use crate::sim::report::Judged;
 
 /// One row: a measure over all runs.
 struct Row {

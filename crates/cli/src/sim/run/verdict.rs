@@ -1,17 +1,22 @@
 //! Which bounds hold.
 
 use courser_sim::report::{RunReport, Unit};
-use courser_sim::scenario::{Bound, Scenario};
+use courser_sim::scenario::{Bound, Scenario, Verdict};
 
 use super::Outcome;
 use crate::error::Failure;
 use crate::output;
-use crate::sim::report::Judged;
+
+/// A bound of a scenario, and what the runs showed.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    pub(super) bound: Bound,
+    pub(super) verdict: Verdict,
+}
 
 pub(super) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
     let rtt = scenario.base_rtt();
     let judge = |bound: &Bound| Judged {
-        scenario: scenario.name.clone(),
         bound: bound.clone(),
         verdict: bound.check(runs, rtt),
     };
