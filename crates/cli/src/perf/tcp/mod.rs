@@ -148,6 +148,7 @@ fn set_congestion(stream: &TcpStream, congestion: Algorithm) -> io::Result<()> {
     let name = match congestion {
         Algorithm::NewReno => "reno",
         Algorithm::Cubic => "cubic",
+        Algorithm::Prague => "prague",
         Algorithm::Bbr => "bbr",
     };
     Ok(rustix::net::sockopt::set_tcp_congestion(stream, name)?)

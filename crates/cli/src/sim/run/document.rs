@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use courser_sim::report::{FlowReport, MEASURES, Measures, RunReport, quantile};
 use serde::Serialize;
 
+use super::verdict::Judged;
 use super::{Outcome, RunArguments, replay};
 use crate::error::Failure;
-use crate::sim::report::Judged;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -9,6 +9,7 @@ mod verdict;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use verdict::Judged;
 
 use clap::Args;
 use courser::Algorithm;
@@ -18,8 +19,6 @@ use courser_sim::scenario::Scenario;
 use crate::args::parse_controller;
 use crate::error::Failure;
 use crate::output;
-
-use super::report::Judged;
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {

@@ -7,8 +7,9 @@ use courser_qlog::QlogDirectory;
 use courser_sim::report::RunReport;
 
 use super::Outcome;
+use super::verdict::{Judged, shown};
 use crate::error::Failure;
-use crate::sim::report::{self, Judged};
+use crate::sim::report;
 
 /// Writes the report of all runs into a directory.
 pub(super) fn report(
@@ -17,8 +18,14 @@ pub(super) fn report(
     outcomes: &[Outcome<'_>],
 ) -> Result<(), Failure> {
     let judged = outcomes.iter().flat_map(|outcome| &outcome.judged);
-    let judged: Vec<Judged> = judged.cloned().collect();
-    report::write(directory, runs, &judged)
+    let in_words = |judged: &Judged| report::Verdict {
+        scenario: judged.scenario.clone(),
+        bound: judged.bound.to_string(),
+        seen: shown(judged.verdict.value, judged.bound.measure.unit),
+        is_kept: judged.verdict.holds,
+    };
+    let verdicts: Vec<_> = judged.map(in_words).collect();
+    report::write(directory, runs, &verdicts)
 }
 
 /// Where the traces of one run go: a directory of its own, since connection IDs follow from the

@@ -2,10 +2,10 @@
 
 use courser_sim::report::{MEASURES, Measure, quantile};
 
+use super::verdict::Judged;
 use super::verdict::shown;
 use super::{Outcome, RunArguments, replay};
 use crate::output::line;
-use crate::sim::report::Judged;
 
 /// One row: a measure over all runs.
 struct Row {

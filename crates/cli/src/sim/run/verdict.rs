@@ -1,12 +1,22 @@
 //! Which bounds hold.
 
 use courser_sim::report::{RunReport, Unit};
-use courser_sim::scenario::{Bound, Scenario};
+use courser_sim::scenario::{Bound, Scenario, Verdict};
 
 use super::Outcome;
 use crate::error::Failure;
 use crate::output;
-use crate::sim::report::Judged;
+
+/// A bound of a scenario, and what became of it.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    /// Name of the scenario.
+    pub(super) scenario: String,
+    /// What was asked for.
+    pub(super) bound: Bound,
+    /// What the runs showed.
+    pub(super) verdict: Verdict,
+}
 
 pub(super) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
     let rtt = scenario.base_rtt();
