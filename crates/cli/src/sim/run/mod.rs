@@ -9,7 +9,6 @@ mod verdict;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use verdict::Judged;
 
 use clap::Args;
 use courser::Algorithm;
@@ -19,6 +18,8 @@ use courser_sim::scenario::Scenario;
 use crate::args::parse_controller;
 use crate::error::Failure;
 use crate::output;
+
+use self::verdict::Judged;
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use courser_qlog::QlogDirectory;
 use courser_sim::report::RunReport;
 
-use super::Outcome;
-use super::verdict::{Judged, shown};
+use super::{Outcome, verdict};
 use crate::error::Failure;
 use crate::sim::report;
 
@@ -17,14 +16,15 @@ pub(super) fn report(
     runs: &[RunReport],
     outcomes: &[Outcome<'_>],
 ) -> Result<(), Failure> {
-    let judged = outcomes.iter().flat_map(|outcome| &outcome.judged);
-    let in_words = |judged: &Judged| report::Verdict {
-        scenario: judged.scenario.clone(),
-        bound: judged.bound.to_string(),
-        seen: shown(judged.verdict.value, judged.bound.measure.unit),
-        is_kept: judged.verdict.holds,
-    };
-    let verdicts: Vec<_> = judged.map(in_words).collect();
+    let mut verdicts = Vec::new();
+    for outcome in outcomes {
+        verdicts.extend(outcome.judged.iter().map(|judged| report::Verdict {
+            scenario: outcome.source.scenario.name.clone(),
+            bound: judged.bound.to_string(),
+            seen: verdict::shown(judged.verdict.value, judged.bound.measure.unit),
+            is_kept: judged.verdict.holds,
+        }));
+    }
     report::write(directory, runs, &verdicts)
 }
 

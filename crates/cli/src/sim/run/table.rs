@@ -2,8 +2,7 @@
 
 use courser_sim::report::{MEASURES, Measure, quantile};
 
-use super::verdict::Judged;
-use super::verdict::shown;
+use super::verdict::{Judged, shown};
 use super::{Outcome, RunArguments, replay};
 use crate::output::line;
 

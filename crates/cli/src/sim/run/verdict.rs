@@ -7,21 +7,16 @@ use super::Outcome;
 use crate::error::Failure;
 use crate::output;
 
-/// A bound of a scenario, and what became of it.
+/// A bound of a scenario, and what the runs showed.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
-    /// Name of the scenario.
-    pub(super) scenario: String,
-    /// What was asked for.
     pub(super) bound: Bound,
-    /// What the runs showed.
     pub(super) verdict: Verdict,
 }
 
 pub(super) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
     let rtt = scenario.base_rtt();
     let judge = |bound: &Bound| Judged {
-        scenario: scenario.name.clone(),
         bound: bound.clone(),
         verdict: bound.check(runs, rtt),
     };
