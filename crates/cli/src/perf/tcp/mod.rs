@@ -151,7 +151,6 @@ fn set_congestion(stream: &TcpStream, congestion: Algorithm) -> io::Result<()> {
         Algorithm::Prague => "prague",
         Algorithm::Bbr => "bbr",
         // Not part of every kernel: the call below says so.
-        Algorithm::Prague => "prague",
     };
     Ok(rustix::net::sockopt::set_tcp_congestion(stream, name)?)
 }
