@@ -101,11 +101,10 @@ fn end_wakes_readers_then_writers_in_the_order_of_streams() {
     let mut wakers = ConnectionWakers::default();
     // Twenty at a time: a table's own order is this one by a chance of 1 in 20!.
     let waiting: Vec<Waker> = (0..40).map(|_| counting().1).collect();
-    for (index, waker) in (0..20).zip(&waiting).rev() {
-        wakers.wait_to_read(stream(index), waker);
-    }
-    for (index, waker) in (0..20).zip(&waiting[20..]).rev() {
-        wakers.wait_to_write(stream(index), waker);
+    for index in (0..20u32).rev() {
+        let id = stream(index.into());
+        wakers.wait_to_read(id, &waiting[index as usize]);
+        wakers.wait_to_write(id, &waiting[index as usize + 20]);
     }
     let mut woken = Vec::new();
     wakers.wake_all(&mut woken);

@@ -124,12 +124,12 @@ impl Scene {
 
     /// What the client's application has moved.
     pub fn tally(&self) -> &Tally {
-        self.client().any_app().tally().expect("it counts")
+        self.client().tally().expect("it counts")
     }
 
     /// What the server's application has moved.
     pub fn server_tally(&self) -> &Tally {
-        self.server().any_app().tally().expect("it counts")
+        self.server().tally().expect("it counts")
     }
 
     /// Counters of the first connection of the client.
