@@ -32,7 +32,8 @@ pub struct HostSpec {
     /// Where its connection IDs, keys and challenges come from, see
     /// [`World::seed_for`](crate::World::seed_for).
     pub seed: u64,
-    /// Settings of its connections, whichever end it is; its `sinks` record them.
+    /// Settings of its connections, whichever end it is. Unless replaced they search for an MTU
+    /// up to [`ETHERNET_PAYLOAD`], as hosts on Ethernet do: links have no MTU unless told. Its `sinks` record them.
     pub transport: TransportConfig,
     /// It accepts connections.
     pub is_server: bool,
@@ -50,7 +51,10 @@ impl HostSpec {
         Self {
             address,
             seed,
-            transport: TransportConfig::default(),
+            transport: TransportConfig {
+                mtu_max: ETHERNET_PAYLOAD,
+                ..TransportConfig::default()
+            },
             is_server: false,
             retry: RetryPolicy::Never,
             alpn: b"perf".to_vec(),
@@ -72,6 +76,9 @@ impl HostSpec {
         Self { transport, ..self }
     }
 }
+
+/// UDP payload of an Ethernet frame with 1500 bytes of IPv4.
+pub const ETHERNET_PAYLOAD: u16 = 1472;
 
 /// Datagrams in one batch unless told otherwise: as many as real drivers send at once.
 pub const DEFAULT_SEGMENTS: usize = 16;

@@ -11,6 +11,7 @@ use super::bounds::BoundsTable;
 use super::flow::{FlowTable, Mistake};
 use super::units::{Lasting, Size, Speed};
 use super::{Action, ActionKind, Flow, Scenario, ScenarioError};
+use crate::host::ETHERNET_PAYLOAD;
 use crate::link::{Blackhole, Change, DuplexSpec, LinkSpec, NatSpec, Step};
 
 #[derive(Deserialize, Debug)]
@@ -36,6 +37,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct TransportTable {
     mtu: Option<u16>,
+    mtu_discovery: Option<bool>,
+    mtu_max: Option<u16>,
     ecn: Option<bool>,
     initial_rtt: Option<Lasting>,
     max_ack_delay: Option<Lasting>,
@@ -129,7 +132,11 @@ impl File {
 }
 
 fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, Mistake> {
-    let mut config = TransportConfig::default();
+    // Hosts have the MTU of Ethernet, or links without one would carry the largest datagrams.
+    let mut config = TransportConfig {
+        mtu_max: ETHERNET_PAYLOAD,
+        ..TransportConfig::default()
+    };
     let Some(table) = table else {
         return Ok(config);
     };
@@ -163,6 +170,8 @@ fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, 
     set(&mut config.send_buffer_max, table.send_buffer_max);
     set(&mut config.unsent_limit, table.unsent_limit);
     config.mtu = table.mtu.unwrap_or(config.mtu);
+    config.mtu_max = table.mtu_max.unwrap_or(config.mtu_max.max(config.mtu));
+    config.mtu_discovery = table.mtu_discovery.unwrap_or(config.mtu_discovery);
     config.ecn = table.ecn.unwrap_or(config.ecn);
     config.key_update_after = table.key_update_after.unwrap_or(config.key_update_after);
     match config.validate() {
