@@ -51,9 +51,10 @@ pub(crate) struct CommonArguments {
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller)]
     pub(crate) cc: Algorithm,
 
-    /// UDP payload of full packets in bytes, 1200 to 65507. 1452 suits most Ethernet paths.
-    #[arg(long, value_name = "BYTES", default_value_t = 1200, value_parser = parse_mtu)]
-    pub(crate) mtu: u16,
+    /// UDP payload of full packets in bytes, 1200 to 65507. Without it they grow to what the path
+    /// carries.
+    #[arg(long, value_name = "BYTES", value_parser = parse_mtu)]
+    pub(crate) mtu: Option<u16>,
 
     /// Writes JSON to standard output, for programs.
     #[arg(long)]
