@@ -345,13 +345,16 @@ fn client_that_vanishes_after_its_hello_is_forgotten() {
 }
 
 /// The rule of the interop runner's `handshakeloss`: 30 %, at most three in a row, 50 times.
-/// Half of the attempts have no more than two timeouts to wait for, and all are in time.
+/// Half of the attempts have no more than two timeouts to wait for, and all end in thirty seconds:
+/// after some losses in a row probes are six seconds apart.
 #[test]
 fn thirty_percent_loss_fails_no_handshake_of_a_hundred() {
     let mut times = Vec::new();
     let mut lost = 0;
     for_each_seed(100, |seed| {
-        let setup = Setup::on("rtt=30ms,loss=30%:3");
+        let setup = Setup::on("rtt=30ms,loss=30%:3").both(|config| {
+            config.handshake_timeout = Duration::from_secs(30);
+        });
         let scene = transfer(seed, setup, Duration::from_secs(20));
         times.push(handshake_time(&scene));
         lost += scene.dropped(|dropped| dropped.loss);

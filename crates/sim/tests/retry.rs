@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{SERVER, Scene, Setup, for_each_seed};
 use courser_sim::apps::{Amount, Bulk, Way};
-use courser_transport::{ConnectionError, RetryPolicy};
+use courser_transport::{ConnectionError, RetryPolicy, TransportConfig};
 use courser_wire::TransportErrorCode;
 
 const MS: Duration = Duration::from_millis(1);
@@ -24,6 +24,11 @@ fn always(link: &str) -> Setup {
 /// The client sends 1000 bytes and closes.
 fn small() -> Bulk {
     Bulk::new(SERVER, Way::Up, Amount::Bytes(1000))
+}
+
+/// After some losses in a row probes are six seconds apart.
+fn patient(config: &mut TransportConfig) {
+    config.handshake_timeout = Duration::from_secs(30);
 }
 
 fn transfer(seed: u64, setup: Setup, limit: Duration) -> Scene {
@@ -128,11 +133,27 @@ fn token_that_is_too_old_is_refused() {
     assert_eq!(scene.forward().dropped.listed, 8);
 }
 
+/// Whatever byte of the hello with the token is damaged, the token too: it is sent again, and
+/// nobody is told that the token was wrong (RFC 9000 §8.1.2).
+#[test]
+fn token_that_was_damaged_on_its_way_is_sent_again() {
+    for byte in [26, 30, 50, 80, 110] {
+        let mut setup = always("rtt=50ms;rtt=50ms,drop=2");
+        // Two datagrams of the hello, a Retry for each, and the hello again.
+        setup.damaged = vec![(5, byte), (6, byte)];
+        let scene = transfer(1, setup, Duration::from_secs(3));
+        let time = handshake_time(&scene);
+        assert!(time >= FIRST_PTO, "byte {byte}: {time:?}");
+        assert!(scene.server().endpoint().stats().datagrams_dropped >= 1);
+    }
+}
+
 #[test]
 fn thirty_percent_loss_fails_none_of_fifty() {
     let mut lost = 0;
     for_each_seed(50, |seed| {
-        let scene = transfer(seed, always("rtt=30ms,loss=30%:3"), Duration::from_secs(20));
+        let setup = always("rtt=30ms,loss=30%:3").both(patient);
+        let scene = transfer(seed, setup, Duration::from_secs(20));
         lost += scene.dropped(|dropped| dropped.loss);
     });
     assert!(lost > 150, "{lost}");
@@ -142,8 +163,11 @@ fn thirty_percent_loss_fails_none_of_fifty() {
 fn thirty_percent_damaged_fails_none_of_fifty() {
     let mut damaged = 0;
     for_each_seed(50, |seed| {
-        let link = "rtt=30ms,corrupt=30%:3";
-        let scene = transfer(seed, always(link), Duration::from_secs(20));
+        let setup = always("rtt=30ms,corrupt=30%:3").both(patient);
+        let mut scene = Scene::new(seed, setup, small());
+        scene.finish(Duration::from_secs(20), 1);
+        assert_eq!(scene.server_tally().received, 1000);
+        assert_eq!(scene.tally().failures, [""; 0]);
         damaged += scene.forward().corrupted + scene.back().corrupted;
     });
     assert!(damaged > 150, "{damaged}");
