@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::{SERVER, Scene, Setup, for_each_seed};
 use courser_base::Time;
 use courser_sim::World;
-use courser_sim::apps::{Amount, Bulk, Exchange, Serve, Way};
+use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Serve, Way};
 use courser_sim::host::{Host, HostSpec};
 use courser_sim::link::Dropped;
 use courser_sim::world::NodeId;
@@ -225,6 +225,23 @@ fn every_datagram_twice_costs_no_time() {
     assert!(scene.forward().duplicated >= 3 && scene.back().duplicated >= 3);
     assert_eq!(scene.server().endpoint().stats().accepted, 1);
     assert_eq!(scene.tally().received + scene.server_tally().received, 1000);
+}
+
+/// RFC 9001 §4.1.2: only a server that has the client's Finished acknowledges its data. It does
+/// so every 25 ms at least, while HANDSHAKE_DONE would come again after a probe timeout of the
+/// server: 50 ms, four times 25 ms and 25 ms after the 75 ms at which it was lost.
+#[test]
+fn acknowledged_data_confirms_the_handshake_when_handshake_done_is_lost() {
+    let app = Paced::new(SERVER, 100, MS * 10);
+    let link = "rtt=50ms;rtt=50ms,drop=3-4";
+    let mut scene = Scene::new(1, Setup::on(link), app);
+    scene.run_for(MS * 150);
+    assert_eq!(scene.back().dropped.listed, 2);
+    let confirmed = |event: &Event| *event == Event::Confirmed;
+    let client = scene.when(confirmed).expect("confirmed") - Time::ZERO;
+    assert!(client > MS * 100 && client < MS * 140, "{client:?}");
+    scene.run_for(Duration::from_secs(1));
+    scene.assert_clean();
 }
 
 /// Whatever overtakes what within a flight, keys or bytes come 30 ms later at the most, and

@@ -276,6 +276,11 @@ impl Connection {
             keys.on_packet_acked(newly.largest);
         }
         self.recovery.quiet_since = now;
+        if self.side.is_client() && id == SpaceId::Application {
+            // Who reads 1-RTT packets has our Finished. HANDSHAKE_DONE may have been lost, and
+            // until it comes again nothing but the handshake would be probed (RFC 9001 §4.1.2).
+            self.confirm(now);
+        }
         // A client that does not know whether the server has validated its address keeps its
         // back-off (RFC 9002 §6.2.1).
         if self.peer_validated_us() {
