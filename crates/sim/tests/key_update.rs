@@ -17,9 +17,14 @@ fn up() -> Bulk {
     Bulk::new(SERVER, Way::Up, Amount::Bytes(BYTES))
 }
 
+/// Packets of 1200 bytes all the time: these links have no MTU, and would be crossed in few.
+fn setup(link: &str) -> Setup {
+    Setup::on(link).both(|config| config.mtu_discovery = false)
+}
+
 /// One megabyte of the client is under way: 0.8 s at 10 Mbit/s.
 fn under_way(seed: u64, link: &str) -> Scene {
-    let mut scene = Scene::new(seed, Setup::on(link), up());
+    let mut scene = Scene::new(seed, setup(link), up());
     scene.confirm(SECOND * 2);
     scene.run_for(MS * 100);
     scene
@@ -70,24 +75,26 @@ fn both_ends_update_at_once_and_agree_on_one_update() {
 #[test]
 fn idle_ends_update_too() {
     let app = Exchange::ping(SERVER, SECOND, Some(5));
-    let mut scene = Scene::new(1, Setup::on("rtt=40ms"), app);
-    for _ in 0..3 {
-        scene.run_for(SECOND);
+    let mut scene = Scene::new(1, setup("rtt=40ms"), app);
+    scene.run_for(MS * 500);
+    // An exchange between two updates: an end that only acknowledged in the new phase knows
+    // nothing of its own packets yet.
+    for _ in 0..2 {
         scene.update_client_keys().expect("allowed");
-        scene.run_for(MS * 500);
+        scene.run_for(SECOND);
         scene.update_server_keys().expect("allowed");
-        scene.run_for(MS * 100);
+        scene.run_for(SECOND);
     }
     scene.finish(SECOND * 5, 5);
     scene.assert_clean();
-    assert_eq!(updates(&scene), (6, 6));
+    assert_eq!(updates(&scene), (4, 4));
 }
 
 /// RFC 9001 §6.1: not before the handshake is confirmed, and not before the peer has
 /// acknowledged the current phase.
 #[test]
 fn update_too_early_is_refused_and_harmless() {
-    let mut scene = Scene::new(1, Setup::on("10mbit,rtt=100ms,queue=100p"), up());
+    let mut scene = Scene::new(1, setup("10mbit,rtt=100ms,queue=100p"), up());
     scene.run_for(MS * 120);
     assert_eq!(
         scene.update_client_keys(),
@@ -125,7 +132,7 @@ fn updates_without_end_do_not_disturb_a_transfer() {
 /// follows.
 #[test]
 fn updates_every_fifty_packets_by_themselves() {
-    let mut setup = Setup::on(LINK);
+    let mut setup = setup(LINK);
     setup.client.key_update_after = 50;
     let mut scene = Scene::new(1, setup, up());
     finish(&mut scene, SECOND * 3);
@@ -137,7 +144,7 @@ fn updates_every_fifty_packets_by_themselves() {
 
 #[test]
 fn updates_of_both_ends_by_themselves() {
-    let setup = Setup::on(LINK).both(|config| config.key_update_after = 20);
+    let setup = setup(LINK).both(|config| config.key_update_after = 20);
     let mut scene = Scene::new(1, setup, up());
     finish(&mut scene, SECOND * 3);
     let (client, server) = updates(&scene);
@@ -153,7 +160,7 @@ fn updates_are_survived_with_ten_percent_loss() {
     let mut done = 0;
     for_each_seed(30, |seed| {
         let link = "10mbit,rtt=40ms,loss=10%,queue=100p";
-        let setup = Setup::on(link).both(|config| config.key_update_after = 30);
+        let setup = setup(link).both(|config| config.key_update_after = 30);
         let mut scene = Scene::new(seed, setup, up());
         // A tenth lost with CUBIC: a window of few packets, and timeouts now and then.
         finish(&mut scene, SECOND * 60);
@@ -169,13 +176,17 @@ fn packets_of_the_old_phase_that_are_late_are_read() {
     let mut late = 0;
     for_each_seed(20, |seed| {
         let link = "10mbit,rtt=40ms,reorder=30%:30ms,queue=100p";
-        let setup = Setup::on(link).both(|config| config.key_update_after = 40);
+        let setup = setup(link).both(|config| config.key_update_after = 40);
         let mut scene = Scene::new(seed, setup, up());
+        scene.confirm(SECOND * 2);
+        // Late packets of the handshake have no keys any more.
+        scene.run_for(MS * 100);
+        let dropped = scene.server_stats().packets_dropped;
         finish(&mut scene, SECOND * 30);
         late += scene.forward().reordered;
         assert!(scene.stats().key_updates >= 1);
-        // Copies of what was wrongly taken for lost are no drops of unreadable packets.
-        assert_eq!(scene.server_stats().packets_dropped, 0, "seed {seed}");
+        // What was wrongly taken for lost was sent again, but in packets of other numbers.
+        assert_eq!(scene.server_stats().packets_dropped, dropped, "seed {seed}");
     });
     assert!(late > 1000, "{late}");
 }
@@ -184,7 +195,7 @@ fn packets_of_the_old_phase_that_are_late_are_read() {
 fn damaged_packets_during_updates_are_no_reason_to_close() {
     for_each_seed(20, |seed| {
         let link = "10mbit,rtt=40ms,corrupt=5%,queue=100p";
-        let setup = Setup::on(link).both(|config| config.key_update_after = 30);
+        let setup = setup(link).both(|config| config.key_update_after = 30);
         let mut scene = Scene::new(seed, setup, up());
         finish(&mut scene, SECOND * 60);
         assert!(scene.forward().corrupted > 10);
@@ -231,7 +242,7 @@ fn first_packets_of_a_phase_may_be_lost_either_way() {
 
 #[test]
 fn every_packet_twice_during_updates_is_read_once() {
-    let setup = Setup::on("10mbit,rtt=40ms,duplicate=100%,queue=400p")
+    let setup = setup("10mbit,rtt=40ms,duplicate=100%,queue=400p")
         .both(|config| config.key_update_after = 50);
     let mut scene = Scene::new(1, setup, up());
     finish(&mut scene, SECOND * 6);

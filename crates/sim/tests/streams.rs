@@ -11,6 +11,11 @@ use courser_sim::apps::{Amount, Bulk, Exchange, Way};
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 
+/// Packets of 1200 bytes all the time: these links have no MTU, and would be crossed in few.
+fn setup(link: &str) -> Setup {
+    Setup::on(link).both(|config| config.mtu_discovery = false)
+}
+
 fn requests(scene: &Scene) -> &Requests {
     scene.client().app().expect("requests")
 }
@@ -25,7 +30,7 @@ fn finish(scene: &mut Scene, limit: Duration) -> Duration {
 #[test]
 fn thousand_streams_one_after_the_other() {
     let app = Requests::new(SERVER, 1000, 10, 10);
-    let mut scene = Scene::new(1, Setup::on("20mbit,rtt=20ms,queue=200p"), app);
+    let mut scene = Scene::new(1, setup("20mbit,rtt=20ms,queue=200p"), app);
     let time = finish(&mut scene, SECOND * 10);
     assert_eq!(scene.tally().streams, 1000);
     assert_eq!(scene.tally().received, 10_000);
@@ -37,7 +42,7 @@ fn thousand_streams_one_after_the_other() {
 fn thousand_streams_with_five_percent_loss() {
     for_each_seed(5, |seed| {
         let app = Requests::new(SERVER, 1000, 100, 1000);
-        let mut scene = Scene::new(seed, Setup::on("20mbit,rtt=20ms,loss=5%,queue=200p"), app);
+        let mut scene = Scene::new(seed, setup("20mbit,rtt=20ms,loss=5%,queue=200p"), app);
         // 1 MB at loss 5 % is 1200 * 1.22 / 0.22 bytes per round trip, twenty times that.
         finish(&mut scene, SECOND * 60);
         assert_eq!(scene.tally().streams, 1000);
@@ -49,7 +54,7 @@ fn thousand_streams_with_five_percent_loss() {
 #[test]
 fn one_stream_at_a_time_is_enough_for_all() {
     let app = Requests::new(SERVER, 50, 100, 100);
-    let mut setup = Setup::on("rtt=20ms,loss=5%");
+    let mut setup = setup("rtt=20ms,loss=5%");
     setup.server.max_bidi_streams = 1;
     let mut scene = Scene::new(1, setup, app);
     finish(&mut scene, SECOND * 30);
@@ -61,7 +66,7 @@ fn one_stream_at_a_time_is_enough_for_all() {
 fn parallel_requests_all_end_with_ten_percent_loss() {
     for_each_seed(20, |seed| {
         let app = Requests::new(SERVER, 60, 2000, 5000);
-        let mut scene = Scene::new(seed, Setup::on("20mbit,rtt=30ms,loss=10%,queue=200p"), app);
+        let mut scene = Scene::new(seed, setup("20mbit,rtt=30ms,loss=10%,queue=200p"), app);
         finish(&mut scene, SECOND * 60);
         assert_eq!(scene.tally().streams, 60);
         assert_eq!(scene.tally().received, 300_000);
@@ -70,46 +75,44 @@ fn parallel_requests_all_end_with_ten_percent_loss() {
     });
 }
 
-/// A loss on one stream holds up no other: of fifty answers in one packet each, forty-nine are
-/// there after the round trip, whichever packet is lost.
+/// A loss on one stream holds up no other: of ten answers, which fill a first window, those
+/// without a part in the lost packet are there after the round trip.
 #[test]
 fn lost_packet_holds_up_only_its_own_streams() {
-    for lost in 1..=20 {
-        let app = Requests::new(SERVER, 50, 10, 1000).one_after_another_at(SECOND);
-        let setup = Setup::on("rtt=40ms").both(|config| config.mtu_discovery = false);
-        let mut scene = Scene::new(lost, setup, app);
+    for lost in 1..=8 {
+        let app = Requests::new(SERVER, 10, 10, 1000).one_after_another_at(SECOND);
+        let mut scene = Scene::new(lost, setup("rtt=40ms"), app);
         scene.run_for(SECOND - MS);
         let number = scene.back().packets_in + lost;
         scene.set_back(&format!("rtt=40ms,drop={number}"));
-        scene.run_for(MS * 46);
+        scene.run_for(MS * 60);
         assert_eq!(scene.back().dropped.listed, 1, "packet {lost}");
         // A packet has the rest of one answer and the beginning of another.
-        assert!(
-            scene.tally().streams >= 46,
-            "packet {lost}: {}",
-            scene.tally().streams
-        );
+        let there = scene.tally().streams;
+        assert!((8..10).contains(&there), "packet {lost}: {there}");
         finish(&mut scene, SECOND);
-        assert_eq!(scene.tally().streams, 50);
+        assert_eq!(scene.tally().streams, 10);
     }
 }
 
 #[test]
 fn stream_without_a_byte_ends_like_any_other() {
+    let mut lost = 0;
     for_each_seed(20, |seed| {
         let app = Requests::new(SERVER, 40, 0, 0);
-        let mut scene = Scene::new(seed, Setup::on("rtt=20ms,loss=20%:3"), app);
+        let mut scene = Scene::new(seed, setup("rtt=20ms,loss=20%:3"), app);
         finish(&mut scene, SECOND * 30);
         assert_eq!((scene.tally().streams, scene.tally().received), (40, 0));
-        assert!(scene.dropped(|dropped| dropped.loss) > 3);
+        lost += scene.dropped(|dropped| dropped.loss);
     });
+    assert!(lost > 40, "{lost}");
 }
 
 /// The end of the stream is in a packet of its own, which is lost.
 #[test]
 fn lost_end_is_sent_again() {
     let app = Requests::new(SERVER, 1, 1000, 10).finishing_after(MS * 300);
-    let setup = Setup::on("rtt=40ms").both(|config| config.mtu_discovery = false);
+    let setup = setup("rtt=40ms");
     let mut scene = Scene::new(1, setup, app);
     scene.run_for(MS * 300);
     assert_eq!(scene.server_tally().received, 1000);
@@ -128,7 +131,7 @@ fn resets_of_every_second_stream_leave_the_others_whole() {
             0 => Fate::Finish,
             _ => Fate::ResetAfter(5000),
         });
-        let mut scene = Scene::new(seed, Setup::on("20mbit,rtt=30ms,loss=5%,queue=200p"), app);
+        let mut scene = Scene::new(seed, setup("20mbit,rtt=30ms,loss=5%,queue=200p"), app);
         finish(&mut scene, SECOND * 60);
         assert_eq!(scene.tally().streams, 30);
         assert_eq!(scene.tally().received, 90_000);
@@ -144,7 +147,7 @@ fn stops_of_every_second_answer_leave_the_others_whole() {
             0 => Fate::Finish,
             _ => Fate::StopAfter(1),
         });
-        let mut scene = Scene::new(seed, Setup::on("20mbit,rtt=30ms,loss=5%,queue=200p"), app);
+        let mut scene = Scene::new(seed, setup("20mbit,rtt=30ms,loss=5%,queue=200p"), app);
         finish(&mut scene, SECOND * 60);
         assert_eq!(scene.tally().streams, 30);
         assert!(scene.tally().received >= 600_000);
@@ -161,7 +164,7 @@ fn credit_of_given_up_streams_comes_back() {
         1 => Fate::StopAfter(1000),
         _ => Fate::Finish,
     });
-    let setup = Setup::on("20mbit,rtt=30ms,loss=2%,queue=200p").both(|config| {
+    let setup = setup("20mbit,rtt=30ms,loss=2%,queue=200p").both(|config| {
         config.receive_window = 100_000;
         config.receive_window_max = 100_000;
         config.stream_receive_window = 20_000;
@@ -177,7 +180,7 @@ fn credit_of_given_up_streams_comes_back() {
 #[test]
 fn tiny_windows_with_loss_never_get_stuck() {
     for_each_seed(20, |seed| {
-        let setup = Setup::on("rtt=20ms,loss=10%").both(|config| {
+        let setup = setup("rtt=20ms,loss=10%").both(|config| {
             config.receive_window = 3000;
             config.receive_window_max = 3000;
             config.stream_receive_window = 2000;
@@ -195,7 +198,7 @@ fn tiny_windows_with_loss_never_get_stuck() {
 
 #[test]
 fn windows_of_a_single_byte_move_a_byte_each_round_trip() {
-    let setup = Setup::on("rtt=20ms").both(|config| {
+    let setup = setup("rtt=20ms").both(|config| {
         config.stream_receive_window = 1;
         config.stream_receive_window_max = 1;
     });
@@ -211,7 +214,7 @@ fn windows_of_a_single_byte_move_a_byte_each_round_trip() {
 /// The reader takes 100 kB each second, and nothing is buffered beyond the window.
 #[test]
 fn slow_reader_slows_the_sender_down() {
-    let setup = Setup::on("20mbit,rtt=20ms,queue=200p").both(|config| {
+    let setup = setup("20mbit,rtt=20ms,queue=200p").both(|config| {
         config.stream_receive_window = 64 * 1024;
         config.stream_receive_window_max = 64 * 1024;
     });
@@ -231,7 +234,7 @@ fn slow_reader_slows_the_sender_down() {
 #[test]
 fn slow_reader_with_loss_gets_every_byte() {
     for_each_seed(10, |seed| {
-        let setup = Setup::on("20mbit,rtt=20ms,loss=5%,queue=200p").both(|config| {
+        let setup = setup("20mbit,rtt=20ms,loss=5%,queue=200p").both(|config| {
             config.stream_receive_window = 16 * 1024;
             config.stream_receive_window_max = 16 * 1024;
         });
@@ -246,7 +249,7 @@ fn slow_reader_with_loss_gets_every_byte() {
 /// The reader sleeps for longer than the idle timeout: probes for credit keep both ends.
 #[test]
 fn reader_that_sleeps_past_the_idle_timeout_keeps_its_connection() {
-    let setup = Setup::on("20mbit,rtt=20ms,queue=200p").both(|config| {
+    let setup = setup("20mbit,rtt=20ms,queue=200p").both(|config| {
         config.stream_receive_window = 16 * 1024;
         config.stream_receive_window_max = 16 * 1024;
         config.max_idle_timeout = Some(SECOND * 3);
@@ -263,7 +266,7 @@ fn reader_that_sleeps_past_the_idle_timeout_keeps_its_connection() {
 #[test]
 fn big_response_fills_the_link() {
     let app = Bulk::new(SERVER, Way::Down, Amount::Bytes(20_000_000));
-    let mut scene = Scene::new(1, Setup::on("100mbit,rtt=40ms,queue=1bdp"), app);
+    let mut scene = Scene::new(1, setup("100mbit,rtt=40ms,queue=1bdp"), app);
     let time = scene.finish(SECOND * 4, 1);
     assert_eq!(scene.tally().received, 20_000_000);
     scene.assert_clean();
@@ -274,7 +277,7 @@ fn big_response_fills_the_link() {
 fn exchanges_in_a_row_with_loss_each_end() {
     for_each_seed(20, |seed| {
         let app = Exchange::new(SERVER, 200, 2000, Some(40));
-        let mut scene = Scene::new(seed, Setup::on("rtt=20ms,loss=10%"), app);
+        let mut scene = Scene::new(seed, setup("rtt=20ms,loss=10%"), app);
         scene.finish(SECOND * 60, 40);
         assert_eq!(scene.tally().exchanges.len(), 40);
         assert_eq!(scene.server_tally().received, 8000);
