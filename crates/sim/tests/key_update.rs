@@ -41,7 +41,7 @@ fn updates(scene: &Scene) -> (u64, u64) {
     (scene.stats().key_updates, scene.server_stats().key_updates)
 }
 
-const LINK: &str = "10mbit,rtt=40ms,queue=100p";
+const LINK: &str = "10mbit,rtt=40ms,queue=2000p";
 
 #[test]
 fn client_updates_during_a_transfer() {

@@ -247,18 +247,24 @@ impl Connection {
         }
     }
 
-    /// Queues the frames of the oldest packets again, without giving the packets up.
+    /// Queues the frames of the oldest packets again, without giving the packets up: what two
+    /// datagrams hold. Were it only two packets, small ones that the peer has already, and whose
+    /// acknowledgements are lost, would keep back what it waits for.
     fn repeat_oldest(&mut self, id: SpaceId) {
+        let mut room = u32::from(self.paths.active().mtu) * u32::from(PROBES);
         let Some(space) = self.spaces.get(id) else {
             return;
         };
-        let oldest: Vec<_> = space
-            .sent
-            .iter()
-            .filter(|(_, sent)| sent.ack_eliciting)
-            .take(usize::from(PROBES))
-            .map(|(_, sent)| sent.frames)
-            .collect();
+        let mut oldest = Vec::new();
+        for (_, sent) in space.sent.iter().filter(|(_, sent)| sent.ack_eliciting) {
+            let left = room.checked_sub(u32::from(sent.size));
+            if oldest.len() >= usize::from(PROBES) && left.is_none() || oldest.len() == MAX_REPEATED
+            {
+                break;
+            }
+            room = left.unwrap_or(0);
+            oldest.push(sent.frames);
+        }
         let lists = std::mem::take(&mut self.recovery.lists);
         for frames in oldest {
             frames.for_each(&lists, |frame| self.on_frame_lost(id, frame));
@@ -269,3 +275,6 @@ impl Connection {
 
 /// Packets per probe timeout: the second one makes up for a lost first (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
+
+/// Packets that the probes of one timeout repeat: as many small ones as an answer or two have.
+const MAX_REPEATED: usize = 16;
