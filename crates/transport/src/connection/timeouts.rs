@@ -248,22 +248,36 @@ impl Connection {
     }
 
     /// Queues the frames of the oldest packets again, without giving the packets up: what two
-    /// datagrams hold. Were it only two packets, small ones that the peer has already, and whose
-    /// acknowledgements are lost, would keep back what it waits for.
+    /// datagrams hold.
+    ///
+    /// Of 1-RTT packets each has its turn before one is repeated again. Otherwise small ones that
+    /// the peer has, while its acknowledgements are lost, and copies of them would keep back what
+    /// it waits for.
     fn repeat_oldest(&mut self, id: SpaceId) {
+        let after = self
+            .recovery
+            .repeated
+            .filter(|_| id == SpaceId::Application);
         let mut room = u32::from(self.paths.active().mtu) * u32::from(PROBES);
         let Some(space) = self.spaces.get(id) else {
             return;
         };
+        let eliciting = || space.sent.iter().filter(|(_, sent)| sent.ack_eliciting);
+        let is_fresh = |number: u64| after.is_none_or(|after| number > after);
+        // All had their turn: it begins anew.
+        let is_over = !eliciting().any(|(number, _)| is_fresh(number));
         let mut oldest = Vec::new();
-        for (_, sent) in space.sent.iter().filter(|(_, sent)| sent.ack_eliciting) {
+        for (number, sent) in eliciting().filter(|(number, _)| is_over || is_fresh(*number)) {
             let left = room.checked_sub(u32::from(sent.size));
-            if oldest.len() >= usize::from(PROBES) && left.is_none() || oldest.len() == MAX_REPEATED
-            {
+            let is_full = oldest.len() >= usize::from(PROBES) && left.is_none();
+            if is_full || oldest.len() == MAX_REPEATED {
                 break;
             }
             room = left.unwrap_or(0);
             oldest.push(sent.frames);
+            if id == SpaceId::Application {
+                self.recovery.repeated = Some(number);
+            }
         }
         let lists = std::mem::take(&mut self.recovery.lists);
         for frames in oldest {
