@@ -4,6 +4,7 @@ mod common;
 
 use std::time::Duration;
 
+use common::requests::Requests;
 use common::{SERVER, Scene, Setup, for_each_seed};
 use courser_sim::apps::{Amount, Bulk, Exchange, Paced, Way};
 
@@ -140,6 +141,27 @@ fn burst_of_forty_packets_is_survived_wherever_it_is() {
         // The rest after a timeout or two, with a window that has to grow again.
         assert!(time < SECOND * 5, "{time:?} from {first}");
     }
+}
+
+/// Ten answers fill a window; the last three packets are lost, and so is whatever the client
+/// says. Two packets for each timeout of 145 ms, 290 ms, ... reach the last of ten at the fifth,
+/// after four and a half seconds: those that the client has are not all that is repeated.
+#[test]
+fn probes_reach_what_was_lost_while_no_acknowledgement_comes_through() {
+    let app = Requests::new(SERVER, 10, 10, 1000).beginning_at(SECOND);
+    let mut scene = Scene::new(1, patient("rtt=40ms"), app);
+    scene.run_for(SECOND - MS);
+    let first = scene.back().packets_in + 1;
+    scene.set_back(&format!("rtt=40ms,drop={}-{}", first + 6, first + 9));
+    // The requests are under way, and nothing follows them.
+    scene.run_for(MS * 2);
+    scene.set_forward("rtt=40ms,blackhole=0s:60s");
+    scene.run_for(MS * 50);
+    let there = scene.tally().streams;
+    assert!(there < 8, "{there}");
+    scene.finish(SECOND * 5, 10);
+    assert!(scene.dropped(|dropped| dropped.blackhole) > 3);
+    assert_eq!(scene.tally().received, 10_000);
 }
 
 #[test]

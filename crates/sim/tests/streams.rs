@@ -80,7 +80,7 @@ fn parallel_requests_all_end_with_ten_percent_loss() {
 #[test]
 fn lost_packet_holds_up_only_its_own_streams() {
     for lost in 1..=8 {
-        let app = Requests::new(SERVER, 10, 10, 1000).one_after_another_at(SECOND);
+        let app = Requests::new(SERVER, 10, 10, 1000).beginning_at(SECOND);
         let mut scene = Scene::new(lost, setup("rtt=40ms"), app);
         scene.run_for(SECOND - MS);
         let number = scene.back().packets_in + lost;

@@ -79,7 +79,7 @@ impl Requests {
     }
 
     /// The same, with the first request at this time, long after the handshake.
-    pub fn one_after_another_at(self, begin: Duration) -> Self {
+    pub fn beginning_at(self, begin: Duration) -> Self {
         Self {
             begin: Time::ZERO + begin,
             ..self

@@ -10,7 +10,7 @@ use courser_transport::{ConnectionError, ConnectionHandle, Event, KeyUpdateBlock
 
 use super::Scene;
 
-/// What a link without further effects says of itself after the change.
+/// One direction of a link, from text.
 fn parsed(spec: &str) -> LinkSpec {
     match spec.parse() {
         Ok(spec) => spec,
