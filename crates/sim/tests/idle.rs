@@ -114,7 +114,7 @@ fn keep_alive_of_the_client_keeps_both_ends() {
     assert!(scene.end().is_none() && scene.server_end().is_none());
     // One packet each second, and its ACK.
     let sent = scene.forward().packets_in;
-    assert!(sent >= 58 && sent <= 75, "{sent}");
+    assert!((58..=75).contains(&sent), "{sent}");
 }
 
 #[test]
