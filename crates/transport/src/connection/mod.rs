@@ -145,6 +145,8 @@ struct Recovery {
     lately_lost: LostPackets,
     /// From when a client without anything in flight counts its anti-deadlock timer.
     quiet_since: Time,
+    /// The 1-RTT packet up to which probes have repeated what was sent.
+    repeated: Option<u64>,
     /// A batch waits for the pacer until then.
     paced_until: Option<Time>,
     /// The application packet number that is skipped next, to catch peers that acknowledge what

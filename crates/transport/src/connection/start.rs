@@ -169,6 +169,7 @@ impl Connection {
                 lost_packets: Vec::new(),
                 lately_lost: LostPackets::new(),
                 quiet_since: now,
+                repeated: None,
                 paced_until: None,
                 skip_at,
                 told: None,

@@ -247,18 +247,38 @@ impl Connection {
         }
     }
 
-    /// Queues the frames of the oldest packets again, without giving the packets up.
+    /// Queues the frames of the oldest packets again, without giving the packets up: what two
+    /// datagrams hold.
+    ///
+    /// Of 1-RTT packets each has its turn before one is repeated again. Otherwise small ones that
+    /// the peer has, while its acknowledgements are lost, and copies of them would keep back what
+    /// it waits for.
     fn repeat_oldest(&mut self, id: SpaceId) {
+        let after = self
+            .recovery
+            .repeated
+            .filter(|_| id == SpaceId::Application);
+        let mut room = u32::from(self.paths.active().mtu) * u32::from(PROBES);
         let Some(space) = self.spaces.get(id) else {
             return;
         };
-        let oldest: Vec<_> = space
-            .sent
-            .iter()
-            .filter(|(_, sent)| sent.ack_eliciting)
-            .take(usize::from(PROBES))
-            .map(|(_, sent)| sent.frames)
-            .collect();
+        let eliciting = || space.sent.iter().filter(|(_, sent)| sent.ack_eliciting);
+        let is_fresh = |number: u64| after.is_none_or(|after| number > after);
+        // All had their turn: it begins anew.
+        let is_over = !eliciting().any(|(number, _)| is_fresh(number));
+        let mut oldest = Vec::new();
+        for (number, sent) in eliciting().filter(|(number, _)| is_over || is_fresh(*number)) {
+            let left = room.checked_sub(u32::from(sent.size));
+            let is_full = oldest.len() >= usize::from(PROBES) && left.is_none();
+            if is_full || oldest.len() == MAX_REPEATED {
+                break;
+            }
+            room = left.unwrap_or(0);
+            oldest.push(sent.frames);
+            if id == SpaceId::Application {
+                self.recovery.repeated = Some(number);
+            }
+        }
         let lists = std::mem::take(&mut self.recovery.lists);
         for frames in oldest {
             frames.for_each(&lists, |frame| self.on_frame_lost(id, frame));
@@ -269,3 +289,6 @@ impl Connection {
 
 /// Packets per probe timeout: the second one makes up for a lost first (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
+
+/// Packets that the probes of one timeout repeat: as many small ones as an answer or two have.
+const MAX_REPEATED: usize = 16;

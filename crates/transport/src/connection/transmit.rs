@@ -403,7 +403,12 @@ impl Connection {
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
-        if !(space.acks.is_due() || space.acks.is_pending() && !alone) {
+        // A probe of the handshake says again what arrived: an ACK was lost, perhaps, and the peer,
+        // who sends no more unless it is asked, waits for it with a timeout that doubles.
+        let is_probe = space.probes > 0 && (space.ping || space.crypto.wants_to_send());
+        let is_repeated = is_probe && id != SpaceId::Application;
+        let rides_along = space.acks.is_pending() || is_repeated;
+        if !(space.acks.is_due() || rides_along && !alone) {
             return;
         }
         let Some(largest) = space.received.largest() else {
