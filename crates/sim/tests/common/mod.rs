@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod lab;
+pub mod shared;
+pub mod slow;
 mod watch;
 
 use std::net::SocketAddr;
