@@ -16,7 +16,6 @@ fn codel_marks_and_nothing_is_lost() {
         let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn";
         let (scene, time) = transfer_up(1, controlled(link, algorithm), 5_000_000, SECOND * 20);
         let (link, stats) = (there(&scene), scene.stats());
-        eprintln!("{algorithm} {time:?} {link:?}");
         assert!(link.marked > 0, "{link:?}");
         assert_eq!(
             (link.dropped.total(), stats.packets_lost),
@@ -53,7 +52,6 @@ fn bleached_path_is_given_up_for_ecn() {
     assert!(early.remarked > 0, "{early:?}");
     scene.run_for(SECOND * 2);
     let late = there(&scene);
-    eprintln!("bleach {} of {}", late.remarked, late.packets_in);
     assert_eq!(late.remarked, early.remarked, "it still marks");
     assert!(late.packets_in > early.packets_in + 1000);
     assert_clean(&scene);
@@ -102,11 +100,6 @@ fn all_packets_marked_ce_end_in_completion() {
     for algorithm in common::lab::CONTROLLERS {
         let setup = controlled("20mbit,rtt=40ms,ecn=ce", algorithm);
         let (scene, time) = transfer_up(1, setup, 500_000, SECOND * 60);
-        eprintln!(
-            "{algorithm} all ce {time:?} remarked {} of {}",
-            there(&scene).remarked,
-            there(&scene).packets_in
-        );
         assert!(there(&scene).remarked > 0);
         assert_eq!(scene.stats().packets_lost, 0);
         // Two datagrams of 1200 bytes per 40 ms are the least window there is.
@@ -153,11 +146,6 @@ fn prague_keeps_the_queue_of_l4s_below_2_ms() {
     let delays = scene.world.link(link).queue_delays();
     let after = scene.stats();
     let rate = (after.data_acked - before.data_acked) as f64 / 4.0 / 5_000_000.0;
-    eprintln!(
-        "l4s {:?} p99 {:?} {rate}",
-        delays.median(),
-        delays.quantile(990)
-    );
     assert!(delays.median() < MS * 2, "{:?}", delays.median());
     assert!(rate > 0.8, "{rate}");
     assert!(there(&scene).marked > 100);
@@ -198,7 +186,6 @@ fn changing_to_prague_changes_the_marks_and_keeps_ecn() {
     let early = there(&scene).marked;
     finish_up(&mut scene, bytes, SECOND * 20);
     let late = there(&scene);
-    eprintln!("to prague {early} {}", late.marked);
     // Marks of the step come many per second, those of CoDel a few.
     assert!(late.marked > early + 50, "{early}, {late:?}");
     assert_eq!(scene.stats().packets_lost, 0);
@@ -218,7 +205,6 @@ fn changing_from_prague_changes_the_marks_and_keeps_ecn() {
     let early = there(&scene);
     finish_up(&mut scene, bytes, SECOND * 20);
     let late = there(&scene);
-    eprintln!("from prague {} {}", early.marked, late.marked);
     assert!(late.marked > early.marked, "{early:?}, {late:?}");
     assert_eq!(late.dropped.total(), 0, "{late:?}");
 }

@@ -31,7 +31,6 @@ fn connection_window(config: &mut TransportConfig, bytes: u64) {
 fn limited_by(window: u64, setup: Setup, bytes: u64, rtt: Duration) {
     let (_, time) = transfer_up(1, setup, bytes, SECOND * 100);
     let rounds = bytes as f64 / window as f64;
-    eprintln!("window {window}: {time:?}, rounds {rounds}");
     assert!(
         time > rtt.mul_f64(rounds),
         "{time:?}: more than a window per round trip"
@@ -84,7 +83,6 @@ fn receive_windows_grow_on_long_fat_links() {
     let (_, time) = transfer_up(1, setup, bytes, SECOND * 60);
     // With fixed windows it would take 115 round trips of 200 ms.
     let limit = ideal(bytes, 200, MS * 200) + SECOND;
-    eprintln!("lfn {time:?} limit {limit:?}");
     assert!(time < limit, "{time:?}, at most {limit:?}");
 }
 
@@ -328,7 +326,6 @@ fn fifty_streams_share_a_connection_window() {
     let reader = SlowReader::new(usize::MAX, MS);
     let (_, time) = many(1, setup, ManyStreams::new(50, 20_000), reader, SECOND * 20);
     let rounds = 1_000_000.0 / 64_000.0;
-    eprintln!("fifty {time:?}");
     assert!(time > (MS * 40).mul_f64(rounds), "{time:?}");
     assert!(time < (MS * 42).mul_f64(2.0 * rounds + 4.0), "{time:?}");
 }
@@ -385,7 +382,6 @@ fn window_does_not_grow_for_a_slow_reader() {
         let unread = scene.server_stats().data_received - scene.server_tally().received;
         most = most.max(unread);
     }
-    eprintln!("slow reader {most}");
     // One growth at the beginning, when all was new, is allowed.
     assert!(most <= 100_000, "{most}");
     common::lab::assert_clean(&scene);
@@ -399,7 +395,23 @@ fn window_of_one_datagram_carries_a_download() {
         connection_window(it, 1200);
     });
     let (scene, time) = transfer_down(1, setup, 60_000, SECOND * 30);
-    eprintln!("one datagram {time:?} {:?}", scene.server_stats().ptos);
     // 50 windows, half of one per round trip at the least.
     assert!((MS * 500..MS * 1100).contains(&time), "{time:?}");
+}
+
+/// The mapping of the client changes at any moment while it waits for credit: the update goes to
+/// the old address, nothing of the client is in flight, and only by asking again (RFC 9000 §4.1)
+/// does it show where it is now.
+#[test]
+fn blocked_sender_asks_again_when_the_update_went_to_its_old_address() {
+    for_each_seed(40, |seed| {
+        let at = 400 + seed;
+        let setup = ethernet(&format!("50mbit,rtt=40ms,rebind={at}ms:never"))
+            .both(|it| stream_window(it, 20_000));
+        let (scene, time) = transfer_up(seed, setup, 600_000, SECOND * 20);
+        assert_eq!(scene.world.rebindings(scene.link), 1);
+        // 30 windows, at most 61 round trips, and a pause of three probe timeouts or so.
+        let limit = MS * 40 * 64 + SECOND;
+        assert!(time < limit, "{time:?}, at most {limit:?}");
+    });
 }

@@ -25,7 +25,6 @@ fn window_is_not_sent_at_once_after_idle() {
         let mut scene = Scene::new(1, controlled("20mbit,rtt=100ms,queue=1s", algorithm), app);
         finish_exchanges(&mut scene, 8, SECOND * 30);
         let most = there(&scene).max_queue_bytes;
-        eprintln!("{algorithm} idle burst {most}");
         assert!(most <= 3 * BURST, "{algorithm}: {most}");
     }
 }
@@ -38,7 +37,6 @@ fn long_idle_ends_without_a_burst() {
         let mut scene = Scene::new(1, controlled("50mbit,rtt=100ms,queue=1s", algorithm), app);
         finish_exchanges(&mut scene, 3, SECOND * 60);
         let most = there(&scene).max_queue_bytes;
-        eprintln!("{algorithm} long idle burst {most}");
         assert!(most <= 3 * BURST, "{algorithm}: {most}");
     }
 }
@@ -50,7 +48,6 @@ fn first_window_is_spread_over_the_round_trip() {
     let setup = controlled("100mbit,rtt=100ms,queue=1s", Algorithm::Cubic);
     let (scene, _) = transfer_down(1, setup, 300_000, SECOND * 5);
     let most = common::lab::back(&scene).max_queue_bytes;
-    eprintln!("first windows {most}");
     assert!(most <= 2 * BURST, "{most}");
     assert_eq!(scene.server_stats().packets_lost, 0);
 }
@@ -78,7 +75,6 @@ fn paced_by_late_timers(late: std::time::Duration) -> std::time::Duration {
 #[test]
 fn release_one_millisecond_late_costs_nothing() {
     let (on_time, late) = (paced_by_late_timers(MS * 0), paced_by_late_timers(MS));
-    eprintln!("late {on_time:?} {late:?}");
     assert!(late < on_time.mul_f64(1.1), "{on_time:?} {late:?}");
 }
 
@@ -86,7 +82,6 @@ fn release_one_millisecond_late_costs_nothing() {
 #[test]
 fn release_ten_milliseconds_late_leaves_half_the_rate() {
     let (on_time, late) = (paced_by_late_timers(MS * 0), paced_by_late_timers(MS * 10));
-    eprintln!("late 10 {on_time:?} {late:?}");
     assert!(late < on_time * 2, "{on_time:?} {late:?}");
 }
 

@@ -36,7 +36,7 @@ fn hardly_ever_mistaken(share: &str, by: Duration) {
             by.as_millis()
         );
         let mut scene = Scene::new(seed, controlled(&link, Algorithm::Cubic), endless());
-        let rate = spurious_rate(&mut scene, SECOND * 3);
+        let rate = spurious_rate(&mut scene, SECOND * 9);
         assert!(rate < 0.001, "{rate}");
     });
 }

@@ -55,6 +55,7 @@ use self::idle::Idle;
 use self::key_phase::KeyPhase;
 use self::state::State;
 use self::suspicion::Suspicion;
+use self::timeouts::CreditRequests;
 use self::trace::Told;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
@@ -147,6 +148,8 @@ struct Recovery {
     quiet_since: Time,
     /// A batch waits for the pacer until then.
     paced_until: Option<Time>,
+    /// How often the peer was asked for credit in vain.
+    credit_requests: CreditRequests,
     /// The application packet number that is skipped next, to catch peers that acknowledge what
     /// they never received (limit K21).
     skip_at: u64,

@@ -17,6 +17,7 @@ use super::key_phase::KeyPhase;
 use super::state::State;
 use super::stats::ConnectionStats;
 use super::suspicion::Suspicion;
+use super::timeouts::CreditRequests;
 use super::{Cids, Connection, Recovery, Spaces};
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
@@ -170,6 +171,7 @@ impl Connection {
                 lately_lost: LostPackets::new(),
                 quiet_since: now,
                 paced_until: None,
+                credit_requests: CreditRequests::default(),
                 skip_at,
                 told: None,
             },
