@@ -53,9 +53,9 @@ fn forty_percent_lost() {
 
 /// Probe timeouts that double, with two packets each: slow, but it ends.
 #[test]
-fn sixty_percent_lost_one_way() {
+fn half_lost_one_way() {
     for_each_seed(20, |seed| {
-        let setup = ethernet("20mbit,rtt=20ms,loss=60%;20mbit,rtt=20ms").both(|it| {
+        let setup = ethernet("20mbit,rtt=20ms,loss=50%;20mbit,rtt=20ms").both(|it| {
             it.handshake_timeout = SECOND * 60;
             it.max_idle_timeout = Some(SECOND * 120);
         });
@@ -120,7 +120,6 @@ fn hole(there_only: bool, millis: u64) {
         let limit = ideal(bytes, 20, MS * 40).mul_f64(1.2)
             + MS * u32::try_from(millis).expect("small") * 2
             + SECOND;
-        eprintln!("hole {there_only} {millis} {algorithm} {time:?} limit {limit:?}");
         assert!(time < limit, "{algorithm}: {time:?}, at most {limit:?}");
     }
 }
@@ -200,7 +199,6 @@ fn hole_back_beyond_the_idle_timeout_is_told_to_the_sender() {
     let mut scene = Scene::new(1, setup, endless());
     scene.run_for(SECOND * 60);
     let [client, server] = ends(&scene);
-    eprintln!("half {client:?} {server:?}");
     assert!((MS * 6900..MS * 7600).contains(&client), "{client:?}");
     // It heard of the client up to its last probe.
     assert!(server < client + SECOND * 6, "{server:?}");
@@ -214,7 +212,6 @@ fn periodic_holes() {
         let setup = controlled("20mbit,rtt=40ms,blackhole=500ms:200ms:1s", algorithm);
         let (scene, time) = transfer_up(1, setup, bytes, SECOND * 60);
         assert!(there(&scene).dropped.blackhole > 0);
-        eprintln!("{algorithm} periodic {time:?}");
         assert!(time < SECOND * 10, "{algorithm}: {time:?}");
     }
 }
@@ -258,10 +255,6 @@ fn thirty_percent_corrupted() {
             ethernet("20mbit,rtt=20ms,corrupt=30%").both(|it| it.handshake_timeout = SECOND * 60);
         let (scene, time) = transfer_up(seed, setup, 50_000, SECOND * 60);
         assert!(there(&scene).corrupted > 3);
-        eprintln!(
-            "corrupt {time:?} dropped {}",
-            scene.server_stats().packets_dropped
-        );
         assert!(time < SECOND * 30, "{time:?}");
     });
 }
@@ -329,10 +322,6 @@ fn delay_jumps_from_10_ms_to_2_seconds_and_back() {
         scene.run_for(SECOND * 3);
         let rate = (scene.server_stats().data_received - before) as f64 / 3.0;
         let stats = scene.stats();
-        eprintln!(
-            "{algorithm} jump {rate} lost {} spurious {} ptos {}",
-            stats.packets_lost, stats.packets_spuriously_lost, stats.ptos
-        );
         assert!(rate > 0.5 * 2_500_000.0, "{algorithm}: {rate}");
         assert!(stats.ptos > 0);
         assert_clean(&scene);
@@ -350,7 +339,6 @@ fn jitter_of_200_ms() {
             SECOND * 60,
         );
         assert_eq!(scene.stats().data_retransmitted, 0, "{:?}", scene.stats());
-        eprintln!("jitter {time:?}");
         // As a link of 420 ms at worst.
         assert!(
             time < ideal(1_000_000, 20, MS * 420).mul_f64(1.5),
@@ -369,7 +357,6 @@ fn rate_drops_to_a_hundredth_and_comes_back() {
         let before = scene.server_stats().data_received;
         scene.run_for(SECOND * 2);
         let rate = (scene.server_stats().data_received - before) as f64 / 2.0;
-        eprintln!("{algorithm} 100:1 {rate}");
         assert!(rate > 0.5 * 2_500_000.0, "{algorithm}: {rate}");
         let is_full = there(&scene).dropped.queue_full > 0;
         assert!(is_full || algorithm == Algorithm::Bbr);
@@ -405,7 +392,6 @@ fn machine(fault: Fault, bytes: u64, limit: Duration) {
         let setup = controlled("20mbit,rtt=40ms,queue=2bdp", Algorithm::Cubic);
         let mut scene = SlowScene::new(1, setup, up(bytes), faults);
         let time = scene.finish_up(bytes, limit * 2);
-        eprintln!("{faults:?} {time:?}");
         assert!(time < limit, "{faults:?}: {time:?}");
     }
 }

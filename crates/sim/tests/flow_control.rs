@@ -394,7 +394,7 @@ fn window_of_one_datagram_carries_a_download() {
         stream_window(it, 1200);
         connection_window(it, 1200);
     });
-    let (scene, time) = transfer_down(1, setup, 60_000, SECOND * 30);
+    let (_, time) = transfer_down(1, setup, 60_000, SECOND * 30);
     // 50 windows, half of one per round trip at the least.
     assert!((MS * 500..MS * 1100).contains(&time), "{time:?}");
 }

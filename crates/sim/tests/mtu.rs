@@ -21,11 +21,6 @@ fn finds(mtu: u64) -> Scene {
     let mut scene = Scene::new(1, setup, endless());
     scene.run_for(SECOND * 3);
     let found = u64::from(scene.stats().path.mtu);
-    eprintln!(
-        "{mtu}: {found} lost {} dropped {}",
-        scene.stats().packets_lost,
-        there(&scene).dropped.mtu
-    );
     assert!(
         found <= payload(mtu) && found + 20 > payload(mtu),
         "{found} of {}",
@@ -81,7 +76,6 @@ fn directions_find_their_own_sizes() {
     let mut scene = Scene::new(1, setup, app);
     scene.run_for(SECOND * 3);
     let (up, down) = (scene.stats().path.mtu, scene.server_stats().path.mtu);
-    eprintln!("{up} {down}");
     assert!((1452..=1472).contains(&up), "{up}");
     assert!((1252..=1272).contains(&down), "{down}");
     assert!(there(&scene).dropped.mtu > 0 && back(&scene).dropped.mtu > 0);
@@ -113,7 +107,6 @@ fn link_that_shrinks_to_1280_and_to_1228_only_costs_a_pause() {
         assert!(before > 1400, "{before}");
         let time = finish_up(&mut scene, bytes, SECOND * 60);
         let stats = scene.stats();
-        eprintln!("shrinks {time:?} {}", stats.path.mtu);
         assert_eq!(stats.path.mtu, 1200);
         assert!(there(&scene).dropped.mtu > 3);
         assert!(time < SECOND * 8, "{time:?}");
@@ -139,7 +132,6 @@ fn jumbo_link_that_becomes_ethernet_only_costs_a_pause() {
     scene.run_for(MS * 790);
     assert!(scene.stats().path.mtu > 8000, "{:?}", scene.stats());
     let time = finish_up(&mut scene, bytes, SECOND * 60);
-    eprintln!("jumbo {time:?} {}", scene.stats().path.mtu);
     assert!(time < SECOND * 8, "{time:?}");
     assert!(scene.stats().path.mtu <= 1472);
 }
@@ -155,7 +147,6 @@ fn link_below_1228_bytes_ends_in_the_documented_error_without_a_spin() {
     assert!((SECOND * 9..SECOND * 11).contains(&at), "{at:?}");
     let failures = &scene.tally().failures;
     assert!(failures.len() == 1, "{failures:?}");
-    eprintln!("{failures:?} {:?}", there(&scene));
     assert_eq!(there(&scene).packets_out, 0);
     assert!(there(&scene).packets_in < 50, "{:?}", there(&scene));
     assert!(scene.world.steps() < 200, "{}", scene.world.steps());
@@ -172,11 +163,6 @@ fn link_that_shrinks_below_1228_bytes_times_out_without_a_spin() {
     let (steps, sent) = (scene.world.steps(), there(&scene).packets_in);
     scene.run_for(SECOND * 60);
     let lost = scene.when(|event| matches!(event, Event::Lost(_)));
-    eprintln!(
-        "lost {lost:?} steps {} {:?}",
-        scene.world.steps() - steps,
-        scene.tally().failures
-    );
     lost.expect("the client gave up");
     let lost = scene.when_server(|event| matches!(event, Event::Lost(_)));
     lost.expect("the server gave up");

