@@ -59,7 +59,12 @@ async fn steady_state(
     what: &str,
     mut move_bytes: impl AsyncFnMut(&mut SendStream, &mut RecvStream, usize),
 ) {
-    let pair = pair();
+    // Packets of a size that real paths carry, many of them.
+    let transport = TransportConfig {
+        mtu_discovery: false,
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("allowed");
     send.write_all(b"!").await.expect("room");
