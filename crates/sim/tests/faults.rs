@@ -16,7 +16,7 @@ use courser_recovery::Algorithm;
 use courser_sim::apps::Exchange;
 use courser_transport::Event;
 
-/// 1 MB in the time that the share of lost packets leaves.
+/// A transfer over a link that loses this share each way ends within `limit`, whatever the seed.
 fn loses(share: &str, seeds: u64, bytes: u64, limit: Duration) {
     for_each_seed(seeds, |seed| {
         let setup = ethernet(&format!("20mbit,rtt=20ms,loss={share}")).both(|it| {

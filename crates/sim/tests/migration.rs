@@ -89,9 +89,9 @@ fn address_changes_every_second_while_the_server_sends() {
     assert!(time < SECOND * 6, "{time:?}");
 }
 
-/// At any moment of the first two round trips. Before the handshake is confirmed the address of
-/// a client may not change (RFC 9000 §9): the server answers to the old one, and the handshake
-/// may fail, but if it does not everything arrives.
+/// At any moment from when the client has finished its handshake. What confirms it may go to the old
+/// port, and the server has no keys for the handshake any more: only a 1-RTT packet of the client
+/// tells where it is now (RFC 9002 §6.2.4).
 #[test]
 fn port_changes_at_any_moment_after_the_handshake() {
     for_each_seed(40, |seed| {

@@ -28,13 +28,7 @@ fn finds(mtu: u64) -> Scene {
     );
     assert!(there(&scene).dropped.mtu > 0, "no probe was too large");
     // Probes that vanish are no sign of congestion (RFC 9000 §14.4).
-    assert_eq!(
-        scene.stats().congestion_events,
-        there(&scene)
-            .dropped
-            .queue_full
-            .min(scene.stats().congestion_events)
-    );
+    assert!(scene.stats().congestion_events <= there(&scene).dropped.queue_full);
     assert_clean(&scene);
     scene
 }
