@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::lab::{
     CONTROLLERS, MS, SECOND, assert_clean, controlled, finish_exchanges, there, transfer_down,
 };
@@ -64,7 +66,7 @@ fn short_transfer_fits_a_short_queue() {
     }
 }
 
-fn paced_by_late_timers(late: std::time::Duration) -> std::time::Duration {
+fn paced_by_late_timers(late: Duration) -> Duration {
     let setup = controlled("20mbit,rtt=40ms,queue=2bdp", Algorithm::Cubic);
     let faults = [Fault::LateTimers(late), Fault::LateTimers(late)];
     let mut scene = SlowScene::new(1, setup, common::lab::up(3_000_000), faults);
@@ -74,14 +76,20 @@ fn paced_by_late_timers(late: std::time::Duration) -> std::time::Duration {
 /// Timers a millisecond late are what systems do: the pacer makes up for it.
 #[test]
 fn release_one_millisecond_late_costs_nothing() {
-    let (on_time, late) = (paced_by_late_timers(MS * 0), paced_by_late_timers(MS));
+    let (on_time, late) = (
+        paced_by_late_timers(Duration::ZERO),
+        paced_by_late_timers(MS),
+    );
     assert!(late < on_time.mul_f64(1.1), "{on_time:?} {late:?}");
 }
 
 /// Ten milliseconds late is a quarter of the round trip; at least half of the rate is left.
 #[test]
 fn release_ten_milliseconds_late_leaves_half_the_rate() {
-    let (on_time, late) = (paced_by_late_timers(MS * 0), paced_by_late_timers(MS * 10));
+    let (on_time, late) = (
+        paced_by_late_timers(Duration::ZERO),
+        paced_by_late_timers(MS * 10),
+    );
     assert!(late < on_time * 2, "{on_time:?} {late:?}");
 }
 
@@ -89,7 +97,7 @@ fn release_ten_milliseconds_late_leaves_half_the_rate() {
 /// little more.
 #[test]
 fn pings_are_not_paced() {
-    let app = Exchange::ping(SERVER, MS * 0, Some(50));
+    let app = Exchange::ping(SERVER, Duration::ZERO, Some(50));
     let mut scene = Scene::new(1, controlled("100mbit,rtt=20ms", Algorithm::Cubic), app);
     finish_exchanges(&mut scene, 50, SECOND * 5);
     let slowest = scene.tally().exchanges.iter().map(|(_, took)| *took).max();
