@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod lab;
 pub mod requests;
+pub mod shared;
+pub mod slow;
 mod steps;
 mod watch;
 
@@ -16,6 +19,7 @@ use courser_sim::host::{App, Host, HostSpec};
 use courser_sim::world::{LinkPair, NodeId};
 use courser_transport::{ConnectionStats, Event, RetryPolicy, TransportConfig};
 
+#[allow(unused_imports, reason = "each test binary uses its part")]
 pub use courser_sim::replay::for_each_seed;
 pub use watch::{Watched, Watcher};
 
