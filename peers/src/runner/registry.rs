@@ -17,19 +17,24 @@ pub(crate) struct Stack {
 const STACKS: &[(&str, &str)] = &[
     ("courser", "peer-courser"),
     ("quinn", "peer-quinn"),
-    ("tls-tcp", "peer-tls-tcp"),
+    (TCP, "peer-tls-tcp"),
 ];
+
+const TCP: &str = "tls-tcp";
 
 /// The stacks of a plan.
 pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
-    let own = std::env::current_exe()?;
-    let mut known: Vec<Stack> = STACKS
-        .iter()
-        .map(|(name, program)| Stack {
+    let mut known = Vec::new();
+    for (name, program) in STACKS {
+        // A link is one of UDP.
+        if plan.link.is_some() && *name == TCP {
+            continue;
+        }
+        known.push(Stack {
             name: (*name).to_owned(),
-            program: own.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)),
-        })
-        .collect();
+            program: beside(program)?,
+        });
+    }
     for peer in &plan.peers {
         let stack = Stack {
             name: peer.name.clone(),
@@ -54,13 +59,24 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
     Ok(selected)
 }
 
+/// A program in the folder of this one.
+pub(crate) fn beside(program: &str) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe()?;
+    Ok(own.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
+}
+
 fn choose(known: Vec<Stack>, names: &[String]) -> Result<Vec<Stack>, Failure> {
     if names.is_empty() {
         return Ok(known);
     }
     let find = |name: &String| {
         let found = known.iter().find(|stack| stack.name == *name).cloned();
-        found.ok_or_else(|| format!("no stack is called {name}").into())
+        found.ok_or_else(|| {
+            format!(
+                "no stack is called {name}, or none that goes over UDP where a link is asked for"
+            )
+            .into()
+        })
     };
     names.iter().map(find).collect()
 }
