@@ -57,6 +57,12 @@ pub struct PathCounts {
     pub packets_sent: u64,
     /// Packets declared lost; what was in them is sent again.
     pub packets_lost: u64,
+    /// Of these, packets that were acknowledged later; a stack that does not count them says 0.
+    #[serde(default)]
+    pub packets_spuriously_lost: u64,
+    /// Datagrams that the socket gave.
+    #[serde(default)]
+    pub datagrams_received: u64,
     /// Times the congestion window was cut.
     pub congestion_events: u64,
     /// UDP payload of full packets at the end.

@@ -50,6 +50,8 @@ mod stack {
         PathCounts {
             packets_sent: stats.packets_sent,
             packets_lost: stats.packets_lost,
+            packets_spuriously_lost: stats.packets_spuriously_lost,
+            datagrams_received: stats.udp_received.datagrams,
             congestion_events: stats.congestion_events,
             datagram: stats.path.mtu,
             rtt_ms: stats.path.rtt.as_secs_f64() * 1e3,

@@ -57,10 +57,13 @@ mod stack {
     }
 
     pub(crate) fn counts(connection: &Connection) -> PathCounts {
-        let path = connection.stats().path;
+        let stats = connection.stats();
+        let path = stats.path;
         PathCounts {
             packets_sent: path.sent_packets,
             packets_lost: path.lost_packets,
+            packets_spuriously_lost: 0,
+            datagrams_received: stats.udp_rx.datagrams,
             congestion_events: path.congestion_events,
             datagram: path.current_mtu,
             rtt_ms: path.rtt.as_secs_f64() * 1e3,

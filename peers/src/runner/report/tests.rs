@@ -123,6 +123,8 @@ fn a_link_has_a_table_of_its_own() {
     one.client.path = Some(PathCounts {
         packets_sent: 1000,
         packets_lost: 15,
+        packets_spuriously_lost: 0,
+        datagrams_received: 500,
         congestion_events: 4,
         datagram: 1452,
         rtt_ms: 50.0,
