@@ -63,7 +63,7 @@ pub struct PathCounts {
     /// Datagrams that the socket gave.
     #[serde(default)]
     pub datagrams_received: u64,
-    /// Times the congestion window was cut.
+    /// As the stack counts them: cuts of the window in courser, detections of loss in quinn.
     pub congestion_events: u64,
     /// UDP payload of full packets at the end.
     pub datagram: u16,

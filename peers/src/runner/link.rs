@@ -1,6 +1,7 @@
 //! A link in the way: `courser sim proxy` between the ends of a measurement.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ impl Proxy {
         server: SocketAddr,
         pair: usize,
     ) -> Result<Self, Failure> {
-        let mut command = Command::new(registry::beside("courser")?);
+        let mut command = Command::new(program()?);
         command.args(["sim", "proxy", "--json", "--listen", "127.0.0.1:0"]);
         command.args(["--to", &server.to_string(), "--link", link]);
         command.args(["--seed", &(pair + 1).to_string()]);
@@ -51,6 +52,19 @@ impl Proxy {
         self.program.finish()?;
         Ok(report)
     }
+}
+
+/// The binary that has the proxy, beside this one.
+///
+/// # Errors
+/// When it is not there.
+pub(crate) fn program() -> Result<PathBuf, Failure> {
+    let program = registry::beside("courser")?;
+    if program.is_file() {
+        return Ok(program);
+    }
+    let folder = program.parent().unwrap_or(&program).display();
+    Err(format!("--link needs the program courser in {folder}: run without --no-build").into())
 }
 
 /// What the proxy says first.

@@ -33,6 +33,9 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
         build::programs(plan.link.is_some())?;
     }
     let stacks = registry::select(&plan)?;
+    if plan.link.is_some() {
+        link::program()?;
+    }
     if cfg!(debug_assertions) {
         eprintln!("peers: a debug build; its figures say nothing");
     }

@@ -45,6 +45,9 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
             None => known.push(stack),
         }
     }
+    if plan.link.is_some() && plan.stacks.iter().any(|name| name == TCP) {
+        return Err(format!("--link is one of UDP: leave {TCP} out of --stacks").into());
+    }
     let selected = choose(known, &plan.stacks)?;
     for stack in &selected {
         if !stack.program.is_file() {
@@ -71,12 +74,7 @@ fn choose(known: Vec<Stack>, names: &[String]) -> Result<Vec<Stack>, Failure> {
     }
     let find = |name: &String| {
         let found = known.iter().find(|stack| stack.name == *name).cloned();
-        found.ok_or_else(|| {
-            format!(
-                "no stack is called {name}, or none that goes over UDP where a link is asked for"
-            )
-            .into()
-        })
+        found.ok_or_else(|| format!("no stack is called {name}").into())
     };
     names.iter().map(find).collect()
 }

@@ -145,7 +145,7 @@ fn a_link_has_a_table_of_its_own() {
     assert!(text.contains("2 measurements were discarded"), "{text}");
     assert!(text.contains("| up       | fast 1.2 |  80.00 |"), "{text}");
     assert!(
-        text.contains("|     1452 |  1.00 % | 1.50 % |    4 |"),
+        text.contains("|     1452 |          1.00 % |       1.50 % |      4 |"),
         "{text}"
     );
     assert!(!text.contains("Gbit/s"), "{text}");

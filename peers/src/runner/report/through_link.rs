@@ -14,7 +14,7 @@ use crate::runner::statistics::median;
 pub(crate) struct LinkRow {
     /// Of the sending end, as the stack counts; absent when it does not tell.
     pub(crate) lost_percent: Option<f64>,
-    pub(crate) window_cuts: Option<f64>,
+    pub(crate) congestion_events: Option<f64>,
     pub(crate) datagram: Option<f64>,
     /// What the link dropped in the direction of the data.
     pub(crate) dropped_percent: f64,
@@ -48,7 +48,7 @@ impl LinkRow {
         let late = through.iter().map(|(_, link)| link.late_p99_ms());
         Some(Self {
             lost_percent: counted(&|path| percent(path.packets_lost, path.packets_sent)),
-            window_cuts: counted(&|path| path.congestion_events as f64),
+            congestion_events: counted(&|path| path.congestion_events as f64),
             datagram: counted(&|path| path.datagram.into()),
             dropped_percent: figure(&|one, link| {
                 let way = data_way(one, link);
@@ -75,9 +75,9 @@ pub(super) fn table(rows: &[Row]) -> String {
         "Mbit/s",
         "min-max",
         "datagram",
-        "dropped",
-        "lost",
-        "cuts",
+        "dropped by link",
+        "counted lost",
+        "events",
         "queue ms",
         "client CPU s",
         "server CPU s",
@@ -98,7 +98,7 @@ pub(super) fn table(rows: &[Row]) -> String {
             told(link.datagram, 0),
             format!("{:.2} %", link.dropped_percent),
             format!("{} %", told(link.lost_percent, 2)),
-            told(link.window_cuts, 0),
+            told(link.congestion_events, 0),
             format!("{:.1}", link.queue_median_ms),
             format!("{:.2}", link.client_cpu_seconds),
             format!("{:.2}", link.server_cpu_seconds),
