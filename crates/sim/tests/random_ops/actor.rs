@@ -55,6 +55,9 @@ struct Linked {
     accepted: [u64; 2],
     /// There may be more of them.
     has_opened: [bool; 2],
+    /// What was said about the sending part of a stream before it was accepted: the code with
+    /// which the peer stopped it, and whether it is over.
+    early: BTreeMap<StreamId, (u64, bool)>,
 }
 
 const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
@@ -108,11 +111,13 @@ impl Actor {
             left,
             accepted,
             has_opened,
+            early,
         } = linked;
         let mut view = Working {
             streams,
             accepted,
             has_opened,
+            early,
             limits: self.plan.limits,
             is_settling: self.is_settling,
         };
@@ -191,15 +196,27 @@ struct Working<'a> {
     streams: &'a mut BTreeMap<StreamId, Own>,
     accepted: &'a mut [u64; 2],
     has_opened: &'a mut [bool; 2],
+    early: &'a mut BTreeMap<StreamId, (u64, bool)>,
     limits: [u64; 2],
     is_settling: bool,
 }
 
 impl Working<'_> {
-    fn own(&mut self, id: StreamId) -> &mut Own {
+    fn own(&mut self, id: StreamId, event: &str) -> &mut Own {
         match self.streams.get_mut(&id) {
             Some(own) => own,
-            None => panic!("an event of {id:?}, which does not exist"),
+            None => panic!("an event of {id:?}, which was neither opened nor accepted: {event}"),
+        }
+    }
+
+    /// The peer may have given up a stream before this end has accepted it.
+    fn on_stopped(&mut self, hands: &mut Hands<'_, '_>, id: StreamId, code: u64) {
+        let is_new = id.index() >= self.accepted[index(id.direction())];
+        if is_new && id.initiator() != hands.side {
+            let before = self.early.insert(id, (code, false));
+            assert!(before.is_none(), "{id:?} stopped twice");
+        } else {
+            self.own(id, "Stopped").on_stopped(hands, code);
         }
     }
 
@@ -268,6 +285,12 @@ impl Working<'_> {
                 .borrow_mut()
                 .flow(hands.key, id, hands.side.peer());
             let mut own = Own::new(id, hands.side, hands.dice);
+            if let Some((code, is_over)) = self.early.remove(&id) {
+                own.on_stopped(hands, code);
+                if is_over {
+                    own.on_acknowledged(hands);
+                }
+            }
             if self.is_settling {
                 own.settle(hands);
             }
@@ -327,6 +350,7 @@ impl App for Actor {
             left: self.plan.bytes,
             accepted: [0; 2],
             has_opened: [true; 2],
+            early: BTreeMap::new(),
         };
         self.connections.insert(handle, linked);
         for direction in DIRECTIONS {
@@ -346,20 +370,23 @@ impl App for Actor {
     fn on_readable(&mut self, context: &mut Context<'_>, handle: ConnectionHandle, id: StreamId) {
         self.with(context, handle, |linked, hands| {
             let is_settling = linked.is_settling;
-            linked.own(id).on_readable(hands, is_settling);
+            linked.own(id, "Readable").on_readable(hands, is_settling);
         });
     }
 
     fn on_writable(&mut self, context: &mut Context<'_>, handle: ConnectionHandle, id: StreamId) {
         self.with(context, handle, |linked, hands| {
             let is_settling = linked.is_settling;
-            linked.own(id).on_writable(hands, is_settling);
+            linked.own(id, "Writable").on_writable(hands, is_settling);
         });
     }
 
     fn on_finished(&mut self, context: &mut Context<'_>, handle: ConnectionHandle, id: StreamId) {
         self.with(context, handle, |linked, hands| {
-            linked.own(id).on_acknowledged(hands)
+            match linked.early.get_mut(&id) {
+                Some((_, is_over)) => *is_over = true,
+                None => linked.own(id, "Finished").on_acknowledged(hands),
+            }
         });
     }
 
@@ -370,7 +397,7 @@ impl App for Actor {
         event: StreamEvent,
     ) {
         self.with(context, handle, |linked, hands| match event {
-            StreamEvent::Stopped { id, code } => linked.own(id).on_stopped(hands, code),
+            StreamEvent::Stopped { id, code } => linked.on_stopped(hands, id, code),
             StreamEvent::Available { direction } => {
                 linked.open_one(hands, direction);
                 if linked.is_settling {
