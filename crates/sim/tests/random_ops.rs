@@ -2,7 +2,8 @@
 //! network, what must be true is true.
 //!
 //! `COURSER_RUNS=100000` runs so many seeds, `COURSER_SEED=17` runs one, and
-//! `COURSER_SHOW=1` tells what each has chosen and done.
+//! `COURSER_SHOW=1` tells what each has chosen and done, and with `COURSER_SHOW=packets` what was
+//! sent and what arrived.
 
 mod common;
 
@@ -20,6 +21,7 @@ mod random_ops {
 
 use std::collections::BTreeMap;
 
+use courser_sim::trace::TraceEvent;
 use random_ops::judge::judge;
 use random_ops::run::Run;
 
@@ -31,6 +33,10 @@ fn whatever_applications_and_networks_do() {
         let shows = std::env::var_os("COURSER_SHOW").is_some();
         if shows {
             eprintln!("seed {seed}: {:#?}", run.choices);
+        }
+        if std::env::var("COURSER_SHOW").is_ok_and(|it| it == "packets") {
+            let show = |event: &TraceEvent| eprintln!("{event:?}");
+            run.world.on_trace(Box::new(show));
         }
         run.chaos();
         run.calm();

@@ -114,6 +114,13 @@ impl Trouble {
     }
 }
 
+impl Trouble {
+    /// The clock goes forward all of a sudden, or too little for long.
+    pub fn leaps(&self) -> bool {
+        !matches!(self.clock, Clock::True)
+    }
+}
+
 impl Sleep {
     /// When the machine wakes, if it sleeps now.
     fn wakes(&self, now: Time) -> Option<Time> {

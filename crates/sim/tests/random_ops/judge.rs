@@ -98,6 +98,14 @@ impl Judged<'_> {
                 );
             }
             ConnectionError::TimedOut | ConnectionError::HandshakeTimedOut => {}
+            // Tokens of a Retry are good for ten seconds, at one address.
+            ConnectionError::ConnectionClosed(close)
+                if close.code == TransportErrorCode::INVALID_TOKEN =>
+            {
+                let choices = &self.run.choices;
+                let is_moved = choices.network.has_nat || choices.troubles[1].leaps();
+                assert!(is_moved, "{name}: {error}");
+            }
             _ => panic!("{name} blames its peer, or is blamed: {error:?}"),
         }
     }
@@ -216,7 +224,11 @@ fn close_arrives(run: &Run, book: &Book, ended_at: courser_base::Time) {
             .as_ref()
             .is_some_and(|(at, _)| *at == run.node(usize::from(!*is_server)).shows(ended_at));
         if closed_now {
-            let seen = matches!(error, ConnectionError::ApplicationClosed { .. });
+            // It may have given up in the time that the news takes.
+            let on_the_way = run.choices.network.delay + Duration::from_millis(20);
+            let is_early = *at <= run.node(usize::from(*is_server)).shows(ended_at) + on_the_way;
+            let seen = matches!(error, ConnectionError::ApplicationClosed { .. })
+                || (is_early && error.is_timeout());
             assert!(
                 seen,
                 "{handle:?} was closed by its peer, and was told: {error}"

@@ -74,6 +74,11 @@ impl Endpoint {
             bytes: datagram.len(),
         };
         if proof == AddressProof::InvalidRetry {
+            // Damage on the way must not end a connection that the next packet would make.
+            if !is_authentic(datagram, packet) {
+                self.stats.datagrams_dropped += 1;
+                return;
+            }
             let reason = "the Retry token is not ours, not yours or too old";
             return self.send_close(arrived, &waiting, TransportErrorCode::INVALID_TOKEN, reason);
         }
