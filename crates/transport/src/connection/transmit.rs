@@ -31,7 +31,7 @@ pub(super) enum Content {
     Data,
     /// Only an ACK: the window is full.
     AckOnly,
-    /// Challenge and response of a path that is not in use.
+    /// Challenge and response of one path.
     Probe(PathIndex),
     /// Something to acknowledge and padding: probe of this number, for this datagram size.
     MtuProbe(u32, u16),
@@ -150,7 +150,8 @@ impl Connection {
             last_number = built.number;
             in_flight += if built.in_flight { built.len as u64 } else { 0 };
             allowed = allowed.saturating_sub(built.len as u64);
-            if built.len < mtu || content == Content::AckOnly || self.only_probes_remain() {
+            let is_lone = matches!(content, Content::AckOnly | Content::Probe(_));
+            if built.len < mtu || is_lone || self.only_probes_remain() {
                 break;
             }
             content = if self.wants_control() {
@@ -183,6 +184,11 @@ impl Connection {
             SendPermit::Probe => (u64::MAX, Content::All),
             SendPermit::Bytes(_) if self.makes_room_for_probe() => (u64::MAX, Content::AckOnly),
             SendPermit::Bytes(bytes) => (bytes, Content::All),
+            // What fills the window may have gone to where the peer no longer is: only the answer
+            // to a challenge, of which there is one per probe timeout, can tell.
+            SendPermit::AckOnly if self.paths.active().validation.wants_challenge() => {
+                (u64::MAX, Content::Probe(self.paths.active_index()))
+            }
             SendPermit::AckOnly => {
                 self.record_limit(now, SendLimit::CongestionWindow);
                 (u64::MAX, Content::AckOnly)
@@ -566,6 +572,7 @@ impl Connection {
         if id == SpaceId::Application && built.number > self.recovery.skip_at {
             self.choose_skip(built.number);
         }
+        let is_on_active = flight.path == self.paths.active().id;
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
@@ -588,8 +595,12 @@ impl Connection {
             },
         );
         if built.ack_eliciting {
+            // Challenges on other paths have timers of their own. If they put off the probe
+            // timeout, a client that moves often would never be asked for what is missing.
+            if is_on_active || space.ack_eliciting_in_flight == 0 {
+                space.last_ack_eliciting_sent = Some(now);
+            }
             space.ack_eliciting_in_flight += 1;
-            space.last_ack_eliciting_sent = Some(now);
             space.probes = space.probes.saturating_sub(1);
             self.idle.on_ack_eliciting_sent(now);
         }
