@@ -212,10 +212,7 @@ fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, 
     }
 }
 
-fn flows(
-    tables: Vec<Spanned<FlowTable>>,
-    nowhere: &Range<usize>,
-) -> Result<Vec<Flow>, Mistake> {
+fn flows(tables: Vec<Spanned<FlowTable>>, nowhere: &Range<usize>) -> Result<Vec<Flow>, Mistake> {
     let mut flows: Vec<Flow> = Vec::new();
     for table in tables {
         let span = table.span();

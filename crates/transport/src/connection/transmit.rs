@@ -128,7 +128,8 @@ impl Connection {
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
         }
-        let (mut allowed, mut content) = match self.permit(now, SpaceId::Application) {
+        let permit = self.permit(now, SpaceId::Application);
+        let (mut allowed, mut content) = match permit {
             SendPermit::Nothing => {
                 self.record_limit(now, SendLimit::Amplification);
                 return None;
@@ -167,7 +168,11 @@ impl Connection {
             last_number = built.number;
             in_flight += if built.in_flight { built.len as u64 } else { 0 };
             allowed = allowed.saturating_sub(built.len as u64);
-            if built.len < mtu || content == Content::AckOnly || self.only_probes_remain() {
+            // What follows the probes needs a permit of its own: controllers hear of a batch when
+            // it has left, so their room does not shrink meanwhile.
+            let is_probing = permit == SendPermit::Probe;
+            let is_over = is_probing && self.spaces.application.probes == 0;
+            if built.len < mtu || content == Content::AckOnly || is_over {
                 break;
             }
             content = if self.wants_control() {
@@ -242,12 +247,6 @@ impl Connection {
     fn datagram_limit(&self, mtu: usize) -> usize {
         let budget = self.paths.active().amplification.budget();
         usize::try_from(budget).unwrap_or(usize::MAX).min(mtu)
-    }
-
-    /// The permit was for probes, and those are out.
-    fn only_probes_remain(&self) -> bool {
-        let path = self.paths.active();
-        self.spaces.application.probes == 0 && path.congestion_room() < u64::from(path.mtu)
     }
 
     /// Anything at all for the application space.

@@ -90,7 +90,18 @@ impl Data {
 
 fn parse_line(line: &str) -> Option<(&str, &str, Number)> {
     let fields: Vec<&str> = line.split('\t').collect();
-    let [scenario, measure, runs, values, median, p10, p90, bound, holds] = fields[..] else {
+    let [
+        scenario,
+        measure,
+        runs,
+        values,
+        median,
+        p10,
+        p90,
+        bound,
+        holds,
+    ] = fields[..]
+    else {
         return None;
     };
     let number = Number {

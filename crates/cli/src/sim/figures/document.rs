@@ -26,7 +26,9 @@ pub(super) fn document(
     out += "| figure | target | scenarios that reach it |\n|---|---|---|\n";
     for (row, data) in parts {
         let scenarios = list.scenarios(row)?;
-        let reached = scenarios.iter().filter(|(it, _)| holds(it, data) == Some(true));
+        let reached = scenarios
+            .iter()
+            .filter(|(it, _)| holds(it, data) == Some(true));
         let reached = reached.count();
         let (title, target) = (&row.title, &row.target);
         let all = scenarios.len();
@@ -55,7 +57,11 @@ fn section(row: &Row, data: &Data, scenarios: &[(Scenario, u64)]) -> String {
         "<a id=\"{}\"></a>\n## {}\n\nTarget: {}.\n\n",
         row.name, row.title, row.target
     );
-    let columns: Vec<&Measure> = row.columns.iter().filter_map(|it| Measure::named(it)).collect();
+    let columns: Vec<&Measure> = row
+        .columns
+        .iter()
+        .filter_map(|it| Measure::named(it))
+        .collect();
     out += "| scenario | runs |";
     for column in &columns {
         let _ = write!(out, " {} |", column.name.replace('_', " "));
@@ -84,7 +90,11 @@ fn line(scenario: &Scenario, data: &Data, columns: &[&Measure]) -> String {
         let nothing = " |".repeat(columns.len());
         return format!("| {name} | 0 |{nothing} not measured |\n");
     };
-    let runs = numbers.values().map(|number| number.runs).max().unwrap_or(0);
+    let runs = numbers
+        .values()
+        .map(|number| number.runs)
+        .max()
+        .unwrap_or(0);
     let mut out = format!("| {name} | {runs} |");
     for column in columns {
         let cell = numbers.get(column.name).map_or_else(String::new, |it| {

@@ -81,7 +81,9 @@ fn numbers(row: &Row, scenario: &Scenario, reports: &[RunReport]) -> Numbers {
     let judged = judge(scenario, reports);
     let mut numbers = Numbers::new();
     for measure in MEASURES {
-        let judged = judged.iter().find(|it| it.bound.measure.name == measure.name);
+        let judged = judged
+            .iter()
+            .find(|it| it.bound.measure.name == measure.name);
         if judged.is_none() && !row.columns.iter().any(|column| column == measure.name) {
             continue;
         }

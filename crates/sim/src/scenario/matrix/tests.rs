@@ -53,7 +53,10 @@ fn variable_without_values_is_told_with_its_place() {
     assert!(error.contains("rtt is not used"), "{error}");
     let error = mistake(",queue=1bdp", ",{loss}");
     assert!(error.starts_with("line 3, column 25"), "{error}");
-    assert!(error.contains("no loss, it has controller, rate, rtt"), "{error}");
+    assert!(
+        error.contains("no loss, it has controller, rate, rtt"),
+        "{error}"
+    );
     let error = mistake(r#"["cubic", "bbr"]"#, "[]");
     assert!(error.contains("controller has no value"), "{error}");
     let error = mistake(r#"["cubic", "bbr"]"#, "7");
