@@ -20,6 +20,8 @@ pub struct Measures {
     /// of CUBIC on a path that loses packets at random. Absent where the link has no such loss,
     /// or is full before the window gets there.
     pub window_ratio: Option<f64>,
+    /// How far the same is from one, above or below.
+    pub window_error: Option<f64>,
     /// Packets dropped by a full queue, up to the end of the first flow's slow start.
     pub start_drops: Option<f64>,
     /// Jain's index of the flows' goodput: 1 when all get the same.
@@ -109,6 +111,7 @@ measures! {
     utilization: Share,
     steady_utilization: Share,
     window_ratio: Ratio,
+    window_error: Share,
     start_drops: Count,
     jain: Share,
     least_share: Share,

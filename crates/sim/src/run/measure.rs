@@ -234,6 +234,7 @@ fn ideal_measures(
             .first()
             .and_then(|flow| window_ratio(flow, &path, window.spec, from));
     }
+    measures.window_error = measures.window_ratio.map(|ratio| (ratio - 1.0).abs());
     measures.start_drops = start_drops(seen, id);
     measures.completion_excess = completion_excess(scenario, &seen.flows, &path);
 }
