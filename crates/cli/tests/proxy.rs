@@ -271,7 +271,7 @@ fn text_has_what_json_has() {
     let address = announced.split_whitespace().nth(2).expect("an address");
     client.send_to(b"one", address).expect("sent");
     client.send_to(b"two", address).expect("sent");
-    let text: Vec<String> = (0..8).map(|_| next()).collect();
+    let text: Vec<String> = (0..9).map(|_| next()).collect();
     let text = text.join("\n");
     for wanted in [
         "link        drop=1 (seed 1)",

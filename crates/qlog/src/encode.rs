@@ -64,10 +64,8 @@ impl Encoder {
             Record::PacketLost(it) => recovery::packet_lost(&mut events, it),
             Record::SpuriousLoss(it) => recovery::spurious_loss(&mut events, it),
             Record::TimerExpired(it) => recovery::timer_expired(&mut events, it),
-            Record::SendLimited(it) => {
-                if self.limit.replace(it.by) != Some(it.by) {
-                    recovery::blocked_updated(&mut events, it.by);
-                }
+            Record::SendLimited(it) if self.limit.replace(it.by) != Some(it.by) => {
+                recovery::blocked_updated(&mut events, it.by);
             }
             Record::EcnStateUpdated(it) => recovery::ecn_state_updated(&mut events, it),
             // A record made after this version: no trace is better than a wrong one.

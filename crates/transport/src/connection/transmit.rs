@@ -128,25 +128,9 @@ impl Connection {
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
         }
-        let permit = self.permit(now, SpaceId::Application);
-        let (mut allowed, mut content) = match permit {
-            SendPermit::Nothing => {
-                self.record_limit(now, SendLimit::Amplification);
-                return None;
-            }
-            SendPermit::Probe => (u64::MAX, Content::All),
-            SendPermit::Bytes(_) if self.makes_room_for_probe() => (u64::MAX, Content::AckOnly),
-            SendPermit::Bytes(bytes) => (bytes, Content::All),
-            SendPermit::AckOnly => {
-                self.record_limit(now, SendLimit::CongestionWindow);
-                (u64::MAX, Content::AckOnly)
-            }
-            SendPermit::PacedUntil(at) => {
-                self.record_limit(now, SendLimit::Pacer);
-                self.recovery.paced_until = Some(at);
-                (u64::MAX, Content::AckOnly)
-            }
-        };
+        // Then the permit is for probes: see `permit`.
+        let is_probing = self.spaces.application.probes > 0;
+        let (mut allowed, mut content) = self.allowance(now)?;
         let mtu = usize::from(self.paths.active().mtu);
         let codepoint = self.paths.active().congestion.ecn_codepoint();
         let ecn = self.spaces.application.ecn.mark(codepoint);
@@ -170,7 +154,6 @@ impl Connection {
             allowed = allowed.saturating_sub(built.len as u64);
             // What follows the probes needs a permit of its own: controllers hear of a batch when
             // it has left, so their room does not shrink meanwhile.
-            let is_probing = permit == SendPermit::Probe;
             let is_over = is_probing && self.spaces.application.probes == 0;
             if built.len < mtu || content == Content::AckOnly || is_over {
                 break;
@@ -187,15 +170,34 @@ impl Connection {
         }
         if in_flight > 0 {
             let path = self.paths.active_mut();
-            path.congestion
-                .on_sent(now, in_flight, last_number, path.bytes_in_flight);
-            path.pacer.on_sent(in_flight);
-            path.app_limited = false;
+            path.on_batch_sent(now, in_flight, last_number);
             if buffer.len() >= mtu {
                 path.search.on_full_datagram_sent(now);
             }
         }
         Some(self.transmit_of(buffer, segments, mtu, ecn))
+    }
+
+    /// How many bytes of 1-RTT packets may leave now, and what may be in them.
+    fn allowance(&mut self, now: Time) -> Option<(u64, Content)> {
+        Some(match self.permit(now, SpaceId::Application) {
+            SendPermit::Nothing => {
+                self.record_limit(now, SendLimit::Amplification);
+                return None;
+            }
+            SendPermit::Probe => (u64::MAX, Content::All),
+            SendPermit::Bytes(_) if self.makes_room_for_probe() => (u64::MAX, Content::AckOnly),
+            SendPermit::Bytes(bytes) => (bytes, Content::All),
+            SendPermit::AckOnly => {
+                self.record_limit(now, SendLimit::CongestionWindow);
+                (u64::MAX, Content::AckOnly)
+            }
+            SendPermit::PacedUntil(at) => {
+                self.record_limit(now, SendLimit::Pacer);
+                self.recovery.paced_until = Some(at);
+                (u64::MAX, Content::AckOnly)
+            }
+        })
     }
 
     pub(super) fn transmit_of(

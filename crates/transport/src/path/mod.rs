@@ -91,6 +91,19 @@ impl Path {
         }
     }
 
+    /// Packets with `bytes` that count as in flight left, up to packet `last_number`.
+    pub fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64) {
+        let was_idle = self.bytes_in_flight <= bytes;
+        self.congestion
+            .on_sent(now, bytes, last_number, self.bytes_in_flight);
+        if was_idle {
+            // The end of idleness may be a reason for another rate (BBR).
+            self.set_pacing_rate();
+        }
+        self.pacer.on_sent(bytes);
+        self.app_limited = false;
+    }
+
     /// Tells the pacer what the controller thinks by now.
     pub fn set_pacing_rate(&mut self) {
         let rate = self.congestion.pacing_rate(&self.rtt);

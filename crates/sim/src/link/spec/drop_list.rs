@@ -85,7 +85,8 @@ mod tests {
         assert_eq!(list.ranges(), [1..=1, 3..=3, 7..=7]);
         list.add(2..=2);
         list.add(6..=9);
-        list.add(9..=8);
+        let (start, end) = (9, 8);
+        list.add(start..=end);
         assert_eq!(list.ranges(), [1..=3, 6..=9]);
         let inside: Vec<u64> = (0..12).filter(|&number| list.contains(number)).collect();
         assert_eq!(inside, [1, 2, 3, 6, 7, 8, 9]);

@@ -32,6 +32,7 @@ fn rate_delay_and_loss_need_no_name() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table with a row for each field")]
 fn every_field_is_read() {
     let spec = link(
         "1.5gbit,250us,rtt=1s,jitter=5ms,30%:3,gilbert=0.5%:20%:90%:1%,drop=1,3,7-9,first=2,\
