@@ -17,7 +17,7 @@ pub struct Measures {
     /// begins: the pipe cannot be full before.
     pub steady_utilization: Option<f64>,
     /// Time average of the first flow's congestion window as a share of what RFC 9438 §5 expects
-    /// of CUBIC on a path that loses packets at random. Absent where the link has no such loss,
+    /// of CUBIC on a path that loses a share of all packets. Absent where the link has no such loss,
     /// or is full before the window gets there.
     pub window_ratio: Option<f64>,
     /// How far the same is from one, above or below.

@@ -239,11 +239,15 @@ fn ideal_measures(
     measures.completion_excess = completion_excess(scenario, &seen.flows, &path);
 }
 
-/// Average window over the one that random loss leaves CUBIC with.
+/// Average window over the one that random or regular loss leaves CUBIC with.
 fn window_ratio(flow: &FlowReport, path: &Path, spec: &LinkSpec, from: Time) -> Option<f64> {
     let mut passes = 1.0;
-    for loss in spec.hops().filter_map(|hop| hop.loss) {
-        passes *= 1.0 - f64::from(loss.probability.as_parts_per_billion()) / 1e9;
+    for hop in spec.hops() {
+        let random = hop
+            .loss
+            .map_or(0, |it| it.probability.as_parts_per_billion());
+        passes *= 1.0 - f64::from(random) / 1e9;
+        passes *= 1.0 - hop.every.map_or(0.0, |every| 1.0 / to_f64(every.max(1)));
     }
     let loss = 1.0 - passes;
     let model = ideal::cubic_window(path.rtt, loss) * to_f64(path.mtu);
