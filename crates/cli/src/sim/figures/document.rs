@@ -32,12 +32,14 @@ pub(super) fn document(
         let reached = reached.count();
         let (title, target) = (&row.title, &row.target);
         let all = scenarios.len();
-        let sign = if reached == all { "all" } else { "**not all**" };
-        let _ = writeln!(
-            out,
-            "| [{title}](#{}) | {target} | {sign}: {reached} of {all} |",
-            row.name
-        );
+        let missing = scenarios.iter().filter(|(it, _)| holds(it, data).is_none());
+        let sum = match (reached == all, missing.count()) {
+            (true, _) => format!("all {all}"),
+            (false, 0) => format!("**{reached} of {all}**"),
+            (false, missing) => format!("**{reached} of {all}**, {missing} not measured"),
+        };
+        let name = &row.name;
+        let _ = writeln!(out, "| [{title}](#{name}) | {target} | {sum} |");
         sections += &section(row, data, &scenarios);
     }
     out.push('\n');

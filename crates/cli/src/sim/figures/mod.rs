@@ -99,12 +99,16 @@ fn command(arguments: &FiguresArguments) -> String {
     format!("courser sim figures {list} --measure all --charts --output {output}")
 }
 
+/// Puts a file in place at once: nobody reads half of it, and an interruption leaves the old one.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let made = match path.parent() {
         Some(parent) => fs::create_dir_all(parent),
         None => Ok(()),
     };
-    let written = made.and_then(|()| fs::write(path, text));
+    let new = path.with_extension("new");
+    let written = made
+        .and_then(|()| fs::write(&new, text))
+        .and_then(|()| fs::rename(&new, path));
     written.map_err(|error| cannot("write", path, &error))
 }
 
