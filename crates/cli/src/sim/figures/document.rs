@@ -101,7 +101,10 @@ fn line(scenario: &Scenario, data: &Data, columns: &[&Measure]) -> String {
     for column in columns {
         let cell = numbers.get(column.name).map_or_else(String::new, |it| {
             let rtt = scenario.base_rtt().as_secs_f64();
-            cell(it, column.unit, rtt)
+            // Jain's index is a number from 0 to 1 wherever it is written about.
+            let is_index = column.name == "jain";
+            let unit = if is_index { Unit::Ratio } else { column.unit };
+            cell(it, unit, rtt)
         });
         let _ = write!(out, " {cell} |");
     }
@@ -118,10 +121,10 @@ fn cell(number: &Number, unit: Unit, rtt: f64) -> String {
     let bound = number.bound.as_ref().map(|(bound, _)| bound.as_str());
     let is_in_rtts = bound.is_some_and(|bound| bound.ends_with("rtt"));
     let text = |value: f64| match unit {
-        Unit::Share => format!("{:.1} %", value * 100.0).replace("-0.0", "0.0"),
+        Unit::Share => shown_share(value),
         Unit::Seconds if is_in_rtts && rtt > 0.0 => format!("{:.2} RTT", value / rtt),
         Unit::Count => shown(Some(value), unit),
-        Unit::Ratio => format!("{value:.2}"),
+        Unit::Ratio => format!("{value:.3}"),
         Unit::Seconds | Unit::BitsPerSecond => shown(Some(value), unit),
     };
     let (median, low, high) = (text(number.median), text(number.p10), text(number.p90));
@@ -132,6 +135,14 @@ fn cell(number: &Number, unit: Unit, rtt: f64) -> String {
     match low == high {
         true => format!("{median}{missing}"),
         false => format!("{median} ({low} – {high}{missing})"),
+    }
+}
+
+/// More digits for what is rare.
+fn shown_share(value: f64) -> String {
+    match value > 0.0 && value < 0.01 {
+        true => format!("{:.3} %", value * 100.0),
+        false => format!("{:.1} %", value * 100.0),
     }
 }
 
