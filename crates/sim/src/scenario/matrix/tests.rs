@@ -52,7 +52,7 @@ fn variable_without_values_is_told_with_its_place() {
     assert!(error.starts_with("line 7, column 1"), "{error}");
     assert!(error.contains("rtt is not used"), "{error}");
     let error = mistake(",queue=1bdp", ",{loss}");
-    assert!(error.starts_with("line 3, column 25"), "{error}");
+    assert!(error.starts_with("line 3, column 26"), "{error}");
     assert!(
         error.contains("no loss, it has controller, rate, rtt"),
         "{error}"
