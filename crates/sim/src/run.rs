@@ -1,6 +1,7 @@
 //! Runs a scenario with a seed and reports what happened.
 
 mod capacity;
+mod ideal;
 mod measure;
 mod sampler;
 mod stage;

@@ -44,6 +44,18 @@
 //! (for how long), `rebind` (`port` or `address`), `key_update` and `close` (a flow's name).
 //! What is given about the link in events may as well stand in the link.
 //!
+//! A file may stand for a family of scenarios: each `[[matrix]]` has variables with one value or
+//! a list of them, and every combination replaces `{variable}` wherever it stands in the file.
+//!
+//! ```toml
+//! name = "bulk-{rate}-{rtt}"
+//! link = "{rate},rtt={rtt},queue=1bdp"
+//!
+//! [[matrix]]
+//! rate = ["10mbit", "100mbit"]
+//! rtt = ["10ms", "50ms"]
+//! ```
+//!
 //! A bound stands beside one of the [`MEASURES`](crate::report::MEASURES). It is about the median
 //! of the runs, about all of them with `all` in front (and for what is counted), or about a share
 //! of them: `">=0.95"`, `"all <2ms"`, `"90% <=1.5rtt"`, `"==0"`. `rtt` is that of the empty link.
@@ -52,6 +64,7 @@ mod bounds;
 mod error;
 mod file;
 mod flow;
+mod matrix;
 mod units;
 
 use std::time::Duration;
@@ -115,6 +128,23 @@ impl Scenario {
     /// # Errors
     /// [`ScenarioError`] says where, what was seen and what is allowed.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let mut all = file::parse(text)?;
+        let count = all.len();
+        match all.pop() {
+            Some(only) if count == 1 => Ok(only),
+            _ => {
+                let message = format!("the matrix makes {count} scenarios, here it has to be one");
+                Err(ScenarioError::at(text, &(0..0), message))
+            }
+        }
+    }
+
+    /// Reads a file that may stand for several scenarios: all that its matrix makes, in its
+    /// order.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); with the values of the variables where only some are wrong.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, ScenarioError> {
         file::parse(text)
     }
 
@@ -151,8 +181,25 @@ impl Scenario {
                     .map(|hole| Time::ZERO + hole.from + hole.lasts),
             );
         }
+        times.extend(self.rebindings());
         times.sort_unstable();
         times.dedup();
+        times
+    }
+
+    /// When the NAT changes its mind, while the scenario runs.
+    fn rebindings(&self) -> Vec<Time> {
+        let mut times = Vec::new();
+        let Some(nat) = self.link.nat else {
+            return times;
+        };
+        let mut next = nat.next_after(Duration::ZERO);
+        while let Some(at) = next.filter(|at| *at < self.duration)
+            && times.len() < MAX_MARKS
+        {
+            times.push(Time::ZERO + at);
+            next = nat.next_after(at);
+        }
         times
     }
 }

@@ -1,5 +1,6 @@
 //! Networks made in software: `courser sim`.
 
+mod figures;
 mod proxy;
 mod report;
 mod run;
@@ -7,6 +8,7 @@ mod run;
 use clap::Subcommand;
 
 use crate::error::Failure;
+use figures::FiguresArguments;
 use proxy::ProxyArguments;
 use run::RunArguments;
 
@@ -14,6 +16,8 @@ use run::RunArguments;
 pub(crate) enum SimCommand {
     /// Runs scenarios in a simulated network and checks their bounds.
     Run(Box<RunArguments>),
+    /// Measures figures in many scenarios and writes a document about them.
+    Figures(Box<FiguresArguments>),
     /// Stands between UDP programs and treats their datagrams as a link would.
     Proxy(Box<ProxyArguments>),
 }
@@ -21,6 +25,7 @@ pub(crate) enum SimCommand {
 pub(crate) fn main(command: &SimCommand) -> Result<(), Failure> {
     match command {
         SimCommand::Run(arguments) => run::main(arguments),
+        SimCommand::Figures(arguments) => figures::main(arguments),
         SimCommand::Proxy(arguments) => proxy::main(arguments),
     }
 }

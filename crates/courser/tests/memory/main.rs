@@ -7,10 +7,13 @@ mod counting;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use courser::{ClientConfig, Connection, Endpoint, Identity, RecvStream, SendStream, ServerConfig};
+use courser::{
+    ClientConfig, Connection, Endpoint, Identity, RecvStream, SendStream, ServerConfig,
+    TransportConfig,
+};
 use tokio::sync::oneshot;
 
-use common::{loopback, pair, within};
+use common::{loopback, pair_with, within};
 
 const MEGABYTE: usize = 1_000_000;
 const CHUNK: usize = 64 * 1024;

@@ -13,6 +13,17 @@ pub struct Measures {
     pub goodput_share: Option<f64>,
     /// Bytes that left the first link with a rate as a share of what it could carry; from 0 to 1.
     pub utilization: Option<f64>,
+    /// The same from the end of an ideal slow start on, if that is later than the measured time
+    /// begins: the pipe cannot be full before.
+    pub steady_utilization: Option<f64>,
+    /// Time average of the first flow's congestion window as a share of what RFC 9438 §5 expects
+    /// of CUBIC on a path that loses a share of all packets. Absent where the link has no such loss,
+    /// or is full before the window gets there.
+    pub window_ratio: Option<f64>,
+    /// How far the same is from one, above or below.
+    pub window_error: Option<f64>,
+    /// Packets dropped by a full queue, up to the end of the first flow's slow start.
+    pub start_drops: Option<f64>,
     /// Jain's index of the flows' goodput: 1 when all get the same.
     pub jain: Option<f64>,
     /// Smallest share of one flow in the goodput of all.
@@ -29,13 +40,16 @@ pub struct Measures {
     pub spurious_share: Option<f64>,
     /// Longest time a flow took from start to last byte, in seconds. Absent unless all ended.
     pub completion_time: Option<f64>,
+    /// How much longer a flow took than it would with slow start alone, in seconds; the longest.
+    /// Absent unless all ended.
+    pub completion_excess: Option<f64>,
     /// Longest handshake, in seconds.
     pub handshake_time: Option<f64>,
     /// Median of the time a request or ping took, in seconds.
     pub exchange_median: Option<f64>,
     /// 99th percentile of the same, in seconds.
     pub exchange_p99: Option<f64>,
-    /// Time from a change of the link's rate, or the end of a blackhole, to 90 % of what the link
+    /// Time from a change of the link's rate, the end of a blackhole or a rebinding of a NAT to 90 % of what the link
     /// carries from then on; the longest, in seconds. Absent when that is not reached.
     pub recovery_time: Option<f64>,
     /// Connections that ended otherwise than by their own close.
@@ -65,6 +79,8 @@ pub enum Unit {
     BitsPerSecond,
     /// How many.
     Count,
+    /// A part of something that may be more than all of it.
+    Ratio,
 }
 
 /// A field of [`Measures`] by name.
@@ -93,6 +109,10 @@ measures! {
     goodput: BitsPerSecond,
     goodput_share: Share,
     utilization: Share,
+    steady_utilization: Share,
+    window_ratio: Ratio,
+    window_error: Share,
+    start_drops: Count,
     jain: Share,
     least_share: Share,
     queue_delay_median: Seconds,
@@ -101,6 +121,7 @@ measures! {
     retransmitted_share: Share,
     spurious_share: Share,
     completion_time: Seconds,
+    completion_excess: Seconds,
     handshake_time: Seconds,
     exchange_median: Seconds,
     exchange_p99: Seconds,

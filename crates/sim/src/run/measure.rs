@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use super::capacity::bytes_between;
+use super::capacity::{bytes_between, rate_at};
+use super::ideal::{self, Path};
 use super::sampler::Sampler;
 use super::stage::Stage;
-use crate::apps::Way;
+use crate::apps::{Amount, Way};
 use crate::link::LinkSpec;
 use crate::report::{Buckets, FlowReport, Measures, jain, quantile};
 use crate::scenario::{Kind, Scenario};
+use crate::world::LinkId;
 
 /// Bytes of a full datagram that are not payload: flags, connection ID of eight bytes, packet
 /// number of two, tag, and a STREAM frame's type, stream ID and offset of four. A share may still
@@ -54,6 +56,7 @@ pub(super) fn measures(scenario: &Scenario, stage: &Stage, seen: &Sampler) -> Me
         ..Measures::default()
     };
     link_measures(&mut measures, scenario, stage, (seen, &window));
+    ideal_measures(&mut measures, scenario, stage, (seen, &window));
     loss_measures(&mut measures, stage, seen);
     exchange_measures(&mut measures, stage, from);
     measures
@@ -91,13 +94,18 @@ fn main_link(scenario: &Scenario) -> &LinkSpec {
 
 /// Payload as a share of bytes on the wire, at best.
 fn efficiency(stage: &Stage) -> f64 {
+    let mtu = mtu(stage);
+    to_f64(mtu - PACKET_OVERHEAD) / to_f64(mtu + HEADERS)
+}
+
+/// Largest payload of UDP among the senders.
+fn mtu(stage: &Stage) -> u64 {
     let senders = stage.actors.iter().map(|actor| stage.sender(actor));
-    let mtu = senders
+    senders
         .filter_map(|sender| stage.stats(sender))
         .map(|stats| u64::from(stats.path.mtu))
         .max()
-        .unwrap_or(1200);
-    to_f64(mtu - PACKET_OVERHEAD) / to_f64(mtu + HEADERS)
+        .unwrap_or(1200)
 }
 
 fn bulk_rates(scenario: &Scenario, flows: &[FlowReport]) -> Vec<f64> {
@@ -168,30 +176,114 @@ fn delivered<'a>(all: impl Iterator<Item = &'a Buckets>, from: Time, span: Durat
     all.map(|buckets| buckets.between(from, from + span)).sum()
 }
 
+fn main_id(scenario: &Scenario, stage: &Stage) -> LinkId {
+    match main_way(scenario) {
+        Way::Up => stage.link.forward,
+        Way::Down => stage.link.back,
+    }
+}
+
+/// Bytes that left a link as a share of what it could carry, from a time on.
+fn utilization(id: LinkId, seen: &Sampler, window: &Window<'_>, from: Time) -> Option<f64> {
+    let watched = seen.links.iter().find(|link| link.id == id)?;
+    let carried = watched.report.carried.between(from, window.end);
+    let capacity = bytes_between(window.spec, from, window.end).filter(|it| *it > 0)?;
+    Some(to_f64(carried) / to_f64(capacity))
+}
+
 fn link_measures(
     measures: &mut Measures,
     scenario: &Scenario,
     stage: &Stage,
     (seen, window): (&Sampler, &Window<'_>),
 ) {
-    let id = match main_way(scenario) {
-        Way::Up => stage.link.forward,
-        Way::Down => stage.link.back,
-    };
+    let id = main_id(scenario, stage);
     if window.spec.hops().all(|hop| hop.rate.is_none()) {
         return;
     }
-    let carried = seen.links.iter().find(|link| link.id == id);
-    let carried = carried.map(|link| link.report.carried.between(window.from, window.end));
-    let capacity = bytes_between(window.spec, window.from, window.end).filter(|it| *it > 0);
-    measures.utilization = carried
-        .zip(capacity)
-        .map(|(bytes, of)| to_f64(bytes) / to_f64(of));
+    measures.utilization = utilization(id, seen, window, window.from);
     let delays = stage.world.link(id).queue_delays();
     if delays.count() > 0 {
         measures.queue_delay_median = Some(delays.median().as_secs_f64());
         measures.queue_delay_p95 = Some(delays.quantile(950).as_secs_f64());
     }
+}
+
+/// What is compared with a flow that does all it can, or all that its model allows.
+fn ideal_measures(
+    measures: &mut Measures,
+    scenario: &Scenario,
+    stage: &Stage,
+    (seen, window): (&Sampler, &Window<'_>),
+) {
+    let Some(rate) = rate_at(window.spec, Time::ZERO) else {
+        return;
+    };
+    let path = Path {
+        rate,
+        rtt: scenario.base_rtt(),
+        mtu: mtu(stage),
+        expansion: 1.0 / window.efficiency,
+    };
+    let from = ideal::steady_from(&path, window.from);
+    let id = main_id(scenario, stage);
+    if from < window.end {
+        measures.steady_utilization = utilization(id, seen, window, from);
+        measures.window_ratio = seen
+            .flows
+            .first()
+            .and_then(|flow| window_ratio(flow, &path, window.spec, from));
+    }
+    measures.window_error = measures.window_ratio.map(|ratio| (ratio - 1.0).abs());
+    measures.start_drops = start_drops(seen, id);
+    measures.completion_excess = completion_excess(scenario, &seen.flows, &path);
+}
+
+/// Average window over the one that random or regular loss leaves CUBIC with.
+fn window_ratio(flow: &FlowReport, path: &Path, spec: &LinkSpec, from: Time) -> Option<f64> {
+    let mut passes = 1.0;
+    for hop in spec.hops() {
+        let random = hop
+            .loss
+            .map_or(0, |it| it.probability.as_parts_per_billion());
+        passes *= 1.0 - f64::from(random) / 1e9;
+        passes *= 1.0 - hop.every.map_or(0.0, |every| 1.0 / to_f64(every.max(1)));
+    }
+    let loss = 1.0 - passes;
+    let model = ideal::cubic_window(path.rtt, loss) * to_f64(path.mtu);
+    if loss <= 0.0 || model > path.product() {
+        return None;
+    }
+    // Samples are equally far apart.
+    let samples = flow.congestion_window.sorted_from(from);
+    let sum: u64 = samples.iter().sum();
+    (!samples.is_empty()).then(|| to_f64(sum) / to_f64(samples.len() as u64) / model)
+}
+
+/// Drops of the queue when the first flow got a slow-start threshold.
+fn start_drops(seen: &Sampler, id: LinkId) -> Option<f64> {
+    let left = seen.flows.first()?.ssthresh.points().first()?.at;
+    let watched = seen.links.iter().find(|link| link.id == id)?;
+    let before = watched.report.drops.points().iter().rev();
+    let drops = before.into_iter().find(|point| point.at <= left);
+    Some(to_f64(drops.map_or(0, |point| point.value)))
+}
+
+fn completion_excess(scenario: &Scenario, flows: &[FlowReport], path: &Path) -> Option<f64> {
+    let mut longest: Option<f64> = None;
+    for (flow, report) in scenario.flows.iter().zip(flows) {
+        let Kind::Bulk {
+            way,
+            amount: Amount::Bytes(bytes),
+        } = flow.kind
+        else {
+            continue;
+        };
+        let ideal = path.ideal_completion(bytes, way).as_secs_f64();
+        let excess = report.completion_time?.as_secs_f64() - ideal;
+        longest = Some(longest.map_or(excess, |longest| longest.max(excess)));
+    }
+    longest
 }
 
 fn loss_measures(measures: &mut Measures, stage: &Stage, seen: &Sampler) {

@@ -249,3 +249,25 @@ fn quantifiers_say_in_how_many_runs_a_bound_has_to_hold() {
     assert!(!absent.holds, "what is not there does not hold");
     assert_eq!(absent.worst_seed, Some(1));
 }
+
+#[test]
+fn loss_in_a_short_queue_is_repaired_without_a_burst() {
+    // Some 17 packets fit into this path and its queue: a burst upon the first loss would lose
+    // most of itself.
+    let text = r#"
+name = "short-queue"
+duration = "10s"
+measure_from = "1s"
+link = "10mbit,rtt=10ms,queue=1bdp"
+[transport]
+mtu = 1452
+[[flow]]
+way = "down"
+controller = "cubic"
+"#;
+    let report = report(text, 1);
+    let used = report.measures.utilization.expect("the link has a rate");
+    assert!(used >= 0.95, "{:?}", report.measures);
+    let lost = report.measures.loss_rate.expect("packets were sent");
+    assert!(lost < 0.02, "{:?}", report.measures);
+}

@@ -185,6 +185,7 @@ fn parse_limit(unit: Unit, text: &str) -> Option<Limit> {
         )]
         Unit::BitsPerSecond => parse_rate(text)?.as_bytes_per_second() as f64 * 8.0,
         Unit::Count => f64::from(text.parse::<u32>().ok()?),
+        Unit::Ratio => text.parse().ok().filter(|it: &f64| it.is_finite())?,
     };
     Some(Limit::Plain(limit))
 }
@@ -195,6 +196,7 @@ fn kind(unit: Unit) -> &'static str {
         Unit::Seconds => "a time such as 2ms or 1.5rtt",
         Unit::BitsPerSecond => "a rate such as 95mbit",
         Unit::Count => "a number",
+        Unit::Ratio => "a number such as 0.9",
     }
 }
 
@@ -204,6 +206,7 @@ fn example(unit: Unit) -> &'static str {
         Unit::Seconds => "<2ms",
         Unit::BitsPerSecond => ">=95mbit",
         Unit::Count => "==0",
+        Unit::Ratio => ">=0.9",
     }
 }
 

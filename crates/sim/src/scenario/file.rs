@@ -1,16 +1,18 @@
 //! The TOML form of a scenario.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use courser_base::Time;
 use courser_transport::TransportConfig;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use super::bounds::BoundsTable;
 use super::flow::{FlowTable, Mistake};
 use super::units::{Lasting, Size, Speed};
-use super::{Action, ActionKind, Flow, Scenario, ScenarioError};
+use super::{Action, ActionKind, Flow, Scenario, ScenarioError, matrix};
 use crate::host::ETHERNET_PAYLOAD;
 use crate::link::{Blackhole, Change, DuplexSpec, LinkSpec, NatSpec, Step};
 
@@ -30,6 +32,9 @@ struct File {
     event: Vec<Spanned<EventTable>>,
     #[serde(default)]
     bounds: BoundsTable,
+    /// [`matrix::expand`] has read it.
+    #[serde(rename = "matrix", default)]
+    _matrix: Option<IgnoredAny>,
 }
 
 /// Settings of connections; what is absent keeps its default.
@@ -80,11 +85,38 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 /// Connections in one scenario.
 const MAX_FLOWS: usize = 1000;
 
-pub(super) fn parse(text: &str) -> Result<Scenario, ScenarioError> {
+pub(super) fn parse(text: &str) -> Result<Vec<Scenario>, ScenarioError> {
+    let mut all: Vec<Scenario> = Vec::new();
+    for variant in matrix::expand(text)? {
+        let in_variant = |mut error: ScenarioError| {
+            if !variant.values.is_empty() {
+                error.message = format!("{} (with {})", error.message, variant.values);
+            }
+            error
+        };
+        let (scenario, name) = parse_one(&variant.text).map_err(in_variant)?;
+        if all.iter().any(|other| other.name == scenario.name) {
+            let message = format!(
+                "two scenarios of the matrix are named '{}': \
+                 put every variable into the name, as in {{controller}}",
+                scenario.name
+            );
+            return Err(in_variant(ScenarioError::at(&variant.text, &name, message)));
+        }
+        all.push(scenario);
+    }
+    Ok(all)
+}
+
+/// A scenario, and where its name stands.
+fn parse_one(text: &str) -> Result<(Scenario, Range<usize>), ScenarioError> {
     let file: File =
         toml::from_str(text).map_err(|error| ScenarioError::from_toml(text, &error))?;
-    file.scenario()
-        .map_err(|(span, message)| ScenarioError::at(text, &span, message))
+    let name = file.name.span();
+    match file.scenario() {
+        Ok(scenario) => Ok((scenario, name)),
+        Err((span, message)) => Err(ScenarioError::at(text, &span, message)),
+    }
 }
 
 impl File {
@@ -180,10 +212,7 @@ fn transport(table: Option<Spanned<TransportTable>>) -> Result<TransportConfig, 
     }
 }
 
-fn flows(
-    tables: Vec<Spanned<FlowTable>>,
-    nowhere: &std::ops::Range<usize>,
-) -> Result<Vec<Flow>, Mistake> {
+fn flows(tables: Vec<Spanned<FlowTable>>, nowhere: &Range<usize>) -> Result<Vec<Flow>, Mistake> {
     let mut flows: Vec<Flow> = Vec::new();
     for table in tables {
         let span = table.span();
@@ -207,7 +236,7 @@ fn flows(
 
 fn apply(
     event: EventTable,
-    span: &std::ops::Range<usize>,
+    span: &Range<usize>,
     flows: &[Flow],
     link: &mut DuplexSpec,
     actions: &mut Vec<Action>,

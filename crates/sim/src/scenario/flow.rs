@@ -7,7 +7,7 @@ use courser_recovery::Algorithm;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::units::{Lasting, Size};
+use super::units::{Count, Lasting, Size};
 use crate::apps::{Amount, Way};
 use crate::link::DuplexSpec;
 
@@ -111,7 +111,7 @@ pub(super) struct FlowTable {
     #[serde(default)]
     start: Option<Lasting>,
     end: Option<Spanned<Lasting>>,
-    count: Option<Spanned<u64>>,
+    count: Option<Spanned<Count>>,
     spacing: Option<Lasting>,
     access: Option<DuplexSpec>,
     request: Option<Spanned<Size>>,
@@ -143,9 +143,9 @@ impl FlowTable {
         let kind = self.kind(span)?;
         let count = match &self.count {
             None => 1,
-            Some(count) if (1..=MAX_COUNT).contains(count.get_ref()) => *count.get_ref(),
+            Some(count) if (1..=MAX_COUNT).contains(&count.get_ref().0) => count.get_ref().0,
             Some(count) => {
-                let seen = count.get_ref();
+                let seen = count.get_ref().0;
                 let message = format!("count is {seen}, allowed is 1 to {MAX_COUNT}");
                 return Err((count.span(), message));
             }

@@ -20,6 +20,10 @@ pub(super) struct Size(pub(super) u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Speed(pub(super) Rate);
 
+/// A number such as 8, or `"8"` where a variable of a matrix stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Count(pub(super) u64);
+
 struct Text<T> {
     what: &'static str,
     parse: fn(&str) -> Option<T>,
@@ -60,6 +64,16 @@ impl<'de> Deserialize<'de> for Size {
         deserializer.deserialize_any(Text {
             what: "a size, such as 1200, \"64k\" or \"1MiB\"",
             parse: |text| parse_bytes(text).map(Self),
+            count: |number| Some(Self(number)),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Text {
+            what: "a number, such as 8",
+            parse: |text| text.parse().ok().map(Self),
             count: |number| Some(Self(number)),
         })
     }

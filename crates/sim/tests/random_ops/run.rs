@@ -166,7 +166,7 @@ impl Run {
         let choices = Choices::new(seed);
         let mut world = World::new(seed);
         let book = Shared::default();
-        let watcher = Watcher::new(SERVER, Vec::new());
+        let watcher = Watcher::new(SERVER, Vec::new(), Vec::new());
         let specs = [
             HostSpec::client(CLIENT, world.seed_for("client")),
             HostSpec {

@@ -128,6 +128,8 @@ impl Connection {
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
         }
+        // Then the permit is for probes: see `permit`.
+        let is_probing = self.spaces.application.probes > 0;
         let (mut allowed, mut content) = self.allowance(now)?;
         let mtu = usize::from(self.paths.active().mtu);
         let codepoint = self.paths.active().congestion.ecn_codepoint();
@@ -151,7 +153,10 @@ impl Connection {
             in_flight += if built.in_flight { built.len as u64 } else { 0 };
             allowed = allowed.saturating_sub(built.len as u64);
             let is_lone = matches!(content, Content::AckOnly | Content::Probe(_));
-            if built.len < mtu || is_lone || self.only_probes_remain() {
+            // What follows the probes needs a permit of its own: controllers hear of a batch when
+            // it has left, so their room does not shrink meanwhile.
+            let is_over = is_probing && self.spaces.application.probes == 0;
+            if built.len < mtu || is_lone || is_over {
                 break;
             }
             content = if self.wants_control() {
@@ -250,12 +255,6 @@ impl Connection {
     fn datagram_limit(&self, mtu: usize) -> usize {
         let budget = self.paths.active().amplification.budget();
         usize::try_from(budget).unwrap_or(usize::MAX).min(mtu)
-    }
-
-    /// The permit was for probes, and those are out.
-    fn only_probes_remain(&self) -> bool {
-        let path = self.paths.active();
-        self.spaces.application.probes == 0 && path.congestion_room() < u64::from(path.mtu)
     }
 
     /// Anything at all for the application space.

@@ -40,7 +40,7 @@ pub(super) fn unit(measure: &Measure) -> Unit {
         report::Unit::Share => Unit::Share,
         report::Unit::Seconds => Unit::Seconds,
         report::Unit::BitsPerSecond => Unit::BitsPerSecond,
-        report::Unit::Count => Unit::Plain,
+        report::Unit::Count | report::Unit::Ratio => Unit::Plain,
     }
 }
 
@@ -60,6 +60,7 @@ const MORE_IS_BETTER: &[&str] = &[
     "goodput",
     "goodput_share",
     "utilization",
+    "steady_utilization",
     "jain",
     "least_share",
 ];

@@ -10,6 +10,7 @@ mod tables;
 use std::fs;
 use std::path::Path;
 
+use courser_plot::Chart;
 use courser_plot::page::{Page, Section};
 use courser_sim::report::RunReport;
 
@@ -50,6 +51,11 @@ pub(crate) fn write(
         fs::write(&path, html).map_err(|error| cannot_write(&path, &error))?;
     }
     Ok(())
+}
+
+/// The charts of one run.
+pub(crate) fn charts_of(run: &RunReport) -> Vec<Chart> {
+    charts::all(run, "")
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

@@ -19,13 +19,17 @@ use crate::args::parse_controller;
 use crate::error::Failure;
 use crate::output;
 
-use self::verdict::Judged;
+pub(super) use self::verdict::{Judged, judge, shown};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
     /// Scenario files, or directories with files that end in .toml.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
+
+    /// Runs the scenario with this name alone.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
 
     /// Seed of the first run: the same seed gives the same run on every machine.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -103,8 +107,17 @@ pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
 /// The command that repeats one run.
 fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {
     use std::fmt::Write;
-    let mut command = format!("courser sim run {} --seed {seed}", quoted(&source.path));
-    // Writing to a string cannot fail.
+    // Writing to strings cannot fail.
+    let mut command = format!("courser sim run {}", quoted(&source.path));
+    let is_alone = source
+        .path
+        .file_stem()
+        .is_some_and(|stem| stem == source.scenario.name.as_str());
+    // A file may have many; its name says so where it is not that of the scenario.
+    if !is_alone {
+        let _ = write!(command, " --only {}", source.scenario.name);
+    }
+    let _ = write!(command, " --seed {seed}");
     if let Some(controller) = arguments.cc {
         let _ = write!(command, " --cc {controller}");
     }

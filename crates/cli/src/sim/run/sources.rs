@@ -14,23 +14,19 @@ pub(super) fn read(arguments: &RunArguments) -> Result<Vec<Source>, Failure> {
     let mut sources: Vec<Source> = Vec::new();
     for path in expand(&arguments.files)? {
         let text = text_of(&path)?;
-        let mut scenario = Scenario::parse(&text).map_err(|error| in_file(&path, &error))?;
-        if let Some(controller) = arguments.cc {
-            scenario
-                .flows
-                .iter_mut()
-                .for_each(|flow| flow.controller = controller);
+        let family = Scenario::parse_all(&text).map_err(|error| in_file(&path, &error))?;
+        for mut scenario in family {
+            if let Some(controller) = arguments.cc {
+                scenario
+                    .flows
+                    .iter_mut()
+                    .for_each(|flow| flow.controller = controller);
+            }
+            add(&mut sources, &path, scenario)?;
         }
-        let same = sources.iter().find(|it| it.scenario.name == scenario.name);
-        if let Some(same) = same {
-            return Err(Failure::new(format!(
-                "{} and {} both have the name '{}': give one another",
-                same.path.display(),
-                path.display(),
-                scenario.name
-            )));
-        }
-        sources.push(Source { path, scenario });
+    }
+    if let Some(only) = &arguments.only {
+        pick(only, &mut sources)?;
     }
     if let Some(path) = &arguments.bounds {
         let text = text_of(path)?;
@@ -38,6 +34,34 @@ pub(super) fn read(arguments: &RunArguments) -> Result<Vec<Source>, Failure> {
         apply(path, &bounds, &mut sources)?;
     }
     Ok(sources)
+}
+
+fn add(sources: &mut Vec<Source>, path: &Path, scenario: Scenario) -> Result<(), Failure> {
+    let same = sources.iter().find(|it| it.scenario.name == scenario.name);
+    if let Some(same) = same {
+        return Err(Failure::new(format!(
+            "{} and {} both have the name '{}': give one another",
+            same.path.display(),
+            path.display(),
+            scenario.name
+        )));
+    }
+    let path = path.to_owned();
+    sources.push(Source { path, scenario });
+    Ok(())
+}
+
+/// Leaves the scenario with this name.
+fn pick(name: &str, sources: &mut Vec<Source>) -> Result<(), Failure> {
+    let names: Vec<String> = sources.iter().map(|it| it.scenario.name.clone()).collect();
+    sources.retain(|source| source.scenario.name == name);
+    match sources.is_empty() {
+        false => Ok(()),
+        true => Err(Failure::new(format!(
+            "there is no scenario '{name}' here, there are {}",
+            names.join(", ")
+        ))),
+    }
 }
 
 /// Bounds for nobody are a misspelt name more often than not.

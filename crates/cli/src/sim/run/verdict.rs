@@ -9,12 +9,12 @@ use crate::output;
 
 /// A bound of a scenario, and what the runs showed.
 #[derive(Clone, Debug)]
-pub(super) struct Judged {
-    pub(super) bound: Bound,
-    pub(super) verdict: Verdict,
+pub(in crate::sim) struct Judged {
+    pub(in crate::sim) bound: Bound,
+    pub(in crate::sim) verdict: Verdict,
 }
 
-pub(super) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
+pub(in crate::sim) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
     let rtt = scenario.base_rtt();
     let judge = |bound: &Bound| Judged {
         bound: bound.clone(),
@@ -38,7 +38,7 @@ pub(super) fn conclude(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
 }
 
 /// A value for humans.
-pub(super) fn shown(value: Option<f64>, unit: Unit) -> String {
+pub(in crate::sim) fn shown(value: Option<f64>, unit: Unit) -> String {
     let Some(value) = value else {
         return "none".to_owned();
     };
@@ -49,5 +49,6 @@ pub(super) fn shown(value: Option<f64>, unit: Unit) -> String {
         Unit::Seconds => output::seconds(value),
         Unit::BitsPerSecond => output::bits(value),
         Unit::Count => format!("{value:.0}"),
+        Unit::Ratio => format!("{value:.2}"),
     }
 }

@@ -1,0 +1,117 @@
+//! `courser sim figures`: a document of what scenarios measured, and the measuring itself.
+
+mod charts;
+mod data;
+mod document;
+mod list;
+mod measure;
+
+use std::fs;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::error::Failure;
+use crate::output;
+
+use self::data::Data;
+use self::list::{List, Row};
+
+#[derive(Args, Debug)]
+pub(crate) struct FiguresArguments {
+    /// TOML file with the rows of the document: titles, targets, scenario files.
+    #[arg(value_name = "LIST")]
+    list: PathBuf,
+
+    /// Measures this row, or `all`, before the document is written. May be given several times.
+    #[arg(long, value_name = "ROW")]
+    measure: Vec<String>,
+
+    /// Runs of each scenario, instead of those in the list.
+    #[arg(long, value_name = "N", requires = "measure",
+          value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    runs: Option<u64>,
+
+    /// Measures only scenarios with this in their names.
+    #[arg(long, value_name = "TEXT", requires = "measure")]
+    only: Option<String>,
+
+    /// Runs at once. [default: one for each core]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Draws the charts of the document again, each from a run of its scenario.
+    #[arg(long)]
+    charts: bool,
+
+    /// Where the document goes; nowhere without.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn main(arguments: &FiguresArguments) -> Result<(), Failure> {
+    let list = list::read(&arguments.list)?;
+    for row in wanted(arguments, &list)? {
+        measure::row(arguments, &list, row)?;
+    }
+    if arguments.charts {
+        charts::draw(&list)?;
+    }
+    let Some(path) = &arguments.output else {
+        return Ok(());
+    };
+    let mut parts = Vec::new();
+    for row in &list.rows {
+        parts.push((row, Data::read(&list.data_of(row))?));
+    }
+    let text = document::document(&list, &parts, &command(arguments))?;
+    write(path, &text)?;
+    output::note(format!("wrote {}", path.display()));
+    Ok(())
+}
+
+/// The rows that are to be measured.
+fn wanted<'a>(arguments: &FiguresArguments, list: &'a List) -> Result<Vec<&'a Row>, Failure> {
+    let names: Vec<&str> = list.rows.iter().map(|row| row.name.as_str()).collect();
+    for name in &arguments.measure {
+        if name != "all" && !names.contains(&name.as_str()) {
+            return Err(Failure::new(format!(
+                "{} has no row '{name}', it has all of {}",
+                arguments.list.display(),
+                names.join(", ")
+            )));
+        }
+    }
+    let is_wanted = |row: &&Row| {
+        let mut given = arguments.measure.iter();
+        given.any(|name| name == "all" || *name == row.name)
+    };
+    Ok(list.rows.iter().filter(is_wanted).collect())
+}
+
+/// The command that measures everything again.
+fn command(arguments: &FiguresArguments) -> String {
+    let path = |path: &Path| path.display().to_string();
+    let output = arguments.output.as_deref().map(path).unwrap_or_default();
+    let list = path(&arguments.list);
+    format!("courser sim figures {list} --measure all --charts --output {output}")
+}
+
+/// Puts a file in place at once: nobody reads half of it, and an interruption leaves the old one.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let made = match path.parent() {
+        Some(parent) => fs::create_dir_all(parent),
+        None => Ok(()),
+    };
+    let new = path.with_extension("new");
+    let written = made
+        .and_then(|()| fs::write(&new, text))
+        .and_then(|()| fs::rename(&new, path));
+    written.map_err(|error| cannot("write", path, &error))
+}
+
+fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
