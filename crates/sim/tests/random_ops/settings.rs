@@ -21,8 +21,9 @@ pub fn settings(dice: &mut Dice, mtu: u16) -> TransportConfig {
     let buffer = dice.pick(&[4096, 64 << 10, 16 << 20]);
     let streams = [0, 1, 2, 5, 100, 100];
     TransportConfig {
-        max_idle_timeout: Some(dice.pick(&[1000, 2000, 5000, 10_000, 30_000]))
-            .map(Duration::from_millis),
+        max_idle_timeout: Some(Duration::from_millis(
+            dice.pick(&[1000, 2000, 5000, 10_000, 30_000]),
+        )),
         keep_alive_interval: dice.percent(20).then(|| dice.millis(100, 5000)),
         initial_rtt: dice.pick(&[5, 100, 333, 333].map(Duration::from_millis)),
         mtu,
