@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
+use crate::settings;
+
 /// One end of a measurement.
 #[derive(Debug, Parser)]
 pub struct CommandLine {
@@ -35,6 +37,9 @@ pub struct ServerOptions {
     /// Bidirectional streams that a client may have open.
     #[arg(long, default_value_t = 100)]
     pub streams: u32,
+    /// How the transport is set.
+    #[command(flatten)]
+    pub transport: TransportOptions,
 }
 
 /// What a client is told.
@@ -58,6 +63,34 @@ pub struct ClientOptions {
     /// Handshakes or requests that are under way at the same time.
     #[arg(long, default_value_t = 1)]
     pub in_flight: u32,
+    /// How the transport is set.
+    #[command(flatten)]
+    pub transport: TransportOptions,
+}
+
+/// What a QUIC stack's transport is told; TCP has no part in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub struct TransportOptions {
+    /// UDP payload of full packets, without discovery; QUIC allows 1200 and more.
+    #[arg(long, value_name = "BYTES", default_value_t = settings::PACKET_SIZE,
+          value_parser = clap::value_parser!(u16).range(1200..=9000))]
+    pub datagram: u16,
+    /// The stack's own packet sizes, discovery and windows; CUBIC all the same.
+    #[arg(long, conflicts_with = "datagram")]
+    pub own_settings: bool,
+}
+
+impl TransportOptions {
+    /// The arguments that say this; none for what holds without any.
+    pub fn arguments(&self) -> Vec<String> {
+        if self.own_settings {
+            vec!["--own-settings".to_owned()]
+        } else if self.datagram == settings::PACKET_SIZE {
+            Vec::new()
+        } else {
+            vec!["--datagram".to_owned(), self.datagram.to_string()]
+        }
+    }
 }
 
 /// A piece of work.

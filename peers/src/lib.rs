@@ -20,7 +20,7 @@ pub mod tls;
 
 mod result_line;
 
-pub use result_line::{ClientResult, Ready, ServerResult, locked_version, print};
+pub use result_line::{ClientResult, PathCounts, Ready, ServerResult, locked_version, print};
 
 /// Any error of a program; it is printed and ends the program.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -3,7 +3,7 @@
 //! A program that includes this file with `#[path]` has a module `stack` beside it, with the
 //! library's `Connection`, `ConnectionError`, `Endpoint`, `Incoming`, `RecvStream` and
 //! `SendStream`, the close code `NO_ERROR`, and the functions `server` and `client`, which make an
-//! endpoint, and `version`. So the programs differ in
+//! endpoint, `counts` of a connection, and `version`. So the programs differ in
 //! the settings of their library and in nothing else.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use peers::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOpti
 use peers::latency::Latency;
 use peers::settings::{CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
 use peers::tally::{Tally, Work};
-use peers::{ClientResult, Failure, Ready, ServerResult, process};
+use peers::{ClientResult, Failure, PathCounts, Ready, ServerResult, process};
 use tokio::task::JoinSet;
 
 use crate::stack::{self, Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
@@ -43,16 +43,20 @@ async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
     let tally = Arc::new(Tally::default());
     let stop = process::stdin_closed();
     tokio::pin!(stop);
+    let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             () = &mut stop => break,
             incoming = endpoint.accept() => {
                 let Some(incoming) = incoming else { break };
-                tokio::spawn(serve_connection(incoming, tally.clone()));
+                connections.spawn(serve_connection(incoming, tally.clone()));
             }
+            Some(_) = connections.join_next() => {}
         }
     }
     endpoint.close(stack::NO_ERROR, b"");
+    // A client's close may be lost on its way; ours ends the connection and it tells its counts.
+    while connections.join_next().await.is_some() {}
     Ok(ServerResult::new(&tally))
 }
 
@@ -74,6 +78,7 @@ async fn serve_connection(incoming: Incoming, tally: Arc<Tally>) {
             }
         });
     }
+    tally.ended(stack::counts(&connection));
 }
 
 async fn answer(
@@ -93,9 +98,9 @@ async fn answer(
 
 async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
     let endpoint = stack::client(options)?;
-    let (seconds, latency) = match options.scenario {
-        Scenario::Up => (transfer(&endpoint, options, options.bytes, 0).await?, None),
-        Scenario::Down => (transfer(&endpoint, options, 0, options.bytes).await?, None),
+    let done = match options.scenario {
+        Scenario::Up => transfer(&endpoint, options, options.bytes, 0).await?,
+        Scenario::Down => transfer(&endpoint, options, 0, options.bytes).await?,
         Scenario::Handshake => handshakes(&endpoint, options).await?,
         Scenario::Rr => requests(&endpoint, options).await?,
     };
@@ -106,10 +111,18 @@ async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
         scenario: options.scenario,
         bytes: options.bytes,
         count: options.count,
-        seconds: seconds.as_secs_f64(),
-        latency,
+        seconds: done.time.as_secs_f64(),
+        latency: done.latency,
         peak_rss_kib: process::peak_rss_kib(),
+        path: done.path,
     })
+}
+
+/// Work at its end.
+struct Done {
+    time: Duration,
+    latency: Option<Latency>,
+    path: Option<PathCounts>,
 }
 
 async fn transfer(
@@ -117,11 +130,15 @@ async fn transfer(
     options: &ClientOptions,
     up: u64,
     down: u64,
-) -> Result<Duration, Failure> {
+) -> Result<Done, Failure> {
     let connection = endpoint.connect(options.server, SERVER_NAME)?.await?;
     let start = Instant::now();
     exchange(&connection, up, down).await?;
-    Ok(start.elapsed())
+    Ok(Done {
+        time: start.elapsed(),
+        latency: None,
+        path: Some(stack::counts(&connection)),
+    })
 }
 
 async fn exchange(connection: &Connection, up: u64, down: u64) -> Result<(), Failure> {
@@ -136,10 +153,7 @@ async fn exchange(connection: &Connection, up: u64, down: u64) -> Result<(), Fai
     Ok(())
 }
 
-async fn handshakes(
-    endpoint: &Endpoint,
-    options: &ClientOptions,
-) -> Result<(Duration, Option<Latency>), Failure> {
+async fn handshakes(endpoint: &Endpoint, options: &ClientOptions) -> Result<Done, Failure> {
     let endpoint = endpoint.clone();
     let server = options.server;
     in_flight(options, move || {
@@ -153,16 +167,18 @@ async fn handshakes(
     .await
 }
 
-async fn requests(
-    endpoint: &Endpoint,
-    options: &ClientOptions,
-) -> Result<(Duration, Option<Latency>), Failure> {
+async fn requests(endpoint: &Endpoint, options: &ClientOptions) -> Result<Done, Failure> {
     let connection = endpoint.connect(options.server, SERVER_NAME)?.await?;
-    in_flight(options, move || {
-        let connection = connection.clone();
+    let every = connection.clone();
+    let done = in_flight(options, move || {
+        let connection = every.clone();
         async move { request(&connection).await }
     })
-    .await
+    .await?;
+    Ok(Done {
+        path: Some(stack::counts(&connection)),
+        ..done
+    })
 }
 
 /// One byte there and one back; header and byte leave in one write.
@@ -182,7 +198,7 @@ async fn request(connection: &Connection) -> Result<(), Failure> {
 async fn in_flight<Operation>(
     options: &ClientOptions,
     operation: impl Fn() -> Operation + Clone + Send + 'static,
-) -> Result<(Duration, Option<Latency>), Failure>
+) -> Result<Done, Failure>
 where
     Operation: Future<Output = Result<(), Failure>> + Send,
 {
@@ -205,7 +221,11 @@ where
     while let Some(worker) = workers.join_next().await {
         samples.extend(worker??);
     }
-    Ok((start.elapsed(), Latency::of(samples)))
+    Ok(Done {
+        time: start.elapsed(),
+        latency: Latency::of(samples),
+        path: None,
+    })
 }
 
 /// Writes `length` bytes in chunks; the chunks share their memory.

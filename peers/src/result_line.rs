@@ -31,6 +31,9 @@ pub struct ServerResult {
     pub sent: u64,
     /// Peak resident memory.
     pub peak_rss_kib: u64,
+    /// Of the connection that ended last, if the stack tells.
+    #[serde(default)]
+    pub path: Option<PathCounts>,
 }
 
 impl ServerResult {
@@ -42,8 +45,30 @@ impl ServerResult {
             received: tally.received.load(Ordering::Relaxed),
             sent: tally.sent.load(Ordering::Relaxed),
             peak_rss_kib: process::peak_rss_kib(),
+            path: tally.path(),
         }
     }
+}
+
+/// What the sending half of a connection counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PathCounts {
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets declared lost; what was in them is sent again.
+    pub packets_lost: u64,
+    /// Of these, packets that were acknowledged later; a stack that does not count them says 0.
+    #[serde(default)]
+    pub packets_spuriously_lost: u64,
+    /// Datagrams that the socket gave.
+    #[serde(default)]
+    pub datagrams_received: u64,
+    /// As the stack counts them: cuts of the window in courser, detections of loss in quinn.
+    pub congestion_events: u64,
+    /// UDP payload of full packets at the end.
+    pub datagram: u16,
+    /// Smoothed round-trip time at the end.
+    pub rtt_ms: f64,
 }
 
 /// A client's only line.
@@ -63,6 +88,9 @@ pub struct ClientResult {
     pub latency: Option<Latency>,
     /// Peak resident memory.
     pub peak_rss_kib: u64,
+    /// Of the connection of `up`, `down` and `rr`, if the stack tells.
+    #[serde(default)]
+    pub path: Option<PathCounts>,
 }
 
 /// Prints one line of JSON and does not leave it in a buffer.

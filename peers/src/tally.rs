@@ -1,6 +1,9 @@
 //! Counts that the tasks of a program share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::PathCounts;
 
 /// What a server has done; the runner compares it with what the client asked for.
 #[derive(Debug, Default)]
@@ -13,6 +16,7 @@ pub struct Tally {
     pub received: AtomicU64,
     /// Bytes sent.
     pub sent: AtomicU64,
+    path: Mutex<Option<PathCounts>>,
 }
 
 impl Tally {
@@ -21,6 +25,16 @@ impl Tally {
         self.answers.fetch_add(1, Ordering::Relaxed);
         self.received.fetch_add(received, Ordering::Relaxed);
         self.sent.fetch_add(sent, Ordering::Relaxed);
+    }
+
+    /// Keeps what a connection counted until another one ends.
+    pub fn ended(&self, path: PathCounts) {
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path);
+    }
+
+    /// What the connection that ended last counted.
+    pub fn path(&self) -> Option<PathCounts> {
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts one connection.

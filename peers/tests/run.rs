@@ -81,3 +81,38 @@ fn a_failing_stack_is_named_and_the_others_go_on() {
     assert_eq!(failures[0]["failure"], "the server ended without a word");
     assert_eq!(of_type(&lines, "measurement").len(), 1);
 }
+
+#[test]
+fn a_link_is_for_udp() {
+    let output = run("--link 100mbit,rtt=50ms --stacks quinn,tls-tcp", &[]);
+    assert!(!output.status.success(), "{output:?}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        error,
+        "peers: --link is one of UDP: leave tls-tcp out of --stacks\n"
+    );
+}
+
+#[test]
+fn datagrams_have_the_size_that_is_asked_for() {
+    for (options, least, most) in [
+        ("--datagram 1300", 1300, 1300),
+        ("--own-settings", 1200, 65_507),
+    ] {
+        let stacks = "--pairs 1 --workloads up --stacks courser,quinn";
+        let output = run(&format!("{stacks} {options}"), &[]);
+        let lines = lines(&output);
+        let measurements = of_type(&lines, "measurement");
+        assert_eq!(measurements.len(), 2, "{output:?}");
+        for line in measurements {
+            let size = line["client"]["path"]["datagram"].as_u64();
+            assert!(
+                size.is_some_and(|size| (least..=most).contains(&size)),
+                "{options}: {line}"
+            );
+            let sent = line["client"]["path"]["packets_sent"].as_u64();
+            let full = 2_000_000 / size.unwrap_or(1);
+            assert!(sent.is_some_and(|sent| sent >= full), "{options}: {line}");
+        }
+    }
+}

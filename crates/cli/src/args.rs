@@ -47,13 +47,14 @@ pub(crate) enum PerfCommand {
 /// What both ends may be told.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CommonArguments {
-    /// Congestion controller: newreno or cubic.
+    /// Congestion controller: newreno, cubic, bbr or prague.
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller)]
     pub(crate) cc: Algorithm,
 
-    /// UDP payload of full packets in bytes, 1200 to 65507. 1452 suits most Ethernet paths.
-    #[arg(long, value_name = "BYTES", default_value_t = 1200, value_parser = parse_mtu)]
-    pub(crate) mtu: u16,
+    /// UDP payload of full packets in bytes, 1200 to 65507. Without it they grow to what the path
+    /// carries.
+    #[arg(long, value_name = "BYTES", value_parser = parse_mtu)]
+    pub(crate) mtu: Option<u16>,
 
     /// Writes JSON to standard output, for programs.
     #[arg(long)]
@@ -282,11 +283,11 @@ mod tests {
 
     #[test]
     fn mistakes_are_told_in_one_line() {
-        let error = Arguments::try_parse_from(["courser", "perf", "client", "x", "--cc", "bbr"]);
+        let error = Arguments::try_parse_from(["courser", "perf", "client", "x", "--cc", "vegas"]);
         let line = in_one_line(&error.expect_err("unknown controller").to_string());
         assert!(!line.contains('\n'));
         assert!(
-            line.contains("unknown controller 'bbr', known are newreno, cubic"),
+            line.contains("unknown controller 'vegas', known are newreno, cubic, bbr, prague"),
             "{line}"
         );
     }

@@ -95,9 +95,9 @@ fn unreadable_roots() {
 #[test]
 fn unknown_controller() {
     for role in [&["perf", "server"][..], &["perf", "client", "localhost"]] {
-        let line = refusal(&[role, &["--cc", "bbr"]].concat());
+        let line = refusal(&[role, &["--cc", "vegas"]].concat());
         assert!(
-            line.contains("unknown controller 'bbr', known are newreno, cubic"),
+            line.contains("unknown controller 'vegas', known are newreno, cubic, bbr, prague"),
             "{line}"
         );
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use courser_base::Side;
 use courser_crypto::HandshakeData;
+use courser_recovery::Algorithm;
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_transport::{ConnectionError, ConnectionStats, KeyUpdateBlocked};
 use courser_wire::{Direction, StreamId};
@@ -279,6 +280,25 @@ impl Connection {
         };
         locked.on_used(self.0.key, 0);
         updated
+    }
+
+    /// Goes on with another congestion controller than that of
+    /// [`TransportConfig::congestion`](crate::TransportConfig::congestion): with the window as it
+    /// is, past slow start if that is over, and without a burst. A controller of your own, from
+    /// a factory, is given up. Does nothing when it is in use already or the connection is over.
+    ///
+    /// ```no_run
+    /// # fn on_far_network(connection: &courser::Connection) {
+    /// connection.set_congestion_controller(courser::Algorithm::Bbr);
+    /// # }
+    /// ```
+    pub fn set_congestion_controller(&self, algorithm: Algorithm) {
+        let now = self.0.shard.now();
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.key) {
+            connection.set_congestion_controller(now, algorithm);
+        }
+        locked.on_used(self.0.key, 0);
     }
 
     /// Has everything that happens on the connection recorded from now on, or nothing any more.

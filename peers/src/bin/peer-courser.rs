@@ -13,8 +13,8 @@ mod stack {
     use std::sync::Arc;
 
     use courser::{Algorithm, ClientConfig, RetryPolicy, ServerConfig, TransportConfig, VarInt};
-    use peers::command_line::{ClientOptions, ServerOptions};
-    use peers::{Failure, settings, tls};
+    use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
+    use peers::{Failure, PathCounts, settings, tls};
 
     pub(crate) use courser::{
         Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream,
@@ -30,7 +30,7 @@ mod stack {
     pub(crate) fn server(options: &ServerOptions) -> Result<Endpoint, Failure> {
         let tls = tls::server(&options.identity, &[settings::ALPN])?;
         let config = ServerConfig::with_rustls(Arc::new(tls))
-            .transport_config(transport(options.streams))
+            .transport_config(transport(options.transport, options.streams))
             .retry(RetryPolicy::Never)
             .new_tokens(0);
         Ok(Endpoint::server(config, options.listen)?)
@@ -38,26 +38,47 @@ mod stack {
 
     pub(crate) fn client(options: &ClientOptions) -> Result<Endpoint, Failure> {
         let tls = tls::client(&options.identity, &[settings::ALPN])?;
-        let config = ClientConfig::with_rustls(Arc::new(tls)).transport_config(transport(0));
+        let config = ClientConfig::with_rustls(Arc::new(tls))
+            .transport_config(transport(options.transport, 0));
         let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         endpoint.set_default_client_config(config);
         Ok(endpoint)
     }
 
+    pub(crate) fn counts(connection: &Connection) -> PathCounts {
+        let stats = connection.stats();
+        PathCounts {
+            packets_sent: stats.packets_sent,
+            packets_lost: stats.packets_lost,
+            packets_spuriously_lost: stats.packets_spuriously_lost,
+            datagrams_received: stats.udp_received.datagrams,
+            congestion_events: stats.congestion_events,
+            datagram: stats.path.mtu,
+            rtt_ms: stats.path.rtt.as_secs_f64() * 1e3,
+        }
+    }
+
     /// Windows begin at the shared size and stay there. How much waits to be sent stays courser's
     /// own.
-    fn transport(streams: u32) -> TransportConfig {
-        TransportConfig {
+    fn transport(options: TransportOptions, streams: u32) -> TransportConfig {
+        let own = TransportConfig {
             max_bidi_streams: streams.into(),
             max_uni_streams: 0,
+            max_idle_timeout: Some(settings::IDLE_TIMEOUT),
+            congestion: Algorithm::Cubic,
+            ..TransportConfig::default()
+        };
+        if options.own_settings {
+            return own;
+        }
+        TransportConfig {
             stream_receive_window: settings::STREAM_WINDOW.into(),
             stream_receive_window_max: settings::STREAM_WINDOW.into(),
             receive_window: settings::CONNECTION_WINDOW.into(),
             receive_window_max: settings::CONNECTION_WINDOW.into(),
-            max_idle_timeout: Some(settings::IDLE_TIMEOUT),
-            mtu: settings::PACKET_SIZE,
-            congestion: Algorithm::Cubic,
-            ..TransportConfig::default()
+            mtu: options.datagram,
+            mtu_discovery: false,
+            ..own
         }
     }
 }

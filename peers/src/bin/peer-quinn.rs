@@ -12,8 +12,8 @@ mod stack {
     use std::net::{Ipv4Addr, SocketAddr};
     use std::sync::Arc;
 
-    use peers::command_line::{ClientOptions, ServerOptions};
-    use peers::{Failure, settings, sockets, tls};
+    use peers::command_line::{ClientOptions, ServerOptions, TransportOptions};
+    use peers::{Failure, PathCounts, settings, sockets, tls};
     use quinn::congestion::CubicConfig;
     use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
     use quinn::{
@@ -33,14 +33,14 @@ mod stack {
     pub(crate) fn server(options: &ServerOptions) -> Result<Endpoint, Failure> {
         let tls = tls::server(&options.identity, &[settings::ALPN])?;
         let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-        config.transport_config(Arc::new(transport(options.streams)?));
+        config.transport_config(Arc::new(transport(options.transport, options.streams)?));
         endpoint(Some(config), options.listen)
     }
 
     pub(crate) fn client(options: &ClientOptions) -> Result<Endpoint, Failure> {
         let tls = tls::client(&options.identity, &[settings::ALPN])?;
         let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-        config.transport_config(Arc::new(transport(0)?));
+        config.transport_config(Arc::new(transport(options.transport, 0)?));
         let mut endpoint = endpoint(None, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         endpoint.set_default_client_config(config);
         Ok(endpoint)
@@ -56,19 +56,37 @@ mod stack {
         )?)
     }
 
+    pub(crate) fn counts(connection: &Connection) -> PathCounts {
+        let stats = connection.stats();
+        let path = stats.path;
+        PathCounts {
+            packets_sent: path.sent_packets,
+            packets_lost: path.lost_packets,
+            packets_spuriously_lost: 0,
+            datagrams_received: stats.udp_rx.datagrams,
+            congestion_events: path.congestion_events,
+            datagram: path.current_mtu,
+            rtt_ms: path.rtt.as_secs_f64() * 1e3,
+        }
+    }
+
     /// The send window stays quinn's own, 10 MB.
-    fn transport(streams: u32) -> Result<TransportConfig, Failure> {
+    fn transport(options: TransportOptions, streams: u32) -> Result<TransportConfig, Failure> {
         let mut config = TransportConfig::default();
         config
             .max_concurrent_bidi_streams(VarInt::from_u32(streams))
             .max_concurrent_uni_streams(VarInt::from_u32(0))
+            .max_idle_timeout(Some(settings::IDLE_TIMEOUT.try_into()?))
+            .congestion_controller_factory(Arc::new(CubicConfig::default()));
+        if options.own_settings {
+            return Ok(config);
+        }
+        config
             .stream_receive_window(VarInt::from_u32(settings::STREAM_WINDOW))
             .receive_window(VarInt::from_u32(settings::CONNECTION_WINDOW))
-            .max_idle_timeout(Some(settings::IDLE_TIMEOUT.try_into()?))
-            .initial_mtu(settings::PACKET_SIZE)
-            .min_mtu(settings::PACKET_SIZE)
-            .mtu_discovery_config(None)
-            .congestion_controller_factory(Arc::new(CubicConfig::default()));
+            .initial_mtu(options.datagram)
+            .min_mtu(options.datagram)
+            .mtu_discovery_config(None);
         Ok(config)
     }
 }

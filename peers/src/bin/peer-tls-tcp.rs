@@ -115,6 +115,7 @@ async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
         seconds: seconds.as_secs_f64(),
         latency,
         peak_rss_kib: process::peak_rss_kib(),
+        path: None,
     })
 }
 

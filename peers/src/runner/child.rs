@@ -6,12 +6,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use peers::Failure;
 use serde::de::DeserializeOwned;
 
 use super::host::{self, CpuTime};
 
-/// A process pinned to one core whose lines of output come one by one.
+/// A process whose lines of output come one by one.
 ///
 /// Dropped before [`Program::finish`] it is killed, so that none outlives the runner's errors.
 #[derive(Debug)]
@@ -23,15 +25,18 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts `command` on `core`.
+    /// Starts `command` on `core`, or wherever the system likes.
     pub(crate) fn start(
         name: &'static str,
         mut command: Command,
-        core: usize,
+        core: Option<usize>,
     ) -> Result<Self, Failure> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = host::on_core(core, || command.spawn())?
-            .map_err(|error| format!("cannot start the {name}: {error}"))?;
+        let spawned = match core {
+            Some(core) => host::on_core(core, || command.spawn())?,
+            None => command.spawn(),
+        };
+        let mut child = spawned.map_err(|error| format!("cannot start the {name}: {error}"))?;
         let stdin = child.stdin.take();
         let output = child.stdout.take().ok_or("no standard output")?;
         let (send, lines) = channel();
@@ -63,6 +68,12 @@ impl Program {
             })?;
         serde_json::from_str(&line)
             .map_err(|error| format!("{}: {error}: {line}", self.name).into())
+    }
+
+    /// Asks the program to end as Ctrl-C would.
+    pub(crate) fn terminate(&self) -> Result<(), Failure> {
+        let id = i32::try_from(self.child.id())?;
+        Ok(kill(Pid::from_raw(id), Signal::SIGTERM)?)
     }
 
     /// Tells the program that no more is wanted of it.

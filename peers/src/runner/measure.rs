@@ -1,5 +1,6 @@
 //! One measurement: a fresh server, a fresh client, and what they used.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use super::child::Program;
 use super::host::{CoreTimes, CpuTime, Disturbance};
+use super::link::{LinkReport, Proxy};
 use super::plan::{Plan, Workload};
 use super::registry::Stack;
 
@@ -24,9 +26,22 @@ pub(crate) struct Measurement {
     pub(crate) client_cpu: CpuTime,
     pub(crate) server_cpu: CpuTime,
     pub(crate) disturbance: Disturbance,
+    /// What the link did, if one was in the way.
+    pub(crate) link: Option<LinkReport>,
 }
 
 impl Measurement {
+    /// True when other load makes the figures worth little. A link sets the pace of what goes
+    /// through it; there the emulator's own drops and lateness tell.
+    pub(crate) fn is_disturbed(&self) -> bool {
+        self.link.is_none() && self.disturbance.is_too_much()
+    }
+
+    /// Packets lost in the emulator, not by the link.
+    fn mishaps(&self) -> u64 {
+        self.link.as_ref().map_or(0, LinkReport::mishaps)
+    }
+
     /// Gbit/s of a transfer, operations a second of anything else.
     pub(crate) fn speed(&self) -> f64 {
         self.work() / self.client.seconds
@@ -63,6 +78,7 @@ pub(crate) struct Measurer<'a> {
     plan: &'a Plan,
     identity: Identity,
     failures: usize,
+    discarded: usize,
 }
 
 impl<'a> Measurer<'a> {
@@ -72,12 +88,18 @@ impl<'a> Measurer<'a> {
             plan,
             identity: Identity::new()?,
             failures: 0,
+            discarded: 0,
         })
     }
 
     /// Measurements that came to no end.
     pub(crate) fn failures(&self) -> usize {
         self.failures
+    }
+
+    /// Measurements that were thrown away, since the emulator itself lost packets.
+    pub(crate) fn discarded(&self) -> usize {
+        self.discarded
     }
 
     /// Measures, and measures again as long as the machine was disturbed and the plan allows it.
@@ -90,7 +112,17 @@ impl<'a> Measurer<'a> {
         let mut retries = self.plan.retries;
         loop {
             match self.attempt(stack, workload, pair) {
-                Ok(measurement) if measurement.disturbance.is_too_much() && retries > 0 => {
+                Ok(measurement) if measurement.mishaps() > 0 => {
+                    self.discarded += 1;
+                    let lost = measurement.mishaps();
+                    eprintln!("peers: pair {pair} {workload} discarded: the proxy lost {lost}");
+                    if retries == 0 {
+                        self.failures += 1;
+                        return Err(format!("the proxy lost {lost} packets or buffers").into());
+                    }
+                    retries -= 1;
+                }
+                Ok(measurement) if measurement.is_disturbed() && retries > 0 => {
                     retries -= 1;
                 }
                 Ok(measurement) => return Ok(measurement),
@@ -112,17 +144,26 @@ impl<'a> Measurer<'a> {
         let cores = [plan.server_core, plan.client_core];
         let before = CoreTimes::now(&cores)?;
 
-        let mut server = Program::start("server", self.server(stack, workload), plan.server_core)?;
+        let command = self.server(stack, workload);
+        let mut server = Program::start("server", command, Some(plan.server_core))?;
         let ready: Ready = server.line(SERVER_TIMEOUT)?;
-        let command = self.client(stack, workload, &ready);
-        let client = Program::start("client", command, plan.client_core)?;
+        let proxy = match &plan.link {
+            Some(link) => Some(Proxy::start(plan, link, ready.listening, pair)?),
+            None => None,
+        };
+        let entrance = proxy.as_ref().map_or(ready.listening, Proxy::address);
+        let command = self.client(stack, workload, entrance);
+        let client = Program::start("client", command, Some(plan.client_core))?;
         let client_result: ClientResult = client.line(Duration::from_secs(plan.timeout))?;
         let client_cpu = client.finish()?;
         server.close_stdin();
         let server_result: ServerResult = server.line(SERVER_TIMEOUT)?;
         let server_cpu = server.finish()?;
 
-        let own = client_cpu.total() + server_cpu.total();
+        let link = proxy.map(Proxy::finish).transpose()?;
+
+        let proxy_cpu = link.as_ref().map_or(0.0, |link| link.cpu_seconds);
+        let own = client_cpu.total() + server_cpu.total() + proxy_cpu;
         let disturbance = CoreTimes::now(&cores)?.disturbance_since(&before, own);
         check(workload, &client_result, &server_result)?;
         Ok(Measurement {
@@ -134,6 +175,7 @@ impl<'a> Measurer<'a> {
             client_cpu,
             server_cpu,
             disturbance,
+            link,
         })
     }
 
@@ -147,20 +189,22 @@ impl<'a> Measurer<'a> {
             .arg("--identity")
             .arg(&self.identity.folder);
         command.args(["--streams", &streams.to_string()]);
+        command.args(self.plan.transport.arguments());
         command
     }
 
-    fn client(&self, stack: &Stack, workload: Workload, ready: &Ready) -> Command {
+    fn client(&self, stack: &Stack, workload: Workload, server: SocketAddr) -> Command {
         let scenario = workload.scenario();
         let mut command = Command::new(&stack.program);
         command
             .arg("client")
             .arg("--identity")
             .arg(&self.identity.folder);
-        command.args(["--server", &ready.listening.to_string()]);
+        command.args(["--server", &server.to_string()]);
         if let Some(value) = scenario.to_possible_value() {
             command.args(["--scenario", value.get_name()]);
         }
+        command.args(self.plan.transport.arguments());
         match workload {
             Workload::Up | Workload::Down => {
                 command.args(["--bytes", &self.plan.bytes().to_string()]);
@@ -238,6 +282,7 @@ mod tests {
                 seconds: 4.0,
                 latency: None,
                 peak_rss_kib: 1,
+                path: None,
             },
             server: ServerResult {
                 connections: 1,
@@ -245,6 +290,7 @@ mod tests {
                 received: 2_000_000_000,
                 sent: 0,
                 peak_rss_kib: 1,
+                path: None,
             },
             client_cpu: CpuTime {
                 user: 1.0,
@@ -252,6 +298,7 @@ mod tests {
             },
             server_cpu: CpuTime::default(),
             disturbance: Disturbance::default(),
+            link: None,
         }
     }
 
@@ -260,6 +307,19 @@ mod tests {
         let measurement = measurement(Workload::Up);
         assert!((measurement.speed() - 4.0).abs() < 1e-9);
         assert!((measurement.cost(measurement.client_cpu) - 0.75).abs() < 1e-9);
+    }
+
+    #[test]
+    fn other_load_disturbs_only_without_a_link() {
+        let mut measurement = measurement(Workload::Up);
+        measurement.disturbance.foreign = 0.5;
+        assert!(measurement.is_disturbed());
+        measurement.link = Some(LinkReport {
+            kernel_drops: 3,
+            ..LinkReport::default()
+        });
+        assert!(!measurement.is_disturbed());
+        assert_eq!(measurement.mishaps(), 3);
     }
 
     #[test]

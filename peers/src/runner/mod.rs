@@ -7,6 +7,7 @@
 mod build;
 mod child;
 mod host;
+mod link;
 mod measure;
 mod plan;
 mod registry;
@@ -29,15 +30,21 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     let plan = Plan::parse();
     plan.check()?;
     if !plan.no_build {
-        build::programs()?;
+        build::programs(plan.link.is_some())?;
     }
     let stacks = registry::select(&plan)?;
+    if plan.link.is_some() {
+        link::program()?;
+    }
     if cfg!(debug_assertions) {
         eprintln!("peers: a debug build; its figures say nothing");
     }
     let mut measurer = Measurer::new(&plan)?;
     let measurements = measure_all(&plan, &stacks, &mut measurer)?;
-    let summary = Summary::new(&plan, &stacks, &measurements);
+    let summary = Summary {
+        discarded: measurer.discarded(),
+        ..Summary::new(&plan, &stacks, &measurements)
+    };
     let ratios = Ratio::all(&plan, &stacks, &measurements);
     if plan.json {
         peers::print(&Line::Summary {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Parser;
 use peers::Failure;
-use peers::command_line::Scenario;
+use peers::command_line::{Scenario, TransportOptions};
 use serde::{Serialize, Serializer};
 
 /// courser beside other stacks: goodput, CPU and memory in one interleaved run.
@@ -31,6 +31,15 @@ pub(crate) struct Plan {
         default_value = "up,down,handshake,rr-1,rr-100"
     )]
     pub(crate) workloads: Vec<Workload>,
+    /// A link between the ends, as `courser sim proxy` has it: '100mbit,rtt=50ms,1%,queue=1bdp'.
+    #[arg(long, value_name = "LINK")]
+    pub(crate) link: Option<String>,
+    /// Core of the link; without it the system chooses.
+    #[arg(long, requires = "link")]
+    pub(crate) proxy_core: Option<usize>,
+    /// How QUIC is set.
+    #[command(flatten)]
+    pub(crate) transport: TransportOptions,
     /// Stacks in their order; without it all there are.
     #[arg(long, value_delimiter = ',')]
     pub(crate) stacks: Vec<String>,
@@ -46,7 +55,7 @@ pub(crate) struct Plan {
     /// Core of the clients.
     #[arg(long, default_value_t = 1)]
     pub(crate) client_core: usize,
-    /// How often a disturbed measurement is made again.
+    /// How often a measurement is made again that was disturbed, or spoilt in the proxy.
     #[arg(long, default_value_t = 2)]
     pub(crate) retries: u32,
     /// Seconds after which a client is given up.

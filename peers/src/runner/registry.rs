@@ -17,19 +17,24 @@ pub(crate) struct Stack {
 const STACKS: &[(&str, &str)] = &[
     ("courser", "peer-courser"),
     ("quinn", "peer-quinn"),
-    ("tls-tcp", "peer-tls-tcp"),
+    (TCP, "peer-tls-tcp"),
 ];
+
+const TCP: &str = "tls-tcp";
 
 /// The stacks of a plan.
 pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
-    let own = std::env::current_exe()?;
-    let mut known: Vec<Stack> = STACKS
-        .iter()
-        .map(|(name, program)| Stack {
+    let mut known = Vec::new();
+    for (name, program) in STACKS {
+        // A link is one of UDP.
+        if plan.link.is_some() && *name == TCP {
+            continue;
+        }
+        known.push(Stack {
             name: (*name).to_owned(),
-            program: own.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)),
-        })
-        .collect();
+            program: beside(program)?,
+        });
+    }
     for peer in &plan.peers {
         let stack = Stack {
             name: peer.name.clone(),
@@ -39,6 +44,9 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
             Some(replaced) => *replaced = stack,
             None => known.push(stack),
         }
+    }
+    if plan.link.is_some() && plan.stacks.iter().any(|name| name == TCP) {
+        return Err(format!("--link is one of UDP: leave {TCP} out of --stacks").into());
     }
     let selected = choose(known, &plan.stacks)?;
     for stack in &selected {
@@ -52,6 +60,12 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
         }
     }
     Ok(selected)
+}
+
+/// A program in the folder of this one.
+pub(crate) fn beside(program: &str) -> Result<PathBuf, Failure> {
+    let own = std::env::current_exe()?;
+    Ok(own.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
 }
 
 fn choose(known: Vec<Stack>, names: &[String]) -> Result<Vec<Stack>, Failure> {

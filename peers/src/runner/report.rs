@@ -1,5 +1,7 @@
 //! What a run tells: medians of each stack, and ratios to the baseline.
 
+mod through_link;
+
 use std::fmt::Write;
 
 use peers::settings;
@@ -10,6 +12,7 @@ use super::measure::Measurement;
 use super::plan::{Plan, Workload};
 use super::registry::Stack;
 use super::statistics::{Estimate, median};
+use through_link::LinkRow;
 
 /// The figures of a run.
 #[derive(Debug, Serialize)]
@@ -19,6 +22,8 @@ pub(crate) struct Summary {
     /// Measurements that stayed disturbed after all retries.
     pub(crate) disturbed: usize,
     pub(crate) measurements: usize,
+    /// Thrown away, since the emulator itself lost packets; none of the above.
+    pub(crate) discarded: usize,
 }
 
 /// One stack under one workload; all figures are medians.
@@ -39,6 +44,7 @@ pub(crate) struct Row {
     pub(crate) server_mib: f64,
     pub(crate) p50_us: Option<f64>,
     pub(crate) p99_us: Option<f64>,
+    pub(crate) link: Option<LinkRow>,
 }
 
 impl Summary {
@@ -50,15 +56,13 @@ impl Summary {
                 rows.extend(Row::of(&of_stack(measurements, *workload, &stack.name)));
             }
         }
-        let disturbed = measurements
-            .iter()
-            .filter(|one| one.disturbance.is_too_much())
-            .count();
+        let disturbed = measurements.iter().filter(|one| one.is_disturbed()).count();
         Self {
             machine: host::describe(),
             rows,
             disturbed,
             measurements: measurements.len(),
+            discarded: 0,
         }
     }
 }
@@ -91,6 +95,7 @@ impl Row {
             server_mib: median(&all(&|one| one.server.peak_rss_kib as f64 / 1024.0))?,
             p50_us: median(&p50),
             p99_us: median(&p99),
+            link: LinkRow::of(measurements),
         })
     }
 }
@@ -164,6 +169,7 @@ fn of_stack<'a>(
 pub(crate) fn render(plan: &Plan, summary: &Summary, ratios: &[Ratio]) -> String {
     let mut text = head(plan, summary);
     text.push_str(&transfer_table(&summary.rows));
+    text.push_str(&through_link::table(&summary.rows));
     text.push_str(&operation_table(&summary.rows));
     text.push_str(&ratio_table(plan, ratios));
     text
@@ -173,7 +179,7 @@ fn head(plan: &Plan, summary: &Summary) -> String {
     let mut text = format!(
         "{}; server on core {}, client on core {}, loopback.\n\
          {} GB a transfer, {} handshakes, {} requests; {} pairs; medians.\n\
-         TLS_AES_128_GCM_SHA256, X25519, P-256; UDP payload {}; CUBIC; windows {} and {} MiB.\n",
+         TLS_AES_128_GCM_SHA256, X25519, P-256; CUBIC; {}.\n",
         summary.machine,
         plan.server_core,
         plan.client_core,
@@ -181,12 +187,23 @@ fn head(plan: &Plan, summary: &Summary) -> String {
         plan.handshakes,
         plan.requests,
         plan.pairs,
-        settings::PACKET_SIZE,
-        settings::STREAM_WINDOW >> 20,
-        settings::CONNECTION_WINDOW >> 20,
+        transport(plan),
     );
+    // Writing to a `String` cannot fail, here and below.
+    if let Some(link) = &plan.link {
+        let _ = writeln!(
+            text,
+            "Through {link}; the same chance for all stacks of a pair."
+        );
+    }
+    if summary.discarded > 0 {
+        let _ = writeln!(
+            text,
+            "{} measurements were discarded: the emulator itself lost packets.",
+            summary.discarded
+        );
+    }
     if summary.disturbed > 0 {
-        // Writing to a `String` cannot fail, here and below.
         let _ = writeln!(
             text,
             "{} of {} measurements were disturbed by other load.",
@@ -194,6 +211,18 @@ fn head(plan: &Plan, summary: &Summary) -> String {
         );
     }
     text
+}
+
+fn transport(plan: &Plan) -> String {
+    if plan.transport.own_settings {
+        return "each stack's own datagram sizes and windows".to_owned();
+    }
+    format!(
+        "UDP payload {}; windows {} and {} MiB",
+        plan.transport.datagram,
+        settings::STREAM_WINDOW >> 20,
+        settings::CONNECTION_WINDOW >> 20,
+    )
 }
 
 fn transfer_table(rows: &[Row]) -> String {
@@ -208,7 +237,8 @@ fn transfer_table(rows: &[Row]) -> String {
         "server MiB",
         "runs",
     ]);
-    for row in rows.iter().filter(|row| row.workload.is_transfer()) {
+    let direct = |row: &&Row| row.workload.is_transfer() && row.link.is_none();
+    for row in rows.iter().filter(direct) {
         table.row(vec![
             row.workload.to_string(),
             format!("{} {}", row.stack, row.version),

@@ -57,7 +57,9 @@ fn introduce(stages: &Stages<'_>) {
     );
     stages.say(
         "",
-        &format!("packets of {MTU} bytes, since loopback carries them (1200 on unknown paths)"),
+        &format!(
+            "packets of {MTU} bytes, since loopback carries them (they grow to what a path carries)"
+        ),
     );
 }
 

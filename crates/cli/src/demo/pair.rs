@@ -65,7 +65,7 @@ impl Pair {
             name: "localhost".to_owned(),
             over,
             congestion: Algorithm::Cubic,
-            mtu: MTU,
+            mtu: Some(MTU),
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,
             tls: tls.clone(),
@@ -108,7 +108,7 @@ fn serve(
         let server = Server::bind(ServerOptions {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             identity,
-            transport: transport(Algorithm::Cubic, MTU),
+            transport: transport(Algorithm::Cubic, Some(MTU)),
             tcp: true,
             clock: CpuClock::Thread,
             log: Log::Silent,

@@ -27,7 +27,7 @@ pub(crate) struct Remote {
     pub(crate) name: String,
     pub(crate) over: Over,
     pub(crate) congestion: Algorithm,
-    pub(crate) mtu: u16,
+    pub(crate) mtu: Option<u16>,
     pub(crate) connect_timeout: Duration,
     /// What counts as this end's CPU time.
     pub(crate) clock: CpuClock,
@@ -94,13 +94,16 @@ impl Remote {
 }
 
 /// What both ends set.
-pub(crate) fn transport(congestion: Algorithm, mtu: u16) -> TransportConfig {
+pub(crate) fn transport(congestion: Algorithm, mtu: Option<u16>) -> TransportConfig {
+    let default = TransportConfig::default();
     TransportConfig {
         congestion,
-        mtu,
+        mtu: mtu.unwrap_or(default.mtu),
+        // A size that was asked for stays, so that figures can be compared.
+        mtu_discovery: mtu.is_none(),
         // The connection that asks for the server's counters is silent in between.
         keep_alive_interval: Some(Duration::from_secs(10)),
-        ..TransportConfig::default()
+        ..default
     }
 }
 

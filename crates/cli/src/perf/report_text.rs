@@ -53,7 +53,10 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
         Scenario::Close => "one at a time".to_owned(),
     };
     let packets = match remote.over {
-        Over::Quic => format!(", packets of {} bytes", remote.mtu),
+        Over::Quic => match remote.mtu {
+            Some(mtu) => format!(", packets of {mtu} bytes"),
+            None => ", packets as large as the path carries".to_owned(),
+        },
         Over::Tcp => String::new(),
     };
     format!(

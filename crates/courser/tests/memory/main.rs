@@ -7,10 +7,13 @@ mod counting;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
-use courser::{ClientConfig, Connection, Endpoint, Identity, RecvStream, SendStream, ServerConfig};
+use courser::{
+    ClientConfig, Connection, Endpoint, Identity, RecvStream, SendStream, ServerConfig,
+    TransportConfig,
+};
 use tokio::sync::oneshot;
 
-use common::{loopback, pair, within};
+use common::{loopback, pair_with, within};
 
 const MEGABYTE: usize = 1_000_000;
 const CHUNK: usize = 64 * 1024;
@@ -59,7 +62,12 @@ async fn steady_state(
     what: &str,
     mut move_bytes: impl AsyncFnMut(&mut SendStream, &mut RecvStream, usize),
 ) {
-    let pair = pair();
+    // Packets of a size that real paths carry, many of them.
+    let transport = TransportConfig {
+        mtu_discovery: false,
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("allowed");
     send.write_all(b"!").await.expect("room");

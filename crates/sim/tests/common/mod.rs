@@ -2,6 +2,11 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod lab;
+pub mod requests;
+pub mod shared;
+pub mod slow;
+mod steps;
 mod watch;
 
 use std::net::SocketAddr;
@@ -14,6 +19,7 @@ use courser_sim::host::{App, Host, HostSpec};
 use courser_sim::world::{LinkPair, NodeId};
 use courser_transport::{ConnectionStats, Event, RetryPolicy, TransportConfig};
 
+#[allow(unused_imports, reason = "each test binary uses its part")]
 pub use courser_sim::replay::for_each_seed;
 pub use watch::{Watched, Watcher};
 
@@ -37,6 +43,8 @@ pub struct Setup {
     pub retry: RetryPolicy,
     /// Datagrams to lose, by their number among all that leave either host, from 1.
     pub lost: Vec<u64>,
+    /// Datagrams to change a byte of, by the same numbers, and which byte; past the end: the last.
+    pub damaged: Vec<(u64, usize)>,
 }
 
 impl Setup {
@@ -48,6 +56,7 @@ impl Setup {
             server: TransportConfig::default(),
             retry: RetryPolicy::Never,
             lost: Vec::new(),
+            damaged: Vec::new(),
         }
     }
 
@@ -77,7 +86,7 @@ impl Scene {
     /// Both applications chosen.
     pub fn with(seed: u64, setup: Setup, app: impl App, serve: impl App) -> Self {
         let mut world = World::new(seed);
-        let watcher = Watcher::new(SERVER, setup.lost);
+        let watcher = Watcher::new(SERVER, setup.lost, setup.damaged);
         let spec = HostSpec::client(CLIENT, world.seed_for("client")).with_transport(setup.client);
         let client = Watched::new(Host::new(spec, app), watcher.clone());
         let client = world.add("client", CLIENT.ip(), client);

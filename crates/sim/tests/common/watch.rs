@@ -18,6 +18,7 @@ pub struct Watcher(Rc<RefCell<Seen>>);
 struct Seen {
     server: SocketAddr,
     lost: Vec<u64>,
+    damaged: Vec<(u64, usize)>,
     count: u64,
     accounts: BTreeMap<SocketAddr, Account>,
 }
@@ -30,10 +31,11 @@ struct Account {
 }
 
 impl Watcher {
-    pub fn new(server: SocketAddr, lost: Vec<u64>) -> Self {
+    pub fn new(server: SocketAddr, lost: Vec<u64>, damaged: Vec<(u64, usize)>) -> Self {
         Self(Rc::new(RefCell::new(Seen {
             server,
             lost,
+            damaged,
             count: 0,
             accounts: BTreeMap::new(),
         })))
@@ -70,6 +72,17 @@ impl Seen {
         );
     }
 
+    fn damage(&self, packet: &mut Packet) {
+        let number = self.count;
+        let Some((_, at)) = self.damaged.iter().find(|(damaged, _)| *damaged == number) else {
+            return;
+        };
+        let mut bytes = packet.payload.to_vec();
+        let at = (*at).min(bytes.len() - 1);
+        bytes[at] ^= 0x55;
+        packet.payload = bytes.into();
+    }
+
     fn on_received(&mut self, packet: &Packet) {
         if packet.destination != self.server {
             return;
@@ -100,10 +113,11 @@ impl Node for Watched {
 
     fn transmit(&mut self, now: Time) -> Option<Packet> {
         loop {
-            let packet = self.host.transmit(now)?;
+            let mut packet = self.host.transmit(now)?;
             let mut seen = self.watcher.0.borrow_mut();
             seen.on_sent(&packet);
             seen.count += 1;
+            seen.damage(&mut packet);
             if !seen.lost.contains(&seen.count) {
                 return Some(packet);
             }

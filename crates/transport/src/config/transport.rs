@@ -70,8 +70,8 @@ pub struct TransportConfig {
     pub ack_frequency: bool,
     /// Packets after which keys are updated by themselves. Default 2^20.
     pub key_update_after: u64,
-    /// Gaps that one stream's reassembly may have, and one more for each 32 KiB that its window
-    /// has grown to. Default 128.
+    /// Gaps that one stream's reassembly may have, and one more for each 32 KiB of its window.
+    /// Default 128.
     pub max_gaps_per_stream: usize,
     /// Gaps over all streams, growing with the window of the connection. Default 512.
     pub max_gaps: usize,

@@ -259,7 +259,9 @@ impl Connection {
                     .saturating_mul(1 << peer.ack_delay_exponent.min(20));
                 Duration::from_micros(micros)
             }
-            // Initial and Handshake packets are acknowledged at once (§5.3).
+            // Initial and Handshake packets are acknowledged at once (§5.3). What comes later says
+            // again what was lost: it would make a first sample of seconds.
+            _ if handshake_ack_delay(frame) > IMMEDIATE => return None,
             _ => Duration::ZERO,
         };
         let sample = now - newly.largest_sent;
@@ -276,6 +278,11 @@ impl Connection {
             keys.on_packet_acked(newly.largest);
         }
         self.recovery.quiet_since = now;
+        if self.side.is_client() && id == SpaceId::Application {
+            // Who reads 1-RTT packets has our Finished. HANDSHAKE_DONE may have been lost, and
+            // until it comes again nothing but the handshake would be probed (RFC 9001 §4.1.2).
+            self.confirm(now);
+        }
         // A client that does not know whether the server has validated its address keeps its
         // back-off (RFC 9002 §6.2.1).
         if self.peer_validated_us() {
@@ -295,3 +302,13 @@ impl Connection {
                 .is_some_and(|space| space.loss.largest_acked().is_some())
     }
 }
+
+/// What an ACK of an Initial or Handshake packet says it was held back. RFC 9000 §18.2: the
+/// exponent is 3 while the peer's parameters are not known.
+fn handshake_ack_delay(frame: &Ack<'_>) -> Duration {
+    Duration::from_micros(frame.delay.saturating_mul(1 << 3))
+}
+
+/// An ACK within this time was sent at once: the delay that peers may take by default
+/// (RFC 9000 §18.2).
+const IMMEDIATE: Duration = Duration::from_millis(25);

@@ -37,7 +37,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
-use courser_recovery::{Controller, LostPacket, LostPackets, Pto, Sent};
+use courser_recovery::{Algorithm, Controller, LostPacket, LostPackets, Pto, Sent};
 use courser_telemetry::{Record, Sink, StateChanged, Tap};
 use courser_wire::ConnectionId;
 
@@ -55,6 +55,7 @@ use self::idle::Idle;
 use self::key_phase::KeyPhase;
 use self::state::State;
 use self::suspicion::Suspicion;
+use self::timeouts::CreditRequests;
 use self::trace::Told;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
@@ -145,8 +146,12 @@ struct Recovery {
     lately_lost: LostPackets,
     /// From when a client without anything in flight counts its anti-deadlock timer.
     quiet_since: Time,
+    /// The 1-RTT packet up to which probes have repeated what was sent.
+    repeated: Option<u64>,
     /// A batch waits for the pacer until then.
     paced_until: Option<Time>,
+    /// How often the peer was asked for credit in vain.
+    credit_requests: CreditRequests,
     /// The application packet number that is skipped next, to catch peers that acknowledge what
     /// they never received (limit K21).
     skip_at: u64,
@@ -286,6 +291,21 @@ impl Connection {
     pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
         self.tap.set(sink);
         self.recovery.told = None;
+    }
+
+    /// Goes on with another congestion controller, without a burst and with the window as it is;
+    /// see [`CongestionController::switch`]. Paths that the connection moves to later begin with
+    /// it too. A controller of the user's own is given up. Nothing changes if it is the same one.
+    ///
+    /// [`CongestionController::switch`]: courser_recovery::CongestionController::switch
+    pub fn set_congestion_controller(&mut self, now: Time, algorithm: Algorithm) {
+        let is_same = self.config.congestion == algorithm;
+        if !is_same || self.config.controller_factory.is_some() {
+            let config = Arc::make_mut(&mut self.config);
+            config.congestion = algorithm;
+            config.controller_factory = None;
+        }
+        self.paths.active_mut().switch_controller(now, algorithm);
     }
 
     /// Longest time the peer holds acknowledgements back, as announced or as we asked for; zero

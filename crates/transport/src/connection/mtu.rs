@@ -76,11 +76,13 @@ impl Connection {
     }
 
     /// True while a probe waits for data in flight to be acknowledged. Only where it is a small
-    /// part of the window, so that the pause is a small part of a round trip.
+    /// part of the window, so that the pause is a small part of a round trip. What a controller
+    /// holds back itself, in recovery, does not count: nothing in flight might ever free it.
     pub(super) fn makes_room_for_probe(&self) -> bool {
         let path = self.paths.active();
         let awaited = path.search.awaited_room();
-        awaited > path.congestion_room() && 4 * awaited <= path.congestion.window()
+        let window = path.congestion.window();
+        awaited > window.saturating_sub(path.bytes_in_flight) && 4 * awaited <= window
     }
 
     /// PING and PADDING (RFC 9000 §14.4), or rather the frame that is answered without delay

@@ -17,6 +17,7 @@ use super::key_phase::KeyPhase;
 use super::state::State;
 use super::stats::ConnectionStats;
 use super::suspicion::Suspicion;
+use super::timeouts::CreditRequests;
 use super::{Cids, Connection, Recovery, Spaces};
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
@@ -169,7 +170,9 @@ impl Connection {
                 lost_packets: Vec::new(),
                 lately_lost: LostPackets::new(),
                 quiet_since: now,
+                repeated: None,
                 paced_until: None,
+                credit_requests: CreditRequests::default(),
                 skip_at,
                 told: None,
             },

@@ -28,6 +28,8 @@ pub enum Timer {
     Idle,
     /// A keep-alive is due.
     KeepAlive,
+    /// Credit has been missing for long (RFC 9000 §4.1).
+    Credit,
     /// The handshake takes too long.
     Handshake,
     /// A path validation wants a new challenge, or has failed (RFC 9000 §8.2).
@@ -62,6 +64,7 @@ impl Connection {
         let pacing = self.recovery.paced_until.map(|at| (at, Timer::Pacing));
         let idle = self.idle_deadline().map(|at| (at, Timer::Idle));
         let keep_alive = self.keep_alive_at().map(|at| (at, Timer::KeepAlive));
+        let credit = self.credit_request_at().map(|at| (at, Timer::Credit));
         let handshake = self.handshake_deadline().map(|at| (at, Timer::Handshake));
         let path = self
             .paths
@@ -73,7 +76,7 @@ impl Connection {
             .map(|at| (at, Timer::KeyDiscard));
         let streams = self.streams.next_timeout().map(|at| (at, Timer::Streams));
         [
-            loss, ack, pacing, idle, keep_alive, handshake, path, keys, streams,
+            loss, ack, pacing, idle, keep_alive, credit, handshake, path, keys, streams,
         ]
         .into_iter()
         .flatten()
@@ -110,6 +113,9 @@ impl Connection {
         if self.keep_alive_at().is_some_and(|at| at <= now) {
             self.spaces.application.ping = true;
         }
+        if self.credit_request_at().is_some_and(|at| at <= now) {
+            self.request_credit();
+        }
         if self.recovery.paced_until.is_some_and(|at| at <= now) {
             self.recovery.paced_until = None;
         }
@@ -137,6 +143,41 @@ impl Connection {
             return None;
         }
         self.idle.keep_alive_at()
+    }
+
+    /// When to ask for credit again: nothing is in flight whose loss would be noticed, and what
+    /// would let us go on may have been sent to an address that is ours no more
+    /// (RFC 9000 §4.1). Seldom if that does not help, and not for ever: a peer that grants
+    /// nothing is left to the idle timeout.
+    fn credit_request_at(&self) -> Option<Time> {
+        let requests = &self.recovery.credit_requests;
+        let sent = self.streams.counters().data_sent;
+        let count = if requests.data_sent == sent {
+            requests.count
+        } else {
+            0
+        };
+        let is_due = self.state.is_confirmed()
+            && self.spaces.application.ack_eliciting_in_flight == 0
+            && self.streams.was_ever_blocked()
+            && requests.made_after != Some(self.idle.heard())
+            && count < MAX_CREDIT_REQUESTS;
+        let pto = self.paths.active().pto(self.peer_max_ack_delay());
+        is_due.then(|| self.idle.heard() + pto.saturating_mul(3 << count))
+    }
+
+    fn request_credit(&mut self) {
+        let sent = self.streams.counters().data_sent;
+        let requests = &mut self.recovery.credit_requests;
+        if requests.data_sent != sent {
+            *requests = CreditRequests {
+                data_sent: sent,
+                ..CreditRequests::default()
+            };
+        }
+        requests.count += 1;
+        requests.made_after = Some(self.idle.heard());
+        self.streams.repeat_blocked();
     }
 
     /// The whole handshake has its time. A client that a server hears nothing of has half of it
@@ -216,6 +257,13 @@ impl Connection {
             };
             self.probe_along(other);
         }
+        if id == SpaceId::Handshake && self.side.is_client() && self.can_seal(SpaceId::Application)
+        {
+            // A server that has our Finished, but whose answers got lost, has no keys for the
+            // handshake any more: only a 1-RTT packet tells it that we wait, and from where
+            // (RFC 9002 §6.2.4).
+            self.probe_along(SpaceId::Application);
+        }
     }
 
     /// The other space of the handshake is probed along, in the same datagram if that has room.
@@ -247,18 +295,38 @@ impl Connection {
         }
     }
 
-    /// Queues the frames of the oldest packets again, without giving the packets up.
+    /// Queues the frames of the oldest packets again, without giving the packets up: what two
+    /// datagrams hold.
+    ///
+    /// Of 1-RTT packets each has its turn before one is repeated again. Otherwise small ones that
+    /// the peer has, while its acknowledgements are lost, and copies of them would keep back what
+    /// it waits for.
     fn repeat_oldest(&mut self, id: SpaceId) {
+        let after = self
+            .recovery
+            .repeated
+            .filter(|_| id == SpaceId::Application);
+        let mut room = u32::from(self.paths.active().mtu) * u32::from(PROBES);
         let Some(space) = self.spaces.get(id) else {
             return;
         };
-        let oldest: Vec<_> = space
-            .sent
-            .iter()
-            .filter(|(_, sent)| sent.ack_eliciting)
-            .take(usize::from(PROBES))
-            .map(|(_, sent)| sent.frames)
-            .collect();
+        let eliciting = || space.sent.iter().filter(|(_, sent)| sent.ack_eliciting);
+        let is_fresh = |number: u64| after.is_none_or(|after| number > after);
+        // All had their turn: it begins anew.
+        let is_over = !eliciting().any(|(number, _)| is_fresh(number));
+        let mut oldest = Vec::new();
+        for (number, sent) in eliciting().filter(|(number, _)| is_over || is_fresh(*number)) {
+            let left = room.checked_sub(u32::from(sent.size));
+            let is_full = oldest.len() >= usize::from(PROBES) && left.is_none();
+            if is_full || oldest.len() == MAX_REPEATED {
+                break;
+            }
+            room = left.unwrap_or(0);
+            oldest.push(sent.frames);
+            if id == SpaceId::Application {
+                self.recovery.repeated = Some(number);
+            }
+        }
         let lists = std::mem::take(&mut self.recovery.lists);
         for frames in oldest {
             frames.for_each(&lists, |frame| self.on_frame_lost(id, frame));
@@ -267,5 +335,21 @@ impl Connection {
     }
 }
 
+/// Requests for credit since data was last sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CreditRequests {
+    count: u32,
+    /// Stream bytes that had been sent by then.
+    data_sent: u64,
+    /// When the peer had last been heard then; one request for each time.
+    made_after: Option<Time>,
+}
+
+/// The last comes after more than 700 probe timeouts.
+const MAX_CREDIT_REQUESTS: u32 = 8;
+
 /// Packets per probe timeout: the second one makes up for a lost first (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
+
+/// Packets that the probes of one timeout repeat: as many small ones as an answer or two have.
+const MAX_REPEATED: usize = 16;

@@ -31,7 +31,7 @@ pub(super) enum Content {
     Data,
     /// Only an ACK: the window is full.
     AckOnly,
-    /// Challenge and response of a path that is not in use.
+    /// Challenge and response of one path.
     Probe(PathIndex),
     /// Something to acknowledge and padding: probe of this number, for this datagram size.
     MtuProbe(u32, u16),
@@ -152,10 +152,11 @@ impl Connection {
             last_number = built.number;
             in_flight += if built.in_flight { built.len as u64 } else { 0 };
             allowed = allowed.saturating_sub(built.len as u64);
+            let is_lone = matches!(content, Content::AckOnly | Content::Probe(_));
             // What follows the probes needs a permit of its own: controllers hear of a batch when
             // it has left, so their room does not shrink meanwhile.
             let is_over = is_probing && self.spaces.application.probes == 0;
-            if built.len < mtu || content == Content::AckOnly || is_over {
+            if built.len < mtu || is_lone || is_over {
                 break;
             }
             content = if self.wants_control() {
@@ -188,6 +189,11 @@ impl Connection {
             SendPermit::Probe => (u64::MAX, Content::All),
             SendPermit::Bytes(_) if self.makes_room_for_probe() => (u64::MAX, Content::AckOnly),
             SendPermit::Bytes(bytes) => (bytes, Content::All),
+            // What fills the window may have gone to where the peer no longer is: only the answer
+            // to a challenge, of which there is one per probe timeout, can tell.
+            SendPermit::AckOnly if self.paths.active().validation.wants_challenge() => {
+                (u64::MAX, Content::Probe(self.paths.active_index()))
+            }
             SendPermit::AckOnly => {
                 self.record_limit(now, SendLimit::CongestionWindow);
                 (u64::MAX, Content::AckOnly)
@@ -402,7 +408,12 @@ impl Connection {
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
-        if !(space.acks.is_due() || space.acks.is_pending() && !alone) {
+        // A probe of the handshake says again what arrived: an ACK was lost, perhaps, and the peer,
+        // who sends no more unless it is asked, waits for it with a timeout that doubles.
+        let is_probe = space.probes > 0 && (space.ping || space.crypto.wants_to_send());
+        let is_repeated = is_probe && id != SpaceId::Application;
+        let rides_along = space.acks.is_pending() || is_repeated;
+        if !(space.acks.is_due() || rides_along && !alone) {
             return;
         }
         let Some(largest) = space.received.largest() else {
@@ -560,6 +571,7 @@ impl Connection {
         if id == SpaceId::Application && built.number > self.recovery.skip_at {
             self.choose_skip(built.number);
         }
+        let is_on_active = flight.path == self.paths.active().id;
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
@@ -582,8 +594,12 @@ impl Connection {
             },
         );
         if built.ack_eliciting {
+            // Challenges on other paths have timers of their own. If they put off the probe
+            // timeout, a client that moves often would never be asked for what is missing.
+            if is_on_active || space.ack_eliciting_in_flight == 0 {
+                space.last_ack_eliciting_sent = Some(now);
+            }
             space.ack_eliciting_in_flight += 1;
-            space.last_ack_eliciting_sent = Some(now);
             space.probes = space.probes.saturating_sub(1);
             self.idle.on_ack_eliciting_sent(now);
         }

@@ -74,6 +74,12 @@ impl Endpoint {
             bytes: datagram.len(),
         };
         if proof == AddressProof::InvalidRetry {
+            // A token that was damaged on its way says nothing about the client: the packet must
+            // be valid but for its token (RFC 9000 §8.1.2).
+            if !is_authentic(datagram, packet) {
+                self.stats.datagrams_dropped += 1;
+                return;
+            }
             let reason = "the Retry token is not ours, not yours or too old";
             return self.send_close(arrived, &waiting, TransportErrorCode::INVALID_TOKEN, reason);
         }

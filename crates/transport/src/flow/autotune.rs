@@ -14,7 +14,6 @@ use super::window_budget::{Draw, WindowBudget};
 /// longer and leaves the size alone.
 #[derive(Debug)]
 pub(super) struct Autotune {
-    first: u64,
     window: u64,
     max: u64,
     /// When the part of the window that is being consumed now began.
@@ -27,7 +26,6 @@ impl Autotune {
     /// Starts at `window`, grows up to `max`.
     pub(super) fn new(window: u64, max: u64) -> Self {
         Self {
-            first: window,
             window,
             max: max.max(window),
             since: None,
@@ -44,12 +42,6 @@ impl Autotune {
     #[inline]
     pub(super) const fn window(&self) -> u64 {
         self.window
-    }
-
-    /// Bytes by which it has grown.
-    #[inline]
-    pub(super) const fn growth(&self) -> u64 {
-        self.window - self.first
     }
 
     /// The first bytes arrive: the first part of the window begins.

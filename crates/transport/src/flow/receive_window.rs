@@ -42,10 +42,10 @@ impl ReceiveWindow {
         self.autotune.draw_from(budget);
     }
 
-    /// Bytes by which it has grown.
+    /// Bytes it grants at a time, today.
     #[inline]
-    pub(crate) const fn growth(&self) -> u64 {
-        self.autotune.growth()
+    pub(crate) const fn size(&self) -> u64 {
+        self.autotune.window()
     }
 
     /// Bytes counted so far.

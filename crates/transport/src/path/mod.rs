@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 use courser_recovery::{
-    CongestionController, Controller, DeliveryRate, MtuSearch, Pacer, PersistentCongestion,
-    RttEstimator,
+    Algorithm, CongestionController, Controller, DeliveryRate, MtuSearch, Pacer,
+    PersistentCongestion, RttEstimator,
 };
 
 use self::amplification::Amplification;
@@ -51,8 +51,7 @@ pub struct Path {
 impl Path {
     /// A path nothing is known about.
     pub fn new(now: Time, tuple: FourTuple, config: &TransportConfig, id: u32) -> Self {
-        // What a controller draws by lot need not be secret, only different.
-        let seed = now.as_nanos() ^ u64::from(id) << 48;
+        let seed = lot(now, id);
         Self {
             tuple,
             amplification: Amplification::default(),
@@ -68,6 +67,14 @@ impl Path {
             id,
             app_limited: false,
         }
+    }
+
+    /// Goes on with another congestion controller.
+    pub fn switch_controller(&mut self, now: Time, algorithm: Algorithm) {
+        let seed = lot(now, self.id);
+        self.congestion
+            .switch(algorithm, self.mtu, seed, &self.rtt, now);
+        self.set_pacing_rate();
     }
 
     /// Bytes that congestion control lets out now.
@@ -120,4 +127,9 @@ impl Path {
     pub fn on_datagram_sent(&mut self, len: usize) {
         self.amplification.on_sent(len);
     }
+}
+
+/// Where a controller's draws come from: they need not be secret, only different.
+fn lot(now: Time, id: u32) -> u64 {
+    now.as_nanos() ^ u64::from(id) << 48
 }

@@ -27,11 +27,13 @@ pub struct StreamsConfig {
     pub max_gaps: usize,
 }
 
-/// Gaps that may be in a receive window which has grown by this much: `least`, and as many more
-/// as three per cent of loss make in a window of full packets. Windows grow only for peers that
-/// deliver, so that a flood of tiny pieces (attack A26) meets the small number.
-pub(super) fn max_gaps(least: usize, growth: u64) -> usize {
-    least.saturating_add(usize::try_from(growth / BYTES_PER_GAP).unwrap_or(usize::MAX))
+/// Gaps that may be in a receive window of this many bytes: `least`, and as many more as three
+/// per cent of loss make in a window of full packets. Windows grow only for peers that deliver,
+/// so that a flood of tiny pieces (attack A26) meets the small number; a window that the user
+/// made large from the start is memory already granted, beside which gaps are nothing, and it
+/// meets as much loss as one that has grown.
+pub(super) fn max_gaps(least: usize, window: u64) -> usize {
+    least.saturating_add(usize::try_from(window / BYTES_PER_GAP).unwrap_or(usize::MAX))
 }
 
 const BYTES_PER_GAP: u64 = 32 << 10;

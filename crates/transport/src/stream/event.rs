@@ -25,14 +25,16 @@ pub enum StreamEvent {
         /// Which stream.
         id: StreamId,
     },
-    /// The peer does not want the rest of what we send; the stream has been reset.
+    /// The peer does not want the rest of what we send; the stream has been reset. It may come
+    /// for a stream of the peer that is not accepted yet.
     Stopped {
         /// Which stream.
         id: StreamId,
         /// The application error code the peer gave.
         code: u64,
     },
-    /// The sending part is over: all data acknowledged, or the reset acknowledged.
+    /// The sending part is over: all data acknowledged, or the reset acknowledged. After
+    /// [`StreamEvent::Stopped`] it may come before the stream is accepted too.
     Finished {
         /// Which stream.
         id: StreamId,

@@ -249,6 +249,14 @@ impl Streams {
         !self.new.is_empty() && self.send_limit.available() == 0
     }
 
+    /// False while the peer's credit has been enough for everything so far. Answers at once,
+    /// where [`Streams::repeat_blocked`] looks at every stream.
+    pub fn was_ever_blocked(&self) -> bool {
+        let counters = &self.totals.counters;
+        let waits = |local: &LocalStreams| local.blocked_at().is_some();
+        counters.connection_blocked + counters.stream_blocked > 0 || self.local.iter().any(waits)
+    }
+
     /// Gives back memory that only makes the next streams cheaper: for an idle connection.
     pub fn shrink(&mut self) {
         self.buffers.shrink();

@@ -33,7 +33,7 @@ impl Streams {
             return Ok(Stored::Kept);
         };
         let mut shared = Shared {
-            may_open_gap: self.totals.gaps < max_gaps(self.config.max_gaps, self.window.growth()),
+            may_open_gap: self.totals.gaps < max_gaps(self.config.max_gaps, self.window.size()),
             connection: &mut self.window,
             buffers: &mut self.buffers,
         };

@@ -147,7 +147,7 @@ impl ReceivePart {
             shared.connection.check(additional)?;
         }
         if self.stop == Stop::No {
-            let max_gaps = max_gaps(self.max_gaps, self.window.growth());
+            let max_gaps = max_gaps(self.max_gaps, self.window.size());
             let may_open_gap = shared.may_open_gap && self.gaps() < max_gaps;
             let stored =
                 self.reassembler

@@ -183,6 +183,8 @@ impl SendPart {
             return Err(FinishError::ClosedStream);
         }
         self.buffer.finish();
+        // A write that was refused before will not be tried again.
+        self.waiting = Waiting::No;
         Ok(())
     }
 

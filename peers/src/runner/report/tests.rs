@@ -1,7 +1,8 @@
 use clap::Parser;
-use peers::{ClientResult, ServerResult};
+use peers::{ClientResult, PathCounts, ServerResult};
 
 use super::super::host::{CpuTime, Disturbance};
+use super::super::link::LinkReport;
 use super::*;
 
 fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
@@ -17,6 +18,7 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
             seconds,
             latency: None,
             peak_rss_kib: 2048,
+            path: None,
         },
         server: ServerResult {
             connections: 1,
@@ -24,6 +26,7 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
             received: 1_000_000_000,
             sent: 0,
             peak_rss_kib: 4096,
+            path: None,
         },
         client_cpu: CpuTime {
             user: seconds,
@@ -34,6 +37,7 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
             system: 1.0,
         },
         disturbance: Disturbance::default(),
+        link: None,
     }
 }
 
@@ -111,4 +115,38 @@ fn tables_without_rows_are_left_out() {
     assert!(text.contains("| up       | fast 1.2  |   8.00 |"), "{text}");
     assert!(text.contains("2.00 [2.00, 2.00]"), "{text}");
     assert!(!text.contains("per second"), "{text}");
+}
+
+#[test]
+fn a_link_has_a_table_of_its_own() {
+    let mut one = measurement("fast", 0, 100.0);
+    one.client.path = Some(PathCounts {
+        packets_sent: 1000,
+        packets_lost: 15,
+        packets_spuriously_lost: 0,
+        datagrams_received: 500,
+        congestion_events: 4,
+        datagram: 1452,
+        rtt_ms: 50.0,
+    });
+    let mut link = LinkReport::default();
+    link.there.packets_in = 1000;
+    link.there.dropped_total = 10;
+    link.back.packets_in = 500;
+    link.back.dropped_total = 500;
+    one.link = Some(link);
+    let plan = Plan::parse_from("peers --workloads up --link 100mbit --datagram 1200".split(' '));
+    let summary = Summary {
+        discarded: 2,
+        ..Summary::new(&plan, &stacks(), &[one])
+    };
+    let text = render(&plan, &summary, &[]);
+    assert!(text.contains("UDP payload 1200"), "{text}");
+    assert!(text.contains("2 measurements were discarded"), "{text}");
+    assert!(text.contains("| up       | fast 1.2 |  80.00 |"), "{text}");
+    assert!(
+        text.contains("|     1452 |          1.00 % |       1.50 % |      4 |"),
+        "{text}"
+    );
+    assert!(!text.contains("Gbit/s"), "{text}");
 }

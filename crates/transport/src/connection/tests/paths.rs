@@ -216,6 +216,23 @@ fn transfers_go_on_through_rebinding() {
 }
 
 #[test]
+fn new_address_is_asked_although_the_window_is_full_of_what_the_old_one_lost() {
+    let mut pair = Pair::connected();
+    rebind(&mut pair, other_port());
+    let streams = pair.server.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("a stream");
+    streams.write(id, &[0; 100_000]).expect("room");
+    pair.server.touch();
+    pair.run_for(RTT);
+    let path = pair.server.connection().paths.active();
+    assert!(path.congestion_room() < u64::from(path.mtu), "no room");
+    ping(&mut pair);
+    pair.run_for(RTT * 3 / 2 + Duration::from_millis(2));
+    assert_eq!(pair.server.connection().stats().ptos, 0);
+    assert!(is_validated(&mut pair));
+}
+
+#[test]
 fn frequent_rebinding_is_survived() {
     // Fault F20, and attack A54 when it is every packet.
     for every in [1, 7, 40] {

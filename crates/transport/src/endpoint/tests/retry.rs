@@ -491,3 +491,17 @@ fn assert_clean_but_reply(end: &End) {
     );
     assert_eq!(end.endpoint.replies.len(), 1);
 }
+
+/// Fault F08: what is damaged on the way is dropped, and the next copy makes the connection.
+#[test]
+fn damaged_retry_token_ends_nothing() {
+    let mut pair = waiting_pair(|server| server.retry = RetryPolicy::Always);
+    let stranger = retried(&mut pair);
+    let mut damaged = stranger.initial();
+    let packet = packet::decode(&damaged.bytes, 0, 8).expect("an Initial");
+    damaged.bytes[packet.token.end - 1] ^= 1;
+    let dropped = pair.server.endpoint.stats().datagrams_dropped;
+    assert!(answers(&mut pair, damaged).is_empty());
+    assert_eq!(pair.server.endpoint.stats().datagrams_dropped, dropped + 1);
+    assert!(is_let_in(&mut pair, &stranger));
+}

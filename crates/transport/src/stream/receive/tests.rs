@@ -426,3 +426,18 @@ fn refused_data_leaves_no_trace() {
     assert_eq!(fixture.stream(0, &[1; 10], false), Ok(Stored::Kept));
     assert_eq!(fixture.stream(50, b"x", true), Ok(Stored::Kept));
 }
+
+#[test]
+fn a_large_window_may_have_more_gaps_though_it_never_grew() {
+    let opened = |window: u64| {
+        let mut fixture = Fixture::with_windows(window, window);
+        let refused = (0..).find(|piece| {
+            let stored = fixture.stream(1 + 2 * piece, b"x", false);
+            stored.unwrap() == Stored::Refused
+        });
+        refused.unwrap()
+    };
+    assert_eq!(opened(1000), 4);
+    assert_eq!(opened((1 << 20) - 1), 4 + 31);
+    assert_eq!(opened(1 << 20), 4 + 32);
+}

@@ -102,6 +102,26 @@ fn writers_held_back_by_the_connection_are_woken_by_acknowledgements() {
 }
 
 #[test]
+fn writer_that_finishes_is_not_woken_any_more() {
+    let config = StreamsConfig {
+        stream_receive_window: 10_000,
+        receive_window: 10_000,
+        unsent_limit: 5000,
+        send_buffer_max: 4000,
+        ..config()
+    };
+    let mut client = End::new(Side::Client, &config);
+    let bidi = client.streams.open(Direction::Bidirectional).unwrap();
+    let full = client.streams.open(UNI).unwrap();
+    client.streams.write(bidi, b"x").unwrap();
+    client.streams.write(full, &[0; 5000]).unwrap();
+    assert_eq!(client.streams.write(bidi, b"x"), Err(WriteError::Blocked));
+    client.streams.finish(bidi).unwrap();
+    client.send_and_ack_all();
+    assert_eq!(client.events(), [StreamEvent::Finished { id: bidi }]);
+}
+
+#[test]
 fn reset_of_one_stream_frees_room_for_the_others() {
     let config = StreamsConfig {
         unsent_limit: 5000,

@@ -1,0 +1,154 @@
+//! Transfers over links, and the figures that bounds are made of.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_recovery::Algorithm;
+use courser_sim::apps::{Amount, Bulk, Tally, Way};
+use courser_sim::host::{App, ETHERNET_PAYLOAD, Host};
+use courser_sim::link::LinkStats;
+use courser_transport::ConnectionStats;
+
+use super::{SERVER, Scene, Setup};
+
+pub const MS: Duration = Duration::from_millis(1);
+pub const SECOND: Duration = Duration::from_secs(1);
+
+/// All controllers that come with the product.
+pub const CONTROLLERS: [Algorithm; 4] = [
+    Algorithm::NewReno,
+    Algorithm::Cubic,
+    Algorithm::Prague,
+    Algorithm::Bbr,
+];
+
+/// A link between hosts that send Ethernet frames.
+pub fn ethernet(link: &str) -> Setup {
+    Setup::on(link).both(|config| config.mtu_max = ETHERNET_PAYLOAD)
+}
+
+/// The same with this controller at both ends.
+pub fn controlled(link: &str, algorithm: Algorithm) -> Setup {
+    ethernet(link).both(|config| config.congestion = algorithm)
+}
+
+/// A client that sends so many bytes and closes.
+pub fn up(bytes: u64) -> Bulk {
+    Bulk::new(SERVER, Way::Up, Amount::Bytes(bytes))
+}
+
+/// A client that receives so many bytes and closes.
+pub fn down(bytes: u64) -> Bulk {
+    Bulk::new(SERVER, Way::Down, Amount::Bytes(bytes))
+}
+
+/// A client that sends without end.
+pub fn endless() -> Bulk {
+    Bulk::new(SERVER, Way::Up, Amount::Endless)
+}
+
+/// Runs an [`up`] to its end; when the server had the last byte.
+pub fn finish_up(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
+    scene.run_until(limit, "end of the transfer", |scene| {
+        scene.server_tally().streams == 1 && scene.tally().streams == 1
+    });
+    assert_eq!(scene.server_tally().received, bytes);
+    assert_clean(scene);
+    finished(scene.server_tally())
+}
+
+/// Runs a [`down`] to its end; when the client had the last byte.
+pub fn finish_down(scene: &mut Scene, bytes: u64, limit: Duration) -> Duration {
+    scene.run_until(limit, "end of the transfer", |scene| {
+        scene.tally().streams == 1
+    });
+    assert_eq!(scene.tally().received, bytes);
+    assert_clean(scene);
+    finished(scene.tally())
+}
+
+/// One transfer up, on a seed; the scene afterwards and the time it took.
+pub fn transfer_up(seed: u64, setup: Setup, bytes: u64, limit: Duration) -> (Scene, Duration) {
+    let mut scene = Scene::new(seed, setup, up(bytes));
+    let time = finish_up(&mut scene, bytes, limit);
+    (scene, time)
+}
+
+/// One transfer down, on a seed; the scene afterwards and the time it took.
+pub fn transfer_down(seed: u64, setup: Setup, bytes: u64, limit: Duration) -> (Scene, Duration) {
+    let mut scene = Scene::new(seed, setup, down(bytes));
+    let time = finish_down(&mut scene, bytes, limit);
+    (scene, time)
+}
+
+/// Runs an app of exchanges until `count` of them are over.
+pub fn finish_exchanges(scene: &mut Scene, count: usize, limit: Duration) {
+    scene.run_until(limit, "last exchange", |scene| {
+        scene.tally().exchanges.len() == count
+    });
+    assert_clean(scene);
+}
+
+fn finished(tally: &Tally) -> Duration {
+    tally.finished_at.expect("a stream has ended") - Time::ZERO
+}
+
+/// All that arrived was what had been sent, and nobody was told of a failure.
+pub fn assert_clean(scene: &Scene) {
+    for tally in [scene.tally(), scene.server_tally()] {
+        assert_eq!(tally.mismatch, None);
+        assert_eq!(tally.failures, [""; 0]);
+    }
+}
+
+/// What the link did to packets of the client.
+pub fn there(scene: &Scene) -> LinkStats {
+    scene.world.link(scene.link.forward).stats()
+}
+
+/// What the link did to packets of the server.
+pub fn back(scene: &Scene) -> LinkStats {
+    scene.world.link(scene.link.back).stats()
+}
+
+/// Lets time pass and calls `look` with the client's counters after each `step`.
+pub fn watch(
+    scene: &mut Scene,
+    time: Duration,
+    step: Duration,
+    mut look: impl FnMut(Duration, ConnectionStats),
+) {
+    let end = scene.world.now() + time;
+    while scene.world.now() < end {
+        scene.run_for(step);
+        look(scene.world.now() - Time::ZERO, scene.stats());
+    }
+}
+
+/// How long a transfer takes that does nothing but slow start from ten datagrams of 1200 bytes
+/// until it fills the link: a round trip of handshake, a window each round trip, twice as much
+/// each time, then the rest at the rate, and the way of the last byte.
+pub fn ideal(bytes: u64, megabits: u64, rtt: Duration) -> Duration {
+    let rate = (megabits * 125_000) as f64 * 1372.0 / 1500.0;
+    let bdp = rate * rtt.as_secs_f64();
+    let (mut window, mut left, mut time) = (12_000.0, bytes as f64, rtt.as_secs_f64());
+    while window < bdp && left > window {
+        time += rtt.as_secs_f64();
+        left -= window;
+        window *= 2.0;
+    }
+    Duration::from_secs_f64(time + left / rate + rtt.as_secs_f64() / 2.0)
+}
+
+/// The first connection of a host, for what an operator would do to it.
+pub fn with_connection<T>(
+    scene: &mut Scene,
+    act: impl FnOnce(Time, &mut courser_transport::Connection) -> T,
+) -> T {
+    let now = scene.world.now();
+    let host: &mut Host = scene.client_mut();
+    let handle = host.connections()[0];
+    host.act(now, |_: &mut dyn App, context| {
+        act(now, context.connection(handle).expect("it is there"))
+    })
+}

@@ -1,0 +1,84 @@
+//! Several clients and one server behind one bottleneck.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use courser_recovery::Algorithm;
+use courser_sim::World;
+use courser_sim::apps::{Amount, Bulk, Serve, Way};
+use courser_sim::host::{ETHERNET_PAYLOAD, Host, HostSpec};
+use courser_sim::world::{LinkPair, NodeId};
+use courser_transport::TransportConfig;
+
+use super::SERVER;
+
+/// Flows that share a link, each with a client of its own.
+pub struct Shared {
+    pub world: World,
+    pub clients: Vec<NodeId>,
+    pub server: NodeId,
+    pub link: LinkPair,
+}
+
+impl Shared {
+    /// One endless flow up for each controller.
+    pub fn new(seed: u64, link: &str, controllers: &[Algorithm]) -> Self {
+        let mut world = World::new(seed);
+        let mut clients = Vec::new();
+        for (number, algorithm) in controllers.iter().enumerate() {
+            let name = format!("client {number}");
+            let host = u8::try_from(number + 10).expect("few clients");
+            let address = SocketAddr::new(Ipv4Addr::new(10, 0, 1, host).into(), 50_000);
+            let spec = HostSpec::client(address, world.seed_for(&name))
+                .with_transport(transport(*algorithm));
+            let app = Bulk::new(SERVER, Way::Up, Amount::Endless);
+            clients.push(world.add(&name, address.ip(), Host::new(spec, app)));
+        }
+        let spec = HostSpec::server(SERVER, world.seed_for("server"));
+        let server = world.add("server", SERVER.ip(), Host::new(spec, Serve::new()));
+        let link = link.parse().expect("a link");
+        let link = world.bottleneck(&clients, &[server], &link);
+        Self {
+            world,
+            clients,
+            server,
+            link,
+        }
+    }
+
+    /// Bytes of each flow that were acknowledged so far.
+    pub fn acked(&self) -> Vec<u64> {
+        let clients = self.clients.iter();
+        clients
+            .map(|id| {
+                let host: &Host = self.world.node(*id).expect("a host");
+                let handle = host.connections()[0];
+                host.stats(handle).expect("counters").data_acked
+            })
+            .collect()
+    }
+
+    /// The server has seen nothing but what was sent, and nobody has failed.
+    pub fn assert_clean(&self) {
+        for id in self.clients.iter().chain([&self.server]) {
+            let host: &Host = self.world.node(*id).expect("a host");
+            let tally = host.tally().expect("it counts");
+            assert_eq!(tally.mismatch, None);
+            assert_eq!(tally.failures, [""; 0]);
+        }
+    }
+}
+
+fn transport(congestion: Algorithm) -> TransportConfig {
+    TransportConfig {
+        congestion,
+        mtu_max: ETHERNET_PAYLOAD,
+        ..TransportConfig::default()
+    }
+}
+
+/// Jain's index: 1 when all have the same, `1 / n` when one has all.
+pub fn fairness(shares: &[u64]) -> f64 {
+    let sum: f64 = shares.iter().map(|it| *it as f64).sum();
+    let squares: f64 = shares.iter().map(|it| (*it as f64).powi(2)).sum();
+    sum * sum / (shares.len() as f64 * squares)
+}

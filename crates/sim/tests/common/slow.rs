@@ -1,0 +1,197 @@
+//! Machines that do not run when they should: stopped, starved, with late or coarse clocks.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_sim::World;
+use courser_sim::apps::{Serve, Tally};
+use courser_sim::host::{App, Host, HostSpec};
+use courser_sim::node::Node;
+use courser_sim::packet::Packet;
+use courser_sim::world::{LinkPair, NodeId};
+use courser_transport::ConnectionStats;
+
+use super::{CLIENT, SERVER, Setup};
+
+/// What is wrong with a machine.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// It does not run from then for so long; what arrives waits for it.
+    Stopped { from: Time, lasts: Duration },
+    /// It runs for so long out of each period.
+    Starved { runs: Duration, period: Duration },
+    /// Its timers go off so much late.
+    LateTimers(Duration),
+    /// Its clock moves in steps of so much.
+    CoarseClock(Duration),
+}
+
+/// A host on a machine that has a fault.
+pub struct Slow {
+    pub host: Host,
+    fault: Fault,
+    inbox: Vec<Packet>,
+    now: Time,
+}
+
+impl Slow {
+    pub fn new(host: Host, fault: Fault) -> Self {
+        Self {
+            host,
+            fault,
+            inbox: Vec::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    /// When it can run first, from `at` on.
+    fn awake(&self, at: Time) -> Time {
+        match self.fault {
+            Fault::Stopped { from, lasts } if at >= from => at.max(from + lasts),
+            Fault::Starved { runs, period } => {
+                let period = nanos(period);
+                let start = at.as_nanos() / period * period;
+                if at.as_nanos() - start < nanos(runs) {
+                    at
+                } else {
+                    Time::from_nanos(start + period)
+                }
+            }
+            _ => at,
+        }
+    }
+
+    /// What its clock shows.
+    fn clock(&self, now: Time) -> Time {
+        match self.fault {
+            Fault::CoarseClock(step) => {
+                Time::from_nanos(now.as_nanos() / nanos(step) * nanos(step))
+            }
+            _ => now,
+        }
+    }
+
+    /// When a timer for `at` goes off.
+    fn alarm(&self, at: Time) -> Time {
+        match self.fault {
+            Fault::LateTimers(late) => at + late,
+            Fault::CoarseClock(step) => {
+                Time::from_nanos(at.as_nanos().div_ceil(nanos(step)) * nanos(step))
+            }
+            _ => at,
+        }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).expect("less than centuries")
+}
+
+impl Node for Slow {
+    fn receive(&mut self, now: Time, packet: Packet) {
+        self.now = now;
+        self.inbox.push(packet);
+    }
+
+    fn run(&mut self, now: Time) {
+        self.now = now;
+        if self.awake(now) > now {
+            return;
+        }
+        let clock = self.clock(now);
+        for packet in std::mem::take(&mut self.inbox) {
+            self.host.receive(clock, packet);
+        }
+        self.host.run(clock);
+    }
+
+    fn transmit(&mut self, now: Time) -> Option<Packet> {
+        self.host.transmit(self.clock(now))
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let waiting = (!self.inbox.is_empty()).then_some(self.now);
+        let timer = self.host.next_timeout().map(|at| self.alarm(at));
+        let at = waiting.into_iter().chain(timer).min()?;
+        Some(self.awake(at.max(self.now)))
+    }
+}
+
+/// A client and a server with such machines.
+pub struct SlowScene {
+    pub world: World,
+    pub client: NodeId,
+    pub server: NodeId,
+    pub link: LinkPair,
+}
+
+impl SlowScene {
+    /// As [`super::Scene::new`], with the fault of each machine.
+    pub fn new(seed: u64, setup: Setup, app: impl App, faults: [Fault; 2]) -> Self {
+        let mut world = World::new(seed);
+        let spec = HostSpec::client(CLIENT, world.seed_for("client")).with_transport(setup.client);
+        let client = Slow::new(Host::new(spec, app), faults[0]);
+        let client = world.add("client", CLIENT.ip(), client);
+        let spec = HostSpec::server(SERVER, world.seed_for("server")).with_transport(setup.server);
+        let server = Slow::new(Host::new(spec, Serve::new()), faults[1]);
+        let server = world.add("server", SERVER.ip(), server);
+        let link = setup.link.parse().expect("a link");
+        let link = world.connect(client, server, &link);
+        Self {
+            world,
+            client,
+            server,
+            link,
+        }
+    }
+
+    fn host(&self, id: NodeId) -> &Host {
+        &self.world.node::<Slow>(id).expect("a host").host
+    }
+
+    pub fn client(&self) -> &Host {
+        self.host(self.client)
+    }
+
+    pub fn server(&self) -> &Host {
+        self.host(self.server)
+    }
+
+    /// Counters of the client's connection.
+    pub fn stats(&self) -> ConnectionStats {
+        let host = self.client();
+        host.stats(host.connections()[0]).expect("counters")
+    }
+
+    fn tallies(&self) -> [&Tally; 2] {
+        [self.client(), self.server()].map(|host| host.tally().expect("it counts"))
+    }
+
+    /// Runs a transfer up to its end; how long it took from now on.
+    pub fn finish_up(&mut self, bytes: u64, limit: Duration) -> Duration {
+        let begun = self.world.now();
+        loop {
+            let [client, server] = self.tallies();
+            if client.streams == 1 && server.streams == 1 {
+                break;
+            }
+            let gone = self.world.now() - begun;
+            assert!(gone < limit, "{client:?}, {server:?}, {:?}", self.stats());
+            self.world
+                .run_for(Duration::from_millis(1))
+                .expect("it does not spin");
+        }
+        let [client, server] = self.tallies();
+        assert_eq!(server.received, bytes);
+        for tally in [client, server] {
+            assert_eq!(
+                (&tally.mismatch, tally.failures.len()),
+                (&None, 0),
+                "{tally:?}"
+            );
+        }
+        self.world.now() - begun
+    }
+}

@@ -1,0 +1,154 @@
+//! What scenarios do and check again and again.
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_sim::host::Host;
+use courser_sim::link::{Dropped, LinkSpec, LinkStats};
+use courser_sim::world::LinkId;
+use courser_transport::{ConnectionError, ConnectionHandle, Event, KeyUpdateBlocked};
+
+use super::Scene;
+
+/// One direction of a link, from text.
+fn parsed(spec: &str) -> LinkSpec {
+    match spec.parse() {
+        Ok(spec) => spec,
+        Err(error) => panic!("link '{spec}': {error}"),
+    }
+}
+
+impl Scene {
+    /// What the link from client to server did.
+    pub fn forward(&self) -> LinkStats {
+        self.world.link(self.link.forward).stats()
+    }
+
+    /// What the link from server to client did.
+    pub fn back(&self) -> LinkStats {
+        self.world.link(self.link.back).stats()
+    }
+
+    /// Why packets were dropped on both links together, counted by `reason`.
+    pub fn dropped(&self, reason: impl Fn(&Dropped) -> u64) -> u64 {
+        reason(&self.forward().dropped) + reason(&self.back().dropped)
+    }
+
+    /// From now on the link to the server is this one.
+    pub fn set_forward(&mut self, spec: &str) {
+        self.set_link(self.link.forward, &parsed(spec));
+    }
+
+    /// From now on the link to the client is this one.
+    pub fn set_back(&mut self, spec: &str) {
+        self.set_link(self.link.back, &parsed(spec));
+    }
+
+    /// From now on both directions are like this.
+    pub fn set_links(&mut self, spec: &str) {
+        self.set_forward(spec);
+        self.set_back(spec);
+    }
+
+    fn set_link(&mut self, id: LinkId, spec: &LinkSpec) {
+        let now = self.world.now();
+        self.world.change_link(id, |link| link.set_spec(now, spec));
+    }
+
+    /// The next `count` datagrams to the server are lost; `spec` is what the link does besides.
+    pub fn lose_forward(&mut self, count: u64, spec: &str) {
+        let mut spec = parsed(spec);
+        let first = self.forward().packets_in + 1;
+        spec.drop.add(first..=first + count - 1);
+        self.set_link(self.link.forward, &spec);
+    }
+
+    /// The next `count` datagrams to the client are lost; `spec` is what the link does besides.
+    pub fn lose_back(&mut self, count: u64, spec: &str) {
+        let mut spec = parsed(spec);
+        let first = self.back().packets_in + 1;
+        spec.drop.add(first..=first + count - 1);
+        self.set_link(self.link.back, &spec);
+    }
+
+    /// The client's first connection.
+    pub fn client_handle(&self) -> ConnectionHandle {
+        first(self.client())
+    }
+
+    /// The server's first connection.
+    pub fn server_handle(&self) -> ConnectionHandle {
+        first(self.server())
+    }
+
+    /// The client's application closes its connection.
+    pub fn close_client(&mut self, code: u64) {
+        let (now, handle) = (self.world.now(), self.client_handle());
+        self.client_mut()
+            .act(now, |_, context| context.close(handle, code, b"client"));
+    }
+
+    /// The server's application closes its connection.
+    pub fn close_server(&mut self, code: u64) {
+        let (now, handle) = (self.world.now(), self.server_handle());
+        self.server_mut()
+            .act(now, |_, context| context.close(handle, code, b"server"));
+    }
+
+    /// The client updates its keys, if the rules allow it.
+    pub fn update_client_keys(&mut self) -> Result<(), KeyUpdateBlocked> {
+        let (now, handle) = (self.world.now(), self.client_handle());
+        update_keys(self.client_mut(), now, handle)
+    }
+
+    /// The server updates its keys, if the rules allow it.
+    pub fn update_server_keys(&mut self) -> Result<(), KeyUpdateBlocked> {
+        let (now, handle) = (self.world.now(), self.server_handle());
+        update_keys(self.server_mut(), now, handle)
+    }
+
+    /// When and why the client's connection ended.
+    pub fn end(&self) -> Option<(Time, ConnectionError)> {
+        end(self.client())
+    }
+
+    /// When and why the server's connection ended.
+    pub fn server_end(&self) -> Option<(Time, ConnectionError)> {
+        end(self.server())
+    }
+
+    /// Runs until the client's application has read so many streams to their ends.
+    pub fn finish(&mut self, limit: Duration, streams: u64) -> Duration {
+        self.run_until(limit, "transfer", |scene| scene.tally().streams == streams)
+    }
+
+    /// Every byte that arrived was the right one, and no connection failed.
+    pub fn assert_clean(&self) {
+        for (who, tally) in [("client", self.tally()), ("server", self.server_tally())] {
+            assert_eq!(tally.mismatch, None, "{who}");
+            assert_eq!(tally.failures, [""; 0], "{who}");
+        }
+    }
+}
+
+fn first(host: &Host) -> ConnectionHandle {
+    *host.connections().first().expect("a connection")
+}
+
+fn update_keys(
+    host: &mut Host,
+    now: Time,
+    handle: ConnectionHandle,
+) -> Result<(), KeyUpdateBlocked> {
+    host.act(now, |_, context| {
+        let connection = context.connection(handle).expect("it is there");
+        connection.initiate_key_update(now)
+    })
+}
+
+fn end(host: &Host) -> Option<(Time, ConnectionError)> {
+    host.log().iter().find_map(|(at, _, event)| match event {
+        Event::Lost(error) => Some((*at, error.clone())),
+        _ => None,
+    })
+}

@@ -1,0 +1,294 @@
+//! A host whose machine misbehaves: timers ring late, the processor is away, the clock jumps.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_sim::host::{App, Context, Host};
+use courser_sim::node::Node;
+use courser_sim::packet::Packet;
+use courser_transport::ConnectionHandle;
+
+use super::dice::Dice;
+use crate::common::Watched;
+
+/// What is wrong with a machine until its network is calm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trouble {
+    /// Timers ring up to so much late (F29).
+    pub lateness: Duration,
+    /// Of each period the machine runs only the rest (F30), or it sleeps once (F31).
+    pub sleep: Option<Sleep>,
+    pub clock: Clock,
+    /// So many per cent of datagrams are joined with the next, and as many are split (F10).
+    pub recut: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Sleep {
+    pub first: Time,
+    pub lasts: Duration,
+    pub every: Option<Duration>,
+}
+
+/// What the host's clock shows (F28). It never goes back: the driver's clock is monotonic.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Clock {
+    #[default]
+    True,
+    /// At some time it leaps, and is ahead from then on.
+    Leap { at: Time, by: Duration },
+    /// It stands still, and then catches up.
+    Freeze { at: Time, lasts: Duration },
+}
+
+impl Clock {
+    fn shows(self, now: Time) -> Time {
+        match self {
+            Self::Leap { at, by } if now >= at => now + by,
+            Self::Freeze { at, lasts } if now >= at && now < at + lasts => at,
+            _ => now,
+        }
+    }
+
+    /// When it will show `time` or more.
+    fn when(self, time: Time) -> Time {
+        match self {
+            Self::Leap { at, by } if time >= at => {
+                let gone = time - at;
+                at + gone.saturating_sub(by)
+            }
+            Self::Freeze { at, lasts } if time > at => time.max(at + lasts),
+            _ => time,
+        }
+    }
+}
+
+impl Trouble {
+    pub fn new(dice: &mut Dice, chaos: Duration) -> Self {
+        let mut trouble = Self::default();
+        let chaos = u64::try_from(chaos.as_millis()).expect("some seconds");
+        let at = Time::ZERO + dice.millis(0, chaos);
+        match dice.below(12) {
+            0 | 1 => trouble.lateness = dice.millis(1, 50),
+            2 => trouble.lateness = dice.millis(50, 5000),
+            3 => {
+                let lasts = dice.millis(5, 99);
+                let every = Some(Duration::from_millis(100));
+                trouble.sleep = Some(Sleep {
+                    first: at,
+                    lasts,
+                    every,
+                });
+            }
+            4 => {
+                let lasts = dice.millis(100, 20_000);
+                trouble.sleep = Some(Sleep {
+                    first: at,
+                    lasts,
+                    every: None,
+                });
+            }
+            5 => {
+                trouble.clock = Clock::Leap {
+                    at,
+                    by: dice.millis(1, 86_400_000),
+                }
+            }
+            6 => {
+                trouble.clock = Clock::Leap {
+                    at,
+                    by: dice.millis(1, 1000),
+                }
+            }
+            7 => {
+                trouble.clock = Clock::Freeze {
+                    at,
+                    lasts: dice.millis(1, 10_000),
+                }
+            }
+            8 => trouble.recut = dice.between(1, 20),
+            _ => {}
+        }
+        trouble
+    }
+}
+
+impl Trouble {
+    /// The clock goes forward all of a sudden, or too little for long.
+    pub fn leaps(&self) -> bool {
+        !matches!(self.clock, Clock::True)
+    }
+}
+
+impl Sleep {
+    /// When the machine wakes, if it sleeps now.
+    fn wakes(&self, now: Time) -> Option<Time> {
+        if now < self.first {
+            return None;
+        }
+        let gone = (now - self.first).as_nanos();
+        let (round, into) = match self.every {
+            Some(every) => (gone / every.as_nanos(), gone % every.as_nanos()),
+            None => (0, gone),
+        };
+        let nanos = |nanos: u128| Duration::from_nanos(u64::try_from(nanos).expect("a while"));
+        let begun = self.first + nanos(round * self.every.unwrap_or_default().as_nanos());
+        (into < self.lasts.as_nanos()).then(|| begun + self.lasts)
+    }
+}
+
+/// When a connection was last heard and had last something to say, by the host's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
+    pub heard: Time,
+    heard_count: u64,
+}
+
+pub struct Disturbed {
+    inner: Watched,
+    trouble: Trouble,
+    dice: Dice,
+    /// How late the next timer rings.
+    late: Duration,
+    waiting: VecDeque<Packet>,
+    outgoing: VecDeque<Packet>,
+    signs: BTreeMap<ConnectionHandle, Signs>,
+    /// When the world last looked.
+    now: Time,
+}
+
+impl Disturbed {
+    pub fn new(inner: Watched, trouble: Trouble, dice: Dice) -> Self {
+        Self {
+            inner,
+            trouble,
+            dice,
+            late: Duration::ZERO,
+            waiting: VecDeque::new(),
+            outgoing: VecDeque::new(),
+            signs: BTreeMap::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    pub fn host(&self) -> &Host {
+        &self.inner.host
+    }
+
+    /// All is well again; what the clock shows stays.
+    pub fn calm(&mut self) {
+        self.trouble.lateness = Duration::ZERO;
+        self.trouble.recut = 0;
+        self.trouble.sleep = None;
+        self.late = Duration::ZERO;
+    }
+
+    /// When a connection was last heard, or first known.
+    pub fn signs(&self, handle: ConnectionHandle) -> Option<Signs> {
+        self.signs.get(&handle).copied()
+    }
+
+    pub fn shows(&self, now: Time) -> Time {
+        self.trouble.clock.shows(now)
+    }
+
+    pub fn act<T>(
+        &mut self,
+        now: Time,
+        act: impl FnOnce(&mut dyn App, &mut Context<'_>) -> T,
+    ) -> T {
+        let now = self.shows(now);
+        self.inner.host.act(now, act)
+    }
+
+    fn wakes(&self, now: Time) -> Option<Time> {
+        self.trouble.sleep.and_then(|sleep| sleep.wakes(now))
+    }
+
+    fn note_signs(&mut self, now: Time) {
+        let endpoint = self.inner.host.endpoint();
+        for handle in endpoint.handles() {
+            let connection = endpoint.connection(handle);
+            let count = connection.map_or(0, |it| it.stats().packets_received);
+            let signs = self.signs.entry(handle).or_insert(Signs {
+                heard: now,
+                heard_count: 0,
+            });
+            if signs.heard_count != count {
+                *signs = Signs {
+                    heard: now,
+                    heard_count: count,
+                };
+            }
+        }
+    }
+
+    /// Datagrams on their way may be cut and put together anew.
+    fn recut(&mut self, packet: Packet) {
+        let len = packet.payload.len();
+        if len > 1 && self.dice.percent(self.trouble.recut) {
+            let at = self.dice.between(1, len as u64 - 1);
+            let (mut first, mut second) = (packet.clone(), packet);
+            second.payload = first
+                .payload
+                .split_off(usize::try_from(at).expect("a length"));
+            self.outgoing.extend([first, second]);
+            return;
+        }
+        match self.outgoing.back_mut() {
+            Some(last)
+                if last.destination == packet.destination
+                    && last.payload.len() + len <= MAX_PAYLOAD
+                    && self.dice.percent(self.trouble.recut) =>
+            {
+                last.payload = [&last.payload[..], &packet.payload[..]].concat().into();
+            }
+            _ => self.outgoing.push_back(packet),
+        }
+    }
+}
+
+impl Node for Disturbed {
+    fn receive(&mut self, _now: Time, packet: Packet) {
+        self.waiting.push_back(packet);
+    }
+
+    fn run(&mut self, now: Time) {
+        self.now = now;
+        if self.wakes(now).is_some() {
+            return;
+        }
+        let shown = self.shows(now);
+        while let Some(packet) = self.waiting.pop_front() {
+            self.inner.receive(shown, packet);
+        }
+        self.inner.run(shown);
+        self.note_signs(shown);
+        while let Some(packet) = self.inner.transmit(shown) {
+            self.recut(packet);
+        }
+        if !self.trouble.lateness.is_zero() {
+            let most = u64::try_from(self.trouble.lateness.as_micros()).expect("seconds");
+            self.late = Duration::from_micros(self.dice.below(most));
+        }
+    }
+
+    fn transmit(&mut self, _now: Time) -> Option<Packet> {
+        self.outgoing.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let rings = self.inner.next_timeout();
+        let rings = rings.map(|at| self.trouble.clock.when(at) + self.late);
+        let rings = match self.waiting.is_empty() {
+            true => rings?.max(self.now),
+            false => self.now,
+        };
+        // Asleep at that time, it runs when it wakes.
+        Some(self.wakes(rings).unwrap_or(rings))
+    }
+}
+
+/// What one UDP datagram holds.
+const MAX_PAYLOAD: usize = 65_507;

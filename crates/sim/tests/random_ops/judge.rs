@@ -1,0 +1,238 @@
+//! What must be true of every connection when all is over.
+
+use std::time::Duration;
+
+use courser_transport::{ConnectionError, ConnectionHandle, ConnectionStats};
+use courser_wire::TransportErrorCode;
+
+use super::book::{Book, End};
+use super::run::{Ending, Run, WORST_RTT};
+
+/// Judges a run that is over.
+///
+/// # Panics
+/// When something is not as it must be.
+pub fn judge(run: &Run, ended_at: courser_base::Time) {
+    let book = run.book.borrow();
+    for ((is_server, handle), end) in &book.ends {
+        let judged = Judged {
+            run,
+            book: &book,
+            is_server: *is_server,
+            handle: *handle,
+            end,
+        };
+        judged.reason();
+        judged.silence(ended_at);
+        judged.counters();
+    }
+    if !run.choices.network.has_nat {
+        close_arrives(run, &book, ended_at);
+    }
+}
+
+/// One end of one connection.
+struct Judged<'a> {
+    run: &'a Run,
+    book: &'a Book,
+    is_server: bool,
+    handle: ConnectionHandle,
+    end: &'a End,
+}
+
+impl Judged<'_> {
+    fn name(&self) -> String {
+        let side = if self.is_server { "server" } else { "client" };
+        format!("{side} {:?}", self.handle)
+    }
+
+    fn other(&self) -> Option<&End> {
+        let key = self.end.key?;
+        self.book.other(self.is_server, key).map(|(_, end)| end)
+    }
+
+    /// The application was told once, and the truth.
+    fn reason(&self) {
+        let name = self.name();
+        let Some((_, error)) = &self.end.lost else {
+            panic!("{name} was never told that its connection is over");
+        };
+        let other = self.other();
+        match error {
+            ConnectionError::LocallyClosed => {
+                assert!(self.end.closed.is_some(), "{name} did not close");
+            }
+            ConnectionError::ApplicationClosed { code, reason } => {
+                let said = other.and_then(|end| end.closed);
+                assert_eq!(said, Some(code.0), "{name} saw a code that nobody sent");
+                assert_eq!(
+                    reason[..],
+                    code.0.to_le_bytes(),
+                    "{name} saw another reason"
+                );
+            }
+            // An application's close must not leave before the handshake protects it.
+            ConnectionError::ConnectionClosed(close)
+                if close.code == TransportErrorCode::APPLICATION_ERROR =>
+            {
+                let mut others = self.book.ends.iter();
+                let closed =
+                    others.any(|((of, _), end)| *of != self.is_server && end.closed.is_some());
+                assert!(closed, "{name}: nobody closed");
+            }
+            ConnectionError::ConnectionClosed(close)
+                if close.code == TransportErrorCode::NO_VIABLE_PATH =>
+            {
+                assert!(self.run.choices.network.has_mtu, "{name}: {error}");
+            }
+            ConnectionError::TransportError(cause)
+                if cause.code == TransportErrorCode::NO_VIABLE_PATH =>
+            {
+                assert!(self.run.choices.network.has_mtu, "{name}: {error}");
+            }
+            ConnectionError::Reset => {
+                let is_lost = other.is_none_or(|end| end.lost.is_some());
+                assert!(
+                    is_lost,
+                    "{name} was reset, and the peer knows the connection"
+                );
+            }
+            ConnectionError::TimedOut | ConnectionError::HandshakeTimedOut => {}
+            // Tokens of a Retry are good for ten seconds, at one address.
+            ConnectionError::ConnectionClosed(close)
+                if close.code == TransportErrorCode::INVALID_TOKEN =>
+            {
+                let choices = &self.run.choices;
+                let is_moved = choices.network.has_nat || choices.troubles[1].leaps();
+                assert!(is_moved, "{name}: {error}");
+            }
+            _ => panic!("{name} blames its peer, or is blamed: {error:?}"),
+        }
+    }
+
+    /// A connection dies of silence after the idle timeout: not sooner, and not much later.
+    fn silence(&self, ended_at: courser_base::Time) {
+        let Some((lost_at, ConnectionError::TimedOut)) = &self.end.lost else {
+            return;
+        };
+        let choices = &self.run.choices;
+        let (name, at) = (self.name(), usize::from(self.is_server));
+        let signs = self.run.node(at).signs(self.handle);
+        let Some(signs) = signs.filter(|_| self.end.key.is_some()) else {
+            return;
+        };
+        let (silence, idle) = (*lost_at - signs.heard, choices.idle());
+        let slack = Duration::from_millis(1);
+        assert!(
+            silence + slack >= idle,
+            "{name} gave up after {silence:?} of {idle:?}"
+        );
+        // What was sent first after the last sign of life starts the time anew.
+        let calm_from = self.run.node(at).shows(ended_at);
+        if choices.ending == Ending::Idle && signs.heard >= calm_from {
+            let most = idle.mul_f64(1.1).max(3 * choices.pto(WORST_RTT));
+            assert!(
+                silence <= most,
+                "{name} gave up only after {silence:?} of {idle:?}"
+            );
+        }
+    }
+
+    fn stats(&self) -> ConnectionStats {
+        let host = self.run.node(usize::from(self.is_server)).host();
+        host.stats(self.handle)
+            .expect("ended connections are remembered")
+    }
+
+    /// Counters fit each other and what the applications did.
+    fn counters(&self) {
+        let (name, stats) = (self.name(), self.stats());
+        assert_eq!(
+            stats.path.bytes_in_flight, 0,
+            "{name}: in flight after the end"
+        );
+        let ordered = [
+            ("lost", stats.packets_lost, stats.packets_sent),
+            ("late", stats.packets_spuriously_lost, stats.packets_lost),
+            ("acknowledged", stats.data_acked, stats.data_sent),
+            ("datagrams", stats.udp_sent.datagrams, stats.packets_sent),
+            ("batches", stats.udp_sent.batches, stats.udp_sent.datagrams),
+            (
+                "asking",
+                stats.ack_eliciting_received,
+                stats.packets_received,
+            ),
+            ("marked", stats.ce_received, stats.packets_received),
+        ];
+        for (what, part, whole) in ordered {
+            assert!(part <= whole, "{name}: {part} {what} of {whole}: {stats:?}");
+        }
+        let Some(key) = self.end.key else {
+            return;
+        };
+        let flows = |of_server: bool, count: fn(&super::book::Flow) -> u64| -> u64 {
+            let flows = self.book.flows.iter();
+            let of = flows.filter(|((of, _, sender), _)| *of == key && *sender == of_server);
+            of.map(|(_, flow)| count(flow)).sum()
+        };
+        let written = flows(self.is_server, |flow| flow.written);
+        let read = flows(!self.is_server, |flow| flow.read);
+        assert!(
+            stats.data_sent <= written,
+            "{name}: sent {} of {written}",
+            stats.data_sent
+        );
+        assert!(
+            read <= stats.data_received,
+            "{name}: read {read} of {}",
+            stats.data_received
+        );
+        if let Some((other, _)) = self.book.other(self.is_server, key) {
+            let host = self.run.node(usize::from(!self.is_server)).host();
+            let theirs = host.stats(other).unwrap_or_default();
+            assert!(
+                stats.data_received <= theirs.data_sent,
+                "{name}: more came than was sent"
+            );
+            assert!(
+                stats.data_acked <= theirs.data_received,
+                "{name}: acknowledged what never came"
+            );
+        }
+    }
+}
+
+/// On a calm network with both ends alive, a close is seen by the other end at once.
+fn close_arrives(run: &Run, book: &Book, ended_at: courser_base::Time) {
+    let Ending::Close { client, server } = run.choices.ending else {
+        return;
+    };
+    for ((is_server, handle), end) in &book.ends {
+        let Some(((at, error), key)) = end.lost.as_ref().zip(end.key) else {
+            continue;
+        };
+        let was_there = *at >= run.node(usize::from(*is_server)).shows(ended_at);
+        let own = if *is_server { server } else { client };
+        let Some((_, other)) = book
+            .other(*is_server, key)
+            .filter(|_| was_there && own.is_none())
+        else {
+            continue;
+        };
+        let closed_now = other
+            .lost
+            .as_ref()
+            .is_some_and(|(at, _)| *at == run.node(usize::from(!*is_server)).shows(ended_at));
+        if closed_now {
+            // It may have given up in the time that the news takes.
+            let on_the_way = run.choices.network.delay + Duration::from_millis(20);
+            let is_early = *at <= run.node(usize::from(*is_server)).shows(ended_at) + on_the_way;
+            let seen = matches!(error, ConnectionError::ApplicationClosed { .. })
+                || (is_early && error.is_timeout());
+            assert!(
+                seen,
+                "{handle:?} was closed by its peer, and was told: {error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! A network with one to five faults, and the same one after they have cleared.
+
+use std::time::Duration;
+
+use courser_sim::link::DuplexSpec;
+
+use super::dice::Dice;
+
+/// What the two hosts are joined by.
+#[derive(Debug)]
+pub struct Network {
+    /// With its faults, as on a command line.
+    pub faulty: String,
+    /// Without them, but for a NAT.
+    pub calm: String,
+    /// Some datagrams of ordinary size never pass.
+    pub has_mtu: bool,
+    pub has_nat: bool,
+    /// Bits per second.
+    pub rate: u64,
+    pub delay: Duration,
+}
+
+impl Network {
+    /// Faults begin within `chaos`.
+    pub fn new(dice: &mut Dice, chaos: Duration) -> Self {
+        let rate = dice.pick(&[1_000, 5_000, 20_000, 100_000, 1_000_000]) * 1000;
+        let delay = Duration::from_micros(dice.magnitude(50, 150_000));
+        let base = format!("rate={rate}bit,delay={}us", delay.as_micros());
+        let mut made = Self {
+            faulty: String::new(),
+            calm: format!("{base},queue=200ms"),
+            has_mtu: false,
+            has_nat: false,
+            rate,
+            delay,
+        };
+        let (mut forward, mut back, mut nat) = (Fields::default(), Fields::default(), None);
+        for _ in 0..dice.between(1, 5) {
+            let kind = dice.below(KINDS);
+            if kind == NAT {
+                nat = Some(rebinding(dice));
+                continue;
+            }
+            // A fault in one direction, in the other, or alike in both.
+            let way = dice.below(3);
+            let (field, value) = fault(dice, kind, rate, chaos);
+            made.has_mtu |= field.starts_with("mtu");
+            if way != 1 {
+                forward.put(field.clone(), value.clone());
+            }
+            if way != 0 {
+                back.put(field, value);
+            }
+        }
+        made.has_nat = nat.is_some();
+        let nat = nat.map_or_else(String::new, |nat| format!(",rebind={nat}"));
+        made.faulty = format!("{base}{}{nat};{base}{}", forward.text(), back.text());
+        made
+    }
+
+    pub fn faulty(&self) -> DuplexSpec {
+        read(&self.faulty)
+    }
+
+    pub fn calm(&self) -> DuplexSpec {
+        read(&self.calm)
+    }
+}
+
+fn read(text: &str) -> DuplexSpec {
+    match text.parse() {
+        Ok(spec) => spec,
+        Err(error) => panic!("link '{text}': {error}"),
+    }
+}
+
+/// Each field at most once: the last one counts.
+#[derive(Default)]
+struct Fields(std::collections::BTreeMap<String, String>);
+
+impl Fields {
+    fn put(&mut self, field: String, value: String) {
+        self.0.insert(field, value);
+    }
+
+    fn text(&self) -> String {
+        let fields = self.0.iter();
+        fields
+            .map(|(field, value)| format!(",{field}={value}"))
+            .collect()
+    }
+}
+
+const KINDS: u64 = 22;
+const NAT: u64 = 0;
+
+/// NAT rebinding, of the port or of the address too (F20, F21).
+fn rebinding(dice: &mut Dice) -> String {
+    let addr = dice.pick(&["", "addr:"]);
+    let first = dice.between(1, 4000);
+    match dice.percent(50) {
+        true => format!("{addr}{first}ms:never"),
+        false => format!("{addr}{first}ms:{}ms", dice.magnitude(1000, 20_000)),
+    }
+}
+
+/// One of the others: a field and its value.
+fn fault(dice: &mut Dice, kind: u64, rate: u64, chaos: Duration) -> (String, String) {
+    let chaos = u64::try_from(chaos.as_millis()).expect("some seconds");
+    let at = dice.below(chaos);
+    let (field, value) = match kind {
+        // F01, F02.
+        1 | 2 => ("loss", format!("{}%", dice.between(1, 40))),
+        3 => {
+            let (bad, good) = (dice.between(1, 5), dice.between(2, 60));
+            ("gilbert", format!("{bad}%:{good}%:100%:0%"))
+        }
+        // F03.
+        4 => ("mask", format!("{:#x}", dice.below(1 << 16) | 1)),
+        5 => ("every", dice.between(2, 20).to_string()),
+        // F04, F05: shorter and longer than idle timeouts; once, and again and again.
+        6 => {
+            let lasts = dice.magnitude(100, 20_000);
+            ("blackhole", format!("{at}ms:{lasts}ms"))
+        }
+        7 => {
+            let lasts = dice.between(50, 800);
+            let every = lasts + dice.between(50, 2000);
+            ("blackhole", format!("{at}ms:{lasts}ms:{every}ms"))
+        }
+        // F06 to F09.
+        8 | 9 => {
+            let (chance, by) = (dice.between(1, 50), dice.magnitude(1, 300));
+            ("reorder", format!("{chance}%:{by}ms"))
+        }
+        10 => ("duplicate", format!("{}%", dice.between(1, 100))),
+        11 => ("corrupt", format!("{}%", dice.between(1, 30))),
+        12 => ("truncate", format!("{}%", dice.between(1, 30))),
+        13 => ("extend", format!("{}%", dice.between(1, 30))),
+        // F11 to F13.
+        14 => {
+            return (
+                format!("delay@{at}ms"),
+                format!("{}ms", dice.magnitude(10, 2000)),
+            );
+        }
+        15 => ("jitter", format!("{}ms", dice.between(1, 200))),
+        16 => {
+            return (
+                format!("rate@{at}ms"),
+                format!("{}bit", (rate / 100 / 8).max(2000) * 8),
+            );
+        }
+        // F14, F15.
+        17 => ("queue", dice.pick(&["2p", "5p", "10000p"]).to_owned()),
+        18 => {
+            let (rate, burst) = (rate / 8000 * dice.between(1, 4), dice.between(3, 60));
+            ("policer", format!("{rate}kbit:{burst}k"))
+        }
+        // F16.
+        19 => {
+            let to = dice.pick(&["bleach", "ce", "ect0", "ect1", "swap", "ce:20%"]);
+            ("ecn", format!("{to}@{at}ms"))
+        }
+        // F17, F18.
+        20 => ("mtu", dice.between(1228, 1600).to_string()),
+        _ => {
+            return (
+                format!("mtu@{at}ms"),
+                dice.pick(&["1400", "1280", "1228", "1100"]).to_owned(),
+            );
+        }
+    };
+    (field.to_owned(), value)
+}

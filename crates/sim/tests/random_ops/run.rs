@@ -1,0 +1,324 @@
+//! One run: everything chosen from its seed, chaos, calm, an end, and a judgement.
+
+use std::fmt;
+use std::time::Duration;
+
+use courser_base::{Side, Time};
+use courser_sim::World;
+use courser_sim::host::{Host, HostSpec};
+use courser_sim::world::{LinkPair, NodeId};
+use courser_transport::{RetryPolicy, TransportConfig};
+
+use super::actor::{Actor, Plan};
+use super::book::Shared;
+use super::dice::Dice;
+use super::disturbed::{Disturbed, Trouble};
+use super::network::Network;
+use super::settings::settings;
+use crate::common::{SERVER, Watched, Watcher};
+
+/// Apart from the server's network: a NAT gives out addresses of it.
+const CLIENT: std::net::SocketAddr = std::net::SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 0, 1)),
+    50_000,
+);
+
+/// How a run ends when both ends are still there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    Idle,
+    Close {
+        client: Option<u64>,
+        server: Option<u64>,
+    },
+}
+
+/// What follows from a seed.
+#[derive(Debug)]
+pub struct Choices {
+    pub network: Network,
+    pub settings: [TransportConfig; 2],
+    pub troubles: [Trouble; 2],
+    pub plans: [Plan; 2],
+    pub retry: RetryPolicy,
+    pub chaos: Duration,
+    pub ending: Ending,
+}
+
+impl Choices {
+    pub fn new(seed: u64) -> Self {
+        let dice = &mut Dice::new(seed, "choices");
+        let chaos = dice.millis(300, 6000);
+        let network = Network::new(dice, chaos);
+        let mtu = match network.has_mtu {
+            true => 1200,
+            false => dice.pick(&[1200, 1200, 1350, 1452]),
+        };
+        let settings = [settings(dice, mtu), settings(dice, mtu)];
+        let troubles = [Trouble::new(dice, chaos), Trouble::new(dice, chaos)];
+        let ops = dice.magnitude(10, 300);
+        let bytes = dice.magnitude(1000, 200_000);
+        let closes = dice.pick(&[0, 0, 0, 1, 10]);
+        let connections = dice.pick(&[1, 1, 1, 2, 3]);
+        let interface_mtu = dice.pick(&[None, Some(1500), Some(9000), Some(65_535)]);
+        let mut plan = |side: Side, peer: &TransportConfig| Plan {
+            connect: side.is_client().then_some((SERVER, connections)),
+            pause: chaos / u32::try_from(ops).expect("some hundred"),
+            settle_at: Time::ZERO + chaos,
+            bytes: least_window(peer).min(5000) * bytes / 5000,
+            piece: dice.magnitude(10, 40_000),
+            closes,
+            limits: [0; 2],
+            interface_mtu,
+        };
+        let mut plans = [
+            plan(Side::Client, &settings[1]),
+            plan(Side::Server, &settings[0]),
+        ];
+        for (plan, own) in plans.iter_mut().zip(&settings) {
+            plan.limits = [own.max_bidi_streams, own.max_uni_streams];
+        }
+        let keeps_alive = settings.iter().any(|it| it.keep_alive_interval.is_some());
+        let code = dice.below(1 << 62);
+        let ending = match dice.below(4) {
+            0 => Ending::Close {
+                client: Some(code),
+                server: None,
+            },
+            1 => Ending::Close {
+                client: None,
+                server: Some(code),
+            },
+            2 => Ending::Close {
+                client: Some(code),
+                server: Some(code ^ 1),
+            },
+            _ if keeps_alive => Ending::Close {
+                client: None,
+                server: Some(code),
+            },
+            _ => Ending::Idle,
+        };
+        let retry = dice.pick(&[RetryPolicy::Never, RetryPolicy::Never, RetryPolicy::Always]);
+        Self {
+            network,
+            settings,
+            troubles,
+            plans,
+            retry,
+            chaos,
+            ending,
+        }
+    }
+
+    /// The shorter of both idle timeouts: it counts for both ends.
+    pub fn idle(&self) -> Duration {
+        let timeouts = self.settings.iter().filter_map(|it| it.max_idle_timeout);
+        timeouts.min().expect("one is set")
+    }
+
+    /// No probe timeout of a calm network is longer: the smoothed round-trip time, four times
+    /// its variation, which the first sample or the wildest of the chaos have made, and delay.
+    pub fn pto(&self, worst_rtt: Duration) -> Duration {
+        let delays = self.settings.iter().map(|it| it.max_ack_delay).max();
+        5 * worst_rtt.max(Duration::from_millis(333)) + delays.unwrap_or_default()
+    }
+
+    /// How long it may take, once all is calm, until everything begun has ended.
+    ///
+    /// A connection that lives has been heard within its idle timeout, so its next probe, which
+    /// comes after as much again at most, is answered. Then windows open once per round trip,
+    /// and each byte passes a few times.
+    fn settling(&self) -> Duration {
+        let [client, server] = &self.plans;
+        let connections = u32::try_from(client.connect.map_or(1, |(_, times)| times)).expect("few");
+        let bytes = (client.bytes + server.bytes) * u64::from(connections);
+        let window = self.settings.iter().map(least_window).min().unwrap_or(1);
+        let trips = u32::try_from(bytes / window.min(2400)).expect("few") + 100;
+        let delay = self.settings.iter().map(|it| it.max_ack_delay).max();
+        let trip = 2 * self.network.delay + delay.unwrap_or_default() + Duration::from_millis(20);
+        let moving = Duration::from_micros(bytes * 8 * 4_000_000 / self.network.rate);
+        3 * self.idle() + trips * trip + moving + Duration::from_secs(30)
+    }
+}
+
+/// The smallest amount that may be under way.
+fn least_window(config: &TransportConfig) -> u64 {
+    let windows = [
+        config.stream_receive_window,
+        config.receive_window,
+        config.unsent_limit,
+    ];
+    windows.into_iter().min().unwrap_or(1)
+}
+
+/// A run under way.
+pub struct Run {
+    pub choices: Choices,
+    pub world: World,
+    pub nodes: [NodeId; 2],
+    pub book: Shared,
+    link: LinkPair,
+}
+
+impl Run {
+    pub fn new(seed: u64) -> Self {
+        let choices = Choices::new(seed);
+        let mut world = World::new(seed);
+        let book = Shared::default();
+        let watcher = Watcher::new(SERVER, Vec::new(), Vec::new());
+        let specs = [
+            HostSpec::client(CLIENT, world.seed_for("client")),
+            HostSpec {
+                retry: choices.retry,
+                ..HostSpec::server(SERVER, world.seed_for("server"))
+            },
+        ];
+        let sides = [Side::Client, Side::Server];
+        let parts = sides
+            .iter()
+            .zip(specs)
+            .zip(["client", "server"])
+            .enumerate();
+        let mut nodes = Vec::new();
+        for (at, ((side, spec), name)) in parts {
+            let address = spec.address.ip();
+            let dice = |part| Dice::new(seed, &format!("{name} {part}"));
+            let actor = Actor::new(*side, choices.plans[at].clone(), dice("app"), book.clone());
+            let spec = spec.with_transport(choices.settings[at].clone());
+            let watched = Watched::new(Host::new(spec, actor), watcher.clone());
+            let node = Disturbed::new(watched, choices.troubles[at], dice("machine"));
+            nodes.push(world.add(name, address, node));
+        }
+        let nodes = [nodes[0], nodes[1]];
+        let link = world.connect(nodes[0], nodes[1], &choices.network.faulty());
+        Self {
+            choices,
+            world,
+            nodes,
+            book,
+            link,
+        }
+    }
+
+    pub fn node(&self, at: usize) -> &Disturbed {
+        self.world.node(self.nodes[at]).expect("a host")
+    }
+
+    fn node_mut(&mut self, at: usize) -> &mut Disturbed {
+        self.world.node_mut(self.nodes[at]).expect("a host")
+    }
+
+    fn pass(&mut self, time: Duration) {
+        if let Err(stall) = self.world.run_for(time) {
+            panic!("{stall}");
+        }
+    }
+
+    /// Runs until `done`, which it returns, but not longer than `limit`.
+    fn pass_until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
+        let end = self.world.now() + limit;
+        let mut step = Duration::from_millis(5);
+        while !done(self) {
+            if self.world.now() >= end {
+                return false;
+            }
+            self.pass(step);
+            step = (step * 2).min(Duration::from_millis(500));
+        }
+        true
+    }
+
+    /// The faults do what they do.
+    pub fn chaos(&mut self) {
+        self.pass(self.choices.chaos);
+    }
+
+    /// The faults are over: everything comes to an end.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn calm(&mut self) {
+        let calm = self.choices.network.calm();
+        let now = self.world.now();
+        for (id, spec) in [
+            (self.link.forward, &calm.forward),
+            (self.link.back, &calm.back),
+        ] {
+            self.world.change_link(id, |link| link.set_spec(now, spec));
+        }
+        for at in 0..2 {
+            self.node_mut(at).calm();
+        }
+        let limit = self.choices.settling();
+        if !self.pass_until(limit, Self::is_settled) {
+            panic!(
+                "not at an end {limit:?} after the faults:\n{}",
+                self.state()
+            );
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        let book = self.book.borrow();
+        let limits = |is_server: bool| self.choices.plans[usize::from(!is_server)].limits;
+        let is_owed = |(of, handle, kind): &(bool, _, usize)| {
+            let key = book.ends.get(&(*of, *handle)).and_then(|end| end.key);
+            limits(*of)[*kind] > 0 && key.is_some_and(|key| book.is_alive(key))
+        };
+        book.is_settled() && !book.owed.iter().any(is_owed)
+    }
+
+    /// What is still there ends as it was chosen, and is forgotten.
+    pub fn end(&mut self) -> Time {
+        let now = self.world.now();
+        if let Ending::Close { client, server } = self.choices.ending {
+            for (at, code) in [(0, client), (1, server)] {
+                let Some(code) = code else {
+                    continue;
+                };
+                self.node_mut(at).act(now, |app, context| {
+                    let app: &mut dyn std::any::Any = app;
+                    let actor: &mut Actor = app.downcast_mut().expect("an actor");
+                    actor.close_all(context, code);
+                });
+            }
+        }
+        let limit = self.choices.idle().mul_f64(2.2)
+            + 6 * self.choices.pto(WORST_RTT)
+            + Duration::from_secs(20);
+        let is_forgotten =
+            |run: &Self| (0..2).all(|at| run.node(at).host().endpoint().connections() == 0);
+        if !self.pass_until(limit, is_forgotten) {
+            panic!(
+                "connections not forgotten {limit:?} after the end:\n{}",
+                self.state()
+            );
+        }
+        now
+    }
+
+    fn state(&self) -> String {
+        use fmt::Write;
+        let mut text = String::new();
+        let book = self.book.borrow();
+        for (id, flow) in book.unsettled() {
+            let _ = writeln!(text, "{id:?} {flow:?}");
+        }
+        let _ = writeln!(text, "owed {:?}", book.owed);
+        for (of, end) in &book.ends {
+            let _ = writeln!(text, "{of:?} {end:?}");
+        }
+        for at in 0..2 {
+            let host = self.node(at).host();
+            for handle in host.endpoint().handles() {
+                let stats = host.stats(handle);
+                let _ = writeln!(text, "{at} {handle:?} {stats:?}");
+            }
+        }
+        text
+    }
+}
+
+/// What delay jumps, late timers and full queues can make of a round trip.
+pub const WORST_RTT: Duration = Duration::from_secs(12);

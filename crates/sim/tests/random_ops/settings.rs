@@ -1,0 +1,49 @@
+//! Settings of a connection at random, each in its range.
+
+use std::time::Duration;
+
+use courser_recovery::Algorithm;
+use courser_transport::TransportConfig;
+
+use super::dice::Dice;
+
+const ALGORITHMS: [Algorithm; 4] = [
+    Algorithm::NewReno,
+    Algorithm::Cubic,
+    Algorithm::Prague,
+    Algorithm::Bbr,
+];
+
+/// For paths that carry full datagrams of `mtu` bytes.
+pub fn settings(dice: &mut Dice, mtu: u16) -> TransportConfig {
+    let stream_window = dice.pick(&[700, 5_000, 60_000, 256 << 10, 4 << 20]);
+    let window = dice.pick(&[700, 5_000, 60_000, 1 << 20, 16 << 20]);
+    let buffer = dice.pick(&[4096, 64 << 10, 16 << 20]);
+    let streams = [0, 1, 2, 5, 100, 100];
+    TransportConfig {
+        max_idle_timeout: Some(Duration::from_millis(
+            dice.pick(&[1000, 2000, 5000, 10_000, 30_000]),
+        )),
+        keep_alive_interval: dice.percent(20).then(|| dice.millis(100, 5000)),
+        initial_rtt: dice.pick(&[5, 100, 333, 333].map(Duration::from_millis)),
+        mtu,
+        mtu_discovery: dice.percent(70),
+        mtu_max: dice.pick(&[1500, 9000, 65_507]),
+        max_bidi_streams: dice.pick(&streams),
+        max_uni_streams: dice.pick(&streams),
+        stream_receive_window: stream_window,
+        stream_receive_window_max: stream_window * dice.pick(&[1, 64]),
+        receive_window: window,
+        receive_window_max: window * dice.pick(&[1, 64]),
+        send_buffer_max: buffer,
+        unsent_limit: dice.pick(&[4096, 256 << 10]).min(buffer),
+        congestion: dice.pick(&ALGORITHMS),
+        ecn: dice.percent(70),
+        max_ack_delay: dice.pick(&[0, 1, 25, 25, 200].map(Duration::from_millis)),
+        ack_frequency: dice.percent(70),
+        key_update_after: dice.pick(&[1, 10, 100, 1 << 20, 1 << 20]),
+        max_gaps_per_stream: dice.pick(&[1, 4, 128]),
+        max_gaps: dice.pick(&[1, 16, 512]),
+        ..TransportConfig::default()
+    }
+}
