@@ -224,7 +224,8 @@ fn long_outage_is_persistent_congestion_and_is_left_again() {
         watch(&mut scene, SECOND * 8, MS, |_, stats| {
             least = least.min(stats.path.congestion_window);
         });
-        assert!(least <= 2 * 1472, "{algorithm}: {least}");
+        // Two datagrams, and one more if the second probe is acknowledged in the same millisecond.
+        assert!(least <= 3 * 1472, "{algorithm}: {least}");
         let after = scene.stats();
         assert!(
             after.path.congestion_window > before / 2,

@@ -82,7 +82,7 @@ impl Connection {
         let path = self.paths.active();
         let awaited = path.search.awaited_room();
         let window = path.congestion.window();
-        awaited > window.saturating_sub(path.bytes_in_flight) && 16 * awaited <= window
+        awaited > window.saturating_sub(path.bytes_in_flight) && 4 * awaited <= window
     }
 
     /// PING and PADDING (RFC 9000 §14.4), or rather the frame that is answered without delay

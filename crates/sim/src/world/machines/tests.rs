@@ -69,9 +69,10 @@ fn answer_without_loss_takes_the_round_trips_it_should() {
     let (mut world, client, server) = pair(1, "20ms");
     server.spawn(serve());
     let time = world.run_until_done(client.spawn(ask())).expect("an end");
-    // One for the handshake, and for 50 000 bytes three windows in slow start each way.
+    // One for the handshake, and for 50 000 bytes three windows in slow start each way; probes
+    // for the path MTU take their part of these.
     let rtt = Duration::from_millis(40);
-    assert!(time >= 6 * rtt && time <= 7 * rtt, "{time:?}");
+    assert!(time >= 6 * rtt && time <= 15 * rtt / 2, "{time:?}");
 }
 
 #[test]
