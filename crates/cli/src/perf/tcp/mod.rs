@@ -148,9 +148,9 @@ fn set_congestion(stream: &TcpStream, congestion: Algorithm) -> io::Result<()> {
     let name = match congestion {
         Algorithm::NewReno => "reno",
         Algorithm::Cubic => "cubic",
+        // Not part of every kernel: the call below says so.
         Algorithm::Prague => "prague",
         Algorithm::Bbr => "bbr",
-        // Not part of every kernel: the call below says so.
     };
     Ok(rustix::net::sockopt::set_tcp_congestion(stream, name)?)
 }

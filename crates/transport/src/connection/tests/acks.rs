@@ -363,7 +363,7 @@ fn ranges_that_the_peer_knows_of_are_left_out() {
 
 #[test]
 fn ranges_in_one_frame_are_bounded() {
-    // Limit K03: 64 are kept, 32 sent, the newest ones.
+    // Limit K03: 1024 are kept, 32 sent as a rule, the newest ones.
     let (mut pair, eye) = Pair::watched_and_connected();
     for _ in 0..MAX_RANGES + 50 {
         pair.client
