@@ -92,6 +92,10 @@ impl Bbr {
 
     /// `UpdateProbeBWCyclePhase()`.
     pub(super) fn update_probe_bw_cycle_phase(&mut self, rs: &Sample) {
+        // Deviates: asked before the bound rises, because the window was set to the bound as it was.
+        // The draft asks afterwards, and then no acknowledgement that raises the bound finds the
+        // window at it: once each does, the probe ends for want of growth in the midst of it.
+        let is_bound = self.is_bound_by_longterm();
         if !self.full_pipe.is_reached || self.adapt_long_term_model(rs) {
             return;
         }
@@ -104,13 +108,21 @@ impl Bbr {
                 self.cycle.is_probe_sample = true;
                 self.start_probe_bw_up(rs.delivery_rate);
             }
-            State::Up => self.go_down_in_time(rs),
+            State::Up => self.go_down_in_time(rs, is_bound),
             _ => {}
         }
     }
 
-    fn go_down_in_time(&mut self, rs: &Sample) {
-        if self.is_time_to_go_down(rs) {
+    /// `C.is_cwnd_limited && C.cwnd >= BBR.inflight_longterm`.
+    fn is_bound_by_longterm(&self) -> bool {
+        let is_at_bound = self
+            .inflight_longterm
+            .is_some_and(|bound| self.cwnd >= bound);
+        is_at_bound && self.rounds.is_cwnd_limited()
+    }
+
+    fn go_down_in_time(&mut self, rs: &Sample, is_bound: bool) {
+        if self.is_time_to_go_down(rs, is_bound) {
             self.cycle.was_too_high = false;
             self.start_probe_bw_down(rs.now);
         }
@@ -136,14 +148,16 @@ impl Bbr {
     }
 
     /// `IsTimeToGoDown()`.
-    fn is_time_to_go_down(&mut self, rs: &Sample) -> bool {
+    fn is_time_to_go_down(&mut self, rs: &Sample, is_bound: bool) -> bool {
         if let Some(longterm) = self.inflight_longterm {
-            // The last probe found this to be too much: it is only touched this time.
-            if self.cycle.was_too_high && self.inflight >= longterm {
+            // The last probe found this to be too much: it is only touched this time. What was in
+            // flight before the acknowledgement counts: one that stands for a large part of the
+            // window hides that it was full.
+            if self.cycle.was_too_high && rs.inflight_before >= longterm {
                 self.cycle.was_precautionary = true;
                 return true;
             }
-            if self.rounds.is_cwnd_limited() && self.cwnd >= longterm {
+            if is_bound {
                 // The bound, not the path, is what keeps the rate from growing.
                 self.full_pipe.reset(rs.delivery_rate);
                 return false;

@@ -191,8 +191,9 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     };
     bench.until(State::Refill, low);
     bench.until(State::Up, low);
+    // After the acknowledgement there is room again. Before it the bound was met.
     let high = Round {
-        inflight: bound,
+        inflight: bound - Round::at(20).rate.bytes_in(RTT),
         ..low
     };
     bench.round(high);
@@ -225,6 +226,25 @@ fn the_bound_is_raised_faster_each_round() {
         before = bound;
     }
     assert_eq!(growth, [1, 2, 4, 8]);
+}
+
+/// Each acknowledgement raises the bound by then, and the rate grows by less than a quarter in a
+/// round. It is the bound that keeps it from growing faster.
+#[test]
+fn a_probe_goes_on_while_each_acknowledgement_raises_the_bound() {
+    let mut bench = Bench::probing(20);
+    let mut window = bench.bbr.cwnd;
+    bench.bbr.inflight_longterm = Some(window);
+    for round in 0..8 {
+        bench.bbr.cwnd = window;
+        bench.bbr.on_sent(bench.now, SIZE, 0, window);
+        bench.round(Round {
+            rate: Rate::from_bytes_in(window, RTT),
+            ..Round::at(20)
+        });
+        assert_eq!(bench.bbr.state, State::Up, "round {round}");
+        window = bench.bbr.inflight_longterm.expect("it is set");
+    }
 }
 
 /// Appendix "Handling Application-Limited Sending During PROBE_REFILL".

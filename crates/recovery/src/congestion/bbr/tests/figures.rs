@@ -119,6 +119,24 @@ fn finds_four_times_the_rate_with_the_next_probe() {
     assert_at_least(90, &mut world, 500, "ten round trips after the probe began");
 }
 
+/// Seven rounds for what the rate grows by, and as many for a bound that starts at the old queue's
+/// end and doubles its step each round. Acknowledgements come eight a round trip.
+#[test]
+fn finds_four_times_the_rate_in_one_probe_when_a_loss_has_set_a_bound() {
+    let mut spec = PathSpec::new(25, 50);
+    spec.lump = Some(spec.rtt / 8);
+    let mut world = World::with_bbr(spec);
+    world.run(8 * SECOND);
+    assert!(world.flows[0].bbr().inflight_longterm.is_some(), "lossy");
+    world.set_megabits(100);
+    let states = world.flows[0].states.len();
+    world.run(5 * SECOND);
+    let entered = &world.flows[0].states[states..];
+    let probes = entered.iter().filter(|(_, state)| *state == "probe_bw_up");
+    assert_eq!(probes.count(), 1, "{entered:?}");
+    assert_at_least(90, &mut world, 1000, "after one probe");
+}
+
 #[test]
 fn gives_way_when_the_rate_falls_to_a_fourth() {
     let mut world = World::with_bbr(PathSpec::new(100, 50));
