@@ -20,6 +20,8 @@ pub(super) struct Cycle {
     pub(super) is_probe_sample: bool,
     /// `BBR.prev_probe_too_high`.
     pub(super) was_too_high: bool,
+    /// When a probe last began, or was too high.
+    pub(super) asked: Time,
     /// `BBR.prev_probe_precautionary`.
     was_precautionary: bool,
     /// `BBR.bw_probe_up_acked`.
@@ -106,6 +108,7 @@ impl Bbr {
             State::Down if self.is_time_to_cruise() => self.start_probe_bw_cruise(),
             State::Refill if self.rounds.is_start => {
                 self.cycle.is_probe_sample = true;
+                self.cycle.asked = rs.now;
                 self.start_probe_bw_up(rs.delivery_rate);
             }
             State::Up => self.go_down_in_time(rs, is_bound),
@@ -129,14 +132,37 @@ impl Bbr {
     }
 
     /// `IsTimeToProbeBW()`.
+    ///
+    /// Deviates: while the path is known to be full, a probe finds nothing but what others have.
+    /// It comes when CUBIC in our place would get there again.
     fn is_time_to_probe_bw(&self, now: Time) -> bool {
-        now > self.cycle.stamp + self.cycle.wait || self.is_reno_coexistence_probe_time()
+        if self.is_path_full() {
+            return self.is_cubic_coexistence_probe_time(now)
+                || self.is_reno_coexistence_probe_time(MAX_LOSSY_ROUNDS);
+        }
+        now > self.cycle.stamp + self.cycle.wait
+            || self.is_reno_coexistence_probe_time(MAX_RENO_ROUNDS)
+    }
+
+    /// The last probe went on to a loss, and there is a queue now. Without one there may be
+    /// something to get, and the queue in which the probe met its loss is not there any more.
+    fn is_path_full(&self) -> bool {
+        self.cycle.was_too_high && !self.was_queue_empty()
     }
 
     /// `IsRenoCoexistenceProbeTime()`: Reno would have lost a packet by now.
-    fn is_reno_coexistence_probe_time(&self) -> bool {
+    fn is_reno_coexistence_probe_time(&self, most: u64) -> bool {
         let reno_rounds = self.target_inflight() / self.smss();
-        self.cycle.rounds >= reno_rounds.min(MAX_RENO_ROUNDS)
+        self.cycle.rounds >= reno_rounds.min(most)
+    }
+
+    /// CUBIC, had it lost a packet when we last asked for too much, would have as much in flight
+    /// again. Flows with less in flight get there sooner, so they ask more often. A probe that
+    /// ProbeRTT cut short counts as well: its losses may be those of others.
+    fn is_cubic_coexistence_probe_time(&self, now: Time) -> bool {
+        let random = self.cycle.wait.saturating_sub(MIN_PROBE_WAIT);
+        let inflight = self.inflight_longterm.unwrap_or(self.cwnd) / self.smss();
+        has_cubic_returned(inflight, (now - self.cycle.asked).saturating_sub(random))
     }
 
     /// `IsTimeToCruise()`: there is headroom, and no queue.
@@ -242,12 +268,22 @@ impl Bbr {
     }
 }
 
+/// CUBIC has returned to where it lost a packet, so many datagrams in flight, RFC 9438 §4.2: it
+/// takes `K` seconds, with `C * K^3 = (1 - beta_cubic) * W_max`, 0.4 and 0.7.
+fn has_cubic_returned(datagrams: u64, since: Duration) -> bool {
+    let growth = since.as_millis().saturating_pow(3).saturating_mul(4);
+    growth >= u128::from(datagrams) * 3 * 1_000_000_000
+}
+
 /// `T_bbr` is two to three seconds, §5.3.3.8.
 const MIN_PROBE_WAIT: Duration = Duration::from_secs(2);
 const MAX_RANDOM_WAIT_NANOS: u64 = 1_000_000_000;
 
 /// `T_reno_bound`; that it is 62 half of the time comes from where rounds start to count.
 const MAX_RENO_ROUNDS: u64 = 63;
+
+/// As many rounds as may lose one of a hundred packets and be made up for by one probe, §5.3.3.8.
+const MAX_LOSSY_ROUNDS: u64 = 137;
 
 /// `BBR.Headroom` in percent.
 const HEADROOM: u64 = 15;

@@ -62,6 +62,44 @@ fn small_windows_probe_as_often_as_reno_would() {
     }
 }
 
+/// Time until the next probe after one that met a loss with so many packets in flight, at this
+/// round-trip time. ProbeRTT is kept away.
+fn wait_after_loss(packets: u64, rtt: Duration) -> Duration {
+    let mut bench = Bench::probing(20);
+    bench.lose(packets / 10, packets * SIZE);
+    let start = bench.now;
+    while bench.bbr.state != State::Refill {
+        bench.bbr.min_rtt.on_probed(bench.now);
+        bench.round(Round {
+            rtt,
+            inflight: 50 * SIZE,
+            tx_in_flight: 50 * SIZE,
+            ..Round::at(20)
+        });
+    }
+    bench.now - start
+}
+
+/// RFC 9438 §4.2: K is 5.3 s for 200 packets, 3.9 s for 80. A random second comes on top.
+#[test]
+fn a_full_path_is_probed_when_cubic_would_have_filled_it() {
+    let second = Duration::from_secs(1);
+    for (packets, k) in [(80, 3915), (200, 5313)] {
+        let wait = wait_after_loss(packets, RTT * 3 / 2);
+        let k = Duration::from_millis(k);
+        // The bound lies a packet below what was in flight: two of a hundred are tolerable.
+        let least = k - Duration::from_millis(20);
+        assert!((least..k + second + 2 * RTT).contains(&wait), "{wait:?}");
+    }
+}
+
+/// What filled it may have gone.
+#[test]
+fn a_path_without_a_queue_is_probed_as_soon_as_ever() {
+    let wait = wait_after_loss(200, RTT);
+    assert!(wait < Duration::from_millis(3200), "{wait:?}");
+}
+
 #[test]
 fn waits_are_random_and_bounded() {
     let mut bench = Bench::cruising(100);

@@ -93,6 +93,33 @@ fn two_flows_share_fairly() {
     }
 }
 
+/// Each joins a full queue, and takes it for a part of the path until the first ProbeRTT.
+#[test]
+fn eight_flows_share_fairly() {
+    let mut world = World::new(PathSpec::new(100, 50));
+    for flow in 0..8 {
+        world.add(Algorithm::Bbr, flow * SECOND);
+    }
+    world.run(60 * SECOND);
+    let shares = world.run(60 * SECOND);
+    let index = jain(&shares);
+    assert!(index >= 90, "{index}: {shares:?}");
+}
+
+/// In a queue of 1 BDP CUBIC needs seven seconds without loss for a half.
+#[test]
+fn leaves_cubic_its_share() {
+    for (megabits, rtt) in [(20, 30), (50, 20), (100, 50)] {
+        let mut world = World::new(PathSpec::new(megabits, rtt));
+        world.add(Algorithm::Cubic, Duration::ZERO);
+        world.add(Algorithm::Bbr, SECOND);
+        world.run(60 * SECOND);
+        let shares = world.run(60 * SECOND);
+        let least = shares.iter().min().expect("two flows") * 100 / shares.iter().sum::<u64>();
+        assert!(least >= 25, "{least} % of {shares:?}");
+    }
+}
+
 #[test]
 fn a_late_flow_gets_its_share_of_a_deep_buffer() {
     let mut world = World::new(PathSpec::new(50, 40).queue(40));
