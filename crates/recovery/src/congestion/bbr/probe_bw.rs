@@ -30,6 +30,8 @@ pub(super) struct Cycle {
     up_acked_per_increase: Option<u64>,
     /// `BBR.bw_probe_up_rounds`.
     up_rounds: u32,
+    /// `BBR.max_bw` when the last probe began.
+    up_bw: Rate,
 }
 
 /// `BBR.ack_phase`: what acknowledgements speak of.
@@ -76,6 +78,7 @@ impl Bbr {
         self.cycle.ack_phase = AckPhase::ProbeStarting;
         self.rounds.start(self.delivered);
         self.full_pipe.reset(rate);
+        self.cycle.up_bw = self.max_bw.get();
         self.state = State::Up;
         self.raise_inflight_longterm_slope();
     }
@@ -200,10 +203,23 @@ impl Bbr {
     }
 
     /// `RaiseInflightLongtermSlope()`.
+    ///
+    /// Deviates: on a path that has grown the bound grows as the rate did until they met. The
+    /// draft begins with a datagram a round there too, and takes until its steps are as large.
     fn raise_inflight_longterm_slope(&mut self) {
         let growth = 1u64 << self.cycle.up_rounds;
         self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(MAX_UP_ROUNDS);
-        self.cycle.up_acked_per_increase = Some((self.cwnd / growth).max(self.smss()));
+        let mut per_increase = self.cwnd / growth;
+        if self.has_path_grown() {
+            per_increase = per_increase.min(ACKED_PER_INCREASE * self.smss());
+        }
+        self.cycle.up_acked_per_increase = Some(per_increase.max(self.smss()));
+    }
+
+    /// This probe found a quarter more than any sample since the last but one, and no queue: the
+    /// bound was found on another path than this one. What others leave comes with a queue.
+    fn has_path_grown(&self) -> bool {
+        self.max_bw.get() >= self.cycle.up_bw.scaled(5, 4) && self.was_queue_empty()
     }
 
     /// `ProbeInflightLongtermUpward()`.
@@ -287,6 +303,9 @@ const MAX_LOSSY_ROUNDS: u64 = 137;
 
 /// `BBR.Headroom` in percent.
 const HEADROOM: u64 = 15;
+
+/// A datagram for every four that arrive is a quarter in a round, as much as the pacing gain adds.
+const ACKED_PER_INCREASE: u64 = 4;
 
 /// Growth doubles each round, up to this power of two.
 const MAX_UP_ROUNDS: u32 = 30;

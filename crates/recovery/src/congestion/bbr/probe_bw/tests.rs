@@ -245,25 +245,49 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     assert_eq!(bench.bbr.state, State::Up);
 }
 
-/// §5.3.3.5: 1, 2, 4, 8, ... datagrams a round while the bound is what limits.
-#[test]
-fn the_bound_is_raised_faster_each_round() {
+/// The bound, in datagrams, before and after each of four rounds in which it is what limits.
+fn rise_of_the_bound(round: impl Fn(u64) -> Round) -> Vec<u64> {
     let mut bench = Bench::probing(20);
     bench.bbr.inflight_longterm = Some(bench.bbr.cwnd);
     let mut before = bench.bbr.cwnd;
-    let mut growth = Vec::new();
+    let mut bounds = vec![before / SIZE];
     for _ in 0..4 {
         bench.bbr.cwnd = before;
         bench.bbr.on_sent(bench.now, SIZE, 0, bench.bbr.cwnd);
-        bench.round(Round {
-            rate: Rate::from_bytes_in(before, RTT),
-            ..Round::at(20)
-        });
-        let bound = bench.bbr.inflight_longterm.expect("it is set");
-        growth.push((bound - before) / SIZE);
-        before = bound;
+        bench.round(round(before));
+        before = bench.bbr.inflight_longterm.expect("it is set");
+        bounds.push(before / SIZE);
     }
+    bounds
+}
+
+/// §5.3.3.5: 1, 2, 4, 8, ... datagrams a round.
+#[test]
+fn the_bound_is_raised_faster_each_round() {
+    let bounds = rise_of_the_bound(|window| {
+        let rate = Round::at(20).rate;
+        let rtt = rate.time_for(window) + Duration::from_micros(1);
+        Round {
+            rtt,
+            ..Round::at(20)
+        }
+    });
+    let growth: Vec<u64> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(growth, [1, 2, 4, 8]);
+}
+
+/// It brings a rate in proportion, and no queue: the path is another one by now.
+#[test]
+fn the_bound_rises_with_the_rate_on_a_path_that_has_grown() {
+    let bounds = rise_of_the_bound(|window| Round {
+        rate: Rate::from_bytes_in(window, RTT),
+        ..Round::at(20)
+    });
+    assert_eq!(bounds[1], bounds[0] + 1, "it is not known yet");
+    for pair in bounds[1..].windows(2) {
+        let percent = pair[1] * 100 / pair[0];
+        assert!((120..=130).contains(&percent), "{bounds:?}");
+    }
 }
 
 /// Each acknowledgement raises the bound by then, and the rate grows by less than a quarter in a
