@@ -1,5 +1,7 @@
 //! Loss that is there whatever we send.
 
+use std::time::Duration;
+
 /// Measures the share of packets that get lost while there is no queue.
 ///
 /// Counts only whole rounds that the caller knows to be quiet: no faster than the network
@@ -13,6 +15,8 @@ pub(super) struct AmbientLoss {
     arrived: u64,
     round_lost: u64,
     round_arrived: u64,
+    /// The longest of the minima that quiet rounds were told by.
+    quiet_rtt: Duration,
 }
 
 impl AmbientLoss {
@@ -24,9 +28,22 @@ impl AmbientLoss {
         self.round_arrived = self.round_arrived.saturating_add(bytes);
     }
 
-    /// A round is over.
-    pub(super) fn on_round_end(&mut self, is_quiet: bool, mtu: u64) {
+    /// The round-trip time of the empty path is at most this.
+    ///
+    /// A flow that joins a full queue takes the queue for a part of the path, and what overflows
+    /// for ambient loss. Once it has seen a shorter path, those rounds were not quiet.
+    pub(super) fn on_min_rtt(&mut self, min_rtt: Duration) {
+        if self.quiet_rtt > min_rtt + min_rtt / 8 {
+            self.lost = 0;
+            self.arrived = 0;
+            self.quiet_rtt = Duration::ZERO;
+        }
+    }
+
+    /// A round is over, at whose end the minimum of all round-trip times was `min_rtt`.
+    pub(super) fn on_round_end(&mut self, is_quiet: bool, min_rtt: Duration, mtu: u64) {
         if is_quiet {
+            self.quiet_rtt = self.quiet_rtt.max(min_rtt);
             self.lost += self.round_lost;
             self.arrived += self.round_arrived;
             while self.lost + self.arrived > MEMORY * mtu {
@@ -89,13 +106,14 @@ mod tests {
     use super::*;
 
     const MTU: u64 = 1200;
+    const MIN_RTT: Duration = Duration::from_millis(50);
 
     fn after(rounds: u64, lost: u64, arrived: u64, is_quiet: bool) -> AmbientLoss {
         let mut ambient = AmbientLoss::default();
         for _ in 0..rounds {
             ambient.on_lost(lost * MTU);
             ambient.on_acked(arrived * MTU);
-            ambient.on_round_end(is_quiet, MTU);
+            ambient.on_round_end(is_quiet, MIN_RTT, MTU);
         }
         ambient
     }
@@ -104,6 +122,15 @@ mod tests {
     fn only_quiet_rounds_count() {
         assert_eq!(after(20, 3, 97, false).allowance(100 * MTU, MTU), 0);
         assert_eq!(after(20, 3, 97, true).share(MTU), 30_000);
+    }
+
+    #[test]
+    fn what_was_lost_in_a_queue_that_looked_like_the_path_is_forgotten() {
+        let mut ambient = after(20, 3, 97, true);
+        ambient.on_min_rtt(MIN_RTT * 9 / 10);
+        assert_eq!(ambient.share(MTU), 30_000, "within the tolerance for quiet");
+        ambient.on_min_rtt(MIN_RTT * 8 / 10);
+        assert_eq!(ambient.share(MTU), 0);
     }
 
     #[test]
@@ -126,7 +153,7 @@ mod tests {
         let mut ambient = after(50, 3, 97, true);
         for _ in 0..200 {
             ambient.on_acked(100 * MTU);
-            ambient.on_round_end(true, MTU);
+            ambient.on_round_end(true, MIN_RTT, MTU);
         }
         assert!(ambient.share(MTU) < 10_000, "{}", ambient.share(MTU));
     }

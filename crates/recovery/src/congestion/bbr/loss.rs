@@ -129,6 +129,7 @@ impl Bbr {
         is_app_limited: bool,
     ) {
         self.cycle.was_too_high = true;
+        self.cycle.asked = now;
         self.cycle.is_probe_sample = false;
         if !is_app_limited {
             let least = self.target_inflight() * BETA / 100;

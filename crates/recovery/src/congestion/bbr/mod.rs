@@ -22,11 +22,15 @@
 //!   It was spurious when each packet that it counted as lost has arrived.
 //! - Reno-coexistence (§5.3.3.8) counts in datagrams, as the reasoning there does.
 //!
-//! Deviates: from the draft in three points, each with its reason where it is made:
+//! Deviates: from the draft in seven points, each with its reason where it is made:
 //! - loss that is there without a queue is not taken for congestion (`loss.rs`,
 //!   `ambient_loss.rs`),
 //! - on paths of more than 100 ms an empty queue puts off ProbeRTT (`probe_rtt.rs`),
-//! - the state to return to after spurious losses is saved once per flight (`loss.rs`).
+//! - the state to return to after spurious losses is saved once per flight (`loss.rs`),
+//! - whether the long-term bound limits a probe is asked before the bound rises, and whether it was
+//!   touched is asked of what was in flight before the acknowledgement (`probe_bw.rs`),
+//! - a path that is known to be full is probed when CUBIC would have filled it, and the bound rises
+//!   with the rate on one that has grown (`probe_bw.rs`).
 
 mod aggregation;
 mod ambient_loss;
@@ -150,6 +154,8 @@ struct Pause {
 struct Sample {
     now: Time,
     newly_acked: u64,
+    /// In flight when the acknowledgement arrived, what it covers included.
+    inflight_before: u64,
     rtt: Option<Duration>,
     /// Zero without a sample.
     delivery_rate: Rate,
@@ -222,6 +228,7 @@ impl Bbr {
         Sample {
             now: ack.now,
             newly_acked: ack.acked_bytes,
+            inflight_before: ack.bytes_in_flight_before,
             rtt: ack.rtt_sample,
             delivery_rate: rate.map_or(Rate::default(), |rate| rate.rate),
             delivered: rate.map_or(0, |rate| rate.delivered),

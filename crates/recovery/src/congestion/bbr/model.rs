@@ -30,7 +30,9 @@ impl Bbr {
         self.rounds.on_ack(rs.prior_delivered, self.delivered);
         if self.rounds.is_start {
             self.count_round_since_probe_up();
-            self.ambient.on_round_end(self.was_quiet(), self.smss());
+            let min_rtt = self.min_rtt.get().unwrap_or_default();
+            self.ambient
+                .on_round_end(self.was_quiet(), min_rtt, self.smss());
         }
         if let Some(rtt) = rs.rtt {
             self.rounds.on_rtt_sample(rtt);

@@ -19,6 +19,9 @@ impl Bbr {
             self.min_rtt.on_empty_queue(rs.now);
         }
         self.min_rtt.on_ack(rs.now, rs.rtt);
+        if let Some(min_rtt) = self.min_rtt.get() {
+            self.ambient.on_min_rtt(min_rtt);
+        }
     }
 
     /// `CheckProbeRTT()`.

@@ -62,6 +62,44 @@ fn small_windows_probe_as_often_as_reno_would() {
     }
 }
 
+/// Time until the next probe after one that met a loss with so many packets in flight, at this
+/// round-trip time. ProbeRTT is kept away.
+fn wait_after_loss(packets: u64, rtt: Duration) -> Duration {
+    let mut bench = Bench::probing(20);
+    bench.lose(packets / 10, packets * SIZE);
+    let start = bench.now;
+    while bench.bbr.state != State::Refill {
+        bench.bbr.min_rtt.on_probed(bench.now);
+        bench.round(Round {
+            rtt,
+            inflight: 50 * SIZE,
+            tx_in_flight: 50 * SIZE,
+            ..Round::at(20)
+        });
+    }
+    bench.now - start
+}
+
+/// RFC 9438 §4.2: K is 5.3 s for 200 packets, 3.9 s for 80. A random second comes on top.
+#[test]
+fn a_full_path_is_probed_when_cubic_would_have_filled_it() {
+    let second = Duration::from_secs(1);
+    for (packets, k) in [(80, 3915), (200, 5313)] {
+        let wait = wait_after_loss(packets, RTT * 3 / 2);
+        let k = Duration::from_millis(k);
+        // The bound lies a packet below what was in flight: two of a hundred are tolerable.
+        let least = k - Duration::from_millis(20);
+        assert!((least..k + second + 2 * RTT).contains(&wait), "{wait:?}");
+    }
+}
+
+/// What filled it may have gone.
+#[test]
+fn a_path_without_a_queue_is_probed_as_soon_as_ever() {
+    let wait = wait_after_loss(200, RTT);
+    assert!(wait < Duration::from_millis(3200), "{wait:?}");
+}
+
 #[test]
 fn waits_are_random_and_bounded() {
     let mut bench = Bench::cruising(100);
@@ -191,8 +229,9 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     };
     bench.until(State::Refill, low);
     bench.until(State::Up, low);
+    // After the acknowledgement there is room again. Before it the bound was met.
     let high = Round {
-        inflight: bound,
+        inflight: bound - Round::at(20).rate.bytes_in(RTT),
         ..low
     };
     bench.round(high);
@@ -206,25 +245,68 @@ fn a_probe_after_a_lossy_one_is_cautious() {
     assert_eq!(bench.bbr.state, State::Up);
 }
 
-/// §5.3.3.5: 1, 2, 4, 8, ... datagrams a round while the bound is what limits.
-#[test]
-fn the_bound_is_raised_faster_each_round() {
+/// The bound, in datagrams, before and after each of four rounds in which it is what limits.
+fn rise_of_the_bound(round: impl Fn(u64) -> Round) -> Vec<u64> {
     let mut bench = Bench::probing(20);
     bench.bbr.inflight_longterm = Some(bench.bbr.cwnd);
     let mut before = bench.bbr.cwnd;
-    let mut growth = Vec::new();
+    let mut bounds = vec![before / SIZE];
     for _ in 0..4 {
         bench.bbr.cwnd = before;
         bench.bbr.on_sent(bench.now, SIZE, 0, bench.bbr.cwnd);
+        bench.round(round(before));
+        before = bench.bbr.inflight_longterm.expect("it is set");
+        bounds.push(before / SIZE);
+    }
+    bounds
+}
+
+/// §5.3.3.5: 1, 2, 4, 8, ... datagrams a round.
+#[test]
+fn the_bound_is_raised_faster_each_round() {
+    let bounds = rise_of_the_bound(|window| {
+        let rate = Round::at(20).rate;
+        let rtt = rate.time_for(window) + Duration::from_micros(1);
+        Round {
+            rtt,
+            ..Round::at(20)
+        }
+    });
+    let growth: Vec<u64> = bounds.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(growth, [1, 2, 4, 8]);
+}
+
+/// It brings a rate in proportion, and no queue: the path is another one by now.
+#[test]
+fn the_bound_rises_with_the_rate_on_a_path_that_has_grown() {
+    let bounds = rise_of_the_bound(|window| Round {
+        rate: Rate::from_bytes_in(window, RTT),
+        ..Round::at(20)
+    });
+    assert_eq!(bounds[1], bounds[0] + 1, "it is not known yet");
+    for pair in bounds[1..].windows(2) {
+        let percent = pair[1] * 100 / pair[0];
+        assert!((120..=130).contains(&percent), "{bounds:?}");
+    }
+}
+
+/// Each acknowledgement raises the bound by then, and the rate grows by less than a quarter in a
+/// round. It is the bound that keeps it from growing faster.
+#[test]
+fn a_probe_goes_on_while_each_acknowledgement_raises_the_bound() {
+    let mut bench = Bench::probing(20);
+    let mut window = bench.bbr.cwnd;
+    bench.bbr.inflight_longterm = Some(window);
+    for round in 0..8 {
+        bench.bbr.cwnd = window;
+        bench.bbr.on_sent(bench.now, SIZE, 0, window);
         bench.round(Round {
-            rate: Rate::from_bytes_in(before, RTT),
+            rate: Rate::from_bytes_in(window, RTT),
             ..Round::at(20)
         });
-        let bound = bench.bbr.inflight_longterm.expect("it is set");
-        growth.push((bound - before) / SIZE);
-        before = bound;
+        assert_eq!(bench.bbr.state, State::Up, "round {round}");
+        window = bench.bbr.inflight_longterm.expect("it is set");
     }
-    assert_eq!(growth, [1, 2, 4, 8]);
 }
 
 /// Appendix "Handling Application-Limited Sending During PROBE_REFILL".

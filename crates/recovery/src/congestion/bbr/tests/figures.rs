@@ -93,6 +93,33 @@ fn two_flows_share_fairly() {
     }
 }
 
+/// Each joins a full queue, and takes it for a part of the path until the first ProbeRTT.
+#[test]
+fn eight_flows_share_fairly() {
+    let mut world = World::new(PathSpec::new(100, 50));
+    for flow in 0..8 {
+        world.add(Algorithm::Bbr, flow * SECOND);
+    }
+    world.run(60 * SECOND);
+    let shares = world.run(60 * SECOND);
+    let index = jain(&shares);
+    assert!(index >= 90, "{index}: {shares:?}");
+}
+
+/// In a queue of 1 BDP CUBIC needs seven seconds without loss for a half.
+#[test]
+fn leaves_cubic_its_share() {
+    for (megabits, rtt) in [(20, 30), (50, 20), (100, 50)] {
+        let mut world = World::new(PathSpec::new(megabits, rtt));
+        world.add(Algorithm::Cubic, Duration::ZERO);
+        world.add(Algorithm::Bbr, SECOND);
+        world.run(60 * SECOND);
+        let shares = world.run(60 * SECOND);
+        let least = shares.iter().min().expect("two flows") * 100 / shares.iter().sum::<u64>();
+        assert!(least >= 25, "{least} % of {shares:?}");
+    }
+}
+
 #[test]
 fn a_late_flow_gets_its_share_of_a_deep_buffer() {
     let mut world = World::new(PathSpec::new(50, 40).queue(40));
@@ -117,6 +144,27 @@ fn finds_four_times_the_rate_with_the_next_probe() {
     }
     world.run(Duration::from_millis(500));
     assert_at_least(90, &mut world, 500, "ten round trips after the probe began");
+}
+
+/// As above, with a bound in the way that the last loss set, where the old queue ended, and eight
+/// acknowledgements a round trip.
+#[test]
+fn finds_four_times_the_rate_in_one_probe_when_a_loss_has_set_a_bound() {
+    let mut spec = PathSpec::new(25, 50);
+    spec.lump = Some(spec.rtt / 8);
+    let mut world = World::with_bbr(spec);
+    world.run(8 * SECOND);
+    assert!(world.flows[0].bbr().inflight_longterm.is_some(), "lossy");
+    world.set_megabits(100);
+    while world.flows[0].bbr().state != State::Up {
+        world.run(Duration::from_millis(10));
+    }
+    let states = world.flows[0].states.len();
+    world.run(12 * spec.rtt);
+    assert_at_least(90, &mut world, 100, "after twelve round trips of a probe");
+    let entered = &world.flows[0].states[states..];
+    let probes = entered.iter().filter(|(_, state)| *state == "probe_bw_up");
+    assert_eq!(probes.count(), 0, "another: {entered:?}");
 }
 
 #[test]
