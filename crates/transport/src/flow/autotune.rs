@@ -13,25 +13,30 @@ use super::window_budget::{Draw, WindowBudget};
 /// maximum: a fast path is never held back, even with a queue as long as itself. A window that is
 /// large enough, or an application that reads slowly, takes longer and leaves the size alone.
 ///
-/// What is consumed says nothing while a lost packet holds back all that arrives behind it, for a
-/// round trip or, if the repair is lost too, for several. Then the same is asked of what arrives:
-/// a sender in slow start would meet the end of a window that only reading can widen.
+/// What is consumed tells that late. A slow start doubles within the part that is measured, and
+/// a lost packet holds back all that arrives behind it, for a round trip or, if its repair is lost
+/// too, for several. So the last eighth of a window that arrived is looked at as well, as long as
+/// the application leaves little of what it could read.
 #[derive(Debug)]
 pub(super) struct Autotune {
     window: u64,
     max: u64,
     /// When the part of the window that is being consumed now began.
     since: Option<Time>,
-    /// Bytes that arrived, in any order, since the size was last considered.
-    arrived: Option<Arrived>,
+    /// Bytes that arrive, in any order.
+    arrivals: Arrivals,
     /// Growth is drawn from here; a stream's is bounded by its connection's.
     draw: Option<Draw>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Arrived {
-    since: Time,
+/// Measures how long an eighth of the window takes to arrive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrivals {
+    /// When the present eighth began, and what has arrived of it.
+    since: Option<Time>,
     bytes: u64,
+    /// How long the last one took, until that has been looked at.
+    latest: Option<Duration>,
 }
 
 impl Autotune {
@@ -41,7 +46,7 @@ impl Autotune {
             window,
             max: max.max(window),
             since: None,
-            arrived: None,
+            arrivals: Arrivals::default(),
             draw: None,
         }
     }
@@ -68,66 +73,59 @@ impl Autotune {
     /// Bytes arrive, whether they can be read yet or not.
     #[inline]
     pub(super) fn on_arrived(&mut self, now: Time, bytes: u64) {
-        let start = Arrived {
-            since: now,
-            bytes: 0,
-        };
-        self.arrived.get_or_insert(start).bytes += bytes;
-    }
-
-    /// Enough has arrived since the size was last considered to do so again.
-    #[inline]
-    pub(super) fn has_news(&self) -> bool {
-        let arrived = self.arrived.map_or(0, |arrived| arrived.bytes);
-        arrived >= self.window / 8 && self.window < self.max
-    }
-
-    /// This much is consumed before more is announced: half of a small window, and a quarter of
-    /// a large one, so that three quarters of it can be under way.
-    #[inline]
-    pub(super) const fn step(&self) -> u64 {
-        if self.window >= LARGE {
-            self.window / 4
-        } else {
-            self.window.div_ceil(2)
+        let arrivals = &mut self.arrivals;
+        let since = *arrivals.since.get_or_insert(now);
+        arrivals.bytes += bytes;
+        if arrivals.bytes >= self.window / EIGHTHS {
+            *arrivals = Arrivals {
+                since: Some(now),
+                bytes: 0,
+                latest: Some(now - since),
+            };
         }
     }
 
-    /// At least a [step](Self::step) was consumed and more is about to be announced.
-    pub(super) fn on_consumed(&mut self, now: Time, rtt: Duration, consumed: u64) {
-        if self
-            .since
-            .is_some_and(|since| self.is_fast(consumed, now - since, rtt))
-        {
+    /// An eighth of the window has arrived since it was last asked whether it is large enough.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        self.arrivals.latest.is_some() && self.window < self.max
+    }
+
+    /// This much is consumed before more is announced: half of a small window, and less of a
+    /// large one, so that most of it can be under way.
+    #[inline]
+    pub(super) const fn step(&self) -> u64 {
+        match self.window {
+            HUGE.. => self.window / 16,
+            LARGE.. => self.window / 4,
+            _ => self.window.div_ceil(2),
+        }
+    }
+
+    /// At least a [step](Self::step) was consumed and more is about to be announced. `keeps_up`
+    /// if the application leaves little of what it can read.
+    pub(super) fn on_consumed(&mut self, now: Time, rtt: Duration, consumed: u64, keeps_up: bool) {
+        // A quarter of the window per round trip, without a division.
+        let quarter = |since| {
+            let elapsed = u128::from(self.window) * now.saturating_since(since).as_nanos();
+            elapsed < u128::from(consumed) * 4 * rtt.as_nanos()
+        };
+        let latest = self.arrivals.latest.take();
+        let has_arrived = latest.is_some_and(|eighth| eighth * 2 < rtt);
+        if self.since.is_some_and(quarter) || keeps_up && has_arrived {
             self.double();
         }
         self.since = Some(now);
-        self.restart(now);
     }
 
     /// Nothing can be consumed for want of what was lost, while more and more arrives behind it.
-    pub(super) fn on_held_up(&mut self, now: Time, rtt: Duration) {
-        if self
-            .arrived
-            .is_some_and(|arrived| self.is_fast(arrived.bytes, now - arrived.since, rtt))
-        {
+    /// An eighth per round trip is enough to grow: a repair that is lost as well takes another
+    /// round trip, and another one passes until the sender hears of new credit.
+    pub(super) fn on_held_up(&mut self, rtt: Duration) {
+        let latest = self.arrivals.latest.take();
+        if latest.is_some_and(|eighth| eighth < rtt) {
             self.double();
         }
-        self.restart(now);
-    }
-
-    fn restart(&mut self, now: Time) {
-        self.arrived = Some(Arrived {
-            since: now,
-            bytes: 0,
-        });
-    }
-
-    /// So many bytes in so much time are a quarter of the window per round trip, said without a
-    /// division.
-    fn is_fast(&self, bytes: u64, elapsed: Duration, rtt: Duration) -> bool {
-        let needed = u128::from(self.window) * elapsed.as_nanos();
-        needed < u128::from(bytes) * 4 * rtt.as_nanos()
     }
 
     fn double(&mut self) {
@@ -139,8 +137,15 @@ impl Autotune {
     }
 }
 
+/// Parts of the window of which each is measured as it arrives.
+const EIGHTHS: u64 = 8;
+
 /// From this size on, twice as many frames cost nothing that could be measured.
 const LARGE: u64 = 1 << 20;
+
+/// From this size on a frame is for a megabyte or more, and a window that cannot grow any more is
+/// as large as its sender finds it: a sixteenth less than it is.
+const HUGE: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -130,11 +130,16 @@ impl ReceiveWindow {
     /// read it has read, the rest waits for a repair. A reader that is slow has bytes to read.
     #[inline]
     fn is_held_up(&self) -> bool {
-        let window = self.autotune.window();
         self.autotune.has_news()
-            && self.limit - self.received <= window / 2
-            && self.readable <= window / 8
+            && self.limit - self.received <= self.autotune.window() / 2
+            && self.keeps_up()
             && self.unconsumed() > self.readable
+    }
+
+    /// The application has read nearly all that it could.
+    #[inline]
+    fn keeps_up(&self) -> bool {
+        self.readable <= self.autotune.window() / 8
     }
 
     /// The limit to announce now; never lower than before (RFC 9000 §4.1).
@@ -142,11 +147,12 @@ impl ReceiveWindow {
         if self.has_consumed_step() {
             let consumed = self.consumed - self.announced;
             self.announced = self.consumed;
-            self.autotune.on_consumed(now, rtt, consumed);
+            let keeps_up = self.keeps_up();
+            self.autotune.on_consumed(now, rtt, consumed, keeps_up);
             self.raise();
         } else if self.is_held_up() {
             let before = self.autotune.window();
-            self.autotune.on_held_up(now, rtt);
+            self.autotune.on_held_up(rtt);
             if self.autotune.window() > before {
                 self.raise();
             }

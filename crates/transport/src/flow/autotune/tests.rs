@@ -12,17 +12,17 @@ fn fast_consumption_doubles_up_to_the_maximum() {
     tune.on_received(at(0));
     {
         let step = tune.step();
-        tune.on_consumed(at(19), RTT, step);
+        tune.on_consumed(at(19), RTT, step, false);
     }
     assert_eq!(tune.window(), 200);
     {
         let step = tune.step();
-        tune.on_consumed(at(30), RTT, step);
+        tune.on_consumed(at(30), RTT, step, false);
     }
     assert_eq!(tune.window(), 350);
     {
         let step = tune.step();
-        tune.on_consumed(at(31), RTT, step);
+        tune.on_consumed(at(31), RTT, step, false);
     }
     assert_eq!(tune.window(), 350);
 }
@@ -33,12 +33,12 @@ fn slow_consumption_leaves_the_window_alone() {
     tune.on_received(at(0));
     {
         let step = tune.step();
-        tune.on_consumed(at(20), RTT, step);
+        tune.on_consumed(at(20), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
     {
         let step = tune.step();
-        tune.on_consumed(at(40), RTT, step);
+        tune.on_consumed(at(40), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
 }
@@ -50,7 +50,7 @@ fn first_data_starts_the_clock_once() {
     tune.on_received(at(100));
     {
         let step = tune.step();
-        tune.on_consumed(at(101), RTT, step);
+        tune.on_consumed(at(101), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
 }
@@ -61,7 +61,7 @@ fn maximum_below_the_start_keeps_the_start() {
     tune.on_received(at(0));
     {
         let step = tune.step();
-        tune.on_consumed(at(1), RTT, step);
+        tune.on_consumed(at(1), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
 }
@@ -73,7 +73,7 @@ fn grow(tune: &mut Autotune, times: usize) {
     for _ in 0..times {
         {
             let step = tune.step();
-            tune.on_consumed(now, Duration::from_millis(10), step);
+            tune.on_consumed(now, Duration::from_millis(10), step, false);
         }
     }
 }
@@ -103,12 +103,12 @@ fn a_large_window_moves_in_quarters() {
     tune.on_received(at(0));
     {
         let step = tune.step();
-        tune.on_consumed(at(9), RTT, step);
+        tune.on_consumed(at(9), RTT, step, false);
     }
     assert_eq!(tune.window(), 8 << 20);
     {
         let step = tune.step();
-        tune.on_consumed(at(19), RTT, step);
+        tune.on_consumed(at(19), RTT, step, false);
     }
     assert_eq!(tune.window(), 8 << 20, "a quarter in a round trip is slow");
 }
