@@ -10,8 +10,16 @@ impl Bbr {
     }
 
     /// `CheckFullBWReached()`.
+    ///
+    /// Deviates: the draft never asks app-limited samples, because the path may be faster than
+    /// they are. One that had a quarter more in flight than the path is thought to hold tells
+    /// nevertheless: on a faster path it would have been a quarter faster. Without it a flow that
+    /// the peer's window limits stays in Startup, sends each window at nearly three times the
+    /// path's rate, and keeps as long a queue as the window allows.
     pub(super) fn check_full_bw_reached(&mut self, rs: &Sample) {
-        if self.rounds.is_start && !rs.is_app_limited {
+        let has_filled = rs.tx_in_flight > 0
+            && rs.tx_in_flight >= self.bdp_multiple(self.max_bw.get(), FILLED_GAIN);
+        if self.rounds.is_start && (!rs.is_app_limited || has_filled) {
             self.full_pipe.on_round(rs.delivery_rate);
         }
     }
@@ -44,6 +52,9 @@ impl Bbr {
         }
     }
 }
+
+/// In percent, the growth that [`FullPipe`](super::full_pipe::FullPipe) looks for.
+const FILLED_GAIN: u32 = 125;
 
 /// `BBRStartupFullLossCnt`: ranges of packets lost in a round, or acknowledgements with marks.
 const FULL_LOSS_COUNT: u32 = 6;
