@@ -112,3 +112,52 @@ fn a_large_window_moves_in_quarters() {
     }
     assert_eq!(tune.window(), 8 << 20, "a quarter in a round trip is slow");
 }
+
+/// Lets `bytes` arrive evenly within `time`, in ten pieces.
+fn arrive(tune: &mut Autotune, start: Time, bytes: u64, time: Duration) {
+    tune.on_arrived(start, 0);
+    for piece in 1..=10 {
+        tune.on_arrived(start + time * piece / 10, bytes / 10);
+    }
+}
+
+/// What was consumed since the last step is an average over a doubling.
+#[test]
+fn an_eighth_that_arrived_within_half_a_round_trip_doubles() {
+    for (time, keeps_up, window) in [(4, true, 1600), (4, false, 800), (6, true, 800)] {
+        let mut tune = Autotune::new(800, 10_000);
+        tune.on_received(at(0));
+        arrive(&mut tune, at(100), 100, Duration::from_millis(time));
+        tune.on_consumed(at(120), RTT, 400, keeps_up);
+        assert_eq!(tune.window(), window, "{time} ms, keeps up: {keeps_up}");
+        tune.on_consumed(at(300), RTT, 400, true);
+        assert_eq!(tune.window(), window, "an eighth counts once");
+    }
+}
+
+#[test]
+fn a_window_that_is_held_up_grows_by_an_eighth_per_round_trip() {
+    for (time, window) in [(9, 1600), (10, 800)] {
+        let mut tune = Autotune::new(800, 10_000);
+        assert!(!tune.has_news());
+        arrive(&mut tune, at(0), 100, Duration::from_millis(time));
+        assert!(tune.has_news());
+        tune.on_held_up(RTT);
+        assert_eq!(tune.window(), window, "an eighth in {time} ms");
+        assert!(!tune.has_news());
+        tune.on_held_up(RTT);
+        assert_eq!(tune.window(), window);
+    }
+}
+
+#[test]
+fn a_window_at_its_maximum_has_no_news() {
+    let mut tune = Autotune::new(800, 800);
+    arrive(&mut tune, at(0), 800, Duration::ZERO);
+    assert!(!tune.has_news());
+}
+
+#[test]
+fn a_huge_window_moves_in_sixteenths() {
+    assert_eq!(Autotune::new(16 << 20, 32 << 20).step(), 1 << 20);
+}
