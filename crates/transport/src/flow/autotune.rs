@@ -23,6 +23,8 @@ pub(super) struct Autotune {
     max: u64,
     /// When the part of the window that is being consumed now began.
     since: Option<Time>,
+    /// What has been consumed of that part.
+    consumed: u64,
     /// Bytes that arrive, in any order.
     arrivals: Arrivals,
     /// Growth is drawn from here; a stream's is bounded by its connection's.
@@ -46,6 +48,7 @@ impl Autotune {
             window,
             max: max.max(window),
             since: None,
+            consumed: 0,
             arrivals: Arrivals::default(),
             draw: None,
         }
@@ -92,12 +95,23 @@ impl Autotune {
     }
 
     /// This much is consumed before more is announced: half of a small window, and less of a
-    /// large one, so that most of it can be under way.
+    /// large one, so that most of it can be under way. A window is several round trips of data, so
+    /// that a frame is under way most of the time: a client that only reads has nothing else that
+    /// it would send again from where a NAT has moved it.
     #[inline]
     pub(super) const fn step(&self) -> u64 {
         match self.window {
             HUGE.. => self.window / 16,
-            LARGE.. => self.window / 4,
+            LARGE.. => self.window / 8,
+            _ => self.window.div_ceil(2),
+        }
+    }
+
+    /// This much is consumed before growth is considered: an application that reads in batches
+    /// would look fast in a smaller part.
+    const fn part(&self) -> u64 {
+        match self.window {
+            HUGE.. => self.window / 4,
             _ => self.window.div_ceil(2),
         }
     }
@@ -105,17 +119,25 @@ impl Autotune {
     /// At least a [step](Self::step) was consumed and more is about to be announced. `keeps_up`
     /// if the application leaves little of what it can read.
     pub(super) fn on_consumed(&mut self, now: Time, rtt: Duration, consumed: u64, keeps_up: bool) {
-        // A quarter of the window per round trip, without a division.
-        let quarter = |since| {
-            let elapsed = u128::from(self.window) * now.saturating_since(since).as_nanos();
-            elapsed < u128::from(consumed) * 4 * rtt.as_nanos()
-        };
+        self.consumed += consumed;
         let latest = self.arrivals.latest.take();
         let has_arrived = latest.is_some_and(|eighth| eighth * 2 < rtt);
-        if self.since.is_some_and(quarter) || keeps_up && has_arrived {
+        let is_part = self.consumed >= self.part();
+        if keeps_up && has_arrived || is_part && self.is_consumed_fast(now, rtt) {
             self.double();
+        } else if !is_part {
+            return;
         }
         self.since = Some(now);
+        self.consumed = 0;
+    }
+
+    /// A quarter of the window per round trip, said without a division.
+    fn is_consumed_fast(&self, now: Time, rtt: Duration) -> bool {
+        self.since.is_some_and(|since| {
+            let elapsed = u128::from(self.window) * now.saturating_since(since).as_nanos();
+            elapsed < u128::from(self.consumed) * 4 * rtt.as_nanos()
+        })
     }
 
     /// Nothing can be consumed for want of what was lost, while more and more arrives behind it.
@@ -140,8 +162,8 @@ impl Autotune {
 /// Parts of the window of which each is measured as it arrives.
 const EIGHTHS: u64 = 8;
 
-/// From this size on, twice as many frames cost nothing that could be measured.
-const LARGE: u64 = 1 << 20;
+/// From this size on, some more frames cost nothing that could be measured.
+const LARGE: u64 = 256 << 10;
 
 /// From this size on a frame is for a megabyte or more, and a window that cannot grow any more is
 /// as large as its sender finds it: a sixteenth less than it is.

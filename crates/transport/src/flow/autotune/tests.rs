@@ -97,20 +97,17 @@ fn windows_together_grow_by_their_budget_and_no_more() {
 }
 
 #[test]
-fn a_large_window_moves_in_quarters() {
+fn a_large_window_is_announced_in_eighths_and_measured_in_halves() {
     let mut tune = Autotune::new(4 << 20, 16 << 20);
-    assert_eq!(tune.step(), 1 << 20);
+    assert_eq!(tune.step(), 512 << 10);
     tune.on_received(at(0));
-    {
-        let step = tune.step();
-        tune.on_consumed(at(9), RTT, step, false);
+    for ms in [0, 0, 0, 19] {
+        assert_eq!(tune.window(), 4 << 20);
+        tune.on_consumed(at(ms), RTT, 512 << 10, false);
     }
-    assert_eq!(tune.window(), 8 << 20);
-    {
-        let step = tune.step();
-        tune.on_consumed(at(19), RTT, step, false);
-    }
-    assert_eq!(tune.window(), 8 << 20, "a quarter in a round trip is slow");
+    assert_eq!(tune.window(), 8 << 20, "half in less than two round trips");
+    tune.on_consumed(at(39), RTT, 4 << 20, false);
+    assert_eq!(tune.window(), 8 << 20, "half in two is slow");
 }
 
 /// Lets `bytes` arrive evenly within `time`, in ten pieces.
