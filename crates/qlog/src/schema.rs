@@ -171,6 +171,7 @@ pub(crate) fn blocked_reason(limit: SendLimit) -> &'static str {
         SendLimit::CongestionWindow => "congestion_control",
         SendLimit::Pacer => "pacing",
         SendLimit::FlowControl => "connection_flow_control",
+        SendLimit::StreamFlowControl => "stream_flow_control",
         SendLimit::Amplification => "amplification_protection",
     }
 }

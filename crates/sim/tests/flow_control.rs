@@ -103,6 +103,22 @@ fn send_buffer_grows_on_long_fat_links() {
     assert!(time < ideal(bytes, 200, MS * 200) + SECOND, "{time:?}");
 }
 
+/// Slow start doubles from round trip to round trip, and in each something is lost that keeps the
+/// client from reading for another one, or two. Windows and the server's buffer grow nevertheless:
+/// when they grew only by what was read, this took 14 to 20 s.
+#[test]
+fn windows_grow_on_long_fat_links_that_lose_packets() {
+    let bytes = 30_000_000;
+    for_each_seed(3, |seed| {
+        let link = "50mbit,rtt=600ms,loss=3%,queue=1bdp";
+        let setup = controlled(link, Algorithm::Bbr);
+        let (scene, time) = transfer_down(seed, setup, bytes, SECOND * 60);
+        assert!(back(&scene).dropped.loss > 300);
+        let limit = ideal(bytes, 50, MS * 600).mul_f64(1.35);
+        assert!(time < limit, "{time:?}, at most {limit:?}");
+    });
+}
+
 /// Windows that cannot grow and are four times what the path holds.
 #[test]
 fn fixed_windows_of_four_bdp_are_enough() {

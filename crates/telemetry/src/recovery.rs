@@ -124,6 +124,8 @@ pub enum SendLimit {
     Pacer,
     /// The peer's credit for the connection is used up (RFC 9000 §4).
     FlowControl,
+    /// The peer's credit for each stream with something to send is used up (RFC 9000 §4).
+    StreamFlowControl,
     /// The peer's address is not proven and has got all it may get (RFC 9000 §8).
     Amplification,
 }

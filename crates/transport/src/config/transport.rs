@@ -51,7 +51,7 @@ pub struct TransportConfig {
     pub receive_window: u64,
     /// Largest window the connection grows to by itself. Default 128 MiB.
     pub receive_window_max: u64,
-    /// Bytes kept for retransmission and sending, over all streams: two congestion windows, at
+    /// Bytes kept for retransmission and sending, over all streams: four congestion windows, at
     /// least 16 MiB or this, at most this. Default 256 MiB.
     pub send_buffer_max: u64,
     /// How far a writer may run ahead of the wire on one stream, in bytes. Default 256 KiB:

@@ -170,6 +170,8 @@ impl Connection {
         self.tap.record(now, || {
             let by = if streams.is_connection_blocked() {
                 SendLimit::FlowControl
+            } else if streams.is_stream_blocked() {
+                SendLimit::StreamFlowControl
             } else {
                 SendLimit::Application
             };

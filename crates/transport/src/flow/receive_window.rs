@@ -21,6 +21,8 @@ pub(crate) struct ReceiveWindow {
     consumed: u64,
     /// What was consumed when the limit was last raised.
     announced: u64,
+    /// Of what was received and not consumed, what waits for the application alone.
+    readable: u64,
     autotune: Autotune,
 }
 
@@ -33,6 +35,7 @@ impl ReceiveWindow {
             received: 0,
             consumed: 0,
             announced: 0,
+            readable: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
         }
     }
@@ -52,6 +55,11 @@ impl ReceiveWindow {
     #[inline]
     pub(crate) const fn received(&self) -> u64 {
         self.received
+    }
+
+    /// Bytes that the application can read now.
+    pub(crate) const fn readable(&self) -> u64 {
+        self.readable
     }
 
     /// Bytes received and not consumed.
@@ -82,11 +90,25 @@ impl ReceiveWindow {
         self.autotune.on_received(now);
     }
 
-    /// Counts bytes that left our buffers.
+    /// Counts what a frame brought: `len` bytes, by which `ordered` more can be read.
+    #[inline]
+    pub(crate) fn on_arrived(&mut self, now: Time, len: u64, ordered: u64) {
+        self.readable = self.readable.saturating_add(ordered);
+        self.autotune.on_arrived(now, len);
+    }
+
+    /// Counts bytes that were read.
     #[inline]
     pub(crate) fn on_consumed(&mut self, len: u64) {
+        self.on_discarded(len, len);
+    }
+
+    /// Counts bytes that left our buffers, of which so many could have been read.
+    #[inline]
+    pub(crate) fn on_discarded(&mut self, len: u64, readable: u64) {
         debug_assert!(len <= self.unconsumed(), "consumed more than received");
         self.consumed = self.received.min(self.consumed.saturating_add(len));
+        self.readable = self.readable.saturating_sub(readable);
     }
 
     /// True when enough of the window is used that a larger limit is worth a frame.
@@ -94,24 +116,53 @@ impl ReceiveWindow {
     /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
     #[inline]
     pub(crate) fn wants_update(&self) -> bool {
+        self.has_consumed_step() || self.is_held_up()
+    }
+
+    #[inline]
+    fn has_consumed_step(&self) -> bool {
         let left = self.limit.saturating_sub(self.consumed);
         let window = self.autotune.window();
         left <= window - self.autotune.step() && window > 0 && self.limit < MAX_VARINT
     }
 
+    /// The peer nears the limit, and it is not the application that keeps it there: what it could
+    /// read it has read, the rest waits for a repair. A reader that is slow has bytes to read.
+    #[inline]
+    fn is_held_up(&self) -> bool {
+        self.autotune.has_news()
+            && self.limit - self.received <= self.autotune.window() / 2
+            && self.keeps_up()
+            && self.unconsumed() > self.readable
+    }
+
+    /// The application has read nearly all that it could.
+    #[inline]
+    fn keeps_up(&self) -> bool {
+        self.readable <= self.autotune.window() / 8
+    }
+
     /// The limit to announce now; never lower than before (RFC 9000 §4.1).
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
-        if self.wants_update() {
+        if self.has_consumed_step() {
             let consumed = self.consumed - self.announced;
             self.announced = self.consumed;
-            self.autotune.on_consumed(now, rtt, consumed);
-            let limit = self
-                .consumed
-                .saturating_add(self.autotune.window())
-                .min(MAX_VARINT);
-            self.limit = self.limit.max(limit);
+            let keeps_up = self.keeps_up();
+            self.autotune.on_consumed(now, rtt, consumed, keeps_up);
+            self.raise();
+        } else if self.is_held_up() {
+            let before = self.autotune.window();
+            self.autotune.on_held_up(rtt);
+            if self.autotune.window() > before {
+                self.raise();
+            }
         }
         self.limit
+    }
+
+    fn raise(&mut self) {
+        let limit = self.consumed.saturating_add(self.autotune.window());
+        self.limit = self.limit.max(limit.min(MAX_VARINT));
     }
 
     /// The limit as last announced.

@@ -68,7 +68,7 @@ impl Streams {
         self.on_written(slot, result)
     }
 
-    fn write_room(&self) -> WriteRoom {
+    pub(super) fn write_room(&self) -> WriteRoom {
         WriteRoom {
             unsent_limit: self.config.unsent_limit,
             connection: self.totals.send_buffer.saturating_sub(self.totals.retained),

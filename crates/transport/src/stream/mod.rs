@@ -249,6 +249,14 @@ impl Streams {
         !self.new.is_empty() && self.send_limit.available() == 0
     }
 
+    /// True while new data waits for the peer to raise a stream's limit. Looks at every stream:
+    /// for a trace.
+    pub fn is_stream_blocked(&self) -> bool {
+        let mut streams = self.table.iter();
+        self.totals.counters.stream_blocked > 0
+            && streams.any(|state| state.sends && state.send.blocked_at().is_some())
+    }
+
     /// False while the peer's credit has been enough for everything so far. Answers at once,
     /// where [`Streams::repeat_blocked`] looks at every stream.
     pub fn was_ever_blocked(&self) -> bool {
@@ -383,12 +391,13 @@ impl Streams {
         }
     }
 
-    /// The congestion window is this large: two of them may be kept until they are acknowledged,
-    /// one that is under way and one that was lost or waits.
+    /// The congestion window is this large: four of them may be kept until they are acknowledged,
+    /// one that is under way, and three because what a packet carried is kept from there on until
+    /// it has arrived: a round trip longer if it was lost, two if its repair was, and so on.
     #[inline]
     pub fn on_congestion_window(&mut self, window: u64) {
         let max = self.config.send_buffer_max;
-        let buffer = window.saturating_mul(2).max(SEND_BUFFER_MIN).min(max);
+        let buffer = window.saturating_mul(4).max(SEND_BUFFER_MIN).min(max);
         if buffer != self.totals.send_buffer {
             self.totals.send_buffer = buffer;
             self.wake_writers();

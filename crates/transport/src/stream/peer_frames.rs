@@ -44,7 +44,9 @@ impl Streams {
         self.totals.counters.data_received += shared.connection.received() - received;
         self.totals.counters.refused += u64::from(stored == Stored::Refused);
         self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
-        if frame.fin && !state.receive.wants_credit() {
+        if state.receive.wants_credit() {
+            self.control.want(slot, &mut state.wanted, Control::Credit);
+        } else if frame.fin {
             self.control.unwant(&mut state.wanted, Control::Credit);
         }
         self.on_received(slot);

@@ -146,6 +146,7 @@ impl ReceivePart {
             self.window.check(additional)?;
             shared.connection.check(additional)?;
         }
+        let ordered = self.reassembler.end();
         if self.stop == Stop::No {
             let max_gaps = max_gaps(self.max_gaps, self.window.size());
             let may_open_gap = shared.may_open_gap && self.gaps() < max_gaps;
@@ -160,6 +161,9 @@ impl ReceivePart {
             self.window.on_received(now, additional);
             shared.connection.on_received(now, additional);
         }
+        let (len, ordered) = (frame.data.len() as u64, self.reassembler.end() - ordered);
+        self.window.on_arrived(now, len, ordered);
+        shared.connection.on_arrived(now, len, ordered);
         self.on_stored(end, frame.fin, shared);
         Ok(Stored::Kept)
     }
@@ -242,9 +246,9 @@ impl ReceivePart {
     /// Drops what was not read and credits it to the connection.
     fn discard(&mut self, shared: &mut Shared<'_>) {
         self.reassembler.discard(shared.buffers);
-        let len = self.window.unconsumed();
-        self.window.on_consumed(len);
-        shared.connection.on_consumed(len);
+        let (len, readable) = (self.window.unconsumed(), self.window.readable());
+        self.window.on_discarded(len, readable);
+        shared.connection.on_discarded(len, readable);
     }
 
     /// The application wants no more of the stream; true when STOP_SENDING is due.
@@ -383,7 +387,7 @@ impl ReceivePart {
         wakes
     }
 
-    /// True when MAX_STREAM_DATA is due: half the window is used, and more can come.
+    /// True when MAX_STREAM_DATA is due: enough of the window is used, and more can come.
     #[inline]
     pub(super) fn wants_credit(&self) -> bool {
         self.can_use_credit() && self.window.wants_update()

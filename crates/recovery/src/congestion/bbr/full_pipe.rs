@@ -13,6 +13,9 @@ pub(super) struct FullPipe {
     baseline: Rate,
     /// `BBR.full_bw_count`: rounds without growth.
     count: u32,
+    /// The best app-limited sample of this round that had more in flight than the path is thought
+    /// to hold.
+    filled: Option<Rate>,
 }
 
 impl FullPipe {
@@ -21,6 +24,16 @@ impl FullPipe {
         self.is_now = false;
         self.baseline = baseline;
         self.count = 0;
+    }
+
+    /// An app-limited sample had more in flight than the path is thought to hold.
+    pub(super) fn on_filled(&mut self, rate: Rate) {
+        self.filled = self.filled.max(Some(rate));
+    }
+
+    /// The best such sample of the round that is over.
+    pub(super) fn take_filled(&mut self) -> Option<Rate> {
+        self.filled.take()
     }
 
     /// `CheckFullBWReached()`, for the first sample of a round that is not app-limited.

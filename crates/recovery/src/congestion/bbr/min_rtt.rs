@@ -61,7 +61,13 @@ impl MinRtt {
         self.postpone(now);
     }
 
-    /// For a whole round the queue was empty. Puts off the next ProbeRTT by an interval and keeps
+    /// A packet took no longer than the minimum and what a few packets of others add to it.
+    pub(super) fn is_met_by(&self, sample: Duration) -> bool {
+        self.long
+            .is_some_and(|(rtt, _)| sample <= rtt + rtt / NEARNESS)
+    }
+
+    /// The queue was empty, for a whole round or when one packet passed it. Puts off the next ProbeRTT by an interval and keeps
     /// the minimum, until so much time has passed that ProbeRTT costs no more than it should.
     pub(super) fn on_empty_queue(&mut self, now: Time) {
         let Some((rtt, _)) = self.long else { return };
@@ -91,6 +97,9 @@ const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// Half a round trip without sending, and a whole one at half the rate: a round trip lost in
 /// fifty is 2 %.
 const INTERVAL_RTTS: u32 = 50;
+
+/// 3 ms of 100 ms: above what timers and ACK delays vary by, below a queue.
+const NEARNESS: u32 = 32;
 
 /// A queue of others may look like a long path. Sooner or later it is to be tried.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(30);

@@ -10,10 +10,36 @@ impl Bbr {
     }
 
     /// `CheckFullBWReached()`.
+    ///
+    /// Deviates: the draft never asks app-limited samples, because the path may be faster than
+    /// they are. One that had a quarter more in flight than the path is thought to hold, and met
+    /// a queue, tells nevertheless: on a faster path it would have been faster. Without it a flow that
+    /// the peer's window limits stays in Startup, sends each window at nearly three times the
+    /// path's rate, and keeps as long a queue as the window allows. The best such sample of a
+    /// round counts, since its first packet may follow a pause.
     pub(super) fn check_full_bw_reached(&mut self, rs: &Sample) {
-        if self.rounds.is_start && !rs.is_app_limited {
+        if rs.is_app_limited && self.has_overfilled(rs) {
+            self.full_pipe.on_filled(rs.delivery_rate);
+        }
+        if !self.rounds.is_start {
+            return;
+        }
+        let filled = self.full_pipe.take_filled();
+        if let Some(rate) = filled.filter(|_| rs.is_app_limited) {
+            self.full_pipe.on_round(rate);
+        } else if !rs.is_app_limited {
             self.full_pipe.on_round(rs.delivery_rate);
         }
+    }
+
+    /// A quarter more was in flight than the path is thought to hold, and it took a quarter longer
+    /// than on an empty path.
+    fn has_overfilled(&self, rs: &Sample) -> bool {
+        let (Some(rtt), Some(min)) = (rs.rtt, self.min_rtt.get()) else {
+            return false;
+        };
+        let filling = self.bdp_multiple(self.max_bw.get(), FILLED_GAIN);
+        rs.tx_in_flight >= filling && rtt >= min + min / 4
     }
 
     /// `CheckStartupDone()`.
@@ -44,6 +70,9 @@ impl Bbr {
         }
     }
 }
+
+/// In percent, the growth that [`FullPipe`](super::full_pipe::FullPipe) looks for.
+const FILLED_GAIN: u32 = 125;
 
 /// `BBRStartupFullLossCnt`: ranges of packets lost in a round, or acknowledgements with marks.
 const FULL_LOSS_COUNT: u32 = 6;

@@ -54,7 +54,7 @@ fn search_finds_what_the_path_carries_and_nothing_is_lost_but_probes() {
     for carried in [1200, 1252, 1280, 1400, 1472, 3000, 8972] {
         let mut path = Narrow::new(setup(65_507), carried);
         path.pair.link.rate = Some(4_000_000);
-        path.pair.upload(10_000_000);
+        path.pair.upload(15_000_000);
         path.pair.run_for(RTT * 50);
         let found = path.mtu();
         assert!(

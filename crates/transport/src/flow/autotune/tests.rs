@@ -12,17 +12,17 @@ fn fast_consumption_doubles_up_to_the_maximum() {
     tune.on_received(at(0));
     {
         let step = tune.step();
-        tune.on_consumed(at(19), RTT, step);
+        tune.on_consumed(at(19), RTT, step, false);
     }
     assert_eq!(tune.window(), 200);
     {
         let step = tune.step();
-        tune.on_consumed(at(30), RTT, step);
+        tune.on_consumed(at(30), RTT, step, false);
     }
     assert_eq!(tune.window(), 350);
     {
         let step = tune.step();
-        tune.on_consumed(at(31), RTT, step);
+        tune.on_consumed(at(31), RTT, step, false);
     }
     assert_eq!(tune.window(), 350);
 }
@@ -33,12 +33,12 @@ fn slow_consumption_leaves_the_window_alone() {
     tune.on_received(at(0));
     {
         let step = tune.step();
-        tune.on_consumed(at(20), RTT, step);
+        tune.on_consumed(at(20), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
     {
         let step = tune.step();
-        tune.on_consumed(at(40), RTT, step);
+        tune.on_consumed(at(40), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
 }
@@ -50,7 +50,7 @@ fn first_data_starts_the_clock_once() {
     tune.on_received(at(100));
     {
         let step = tune.step();
-        tune.on_consumed(at(101), RTT, step);
+        tune.on_consumed(at(101), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
 }
@@ -61,7 +61,7 @@ fn maximum_below_the_start_keeps_the_start() {
     tune.on_received(at(0));
     {
         let step = tune.step();
-        tune.on_consumed(at(1), RTT, step);
+        tune.on_consumed(at(1), RTT, step, false);
     }
     assert_eq!(tune.window(), 100);
 }
@@ -73,7 +73,7 @@ fn grow(tune: &mut Autotune, times: usize) {
     for _ in 0..times {
         {
             let step = tune.step();
-            tune.on_consumed(now, Duration::from_millis(10), step);
+            tune.on_consumed(now, Duration::from_millis(10), step, false);
         }
     }
 }
@@ -97,18 +97,64 @@ fn windows_together_grow_by_their_budget_and_no_more() {
 }
 
 #[test]
-fn a_large_window_moves_in_quarters() {
+fn a_large_window_is_announced_in_eighths_and_measured_in_halves() {
     let mut tune = Autotune::new(4 << 20, 16 << 20);
-    assert_eq!(tune.step(), 1 << 20);
+    assert_eq!(tune.step(), 512 << 10);
     tune.on_received(at(0));
-    {
-        let step = tune.step();
-        tune.on_consumed(at(9), RTT, step);
+    for ms in [0, 0, 0, 19] {
+        assert_eq!(tune.window(), 4 << 20);
+        tune.on_consumed(at(ms), RTT, 512 << 10, false);
     }
-    assert_eq!(tune.window(), 8 << 20);
-    {
-        let step = tune.step();
-        tune.on_consumed(at(19), RTT, step);
+    assert_eq!(tune.window(), 8 << 20, "half in less than two round trips");
+    tune.on_consumed(at(39), RTT, 4 << 20, false);
+    assert_eq!(tune.window(), 8 << 20, "half in two is slow");
+}
+
+/// Lets `bytes` arrive evenly within `time`, in ten pieces.
+fn arrive(tune: &mut Autotune, start: Time, bytes: u64, time: Duration) {
+    tune.on_arrived(start, 0);
+    for piece in 1..=10 {
+        tune.on_arrived(start + time * piece / 10, bytes / 10);
     }
-    assert_eq!(tune.window(), 8 << 20, "a quarter in a round trip is slow");
+}
+
+/// What was consumed since the last step is an average over a doubling.
+#[test]
+fn an_eighth_that_arrived_within_half_a_round_trip_doubles() {
+    for (time, keeps_up, window) in [(4, true, 1600), (4, false, 800), (6, true, 800)] {
+        let mut tune = Autotune::new(800, 10_000);
+        tune.on_received(at(0));
+        arrive(&mut tune, at(100), 100, Duration::from_millis(time));
+        tune.on_consumed(at(120), RTT, 400, keeps_up);
+        assert_eq!(tune.window(), window, "{time} ms, keeps up: {keeps_up}");
+        tune.on_consumed(at(300), RTT, 400, true);
+        assert_eq!(tune.window(), window, "an eighth counts once");
+    }
+}
+
+#[test]
+fn a_window_that_is_held_up_grows_by_an_eighth_per_round_trip() {
+    for (time, window) in [(9, 1600), (10, 800)] {
+        let mut tune = Autotune::new(800, 10_000);
+        assert!(!tune.has_news());
+        arrive(&mut tune, at(0), 100, Duration::from_millis(time));
+        assert!(tune.has_news());
+        tune.on_held_up(RTT);
+        assert_eq!(tune.window(), window, "an eighth in {time} ms");
+        assert!(!tune.has_news());
+        tune.on_held_up(RTT);
+        assert_eq!(tune.window(), window);
+    }
+}
+
+#[test]
+fn a_window_at_its_maximum_has_no_news() {
+    let mut tune = Autotune::new(800, 800);
+    arrive(&mut tune, at(0), 800, Duration::ZERO);
+    assert!(!tune.has_news());
+}
+
+#[test]
+fn a_huge_window_moves_in_sixteenths() {
+    assert_eq!(Autotune::new(16 << 20, 32 << 20).step(), 1 << 20);
 }

@@ -58,3 +58,79 @@ fn zero_window_asks_for_nothing_useless() {
     assert_eq!(window.announce(NOW, SLOW), 0);
     assert!(window.check(1).is_err());
 }
+
+const RTT: Duration = Duration::from_millis(10);
+
+/// A frame of `len` bytes, `ordered` of which can be read with it, that moves the highest offset
+/// by `additional`.
+fn frame(window: &mut ReceiveWindow, now: Time, len: u64, ordered: u64, additional: u64) {
+    window.check(additional).expect("within the limit");
+    window.on_received(now, additional);
+    window.on_arrived(now, len, ordered);
+}
+
+/// The first of 800 bytes is lost. What is behind it comes at once and cannot be read.
+#[test]
+fn a_lost_packet_does_not_stop_growth() {
+    let mut window = ReceiveWindow::new(800, 10_000);
+    frame(&mut window, NOW, 50, 0, 100);
+    frame(&mut window, NOW, 200, 0, 200);
+    assert!(!window.wants_update(), "more than half is left");
+    frame(&mut window, NOW, 100, 0, 100);
+    assert!(window.wants_update());
+    assert_eq!(window.announce(NOW, RTT), 1600);
+    assert!(!window.wants_update(), "asked once per eighth");
+}
+
+#[test]
+fn what_arrives_slowly_behind_a_lost_packet_brings_no_credit() {
+    let mut window = ReceiveWindow::new(800, 10_000);
+    for step in 0..4 {
+        let now = NOW + RTT * step * 2;
+        frame(&mut window, now, 100, 0, 110);
+    }
+    assert!(window.wants_update());
+    assert_eq!(window.announce(NOW + RTT * 7, RTT), 800);
+}
+
+/// It is the application that keeps the window full, and one packet is missing besides.
+#[test]
+fn a_slow_reader_gets_no_growth_by_loss() {
+    let mut window = ReceiveWindow::new(800, 10_000);
+    frame(&mut window, NOW, 101, 101, 101);
+    frame(&mut window, NOW, 400, 0, 410);
+    assert!(!window.wants_update(), "101 bytes can be read");
+    window.on_consumed(1);
+    assert!(window.wants_update(), "an eighth can be read");
+}
+
+#[test]
+fn without_a_gap_only_reading_brings_credit() {
+    let mut window = ReceiveWindow::new(800, 10_000);
+    for _ in 0..8 {
+        frame(&mut window, NOW, 100, 100, 100);
+        assert!(!window.wants_update());
+    }
+}
+
+/// Limit K16: an offset that is claimed costs the peer nothing.
+#[test]
+fn claimed_offsets_bring_no_credit() {
+    let mut window = ReceiveWindow::new(800, 10_000);
+    frame(&mut window, NOW, 1, 0, 400);
+    frame(&mut window, NOW, 1, 0, 400);
+    assert!(!window.wants_update());
+    assert_eq!(window.announce(NOW, RTT), 800);
+}
+
+#[test]
+fn what_is_discarded_leaves_nothing_to_read() {
+    let mut window = ReceiveWindow::new(800, 10_000);
+    frame(&mut window, NOW, 200, 100, 300);
+    frame(&mut window, NOW, 100, 100, 100);
+    assert_eq!((window.readable(), window.unconsumed()), (200, 400));
+    window.on_discarded(300, 100);
+    assert_eq!((window.readable(), window.unconsumed()), (100, 100));
+    window.on_consumed(100);
+    assert_eq!((window.readable(), window.unconsumed()), (0, 0));
+}

@@ -294,3 +294,69 @@ fn bidirectional_requests_and_answers() {
         (0, 0)
     );
 }
+
+/// The first packet is lost, and until its repair has come nothing can be read. Both windows grow
+/// meanwhile, because the rest arrives as fast as ever.
+#[test]
+fn credit_is_granted_while_a_lost_packet_holds_the_reader_up() {
+    let config = StreamsConfig {
+        stream_receive_window: 8000,
+        stream_receive_window_max: 100_000,
+        receive_window: 8000,
+        receive_window_max: 100_000,
+        max_gaps_per_stream: 2,
+        ..config()
+    };
+    let mut server = End::new(Side::Server, &config);
+    let id = client_uni(0);
+    for offset in (1000..8000).step_by(1000) {
+        server.stream(id, offset, &[1; 1000]).unwrap();
+    }
+    let mut limits = (0, 0);
+    for packet in server.send_all() {
+        for frame in packet.frames() {
+            match frame {
+                Frame::MaxData(frame) => limits.0 = frame.limit,
+                Frame::MaxStreamData(frame) => limits.1 = frame.limit,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(limits, (16_000, 16_000));
+    assert_eq!(server.read(id, 1), Err(ReadError::Blocked));
+}
+
+/// Four congestion windows: see [`Streams::on_congestion_window`].
+#[test]
+fn what_may_be_kept_for_sending_follows_the_congestion_window() {
+    let config = StreamsConfig {
+        unsent_limit: 256 << 20,
+        send_buffer_max: 100 << 20,
+        ..config()
+    };
+    let mut client = End::new(Side::Client, &config);
+    let room = |client: &End| client.streams.write_room().connection;
+    assert_eq!(room(&client), 16 << 20);
+    client.streams.on_congestion_window(5 << 20);
+    assert_eq!(room(&client), 20 << 20);
+    client.streams.on_congestion_window(50 << 20);
+    assert_eq!(room(&client), 100 << 20);
+}
+
+#[test]
+fn credit_of_a_stream_that_is_missing_is_not_taken_for_a_lack_of_data() {
+    let config = StreamsConfig {
+        stream_receive_window: 10,
+        receive_window: 1000,
+        ..config()
+    };
+    let mut client = End::new(Side::Client, &config);
+    let id = client.streams.open(UNI).unwrap();
+    client.streams.write(id, &[0; 10]).unwrap();
+    client.send_all();
+    assert!(!client.streams.is_stream_blocked());
+    client.streams.write(id, b"x").unwrap();
+    assert!(client.streams.is_stream_blocked() && !client.streams.is_connection_blocked());
+    client.max_stream_data(id, 11).unwrap();
+    assert!(!client.streams.is_stream_blocked());
+}

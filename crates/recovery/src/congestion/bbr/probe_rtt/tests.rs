@@ -119,3 +119,24 @@ fn long_paths_with_a_queue_wait_no_longer_than_others() {
     let waited = wait_for_probe_rtt(&mut bench, queued);
     assert!(waited <= Duration::from_secs(6), "{waited:?}");
 }
+
+/// On a long path a queue may empty and fill again before a round is over.
+#[test]
+fn long_paths_take_one_packet_without_a_queue_for_an_empty_one() {
+    let mut bench = Bench::new();
+    let empty = long(20, Duration::from_millis(400));
+    let queued = long(20, Duration::from_millis(600));
+    bench.round(empty);
+    for _ in 0..3 {
+        for _ in 0..7 {
+            bench.round(queued);
+            assert_ne!(bench.bbr.state(), "probe_rtt", "at {:?}", bench.now);
+        }
+        // In the midst of a round, the mean of which stays above an eighth more than the minimum.
+        bench.now += Duration::from_millis(100);
+        let near = empty.rtt + Duration::from_millis(10);
+        bench.ack(Round { rtt: near, ..empty }, 0);
+    }
+    let waited = wait_for_probe_rtt(&mut bench, queued);
+    assert!(waited <= Duration::from_secs(6), "{waited:?}");
+}

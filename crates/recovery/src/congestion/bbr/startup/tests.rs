@@ -33,6 +33,66 @@ fn app_limited_rounds_never_end_startup() {
     assert_eq!(bench.bbr.state, State::Startup);
 }
 
+/// A flow that the peer's window limits: each window leaves at once, and then nothing does.
+#[test]
+fn more_in_flight_than_the_path_holds_ends_startup_whatever_limits_it() {
+    let mut bench = Bench::new();
+    for megabits in [2, 4, 8, 10] {
+        bench.round(Round::at(megabits));
+    }
+    let first = Round {
+        is_app_limited: true,
+        tx_in_flight: SIZE,
+        inflight: 200 * SIZE,
+        ..Round::at(9)
+    };
+    let last = Round {
+        tx_in_flight: Round::at(10).tx_in_flight * 5 / 4,
+        rtt: RTT * 5 / 4,
+        ..first
+    };
+    for round in 1..=3 {
+        assert_eq!(bench.bbr.state, State::Startup, "round {round}");
+        // The end of the window, in the midst of a round, met a queue.
+        bench.now += RTT / 4;
+        bench.ack(last, 0);
+        bench.round(first);
+    }
+    assert_eq!(bench.bbr.state(), "drain");
+}
+
+#[test]
+fn more_in_flight_without_a_queue_does_not_end_startup() {
+    let mut bench = Bench::new();
+    bench.round(Round::at(10));
+    let burst = Round {
+        is_app_limited: true,
+        tx_in_flight: Round::at(10).tx_in_flight * 2,
+        ..Round::at(9)
+    };
+    for _ in 0..12 {
+        bench.round(burst);
+        assert_eq!(bench.bbr.state, State::Startup);
+    }
+}
+
+#[test]
+fn more_in_flight_and_more_delivered_is_growth() {
+    let mut bench = Bench::new();
+    let mut round = Round::at(1);
+    for _ in 0..12 {
+        round = Round {
+            is_app_limited: true,
+            rate: round.rate.scaled(5, 4),
+            tx_in_flight: round.tx_in_flight * 5 / 4,
+            rtt: RTT * 3 / 2,
+            ..round
+        };
+        bench.round(round);
+        assert_eq!(bench.bbr.state, State::Startup);
+    }
+}
+
 /// Appendix "Exiting STARTUP on Loss When Application-Limited".
 #[test]
 fn a_lossy_round_ends_startup_even_when_app_limited() {
