@@ -35,7 +35,7 @@ impl Connection {
     /// A lone datagram that is larger than those of today, when it is time for one.
     ///
     /// It leaves only where its loss is of no concern: after the handshake, on a proven path, and
-    /// with room in the window.
+    /// with room in the window. In slow start only data is what counts, see [`HURRIED_SHARE`].
     pub(super) fn transmit_mtu_probe(
         &mut self,
         now: Time,
@@ -54,7 +54,8 @@ impl Connection {
         if !may_send {
             return None;
         }
-        let size = path.search.next_probe(now, path.congestion_room())?;
+        let room = self.room_for_probe();
+        let size = self.paths.active_mut().search.next_probe(now, room)?;
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
         }
@@ -75,6 +76,22 @@ impl Connection {
         Some(self.transmit_of(buffer, 1, built.len, Ecn::NotEct))
     }
 
+    /// Bytes that a probe may take out of the window.
+    fn room_for_probe(&self) -> u64 {
+        let path = self.paths.active();
+        let room = path.congestion_room();
+        if self.is_hurried() {
+            room.min(path.congestion.window() / HURRIED_SHARE)
+        } else {
+            room
+        }
+    }
+
+    /// Data waits for a window that has yet to grow to what the path holds.
+    fn is_hurried(&self) -> bool {
+        self.paths.active().congestion.in_slow_start() && self.streams.wants_to_send()
+    }
+
     /// True while a probe waits for data in flight to be acknowledged. Only where it is a small
     /// part of the window, so that the pause is a small part of a round trip. What a controller
     /// holds back itself, in recovery, does not count: nothing in flight might ever free it.
@@ -82,7 +99,12 @@ impl Connection {
         let path = self.paths.active();
         let awaited = path.search.awaited_room();
         let window = path.congestion.window();
-        awaited > window.saturating_sub(path.bytes_in_flight) && 4 * awaited <= window
+        let share = if self.is_hurried() {
+            HURRIED_SHARE
+        } else {
+            WAITING_SHARE
+        };
+        awaited > window.saturating_sub(path.bytes_in_flight) && share * awaited <= window
     }
 
     /// PING and PADDING (RFC 9000 §14.4), or rather the frame that is answered without delay
@@ -146,6 +168,14 @@ impl Connection {
         }
     }
 }
+
+/// Windows have to hold this many probes before data makes room for one ...
+const WAITING_SHARE: u64 = 4;
+/// ... and this many for any probe while data waits in slow start. What a probe takes there is taken
+/// from the next round too, and again from the one after it: of the ten datagrams of an initial
+/// window each costs a transfer a tenth of a round trip, and datagrams larger by a fifth win back
+/// two percent of the bytes.
+const HURRIED_SHARE: u64 = 32;
 
 /// IPv4 header without options, and UDP's.
 const IPV4_HEADERS: u32 = 20 + 8;
