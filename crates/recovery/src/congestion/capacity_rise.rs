@@ -18,7 +18,8 @@ use super::AckSample;
 ///
 /// What keeps it from taking something else for that:
 /// - Loss without a queue sets no rate to compare with.
-/// - Jitter: rounds are judged by the smallest of their round-trip times.
+/// - Jitter: rounds are judged by the smallest of their round-trip times, and a queue is one that two
+///   rounds in a row have met.
 /// - Acknowledgements that come together: rates are those of whole rounds, one after the other
 ///   without a gap, and [`ROUNDS`] in a row must be fast.
 /// - Other flows: they leave room when they go, which is a rise as good as any. While there is a
@@ -27,42 +28,37 @@ use super::AckSample;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CapacityRise {
     is_on: bool,
-    /// The rate of the last round before a congestion event that met a queue.
+    /// What was delivered at the last congestion event that met a queue.
     reference: Option<Rate>,
-    /// The last whole round, unless the application was the limit.
-    last: Option<Finished>,
+    /// What is delivered now, if there is a queue: the faster of the last two rounds.
+    queued: Option<Rate>,
+    /// The last round met a queue.
+    has_queue: bool,
     /// Rounds in a row that were faster than `reference` and without a queue.
-    fast_rounds: u32,
+    fast_rounds: u8,
     round: Round,
-    last_sent: u64,
 }
 
 /// One round trip, counted by packet numbers.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Round {
     /// The round is over when this number, the first one sent in it, is acknowledged.
     end: u64,
     began: Time,
     /// Bytes delivered on the path when it began.
     delivered: u64,
-    min_rtt: Option<Duration>,
-    samples: u32,
+    min_rtt: Duration,
+    samples: u16,
     is_app_limited: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Finished {
-    rate: Rate,
-    delay: Delay,
 }
 
 /// What the round-trip times of a round say about the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Delay {
+enum Queue {
     /// All packets of the round waited.
-    Queue,
+    Standing,
     /// Some packet did not wait.
-    None,
+    Empty,
     /// Neither can be said.
     Unclear,
 }
@@ -72,10 +68,14 @@ impl CapacityRise {
         Self {
             is_on: true,
             reference: None,
-            last: None,
+            queued: None,
+            has_queue: false,
             fast_rounds: 0,
-            round: Round::default(),
-            last_sent: 0,
+            // What comes before the first packet of a round is no round.
+            round: Round {
+                is_app_limited: true,
+                ..Round::new(0, Time::ZERO, 0)
+            },
         }
     }
 
@@ -84,42 +84,27 @@ impl CapacityRise {
         self.is_on = false;
     }
 
-    pub(super) fn on_sent(&mut self, last_pn: u64) {
-        self.last_sent = last_pn;
-    }
-
-    /// The window was cut.
+    /// The window is cut.
     pub(super) fn on_congestion(&mut self) {
         self.fast_rounds = 0;
-        if let Some(last) = self.last
-            && last.delay == Delay::Queue
-        {
-            self.reference = Some(last.rate);
-        }
+        self.reference = self.queued.or(self.reference);
     }
 
     /// True when the path has become wider and the window should look for its end again.
-    pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16) -> bool {
-        self.round.is_app_limited |= sample.app_limited;
+    /// `last_sent` is the largest packet number that has been sent.
+    pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16, last_sent: u64) -> bool {
+        let round = &mut self.round;
+        round.is_app_limited |= sample.app_limited;
         if let Some(rtt) = sample.rtt_sample {
-            self.round.min_rtt = Some(self.round.min_rtt.map_or(rtt, |min| min.min(rtt)));
-            self.round.samples = self.round.samples.saturating_add(1);
+            round.min_rtt = round.min_rtt.min(rtt);
+            round.samples = round.samples.saturating_add(1);
         }
-        if sample.largest_acked < self.round.end {
+        if sample.largest_acked < round.end {
             return false;
         }
-        self.last = self.finish(sample, mtu);
-        self.round = Round {
-            end: self.last_sent.saturating_add(1),
-            began: sample.now,
-            delivered: sample.delivered,
-            ..Round::default()
-        };
-        let is_fast = self
-            .last
-            .zip(self.reference)
-            .is_some_and(|(last, reference)| last.is_beyond(reference));
-        self.fast_rounds = if is_fast { self.fast_rounds + 1 } else { 0 };
+        let finished = *round;
+        *round = Round::new(last_sent.saturating_add(1), sample.now, sample.delivered);
+        self.judge(&finished, sample, mtu);
         if !self.is_on || self.fast_rounds < ROUNDS {
             return false;
         }
@@ -128,43 +113,51 @@ impl CapacityRise {
         true
     }
 
-    fn finish(&self, sample: &AckSample<'_>, mtu: u16) -> Option<Finished> {
-        let round = &self.round;
+    fn judge(&mut self, round: &Round, sample: &AckSample<'_>, mtu: u16) {
         let bytes = sample.delivered.saturating_sub(round.delivered);
         let time = sample.now - round.began;
-        if round.is_app_limited || round.end == 0 || time.is_zero() {
-            return None;
+        let had_queue = std::mem::take(&mut self.has_queue);
+        let before = self.queued.take();
+        if round.is_app_limited || time.is_zero() {
+            self.fast_rounds = 0;
+            return;
         }
-        // Few packets may all have been held up by something else than a queue of ours.
-        let is_telling =
-            round.samples >= LEAST_SAMPLES && bytes >= LEAST_DATAGRAMS * u64::from(mtu);
-        Some(Finished {
-            rate: Rate::from_bytes_in(bytes, time),
-            delay: match round.min_rtt {
-                Some(min) => Delay::of(min, sample.rtt.min(), is_telling),
-                None => Delay::Unclear,
-            },
-        })
-    }
-}
-
-impl Finished {
-    fn is_beyond(&self, reference: Rate) -> bool {
+        let rate = Rate::from_bytes_in(bytes, time);
+        let queue = round.queue(sample.rtt.min(), bytes, mtu);
+        self.has_queue = queue == Queue::Standing;
+        if self.has_queue && had_queue {
+            self.queued = Some(before.map_or(rate, |before| before.max(rate)));
+        }
         let (numerator, denominator) = FASTER;
-        self.delay == Delay::None && self.rate > reference.scaled(numerator, denominator)
+        let is_faster = |reference: Rate| rate > reference.scaled(numerator, denominator);
+        let is_fast = queue == Queue::Empty && self.reference.is_some_and(is_faster);
+        self.fast_rounds = if is_fast { self.fast_rounds + 1 } else { 0 };
     }
 }
 
-impl Delay {
-    fn of(min: Duration, path_min: Duration, is_telling: bool) -> Self {
-        let wait = min.saturating_sub(path_min);
+impl Round {
+    fn new(end: u64, began: Time, delivered: u64) -> Self {
+        Self {
+            end,
+            began,
+            delivered,
+            min_rtt: Duration::MAX,
+            samples: 0,
+            is_app_limited: false,
+        }
+    }
+
+    fn queue(&self, path_min: Duration, bytes: u64, mtu: u16) -> Queue {
+        let wait = self.min_rtt.saturating_sub(path_min);
         let threshold = (path_min / QUEUE_DIVISOR).max(LEAST_QUEUE);
+        // Few packets may all have been held up by something else than a queue of ours.
+        let is_telling = self.samples >= LEAST_SAMPLES && bytes >= LEAST_DATAGRAMS * u64::from(mtu);
         if wait < threshold / 2 {
-            Self::None
+            Queue::Empty
         } else if wait >= threshold && is_telling {
-            Self::Queue
+            Queue::Standing
         } else {
-            Self::Unclear
+            Queue::Unclear
         }
     }
 }
@@ -173,13 +166,14 @@ impl Delay {
 /// one that leaves it empty nothing gets faster: this is more than what measuring adds.
 const FASTER: (u32, u32) = (5, 4);
 /// So many rounds in a row have to be as fast.
-const ROUNDS: u32 = 2;
-/// A queue is what makes the fastest packet of a round wait for an eighth of the path's round-trip
-/// time, and this at least: the thresholds of RFC 9406 §4.3. Half of it is none.
-const QUEUE_DIVISOR: u32 = 8;
+const ROUNDS: u8 = 2;
+/// A queue is what makes the fastest packet of a round wait for a quarter of the path's round-trip
+/// time, and this at least, which is noise of the hosts on short paths (RFC 9406 §4.3). Half of it
+/// is none.
+const QUEUE_DIVISOR: u32 = 4;
 const LEAST_QUEUE: Duration = Duration::from_millis(4);
 /// What a round has to have to show a queue, as in slow start.
-const LEAST_SAMPLES: u32 = 3;
+const LEAST_SAMPLES: u16 = 3;
 const LEAST_DATAGRAMS: u64 = 8;
 
 #[cfg(test)]

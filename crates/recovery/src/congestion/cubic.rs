@@ -248,7 +248,6 @@ impl Cubic {
 impl Controller for Cubic {
     fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64) {
         self.slow_start.on_sent(last_pn);
-        self.capacity.on_sent(last_pn);
         if let Some(prr) = &mut self.prr {
             prr.on_sent(bytes);
         }
@@ -266,7 +265,8 @@ impl Controller for Cubic {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(sample);
         }
-        let is_wider = self.capacity.on_ack(sample, self.mtu);
+        let last_sent = self.slow_start.last_sent();
+        let is_wider = self.capacity.on_ack(sample, self.mtu, last_sent);
         if self.recovery.holds(sample.earliest_acked_sent) {
             return;
         }

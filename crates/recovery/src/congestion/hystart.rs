@@ -73,6 +73,11 @@ impl HyStart {
         self.last_sent = last_pn;
     }
 
+    /// The largest packet number that has been sent.
+    pub(super) fn last_sent(&self) -> u64 {
+        self.last_sent
+    }
+
     /// The congestion event was none: goes on from an earlier state.
     pub(super) fn resume(&mut self, earlier: Self) {
         self.phase = earlier.phase;

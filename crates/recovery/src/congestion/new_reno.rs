@@ -130,7 +130,6 @@ impl NewReno {
 impl Controller for NewReno {
     fn on_sent(&mut self, _now: Time, bytes: u64, last_pn: u64, _bytes_in_flight: u64) {
         self.slow_start.on_sent(last_pn);
-        self.capacity.on_sent(last_pn);
         if let Some(prr) = &mut self.prr {
             prr.on_sent(bytes);
         }
@@ -144,7 +143,8 @@ impl Controller for NewReno {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(sample);
         }
-        let is_wider = self.capacity.on_ack(sample, self.mtu);
+        let last_sent = self.slow_start.last_sent();
+        let is_wider = self.capacity.on_ack(sample, self.mtu, last_sent);
         // Nothing sent before the reduction makes the window grow: RFC 9002 appendix B.5.
         if self.recovery.holds(sample.earliest_acked_sent) {
             return;
