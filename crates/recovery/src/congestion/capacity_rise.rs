@@ -6,36 +6,37 @@ use courser_base::{Rate, Time};
 
 use super::AckSample;
 
-/// Compares what the path delivers with what it delivered when its queue was last seen to
-/// overflow.
+/// Compares what the path delivers with what it delivered when there last was a queue.
 ///
 /// Deviates: RFC 9438 and RFC 9002 §7 know no such thing; there a window that was cut at a narrow
 /// link goes on from there by its curve, or by a datagram per round trip, however wide the link has
-/// become. But a congestion event with a queue tells how fast the bottleneck is. If all of a later
-/// round is delivered clearly faster, by a window that is in full use and without a queue, then that
-/// bottleneck is gone, the window of the last event means nothing, and the path is as unknown as a
-/// new one: slow start.
+/// become. But a queue tells how fast the bottleneck is. If all of a later round is delivered clearly
+/// faster, by a window that is in full use and without a queue, then that bottleneck is gone, the
+/// window of the last congestion means nothing, and the path is as unknown as a new one: slow start.
 ///
 /// What keeps it from taking something else for that:
-/// - Loss without a queue sets no rate to compare with.
-/// - Jitter: rounds are judged by the smallest of their round-trip times, and a queue is one that two
-///   rounds in a row have met.
+/// - Without a queue there is no rate to compare with, whatever gets lost.
+/// - Jitter: rounds are judged by the smallest of their round-trip times, and a queue is one that
+///   several rounds in a row have met, the more if nothing was lost.
+/// - Delay that comes and goes: the rate to compare with is the highest since the window was cut.
 /// - Acknowledgements that come together: rates are those of whole rounds, one after the other
-///   without a gap, and [`ROUNDS`] in a row must be fast.
+///   without a gap, and two in a row must be fast.
 /// - Other flows: they leave room when they go, which is a rise as good as any. While there is a
 ///   queue, a flow that gets a larger share of the same link is none.
-/// - It happens at most once between two congestion events with a queue.
+/// - After a rise there has to be a queue again before the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CapacityRise {
     is_on: bool,
-    /// What was delivered at the last congestion event that met a queue.
+    /// The highest rate up to the last round with a queue.
     reference: Option<Rate>,
-    /// What is delivered now, if there is a queue: the faster of the last two rounds.
-    queued: Option<Rate>,
-    /// The last round met a queue.
-    has_queue: bool,
+    /// The highest rate of a round since the window was cut.
+    peak: Rate,
+    /// Rounds in a row that met a queue.
+    queue_rounds: u8,
     /// Rounds in a row that were faster than `reference` and without a queue.
     fast_rounds: u8,
+    /// There was a congestion event in this round.
+    is_congested: bool,
     round: Round,
 }
 
@@ -68,9 +69,10 @@ impl CapacityRise {
         Self {
             is_on: true,
             reference: None,
-            queued: None,
-            has_queue: false,
+            peak: Rate::default(),
+            queue_rounds: 0,
             fast_rounds: 0,
+            is_congested: false,
             // What comes before the first packet of a round is no round.
             round: Round {
                 is_app_limited: true,
@@ -86,8 +88,10 @@ impl CapacityRise {
 
     /// The window is cut.
     pub(super) fn on_congestion(&mut self) {
+        self.is_congested = true;
+        self.note_queue();
+        self.peak = Rate::default();
         self.fast_rounds = 0;
-        self.reference = self.queued.or(self.reference);
     }
 
     /// True when the path has become wider and the window should look for its end again.
@@ -105,7 +109,7 @@ impl CapacityRise {
         let finished = *round;
         *round = Round::new(last_sent.saturating_add(1), sample.now, sample.delivered);
         self.judge(&finished, sample, mtu);
-        if !self.is_on || self.fast_rounds < ROUNDS {
+        if !self.is_on || self.fast_rounds < FAST_ROUNDS {
             return false;
         }
         self.fast_rounds = 0;
@@ -116,22 +120,38 @@ impl CapacityRise {
     fn judge(&mut self, round: &Round, sample: &AckSample<'_>, mtu: u16) {
         let bytes = sample.delivered.saturating_sub(round.delivered);
         let time = sample.now - round.began;
-        let had_queue = std::mem::take(&mut self.has_queue);
-        let before = self.queued.take();
         if round.is_app_limited || time.is_zero() {
+            self.is_congested = false;
+            self.queue_rounds = 0;
             self.fast_rounds = 0;
             return;
         }
         let rate = Rate::from_bytes_in(bytes, time);
         let queue = round.queue(sample.rtt.min(), bytes, mtu);
-        self.has_queue = queue == Queue::Standing;
-        if self.has_queue && had_queue {
-            self.queued = Some(before.map_or(rate, |before| before.max(rate)));
-        }
+        self.peak = self.peak.max(rate);
+        self.queue_rounds = match queue {
+            Queue::Standing => self.queue_rounds.saturating_add(1),
+            Queue::Empty | Queue::Unclear => 0,
+        };
+        // In slow start a queue may be so new that the round of the first loss is the second one.
+        self.note_queue();
+        self.is_congested = false;
         let (numerator, denominator) = FASTER;
         let is_faster = |reference: Rate| rate > reference.scaled(numerator, denominator);
         let is_fast = queue == Queue::Empty && self.reference.is_some_and(is_faster);
         self.fast_rounds = if is_fast { self.fast_rounds + 1 } else { 0 };
+    }
+
+    /// Takes the rate as that of the bottleneck if there certainly is a queue.
+    fn note_queue(&mut self) {
+        let needed = if self.is_congested {
+            CONGESTED_ROUNDS
+        } else {
+            QUIET_ROUNDS
+        };
+        if self.queue_rounds >= needed && self.peak > Rate::default() {
+            self.reference = Some(self.peak);
+        }
     }
 }
 
@@ -166,7 +186,11 @@ impl Round {
 /// one that leaves it empty nothing gets faster: this is more than what measuring adds.
 const FASTER: (u32, u32) = (5, 4);
 /// So many rounds in a row have to be as fast.
-const ROUNDS: u8 = 2;
+const FAST_ROUNDS: u8 = 2;
+/// Rounds in a row with a queue when one of them lost packets ...
+const CONGESTED_ROUNDS: u8 = 2;
+/// ... and when none did.
+const QUIET_ROUNDS: u8 = 4;
 /// A queue is what makes the fastest packet of a round wait for a quarter of the path's round-trip
 /// time, and this at least, which is noise of the hosts on short paths (RFC 9406 §4.3). Half of it
 /// is none.

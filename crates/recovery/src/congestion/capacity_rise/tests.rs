@@ -123,7 +123,29 @@ fn a_sender_without_data_says_nothing_of_capacity() {
 }
 
 #[test]
-fn a_rise_is_told_once_for_each_overflow() {
+fn a_queue_without_loss_takes_four_whole_rounds_to_be_believed() {
+    for (rounds_with_queue, rise) in [(4, None), (5, Some(3))] {
+        let mut rounds = Rounds::new();
+        for _ in 0..rounds_with_queue {
+            rounds.round(80, 200_000);
+        }
+        assert_eq!(rounds.rise(150_000), rise, "{rounds_with_queue}");
+    }
+}
+
+#[test]
+fn delay_that_comes_and_goes_is_no_bottleneck() {
+    let mut rounds = Rounds::new();
+    for _ in 0..10 {
+        assert_eq!(rounds.rise(100_000), None);
+        for _ in 0..6 {
+            assert!(!rounds.round(80, 100_000));
+        }
+    }
+}
+
+#[test]
+fn a_rise_is_told_once_for_each_queue() {
     let mut rounds = Rounds::overflow();
     assert_eq!(rounds.rise(150_000), Some(3));
     assert_eq!(rounds.rise(500_000), None);
