@@ -35,16 +35,17 @@ impl Connection {
     /// A lone datagram that is larger than those of today, when it is time for one.
     ///
     /// It leaves only where its loss is of no concern: after the handshake, on a proven path, and
-    /// with room in the window. In slow start only data is what counts, see [`HURRIED_SHARE`].
+    /// with room in the window. At the beginning of slow start data comes first, see
+    /// [`HURRIED_WINDOW`].
     pub(super) fn transmit_mtu_probe(
         &mut self,
         now: Time,
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
-        let path = self.paths.active_mut();
-        if !path.search.wants_probe() {
+        if !self.paths.active().search.wants_probe() || self.is_hurried() {
             return None;
         }
+        let path = self.paths.active_mut();
         let space = &self.spaces.application;
         let may_send = self.state.is_confirmed()
             && path.amplification.is_validated()
@@ -54,8 +55,7 @@ impl Connection {
         if !may_send {
             return None;
         }
-        let room = self.room_for_probe();
-        let size = self.paths.active_mut().search.next_probe(now, room)?;
+        let size = path.search.next_probe(now, path.congestion_room())?;
         if !self.keys_are_good(now) {
             return self.transmit_close(now, buffer);
         }
@@ -76,20 +76,11 @@ impl Connection {
         Some(self.transmit_of(buffer, 1, built.len, Ecn::NotEct))
     }
 
-    /// Bytes that a probe may take out of the window.
-    fn room_for_probe(&self) -> u64 {
-        let path = self.paths.active();
-        let room = path.congestion_room();
-        if self.is_hurried() {
-            room.min(path.congestion.window() / HURRIED_SHARE)
-        } else {
-            room
-        }
-    }
-
-    /// Data waits for a window that has yet to grow to what the path holds.
+    /// Data waits, and the window has yet to grow from a few datagrams to what the path holds.
     fn is_hurried(&self) -> bool {
-        self.paths.active().congestion.in_slow_start() && self.streams.wants_to_send()
+        let path = self.paths.active();
+        let few = path.congestion.window() < HURRIED_WINDOW * u64::from(path.mtu);
+        few && path.congestion.in_slow_start() && self.streams.wants_to_send()
     }
 
     /// True while a probe waits for data in flight to be acknowledged. Only where it is a small
@@ -99,12 +90,9 @@ impl Connection {
         let path = self.paths.active();
         let awaited = path.search.awaited_room();
         let window = path.congestion.window();
-        let share = if self.is_hurried() {
-            HURRIED_SHARE
-        } else {
-            WAITING_SHARE
-        };
-        awaited > window.saturating_sub(path.bytes_in_flight) && share * awaited <= window
+        let is_small = 4 * awaited <= window;
+        let is_missing = awaited > window.saturating_sub(path.bytes_in_flight);
+        is_missing && is_small && !self.is_hurried()
     }
 
     /// PING and PADDING (RFC 9000 §14.4), or rather the frame that is answered without delay
@@ -169,13 +157,11 @@ impl Connection {
     }
 }
 
-/// Windows have to hold this many probes before data makes room for one ...
-const WAITING_SHARE: u64 = 4;
-/// ... and this many for any probe while data waits in slow start. What a probe takes there is taken
-/// from the next round too, and again from the one after it: of the ten datagrams of an initial
-/// window each costs a transfer a tenth of a round trip, and datagrams larger by a fifth win back
-/// two percent of the bytes.
-const HURRIED_SHARE: u64 = 32;
+/// Datagrams in a window below which data that waits in slow start comes before probes. What a probe
+/// takes there is taken from the next round too, and again from the one after it: of the ten datagrams
+/// of an initial window each costs a transfer a tenth of a round trip, and datagrams larger by a fifth
+/// win back two percent of the bytes.
+const HURRIED_WINDOW: u64 = 32;
 
 /// IPv4 header without options, and UDP's.
 const IPV4_HEADERS: u32 = 20 + 8;
