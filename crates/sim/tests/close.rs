@@ -159,7 +159,8 @@ fn close_with_half_of_the_data_unread_takes_everything_down() {
     let received = scene.server_tally().received;
     assert!(received > 0);
     scene.close_client(3);
-    scene.run_for(MS * 500);
+    // Three probe timeouts, each with the delay of a full queue in it.
+    scene.run_for(MS * 1000);
     assert_eq!(code_of(&scene.server_end().expect("it knows").1), 3);
     assert_eq!(scene.server_tally().mismatch, None);
     assert_eq!(scene.server().endpoint().connections(), 0);
