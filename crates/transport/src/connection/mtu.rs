@@ -79,7 +79,7 @@ impl Connection {
     /// Data waits, and the window has yet to grow from a few datagrams to what the path holds.
     fn is_hurried(&self) -> bool {
         let path = self.paths.active();
-        let few = path.congestion.window() < HURRIED_WINDOW * u64::from(path.mtu);
+        let few = path.congestion.window() < HURRIED_WINDOW;
         few && path.congestion.in_slow_start() && self.streams.wants_to_send()
     }
 
@@ -157,11 +157,12 @@ impl Connection {
     }
 }
 
-/// Datagrams in a window below which data that waits in slow start comes before probes. What a probe
+/// Bytes of a window, 32 datagrams of 1200, below which data that waits in slow start comes before
+/// probes. What a probe
 /// takes there is taken from the next round too, and again from the one after it: of the ten datagrams
 /// of an initial window each costs a transfer a tenth of a round trip, and datagrams larger by a fifth
 /// win back two percent of the bytes.
-const HURRIED_WINDOW: u64 = 32;
+const HURRIED_WINDOW: u64 = 32 * 1200;
 
 /// IPv4 header without options, and UDP's.
 const IPV4_HEADERS: u32 = 20 + 8;
