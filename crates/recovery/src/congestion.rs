@@ -1,6 +1,7 @@
 //! Congestion control: the trait, the controllers that come with it, and what they are told.
 
 mod bbr;
+mod capacity_rise;
 mod cubic;
 mod hystart;
 mod new_reno;
@@ -230,6 +231,18 @@ impl CongestionController {
             Self::Prague(_) => Some(Algorithm::Prague),
             Self::Bbr(_) => Some(Algorithm::Bbr),
             Self::Custom(_) => None,
+        }
+    }
+
+    /// Stays in congestion avoidance when the path turns out to be wider than at the last
+    /// congestion event, as RFC 9438 and RFC 9002 §7 have it. Without this, NewReno and CUBIC go
+    /// back to slow start then.
+    pub fn ignore_capacity_rise(&mut self) {
+        match self {
+            Self::NewReno(controller) => controller.ignore_capacity_rise(),
+            Self::Cubic(controller) => controller.ignore_capacity_rise(),
+            Self::Prague(controller) => controller.ignore_capacity_rise(),
+            Self::Bbr(_) | Self::Custom(_) => {}
         }
     }
 

@@ -490,3 +490,20 @@ fn controller_of_the_users_own_is_replaced() {
     // Past slow start the window grows by CUBIC from 5000 bytes. At those it would take 23 s.
     assert!(time < SECOND * 6, "{time:?}");
 }
+
+/// 6 MB in the five seconds at 10 Mbit/s, and 14 MB at 40 Mbit/s in three more. Without the way back
+/// to slow start it takes as long as CUBIC's curve does.
+#[test]
+fn cubic_finds_out_that_a_link_has_become_wider() {
+    let time = |capacity_rise: bool| {
+        let setup = controlled(
+            "10mbit,rtt=50ms,queue=1bdp,rate@5s=40mbit",
+            Algorithm::Cubic,
+        )
+        .both(|config| config.capacity_rise = capacity_rise);
+        transfer_up(1, setup, 20_000_000, SECOND * 60).1
+    };
+    let (with, without) = (time(true), time(false));
+    assert!(with <= MS * 8800, "{with:?}");
+    assert!(without >= MS * 9300, "{without:?}");
+}

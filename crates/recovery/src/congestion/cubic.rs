@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
+use super::capacity_rise::CapacityRise;
 use super::hystart::HyStart;
 use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
@@ -29,6 +30,7 @@ pub struct Cubic {
     prr: Option<Prr>,
     undo: Undo<Saved>,
     slow_start: HyStart,
+    capacity: CapacityRise,
     /// The window before the last reduction, lowered further by fast convergence.
     w_max: f64,
     /// The window when `ssthresh` was last set.
@@ -76,6 +78,7 @@ impl Cubic {
             prr: None,
             undo: Undo::new(),
             slow_start: HyStart::new(),
+            capacity: CapacityRise::new(),
             w_max: 0.0,
             cwnd_prior: 0.0,
             stage: None,
@@ -101,6 +104,22 @@ impl Cubic {
     /// See [`CongestionController::set_unpaced`](super::CongestionController::set_unpaced).
     pub fn set_unpaced(&mut self) {
         self.slow_start.set_unpaced();
+    }
+
+    /// See [`CongestionController::ignore_capacity_rise`](super::CongestionController).
+    pub(super) fn ignore_capacity_rise(&mut self) {
+        self.capacity.switch_off();
+    }
+
+    /// The path carries more than at the last congestion: slow start from the window as it is, and
+    /// no way back to what held before.
+    fn search_again(&mut self) {
+        self.ssthresh = None;
+        self.slow_start.restart();
+        self.w_max = 0.0;
+        self.stage = None;
+        self.is_after_slow_start = true;
+        self.undo = Undo::new();
     }
 
     /// Goes on in congestion avoidance with the window of another controller. RFC 9438 §4.10.
@@ -246,8 +265,13 @@ impl Controller for Cubic {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(sample);
         }
+        let last_sent = self.slow_start.last_sent();
+        let is_wider = self.capacity.on_ack(sample, self.mtu, last_sent);
         if self.recovery.holds(sample.earliest_acked_sent) {
             return;
+        }
+        if is_wider && !self.in_slow_start() {
+            self.search_again();
         }
         if self.in_slow_start() {
             self.on_slow_start_ack(sample);
@@ -267,6 +291,7 @@ impl Controller for Cubic {
             self.undo.begin(sample, self.saved());
             self.recovery.start(sample.now);
             self.slow_start.on_congestion();
+            self.capacity.on_congestion();
             self.reduce();
             self.prr = Some(Prr::new(sample, self.window(), self.mtu));
         }

@@ -8,7 +8,8 @@ use super::AckSample;
 ///
 /// Watches the smallest round-trip time of each round. When it rises, growth slows down for a
 /// few rounds (conservative slow start); if it stays up, slow start is over, and if it falls
-/// back, the rise was noise. Only the first slow start is watched (RFC 9406 §4.3).
+/// back, the rise was noise. Only the first slow start is watched (RFC 9406 §4.3), and one after
+/// the path has become wider.
 ///
 /// Peers that acknowledge a whole batch at once may give fewer samples in a round than the eight
 /// that the RFC wants, and slow start would end only with loss. Such a round is judged when it is
@@ -72,10 +73,24 @@ impl HyStart {
         self.last_sent = last_pn;
     }
 
+    /// The largest packet number that has been sent.
+    pub(super) fn last_sent(&self) -> u64 {
+        self.last_sent
+    }
+
     /// The congestion event was none: goes on from an earlier state.
     pub(super) fn resume(&mut self, earlier: Self) {
         self.phase = earlier.phase;
         self.round = earlier.round;
+    }
+
+    /// The path has become another one: its slow start is watched like the first.
+    pub(super) fn restart(&mut self) {
+        self.phase = Phase::SlowStart;
+        self.round = Round {
+            window_end: self.last_sent.saturating_add(1),
+            ..Round::default()
+        };
     }
 
     /// A congestion event ends the first slow start.

@@ -2,6 +2,7 @@
 
 use courser_base::{Rate, Time};
 
+use super::capacity_rise::CapacityRise;
 use super::hystart::HyStart;
 use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
@@ -23,6 +24,7 @@ pub struct NewReno {
     prr: Option<Prr>,
     undo: Undo<Saved>,
     slow_start: HyStart,
+    capacity: CapacityRise,
     /// Bytes acknowledged since the window last grew in congestion avoidance.
     acked: u64,
     is_untouched: bool,
@@ -48,6 +50,7 @@ impl NewReno {
             prr: None,
             undo: Undo::new(),
             slow_start: HyStart::new(),
+            capacity: CapacityRise::new(),
             acked: 0,
             is_untouched: true,
         }
@@ -67,6 +70,20 @@ impl NewReno {
     /// See [`CongestionController::set_unpaced`](super::CongestionController::set_unpaced).
     pub fn set_unpaced(&mut self) {
         self.slow_start.set_unpaced();
+    }
+
+    /// See [`CongestionController::ignore_capacity_rise`](super::CongestionController).
+    pub(super) fn ignore_capacity_rise(&mut self) {
+        self.capacity.switch_off();
+    }
+
+    /// The path carries more than at the last congestion: slow start from the window as it is, and
+    /// no way back to what held before.
+    fn search_again(&mut self) {
+        self.ssthresh = None;
+        self.slow_start.restart();
+        self.acked = 0;
+        self.undo = Undo::new();
     }
 
     /// RFC 9002 §7.3.1.
@@ -90,6 +107,7 @@ impl NewReno {
         self.undo.begin(sample, saved);
         self.recovery.start(sample.now);
         self.slow_start.on_congestion();
+        self.capacity.on_congestion();
         self.window = (self.window / 2).max(minimum_window(self.mtu));
         self.ssthresh = Some(self.window);
         self.acked = 0;
@@ -125,9 +143,14 @@ impl Controller for NewReno {
         if let Some(prr) = &mut self.prr {
             prr.on_ack(sample);
         }
+        let last_sent = self.slow_start.last_sent();
+        let is_wider = self.capacity.on_ack(sample, self.mtu, last_sent);
         // Nothing sent before the reduction makes the window grow: RFC 9002 appendix B.5.
         if self.recovery.holds(sample.earliest_acked_sent) {
             return;
+        }
+        if is_wider && !self.in_slow_start() {
+            self.search_again();
         }
         if self.in_slow_start() {
             self.on_slow_start_ack(sample);

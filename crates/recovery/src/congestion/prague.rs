@@ -56,6 +56,11 @@ impl Prague {
         self.cubic.set_unpaced();
     }
 
+    /// See [`CongestionController::ignore_capacity_rise`](super::CongestionController).
+    pub(super) fn ignore_capacity_rise(&mut self) {
+        self.cubic.ignore_capacity_rise();
+    }
+
     /// The share of marked packets, between 0 and 1; `None` before the first mark.
     pub fn alpha(&self) -> Option<f64> {
         self.scalable.as_ref().map(|scalable| scalable.alpha())

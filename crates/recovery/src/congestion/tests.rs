@@ -1,6 +1,6 @@
 mod invariants;
 mod links;
-mod model;
+pub(super) mod model;
 mod response;
 mod undo;
 

@@ -22,6 +22,12 @@ pub struct Measures {
     pub window_ratio: Option<f64>,
     /// How far the same is from one, above or below.
     pub window_error: Option<f64>,
+    /// The same average as a share of what RFC 9438 §5 expects where not losses but cuts of the
+    /// window are as frequent as they were: it counts congestion events, and losses that come
+    /// within one round trip are one. Cuts that were taken back do not count.
+    pub event_window_ratio: Option<f64>,
+    /// How far that is from one, above or below.
+    pub event_window_error: Option<f64>,
     /// Packets dropped by a full queue, up to the end of the first flow's slow start.
     pub start_drops: Option<f64>,
     /// Jain's index of the flows' goodput: 1 when all get the same.
@@ -112,6 +118,8 @@ measures! {
     steady_utilization: Share,
     window_ratio: Ratio,
     window_error: Share,
+    event_window_ratio: Ratio,
+    event_window_error: Share,
     start_drops: Count,
     jain: Share,
     least_share: Share,

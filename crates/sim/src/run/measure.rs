@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use courser_base::Time;
+use courser_transport::ConnectionStats;
 
 use super::capacity::{bytes_between, rate_at};
 use super::ideal::{self, Path};
@@ -229,18 +230,46 @@ fn ideal_measures(
     let id = main_id(scenario, stage);
     if from < window.end {
         measures.steady_utilization = utilization(id, seen, window, from);
-        measures.window_ratio = seen
-            .flows
-            .first()
-            .and_then(|flow| window_ratio(flow, &path, window.spec, from));
+        window_measures(measures, stage, (seen, window), (&path, from));
     }
-    measures.window_error = measures.window_ratio.map(|ratio| (ratio - 1.0).abs());
     measures.start_drops = start_drops(seen, id);
     measures.completion_excess = completion_excess(scenario, &seen.flows, &path);
 }
 
-/// Average window over the one that random or regular loss leaves CUBIC with.
-fn window_ratio(flow: &FlowReport, path: &Path, spec: &LinkSpec, from: Time) -> Option<f64> {
+/// The first flow's average window over the one that random or regular loss leaves CUBIC with,
+/// and over the one that goes with the cuts that it had.
+fn window_measures(
+    measures: &mut Measures,
+    stage: &Stage,
+    (seen, window): (&Sampler, &Window<'_>),
+    (path, from): (&Path, Time),
+) {
+    let loss = loss_probability(window.spec);
+    let model = ideal::cubic_window(path.rtt, loss) * to_f64(path.mtu);
+    if loss <= 0.0 || model > path.product() {
+        return;
+    }
+    // Samples are equally far apart.
+    let samples = seen
+        .flows
+        .first()
+        .map(|it| it.congestion_window.sorted_from(from));
+    let Some(samples) = samples.filter(|samples| !samples.is_empty()) else {
+        return;
+    };
+    let sum: u64 = samples.iter().sum();
+    let average = to_f64(sum) / to_f64(samples.len() as u64);
+    let error = |ratio: f64| (ratio - 1.0).abs();
+    measures.window_ratio = Some(average / model);
+    measures.window_error = measures.window_ratio.map(error);
+    let of_events =
+        event_rate(stage, seen).map(|rate| ideal::cubic_window(path.rtt, rate) * to_f64(path.mtu));
+    measures.event_window_ratio = of_events.map(|model| average / model);
+    measures.event_window_error = measures.event_window_ratio.map(error);
+}
+
+/// The share of packets that a link loses without a reason.
+fn loss_probability(spec: &LinkSpec) -> f64 {
     let mut passes = 1.0;
     for hop in spec.hops() {
         let random = hop
@@ -249,15 +278,20 @@ fn window_ratio(flow: &FlowReport, path: &Path, spec: &LinkSpec, from: Time) -> 
         passes *= 1.0 - f64::from(random) / 1e9;
         passes *= 1.0 - hop.every.map_or(0.0, |every| 1.0 / to_f64(every.max(1)));
     }
-    let loss = 1.0 - passes;
-    let model = ideal::cubic_window(path.rtt, loss) * to_f64(path.mtu);
-    if loss <= 0.0 || model > path.product() {
-        return None;
-    }
-    // Samples are equally far apart.
-    let samples = flow.congestion_window.sorted_from(from);
-    let sum: u64 = samples.iter().sum();
-    (!samples.is_empty()).then(|| to_f64(sum) / to_f64(samples.len() as u64) / model)
+    1.0 - passes
+}
+
+/// Cuts of the first flow's window for each packet that it sent, since measuring began.
+fn event_rate(stage: &Stage, seen: &Sampler) -> Option<f64> {
+    let stats = stage.stats(stage.sender(stage.actors.first()?))?;
+    let before = seen.before.first()?;
+    let cuts = |stats: &ConnectionStats| {
+        let undone = stats.congestion_events_undone;
+        stats.congestion_events.saturating_sub(undone)
+    };
+    let events = cuts(&stats).saturating_sub(cuts(before));
+    let sent = stats.packets_sent.saturating_sub(before.packets_sent);
+    (events > 0 && sent > 0).then(|| to_f64(events) / to_f64(sent))
 }
 
 /// Drops of the queue when the first flow got a slow-start threshold.

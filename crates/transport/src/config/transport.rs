@@ -59,6 +59,10 @@ pub struct TransportConfig {
     pub unsent_limit: u64,
     /// Congestion controller. Default CUBIC with HyStart++.
     pub congestion: Algorithm,
+    /// Lets NewReno and CUBIC, and Prague while it is CUBIC, go back to slow start when the path has
+    /// become wider than it was at the last congestion. Without it they take the time that
+    /// RFC 9002 §7 and RFC 9438 give them. Default on.
+    pub capacity_rise: bool,
     /// Makes controllers of the user's own, which are used instead of `congestion`. Default none.
     pub controller_factory: Option<Arc<dyn ControllerFactory>>,
     /// Marks packets ECT(0) while the path proves to carry it. Default on.
@@ -99,6 +103,7 @@ impl Default for TransportConfig {
             send_buffer_max: 256 * 1024 * 1024,
             unsent_limit: 256 * 1024,
             congestion: Algorithm::Cubic,
+            capacity_rise: true,
             controller_factory: None,
             ecn: true,
             max_ack_delay: Duration::from_millis(25),
@@ -116,7 +121,13 @@ impl TransportConfig {
     pub(crate) fn new_controller(&self, mtu: u16, seed: u64) -> CongestionController {
         match &self.controller_factory {
             Some(factory) => CongestionController::Custom(factory.make(mtu, seed)),
-            None => CongestionController::new(self.congestion, mtu, seed),
+            None => {
+                let mut controller = CongestionController::new(self.congestion, mtu, seed);
+                if !self.capacity_rise {
+                    controller.ignore_capacity_rise();
+                }
+                controller
+            }
         }
     }
 }

@@ -168,6 +168,7 @@ impl Connection {
         let loss = &mut self.spaces.application.loss;
         loss.on_spurious_loss(now, lost.number, lost.sent, &path.rtt);
         path.delivery.on_spurious_loss(u64::from(lost.size));
+        let before = path.congestion.window();
         path.congestion.on_spurious_loss(&SpuriousLoss {
             now,
             bytes: u64::from(lost.size),
@@ -175,6 +176,8 @@ impl Connection {
             lost_at: lost.lost_at,
         });
         path.set_pacing_rate();
+        let is_undone = path.congestion.window() > before;
+        self.stats.congestion_events_undone += u64::from(is_undone);
     }
 
     /// Delivery rates are measured from the oldest packet in flight on.

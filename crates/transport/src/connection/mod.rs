@@ -305,7 +305,11 @@ impl Connection {
             config.congestion = algorithm;
             config.controller_factory = None;
         }
-        self.paths.active_mut().switch_controller(now, algorithm);
+        let path = self.paths.active_mut();
+        path.switch_controller(now, algorithm);
+        if !self.config.capacity_rise {
+            path.congestion.ignore_capacity_rise();
+        }
     }
 
     /// Longest time the peer holds acknowledgements back, as announced or as we asked for; zero

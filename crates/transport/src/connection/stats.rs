@@ -63,6 +63,8 @@ pub struct ConnectionStats {
     pub acks_received: u64,
     /// Times the congestion window was cut.
     pub congestion_events: u64,
+    /// Of these, cuts that were taken back, because nothing had been lost.
+    pub congestion_events_undone: u64,
     /// Probe timeouts.
     pub ptos: u64,
     /// Key updates, begun by either end.

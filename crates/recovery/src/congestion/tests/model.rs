@@ -131,6 +131,15 @@ impl Model {
         }
     }
 
+    /// The link has another rate from now on; what its queue holds in bytes stays.
+    pub(crate) fn set_megabits(&mut self, megabits: u64) {
+        let wait = self.link_free - self.now;
+        let before = self.path.rate.replace(megabits * 125_000);
+        let before = before.expect("a link with a rate");
+        let stretched = wait.mul_f64(before as f64 / (megabits * 125_000) as f64);
+        self.link_free = self.now + stretched;
+    }
+
     /// Runs for so long.
     pub(crate) fn run(&mut self, time: Duration) {
         let end = self.now + time;
