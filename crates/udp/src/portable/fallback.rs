@@ -90,7 +90,7 @@ impl Socket {
             })
     }
 
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn receive(&self, buffer: &mut [u8], _tally: &Tally) -> io::Result<Received> {
         let mut meta = [RecvMeta::default()];
         uninterrupted(|| {
             let mut slices = [IoSliceMut::new(buffer)];
@@ -116,6 +116,15 @@ impl Socket {
             None if self.is_wildcard => None,
             None => self.local_addr().ok().map(|address| address.ip()),
         }
+    }
+
+    /// What routers say is not heard of.
+    pub(crate) fn has_news(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn take_packet_too_big(&self) -> Option<crate::PacketTooBig> {
+        None
     }
 
     pub(crate) fn receive_overflow(&self) -> Option<u64> {

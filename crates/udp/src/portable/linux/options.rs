@@ -34,6 +34,13 @@ pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
         set(IPV6_DONTFRAG, 1);
         ecn = set(IPV6_RECVTCLASS, 1);
     }
+    // What routers say is queued for us, with the beginning of the datagram that it is about.
+    set(IP_RECVERR, 1);
+    if is_ipv6 {
+        set(IPV6_RECVERR, 1);
+    }
+    // Who polls for priority data is woken by it.
+    set(SELECT_ERR_QUEUE, 1);
     let pktinfo = local.ip().is_unspecified() && set(pktinfo_option(is_ipv6), 1);
     Supported {
         gro: set(UDP_GRO, 1),
@@ -99,12 +106,15 @@ fn enlarge(fd: BorrowedFd<'_>, plain: c_int, forced: c_int) -> usize {
 const UDP_GRO: SocketOption = (libc::SOL_UDP, libc::UDP_GRO);
 const IP_TOS: SocketOption = (libc::SOL_IP, libc::IP_TOS);
 const IP_RECVTOS: SocketOption = (libc::SOL_IP, libc::IP_RECVTOS);
+const IP_RECVERR: SocketOption = (libc::SOL_IP, libc::IP_RECVERR);
 const IP_PKTINFO: SocketOption = (libc::SOL_IP, libc::IP_PKTINFO);
 const IP_MTU: SocketOption = (libc::SOL_IP, libc::IP_MTU);
 const IPV6_MTU: SocketOption = (libc::SOL_IPV6, libc::IPV6_MTU);
 const IP_MTU_DISCOVER: SocketOption = (libc::SOL_IP, libc::IP_MTU_DISCOVER);
 const IPV6_TCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_TCLASS);
+const IPV6_RECVERR: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVERR);
 const IPV6_RECVTCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVTCLASS);
 const IPV6_RECVPKTINFO: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVPKTINFO);
 const IPV6_MTU_DISCOVER: SocketOption = (libc::SOL_IPV6, libc::IPV6_MTU_DISCOVER);
 const IPV6_DONTFRAG: SocketOption = (libc::SOL_IPV6, libc::IPV6_DONTFRAG);
+const SELECT_ERR_QUEUE: SocketOption = (libc::SOL_SOCKET, libc::SO_SELECT_ERR_QUEUE);
