@@ -85,7 +85,7 @@ fn every_field_is_read() {
             probability: share(5),
             from: Duration::from_secs(1),
         }),
-        mtu: Some(1280),
+        mtu: Some(Mtu::silent(1280)),
         blackhole: Some(Blackhole {
             from: Duration::from_secs(5),
             lasts: Duration::from_secs(2),
@@ -102,7 +102,7 @@ fn every_field_is_read() {
             },
             Step {
                 at: Duration::from_secs(5),
-                change: Change::Mtu(1400),
+                change: Change::Mtu(Mtu::silent(1400)),
             },
             Step {
                 at: Duration::from_secs(6),
@@ -215,6 +215,14 @@ fn mistakes_name_the_field_what_was_seen_and_what_is_allowed() {
         ("gilbert=1%:0%", "gilbert: '1%:0%' is not TO_BAD:TO_GOOD"),
         ("reorder=5%", "reorder: '5%' is not PROBABILITY:TIME"),
         ("mtu=10", "mtu: '10' is not a length of IP packets from 29"),
+        (
+            "mtu=1400/udp",
+            "mtu: '1400/udp' is not a length of IP packets from 29",
+        ),
+        (
+            "mtu@1s=/icmp",
+            "mtu@1s: '/icmp' is not a length of IP packets from 29",
+        ),
         (
             "blackhole=5s:2s:1s",
             "blackhole: '5s:2s:1s' is not FROM:FOR[:EVERY]",
@@ -372,7 +380,8 @@ fn changes() -> impl Strategy<Value = Change> {
         durations().prop_map(Change::Delay),
         durations().prop_map(Change::Jitter),
         repeated().prop_map(Change::Loss),
-        (29..=65_575_u32).prop_map(Change::Mtu),
+        (29..=65_575_u32, any::<bool>())
+            .prop_map(|(bytes, answers)| Change::Mtu(Mtu { bytes, answers })),
     ]
 }
 
@@ -384,7 +393,7 @@ prop_compose! {
         )),
         drop in proptest::collection::vec(1..1_000_u64, 0..8),
         every in proptest::option::of(1..u64::MAX),
-        mtu in proptest::option::of(29..=65_575_u32),
+        mtu in proptest::option::of((29..=65_575_u32, any::<bool>())),
         blackhole in proptest::option::of((durations(), 1..1_000_000_u64, proptest::option::of(1..9_u64))),
     ) -> LinkSpec {
         LinkSpec {
@@ -397,7 +406,7 @@ prop_compose! {
             }),
             drop: drop.into_iter().collect(),
             every,
-            mtu,
+            mtu: mtu.map(|(bytes, answers)| Mtu { bytes, answers }),
             blackhole: blackhole.map(|(from, lasts, more)| Blackhole {
                 from,
                 lasts: Duration::from_nanos(lasts),
