@@ -58,6 +58,12 @@ impl UdpSocket {
         })
     }
 
+    /// Asks for socket buffers of at least so many bytes each way, where the usual ones (7 MiB) are
+    /// too small; what was granted shows in [`UdpSocket::capabilities`].
+    pub fn enlarge_buffers(&self, bytes: usize) {
+        self.socket.enlarge_buffers(bytes);
+    }
+
     /// Fixes the peer, which makes each send cheaper and lets the system report that nobody
     /// listens there. For clients.
     ///

@@ -131,6 +131,12 @@ impl Socket {
         None
     }
 
+    pub(crate) fn enlarge_buffers(&self, bytes: usize) {
+        // Best effort, as at the beginning.
+        let _ = self.state.set_recv_buffer_size((&self.io).into(), bytes);
+        let _ = self.state.set_send_buffer_size((&self.io).into(), bytes);
+    }
+
     /// Nobody tells.
     pub(crate) fn interface_mtu(&self, _peer: SocketAddr) -> Option<u32> {
         None

@@ -49,7 +49,8 @@ pub(crate) struct Socket {
     mark: AtomicU8,
     offload: Offload,
     supported: Supported,
-    news: News,
+    /// Apart from the rest, which every batch needs.
+    news: Box<News>,
 }
 
 /// The two ends of a connected socket.
@@ -71,7 +72,7 @@ impl Socket {
             mark: AtomicU8::new(MARK_UNKNOWN),
             offload: Offload::new(gso::segment_limit()),
             supported,
-            news: News::default(),
+            news: Box::default(),
             io,
         };
         if let Ok(peer) = socket.io.peer_addr() {
@@ -235,6 +236,10 @@ impl Socket {
         sockopt::dropped(self.io.as_fd()).ok().map(u64::from)
     }
 
+    pub(crate) fn enlarge_buffers(&self, bytes: usize) {
+        options::enlarge_buffers(self.io.as_fd(), bytes);
+    }
+
     pub(crate) fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
         let peer = canonical(peer);
         let local = self
@@ -244,13 +249,8 @@ impl Socket {
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
-        let Supported {
-            gro,
-            ecn,
-            pktinfo,
-            receive_buffer,
-            send_buffer,
-        } = self.supported;
+        let Supported { gro, ecn, pktinfo } = self.supported;
+        let (receive_buffer, send_buffer) = options::buffers(self.io.as_fd());
         Capabilities {
             gso_segments: self.gso_segments(),
             gro,
