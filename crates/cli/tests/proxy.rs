@@ -444,7 +444,7 @@ mod icmp {
             let client = proxy.perf(&["-n", "3M"]);
             let report = proxy.report();
             assert_eq!(number(&client, "end.sent_bytes"), 3e6, "{link}");
-            let mtu = client["end"]["connection"]["mtu"].as_u64();
+            let mtu = client["client"]["connection"]["mtu"].as_u64();
             (mtu, number(&report, "there.dropped.mtu"))
         };
         let (mtu, told) = run("20ms,mtu=1400/icmp;20ms");
