@@ -47,6 +47,8 @@ pub(super) struct Relay {
 #[derive(Debug)]
 pub(super) struct Way {
     pub(super) link: Link,
+    /// Packets of a row wait up to so long for company.
+    grain: Duration,
     /// When packets were last sent.
     last_release: Time,
     /// Datagrams that the system did not take, or for clients that are forgotten.
@@ -77,8 +79,8 @@ impl Relay {
             server,
             start: Instant::now(),
             clients,
-            there: Way::new(there),
-            back: Way::new(back),
+            there: Way::new(there, spec.forward.total_delay()),
+            back: Way::new(back, spec.back.total_delay()),
             nat: spec.nat,
             rebind_at: spec.nat.map(|nat| Time::ZERO + nat.first),
             host: u8::try_from(seed % 200).unwrap_or(0),
@@ -331,9 +333,10 @@ impl Relay {
 }
 
 impl Way {
-    fn new(link: Link) -> Self {
+    fn new(link: Link, delay: Duration) -> Self {
         Self {
             link,
+            grain: (delay / 64).clamp(LEAST_GRAIN, MOST_GRAIN),
             last_release: Time::ZERO,
             unsent: 0,
             lateness: Histogram::new(),
@@ -344,7 +347,7 @@ impl Way {
     /// packet of a fast row would cost a system call of its own.
     fn due(&self) -> Option<Time> {
         let next = self.link.next_time()?;
-        Some(next.max(self.last_release + GRAIN))
+        Some(next.max(self.last_release + self.grain))
     }
 }
 
@@ -399,8 +402,10 @@ fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
 /// Sleeping ends this much before something is due: waking takes as long.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// Packets of a row wait up to so long for company.
-const GRAIN: Duration = Duration::from_micros(50);
+/// What packets of a row wait for company: from half of a full batch at 5 Gbit/s to all of it, where
+/// that is little beside the delay. It saves a fifth of the CPU time there.
+const LEAST_GRAIN: Duration = Duration::from_micros(50);
+const MOST_GRAIN: Duration = Duration::from_micros(100);
 
 /// One look at the sockets takes a microsecond or two.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
