@@ -125,7 +125,7 @@ impl Connection {
                 packet_number: number,
                 len,
                 trigger: Some(trigger),
-                is_mtu_probe: sent.is_mtu_probe,
+                is_mtu_probe: sent.frames.is_mtu_probe(),
             })
         });
         self.settle(id, sent, Self::on_frame_lost);
