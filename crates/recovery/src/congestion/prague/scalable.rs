@@ -32,6 +32,8 @@ pub(super) struct Scalable {
     prr: Option<Prr>,
     undo: Undo<f64>,
     before_loss: f64,
+    /// What an acknowledgement covers at once: the largest lately, in bytes.
+    batch: f64,
     /// Marks have come since the last loss.
     has_new_marks: bool,
 }
@@ -62,6 +64,7 @@ impl Scalable {
             prr: None,
             undo: Undo::new(),
             before_loss: from_bytes(window),
+            batch: 0.0,
             has_new_marks: true,
         }
     }
@@ -87,10 +90,18 @@ impl Scalable {
         }
     }
 
+    /// Deviates: a receiver that acknowledges less often than every second packet holds back up to
+    /// `batch` bytes that have arrived. They are not on the path, and a window without them would never be there
+    /// as a whole: pacing sends a window per round trip, and no queue makes up for a pause. With
+    /// acknowledgements an eighth of a round trip apart, that pause was a tenth of the link.
     pub(super) fn room(&self, bytes_in_flight: u64) -> u64 {
         match &self.prr {
             Some(prr) => prr.room(self.window(), bytes_in_flight),
-            None => self.window().saturating_sub(bytes_in_flight),
+            None => {
+                let usual = from_bytes(2 * u64::from(self.mtu));
+                let held_back = (self.batch - usual).clamp(0.0, self.window * LARGEST_BATCH);
+                to_bytes(self.window + held_back).saturating_sub(bytes_in_flight)
+            }
         }
     }
 
@@ -170,6 +181,8 @@ impl Scalable {
 
     pub(super) fn on_ack(&mut self, sample: &AckSample<'_>) {
         self.smoothed_rtt = sample.rtt.smoothed();
+        let batch = from_bytes(sample.acked_bytes);
+        self.batch = batch.max(self.batch * BATCH_MEMORY);
         if !self.recovery.covers(sample.largest_acked_sent) {
             self.prr = None;
         }
@@ -283,5 +296,10 @@ const UNSETTLED_ROUNDS: u32 = 3;
 /// The window grows by no more than an eighth in a round: what that makes of a queue when the link
 /// is full at last is gone a round trip later.
 const CATCH_UP_DIVISOR: f64 = 8.0;
+/// What is left of the largest batch with each acknowledgement after it.
+const BATCH_MEMORY: f64 = 0.95;
+/// The part of the window that may be held back by the receiver: RFC 9000 §13.2.1 lets it wait for
+/// `max_ack_delay`, and one that thins further is not to be trusted with more than a quarter.
+const LARGEST_BATCH: f64 = 0.25;
 /// What loss leaves of the window: as much as CUBIC leaves (draft §2.4.1, RFC 9438 §4.6).
 const LOSS_FACTOR: f64 = 0.7;

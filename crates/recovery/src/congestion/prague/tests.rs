@@ -53,6 +53,30 @@ impl Flow {
         });
     }
 
+    /// So many bytes of a longer flight.
+    fn acknowledge(&mut self, acked_bytes: u64) {
+        let sent = self.now;
+        self.now += ms(30);
+        self.pn += 1;
+        self.prague.on_ack(&AckSample {
+            now: self.now,
+            acked_bytes,
+            largest_acked: self.pn,
+            largest_acked_sent: sent,
+            earliest_acked_sent: sent,
+            rtt: &self.rtt,
+            rtt_sample: None,
+            app_limited: false,
+            bytes_in_flight_before: self.prague.window(),
+            bytes_in_flight: self.prague.window() - acked_bytes,
+            lost_bytes: 0,
+            delivered: 0,
+            rate: None,
+            ecn_capable_packets: 10,
+            ce_packets: 0,
+        });
+    }
+
     fn congestion(&mut self, sent: Time, lost_bytes: u64, is_ecn: bool) {
         self.prague.on_congestion(&LossSample {
             now: self.now,
@@ -81,6 +105,24 @@ impl Flow {
 }
 
 /// RFC 9331 §4.1.
+/// What a receiver holds back with its acknowledgement does not keep the window from being in
+/// flight, and one that acknowledges a window at a time gets a quarter on top, no more.
+#[test]
+fn leaves_room_for_what_an_acknowledgement_holds_back() {
+    let mut flow = Flow::settled(ms(30), 1);
+    let window = flow.prague.window();
+    let most = window + window / 4;
+    assert!(flow.prague.room(most - 2) > 0);
+    assert_eq!(flow.prague.room(most), 0);
+
+    let batch = window / 10;
+    for _ in 0..200 {
+        flow.acknowledge(batch);
+    }
+    let room = flow.prague.room(flow.prague.window());
+    assert_eq!(room, batch - 2 * u64::from(MTU));
+}
+
 #[test]
 fn packets_are_marked_as_l4s() {
     assert_eq!(Prague::new(MTU).ecn_codepoint(), Ecn::Ect1);
