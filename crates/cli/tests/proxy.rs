@@ -407,8 +407,13 @@ mod icmp {
         }
         let (client, server) = (udp("127.78.0.1:0"), udp("127.78.0.3:0"));
         let to = server.local_addr().expect("bound");
-        let back = ["--link-back", "mtu=1300/icmp"];
-        let proxy = Proxy::start_at("127.78.0.2:0", to, "mtu=1400/icmp", &back);
+        // The proxy has 127.0.0.1 towards the server until it rebinds, and 127.0.0.192 then.
+        let more = ["--link-back", "mtu=1300/icmp", "--seed", "190"];
+        let link = "mtu=1400/icmp,rebind=addr:1s:never";
+        let proxy = Proxy::start_at("127.78.0.2:0", to, link, &more);
+        send(&client, proxy.address, b"first");
+        assert_eq!(next(&server).0.expect("it fits").0, 5);
+        std::thread::sleep(Duration::from_millis(1_500));
         let contents: Vec<u8> = (0..1373_u32).map(|at| at.to_le_bytes()[0]).collect();
         send(&client, proxy.address, &contents);
         let told = next(&client).1.expect("it is told");
@@ -418,6 +423,7 @@ mod icmp {
         send(&client, proxy.address, &contents[1..]);
         let (len, upstream) = next(&server).0.expect("it fits");
         assert_eq!(len, 1372);
+        assert_ne!(upstream.ip(), std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
 
         send(&server, upstream, &contents);
         let told = next(&server).1.expect("it is told");
@@ -440,7 +446,7 @@ mod icmp {
         }
         let server = Server::start(&[]);
         // Addresses that nobody was told of before: the kernel would remember it for the interface.
-        let [high, low] = (std::process::id() as u16).to_be_bytes();
+        let [_, _, high, low] = std::process::id().to_be_bytes();
         let run = |network: u8, link: &str| {
             let listen = format!("127.{network}.{high}.{low}:0");
             let proxy = Proxy::start_at(&listen, server.address, link, &[]);

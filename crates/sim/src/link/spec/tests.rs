@@ -216,14 +216,6 @@ fn mistakes_name_the_field_what_was_seen_and_what_is_allowed() {
         ("reorder=5%", "reorder: '5%' is not PROBABILITY:TIME"),
         ("mtu=10", "mtu: '10' is not a length of IP packets from 29"),
         (
-            "mtu=1400/udp",
-            "mtu: '1400/udp' is not a length of IP packets from 29",
-        ),
-        (
-            "mtu@1s=/icmp",
-            "mtu@1s: '/icmp' is not a length of IP packets from 29",
-        ),
-        (
             "blackhole=5s:2s:1s",
             "blackhole: '5s:2s:1s' is not FROM:FOR[:EVERY]",
         ),
@@ -516,5 +508,19 @@ proptest! {
         if let Ok(spec) = text.parse::<DuplexSpec>() {
             prop_assert_eq!(spec.to_string().parse(), Ok(spec));
         }
+    }
+}
+
+#[test]
+fn limits_of_size_say_whether_they_answer() {
+    let mtu = |text: &str| text.parse::<LinkSpec>().map(|spec| spec.mtu);
+    assert_eq!(mtu("mtu=1400/icmp"), Ok(Some(Mtu::with_answer(1400))));
+    assert_eq!(mtu("mtu=1400"), Ok(Some(Mtu::silent(1400))));
+    for wrong in ["mtu=1400/udp", "mtu=/icmp", "mtu=1400/", "mtu@1s=10/icmp"] {
+        let error = mtu(wrong).expect_err(wrong).to_string();
+        assert!(
+            error.contains("is not a length of IP packets from 29"),
+            "{error}"
+        );
     }
 }
