@@ -22,9 +22,14 @@ struct Proxy {
 impl Proxy {
     /// Starts one towards `to`.
     fn start(to: SocketAddr, link: &str, more: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", to, link, more)
+    }
+
+    /// The same with an address for clients.
+    fn start_at(listen: &str, to: SocketAddr, link: &str, more: &[&str]) -> Self {
         let to = to.to_string();
         let arguments = [
-            &["sim", "proxy", "--listen", "127.0.0.1:0", "--to", &to][..],
+            &["sim", "proxy", "--listen", listen, "--to", &to][..],
             &["--link", link, "--json"],
             more,
         ]
@@ -327,4 +332,169 @@ fn mistakes_are_told_in_one_line() {
     let address = taken.local_addr().expect("bound").to_string();
     let line = refusal(&["sim", "proxy", "--listen", &address, "--to", "127.0.0.1:9"]);
     assert!(line.contains("the port is taken"), "{line}");
+}
+
+/// A link with a delay and no rate has no queue that could be full.
+#[test]
+fn what_a_link_holds_is_bounded_and_counted() {
+    let (server, client) = (socket(), socket());
+    let address = server.local_addr().expect("bound");
+    let proxy = Proxy::start(address, "600ms", &["--hold", "50k"]);
+    for _ in 0..200 {
+        client.send_to(&[1; 1000], proxy.address).expect("sent");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert_eq!(received(&server).len(), 50);
+    let report = proxy.report();
+    assert_eq!(number(&report, "there.packets_in"), 200.0);
+    assert_eq!(number(&report, "there.dropped.overflow"), 150.0);
+    assert_eq!(number(&report, "kernel_drops"), 0.0);
+    assert!(number(&report, "busy_cpu_seconds") <= number(&report, "cpu_seconds"));
+}
+
+/// Addresses of their own: the kernel remembers for others what is said of a destination.
+#[cfg(target_os = "linux")]
+mod icmp {
+    use courser_base::Ecn;
+    use courser_udp::{PacketTooBig, TooBigSender, Transmit};
+
+    use super::*;
+
+    /// True where the right to send ICMP is missing: nothing can be shown then.
+    fn is_without_right() -> bool {
+        let refused = TooBigSender::open(true, false).err();
+        if let Some(error) = &refused {
+            eprintln!("left out, no raw sockets here: {error}");
+        }
+        refused.is_some()
+    }
+
+    fn udp(address: &str) -> courser_udp::UdpSocket {
+        courser_udp::UdpSocket::bind(address.parse().expect("an address")).expect("a port")
+    }
+
+    fn send(socket: &courser_udp::UdpSocket, destination: SocketAddr, contents: &[u8]) {
+        let transmit = Transmit {
+            destination,
+            source: None,
+            ecn: Ecn::NotEct,
+            segment_size: None,
+            contents,
+        };
+        socket.try_send(&transmit).expect("sent");
+    }
+
+    /// What a socket receives or is told within a second.
+    fn next(
+        socket: &courser_udp::UdpSocket,
+    ) -> (Option<(usize, SocketAddr)>, Option<PacketTooBig>) {
+        for _ in 0..500 {
+            if let Ok(received) = socket.try_receive(&mut [0; 2048]) {
+                return (Some((received.len, received.peer)), None);
+            }
+            if let Some(told) = socket.take_packet_too_big() {
+                return (None, Some(told));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        (None, None)
+    }
+
+    #[test]
+    fn both_ends_are_told_what_fits() {
+        if is_without_right() {
+            return;
+        }
+        let (client, server) = (udp("127.78.0.1:0"), udp("127.78.0.3:0"));
+        let to = server.local_addr().expect("bound");
+        // The proxy has 127.0.0.1 towards the server until it rebinds, and 127.0.0.192 then.
+        let more = ["--link-back", "mtu=1300/icmp", "--seed", "190"];
+        let link = "mtu=1400/icmp,rebind=addr:1s:never";
+        let proxy = Proxy::start_at("127.78.0.2:0", to, link, &more);
+        send(&client, proxy.address, b"first");
+        assert_eq!(next(&server).0.expect("it fits").0, 5);
+        std::thread::sleep(Duration::from_millis(1_500));
+        let contents: Vec<u8> = (0..1373_u32).map(|at| at.to_le_bytes()[0]).collect();
+        send(&client, proxy.address, &contents);
+        let told = next(&client).1.expect("it is told");
+        assert_eq!((told.destination, told.mtu), (proxy.address, 1400));
+        assert_eq!(told.quote(), &contents[..told.quote().len()]);
+        assert!(told.quote().len() > 40);
+        send(&client, proxy.address, &contents[1..]);
+        let (len, upstream) = next(&server).0.expect("it fits");
+        assert_eq!(len, 1372);
+        assert_ne!(upstream.ip(), std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+        send(&server, upstream, &contents);
+        let told = next(&server).1.expect("it is told");
+        assert_eq!((told.destination, told.mtu), (upstream, 1300));
+        send(&server, upstream, &contents[..1272]);
+        assert_eq!(next(&client).0.expect("it fits").0, 1272);
+
+        let report = proxy.report();
+        assert_eq!(number(&report, "there.answered"), 1.0);
+        assert_eq!(number(&report, "back.answered"), 1.0);
+        assert_eq!(number(&report, "there.dropped.mtu"), 1.0);
+        assert_eq!(number(&report, "icmp_failures"), 0.0);
+    }
+
+    /// The whole stack on real sockets: the kernel's loopback takes 64 KiB, the link 1400 bytes.
+    #[test]
+    fn connection_takes_the_size_that_it_is_told() {
+        if is_without_right() {
+            return;
+        }
+        let server = Server::start(&[]);
+        // Addresses that nobody was told of before: the kernel would remember it for the interface.
+        let [_, _, high, low] = std::process::id().to_be_bytes();
+        let run = |network: u8, link: &str| {
+            let listen = format!("127.{network}.{high}.{low}:0");
+            let proxy = Proxy::start_at(&listen, server.address, link, &[]);
+            let client = proxy.perf(&["-n", "3M"]);
+            let report = proxy.report();
+            assert_eq!(number(&client, "end.sent_bytes"), 3e6, "{link}");
+            let mtu = client["client"]["connection"]["mtu"].as_u64();
+            (mtu, number(&report, "there.dropped.mtu"))
+        };
+        let (mtu, told) = run(80, "20ms,mtu=1400/icmp;20ms");
+        assert_eq!(mtu, Some(1372));
+        let (_, silent) = run(81, "20ms,mtu=1400;20ms");
+        // One probe at a time: 64 KiB, and that is all. Without a word each size is tried thrice.
+        assert!((1.0..=2.0).contains(&told), "{told}");
+        assert!(silent >= 3.0, "{silent}");
+    }
+
+    /// Root without the capability is nobody: the start says what is missing.
+    #[test]
+    fn missing_right_is_told_at_the_start() {
+        let arguments = [
+            "sim",
+            "proxy",
+            "--listen",
+            "127.0.0.1:0",
+            "--to",
+            "127.0.0.1:9",
+        ];
+        let binary = env!("CARGO_BIN_EXE_courser");
+        let mut command = if is_without_right() {
+            std::process::Command::new(binary)
+        } else {
+            let mut command = std::process::Command::new("setpriv");
+            command.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw", binary]);
+            command
+        };
+        command
+            .args(arguments)
+            .args(["--link", "20ms | mtu=1400/icmp"]);
+        let Ok(output) = command.output() else {
+            eprintln!("left out, no setpriv here");
+            return;
+        };
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        for wanted in ["CAP_NET_RAW", "setcap", "mtu=N without /icmp needs nothing"] {
+            assert!(error.contains(wanted), "{wanted}: {error}");
+        }
+    }
 }

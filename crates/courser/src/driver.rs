@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use courser_base::{FourTuple, Time};
-use courser_transport::ReceiveMeta;
+use courser_transport::{PacketTooBig, ReceiveMeta};
 use courser_udp::{RECEIVE_BUFFER_LEN, Received};
 
 use crate::runtime::{Alarm, Writability};
@@ -38,6 +38,8 @@ enum Stage {
 
 /// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
 const RECEIVES_PER_TURN: usize = 8;
+/// Words of routers per turn: as many as a socket keeps.
+const MESSAGES_PER_TURN: usize = 64;
 /// Woken tasks from which on the driver lets them run before it sends. A single one sends its
 /// answer itself when it waits again; to yield to it makes a runtime with several threads wake
 /// another one to go on here, which cost half as much again as the whole round trip of a request.
@@ -60,6 +62,7 @@ impl Driver {
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         if self.stage == Stage::Receive {
             self.receive(cx)?;
+            self.hear_routers();
             if self.begin_turn(cx) {
                 self.stage = Stage::Transmit;
                 cx.waker().wake_by_ref();
@@ -86,6 +89,22 @@ impl Driver {
         }
         self.has_more = true;
         Ok(())
+    }
+
+    /// Hands on what routers say of datagrams that were too large.
+    fn hear_routers(&self) {
+        for _ in 0..MESSAGES_PER_TURN {
+            let Some(message) = self.shard.socket.take_packet_too_big() else {
+                break;
+            };
+            let now = self.shard.now();
+            let message = PacketTooBig {
+                peer: message.destination,
+                mtu: message.mtu,
+                quote: message.quote(),
+            };
+            self.shard.lock().endpoint.on_packet_too_big(now, &message);
+        }
     }
 
     fn on_received(&mut self, received: &Received) {

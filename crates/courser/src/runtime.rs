@@ -51,7 +51,7 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 pub use courser_base::Ecn;
-pub use courser_udp::{Received, Transmit};
+pub use courser_udp::{PacketTooBig, Received, Transmit};
 
 pub use self::current::{Entered, enter};
 pub use self::door::{Runtime, Task, Timer, UdpSocket};

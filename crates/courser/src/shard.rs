@@ -176,6 +176,7 @@ impl Locked<'_> {
         if let Err(error) = state.transmit_batches(socket, now, (key, INLINE_BYTES)) {
             state.stop(&format!("the socket failed: {error}"));
         }
+        state.driver.is_wanted |= socket.has_packet_too_big();
     }
 
     /// The calling task is about to wait: what it wrote leaves now. True if anything was tried.
@@ -228,6 +229,7 @@ impl Locked<'_> {
             Ok(()) => {}
             Err(error) => state.stop(&format!("the socket failed: {error}")),
         }
+        state.driver.is_wanted |= socket.has_packet_too_big();
     }
 
     /// Tells a new connection how large packets its interface takes.

@@ -23,6 +23,9 @@ pub const BASE_MTU: u16 = 1200;
 ///     |
 ///     '--- base size lost ---> Error
 /// ```
+///
+/// A router's word that a datagram was too large leads straight to the size that it names: the
+/// next one to probe, or, when smaller than the present one, `Complete` with that size.
 #[derive(Clone, Debug)]
 pub struct MtuSearch {
     state: State,
@@ -168,6 +171,16 @@ impl MtuSearch {
     /// fills the window would never have it without holding back.
     pub fn awaited_room(&self) -> u64 {
         u64::from(self.awaited)
+    }
+
+    /// The size of the probe whose fate is open, if there is one.
+    pub fn probe_in_flight(&self) -> Option<u16> {
+        self.in_flight.map(|(_, size)| size)
+    }
+
+    /// False when the size is fixed for ever.
+    pub fn is_searching(&self) -> bool {
+        self.state != State::Disabled
     }
 
     /// The size to probe next, of at most `room` bytes; `None` when there is nothing to probe,
@@ -325,6 +338,39 @@ impl MtuSearch {
         };
         self.fall_back(now + wait);
         true
+    }
+
+    /// A router says that a datagram of `size` bytes did not fit and that `claimed` bytes do. True
+    /// when the datagram size falls.
+    ///
+    /// The caller has made sure that such a datagram was sent. A claim never raises the size: of
+    /// a probe it only says which size to probe next. Claims below the base size, and such as the
+    /// datagram would have met, are not believed (RFC 9000 §14.2.1, RFC 8899 §4.6).
+    pub fn on_packet_too_big(&mut self, now: Time, size: u16, claimed: u16) -> bool {
+        let is_deaf = matches!(self.state, State::Disabled | State::Error);
+        if is_deaf || claimed < BASE_MTU || claimed >= size {
+            return false;
+        }
+        if claimed < self.mtu {
+            // No need to wait until enough of them are lost. Should it be wrong, the raise timer
+            // mends it; should even that not pass, losses tell.
+            self.mtu = claimed;
+            self.black_hole.rounds = 0;
+            self.in_flight = None;
+            self.awaited = 0;
+            self.complete(now);
+            return true;
+        }
+        let mtu = self.mtu;
+        if let State::Searching { refused, candidate } = &mut self.state {
+            *refused = claimed.saturating_add(1).min(*refused);
+            let is_larger = claimed > mtu && claimed < *refused;
+            *candidate = is_larger.then_some(Candidate {
+                size: claimed,
+                lost: 0,
+            });
+        }
+        false
     }
 
     /// Nothing was acknowledged for `count` probe timeouts in a row. True when the datagram size

@@ -12,12 +12,13 @@ use bytes::Bytes;
 use courser_base::{Ecn, FourTuple, Time};
 use courser_transport::{
     ClientConfig, Connection, ConnectionHandle, ConnectionStats, Endpoint, EndpointConfig, Event,
-    ReceiveMeta, RetryPolicy, ServerConfig, Transmit, TransmitBuffer, TransportConfig,
+    PacketTooBig, ReceiveMeta, RetryPolicy, ServerConfig, Transmit, TransmitBuffer,
+    TransportConfig,
 };
 
 use crate::apps::Tally;
 use crate::node::Node;
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 use crate::seed::{derive, widen};
 
 pub use self::app::App;
@@ -302,6 +303,15 @@ impl Node for Host {
             self.arrived.segment_size = len.max(1);
         }
         self.arrived.bytes.extend_from_slice(&packet.payload);
+    }
+
+    fn packet_too_big(&mut self, now: Time, message: &TooBig) {
+        let message = PacketTooBig {
+            peer: message.packet.destination,
+            mtu: message.mtu,
+            quote: message.quote(),
+        };
+        self.endpoint.on_packet_too_big(now, &message);
     }
 
     fn run(&mut self, now: Time) {

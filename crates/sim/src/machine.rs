@@ -71,7 +71,7 @@ pub use self::tasks::PendingTask;
 
 use self::core::Core;
 use crate::node::Node;
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 
 /// A computer with addresses, a clock and tasks. Clones are the same machine.
 ///
@@ -197,6 +197,10 @@ impl Machine {
 impl Node for Machine {
     fn receive(&mut self, now: Time, packet: Packet) {
         self.core().receive(now, packet);
+    }
+
+    fn packet_too_big(&mut self, now: Time, message: &TooBig) {
+        self.core().packet_too_big(now, message);
     }
 
     /// Polls tasks until all wait.

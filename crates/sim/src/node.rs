@@ -4,7 +4,7 @@ use std::any::Any;
 
 use courser_base::Time;
 
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 
 /// A machine of the world: it takes packets, has timers, and sends packets.
 ///
@@ -16,6 +16,9 @@ use crate::packet::Packet;
 pub trait Node: Any {
     /// A packet has arrived.
     fn receive(&mut self, now: Time, packet: Packet);
+    /// A router has dropped a packet of this machine because it was too large, and says so.
+    /// Called as [`receive`](Node::receive) is. Who does not listen to ICMP does nothing.
+    fn packet_too_big(&mut self, _now: Time, _message: &TooBig) {}
     /// Runs timers that are due, and the application.
     fn run(&mut self, now: Time);
     /// The next packet to send now.

@@ -241,7 +241,7 @@ fn change_label(change: &Change) -> String {
         Change::Delay(delay) => format!("delay {delay:?}"),
         Change::Jitter(jitter) => format!("jitter {jitter:?}"),
         Change::Loss(_) => "other loss".to_owned(),
-        Change::Mtu(mtu) => format!("MTU {mtu}"),
+        Change::Mtu(mtu) => format!("MTU {}", mtu.bytes),
     }
 }
 

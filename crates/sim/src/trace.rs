@@ -23,6 +23,8 @@ pub enum Happening {
     Unroutable,
     /// A NAT has no mapping for it, or not any more.
     Unmapped,
+    /// It was too large for a link, and its sender was told.
+    Refused,
 }
 
 /// One event of a world.
@@ -65,6 +67,7 @@ impl fmt::Display for TraceEvent {
             Happening::Delivered => "delivered",
             Happening::Unroutable => "unroutable",
             Happening::Unmapped => "unmapped",
+            Happening::Refused => "refused",
         };
         write!(
             f,
@@ -131,6 +134,7 @@ impl Trace {
                 Happening::Delivered => 2,
                 Happening::Unroutable => 3,
                 Happening::Unmapped => 4,
+                Happening::Refused => 5,
             };
         self.absorb(small);
         self.absorb(address_word(event.source));

@@ -14,7 +14,7 @@ use courser_base::Time;
 use crate::link::{DuplexSpec, Link, LinkSpec, Nat};
 use crate::machine::Bells;
 use crate::node::Node;
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 use crate::seed::derive;
 use crate::trace::{Happening, Listener, Trace};
 
@@ -374,8 +374,35 @@ impl World {
                 Some(nat) => self.let_in(id, nat, packet),
             }
         }
+        while let Some(message) = self.wires[id.0].link.poll_answer(now) {
+            let wire = &mut self.wires[id.0];
+            wire.spins.count(now, &wire.name)?;
+            self.answer(message);
+        }
         self.schedule_link(id);
         Ok(())
+    }
+
+    /// Tells whoever sent a packet that it was too large, behind whatever NAT.
+    fn answer(&mut self, mut message: TooBig) {
+        let now = self.now;
+        self.trace.record(now, Happening::Refused, &message.packet);
+        let packet = &mut message.packet;
+        let mut way_back = Packet {
+            destination: packet.source,
+            ..packet.clone()
+        };
+        if self
+            .nats
+            .iter_mut()
+            .any(|nat| nat.inbound(now, &mut way_back))
+        {
+            packet.source = way_back.destination;
+        }
+        if let Some(to) = self.addresses.get(&packet.source.ip()).copied() {
+            self.machines[to.0].node.packet_too_big(now, &message);
+            self.make_ready(to);
+        }
     }
 
     fn let_in(&mut self, id: LinkId, nat: usize, mut packet: Packet) {

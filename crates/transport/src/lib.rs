@@ -34,7 +34,7 @@ pub use connection::{
     Timer, UdpStats,
 };
 pub use endpoint::{
-    ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, ReceiveMeta,
+    ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta,
 };
 pub use error::TransportError;
 pub use rng::Rng;

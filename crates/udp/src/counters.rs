@@ -20,6 +20,10 @@ pub struct Counters {
     pub received_bytes: u64,
     /// Times segmentation offload was found broken and switched off: 0 or 1.
     pub gso_fallbacks: u64,
+    /// ICMP messages about datagrams that were sent, such as "port unreachable". They end nothing.
+    pub path_errors: u64,
+    /// Those of them that say that a datagram was too large.
+    pub packets_too_big: u64,
 }
 
 /// The same numbers, counted from several threads.
@@ -32,6 +36,8 @@ pub(crate) struct Tally {
     received_datagrams: AtomicU64,
     received_bytes: AtomicU64,
     gso_fallbacks: AtomicU64,
+    path_errors: AtomicU64,
+    packets_too_big: AtomicU64,
 }
 
 impl Tally {
@@ -51,6 +57,13 @@ impl Tally {
         self.gso_fallbacks.fetch_add(1, Relaxed);
     }
 
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nobody tells"))]
+    pub(crate) fn on_path_error(&self, is_too_big: bool) {
+        self.path_errors.fetch_add(1, Relaxed);
+        self.packets_too_big
+            .fetch_add(u64::from(is_too_big), Relaxed);
+    }
+
     pub(crate) fn snapshot(&self) -> Counters {
         Counters {
             send_calls: self.send_calls.load(Relaxed),
@@ -60,6 +73,8 @@ impl Tally {
             received_datagrams: self.received_datagrams.load(Relaxed),
             received_bytes: self.received_bytes.load(Relaxed),
             gso_fallbacks: self.gso_fallbacks.load(Relaxed),
+            path_errors: self.path_errors.load(Relaxed),
+            packets_too_big: self.packets_too_big.load(Relaxed),
         }
     }
 }

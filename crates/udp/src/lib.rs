@@ -8,6 +8,7 @@
 //! - [`UdpSocket`] sends and receives; all its methods take `&self`.
 //! - [`Transmit`] and [`Received`] are one batch out and one batch in.
 //! - [`Capabilities`] says what this machine can do and what its administrator should change.
+//! - [`PacketTooBig`] is what a router says of a datagram that did not fit.
 //! - [`classify`] sorts errors by what a caller can do about them.
 //!
 //! This is the only crate with `unsafe`, and only in the modules named for a system call.
@@ -18,14 +19,18 @@ mod batch;
 mod capabilities;
 mod counters;
 mod error;
+mod icmp;
 mod portable;
 mod socket;
+mod too_big;
 
 pub use batch::{Received, Transmit};
 pub use capabilities::Capabilities;
 pub use counters::Counters;
 pub use error::{ErrorClass, classify, is_too_large, is_transient};
+pub use icmp::{Refused, TooBigSender};
 pub use socket::UdpSocket;
+pub use too_big::{MAX_QUOTE, PacketTooBig};
 
 /// Length of a receive buffer that no batch can overflow.
 ///

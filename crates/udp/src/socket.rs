@@ -13,6 +13,7 @@ use crate::batch::{Received, Transmit};
 use crate::capabilities::Capabilities;
 use crate::counters::{Counters, Tally};
 use crate::portable::Socket;
+use crate::too_big::PacketTooBig;
 
 /// A non-blocking UDP socket that sends and receives datagrams in batches.
 ///
@@ -55,6 +56,12 @@ impl UdpSocket {
             socket: Socket::new(socket)?,
             tally: Tally::default(),
         })
+    }
+
+    /// Asks for socket buffers of at least so many bytes each way, where the usual ones (7 MiB) are
+    /// too small; what was granted shows in [`UdpSocket::capabilities`].
+    pub fn enlarge_buffers(&self, bytes: usize) {
+        self.socket.enlarge_buffers(bytes);
     }
 
     /// Fixes the peer, which makes each send cheaper and lets the system report that nobody
@@ -127,9 +134,22 @@ impl UdpSocket {
     /// `WouldBlock` when nothing waits. An error that [`is_transient`](crate::is_transient)
     /// tells of an earlier send; try again at once.
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        let received = self.socket.receive(buffer)?;
+        let received = self.socket.receive(buffer, &self.tally)?;
         self.tally.on_received(received.count(), received.len);
         Ok(received)
+    }
+
+    /// What a router said of a datagram of ours that was too large; each message once.
+    ///
+    /// Messages are noticed by calls that send or receive, and at most 64 wait. On Linux only, so
+    /// far. Nothing in them is proven, see [`PacketTooBig`].
+    pub fn take_packet_too_big(&self) -> Option<PacketTooBig> {
+        self.socket.take_packet_too_big()
+    }
+
+    /// True if [`UdpSocket::take_packet_too_big`] has something. Costs next to nothing.
+    pub fn has_packet_too_big(&self) -> bool {
+        self.socket.has_news()
     }
 
     /// What the socket can do, as of now. Allocates; not for the path of every packet.

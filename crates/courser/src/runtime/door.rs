@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use courser_udp::{Capabilities, Counters, Received, Transmit};
+use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 
 /// A task that is ready to be polled on any thread.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -97,6 +97,12 @@ pub trait UdpSocket: fmt::Debug + Send + Sync {
     /// How large packets may be on the interface towards `peer`, IP header included; `None` when
     /// that is not known. The search for the path MTU tries this size first.
     fn interface_mtu(&self, _peer: SocketAddr) -> Option<u32> {
+        None
+    }
+
+    /// What a router said of a datagram that was too large, each message once. Asked for whenever
+    /// the task that receives has run: a socket that has something new wakes it.
+    fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         None
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
-use courser_udp::{Capabilities, Counters, Received, Transmit};
+use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 
 use super::door::UdpSocket;
 use super::system;
@@ -81,6 +81,23 @@ impl Socket {
         match self {
             Self::System(socket) => socket.udp().interface_mtu(peer),
             Self::Runtime { socket, .. } => socket.interface_mtu(peer),
+        }
+    }
+
+    /// What a router said of a datagram that was too large.
+    pub(crate) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
+        match self {
+            Self::System(socket) => socket.udp().take_packet_too_big(),
+            Self::Runtime { socket, .. } => socket.take_packet_too_big(),
+        }
+    }
+
+    /// True if sending has found such a message, which only the driver takes.
+    pub(crate) fn has_packet_too_big(&self) -> bool {
+        match self {
+            Self::System(socket) => socket.udp().has_packet_too_big(),
+            // It wakes the driver itself.
+            Self::Runtime { .. } => false,
         }
     }
 

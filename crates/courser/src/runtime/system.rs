@@ -42,7 +42,7 @@ mod readiness {
 
     impl Socket {
         pub(crate) fn new(socket: UdpSocket) -> io::Result<Self> {
-            register(socket, Interest::READABLE).map(Self)
+            register(socket, RECEIVING).map(Self)
         }
 
         pub(crate) fn udp(&self) -> &UdpSocket {
@@ -69,6 +69,12 @@ mod readiness {
             }
         }
     }
+
+    /// What arrives, and on Linux what routers say: `courser_udp` has that told as priority data.
+    #[cfg(target_os = "linux")]
+    const RECEIVING: Interest = Interest::READABLE.add(Interest::PRIORITY);
+    #[cfg(not(target_os = "linux"))]
+    const RECEIVING: Interest = Interest::READABLE;
 
     #[expect(
         deprecated,

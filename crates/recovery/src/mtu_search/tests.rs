@@ -314,3 +314,97 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn router_names_the_size_to_probe_next() {
+    let mut search = started(65_507, Some(8972));
+    assert_eq!(search.next_probe(at(0), ROOM), Some(8972));
+    let number = search.on_probe_sent(8972);
+    assert!(!search.on_packet_too_big(at(1), 8972, 1380));
+    search.on_probe_lost(number);
+    assert_eq!(
+        search.mtu(),
+        BASE_MTU,
+        "nothing is believed before it was tried"
+    );
+    assert_eq!(search.next_probe(at(2), ROOM), Some(1380));
+    search.on_probe_sent(1380);
+    assert!(search.on_probe_acked(1380));
+    assert_eq!(search.next_probe(at(3), ROOM), None, "it was exact");
+    assert_eq!(search.mtu(), 1380);
+}
+
+#[test]
+fn router_that_lied_about_a_probe_costs_three_probes() {
+    let mut search = started(65_507, Some(8972));
+    search.next_probe(at(0), ROOM);
+    let number = search.on_probe_sent(8972);
+    search.on_packet_too_big(at(1), 8972, 1400);
+    search.on_probe_lost(number);
+    // The path carries 1372 really.
+    run(&mut search, at(2), 1372);
+    assert_eq!(search.mtu(), 1372);
+}
+
+#[test]
+fn smaller_path_is_followed_at_once_and_searched_again_later() {
+    let mut search = started(65_507, Some(1472));
+    run(&mut search, at(0), 1472);
+    assert!(search.on_packet_too_big(at(10), 1472, 1372));
+    assert_eq!(search.mtu(), 1372);
+    search.on_full_datagram_sent(at(20));
+    assert!(!search.wants_probe());
+    search.on_full_datagram_sent(at(10) + PMTU_RAISE_TIMER);
+    assert!(search.wants_probe());
+}
+
+/// RFC 9000 §14.2.1: conformance rules 9000-231 and 9000-233.
+#[test]
+fn claims_below_the_base_size_and_contradictions_change_nothing() {
+    for claimed in [0, 68, 576, 1199, 1472, 1473, u16::MAX] {
+        let mut search = started(65_507, Some(1472));
+        run(&mut search, at(0), 1472);
+        assert!(
+            !search.on_packet_too_big(at(10), 1472, claimed),
+            "{claimed}"
+        );
+        assert_eq!(search.mtu(), 1472, "{claimed}");
+        search.on_full_datagram_sent(at(20));
+        assert_eq!(search.next_probe(at(20), ROOM), None, "{claimed}");
+    }
+}
+
+#[test]
+fn size_that_is_fixed_stays() {
+    let mut search = MtuSearch::disabled(1400);
+    assert!(!search.on_packet_too_big(at(0), 1400, 1300));
+    assert_eq!(search.mtu(), 1400);
+}
+
+proptest! {
+    /// Whatever routers say in between, the size never rises by it, never falls below the base,
+    /// and the search ends.
+    #[test]
+    fn words_of_routers_never_raise_the_size(
+        words in proptest::collection::vec((0_u16..9000, 0_u16..9000), 0..40),
+        carried in 1200_u16..9000,
+    ) {
+        let mut search = started(65_507, Some(8972));
+        for (size, claimed) in words {
+            let before = search.mtu();
+            search.on_packet_too_big(at(1), size, claimed);
+            prop_assert!(search.mtu() <= before);
+            prop_assert!(search.mtu() >= BASE_MTU);
+            if let Some(size) = search.next_probe(at(1), ROOM) {
+                let number = search.on_probe_sent(size);
+                if size <= carried {
+                    search.on_probe_acked(size);
+                } else {
+                    search.on_probe_lost(number);
+                }
+            }
+        }
+        run(&mut search, at(2), carried);
+        prop_assert!(search.mtu() <= carried);
+    }
+}

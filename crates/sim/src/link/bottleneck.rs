@@ -133,6 +133,11 @@ impl Bottleneck {
         self.queue.len()
     }
 
+    /// Bytes that wait, headers included.
+    pub(super) fn bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+
     pub(super) fn delays(&self) -> &Histogram {
         &self.delays
     }

@@ -26,6 +26,8 @@ pub(super) struct Flight {
     /// When the last of those in order arrives.
     last: Time,
     launched: u64,
+    /// Payload under way.
+    bytes: u64,
 }
 
 #[derive(Debug)]
@@ -48,11 +50,16 @@ impl Flight {
             late: BinaryHeap::new(),
             last: Time::ZERO,
             launched: 0,
+            bytes: 0,
         }
     }
 
     pub(super) fn set_delay(&mut self, delay: Duration) {
         self.delay = delay;
+    }
+
+    pub(super) fn delay(&self) -> Duration {
+        self.delay
     }
 
     pub(super) fn set_jitter(&mut self, jitter: Duration) {
@@ -69,6 +76,7 @@ impl Flight {
         let at = departure + self.delay + self.jitter_of(index);
         let lateness = self.lateness_of(index);
         self.launched += 1;
+        self.bytes += packet.payload.len() as u64;
         let sequence = self.launched;
         match lateness {
             Some(lateness) => {
@@ -121,7 +129,12 @@ impl Flight {
             }
             self.in_order.pop_front()?
         };
+        self.bytes -= arrival.packet.payload.len() as u64;
         Some((arrival.at, arrival.packet))
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(super) fn packets(&self) -> usize {

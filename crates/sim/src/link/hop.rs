@@ -15,10 +15,12 @@ use super::policer::Bucket;
 use super::probability::{Effect, Keyed};
 use super::queue::{Limit, Numbered};
 use super::remark::Remarker;
-use super::spec::{Blackhole, Change, DropList, LinkSpec, Probability, QueueLimit, Repeated, Step};
+use super::spec::{
+    Blackhole, Change, DropList, LinkSpec, Mtu, Probability, QueueLimit, Repeated, Step,
+};
 use super::stats::{LinkStats, QueueState};
 use super::{Link, wire_size};
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 
 /// A stretch with its state.
 #[derive(Debug)]
@@ -34,6 +36,7 @@ pub(super) struct Hop {
     /// What changes later, the next change last.
     steps: Vec<Step>,
     stats: LinkStats,
+    max_bytes: u64,
 }
 
 /// Whose random numbers these are.
@@ -47,7 +50,7 @@ struct Place {
 #[derive(Debug)]
 struct Effects {
     blackhole: Option<Blackhole>,
-    mtu: Option<u32>,
+    mtu: Option<Mtu>,
     drop: DropList,
     every: Option<u64>,
     loss: Chance,
@@ -73,6 +76,7 @@ impl Hop {
             flight: Flight::new(seed, hop),
             steps: Vec::new(),
             stats: LinkStats::default(),
+            max_bytes: Link::MAX_BYTES,
         };
         new.set_spec(Time::ZERO, spec, rtt);
         new
@@ -100,22 +104,37 @@ impl Hop {
         self.advance(now);
     }
 
+    pub(super) fn set_max_bytes(&mut self, bytes: u64) {
+        self.max_bytes = bytes;
+    }
+
+    /// How long packets are on the way that leave now, late ones apart.
+    pub(super) fn delay(&self) -> Duration {
+        self.flight.delay()
+    }
+
     /// Changes one thing.
     pub(super) fn change(&mut self, now: Time, change: Change) {
         self.advance(now);
         self.apply(change);
     }
 
-    /// A packet arrives.
-    pub(super) fn send(&mut self, now: Time, mut packet: Packet) {
+    /// A packet arrives. What comes back is for its sender to know: it was too large.
+    pub(super) fn send(&mut self, now: Time, mut packet: Packet) -> Option<TooBig> {
         self.advance(now);
         let now = self.now;
         self.index += 1;
         self.stats.packets_in += 1;
         self.stats.bytes_in += packet.payload.len() as u64;
         let index = self.index;
+        let too_large = self.stats.dropped.mtu;
         if self.effects.drops(now, index, &packet, &mut self.stats) {
-            return;
+            let is_told = self.stats.dropped.mtu > too_large;
+            let mtu = self.effects.mtu.filter(|mtu| is_told && mtu.answers)?;
+            return Some(TooBig {
+                packet,
+                mtu: mtu.bytes,
+            });
         }
         let place = self.place;
         self.effects
@@ -140,6 +159,7 @@ impl Hop {
         } else {
             self.enter(now, Numbered { index, packet });
         }
+        None
     }
 
     /// When there is something to do or to take.
@@ -226,7 +246,8 @@ impl Hop {
             self.stats.dropped.policer += 1;
             return;
         }
-        if self.packets() >= Link::MAX_PACKETS {
+        let len = numbered.packet.payload.len() as u64;
+        if self.packets() >= Link::MAX_PACKETS || self.bytes() + len > self.max_bytes {
             self.stats.dropped.overflow += 1;
             return;
         }
@@ -248,6 +269,11 @@ impl Hop {
     fn launch(&mut self, departure: Time, numbered: Numbered) {
         let is_late = self.flight.launch(departure, numbered);
         self.stats.reordered += u64::from(is_late);
+    }
+
+    fn bytes(&self) -> u64 {
+        let waiting = self.bottleneck.as_ref().map_or(0, Bottleneck::bytes);
+        self.flight.bytes() + waiting
     }
 
     fn packets(&self) -> usize {
@@ -290,7 +316,7 @@ impl Effects {
         let is_swallowed = self.blackhole.is_some_and(|hole| swallows(&hole, now));
         let is_too_large = self
             .mtu
-            .is_some_and(|mtu| wire_size(packet) > u64::from(mtu));
+            .is_some_and(|mtu| wire_size(packet) > u64::from(mtu.bytes));
         let counter = if is_swallowed {
             &mut dropped.blackhole
         } else if is_too_large {

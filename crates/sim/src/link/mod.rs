@@ -22,18 +22,19 @@
 //! # Ok::<(), courser_sim::link::SpecError>(())
 //! ```
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 use hop::Hop;
 
 pub use histogram::Histogram;
 pub use nat::Nat;
 pub use spec::{
-    Aqm, Blackhole, Change, DropList, DuplexSpec, Gilbert, LinkSpec, NatSpec, Policer, Probability,
-    QueueLimit, Remark, RemarkTo, Reorder, Repeated, SpecError, Step,
+    Aqm, Blackhole, Change, DropList, DuplexSpec, Gilbert, LinkSpec, Mtu, NatSpec, Policer,
+    Probability, QueueLimit, Remark, RemarkTo, Reorder, Repeated, SpecError, Step,
 };
 pub use stats::{Dropped, LinkStats, QueueState};
 
@@ -66,11 +67,24 @@ pub struct Link {
     hops: Vec<Hop>,
     seed: u64,
     now: Time,
+    max_bytes: u64,
+    /// What senders are told, by when it is there; a number keeps those of one time apart.
+    answers: BTreeMap<(Time, u64), TooBig>,
+    answered: u64,
 }
 
 impl Link {
     /// Most packets inside one stretch at once; more are dropped and counted as overflow.
     pub const MAX_PACKETS: usize = 1 << 20;
+
+    /// Most bytes of payload inside one stretch at once, unless [`Link::set_max_bytes`] says
+    /// otherwise; packets beyond are dropped and counted as overflow. Enough for 10 Gbit/s over
+    /// three seconds.
+    pub const MAX_BYTES: u64 = 4 << 30;
+
+    /// Words to senders under way at once; more are not said, as routers limit them too
+    /// (RFC 1812 §4.3.2.8).
+    pub const MAX_ANSWERS: usize = 64;
 
     /// A link as specified, that decides everything from this seed.
     ///
@@ -88,18 +102,51 @@ impl Link {
                 .collect(),
             seed,
             now: Time::ZERO,
+            max_bytes: Self::MAX_BYTES,
+            answers: BTreeMap::new(),
+            answered: 0,
         }
+    }
+
+    /// Limits what each stretch holds to so many bytes of payload, whatever delay and rate ask
+    /// for; what is beyond is dropped and counted as overflow.
+    pub fn set_max_bytes(&mut self, bytes: u64) {
+        self.max_bytes = bytes;
+        self.hops
+            .iter_mut()
+            .for_each(|hop| hop.set_max_bytes(bytes));
     }
 
     /// A packet enters.
     pub fn send(&mut self, now: Time, packet: Packet) {
         self.now = self.now.max(now);
-        self.hops[0].send(self.now, packet);
+        self.enter(0, self.now, packet);
     }
 
-    /// When [`poll`](Link::poll) has something new to do or to give; `None`: the link is empty.
+    /// A packet enters a stretch, or its sender is told why it does not.
+    fn enter(&mut self, at: usize, now: Time, packet: Packet) {
+        let Some(refused) = self.hops[at].send(now, packet) else {
+            return;
+        };
+        if self.answers.len() < Self::MAX_ANSWERS {
+            let back: Duration = self.hops[..at].iter().map(Hop::delay).sum();
+            self.answered += 1;
+            self.answers.insert((now + back, self.answered), refused);
+        }
+    }
+
+    /// The next word to a sender whose packet was too large, that is there by `now`.
+    pub fn poll_answer(&mut self, now: Time) -> Option<TooBig> {
+        let first = self.answers.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
+    }
+
+    /// When [`poll`](Link::poll) or [`poll_answer`](Link::poll_answer) has something new to do or
+    /// to give; `None`: the link is empty.
     pub fn next_time(&self) -> Option<Time> {
-        self.hops.iter().filter_map(Hop::next_time).min()
+        let answer = self.answers.first_key_value().map(|((at, _), _)| *at);
+        let packets = self.hops.iter().filter_map(Hop::next_time);
+        packets.chain(answer).min()
     }
 
     /// The next packet that leaves by `now`, in order of leaving.
@@ -113,7 +160,7 @@ impl Link {
         let last = self.hops.len() - 1;
         for at in 0..last {
             while let Some((time, packet)) = self.hops[at].pop(self.now) {
-                self.hops[at + 1].send(time, packet);
+                self.enter(at + 1, time, packet);
             }
         }
         self.hops[last].pop(self.now)
@@ -123,7 +170,11 @@ impl Link {
     pub fn stats(&self) -> LinkStats {
         let first = *self.hops[0].stats();
         let rest = self.hops[1..].iter();
-        rest.fold(first, |stats, hop| stats.then(hop.stats()))
+        let stats = rest.fold(first, |stats, hop| stats.then(hop.stats()));
+        LinkStats {
+            answered: self.answered,
+            ..stats
+        }
     }
 
     /// What waits for the rate now, over all stretches, as of the last call.
@@ -180,7 +231,9 @@ impl Link {
         }
         for spec in specs {
             let at = self.hops.len();
-            self.hops.push(Hop::new(spec, self.seed, at, rtt));
+            let mut hop = Hop::new(spec, self.seed, at, rtt);
+            hop.set_max_bytes(self.max_bytes);
+            self.hops.push(hop);
         }
     }
 }

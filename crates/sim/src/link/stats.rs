@@ -35,6 +35,8 @@ pub struct LinkStats {
     pub duplicated: u64,
     /// Packets that were held back for others to pass.
     pub reordered: u64,
+    /// Senders that were told that a packet was too large.
+    pub answered: u64,
     /// Most bytes that waited at once, headers included.
     pub max_queue_bytes: u64,
     /// Most packets that waited at once.
@@ -62,7 +64,8 @@ pub struct Dropped {
     pub queue_full: u64,
     /// CoDel.
     pub aqm: u64,
-    /// More packets inside than a link keeps: [`Link::MAX_PACKETS`](super::Link::MAX_PACKETS).
+    /// More inside than a link keeps: [`Link::MAX_PACKETS`](super::Link::MAX_PACKETS) or
+    /// [`Link::MAX_BYTES`](super::Link::MAX_BYTES).
     pub overflow: u64,
 }
 

@@ -261,6 +261,80 @@ fn larger_packets_than_the_mtu_vanish_from_when_it_falls() {
     assert_eq!(bench.missing(10), [6, 7, 8]);
 }
 
+/// All words to senders, with the times when they are there.
+fn answers(link: &mut Link) -> Vec<(Time, TooBig)> {
+    let mut all = Vec::new();
+    while let Some(next) = link.next_time() {
+        while link.poll(next).is_some() {}
+        while let Some(answer) = link.poll_answer(next) {
+            all.push((next, answer));
+        }
+    }
+    all
+}
+
+#[test]
+fn senders_are_told_once_word_has_come_back_from_the_stretch() {
+    let spec = "20ms | 5ms | 1ms,mtu=999/icmp".parse().expect("valid");
+    let mut link = Link::new(&spec, 1);
+    link.send(Time::ZERO, packet(1, Ecn::Ect0));
+    let all = answers(&mut link);
+    let [(at, answer)] = &all[..] else {
+        panic!("{all:?}");
+    };
+    assert_eq!(*at, Time::ZERO + Duration::from_millis(50));
+    assert_eq!((answer.mtu, &answer.packet), (999, &packet(1, Ecn::Ect0)));
+    assert_eq!(answer.quote(), &answer.packet.payload[..TooBig::QUOTE_LEN]);
+    let stats = link.stats();
+    assert_eq!((stats.answered, stats.dropped.mtu), (1, 1));
+}
+
+#[test]
+fn silent_limits_and_other_losses_are_not_told_of() {
+    for spec in ["mtu=999", "mtu=1000/icmp", "mtu=999/icmp,blackhole=0s:1s"] {
+        let mut link = Link::new(&spec.parse().expect("valid"), 1);
+        link.send(Time::ZERO, packet(1, Ecn::Ect0));
+        assert!(answers(&mut link).is_empty(), "{spec}");
+        assert_eq!(link.stats().answered, 0, "{spec}");
+    }
+}
+
+#[test]
+fn words_under_way_are_bounded() {
+    let spec = "20ms | mtu=999/icmp".parse().expect("valid");
+    let mut link = Link::new(&spec, 1);
+    for number in 0..1_000 {
+        link.send(Time::ZERO, packet(number, Ecn::Ect0));
+    }
+    assert_eq!(answers(&mut link).len(), Link::MAX_ANSWERS);
+    assert_eq!(link.stats().dropped.mtu, 1_000);
+    link.send(Time::from_nanos(1_000_000_000), packet(1, Ecn::Ect0));
+    assert_eq!(answers(&mut link).len(), 1, "there is room again");
+}
+
+/// A link with a delay and no rate has no queue that could be full.
+#[test]
+fn bytes_under_way_are_bounded_and_what_is_beyond_is_counted() {
+    for spec in ["10s", "8kbit,10s,queue=1000000p"] {
+        let mut link = Link::new(&spec.parse().expect("valid"), 1);
+        link.set_max_bytes(972 * 5);
+        for number in 0..20 {
+            link.send(Time::ZERO, packet(number, Ecn::Ect0));
+        }
+        let inside = 20 - link.stats().dropped.overflow;
+        assert!((4..=5).contains(&inside), "{spec}: {inside}");
+        assert_eq!(link.stats().dropped.total(), 20 - inside, "{spec}");
+        let mut out = 0;
+        while let Some(next) = link.next_time() {
+            out += std::iter::from_fn(|| link.poll(next)).count() as u64;
+        }
+        assert_eq!(out, inside, "{spec}");
+        let now = Time::from_nanos(100_000_000_000);
+        link.send(now, packet(1, Ecn::Ect0));
+        assert_eq!(link.stats().dropped.overflow, 20 - inside, "{spec}");
+    }
+}
+
 #[test]
 fn blackhole_swallows_what_arrives_and_lets_go_what_is_under_way() {
     let bench = Bench::new("20ms,blackhole=5ms:3ms").run(12, 1_000);

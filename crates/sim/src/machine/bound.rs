@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::task::Waker;
 
 use courser::Counters;
-use courser::runtime::Received;
+use courser::runtime::{PacketTooBig, Received};
 
 use crate::packet::Packet;
 
@@ -16,6 +16,9 @@ pub(super) const UPKEEP: usize = 256;
 /// Most datagrams that are handed out as one batch, as Linux does.
 const MAX_BATCH: usize = 64;
 
+/// Words of routers that a socket keeps, as on Linux.
+const MAX_NEWS: usize = 64;
+
 /// A bound socket.
 #[derive(Debug)]
 pub(super) struct Bound {
@@ -24,6 +27,7 @@ pub(super) struct Bound {
     queue: VecDeque<Packet>,
     held: usize,
     capacity: usize,
+    news: VecDeque<PacketTooBig>,
     pub(super) receiver: Option<Waker>,
     pub(super) sender: Option<Waker>,
 }
@@ -36,6 +40,7 @@ impl Bound {
             queue: VecDeque::new(),
             held: 0,
             capacity,
+            news: VecDeque::new(),
             receiver: None,
             sender: None,
         }
@@ -43,6 +48,18 @@ impl Bound {
 
     pub(super) fn is_readable(&self) -> bool {
         !self.queue.is_empty()
+    }
+
+    /// Keeps what a router said; the newest push out the oldest.
+    pub(super) fn hear(&mut self, news: PacketTooBig) {
+        if self.news.len() >= MAX_NEWS {
+            self.news.pop_front();
+        }
+        self.news.push_back(news);
+    }
+
+    pub(super) fn take_news(&mut self) -> Option<PacketTooBig> {
+        self.news.pop_front()
     }
 
     /// Keeps a datagram until it is read. False when there is no room for it.

@@ -22,7 +22,7 @@ use super::network::{Network, NetworkCounters};
 use super::socket::VirtualSocket;
 use super::tasks::{PendingTask, Ready, ReadyQueue, Tasks};
 use super::timers::{Key, Timers};
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 
 /// Polls without time passing after which tasks are taken to wake each other for ever. A burst
 /// of a thousand connections takes some ten thousand.
@@ -91,6 +91,15 @@ impl Core {
         let now = state.now;
         state.fingerprint.add_packet(What::Received, now, &packet);
         let woken = state.network.deliver(packet);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// A router has dropped a packet.
+    pub(super) fn packet_too_big(&self, now: Time, message: &TooBig) {
+        let mut state = self.lock();
+        state.set_now(now);
+        let woken = state.network.hear(message);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }

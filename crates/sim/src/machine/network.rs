@@ -7,11 +7,11 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser::runtime::Transmit;
+use courser::runtime::{PacketTooBig, Transmit};
 use courser_base::Time;
 
 use super::bound::{Bound, UPKEEP};
-use crate::packet::Packet;
+use crate::packet::{Packet, TooBig};
 
 /// Most datagrams in one send call, as on Linux.
 pub(super) const GSO_SEGMENTS: usize = 64;
@@ -117,6 +117,18 @@ impl Network {
             return None;
         }
         self.counters.received += 1;
+        socket.receiver.take()
+    }
+
+    /// Hands a router's word to the socket that sent the packet. Whoever waits there is to be
+    /// woken, outside of locks.
+    #[must_use]
+    pub(super) fn hear(&mut self, message: &TooBig) -> Option<Waker> {
+        let id = self.receiver_of(message.packet.source)?;
+        let destination = message.packet.destination;
+        let news = PacketTooBig::new(destination, message.mtu, message.quote());
+        let socket = self.sockets.get_mut(&id)?;
+        socket.hear(news);
         socket.receiver.take()
     }
 

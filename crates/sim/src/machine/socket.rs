@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use courser::runtime::{Received, Transmit, UdpSocket};
+use courser::runtime::{PacketTooBig, Received, Transmit, UdpSocket};
 use courser::{Capabilities, Counters};
 
 use super::core::Core;
@@ -73,6 +73,11 @@ impl UdpSocket for VirtualSocket {
     fn local_addr(&self) -> io::Result<SocketAddr> {
         let mut state = self.core.lock();
         state.network.socket(self.id).map(|socket| socket.local)
+    }
+
+    fn take_packet_too_big(&self) -> Option<PacketTooBig> {
+        let mut state = self.core.lock();
+        state.network.socket(self.id).ok()?.take_news()
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use courser_base::Time;
 use courser_sim::host::Host;
 use courser_sim::node::Node;
-use courser_sim::packet::Packet;
+use courser_sim::packet::{Packet, TooBig};
 use courser_wire::packet::{self, PacketKind};
 
 /// What the watchers of both hosts know together.
@@ -105,6 +105,10 @@ impl Node for Watched {
     fn receive(&mut self, now: Time, packet: Packet) {
         self.watcher.0.borrow_mut().on_received(&packet);
         self.host.receive(now, packet);
+    }
+
+    fn packet_too_big(&mut self, now: Time, message: &TooBig) {
+        self.host.packet_too_big(now, message);
     }
 
     fn run(&mut self, now: Time) {

@@ -37,6 +37,12 @@ impl Connection {
             return Losses::default();
         }
         let application = id == SpaceId::Application;
+        if application {
+            for (number, sent) in &mut lost {
+                let is_refused = path.refused.contains(*number, sent.size);
+                sent.is_mtu_probe |= is_refused && sent.path == path.id;
+            }
+        }
         let is_persistent = application
             && path
                 .persistent
@@ -71,7 +77,13 @@ impl Connection {
         }
     }
 
-    fn on_packet_lost(&mut self, now: Time, id: SpaceId, number: u64, sent: Sent<SentFrames>) {
+    pub(super) fn on_packet_lost(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        number: u64,
+        sent: Sent<SentFrames>,
+    ) {
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
@@ -113,7 +125,7 @@ impl Connection {
                 packet_number: number,
                 len,
                 trigger: Some(trigger),
-                is_mtu_probe: sent.is_mtu_probe,
+                is_mtu_probe: sent.frames.is_mtu_probe(),
             })
         });
         self.settle(id, sent, Self::on_frame_lost);

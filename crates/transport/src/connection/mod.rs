@@ -18,6 +18,7 @@ mod idle;
 mod key_phase;
 mod losses;
 mod mtu;
+mod packet_too_big;
 mod permit;
 mod receive;
 mod start;
@@ -373,6 +374,11 @@ impl Connection {
     /// True while the application has something to read with [`Connection::poll_event`].
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
+    }
+
+    /// The ID that we address the peer by.
+    pub(crate) fn peer_id(&self) -> ConnectionId {
+        *self.cids.peer.current()
     }
 
     /// All IDs the peer may address us by.

@@ -21,15 +21,19 @@ impl Connection {
     /// Ethernet's. Best told as soon as the connection exists, and again after
     /// [`Event::PathChanged`](super::Event::PathChanged).
     pub fn set_interface_mtu(&mut self, mtu: u32) {
+        let size = self.payload_of(mtu);
         let path = self.paths.active_mut();
-        let headers = match path.tuple.peer.ip().to_canonical() {
+        path.search.set_interface_mtu(size);
+        path.follow_search();
+    }
+
+    /// UDP payload that fits IP packets of `mtu` bytes to the peer.
+    pub(super) fn payload_of(&self, mtu: u32) -> u16 {
+        let headers = match self.paths.active().tuple.peer.ip().to_canonical() {
             IpAddr::V4(_) => IPV4_HEADERS,
             IpAddr::V6(_) => IPV6_HEADERS,
         };
-        let size = mtu.saturating_sub(headers);
-        path.search
-            .set_interface_mtu(u16::try_from(size).unwrap_or(u16::MAX));
-        path.follow_search();
+        u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX)
     }
 
     /// A lone datagram that is larger than those of today, when it is time for one.

@@ -21,6 +21,7 @@ mod headers;
 mod hostile;
 mod keys;
 mod mtu;
+mod packet_too_big;
 mod parameters;
 mod paths;
 mod recovery;

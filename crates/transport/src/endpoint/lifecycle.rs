@@ -113,6 +113,7 @@ impl Endpoint {
                 initial_id: None,
                 new_tokens: 0,
                 reset_tokens: Vec::new(),
+                peer_id: None,
                 four_tuple: None,
             });
             u32::try_from(self.slots.len() - 1).expect("memory ends before 2^32 connections")
@@ -158,6 +159,7 @@ impl Endpoint {
         self.settle_handshake(now, handle);
         self.settle_ids(handle);
         self.settle_reset_tokens(handle);
+        self.settle_peer_id(handle);
         self.schedule(handle);
     }
 
@@ -302,6 +304,9 @@ impl Endpoint {
         }
         for (peer, token) in slot.reset_tokens.drain(..) {
             self.routing.remove_reset_token(peer, token, owner);
+        }
+        if let Some((peer, id)) = slot.peer_id.take() {
+            self.routing.remove_peer_id(peer, id, owner);
         }
         if let Some(path) = slot.four_tuple.take() {
             self.routing.remove_four_tuple(&path, owner);

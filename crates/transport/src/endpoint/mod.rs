@@ -7,6 +7,7 @@ mod handle;
 mod incoming;
 mod lifecycle;
 pub mod limits;
+mod packet_too_big;
 mod receive;
 pub mod routing;
 pub mod stateless_reset;
@@ -26,6 +27,7 @@ use courser_wire::ConnectionId;
 pub use self::handle::ConnectionHandle;
 pub use self::incoming::Incoming;
 pub use self::lifecycle::ConnectError;
+pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
 pub use self::stats::EndpointStats;
 
@@ -90,6 +92,8 @@ struct Slot {
     new_tokens: u32,
     /// Resets that are routed.
     reset_tokens: Vec<(SocketAddr, [u8; 16])>,
+    /// The address and the ID that the connection sends to.
+    peer_id: Option<(SocketAddr, ConnectionId)>,
     /// Routed by address, for want of an ID.
     four_tuple: Option<FourTuple>,
 }

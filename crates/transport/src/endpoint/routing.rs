@@ -19,13 +19,15 @@ use crate::rng::Rng;
 /// Peers choose much of what is looked up here, so the hashers are keyed (attack A14), and what
 /// is owned is never given to another connection (attack A15). Each connection owns few entries:
 /// [`crate::cid::issued::IssuedIds::MAX_IDS`] IDs, one client-chosen ID, one address, and a token for
-/// each ID that it uses.
+/// each ID that it uses, and the ID of the peer that it sends to.
 #[derive(Debug)]
 pub struct Routing<H> {
     ids: HashMap<ConnectionId, H, KeyedState>,
     initial_ids: HashMap<ConnectionId, H, KeyedState>,
     four_tuples: HashMap<FourTuple, H, KeyedState>,
     reset_tokens: HashMap<ResetSource, H, KeyedState>,
+    /// By whom we send to: for what is quoted of our own datagrams.
+    peer_ids: HashMap<(SocketAddr, ConnectionId), H, KeyedState>,
 }
 
 impl<H: Copy + Eq> Routing<H> {
@@ -40,7 +42,8 @@ impl<H: Copy + Eq> Routing<H> {
             ids: HashMap::with_hasher(state.clone()),
             initial_ids: HashMap::with_hasher(state.clone()),
             four_tuples: HashMap::with_hasher(state.clone()),
-            reset_tokens: HashMap::with_hasher(state),
+            reset_tokens: HashMap::with_hasher(state.clone()),
+            peer_ids: HashMap::with_hasher(state),
         }
     }
 
@@ -86,6 +89,23 @@ impl<H: Copy + Eq> Routing<H> {
     /// connection owns the token: then only that one can be reset by it.
     pub fn insert_reset_token(&mut self, peer: SocketAddr, token: ResetToken, handle: H) -> bool {
         insert(&mut self.reset_tokens, ResetSource { peer, token }, handle)
+    }
+
+    /// Routes quotes of datagrams to `id` at `peer`, unless another connection sends there too.
+    pub fn insert_peer_id(&mut self, peer: SocketAddr, id: ConnectionId, handle: H) {
+        insert(&mut self.peer_ids, (peer, id), handle);
+    }
+
+    /// Ends the routing of quotes.
+    pub fn remove_peer_id(&mut self, peer: SocketAddr, id: ConnectionId, handle: H) {
+        if self.peer_ids.get(&(peer, id)) == Some(&handle) {
+            self.peer_ids.remove(&(peer, id));
+        }
+    }
+
+    /// Finds the connection that sends to `id` at `peer`.
+    pub fn find_peer_id(&self, peer: SocketAddr, id: &ConnectionId) -> Option<H> {
+        self.peer_ids.get(&(peer, *id)).copied()
     }
 
     /// Ends the routing of an ID that we issued. Like all removals it leaves alone what
@@ -151,7 +171,7 @@ impl<H: Copy + Eq> Routing<H> {
     #[cfg(test)]
     pub fn len(&self) -> usize {
         let by_id = self.ids.len() + self.initial_ids.len();
-        by_id + self.four_tuples.len() + self.reset_tokens.len()
+        by_id + self.four_tuples.len() + self.reset_tokens.len() + self.peer_ids.len()
     }
 
     /// True when no connection is known.

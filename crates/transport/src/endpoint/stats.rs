@@ -23,6 +23,10 @@ pub struct EndpointStats {
     pub version_negotiations_sent: u64,
     /// Stateless resets sent.
     pub resets_sent: u64,
+    /// Words of routers that a datagram was too large, and that were believed.
+    pub packets_too_big: u64,
+    /// Such words that were not: they quote nothing of ours, or claim what cannot be.
+    pub packets_too_big_ignored: u64,
     /// Datagrams that belonged to nobody and got no answer.
     pub datagrams_dropped: u64,
 }

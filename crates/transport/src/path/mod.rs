@@ -41,6 +41,8 @@ pub struct Path {
     pub mtu: u16,
     /// Looks for larger datagrams.
     pub search: MtuSearch,
+    /// Packets that a router has refused, or would have.
+    pub refused: Refused,
     /// Sent packets carry this number: those of another path say nothing of this one
     /// (RFC 9000 §9.4).
     pub id: u32,
@@ -64,6 +66,7 @@ impl Path {
             bytes_in_flight: 0,
             mtu: config.mtu,
             search: config.mtu_search(),
+            refused: Refused::default(),
             id,
             app_limited: false,
         }
@@ -126,6 +129,28 @@ impl Path {
     /// A datagram of this size left.
     pub fn on_datagram_sent(&mut self, len: usize) {
         self.amplification.on_sent(len);
+    }
+}
+
+/// Packets above a size that were sent before a router said that they do not fit: their loss says
+/// nothing about congestion.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Refused {
+    /// Only packets with smaller numbers.
+    before: u64,
+    /// Only larger ones.
+    above: u16,
+}
+
+impl Refused {
+    /// Packets of more than `above` bytes with numbers smaller than `before` will not arrive.
+    pub fn new(before: u64, above: u16) -> Self {
+        Self { before, above }
+    }
+
+    /// True for a packet that will not arrive.
+    pub fn contains(self, number: u64, size: u16) -> bool {
+        number < self.before && size > self.above
     }
 }
 

@@ -161,6 +161,7 @@ impl Paths {
         std::mem::swap(&mut old.pacer, &mut new.pacer);
         std::mem::swap(&mut old.mtu, &mut new.mtu);
         std::mem::swap(&mut old.search, &mut new.search);
+        std::mem::swap(&mut old.refused, &mut new.refused);
         std::mem::swap(&mut old.persistent, &mut new.persistent);
         std::mem::swap(&mut old.bytes_in_flight, &mut new.bytes_in_flight);
     }

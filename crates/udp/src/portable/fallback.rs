@@ -90,7 +90,7 @@ impl Socket {
             })
     }
 
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn receive(&self, buffer: &mut [u8], _tally: &Tally) -> io::Result<Received> {
         let mut meta = [RecvMeta::default()];
         uninterrupted(|| {
             let mut slices = [IoSliceMut::new(buffer)];
@@ -118,8 +118,23 @@ impl Socket {
         }
     }
 
+    /// What routers say is not heard of.
+    pub(crate) fn has_news(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn take_packet_too_big(&self) -> Option<crate::PacketTooBig> {
+        None
+    }
+
     pub(crate) fn receive_overflow(&self) -> Option<u64> {
         None
+    }
+
+    pub(crate) fn enlarge_buffers(&self, bytes: usize) {
+        // Best effort, as at the beginning.
+        let _ = self.state.set_recv_buffer_size((&self.io).into(), bytes);
+        let _ = self.state.set_send_buffer_size((&self.io).into(), bytes);
     }
 
     /// Nobody tells.

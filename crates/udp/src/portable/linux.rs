@@ -20,10 +20,14 @@ use super::offload::{Offload, uninterrupted};
 use crate::Capabilities;
 use crate::batch::{Received, Transmit};
 use crate::counters::Tally;
+use crate::is_transient;
+use crate::too_big::PacketTooBig;
 use cmsg::{Control, ControlBuffer};
+use errqueue::News;
 use options::Supported;
 
 mod cmsg;
+mod errqueue;
 mod gso;
 mod options;
 mod recvmsg;
@@ -45,6 +49,8 @@ pub(crate) struct Socket {
     mark: AtomicU8,
     offload: Offload,
     supported: Supported,
+    /// Apart from the rest, which every batch needs.
+    news: Box<News>,
 }
 
 /// The two ends of a connected socket.
@@ -66,6 +72,7 @@ impl Socket {
             mark: AtomicU8::new(MARK_UNKNOWN),
             offload: Offload::new(gso::segment_limit()),
             supported,
+            news: Box::default(),
             io,
         };
         if let Ok(peer) = socket.io.peer_addr() {
@@ -124,7 +131,9 @@ impl Socket {
             return self.offload.send(transmit, tally, |contents, segment| {
                 let mut control = ControlBuffer::new();
                 control.push_segment_size(segment);
-                sendmsg::sendmsg(fd, None, control.filled(), contents)
+                self.despite_news(tally, || {
+                    sendmsg::sendmsg(fd, None, control.filled(), contents)
+                })
             });
         }
         let name = SockAddr::from(for_socket(destination, self.is_ipv6));
@@ -133,8 +142,24 @@ impl Socket {
         self.offload.send(transmit, tally, |contents, segment| {
             let mut control = envelope.clone();
             control.push_segment_size(segment);
-            sendmsg::sendmsg(fd, Some(&name), control.filled(), contents)
+            self.despite_news(tally, || {
+                sendmsg::sendmsg(fd, Some(&name), control.filled(), contents)
+            })
         })
+    }
+
+    /// Sends, though the kernel would rather tell what became of an earlier datagram: that is
+    /// taken down, and the call made again. An error that is there without any news is about
+    /// these datagrams.
+    fn despite_news<T>(&self, tally: &Tally, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        for _ in 1..SEND_TRIES {
+            match call() {
+                Err(error)
+                    if is_transient(&error) && self.news.collect(self.io.as_fd(), tally) > 0 => {}
+                result => return result,
+            }
+        }
+        call()
     }
 
     /// Mark and source address for a batch that is not for a connected peer.
@@ -169,10 +194,15 @@ impl Socket {
         }
     }
 
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+    pub(crate) fn receive(&self, buffer: &mut [u8], tally: &Tally) -> io::Result<Received> {
         let mut control = ControlBuffer::new();
         let fd = self.io.as_fd();
-        let filled = uninterrupted(|| recvmsg::recvmsg(fd, buffer, &mut control))?;
+        let filled = uninterrupted(|| recvmsg::recvmsg(fd, buffer, &mut control, 0));
+        let filled = filled.inspect_err(|error| {
+            if is_transient(error) {
+                self.news.collect(fd, tally);
+            }
+        })?;
         let told = Control::decode(control.filled());
         let peer = filled.peer.map(canonical).or_else(|| self.peer_addr());
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "datagram without an address");
@@ -194,8 +224,20 @@ impl Socket {
         }
     }
 
+    pub(crate) fn has_news(&self) -> bool {
+        self.news.has_some()
+    }
+
+    pub(crate) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
+        self.news.take()
+    }
+
     pub(crate) fn receive_overflow(&self) -> Option<u64> {
         sockopt::dropped(self.io.as_fd()).ok().map(u64::from)
+    }
+
+    pub(crate) fn enlarge_buffers(&self, bytes: usize) {
+        options::enlarge_buffers(self.io.as_fd(), bytes);
     }
 
     pub(crate) fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
@@ -207,13 +249,8 @@ impl Socket {
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
-        let Supported {
-            gro,
-            ecn,
-            pktinfo,
-            receive_buffer,
-            send_buffer,
-        } = self.supported;
+        let Supported { gro, ecn, pktinfo } = self.supported;
+        let (receive_buffer, send_buffer) = options::buffers(self.io.as_fd());
         Capabilities {
             gso_segments: self.gso_segments(),
             gro,
@@ -230,3 +267,7 @@ impl Socket {
 
 /// No mark at all: the first send sets one, whatever it is.
 const MARK_UNKNOWN: u8 = u8::MAX;
+
+/// How often a batch is sent for which there was news of another one instead. More means a flood
+/// of messages, and then the batch counts as lost.
+const SEND_TRIES: usize = 4;

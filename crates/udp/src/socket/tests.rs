@@ -351,13 +351,18 @@ fn refused_port_is_a_transient_error_and_clears() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn unconnected_socket_does_not_hear_of_refusals() {
+fn refusals_cost_an_unconnected_socket_nothing_and_are_counted() {
     let (server, closed) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
     let destination = closed.local_addr().unwrap();
     drop(closed);
     for _ in 0..3 {
         server.try_send(&transmit(destination, b"x")).unwrap();
     }
+    // The news of the last one is taken by this call.
+    assert!(is_transient(&server.try_receive(&mut [0; 64]).unwrap_err()));
+    let counters = server.counters();
+    assert_eq!((counters.path_errors, counters.packets_too_big), (3, 0));
+    assert!(server.take_packet_too_big().is_none());
 }
 
 #[test]

@@ -52,6 +52,11 @@ pub(crate) struct ProxyArguments {
     #[arg(long, value_name = "BYTES", default_value = "2400", value_parser = parse_positive)]
     pub(crate) amplification_bytes: u64,
 
+    /// Bytes that the link may hold each way, whatever its delay asks for; more is dropped and
+    /// counted.
+    #[arg(long, value_name = "BYTES", default_value = "512MiB", value_parser = parse_positive)]
+    pub(crate) hold: u64,
+
     /// Writes JSON to standard output, for programs.
     #[arg(long)]
     pub(crate) json: bool,
@@ -107,7 +112,9 @@ A LINK has fields between commas, all optional:
   loss=30%:3  gilbert=1%:20%       at most 3 in a row; in bursts
   drop=1,3,7-9  first=3  mask=0x5  every=100
   reorder=5%:25ms  duplicate=1%  corrupt=1%  truncate=1%  extend=1%
-  policer=10mbit:64k  mtu=1280  ecn=bleach  ecn=ce:5%@1s
+  policer=10mbit:64k  ecn=bleach  ecn=ce:5%@1s
+  mtu=1280 | 1280/icmp             larger packets vanish; or their sender is told (needs the
+                                   right to send ICMP, CAP_NET_RAW)
   blackhole=5s:2s[:30s]            from when, for how long, how often
   rebind=[addr:]5s                 another port or address towards the server
   rate@10s=5mbit                   from then on; also delay, jitter, loss, mtu

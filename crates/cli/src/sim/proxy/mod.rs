@@ -7,9 +7,11 @@
 mod args;
 mod batch;
 mod clients;
+mod icmp;
 mod progress;
 mod relay;
 mod report;
+mod slabs;
 mod wait;
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -26,6 +28,7 @@ use crate::cpu;
 use crate::error::{Failure, cannot_listen};
 use crate::output;
 use clients::Clients;
+use icmp::Router;
 use progress::Progress;
 use relay::Relay;
 use report::ProxyReport;
@@ -46,6 +49,8 @@ pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
             "--listen and --to are the same address {server}: datagrams would go round for ever"
         )));
     }
+    listener.enlarge_buffers(clients::BUFFER);
+    let router = Router::new(&spec, address, server)?;
     announce(arguments, &listener, address, server, &spec);
 
     let clients = Clients::new(
@@ -54,7 +59,8 @@ pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
         arguments.idle,
         arguments.amplification_bytes,
     );
-    let mut relay = Relay::new(listener, server, clients, &spec, arguments.seed);
+    let mut relay = Relay::new((listener, server), clients, router, &spec, arguments.seed);
+    relay.set_hold(arguments.hold);
     let is_stopped = stop_flag()?;
     let mut progress = Progress::new();
     let outcome = relay.run(|relay| {

@@ -16,6 +16,8 @@ pub(super) struct ProxyReport {
     seed: u64,
     seconds: f64,
     cpu_seconds: f64,
+    /// Without what was spent on waiting as exactly as can be.
+    busy_cpu_seconds: f64,
     clients: u64,
     rebindings: u64,
     /// Replies to a port from before a rebinding.
@@ -24,6 +26,8 @@ pub(super) struct ProxyReport {
     refused_datagrams: u64,
     /// Buffers that the kernel dropped before we took them.
     kernel_drops: u64,
+    /// Senders that could not be told that a packet was too large.
+    icmp_failures: u64,
     amplification: Amplification,
     there: WayReport,
     back: WayReport,
@@ -60,6 +64,7 @@ impl ProxyReport {
     pub(super) fn new(relay: &Relay, spec: &DuplexSpec, seed: u64, watched_bytes: u64) -> Self {
         let tally = &relay.clients.tally;
         let (there, back) = (WayReport::new(&relay.there), WayReport::new(&relay.back));
+        let cpu_seconds = CpuClock::Thread.seconds();
         let worst = tally.worst_amplification.map(|worst| to_f64(worst) / 1e3);
         Self {
             event: "report",
@@ -67,12 +72,14 @@ impl ProxyReport {
             link: spec.to_string(),
             seed,
             seconds: relay.elapsed().as_secs_f64(),
-            cpu_seconds: CpuClock::Thread.seconds(),
+            cpu_seconds,
+            busy_cpu_seconds: (cpu_seconds - relay.spun.as_secs_f64()).max(0.0),
             clients: tally.clients,
             rebindings: tally.rebindings,
             late_replies: relay.late_replies,
             refused_datagrams: tally.refused_datagrams,
             kernel_drops: relay.kernel_drops(),
+            icmp_failures: relay.router.failures,
             amplification: Amplification {
                 total: ratio(back.link.bytes_out, there.link.bytes_in),
                 worst,
@@ -94,8 +101,9 @@ impl ProxyReport {
         line(clients);
         line(self.amplification.text());
         line(format!(
-            "proxy       {} CPU in {}, {} buffers dropped by the kernel, {} datagrams not sent",
+            "proxy       {} CPU ({} busy) in {}, {} buffers dropped by the kernel, {} datagrams not sent",
             seconds(self.cpu_seconds),
+            seconds(self.busy_cpu_seconds),
             seconds(self.seconds),
             self.kernel_drops,
             self.there.unsent + self.back.unsent,
@@ -161,7 +169,7 @@ impl WayReport {
             ("policed", dropped.policer),
             ("at a full queue", dropped.queue_full),
             ("by queue management", dropped.aqm),
-            ("beyond all bounds", dropped.overflow),
+            ("beyond what the link may hold", dropped.overflow),
         ];
         named(&reasons)
     }
@@ -176,6 +184,7 @@ impl WayReport {
             ("extended", stats.extended),
             ("duplicated", stats.duplicated),
             ("reordered", stats.reordered),
+            ("told to send smaller ones", stats.answered),
         ])
     }
 }

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use courser_udp::UdpSocket;
 
-/// Waits until a socket has something to receive or `timeout` is over; notes in `ready` which.
+/// Waits until a socket has something to receive or `timeout` is over; notes in `ready` which,
+/// and returns whether there is any.
 #[cfg(unix)]
 pub(super) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
     timeout: Duration,
     ready: &mut Vec<bool>,
-) {
+) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut all: Vec<PollFd<'a>> = sockets
         .map(|socket| PollFd::new(socket, PollFlags::IN))
@@ -23,6 +24,7 @@ pub(super) fn wait_readable<'a>(
     // Interrupted by a signal: nobody is ready, and the caller looks at the clock.
     let found = poll(&mut all, Some(&timeout)).unwrap_or(0);
     ready.extend(all.iter().map(|fd| found > 0 && !fd.revents().is_empty()));
+    found > 0
 }
 
 /// Without a call to wait for many sockets, all of them may have something after a moment.
@@ -31,10 +33,11 @@ pub(super) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
     timeout: Duration,
     ready: &mut Vec<bool>,
-) {
+) -> bool {
     std::thread::sleep(timeout.min(Duration::from_millis(1)));
     ready.clear();
     ready.extend(sockets.map(|_| true));
+    true
 }
 
 /// Waits until a socket takes datagrams again, but not long.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::quantity::{bytes, duration, probability, rate, thousandths};
 use super::{
-    Aqm, Blackhole, Change, DuplexSpec, Gilbert, LinkSpec, NatSpec, Probability, QueueLimit,
+    Aqm, Blackhole, Change, DuplexSpec, Gilbert, LinkSpec, Mtu, NatSpec, Probability, QueueLimit,
     Remark, RemarkTo, Repeated, Step,
 };
 
@@ -64,7 +64,7 @@ fn fields(spec: &LinkSpec) -> Vec<String> {
         policer.map(|policer| format!("{}:{}", rate(policer.rate), bytes(policer.burst))),
     );
     put("ecn", spec.ecn.map(remark));
-    put("mtu", spec.mtu.map(|mtu| mtu.to_string()));
+    put("mtu", spec.mtu.map(mtu));
     put("blackhole", spec.blackhole.map(blackhole));
     texts.extend(aqm(spec.aqm));
     texts.extend(spec.steps.iter().map(step));
@@ -172,6 +172,11 @@ fn remark(remark: Remark) -> String {
     text
 }
 
+fn mtu(mtu: Mtu) -> String {
+    let answers = if mtu.answers { "/icmp" } else { "" };
+    format!("{}{answers}", mtu.bytes)
+}
+
 fn blackhole(hole: Blackhole) -> String {
     let mut text = format!("{}:{}", duration(hole.from), duration(hole.lasts));
     if let Some(every) = hole.every {
@@ -187,7 +192,7 @@ fn step(step: &Step) -> String {
         Change::Delay(value) => ("delay", duration(value)),
         Change::Jitter(value) => ("jitter", duration(value)),
         Change::Loss(value) => ("loss", repeated(value)),
-        Change::Mtu(value) => ("mtu", value.to_string()),
+        Change::Mtu(value) => ("mtu", mtu(value)),
     };
     format!("{name}@{}={value}", duration(step.at))
 }

@@ -7,7 +7,7 @@ use super::quantity::{
     parse_rate, parse_thousandths,
 };
 use super::{
-    Blackhole, Change, Gilbert, LinkSpec, NatSpec, Policer, Probability, QueueLimit, Remark,
+    Blackhole, Change, Gilbert, LinkSpec, Mtu, NatSpec, Policer, Probability, QueueLimit, Remark,
     RemarkTo, Reorder, Repeated,
 };
 
@@ -258,7 +258,8 @@ pub(super) const FIELDS: &[Field] = &[
     },
     Field {
         name: "mtu",
-        allowed: "a length of IP packets from 29 to 65575 bytes, such as 1280",
+        allowed: "a length of IP packets from 29 to 65575 bytes, such as 1280, or with word to the \
+                  sender 1280/icmp",
         read: |text, draft| {
             draft.spec.mtu = Some(parse_mtu(text)?);
             Some(())
@@ -341,9 +342,15 @@ fn parse_queue(text: &str) -> Option<QueueLimit> {
         .or_else(|| parse_duration(text).map(QueueLimit::Time))
 }
 
-fn parse_mtu(text: &str) -> Option<u32> {
-    let mtu = u32::try_from(parse_count(text)?).ok()?;
-    (29..=65_575).contains(&mtu).then_some(mtu)
+fn parse_mtu(text: &str) -> Option<Mtu> {
+    let (count, answers) = match text.split_once('/') {
+        Some((count, "icmp")) => (count, true),
+        Some(_) => return None,
+        None => (text, false),
+    };
+    let bytes = u32::try_from(parse_count(count.trim())?).ok()?;
+    let is_possible = (29..=65_575).contains(&bytes);
+    is_possible.then_some(Mtu { bytes, answers })
 }
 
 fn parse_remark(text: &str) -> Option<Remark> {

@@ -13,7 +13,8 @@ pub use drop_list::DropList;
 pub use error::SpecError;
 pub use nat::NatSpec;
 pub use parts::{
-    Aqm, Blackhole, Change, Gilbert, Policer, QueueLimit, Remark, RemarkTo, Reorder, Repeated, Step,
+    Aqm, Blackhole, Change, Gilbert, Mtu, Policer, QueueLimit, Remark, RemarkTo, Reorder, Repeated,
+    Step,
 };
 
 mod check;
@@ -57,7 +58,7 @@ mod table;
 /// | `step` | `1ms` | from which delay on `l4s` marks ECT(1) |
 /// | `policer` | `10mbit:64k` | drops what a token bucket has no tokens for |
 /// | `ecn` | `bleach`, `ce:5%`, `swap@1s` | changes marks |
-/// | `mtu` | `1280` | larger IP packets vanish |
+/// | `mtu` | `1280`, `1280/icmp` | larger IP packets vanish; with `/icmp` their sender is told |
 /// | `blackhole` | `5s:2s`, `5s:2s:30s` | from when, for how long, how often |
 /// | `rate@10s` | `5mbit` | from then on; also `delay@`, `jitter@`, `loss@`, `mtu@` |
 ///
@@ -65,6 +66,9 @@ mod table;
 ///
 /// A packet meets the effects in this order: blackhole, MTU, exact drops, loss, changed bytes,
 /// changed marks, duplication, policer, queue and rate, delay with jitter and reordering.
+/// The word about a packet that is too large comes from the entrance of its stretch, and takes as
+/// long to the sender as packets take from there, rates not counted: at once from the first
+/// stretch, after 20 ms from the second in `20ms | 1ms,mtu=1400/icmp`.
 /// Times in a schedule count from [`Time::ZERO`](courser_base::Time::ZERO).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LinkSpec {
@@ -102,8 +106,8 @@ pub struct LinkSpec {
     pub policer: Option<Policer>,
     /// What becomes of ECN marks.
     pub ecn: Option<Remark>,
-    /// Longest IP packet that passes; longer ones vanish.
-    pub mtu: Option<u32>,
+    /// Longest IP packet that passes.
+    pub mtu: Option<Mtu>,
     /// When nothing passes.
     pub blackhole: Option<Blackhole>,
     /// What changes later, in order of time.

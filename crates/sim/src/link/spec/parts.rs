@@ -142,6 +142,33 @@ impl Aqm {
     }
 }
 
+/// How long IP packets may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mtu {
+    /// Bytes, headers included, from 29.
+    pub bytes: u32,
+    /// Senders of longer packets are told, as a router does by ICMP; otherwise these vanish.
+    pub answers: bool,
+}
+
+impl Mtu {
+    /// Longer packets vanish.
+    pub const fn silent(bytes: u32) -> Self {
+        Self {
+            bytes,
+            answers: false,
+        }
+    }
+
+    /// Longer packets are dropped and their senders told.
+    pub const fn with_answer(bytes: u32) -> Self {
+        Self {
+            bytes,
+            answers: true,
+        }
+    }
+}
+
 /// A token bucket that drops what comes faster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Policer {
@@ -209,5 +236,5 @@ pub enum Change {
     /// Random loss.
     Loss(Repeated),
     /// The longest IP packet.
-    Mtu(u32),
+    Mtu(Mtu),
 }

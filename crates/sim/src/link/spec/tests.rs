@@ -85,7 +85,7 @@ fn every_field_is_read() {
             probability: share(5),
             from: Duration::from_secs(1),
         }),
-        mtu: Some(1280),
+        mtu: Some(Mtu::silent(1280)),
         blackhole: Some(Blackhole {
             from: Duration::from_secs(5),
             lasts: Duration::from_secs(2),
@@ -102,7 +102,7 @@ fn every_field_is_read() {
             },
             Step {
                 at: Duration::from_secs(5),
-                change: Change::Mtu(1400),
+                change: Change::Mtu(Mtu::silent(1400)),
             },
             Step {
                 at: Duration::from_secs(6),
@@ -372,7 +372,8 @@ fn changes() -> impl Strategy<Value = Change> {
         durations().prop_map(Change::Delay),
         durations().prop_map(Change::Jitter),
         repeated().prop_map(Change::Loss),
-        (29..=65_575_u32).prop_map(Change::Mtu),
+        (29..=65_575_u32, any::<bool>())
+            .prop_map(|(bytes, answers)| Change::Mtu(Mtu { bytes, answers })),
     ]
 }
 
@@ -384,7 +385,7 @@ prop_compose! {
         )),
         drop in proptest::collection::vec(1..1_000_u64, 0..8),
         every in proptest::option::of(1..u64::MAX),
-        mtu in proptest::option::of(29..=65_575_u32),
+        mtu in proptest::option::of((29..=65_575_u32, any::<bool>())),
         blackhole in proptest::option::of((durations(), 1..1_000_000_u64, proptest::option::of(1..9_u64))),
     ) -> LinkSpec {
         LinkSpec {
@@ -397,7 +398,7 @@ prop_compose! {
             }),
             drop: drop.into_iter().collect(),
             every,
-            mtu,
+            mtu: mtu.map(|(bytes, answers)| Mtu { bytes, answers }),
             blackhole: blackhole.map(|(from, lasts, more)| Blackhole {
                 from,
                 lasts: Duration::from_nanos(lasts),
@@ -507,5 +508,19 @@ proptest! {
         if let Ok(spec) = text.parse::<DuplexSpec>() {
             prop_assert_eq!(spec.to_string().parse(), Ok(spec));
         }
+    }
+}
+
+#[test]
+fn limits_of_size_say_whether_they_answer() {
+    let mtu = |text: &str| text.parse::<LinkSpec>().map(|spec| spec.mtu);
+    assert_eq!(mtu("mtu=1400/icmp"), Ok(Some(Mtu::with_answer(1400))));
+    assert_eq!(mtu("mtu=1400"), Ok(Some(Mtu::silent(1400))));
+    for wrong in ["mtu=1400/udp", "mtu=/icmp", "mtu=1400/", "mtu@1s=10/icmp"] {
+        let error = mtu(wrong).expect_err(wrong).to_string();
+        assert!(
+            error.contains("is not a length of IP packets from 29"),
+            "{error}"
+        );
     }
 }

@@ -7,6 +7,7 @@ use courser::{ClientConfig, Endpoint, ServerConfig};
 
 use super::*;
 use crate::identity::identity;
+use crate::world::LinkId;
 
 fn pair(seed: u64, spec: &str) -> (World, Machine, Machine) {
     let mut world = World::new(seed);
@@ -34,6 +35,12 @@ async fn serve() {
 }
 
 async fn ask() -> Duration {
+    let (time, _) = ask_and_look().await;
+    time
+}
+
+/// How long it took, and the size of datagrams at its end.
+async fn ask_and_look() -> (Duration, u16) {
     let begin = now();
     let address = "10.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::client(address).expect("a port");
@@ -47,7 +54,19 @@ async fn ask() -> Duration {
     send.finish().expect("not finished yet");
     let answer = receive.read_to_end(100_000).await.expect("an answer");
     assert_eq!(answer, question);
-    now() - begin
+    (now() - begin, connection.stats().path.mtu)
+}
+
+/// The async API's sockets hear of it too.
+#[test]
+fn connection_of_a_machine_takes_the_size_that_a_router_names() {
+    let link = "20ms | 5ms,mtu=1400/icmp;20ms";
+    let (mut world, client, server) = pair(1, link);
+    server.spawn(serve());
+    let task = client.spawn(ask_and_look());
+    let (_, mtu) = world.run_until_done(task).expect("an end");
+    assert_eq!(mtu, 1372);
+    assert_eq!(world.link(LinkId(0)).stats().answered, 1);
 }
 
 #[test]

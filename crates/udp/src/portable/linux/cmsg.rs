@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use courser_base::Ecn;
 use libc::c_int;
 
+use super::errqueue::ExtendedError;
+
 /// Room for control messages.
 ///
 /// The most that our options make the kernel write is a TOS or traffic class, an IPv6 packet
@@ -89,6 +91,7 @@ pub(super) struct Control {
     pub(super) segment_size: Option<usize>,
     pub(super) ecn: Ecn,
     pub(super) local: Option<IpAddr>,
+    pub(super) error: Option<ExtendedError>,
 }
 
 impl Control {
@@ -107,6 +110,9 @@ impl Control {
                 (libc::SOL_IPV6, libc::IPV6_PKTINFO) => {
                     let ip = array(data, 0).map(|ip| IpAddr::V6(Ipv6Addr::from_octets(ip)));
                     control.local = ip.map(|ip| ip.to_canonical());
+                }
+                (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
+                    control.error = extended_error(data);
                 }
                 _ => {}
             }
@@ -135,6 +141,16 @@ impl<'a> Iterator for Messages<'a> {
             .unwrap_or_default();
         Some((level, kind, data))
     }
+}
+
+/// `sock_extended_err`: errno, origin, type, code and padding in a byte each, info, data. Who sent
+/// the message comes behind it and is of no use, since anybody may say to be anybody.
+fn extended_error(data: &[u8]) -> Option<ExtendedError> {
+    Some(ExtendedError {
+        errno: u32::from_ne_bytes(array(data, 0)?),
+        origin: *data.get(4)?,
+        info: u32::from_ne_bytes(array(data, 8)?),
+    })
 }
 
 /// IP_TOS comes as a byte, IPV6_TCLASS as an integer.

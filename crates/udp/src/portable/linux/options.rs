@@ -17,8 +17,6 @@ pub(super) struct Supported {
     pub(super) gro: bool,
     pub(super) ecn: bool,
     pub(super) pktinfo: bool,
-    pub(super) receive_buffer: usize,
-    pub(super) send_buffer: usize,
 }
 
 /// Sets everything on a socket bound to `local`.
@@ -34,13 +32,19 @@ pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
         set(IPV6_DONTFRAG, 1);
         ecn = set(IPV6_RECVTCLASS, 1);
     }
+    // What routers say is queued for us, with the beginning of the datagram that it is about.
+    set(IP_RECVERR, 1);
+    if is_ipv6 {
+        set(IPV6_RECVERR, 1);
+    }
+    // Who polls for priority data is woken by it.
+    set(SELECT_ERR_QUEUE, 1);
+    enlarge_buffers(fd, BUFFER_WANTED);
     let pktinfo = local.ip().is_unspecified() && set(pktinfo_option(is_ipv6), 1);
     Supported {
         gro: set(UDP_GRO, 1),
         ecn,
         pktinfo,
-        receive_buffer: enlarge(fd, libc::SO_RCVBUF, libc::SO_RCVBUFFORCE),
-        send_buffer: enlarge(fd, libc::SO_SNDBUF, libc::SO_SNDBUFFORCE),
     }
 }
 
@@ -78,33 +82,47 @@ fn pktinfo_option(is_ipv6: bool) -> SocketOption {
     }
 }
 
-/// Asks for a large buffer and returns what there is, in the unit of the request.
-fn enlarge(fd: BorrowedFd<'_>, plain: c_int, forced: c_int) -> usize {
-    let wanted = c_int::try_from(BUFFER_WANTED).unwrap_or(c_int::MAX);
-    // The kernel doubles the number, to cover its bookkeeping, and reports the double.
-    let effective = || {
-        let reported = sockopt::get(fd, (libc::SOL_SOCKET, plain)).unwrap_or(0);
-        usize::try_from(reported).unwrap_or(0) / 2
-    };
-    if effective() < BUFFER_WANTED {
+/// Asks for buffers of at least so many bytes.
+pub(super) fn enlarge_buffers(fd: BorrowedFd<'_>, bytes: usize) {
+    enlarge(fd, bytes, (libc::SO_RCVBUF, libc::SO_RCVBUFFORCE));
+    enlarge(fd, bytes, (libc::SO_SNDBUF, libc::SO_SNDBUFFORCE));
+}
+
+/// What the buffers hold, for receiving and for sending.
+pub(super) fn buffers(fd: BorrowedFd<'_>) -> (usize, usize) {
+    (buffer(fd, libc::SO_RCVBUF), buffer(fd, libc::SO_SNDBUF))
+}
+
+/// The size of a buffer in the unit of the request: the kernel doubles the number, to cover its
+/// bookkeeping, and reports the double.
+fn buffer(fd: BorrowedFd<'_>, which: c_int) -> usize {
+    let reported = sockopt::get(fd, (libc::SOL_SOCKET, which)).unwrap_or(0);
+    usize::try_from(reported).unwrap_or(0) / 2
+}
+
+fn enlarge(fd: BorrowedFd<'_>, bytes: usize, (plain, forced): (c_int, c_int)) {
+    let wanted = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    if buffer(fd, plain) < bytes {
         let _ = sockopt::set(fd, (libc::SOL_SOCKET, plain), wanted);
     }
-    if effective() < BUFFER_WANTED {
+    if buffer(fd, plain) < bytes {
         // Above the system's limit, for a process with CAP_NET_ADMIN.
         let _ = sockopt::set(fd, (libc::SOL_SOCKET, forced), wanted);
     }
-    effective()
 }
 
 const UDP_GRO: SocketOption = (libc::SOL_UDP, libc::UDP_GRO);
 const IP_TOS: SocketOption = (libc::SOL_IP, libc::IP_TOS);
 const IP_RECVTOS: SocketOption = (libc::SOL_IP, libc::IP_RECVTOS);
+const IP_RECVERR: SocketOption = (libc::SOL_IP, libc::IP_RECVERR);
 const IP_PKTINFO: SocketOption = (libc::SOL_IP, libc::IP_PKTINFO);
 const IP_MTU: SocketOption = (libc::SOL_IP, libc::IP_MTU);
 const IPV6_MTU: SocketOption = (libc::SOL_IPV6, libc::IPV6_MTU);
 const IP_MTU_DISCOVER: SocketOption = (libc::SOL_IP, libc::IP_MTU_DISCOVER);
 const IPV6_TCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_TCLASS);
+const IPV6_RECVERR: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVERR);
 const IPV6_RECVTCLASS: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVTCLASS);
 const IPV6_RECVPKTINFO: SocketOption = (libc::SOL_IPV6, libc::IPV6_RECVPKTINFO);
 const IPV6_MTU_DISCOVER: SocketOption = (libc::SOL_IPV6, libc::IPV6_MTU_DISCOVER);
 const IPV6_DONTFRAG: SocketOption = (libc::SOL_IPV6, libc::IPV6_DONTFRAG);
+const SELECT_ERR_QUEUE: SocketOption = (libc::SOL_SOCKET, libc::SO_SELECT_ERR_QUEUE);

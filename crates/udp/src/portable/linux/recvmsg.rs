@@ -18,10 +18,12 @@ pub(super) struct Filled {
 }
 
 /// Receives into `buffer`; control messages end up in `control`, replacing what was there.
+/// `flags` are those of the call: none for datagrams, MSG_ERRQUEUE for what became of sent ones.
 pub(super) fn recvmsg(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],
     control: &mut ControlBuffer,
+    flags: libc::c_int,
 ) -> io::Result<Filled> {
     let mut name = SockAddrStorage::zeroed();
     let name_len = name.size_of();
@@ -41,7 +43,7 @@ pub(super) fn recvmsg(
     // SAFETY: `socket` is open for as long as it is borrowed. Each pointer of `message` goes with
     // the length of the exclusive borrow or local it was taken from; all of them outlive the call
     // and are plain bytes to which any value may be written.
-    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
     let (flags, filled, name_len) = (
         message.msg_flags,

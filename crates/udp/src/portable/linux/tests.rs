@@ -52,7 +52,12 @@ fn refused_offload_falls_back_to_single_datagrams() {
     assert_eq!(sender.capabilities().gso_segments, 1);
     let mut buffer = vec![0; crate::RECEIVE_BUFFER_LEN];
     let lens: Vec<usize> = (0..3)
-        .map(|_| receiver.receive(&mut buffer).unwrap().len)
+        .map(|_| {
+            receiver
+                .receive(&mut buffer, &Tally::default())
+                .unwrap()
+                .len
+        })
         .collect();
     assert_eq!(lens, [10, 10, 5]);
 }
@@ -79,7 +84,13 @@ fn connected_mark_is_set_once_per_change() {
             sockopt::get(sender.io.as_fd(), (libc::SOL_IP, libc::IP_TOS)).unwrap(),
             i32::from(ecn.to_bits())
         );
-        assert_eq!(receiver.receive(&mut buffer).unwrap().ecn, ecn);
+        assert_eq!(
+            receiver
+                .receive(&mut buffer, &Tally::default())
+                .unwrap()
+                .ecn,
+            ecn
+        );
     }
     // The same mark is not set again: a change behind our back stays.
     sockopt::set(sender.io.as_fd(), (libc::SOL_IP, libc::IP_TOS), 0).unwrap();
@@ -92,7 +103,13 @@ fn connected_mark_is_set_once_per_change() {
             &tally,
         )
         .unwrap();
-    assert_eq!(receiver.receive(&mut buffer).unwrap().ecn, Ecn::NotEct);
+    assert_eq!(
+        receiver
+            .receive(&mut buffer, &Tally::default())
+            .unwrap()
+            .ecn,
+        Ecn::NotEct
+    );
 }
 
 #[test]
@@ -113,8 +130,14 @@ fn other_destination_on_a_connected_socket_is_reached_with_its_own_mark() {
         .unwrap();
     sender.send(&transmit(&other, b"x"), &tally).unwrap();
     let mut buffer = [0; 64];
-    assert_eq!(peer.receive(&mut buffer).unwrap().ecn, Ecn::Ect0);
-    assert_eq!(other.receive(&mut buffer).unwrap().ecn, Ecn::NotEct);
+    assert_eq!(
+        peer.receive(&mut buffer, &Tally::default()).unwrap().ecn,
+        Ecn::Ect0
+    );
+    assert_eq!(
+        other.receive(&mut buffer, &Tally::default()).unwrap().ecn,
+        Ecn::NotEct
+    );
 }
 
 #[test]
@@ -133,7 +156,7 @@ fn options_that_others_set_disturb_nothing() {
             &Tally::default(),
         )
         .unwrap();
-    let received = receiver.receive(&mut [0; 64]).unwrap();
+    let received = receiver.receive(&mut [0; 64], &Tally::default()).unwrap();
     assert_eq!((received.len, received.segment_size), (20, 10));
     assert_eq!(received.ecn, Ecn::Ect0);
     assert!(!received.truncated);

@@ -84,7 +84,8 @@ fn several_messages_are_read_and_unknown_ones_passed_over() {
         Control {
             segment_size: Some(1_200),
             ecn: Ecn::Ect0,
-            local: None
+            local: None,
+            error: None,
         }
     );
 }
@@ -117,5 +118,31 @@ fn lying_lengths_end_the_walk() {
         bytes[..WORD].copy_from_slice(&len.to_ne_bytes());
         bytes.extend(message(libc::SOL_IP, libc::IP_TOS, &[2]));
         assert_eq!(Control::decode(&bytes), Control::default(), "{len}");
+    }
+}
+
+#[test]
+fn extended_error_is_read_and_a_short_one_passed_over() {
+    // errno 90, from ICMP, type 3, code 4, MTU 1400, and who said so.
+    let mut data = 90_u32.to_ne_bytes().to_vec();
+    data.extend([2, 3, 4, 0]);
+    data.extend(1400_u32.to_ne_bytes());
+    data.extend([0; 20]);
+    for (level, kind) in [
+        (libc::SOL_IP, libc::IP_RECVERR),
+        (libc::SOL_IPV6, libc::IPV6_RECVERR),
+    ] {
+        let mut control = ControlBuffer::new();
+        control.push(level, kind, &data);
+        let error = Control::decode(control.filled()).error;
+        let expected = ExtendedError {
+            errno: 90,
+            origin: 2,
+            info: 1400,
+        };
+        assert_eq!(error, Some(expected));
+        let mut control = ControlBuffer::new();
+        control.push(level, kind, &data[..11]);
+        assert_eq!(Control::decode(control.filled()).error, None);
     }
 }

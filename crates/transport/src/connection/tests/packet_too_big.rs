@@ -1,0 +1,388 @@
+//! Routers that say that a datagram was too large, and others who claim to be routers.
+//! RFC 9000 §14.2.1, RFC 8899 §4.6.
+
+use std::cell::Cell;
+
+use super::*;
+use crate::endpoint::PacketTooBig;
+use crate::testing::Setup;
+use crate::testing::traffic::Transfer;
+
+/// IPv4 and UDP headers.
+const HEADERS: usize = 28;
+
+/// A connected pair on a path behind whose entrance only datagrams of so many bytes fit, and what
+/// did not.
+struct Narrow {
+    pair: Pair,
+    carried: Rc<Cell<usize>>,
+    refused: Rc<RefCell<Vec<Datagram>>>,
+}
+
+impl Narrow {
+    fn new(client_cid_len: usize) -> Self {
+        let mut setup = Setup::default();
+        setup.client.mtu_discovery = true;
+        setup.client.mtu_max = 1472;
+        setup.server.transport = Arc::new(setup.client.clone());
+        setup.client_cid_len = client_cid_len;
+        let mut pair = Pair::with(setup);
+        pair.link.rate = Some(4_000_000);
+        let carried = Rc::new(Cell::new(1472));
+        let refused = Rc::new(RefCell::new(Vec::new()));
+        let (limit, list) = (Rc::clone(&carried), Rc::clone(&refused));
+        pair.link.filter = Some(Box::new(move |_, datagram| {
+            let passes = datagram.bytes.len() <= limit.get();
+            if !passes {
+                list.borrow_mut().push(datagram.clone());
+            }
+            passes
+        }));
+        pair.connect();
+        Self {
+            pair,
+            carried,
+            refused,
+        }
+    }
+
+    /// A transfer in full flow at 1472 bytes, on a path that has just got smaller: what is under
+    /// way has been refused, nothing is known of it.
+    fn shrunk(to_client: bool, carried: usize) -> (Self, Transfer) {
+        let mut path = Self::new(if to_client { 0 } else { 8 });
+        if to_client {
+            path.pair.download(1_000_000);
+        } else {
+            path.pair.upload(1_000_000);
+        }
+        let mut transfer = if to_client {
+            Transfer::down(&mut path.pair, 2_000_000)
+        } else {
+            Transfer::up(&mut path.pair, 2_000_000)
+        };
+        for _ in 0..50 {
+            path.pair.step();
+            transfer.step(&mut path.pair);
+        }
+        path.carried.set(carried);
+        while path.refused.borrow().is_empty() {
+            path.pair.step();
+            transfer.step(&mut path.pair);
+        }
+        (path, transfer)
+    }
+
+    /// Plays the router: answers everything that was refused since it was last asked.
+    fn answer(&mut self) -> usize {
+        let refused = std::mem::take(&mut *self.refused.borrow_mut());
+        let mtu = self.carried.get() + HEADERS;
+        refused
+            .iter()
+            .filter(|datagram| self.tell(datagram, mtu, MANY))
+            .count()
+    }
+
+    /// One message about a datagram, with so many bytes of it quoted. True if it was believed.
+    fn tell(&mut self, datagram: &Datagram, mtu: usize, quoted: usize) -> bool {
+        let quote = &datagram.bytes[..quoted.min(datagram.bytes.len())];
+        let message = PacketTooBig {
+            peer: datagram.to,
+            mtu: u32::try_from(mtu).expect("small"),
+            quote,
+        };
+        let end = if datagram.from == self.pair.client.address {
+            &mut self.pair.client
+        } else {
+            &mut self.pair.server
+        };
+        end.endpoint.on_packet_too_big(self.pair.now, &message)
+    }
+
+    fn stats(&mut self) -> ConnectionStats {
+        self.pair.client.connection().stats()
+    }
+}
+
+/// Bytes that routers quote.
+const MANY: usize = 548;
+
+/// A datagram that the client sent, arrived or not.
+fn sent(path: &Narrow, wanted: impl Fn(&Datagram) -> bool) -> Datagram {
+    let mut all = path.pair.client.sent.iter().rev();
+    all.find(|datagram| wanted(datagram)).expect("sent").clone()
+}
+
+#[test]
+fn smaller_path_is_followed_within_the_answer_and_is_no_congestion() {
+    for to_client in [false, true] {
+        let (mut path, mut transfer) = Narrow::shrunk(to_client, 1372);
+        let sender = |path: &mut Narrow| {
+            if to_client {
+                path.pair.server.connection().stats()
+            } else {
+                path.pair.client.connection().stats()
+            }
+        };
+        let before = sender(&mut path);
+        assert_eq!(before.path.mtu, 1472);
+        assert_eq!(path.answer(), 1, "the first is believed at once");
+        assert_eq!(sender(&mut path).path.mtu, 1372);
+        for _ in 0..2_000 {
+            path.pair.step();
+            path.answer();
+            if transfer.step(&mut path.pair) {
+                break;
+            }
+        }
+        let after = sender(&mut path);
+        assert_eq!(transfer.received(), 2_000_000);
+        assert_eq!(after.path.mtu, 1372);
+        assert_eq!(after.congestion_events, before.congestion_events);
+        assert_eq!(after.ptos, before.ptos, "nobody had to wait for a timeout");
+        assert!(after.packets_lost > before.packets_lost);
+    }
+}
+
+/// Routers limit how many messages they send: what is not answered was refused all the same.
+#[test]
+fn one_answer_for_a_whole_flight_is_enough() {
+    let (mut path, mut transfer) = Narrow::shrunk(false, 1400);
+    let before = path.stats();
+    for _ in 0..40 {
+        path.pair.step();
+        transfer.step(&mut path.pair);
+    }
+    let refused = std::mem::take(&mut *path.refused.borrow_mut());
+    assert!(refused.len() > 3, "{}", refused.len());
+    assert!(path.tell(&refused[0], 1428, MANY));
+    let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
+    assert!(time.is_some());
+    let after = path.stats();
+    assert_eq!(after.path.mtu, 1400);
+    assert_eq!(after.congestion_events, before.congestion_events);
+    assert_eq!(
+        after.packets_lost - before.packets_lost,
+        refused.len() as u64
+    );
+}
+
+#[test]
+fn answer_to_a_probe_names_the_next_one() {
+    let mut path = Narrow::new(8);
+    path.carried.set(1390);
+    path.pair.client.connection().set_interface_mtu(1500);
+    let mut transfer = Transfer::up(&mut path.pair, 500_000);
+    for _ in 0..400 {
+        path.pair.step();
+        path.answer();
+        transfer.step(&mut path.pair);
+    }
+    assert_eq!(path.stats().path.mtu, 1390, "exactly what was said");
+    let probes = path.pair.client.sent.iter();
+    let mut sizes: Vec<_> = probes
+        .map(|it| it.bytes.len())
+        .filter(|len| *len > 1200)
+        .collect();
+    sizes.dedup();
+    assert_eq!(sizes[..2], [1472, 1390]);
+    assert!(sizes[2..].iter().all(|size| *size <= 1390), "{sizes:?}");
+}
+
+/// Conformance rule 9000-231.
+#[test]
+fn claims_below_1200_bytes_and_above_the_datagram_are_ignored() {
+    let (mut path, _transfer) = Narrow::shrunk(false, 1372);
+    let refused = path.refused.borrow()[0].clone();
+    for mtu in [
+        0,
+        28,
+        68,
+        576,
+        1199 + HEADERS,
+        1472 + HEADERS,
+        1500,
+        9000,
+        65_535,
+    ] {
+        let before = path.stats();
+        assert!(!path.tell(&refused, mtu, MANY), "{mtu}");
+        assert_eq!(path.stats(), before, "{mtu}");
+    }
+    assert!(path.tell(&refused, 1200 + HEADERS, MANY));
+    assert_eq!(path.stats().path.mtu, 1200);
+}
+
+/// Conformance rule 9000-232.
+#[test]
+fn forged_quotes_change_nothing() {
+    let (mut path, _transfer) = Narrow::shrunk(false, 1372);
+    let real = path.refused.borrow()[0].clone();
+    let changed = |change: &dyn Fn(&mut Datagram)| {
+        let mut datagram = real.clone();
+        change(&mut datagram);
+        datagram
+    };
+    let forged = [
+        ("another address", changed(&|it| it.to.set_port(4434))),
+        ("another connection ID", changed(&|it| it.bytes[3] ^= 1)),
+        ("a long header", changed(&|it| it.bytes[0] |= 0x80)),
+        ("no fixed bit", changed(&|it| it.bytes[0] &= !0x40)),
+        ("nothing at all", changed(&|it| it.bytes.clear())),
+        ("one byte", changed(&|it| it.bytes.truncate(1))),
+        ("half an ID", changed(&|it| it.bytes.truncate(5))),
+        ("no packet number", changed(&|it| it.bytes.truncate(9))),
+        ("half a sample", changed(&|it| it.bytes.truncate(28))),
+        ("zeros", changed(&|it| it.bytes.fill(0))),
+        (
+            "a packet that arrived",
+            sent(&path, |it| {
+                it.bytes.len() == 1472 && it.to.port() == 4433 && *it != real
+            }),
+        ),
+        ("a handshake packet", path.pair.client.sent[0].clone()),
+    ];
+    // Those that are still open could be refused as well; one that is acknowledged could not.
+    let acknowledged = path
+        .pair
+        .client
+        .sent
+        .iter()
+        .find(|it| it.bytes.len() == 1472);
+    let acknowledged = acknowledged.expect("a probe, long ago").clone();
+    let before = path.stats();
+    for (what, datagram) in &forged {
+        if *what == "a packet that arrived" {
+            assert!(!path.tell(&acknowledged, 1400, MANY), "{what}");
+        } else {
+            assert!(!path.tell(datagram, 1400, MANY), "{what}");
+        }
+        assert_eq!(path.stats(), before, "{what}");
+    }
+    let stats = path.pair.client.endpoint.stats();
+    assert_eq!(stats.packets_too_big_ignored, forged.len() as u64);
+    assert!(path.tell(&real, 1400, MANY), "the real one is believed");
+}
+
+/// Who sees the connection ID could quote real packets too. Guesses reach no further than that:
+/// each packet in flight is given up once, and the size is never below what is said.
+#[test]
+fn guesses_reach_no_further_than_what_is_in_flight() {
+    let (mut path, transfer) = Narrow::shrunk(false, 1372);
+    let real = path.refused.borrow()[0].clone();
+    let before = path.stats();
+    let in_flight = before.path.bytes_in_flight / 1300;
+    for guess in 0..20_000_u32 {
+        let mut forged = real.clone();
+        forged.bytes[9..13].copy_from_slice(&guess.wrapping_mul(2_654_435_761).to_be_bytes());
+        path.tell(&forged, 1328, MANY);
+    }
+    let after = path.stats();
+    assert!(after.path.mtu >= 1300);
+    let lost = after.packets_lost - before.packets_lost;
+    assert!(lost <= in_flight, "{lost} of {in_flight} packets given up");
+    assert_eq!(after.congestion_events, before.congestion_events);
+    path.carried.set(1472);
+    let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
+    assert!(time.is_some());
+}
+
+#[test]
+fn flood_of_one_message_is_one_message() {
+    let (mut path, transfer) = Narrow::shrunk(false, 1372);
+    let real = path.refused.borrow()[0].clone();
+    let believed = (0..10_000).filter(|_| path.tell(&real, 1400, MANY)).count();
+    assert_eq!(believed, 1);
+    let stats = path.pair.client.endpoint.stats();
+    assert_eq!(stats.packets_too_big_ignored, 9_999);
+    path.carried.set(1472);
+    let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
+    assert!(time.is_some());
+    assert_eq!(path.stats().path.mtu, 1372);
+}
+
+/// The router was wrong, or none: what was given up arrives after all.
+#[test]
+fn packet_that_arrives_although_it_was_refused_harms_nobody() {
+    let mut path = Narrow::new(8);
+    path.pair.upload(1_000_000);
+    let mut transfer = Transfer::up(&mut path.pair, 1_000_000);
+    for _ in 0..20 {
+        path.pair.step();
+        transfer.step(&mut path.pair);
+    }
+    let last = sent(&path, |it| it.bytes.len() == 1472);
+    assert!(path.tell(&last, 1328, MANY));
+    assert_eq!(path.stats().path.mtu, 1300);
+    let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
+    assert!(time.is_some());
+    assert_eq!(path.pair.client_error(), None);
+    path.pair.run_for(Duration::from_secs(2));
+    assert_eq!(path.stats().path.bytes_in_flight, 0);
+    // Some ten minutes later it is tried again.
+    path.pair.run_for(Duration::from_secs(20));
+    let connection = path.pair.client.connection();
+    assert_eq!(connection.recovery.lists.in_use(), 0);
+}
+
+/// Eight bytes are all that old routers quote: no connection ID is in it.
+#[test]
+fn quote_without_a_packet_number_only_names_a_probe() {
+    let (mut path, _transfer) = Narrow::shrunk(false, 1372);
+    let real = path.refused.borrow()[0].clone();
+    assert!(!path.tell(&real, 1400, 8));
+    assert!(!path.tell(&real, 1400, 12), "no probe is under way");
+    assert_eq!(path.stats().path.mtu, 1472);
+
+    let mut path = Narrow::new(8);
+    path.carried.set(1390);
+    path.pair.client.connection().set_interface_mtu(1500);
+    let mut transfer = Transfer::up(&mut path.pair, 500_000);
+    while path.refused.borrow().is_empty() {
+        path.pair.step();
+        transfer.step(&mut path.pair);
+    }
+    let probe = path.refused.borrow_mut().remove(0);
+    assert_eq!(probe.bytes.len(), 1472);
+    assert!(!path.tell(&probe, 1418, 8));
+    assert!(path.tell(&probe, 1418, 12));
+    let time = transfer.finish(&mut path.pair, Duration::from_secs(20));
+    assert!(time.is_some());
+    assert_eq!(path.stats().path.mtu, 1390);
+}
+
+#[test]
+fn fixed_size_and_closed_connections_hear_nothing() {
+    let mut pair = Pair::connected();
+    pair.client.connection().ping();
+    pair.client.touch();
+    pair.upload(50_000);
+    let full = pair.client.sent.iter().rev();
+    let full = full.clone().find(|it| it.bytes.len() == 1200);
+    let full = full.expect("a full one").clone();
+    let message = PacketTooBig {
+        peer: full.to,
+        mtu: 1228,
+        quote: &full.bytes,
+    };
+    assert!(!pair.client.endpoint.on_packet_too_big(pair.now, &message));
+    let now = pair.now;
+    pair.client.connection().close(now, 0, b"");
+    pair.client.touch();
+    pair.run_for(RTT * 2);
+    assert!(!pair.client.endpoint.on_packet_too_big(pair.now, &message));
+    pair.run_for(Duration::from_secs(30));
+    assert!(!pair.client.endpoint.on_packet_too_big(pair.now, &message));
+}
+
+/// The client moved: what is said of its old address is about nothing in use.
+#[test]
+fn message_about_an_address_left_behind_is_ignored() {
+    let (mut path, _transfer) = Narrow::shrunk(true, 1372);
+    let real = path.refused.borrow()[0].clone();
+    path.pair.client.address = "10.0.0.1:50001".parse().expect("an address");
+    path.carried.set(1472);
+    path.pair.client.connection().ping();
+    path.pair.client.touch();
+    path.pair.run_for(RTT * 2);
+    assert!(!path.tell(&real, 1400, MANY));
+}

@@ -1,0 +1,80 @@
+//! What routers say of datagrams that were too large: to which connection it belongs.
+
+use std::net::SocketAddr;
+
+use courser_base::Time;
+use courser_wire::ConnectionId;
+
+use super::{ConnectionHandle, Endpoint, Owner};
+use crate::connection::Connection;
+
+/// A router's word that a datagram of ours was too large for the link behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketTooBig<'a> {
+    /// Where the datagram was to go.
+    pub peer: SocketAddr,
+    /// The largest IP packet that the link takes, headers included, in bytes.
+    pub mtu: u32,
+    /// How the datagram's UDP payload began. 41 bytes are enough for all checks.
+    pub quote: &'a [u8],
+}
+
+impl Endpoint {
+    /// Takes what a router says, and touches the connection if it is believed.
+    ///
+    /// It has to quote a packet that the connection sent to this address with the ID that is in
+    /// use there, that is neither acknowledged nor lost, and that is larger than what is said to
+    /// fit; what is said to fit has to be at least 1200 bytes of payload. All else is ignored
+    /// (RFC 9000 §14.2.1). A quote that ends before the packet number can only name the size of
+    /// the next probe, and one that ends before the ID has no effect. The work is the same for
+    /// each message, whatever is in it.
+    pub fn on_packet_too_big(&mut self, now: Time, message: &PacketTooBig<'_>) -> bool {
+        let handle = self.find_by_peer_id(message);
+        let connection = handle.and_then(|handle| self.connection_mut(handle));
+        let is_believed = connection.is_some_and(|connection| {
+            connection.path().peer == message.peer
+                && connection.on_packet_too_big(now, message.mtu, message.quote)
+        });
+        if is_believed {
+            self.stats.packets_too_big += 1;
+            handle.into_iter().for_each(|handle| self.touched(handle));
+        } else {
+            self.stats.packets_too_big_ignored += 1;
+        }
+        is_believed
+    }
+
+    /// A short header does not say how long its ID is, so every length is tried.
+    fn find_by_peer_id(&self, message: &PacketTooBig<'_>) -> Option<ConnectionHandle> {
+        let after_first = message.quote.get(1..)?;
+        let longest = after_first.len().min(ConnectionId::MAX_LEN);
+        (0..=longest).rev().find_map(|len| {
+            let id = ConnectionId::new(&after_first[..len])?;
+            match self.routing.find_peer_id(message.peer, &id)? {
+                Owner::Connection(handle) => Some(handle),
+                Owner::Waiting(_) => None,
+            }
+        })
+    }
+
+    /// Keeps track of the ID and the address that a connection sends to.
+    pub(super) fn settle_peer_id(&mut self, handle: ConnectionHandle) {
+        let owner = Owner::Connection(handle);
+        let Some(slot) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        let sends_large = |it: &&Connection| !it.is_handshaking() && !it.is_closed();
+        let connection = slot.connection.as_deref().filter(sends_large);
+        let now = connection.map(|it| (it.path().peer, it.peer_id()));
+        if now == slot.peer_id {
+            return;
+        }
+        if let Some((peer, id)) = std::mem::replace(&mut slot.peer_id, now) {
+            self.routing.remove_peer_id(peer, id, owner);
+        }
+        if let Some((peer, id)) = now {
+            // Taken only if two peers at one address chose the same: then the first has it.
+            self.routing.insert_peer_id(peer, id, owner);
+        }
+    }
+}
