@@ -33,7 +33,8 @@ impl Connection {
             SentFrame::NewToken => self.handshake.tokens = Vec::new(),
             SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_acked(sequence),
             SentFrame::MtuProbe { size, path, .. } => self.on_mtu_probe_acked(path, size),
-            SentFrame::HandshakeDone | SentFrame::Ping | SentFrame::PathProbe => {}
+            SentFrame::HandshakeDone => self.handshake.done_sent = None,
+            SentFrame::Ping | SentFrame::PathProbe => {}
         }
     }
 

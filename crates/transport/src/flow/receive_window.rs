@@ -22,6 +22,8 @@ pub(crate) struct ReceiveWindow {
     /// What was consumed when the limit was last raised.
     announced: u64,
     autotune: Autotune,
+    /// When a frame last told the limit.
+    told: Time,
 }
 
 impl ReceiveWindow {
@@ -34,6 +36,7 @@ impl ReceiveWindow {
             consumed: 0,
             announced: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
+            told: Time::ZERO,
         }
     }
 
@@ -101,6 +104,7 @@ impl ReceiveWindow {
 
     /// The limit to announce now; never lower than before (RFC 9000 §4.1).
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
+        self.told = now;
         if self.wants_update() {
             let consumed = self.consumed - self.announced;
             self.announced = self.consumed;
@@ -112,6 +116,12 @@ impl ReceiveWindow {
             self.limit = self.limit.max(limit);
         }
         self.limit
+    }
+
+    /// True when the peer says that `known` is its limit, and what raised it must have reached it
+    /// by now: it was told a round trip ago.
+    pub(crate) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        known < self.limit && now >= self.told + rtt
     }
 
     /// The limit as last announced.

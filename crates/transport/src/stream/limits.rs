@@ -99,6 +99,8 @@ pub(super) struct PeerStreams {
     cancelled: CancelledCredit,
     /// The application found nothing to accept and waits to be told.
     is_waiting: bool,
+    /// When a frame last told the limit.
+    told: Time,
 }
 
 /// What a frame that names a stream of the peer means for it.
@@ -123,6 +125,7 @@ impl PeerStreams {
             implied: RangeSet::new(),
             cancelled: CancelledCredit::default(),
             is_waiting: true,
+            told: Time::ZERO,
         }
     }
 
@@ -213,9 +216,21 @@ impl PeerStreams {
     }
 
     /// The limit to announce now; it never falls.
-    pub(super) fn announce(&mut self) -> u64 {
+    pub(super) fn announce(&mut self, now: Time) -> u64 {
+        self.told = now;
         self.announced = self.target();
         self.announced
+    }
+
+    /// True when the peer says that `known` is its limit, and what raised it must have reached it
+    /// by now: it was told a round trip ago.
+    pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        known < self.announced && now >= self.told + rtt
+    }
+
+    /// True while the peer has opened streams that the application has not taken.
+    pub(super) const fn has_opened(&self) -> bool {
+        self.accepted < self.opened
     }
 
     fn target(&self) -> u64 {

@@ -71,7 +71,7 @@ impl Streams {
         }
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
             if has_room(packet) && self.take_wish(Wish::max_streams(direction)) {
-                let limit = self.peer[index(direction)].announce();
+                let limit = self.peer[index(direction)].announce(now);
                 MaxStreams { direction, limit }.encode(packet.writer());
                 packet.record(SentFrame::MaxStreams { direction });
             }
