@@ -59,12 +59,17 @@ fn peer_behind_its_limit_is_told_it_again_once_per_round_trip() {
     let frames = [
         // DATA_BLOCKED, STREAM_DATA_BLOCKED of stream 0, STREAMS_BLOCKED.
         (&[0x14, 0][..], 0x10),
-        (&[0x0a, 0, 1, 7, 0x15, 0, 0], 0x11),
+        (&[0x15, 0, 0], 0x11),
         (&[0x16, 0], 0x12),
         (&[0x17, 0], 0x13),
     ];
     for (asked, answer) in frames {
         let (mut pair, eye) = Pair::watched_and_connected();
+        let streams = pair.client.connection().streams();
+        let id = streams.open(Direction::Bidirectional).expect("room");
+        assert_eq!(streams.write(id, b"x"), Ok(1));
+        pair.client.touch();
+        pair.run_for(RTT * 2);
         let is_answer = |frame: &Frame<'_>| frame.frame_type().value() == answer;
         let count = |pair: &Pair| frames_of(pair, &eye, false, is_answer);
         assert_eq!(count(&pair), 0);
