@@ -158,6 +158,10 @@ fn both_directions_or_one_for_both() {
         Some(NatSpec::every(Duration::from_secs(5)))
     );
     assert_eq!(duplex("rebind=1s:never").nat.expect("set").every, None);
+    assert_eq!(
+        duplex("rebind=idle:30s").nat,
+        Some(NatSpec::idle(Duration::from_secs(30)))
+    );
 }
 
 #[test]
@@ -484,11 +488,17 @@ proptest! {
         first in 1..100_000_u64,
         every in proptest::option::of(1..100_000_u64),
         address: bool,
+        expires: bool,
     ) {
         let nat = NatSpec {
             first: Duration::from_millis(first),
             every: every.map(Duration::from_millis),
             address,
+            idle: None,
+        };
+        let nat = match expires {
+            true => NatSpec { address, ..NatSpec::idle(nat.first) },
+            false => nat,
         };
         let spec = DuplexSpec { forward, back, nat: Some(nat) };
         let parsed: Result<DuplexSpec, SpecError> = spec.to_string().parse();
