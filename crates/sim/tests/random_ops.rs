@@ -10,8 +10,6 @@ mod common;
 mod random_ops {
     pub mod actor;
     pub mod book;
-    pub mod dice;
-    pub mod disturbed;
     pub mod judge;
     pub mod network;
     pub mod run;

@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod attacker;
+pub mod dice;
+pub mod disturbed;
+pub mod forged;
 pub mod lab;
 pub mod requests;
 pub mod shared;

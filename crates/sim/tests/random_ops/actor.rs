@@ -10,8 +10,8 @@ use courser_transport::{ConnectionError, ConnectionHandle, StreamEvent};
 use courser_wire::{Direction, StreamId};
 
 use super::book::{Key, Shared};
-use super::dice::Dice;
 use super::stream::{Hands, Own};
+use crate::common::dice::Dice;
 
 /// What an application does.
 #[derive(Clone, Debug)]

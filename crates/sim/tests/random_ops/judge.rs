@@ -26,7 +26,7 @@ pub fn judge(run: &Run, ended_at: courser_base::Time) {
         judged.silence(ended_at);
         judged.counters();
     }
-    if !run.choices.network.has_nat {
+    if !run.choices.moves() {
         close_arrives(run, &book, ended_at);
     }
 }
@@ -97,13 +97,17 @@ impl Judged<'_> {
                     "{name} was reset, and the peer knows the connection"
                 );
             }
-            ConnectionError::TimedOut | ConnectionError::HandshakeTimedOut => {}
+            // When, is judged below.
+            ConnectionError::TimedOut => {}
+            ConnectionError::HandshakeTimedOut => {
+                assert!(self.end.key.is_none(), "{name}: its handshake was complete");
+            }
             // Tokens of a Retry are good for ten seconds, at one address.
             ConnectionError::ConnectionClosed(close)
                 if close.code == TransportErrorCode::INVALID_TOKEN =>
             {
                 let choices = &self.run.choices;
-                let is_moved = choices.network.has_nat || choices.troubles[1].leaps();
+                let is_moved = choices.moves() || choices.troubles[1].leaps();
                 assert!(is_moved, "{name}: {error}");
             }
             _ => panic!("{name} blames its peer, or is blamed: {error:?}"),

@@ -7,7 +7,7 @@ use courser_transport::{ConnectionHandle, FinishError, ReadError, Streams, Write
 use courser_wire::{Direction, StreamId};
 
 use super::book::{Flow, Key, Shared, bytes_at};
-use super::dice::Dice;
+use crate::common::dice::Dice;
 
 /// What one needs to do something on a connection.
 pub struct Hands<'a, 'b> {
