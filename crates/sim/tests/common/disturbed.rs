@@ -180,9 +180,11 @@ impl Sleep {
     }
 }
 
-/// When a connection was last heard and had last something to say, by the host's clock.
+/// When a connection was last heard, by the host's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Signs {
+    /// When it was first known.
+    pub since: Time,
     pub heard: Time,
     heard_count: u64,
 }
@@ -265,14 +267,12 @@ impl Disturbed {
             let connection = endpoint.connection(handle);
             let count = connection.map_or(0, |it| it.stats().packets_received);
             let signs = self.signs.entry(handle).or_insert(Signs {
+                since: now,
                 heard: now,
                 heard_count: 0,
             });
             if signs.heard_count != count {
-                *signs = Signs {
-                    heard: now,
-                    heard_count: count,
-                };
+                (signs.heard, signs.heard_count) = (now, count);
             }
         }
     }
