@@ -31,16 +31,24 @@ impl Attack {
     }
 }
 
+/// A packet that arrives at the client before the server's first one, and that it must believe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Early {
+    Close,
+    Versions,
+    Retry,
+}
+
 /// Somebody on the path, at the client's end.
 pub struct Attacker {
     pub attack: Attack,
+    pub early: Option<Early>,
     dice: Dice,
     known: BTreeMap<ConnectionId, Known>,
     /// Of the datagrams that have passed to the server, some.
     kept: Vec<Packet>,
-    /// Bytes that its address has sent, and got.
+    /// Bytes that were sent from its address.
     pub sent: usize,
-    pub got: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -63,17 +71,22 @@ impl Attacker {
     pub fn new(attack: Attack, dice: Dice) -> Self {
         Self {
             attack,
+            early: None,
             dice,
             known: BTreeMap::new(),
             kept: Vec::new(),
             sent: 0,
-            got: 0,
         }
     }
 
-    /// IDs of the connection that began last.
-    pub fn ids(&self) -> Option<Ids> {
-        self.known.values().next_back().map(|known| known.ids)
+    /// All that it has kept comes again, from there if that is said.
+    pub fn replay_all(&mut self, from: Option<SocketAddr>) -> Vec<Packet> {
+        let mut all = self.kept.clone();
+        if from.is_some() {
+            all = all.into_iter().map(from_attacker).collect();
+            self.sent += all.iter().map(|it| it.payload.len()).sum::<usize>();
+        }
+        all
     }
 
     /// The client sends: what goes towards the server in its place.
@@ -112,6 +125,21 @@ impl Attacker {
 
     /// Something arrives at the client: what comes before it.
     pub fn pass_in(&mut self, packet: &Packet) -> Option<Packet> {
+        if let Some(early) = self.early.take() {
+            let ids = self.known_to(packet)?.ids;
+            let payload = match early {
+                Early::Close => forged::initial_close(Side::Server, &ids, 0),
+                Early::Versions => forged::versions_to_client(&ids),
+                Early::Retry => {
+                    let source = ConnectionId::new(b"not mine").expect("eight");
+                    forged::retry_to_client(&ids, &source)
+                }
+            };
+            return Some(Packet {
+                payload: payload.into(),
+                ..packet.clone()
+            });
+        }
         if !self.dice.percent(self.attack.forge) {
             return None;
         }

@@ -12,7 +12,7 @@ use courser_sim::packet::Packet;
 use courser_transport::ConnectionHandle;
 
 use super::Watched;
-use super::attacker::Attacker;
+use super::attacker::{Attacker, Early};
 use super::dice::Dice;
 
 /// What is wrong with a machine until its network is calm.
@@ -237,6 +237,19 @@ impl Disturbed {
             attacker.attack = Default::default();
         }
         self.late = Duration::ZERO;
+    }
+
+    /// Somebody answers the client before the server does.
+    pub fn attack_early(&mut self, early: Early) {
+        let attacker = self.attacker.as_mut();
+        attacker.expect("somebody beside it").early = Some(early);
+    }
+
+    /// Somebody sends again what the client has sent.
+    pub fn replay_all(&mut self, from: Option<SocketAddr>) {
+        if let Some(attacker) = &mut self.attacker {
+            self.outgoing.extend(attacker.replay_all(from));
+        }
     }
 
     /// When a connection was last heard, or first known.

@@ -11,6 +11,7 @@ pub mod requests;
 pub mod shared;
 pub mod slow;
 mod steps;
+pub mod troubled;
 mod watch;
 
 use std::net::SocketAddr;
