@@ -154,13 +154,15 @@ impl Judged<'_> {
             );
         }
         if *lost_at < calm_from {
-            self.was_cut_off();
+            self.was_cut_off(silence);
         }
     }
 
     /// A connection with something left to do does not fall silent by itself: one of its ends has
-    /// heard nothing since the faults were over.
-    fn was_cut_off(&self) {
+    /// heard nothing since the faults were over. Unless the other end's probe was not due yet: it
+    /// waits for some round trips as it saw them last, or for as long again as it had waited when
+    /// the faults ended, since probe timeouts double.
+    fn was_cut_off(&self, silence: Duration) {
         let (run, name) = (self.run, self.name());
         let Some((other, key)) = self.other_handle().zip(self.end.key) else {
             return;
@@ -169,6 +171,13 @@ impl Judged<'_> {
         // the ends have other notions of when the faults were over.
         let is_strange = |at: usize| run.choices.troubles[at].leaps();
         if run.choices.network.has_nat || is_strange(0) || is_strange(1) {
+            return;
+        }
+        let host = run.node(usize::from(!self.is_server)).host();
+        let rtt = host.stats(other).map_or(WORST_RTT, |stats| stats.path.rtt);
+        let delays = run.choices.settings.iter().map(|it| it.max_ack_delay);
+        let patience = 2 * run.choices.chaos + 10 * rtt + delays.max().unwrap_or_default();
+        if silence < patience {
             return;
         }
         let mut flows = self.book.flows.iter();
