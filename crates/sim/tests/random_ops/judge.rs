@@ -298,8 +298,10 @@ fn close_arrives(run: &Run, book: &Book, ended_at: Time) {
             .as_ref()
             .is_some_and(|(at, _)| *at == run.node(usize::from(!*is_server)).shows(ended_at));
         if closed_now {
-            // It may have given up in the time that the news takes.
-            let on_the_way = run.choices.network.delay + Duration::from_millis(20);
+            // It may have given up in the time that the news takes, behind packets that a delay of
+            // the chaos holds up still.
+            let held_up = Time::ZERO + run.choices.chaos + Duration::from_secs(3) - ended_at;
+            let on_the_way = run.choices.network.delay + Duration::from_millis(20) + held_up;
             let is_early = *at <= run.node(usize::from(*is_server)).shows(ended_at) + on_the_way;
             let seen = matches!(error, ConnectionError::ApplicationClosed { .. })
                 || (is_early && error.is_timeout());
