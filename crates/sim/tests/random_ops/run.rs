@@ -305,6 +305,11 @@ impl Run {
     }
 
     fn is_settled(&self) -> bool {
+        let (now, from) = (self.world.now(), Time::ZERO + self.choices.chaos);
+        if (0..2).any(|at| self.node(at).shows(now) <= from) {
+            // By its clock the chaos goes on, and it may begin something yet.
+            return false;
+        }
         let book = self.book.borrow();
         let limits = |is_server: bool| self.choices.plans[usize::from(!is_server)].limits;
         let is_owed = |(of, handle, kind): &(bool, _, usize)| {

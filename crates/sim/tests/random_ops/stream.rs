@@ -256,6 +256,14 @@ impl Own {
         false
     }
 
+    /// As [`Own::read`], when nobody will say any more that there is something.
+    pub fn read_rest(&mut self, hands: &mut Hands<'_, '_>) -> bool {
+        if let Some(receive) = &mut self.receive {
+            receive.is_ready = true;
+        }
+        self.read(hands)
+    }
+
     pub fn on_readable(&mut self, hands: &mut Hands<'_, '_>, is_settling: bool) {
         let receive = self.receive.as_mut().expect("it receives");
         receive.is_ready = true;
