@@ -130,17 +130,8 @@ impl Connection {
             Frame::MaxData(frame) => self.streams.on_max_data_frame(*frame),
             Frame::MaxStreamData(frame) => self.streams.on_max_stream_data_frame(*frame),
             Frame::MaxStreams(frame) => self.streams.on_max_streams_frame(*frame),
-            Frame::DataBlocked(frame) => {
-                let rtt = self.paths.active().rtt.smoothed();
-                self.streams.on_data_blocked_frame(now, rtt, *frame)
-            }
-            Frame::StreamDataBlocked(frame) => {
-                let rtt = self.paths.active().rtt.smoothed();
-                self.streams.on_stream_data_blocked_frame(now, rtt, *frame)
-            }
-            Frame::StreamsBlocked(frame) => {
-                let rtt = self.paths.active().rtt.smoothed();
-                self.streams.on_streams_blocked_frame(now, rtt, *frame)
+            Frame::DataBlocked(_) | Frame::StreamDataBlocked(_) | Frame::StreamsBlocked(_) => {
+                self.on_blocked_frame(now, frame)
             }
             Frame::NewConnectionId(frame) => {
                 let limit = super::handshake::LOCAL_CID_LIMIT;
@@ -179,6 +170,19 @@ impl Connection {
                 processed.wants_ack = true;
                 self.check_ack_extension()
             }
+        }
+    }
+
+    /// The peer says where a limit of ours keeps it (RFC 9000 §19.12 to §19.14).
+    fn on_blocked_frame(&mut self, now: Time, frame: &Frame<'_>) -> Result<(), TransportError> {
+        let rtt = self.paths.active().rtt.smoothed();
+        match frame {
+            Frame::DataBlocked(frame) => self.streams.on_data_blocked_frame(now, rtt, *frame),
+            Frame::StreamDataBlocked(frame) => {
+                self.streams.on_stream_data_blocked_frame(now, rtt, *frame)
+            }
+            Frame::StreamsBlocked(frame) => self.streams.on_streams_blocked_frame(now, rtt, *frame),
+            _ => Ok(()),
         }
     }
 
