@@ -12,10 +12,10 @@ impl Connection {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
             | SentFrame::StopSending { .. }
-            | SentFrame::MaxData
+            | SentFrame::MaxData { .. }
             | SentFrame::MaxStreamData { .. }
             | SentFrame::MaxStreams { .. }
-            | SentFrame::DataBlocked
+            | SentFrame::DataBlocked { .. }
             | SentFrame::StreamDataBlocked { .. }
             | SentFrame::StreamsBlocked { .. } => self.streams.on_frame_acked(frame),
             SentFrame::Ack { largest } => {
@@ -45,10 +45,10 @@ impl Connection {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
             | SentFrame::StopSending { .. }
-            | SentFrame::MaxData
+            | SentFrame::MaxData { .. }
             | SentFrame::MaxStreamData { .. }
             | SentFrame::MaxStreams { .. }
-            | SentFrame::DataBlocked
+            | SentFrame::DataBlocked { .. }
             | SentFrame::StreamDataBlocked { .. }
             | SentFrame::StreamsBlocked { .. } => self.streams.on_frame_lost(frame),
             SentFrame::Crypto { offset, len } => {

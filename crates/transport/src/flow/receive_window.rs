@@ -24,6 +24,8 @@ pub(crate) struct ReceiveWindow {
     autotune: Autotune,
     /// When a frame last told the limit.
     told: Time,
+    /// The largest limit that the peer is known to have heard.
+    heard: u64,
 }
 
 impl ReceiveWindow {
@@ -37,6 +39,7 @@ impl ReceiveWindow {
             announced: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
             told: Time::ZERO,
+            heard: window,
         }
     }
 
@@ -122,6 +125,16 @@ impl ReceiveWindow {
     /// by now: it was told a round trip ago.
     pub(crate) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
         known < self.limit && now >= self.told + rtt
+    }
+
+    /// A frame with this limit was acknowledged.
+    pub(crate) fn on_limit_heard(&mut self, limit: u64) {
+        self.heard = self.heard.max(limit);
+    }
+
+    /// True when the peer knows the limit as last announced.
+    pub(crate) const fn is_heard(&self) -> bool {
+        self.heard >= self.limit
     }
 
     /// The limit as last announced.

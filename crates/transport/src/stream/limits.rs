@@ -17,6 +17,8 @@ pub(super) struct LocalStreams {
     limit: Option<u64>,
     /// The limit that STREAMS_BLOCKED was queued for; one frame per limit is enough.
     signalled: Option<u64>,
+    /// STREAMS_BLOCKED for limits below this has been acknowledged.
+    heard_below: u64,
     /// The application was refused a stream and waits to be told.
     is_waiting: bool,
 }
@@ -67,6 +69,16 @@ impl LocalStreams {
         due
     }
 
+    /// STREAMS_BLOCKED with this limit was acknowledged.
+    pub(super) fn on_blocked_heard(&mut self, limit: u64) {
+        self.heard_below = self.heard_below.max(limit.saturating_add(1));
+    }
+
+    /// True when the peer knows that the limit of today is in the way.
+    pub(super) fn is_heard(&self) -> bool {
+        self.limit.is_some_and(|limit| limit < self.heard_below)
+    }
+
     /// STREAMS_BLOCKED got lost or should be repeated.
     pub(super) fn forget_signal(&mut self) {
         self.signalled = None;
@@ -101,6 +113,8 @@ pub(super) struct PeerStreams {
     is_waiting: bool,
     /// When a frame last told the limit.
     told: Time,
+    /// The largest limit that the peer is known to have heard.
+    heard: u64,
 }
 
 /// What a frame that names a stream of the peer means for it.
@@ -126,6 +140,7 @@ impl PeerStreams {
             cancelled: CancelledCredit::default(),
             is_waiting: true,
             told: Time::ZERO,
+            heard: window,
         }
     }
 
@@ -226,6 +241,16 @@ impl PeerStreams {
     /// by now: it was told a round trip ago.
     pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
         known < self.announced && now >= self.told + rtt
+    }
+
+    /// A frame with this limit was acknowledged.
+    pub(super) fn on_limit_heard(&mut self, limit: u64) {
+        self.heard = self.heard.max(limit);
+    }
+
+    /// True when the peer knows the limit as last announced.
+    pub(super) const fn is_heard(&self) -> bool {
+        self.heard >= self.announced
     }
 
     /// True while the peer has opened streams that the application has not taken.

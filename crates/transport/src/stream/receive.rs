@@ -400,6 +400,16 @@ impl ReceivePart {
         self.can_use_credit() && self.window.is_news(now, rtt, known)
     }
 
+    /// MAX_STREAM_DATA with this limit was acknowledged.
+    pub(super) fn on_limit_heard(&mut self, limit: u64) {
+        self.window.on_limit_heard(limit);
+    }
+
+    /// True when the peer could use a limit that it has not heard.
+    pub(super) fn lacks_credit(&self) -> bool {
+        self.can_use_credit() && !self.window.is_heard()
+    }
+
     /// True once the application wants nothing more of it.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop != Stop::No

@@ -97,3 +97,32 @@ fn peer_at_its_limit_is_told_nothing() {
     assert!(frames_of(&pair, &eye, true, is_stream_blocked) > 1);
     assert_eq!(frames_of(&pair, &eye, false, is_credit), 0);
 }
+
+/// A path that loses every second packet of ours, and probes that say what was lost: once one has
+/// arrived there is nothing more to say. Loss and probe chased each other before, until the peer
+/// took it for an attack.
+#[test]
+fn what_a_probe_has_said_is_not_said_again_for_ever() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let streams = pair.client.connection().streams();
+    while streams.open(Direction::Bidirectional).is_some() {}
+    while streams.open(Direction::Unidirectional).is_some() {}
+    let mut passes = true;
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        if datagram.to.port() == 4433 {
+            passes = !passes;
+        }
+        passes || datagram.to.port() != 4433
+    }));
+    let sent = pair.client.sent.len();
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(10));
+    let is_blocked = |frame: &Frame<'_>| matches!(frame, Frame::StreamsBlocked(_));
+    let all = frames_of(&pair, &eye, true, is_blocked);
+    assert!((2..20).contains(&all), "{all} times");
+    assert!(
+        pair.client.sent.len() - sent < 60,
+        "{}",
+        pair.client.sent.len()
+    );
+}
