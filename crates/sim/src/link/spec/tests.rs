@@ -150,6 +150,7 @@ fn both_directions_or_one_for_both() {
         first: Duration::from_secs(1),
         every: Some(Duration::from_secs(5)),
         address: true,
+        idle: None,
     };
     assert_eq!(apart.nat, Some(nat));
     assert_eq!(duplex(&apart.to_string()), apart);
