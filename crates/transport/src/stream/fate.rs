@@ -135,11 +135,8 @@ impl Streams {
                     self.want(slot, Control::Credit);
                 }
             }
-            SentFrame::MaxStreams { direction, .. } => {
-                if !self.peer[index(direction)].is_heard() {
-                    self.wish(Wish::max_streams(direction));
-                }
-            }
+            SentFrame::MaxStreams { direction, .. } if self.peer[index(direction)].is_heard() => {}
+            SentFrame::MaxStreams { direction, .. } => self.wish(Wish::max_streams(direction)),
             SentFrame::DataBlocked { .. } if self.send_limit.is_heard() => {}
             SentFrame::DataBlocked { .. } => {
                 self.send_limit.forget_signal();
@@ -152,11 +149,9 @@ impl Streams {
                     self.ask_for_credit_again(slot);
                 }
             }
-            SentFrame::StreamsBlocked { direction, .. } => {
-                if !self.local[index(direction)].is_heard() {
-                    self.ask_for_streams_again(direction);
-                }
-            }
+            SentFrame::StreamsBlocked { direction, .. }
+                if self.local[index(direction)].is_heard() => {}
+            SentFrame::StreamsBlocked { direction, .. } => self.ask_for_streams_again(direction),
             _ => {}
         }
     }
