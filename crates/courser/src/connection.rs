@@ -97,7 +97,7 @@ impl Connection {
     /// Accepts the next stream that the peer sends on, in the order of their opening.
     ///
     /// # Errors
-    /// When the connection is over.
+    /// When the connection is over, and all streams that came before that are accepted.
     ///
     /// # Cancel safety
     /// Dropped before it is ready, it has taken nothing.
@@ -109,7 +109,7 @@ impl Connection {
     /// Accepts the next stream for both directions, in the order of their opening.
     ///
     /// # Errors
-    /// When the connection is over.
+    /// When the connection is over, and all streams that came before that are accepted.
     ///
     /// # Cancel safety
     /// Dropped before it is ready, it has taken nothing.
@@ -142,12 +142,16 @@ impl Connection {
 
     async fn accept(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
         let key = self.0.key;
-        let accept = move |locked: &mut Locked<'_>| match locked.open_connection(key) {
-            Ok(connection) => match connection.streams().accept(direction) {
+        // Those that had come before the end are there after it.
+        let accept = move |locked: &mut Locked<'_>| {
+            let streams = locked.streams(key);
+            match streams.and_then(|streams| streams.accept(direction)) {
                 Some(id) => Poll::Ready(Ok(id)),
-                None => Poll::Pending,
-            },
-            Err(error) => Poll::Ready(Err(error)),
+                None => match locked.open_connection(key) {
+                    Ok(_) => Poll::Pending,
+                    Err(error) => Poll::Ready(Err(error)),
+                },
+            }
         };
         self.0.wait(Topic::Accept(direction), accept).await
     }
@@ -175,10 +179,11 @@ impl Connection {
 
     /// Closes the connection at once.
     ///
-    /// Everything that waits on it fails with [`ConnectionError::LocallyClosed`], nothing is
-    /// repeated any more, and the peer may drop what its application has not read. To lose
-    /// nothing, let the end that receives last close, or wait for
-    /// [`stopped`](SendStream::stopped). A second call does nothing.
+    /// Everything that waits on it fails with [`ConnectionError::LocallyClosed`], what was not read
+    /// is dropped, and nothing is repeated any more: the peer's application can read what has
+    /// arrived there, and what was lost on the way never does. To lose nothing, let the end that
+    /// receives last close, or wait for [`stopped`](SendStream::stopped). A second call does
+    /// nothing.
     ///
     /// The peer's application gets `code` and the first 512 bytes of `reason`.
     /// [`Endpoint::wait_idle`](crate::Endpoint::wait_idle) waits until the peer knows.

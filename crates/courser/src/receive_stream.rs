@@ -20,9 +20,10 @@ use crate::error::{ClosedStream, ReadError, ReadExactError, ReadToEndError};
 /// Dropping it before its end stops the stream with code 0: the peer is asked to send no more,
 /// and what still arrives is discarded.
 ///
-/// What the peer sent before it closed the connection can be read until the transport has
-/// let go of it, which is not promised: an application that must not lose the end of a stream
-/// has its receiver close the connection.
+/// What has arrived before the peer closed the connection, or fell silent, can be read for as long
+/// as there are handles; then the error comes. What was lost on the way is not sent again after
+/// that: an application that must not lose the end of a stream has its receiver close the
+/// connection.
 #[derive(Debug)]
 pub struct RecvStream {
     connection: Arc<ConnectionRef>,
@@ -137,15 +138,18 @@ impl RecvStream {
         let key = self.connection.key;
         let mut locked = self.connection.lock();
         locked.slot(key).wakers.forget_reader(self.id);
-        let Ok(connection) = locked.open_connection(key) else {
-            return Ok(());
-        };
-        connection
-            .streams()
-            .stop(self.id, code.into_inner())
-            .map_err(|_| ClosedStream)?;
-        locked.on_used(key, 0);
-        Ok(())
+        let is_open = locked.slot(key).error.is_none();
+        let stopped = locked
+            .streams(key)
+            .map(|streams| streams.stop(self.id, code.into_inner()));
+        match stopped {
+            Some(Err(_)) if is_open => Err(ClosedStream),
+            Some(Ok(())) => {
+                locked.on_used(key, 0);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The number of the stream.
@@ -244,9 +248,8 @@ impl RecvStream {
         let key = self.connection.key;
         let now = self.connection.shard.now();
         let mut locked = self.connection.lock();
-        let result = match locked.connection(key) {
-            // What arrived before the end of the connection may still be there.
-            Some(connection) => read(connection.streams(), now, self.id),
+        let result = match locked.streams(key) {
+            Some(streams) => read(streams, now, self.id),
             None => Err(transport::ReadError::ClosedStream),
         };
         let outcome = match result {
@@ -291,10 +294,10 @@ impl Drop for RecvStream {
         if self.end.is_some() {
             return;
         }
-        let Ok(connection) = locked.open_connection(key) else {
+        let Some(streams) = locked.streams(key) else {
             return;
         };
-        if connection.streams().stop(self.id, 0).is_ok() {
+        if streams.stop(self.id, 0).is_ok() {
             locked.on_used(key, 0);
         }
     }

@@ -285,6 +285,7 @@ impl Locked<'_> {
             self.close(key, VarInt::default(), b"");
         }
         self.slot(key).is_held = false;
+        self.slot(key).unread = None;
         self.forget_if_over(key);
     }
 }

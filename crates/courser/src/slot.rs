@@ -7,7 +7,7 @@ use std::time::Duration;
 use courser_base::FourTuple;
 use courser_crypto::HandshakeData;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, ConnectionStats, Event, StreamEvent,
+    Connection, ConnectionError, ConnectionHandle, ConnectionStats, Event, StreamEvent, Streams,
 };
 
 use crate::VarInt;
@@ -33,6 +33,8 @@ pub(crate) struct Slot {
     pub(crate) unflushed: usize,
     pub(crate) error: Option<ConnectionError>,
     pub(crate) wakers: ConnectionWakers,
+    /// What had arrived before the end and can still be accepted and read.
+    pub(crate) unread: Option<Box<Streams>>,
     /// What to answer from once the transport has forgotten the connection.
     pub(crate) remains: Option<Box<Remains>>,
 }
@@ -84,6 +86,7 @@ impl Slot {
             unflushed: 0,
             error: None,
             wakers: ConnectionWakers::default(),
+            unread: None,
             remains: None,
         }
     }

@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use courser_base::Time;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, Endpoint, Incoming, TransportError,
+    Connection, ConnectionError, ConnectionHandle, Endpoint, Incoming, Streams, TransportError,
 };
 use courser_wire::TransportErrorCode;
 use slab::Slab;
@@ -137,6 +137,15 @@ impl State {
         }
     }
 
+    /// The streams of a connection, as far as they are known: when it is over, those with
+    /// something that had arrived.
+    pub(crate) fn streams(&mut self, key: usize) -> Option<&mut Streams> {
+        if self.slots[key].unread.is_some() {
+            return self.slots[key].unread.as_deref_mut();
+        }
+        self.connection(key).map(Connection::streams)
+    }
+
     /// What is known of a connection, alive or not.
     pub(crate) fn view<T>(
         &mut self,
@@ -213,6 +222,9 @@ impl State {
         }
         if slot.is_held && (slot.remains.is_none() || connection.is_drained()) {
             slot.remains = Some(Box::new(Remains::of(connection)));
+        }
+        if slot.is_held && slot.unread.is_none() {
+            slot.unread = connection.take_unread().map(Box::new);
         }
         if connection.is_quiet() {
             self.on_quiet(key);

@@ -224,6 +224,43 @@ async fn what_is_written_before_the_close_of_the_receiver_is_read() {
     within(10, client.closed()).await;
 }
 
+/// The server's application is slow: it looks only when the transport has forgotten everything.
+#[tokio::test]
+async fn what_arrived_before_the_peer_closed_is_read_after_it() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let data = vec![7; 100_000];
+    let mut whole = client.open_uni().await.expect("open");
+    whole.write_all(&data).await.expect("written");
+    whole.finish().expect("first time");
+    let mut half = client.open_uni().await.expect("open");
+    half.write_all(b"and then").await.expect("written");
+    let mut first = within(10, server.accept_uni()).await.expect("opened");
+    assert_eq!(within(10, whole.stopped()).await, Ok(None));
+    // By then it has arrived, as all that was sent before it.
+    let mut last = client.open_uni().await.expect("open");
+    last.finish().expect("first time");
+    assert_eq!(within(10, last.stopped()).await, Ok(None));
+    client.close(3u32.into(), b"bye");
+    let closed = within(10, server.closed()).await;
+    within(10, async {
+        while pair.server.open_connections() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert_eq!(first.read_to_end(1 << 20).await.expect("all"), data);
+    let mut second = within(10, server.accept_uni()).await.expect("it had come");
+    let mut read = [0; 8];
+    second.read_exact(&mut read).await.expect("it is there");
+    assert_eq!(&read, b"and then");
+    let lost = Err(ReadError::ConnectionLost(closed.clone()));
+    assert_eq!(within(10, second.read_chunk(1)).await, lost);
+    let mut third = within(10, server.accept_uni()).await.expect("it had come");
+    assert_eq!(within(10, third.read_chunk(1)).await, Ok(None));
+    assert_eq!(within(10, server.accept_uni()).await.err(), Some(closed));
+}
+
 #[tokio::test]
 async fn statistics_stay_after_the_end() {
     let pair = pair();

@@ -53,6 +53,7 @@ mod core;
 mod fingerprint;
 mod network;
 mod socket;
+mod socket_faults;
 mod tasks;
 mod timers;
 
@@ -67,6 +68,7 @@ use courser_base::Time;
 pub(crate) use self::bell::{Bell, Bells};
 
 pub use self::network::NetworkCounters;
+pub use self::socket_faults::{SocketError, SocketFaults};
 pub use self::tasks::PendingTask;
 
 use self::core::Core;
@@ -120,6 +122,18 @@ impl Machine {
     pub fn with_receive_buffer(self, bytes: usize) -> Self {
         self.core().set_receive_buffer(bytes);
         self
+    }
+
+    /// Has its sockets do this wrong. Default nothing.
+    #[must_use]
+    pub fn with_socket_faults(self, faults: SocketFaults) -> Self {
+        self.set_socket_faults(faults);
+        self
+    }
+
+    /// The same for a machine that runs.
+    pub fn set_socket_faults(&self, faults: SocketFaults) {
+        self.core().set_socket_faults(faults);
     }
 
     /// Starts a task. It runs when the world next comes to this machine.

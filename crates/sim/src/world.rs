@@ -134,6 +134,18 @@ impl World {
         id
     }
 
+    /// Gives a machine another address: what is sent there arrives at it, on the same roads.
+    ///
+    /// # Panics
+    /// When another machine has this address.
+    pub fn add_address(&mut self, id: NodeId, address: IpAddr) {
+        let before = self.addresses.insert(address, id);
+        assert!(
+            before.is_none_or(|before| before == id),
+            "{address} is taken"
+        );
+    }
+
     /// Adds one direction of a link. It leads nowhere until it is part of a [route](World::route).
     pub fn add_link(&mut self, name: &str, spec: &LinkSpec) -> LinkId {
         let link = Link::new(spec, self.seed_for(name));

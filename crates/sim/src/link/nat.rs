@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use courser_base::Time;
 
@@ -12,7 +13,8 @@ use crate::packet::Packet;
 /// Stands between clients and the rest of the world.
 ///
 /// Every client keeps its own address and port as its first mapping; at each change all of them
-/// get other random ports, and what is sent to an old one is lost.
+/// get other random ports, and what is sent to an old one is lost. Or each gets another one when
+/// its own has not been used for long.
 #[derive(Debug)]
 pub struct Nat {
     spec: NatSpec,
@@ -23,6 +25,8 @@ pub struct Nat {
     changes: u64,
     public_of: HashMap<SocketAddr, SocketAddr>,
     private_of: HashMap<SocketAddr, SocketAddr>,
+    /// When clients last sent something, where mappings expire.
+    used: HashMap<SocketAddr, Time>,
 }
 
 impl Nat {
@@ -35,17 +39,31 @@ impl Nat {
             spec,
             numbers: Keyed::new(seed, 0, Effect::Nat),
             draws: 0,
-            next: Some(Time::ZERO + spec.first),
+            next: spec.idle.is_none().then(|| Time::ZERO + spec.first),
             changes: 0,
             public_of: HashMap::new(),
             private_of: HashMap::new(),
+            used: HashMap::new(),
         }
     }
 
     /// A packet of a client goes out: gives it the client's public address.
     pub fn outbound(&mut self, now: Time, packet: &mut Packet) {
         self.change_if_due(now);
-        packet.source = self.public(packet.source);
+        let client = packet.source;
+        packet.source = self.public(client);
+        if self.spec.idle.is_none() {
+            return;
+        }
+        if self.is_expired(now, client) {
+            let old = packet.source;
+            packet.source = self.unused(client);
+            self.private_of.remove(&old);
+            self.public_of.insert(client, packet.source);
+            self.private_of.insert(packet.source, client);
+            self.changes += 1;
+        }
+        self.used.insert(client, now);
     }
 
     /// A packet comes in: gives it the client's private address, or returns false if it is to be
@@ -53,6 +71,7 @@ impl Nat {
     pub fn inbound(&mut self, now: Time, packet: &mut Packet) -> bool {
         self.change_if_due(now);
         match self.private_of.get(&packet.destination) {
+            Some(private) if self.is_expired(now, *private) => false,
             Some(private) => {
                 packet.destination = *private;
                 true
@@ -64,6 +83,12 @@ impl Nat {
     /// How often mappings have changed.
     pub fn changes(&self) -> u64 {
         self.changes
+    }
+
+    fn is_expired(&self, now: Time, client: SocketAddr) -> bool {
+        let used = self.used.get(&client);
+        let limit = self.spec.idle.unwrap_or(Duration::MAX);
+        used.is_some_and(|used| now - *used >= limit)
     }
 
     fn change_if_due(&mut self, now: Time) {
@@ -91,6 +116,7 @@ impl Nat {
         if self.public_of.len() == Self::MAX_CLIENTS {
             self.public_of.clear();
             self.private_of.clear();
+            self.used.clear();
         }
         let is_taken = self.private_of.contains_key(&client);
         let public = if is_taken {

@@ -20,6 +20,7 @@ use super::clock;
 use super::fingerprint::{Fingerprint, What};
 use super::network::{Network, NetworkCounters};
 use super::socket::VirtualSocket;
+use super::socket_faults::{SocketFaults, Trouble};
 use super::tasks::{PendingTask, Ready, ReadyQueue, Tasks};
 use super::timers::{Key, Timers};
 use crate::packet::{Packet, TooBig};
@@ -57,15 +58,16 @@ pub(super) struct State {
 impl Core {
     pub(super) fn new(addresses: Vec<IpAddr>, seed: u64) -> Arc<Self> {
         let mut root = Rng::new(key_of(&addresses, seed));
+        let [schedule, entropy, faults] = [root.fork(), root.fork(), root.fork()];
         let first = addresses.first().map(IpAddr::to_string);
         let state = State {
             now: Time::ZERO,
             name: first.unwrap_or_else(|| "without address".to_owned()),
-            network: Network::new(addresses),
+            network: Network::new(addresses, Trouble::new(SocketFaults::default(), faults)),
             timers: Timers::default(),
             tasks: Tasks::default(),
-            schedule: root.fork(),
-            entropy: root.fork(),
+            schedule,
+            entropy,
             fingerprint: Fingerprint::default(),
             polls: 0,
             polls_at_this_time: 0,
@@ -90,7 +92,7 @@ impl Core {
         state.set_now(now);
         let now = state.now;
         state.fingerprint.add_packet(What::Received, now, &packet);
-        let woken = state.network.deliver(packet);
+        let woken = state.network.deliver(now, packet);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
     }
@@ -121,7 +123,10 @@ impl Core {
         let mut woken = state.timers.take_due(now);
         while let Some(packet) = state.network.take_loopback(now) {
             state.fingerprint.add_packet(What::Received, now, &packet);
-            woken.extend(state.network.deliver(packet));
+            woken.extend(state.network.deliver(now, packet));
+        }
+        if state.network.trouble.take_room(now) {
+            woken.extend(state.network.take_senders(now));
         }
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -211,7 +216,7 @@ impl Core {
         let now = state.now;
         let packet = state.network.transmit()?;
         state.fingerprint.add_packet(What::Sent, now, &packet);
-        let woken = state.network.take_senders();
+        let woken = state.network.take_senders(now);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
         Some(packet)
@@ -224,7 +229,8 @@ impl Core {
         }
         let timers = state.timers.next_deadline();
         let loopback = state.network.next_loopback();
-        timers.into_iter().chain(loopback).min()
+        let room = state.network.trouble.next_room();
+        timers.into_iter().chain(loopback).chain(room).min()
     }
 
     /// Drops all tasks and refuses new ones.
@@ -260,6 +266,10 @@ impl Core {
 
     pub(super) fn set_receive_buffer(&self, bytes: usize) {
         self.lock().network.receive_buffer = bytes;
+    }
+
+    pub(super) fn set_socket_faults(&self, faults: SocketFaults) {
+        self.lock().network.trouble.set_faults(faults);
     }
 
     pub(super) fn addresses(&self) -> Vec<IpAddr> {

@@ -9,8 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser::runtime::{PacketTooBig, Transmit};
 use courser_base::Time;
+use courser_crypto::Rng;
 
 use super::bound::{Bound, UPKEEP};
+use super::socket_faults::{Sending, SocketFaults, Trouble};
 use crate::packet::{Packet, TooBig};
 
 /// Most datagrams in one send call, as on Linux.
@@ -53,12 +55,13 @@ pub(super) struct Network {
     next_port: u16,
     outgoing: VecDeque<Packet>,
     outgoing_held: usize,
+    pub(super) trouble: Trouble,
     /// Ordered by time, since all take the same time.
     loopback: VecDeque<(Time, Packet)>,
 }
 
 impl Network {
-    pub(super) fn new(addresses: Vec<IpAddr>) -> Self {
+    pub(super) fn new(addresses: Vec<IpAddr>, trouble: Trouble) -> Self {
         Self {
             addresses,
             receive_buffer: DEFAULT_BUFFER,
@@ -69,6 +72,7 @@ impl Network {
             next_port: *EPHEMERAL_PORTS.start(),
             outgoing: VecDeque::new(),
             outgoing_held: 0,
+            trouble,
             loopback: VecDeque::new(),
         }
     }
@@ -106,7 +110,11 @@ impl Network {
 
     /// Hands a packet to its socket. Whoever waits there is to be woken, outside of locks.
     #[must_use]
-    pub(super) fn deliver(&mut self, packet: Packet) -> Option<Waker> {
+    pub(super) fn deliver(&mut self, now: Time, packet: Packet) -> Option<Waker> {
+        if self.trouble.is_deaf(now) {
+            self.counters.dropped_no_socket += 1;
+            return None;
+        }
         let Some(id) = self.receiver_of(packet.destination) else {
             self.counters.dropped_no_socket += 1;
             return None;
@@ -159,7 +167,12 @@ impl Network {
         }
         let len = transmit.contents.len();
         let segment = transmit.segment_size.unwrap_or(len).max(1);
-        let taken = len.min(segment.saturating_mul(GSO_SEGMENTS));
+        let count = len.div_ceil(segment);
+        let most = match self.trouble.on_send(now, count, segment.min(len)) {
+            Sending::Up(most) => most.min(GSO_SEGMENTS),
+            Sending::Fails(error) => return Err(error),
+        };
+        let taken = len.min(segment.saturating_mul(most));
         let batch = Bytes::copy_from_slice(&transmit.contents[..taken]);
         let mut datagrams = 0;
         let mut begin = 0;
@@ -186,8 +199,8 @@ impl Network {
         Ok(taken)
     }
 
-    pub(super) fn is_writable(&self) -> bool {
-        self.outgoing_held < DEFAULT_BUFFER
+    pub(super) fn is_writable(&self, now: Time) -> bool {
+        self.outgoing_held < DEFAULT_BUFFER && !self.trouble.is_full(now)
     }
 
     /// Takes the next packet for the world.
@@ -198,8 +211,8 @@ impl Network {
     }
 
     /// Takes those who wait to send, in the order of their sockets, once there is room.
-    pub(super) fn take_senders(&mut self) -> Vec<Waker> {
-        if !self.is_writable() {
+    pub(super) fn take_senders(&mut self, now: Time) -> Vec<Waker> {
+        if !self.is_writable(now) {
             return Vec::new();
         }
         let sockets = self.sockets.values_mut();
@@ -210,7 +223,8 @@ impl Network {
     #[must_use]
     pub(super) fn take_all(&mut self) -> Self {
         let addresses = self.addresses.clone();
-        std::mem::replace(self, Self::new(addresses))
+        let trouble = Trouble::new(SocketFaults::default(), Rng::new([0; 32]));
+        std::mem::replace(self, Self::new(addresses, trouble))
     }
 
     fn emit(&mut self, now: Time, packet: Packet) {

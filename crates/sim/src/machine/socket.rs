@@ -27,6 +27,11 @@ impl VirtualSocket {
 impl UdpSocket for VirtualSocket {
     fn poll_receive(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
         let mut state = self.core.lock();
+        let now = state.now;
+        let is_readable = state.network.socket(self.id)?.is_readable();
+        if is_readable && let Some(error) = state.network.trouble.on_receive(now) {
+            return Poll::Ready(Err(error));
+        }
         let socket = state.network.socket(self.id)?;
         if let Some(received) = socket.read(buffer) {
             return Poll::Ready(Ok(received));
@@ -60,7 +65,8 @@ impl UdpSocket for VirtualSocket {
 
     fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.core.lock();
-        if state.network.is_writable() {
+        let now = state.now;
+        if state.network.is_writable(now) {
             return Poll::Ready(Ok(()));
         }
         let socket = state.network.socket(self.id)?;

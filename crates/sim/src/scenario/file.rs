@@ -273,6 +273,7 @@ fn apply(
             first: at,
             every: None,
             address: what == RebindName::Address,
+            idle: None,
         });
     }
     let named = [

@@ -2,11 +2,16 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod attacker;
+pub mod dice;
+pub mod disturbed;
+pub mod forged;
 pub mod lab;
 pub mod requests;
 pub mod shared;
 pub mod slow;
 mod steps;
+pub mod troubled;
 mod watch;
 
 use std::net::SocketAddr;

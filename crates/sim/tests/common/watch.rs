@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use super::attacker::ATTACKER;
 use courser_base::Time;
 use courser_sim::host::Host;
 use courser_sim::node::Node;
@@ -87,15 +88,18 @@ impl Seen {
         if packet.destination != self.server {
             return;
         }
-        let account = self.accounts.entry(packet.source).or_default();
+        let source = packet.source;
+        let account = self.accounts.entry(source).or_default();
         account.received += packet.payload.len();
         let mut rest = &packet.payload[..];
         while let Ok(packet) = packet::decode(rest, 0, 8) {
-            account.is_proven |= match packet.kind {
-                PacketKind::Initial => !packet.token.is_empty(),
-                PacketKind::Handshake | PacketKind::OneRtt => true,
-                _ => false,
-            };
+            // One who only sends what it has copied proves nothing.
+            account.is_proven |= source != ATTACKER
+                && match packet.kind {
+                    PacketKind::Initial => !packet.token.is_empty(),
+                    PacketKind::Handshake | PacketKind::OneRtt => true,
+                    _ => false,
+                };
             rest = &rest[packet.end..];
         }
     }

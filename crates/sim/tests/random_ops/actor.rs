@@ -10,8 +10,8 @@ use courser_transport::{ConnectionError, ConnectionHandle, StreamEvent};
 use courser_wire::{Direction, StreamId};
 
 use super::book::{Key, Shared};
-use super::dice::Dice;
 use super::stream::{Hands, Own};
+use crate::common::dice::Dice;
 
 /// What an application does.
 #[derive(Clone, Debug)]
@@ -305,6 +305,18 @@ impl Working<'_> {
         }
     }
 
+    /// The connection is over: what had arrived is there still, and is what was sent.
+    fn read_rest(&mut self, hands: &mut Hands<'_, '_>) {
+        for direction in DIRECTIONS {
+            self.accept(hands, direction);
+        }
+        for own in self.streams.values_mut() {
+            while own.read_rest(hands) {
+                hands.count("read after the end");
+            }
+        }
+    }
+
     fn settle(&mut self, hands: &mut Hands<'_, '_>) {
         for own in self.streams.values_mut() {
             own.settle(hands);
@@ -414,6 +426,9 @@ impl App for Actor {
         handle: ConnectionHandle,
         error: &ConnectionError,
     ) {
+        if self.connections.contains_key(&handle) {
+            self.with(context, handle, |linked, hands| linked.read_rest(hands));
+        }
         self.connections.remove(&handle);
         let mut book = self.book.borrow_mut();
         let end = book.end(self.side, handle);

@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
+use courser_base::Time;
 use courser_transport::{ConnectionError, ConnectionHandle, ConnectionStats};
 use courser_wire::TransportErrorCode;
 
 use super::book::{Book, End};
 use super::run::{Ending, Run, WORST_RTT};
+use crate::common::disturbed::Signs;
 
 /// Judges a run that is over.
 ///
 /// # Panics
 /// When something is not as it must be.
-pub fn judge(run: &Run, ended_at: courser_base::Time) {
+pub fn judge(run: &Run, ended_at: Time) {
     let book = run.book.borrow();
     for ((is_server, handle), end) in &book.ends {
         let judged = Judged {
@@ -24,9 +26,10 @@ pub fn judge(run: &Run, ended_at: courser_base::Time) {
         };
         judged.reason();
         judged.silence(ended_at);
+        judged.handshake();
         judged.counters();
     }
-    if !run.choices.network.has_nat {
+    if !run.choices.moves() {
         close_arrives(run, &book, ended_at);
     }
 }
@@ -49,6 +52,12 @@ impl Judged<'_> {
     fn other(&self) -> Option<&End> {
         let key = self.end.key?;
         self.book.other(self.is_server, key).map(|(_, end)| end)
+    }
+
+    fn other_handle(&self) -> Option<ConnectionHandle> {
+        let key = self.end.key?;
+        let other = self.book.other(self.is_server, key);
+        other.map(|(handle, _)| handle)
     }
 
     /// The application was told once, and the truth.
@@ -97,29 +106,37 @@ impl Judged<'_> {
                     "{name} was reset, and the peer knows the connection"
                 );
             }
-            ConnectionError::TimedOut | ConnectionError::HandshakeTimedOut => {}
+            // When, is judged below.
+            ConnectionError::TimedOut => {}
+            ConnectionError::HandshakeTimedOut => {
+                assert!(self.end.key.is_none(), "{name}: its handshake was complete");
+            }
             // Tokens of a Retry are good for ten seconds, at one address.
             ConnectionError::ConnectionClosed(close)
                 if close.code == TransportErrorCode::INVALID_TOKEN =>
             {
                 let choices = &self.run.choices;
-                let is_moved = choices.network.has_nat || choices.troubles[1].leaps();
+                let is_moved = choices.moves() || choices.troubles[1].leaps();
                 assert!(is_moved, "{name}: {error}");
             }
             _ => panic!("{name} blames its peer, or is blamed: {error:?}"),
         }
     }
 
+    fn signs(&self) -> Option<Signs> {
+        let node = self.run.node(usize::from(self.is_server));
+        node.signs(self.handle)
+    }
+
     /// A connection dies of silence after the idle timeout: not sooner, and not much later.
-    fn silence(&self, ended_at: courser_base::Time) {
+    fn silence(&self, ended_at: Time) {
         let Some((lost_at, ConnectionError::TimedOut)) = &self.end.lost else {
             return;
         };
         let choices = &self.run.choices;
         let (name, at) = (self.name(), usize::from(self.is_server));
-        let signs = self.run.node(at).signs(self.handle);
-        let Some(signs) = signs.filter(|_| self.end.key.is_some()) else {
-            return;
+        let Some(signs) = self.signs() else {
+            panic!("{name} gave up before it ran");
         };
         let (silence, idle) = (*lost_at - signs.heard, choices.idle());
         let slack = Duration::from_millis(1);
@@ -129,13 +146,70 @@ impl Judged<'_> {
         );
         // What was sent first after the last sign of life starts the time anew.
         let calm_from = self.run.node(at).shows(ended_at);
-        if choices.ending == Ending::Idle && signs.heard >= calm_from {
+        if choices.ending == Ending::Idle && signs.heard >= calm_from && self.end.key.is_some() {
             let most = idle.mul_f64(1.1).max(3 * choices.pto(WORST_RTT));
             assert!(
                 silence <= most,
                 "{name} gave up only after {silence:?} of {idle:?}"
             );
         }
+        if *lost_at < calm_from {
+            self.was_cut_off(silence);
+        }
+    }
+
+    /// A connection with something left to do does not fall silent by itself: one of its ends has
+    /// heard nothing since the faults were over. Unless the other end's probe was not due yet: it
+    /// waits for some round trips as it saw them last, or for as long again as it had waited when
+    /// the faults ended, since probe timeouts double.
+    fn was_cut_off(&self, silence: Duration) {
+        let (run, name) = (self.run, self.name());
+        let Some((other, key)) = self.other_handle().zip(self.end.key) else {
+            return;
+        };
+        // Behind a NAT that goes on an end that only listens hears nothing; where a clock jumped,
+        // the ends have other notions of when the faults were over.
+        let is_strange = |at: usize| run.choices.troubles[at].leaps();
+        if run.choices.network.has_nat || is_strange(0) || is_strange(1) {
+            return;
+        }
+        let host = run.node(usize::from(!self.is_server)).host();
+        let rtt = host.stats(other).map_or(WORST_RTT, |stats| stats.path.rtt);
+        let delays = run.choices.settings.iter().map(|it| it.max_ack_delay);
+        let patience = 2 * run.choices.chaos + 10 * rtt + delays.max().unwrap_or_default();
+        if silence < patience {
+            return;
+        }
+        let mut flows = self.book.flows.iter();
+        let has_more = flows.any(|((of, ..), flow)| *of == key && !flow.is_over());
+        let has_heard = |at: usize, handle| {
+            let signs = run.node(at).signs(handle);
+            signs.is_some_and(|signs| signs.heard > Time::ZERO + run.choices.chaos)
+        };
+        let at = usize::from(self.is_server);
+        assert!(
+            !has_more || !has_heard(at, self.handle) || !has_heard(1 - at, other),
+            "{name} fell silent in a calm network, with streams that are not over"
+        );
+    }
+
+    /// A handshake has ten seconds, and at a server that is not sure of the client's address five
+    /// in which nothing comes (limit K12).
+    fn handshake(&self) {
+        let Some((lost_at, ConnectionError::HandshakeTimedOut)) = &self.end.lost else {
+            return;
+        };
+        let (name, signs) = (self.name(), self.signs());
+        let signs = signs.unwrap_or_else(|| panic!("{name} gave up before it ran"));
+        let whole = self.run.choices.settings[usize::from(self.is_server)].handshake_timeout;
+        let (took, silence) = (*lost_at - signs.since, *lost_at - signs.heard);
+        let slack = Duration::from_millis(1);
+        let is_late = took + slack >= whole;
+        let is_silent = self.is_server && silence + slack >= whole / 2;
+        assert!(
+            is_late || is_silent,
+            "{name} gave up a handshake after {took:?}, heard {silence:?} before"
+        );
     }
 
     fn stats(&self) -> ConnectionStats {
@@ -203,7 +277,7 @@ impl Judged<'_> {
 }
 
 /// On a calm network with both ends alive, a close is seen by the other end at once.
-fn close_arrives(run: &Run, book: &Book, ended_at: courser_base::Time) {
+fn close_arrives(run: &Run, book: &Book, ended_at: Time) {
     let Ending::Close { client, server } = run.choices.ending else {
         return;
     };
@@ -224,8 +298,10 @@ fn close_arrives(run: &Run, book: &Book, ended_at: courser_base::Time) {
             .as_ref()
             .is_some_and(|(at, _)| *at == run.node(usize::from(!*is_server)).shows(ended_at));
         if closed_now {
-            // It may have given up in the time that the news takes.
-            let on_the_way = run.choices.network.delay + Duration::from_millis(20);
+            // It may have given up in the time that the news takes, behind packets that a delay of
+            // the chaos holds up still.
+            let held_up = Time::ZERO + run.choices.chaos + Duration::from_secs(3) - ended_at;
+            let on_the_way = run.choices.network.delay + Duration::from_millis(20) + held_up;
             let is_early = *at <= run.node(usize::from(*is_server)).shows(ended_at) + on_the_way;
             let seen = matches!(error, ConnectionError::ApplicationClosed { .. })
                 || (is_early && error.is_timeout());

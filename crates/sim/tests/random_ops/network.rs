@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_sim::link::DuplexSpec;
 
-use super::dice::Dice;
+use crate::common::dice::Dice;
 
 /// What the two hosts are joined by.
 #[derive(Debug)]
@@ -95,10 +95,14 @@ impl Fields {
 const KINDS: u64 = 22;
 const NAT: u64 = 0;
 
-/// NAT rebinding, of the port or of the address too (F20, F21).
+/// NAT rebinding, of the port or of the address too (F20, F21), or mappings that expire (F22).
 fn rebinding(dice: &mut Dice) -> String {
     let addr = dice.pick(&["", "addr:"]);
     let first = dice.between(1, 4000);
+    if dice.percent(25) {
+        // F22: shorter and longer than the pauses of applications and keep-alives.
+        return format!("{addr}idle:{}ms", dice.magnitude(20, 20_000));
+    }
     match dice.percent(50) {
         true => format!("{addr}{first}ms:never"),
         false => format!("{addr}{first}ms:{}ms", dice.magnitude(1000, 20_000)),

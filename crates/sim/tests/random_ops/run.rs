@@ -1,6 +1,7 @@
 //! One run: everything chosen from its seed, chaos, calm, an end, and a judgement.
 
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use courser_base::{Side, Time};
@@ -11,10 +12,11 @@ use courser_transport::{RetryPolicy, TransportConfig};
 
 use super::actor::{Actor, Plan};
 use super::book::Shared;
-use super::dice::Dice;
-use super::disturbed::{Disturbed, Trouble};
 use super::network::Network;
 use super::settings::settings;
+use crate::common::attacker::{Attack, Attacker};
+use crate::common::dice::Dice;
+use crate::common::disturbed::{Disturbed, Hops, Trouble};
 use crate::common::{SERVER, Watched, Watcher};
 
 /// Apart from the server's network: a NAT gives out addresses of it.
@@ -22,6 +24,9 @@ const CLIENT: std::net::SocketAddr = std::net::SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 0, 1)),
     50_000,
 );
+
+/// Where the client is too.
+const OTHER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 9, 0, 2));
 
 /// How a run ends when both ends are still there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +48,7 @@ pub struct Choices {
     pub retry: RetryPolicy,
     pub chaos: Duration,
     pub ending: Ending,
+    pub attack: Attack,
 }
 
 impl Choices {
@@ -100,7 +106,7 @@ impl Choices {
             _ => Ending::Idle,
         };
         let retry = dice.pick(&[RetryPolicy::Never, RetryPolicy::Never, RetryPolicy::Always]);
-        Self {
+        let mut choices = Self {
             network,
             settings,
             troubles,
@@ -108,7 +114,21 @@ impl Choices {
             retry,
             chaos,
             ending,
+            attack: attack(dice),
+        };
+        // Only a client may change its address (RFC 9000 §9).
+        if dice.percent(8) {
+            choices.troubles[0].hops = Some(Hops {
+                every: Duration::from_millis(dice.magnitude(5, 3000)),
+                other: SocketAddr::new(OTHER, CLIENT.port()),
+            });
         }
+        choices
+    }
+
+    /// The server may see the client at more than one address, or sees somebody else there.
+    pub fn moves(&self) -> bool {
+        self.network.has_nat || self.troubles[0].hops.is_some() || self.attack.race > 0
     }
 
     /// The shorter of both idle timeouts: it counts for both ends.
@@ -140,6 +160,27 @@ impl Choices {
         let moving = Duration::from_micros(bytes * 8 * 4_000_000 / self.network.rate);
         3 * self.idle() + trips * trip + moving + Duration::from_secs(30)
     }
+}
+
+/// In one run of four somebody stands beside the client.
+fn attack(dice: &mut Dice) -> Attack {
+    let mut attack = Attack::default();
+    if dice.percent(25) {
+        let share = dice.between(1, 40);
+        match dice.below(4) {
+            0 => attack.race = share,
+            1 => attack.forge = share,
+            2 => attack.replay = share,
+            _ => {
+                attack = Attack {
+                    race: share,
+                    forge: dice.between(1, 40),
+                    replay: dice.between(1, 40),
+                }
+            }
+        }
+    }
+    attack
 }
 
 /// The smallest amount that may be under way.
@@ -187,10 +228,14 @@ impl Run {
             let actor = Actor::new(*side, choices.plans[at].clone(), dice("app"), book.clone());
             let spec = spec.with_transport(choices.settings[at].clone());
             let watched = Watched::new(Host::new(spec, actor), watcher.clone());
-            let node = Disturbed::new(watched, choices.troubles[at], dice("machine"));
+            let mut node = Disturbed::new(watched, choices.troubles[at], dice("machine"));
+            if side.is_client() && choices.attack.is_on() {
+                node.attacker = Some(Attacker::new(choices.attack, dice("attacker")));
+            }
             nodes.push(world.add(name, address, node));
         }
         let nodes = [nodes[0], nodes[1]];
+        world.add_address(nodes[0], OTHER);
         let link = world.connect(nodes[0], nodes[1], &choices.network.faulty());
         Self {
             choices,
@@ -260,6 +305,11 @@ impl Run {
     }
 
     fn is_settled(&self) -> bool {
+        let (now, from) = (self.world.now(), Time::ZERO + self.choices.chaos);
+        if (0..2).any(|at| self.node(at).shows(now) <= from) {
+            // By its clock the chaos goes on, and it may begin something yet.
+            return false;
+        }
         let book = self.book.borrow();
         let limits = |is_server: bool| self.choices.plans[usize::from(!is_server)].limits;
         let is_owed = |(of, handle, kind): &(bool, _, usize)| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_recovery::Algorithm;
 use courser_transport::TransportConfig;
 
-use super::dice::Dice;
+use crate::common::dice::Dice;
 
 const ALGORITHMS: [Algorithm; 4] = [
     Algorithm::NewReno,

@@ -7,7 +7,7 @@ use courser_transport::{ConnectionHandle, FinishError, ReadError, Streams, Write
 use courser_wire::{Direction, StreamId};
 
 use super::book::{Flow, Key, Shared, bytes_at};
-use super::dice::Dice;
+use crate::common::dice::Dice;
 
 /// What one needs to do something on a connection.
 pub struct Hands<'a, 'b> {
@@ -254,6 +254,14 @@ impl Own {
             }
         }
         false
+    }
+
+    /// As [`Own::read`], when nobody will say any more that there is something.
+    pub fn read_rest(&mut self, hands: &mut Hands<'_, '_>) -> bool {
+        if let Some(receive) = &mut self.receive {
+            receive.is_ready = true;
+        }
+        self.read(hands)
     }
 
     pub fn on_readable(&mut self, hands: &mut Hands<'_, '_>, is_settling: bool) {

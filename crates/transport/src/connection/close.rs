@@ -210,7 +210,13 @@ impl Connection {
     fn end(&mut self, now: Time, state: State, error: ConnectionError) {
         self.record_closed(now, &state, &error);
         self.enter(now, state);
-        self.streams.on_close();
+        match error {
+            ConnectionError::ConnectionClosed(_)
+            | ConnectionError::ApplicationClosed { .. }
+            | ConnectionError::Reset
+            | ConnectionError::TimedOut => self.streams.on_lost(),
+            _ => self.streams.on_close(),
+        }
         for space in SpaceId::ALL {
             self.forget_sent(space);
         }

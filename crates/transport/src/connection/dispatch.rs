@@ -23,6 +23,8 @@ pub(crate) struct Processed {
     pub(crate) refused: bool,
     /// CRYPTO data arrived.
     pub(crate) crypto: bool,
+    /// CRYPTO data of an Initial arrived that was here before: the peer has not heard of that.
+    pub(crate) repeats_hello: bool,
     /// A stream ends in it.
     pub(crate) ends_stream: bool,
     /// The peer wants an ACK at once.
@@ -50,6 +52,7 @@ impl Connection {
             probing_only: true,
             refused: false,
             crypto: false,
+            repeats_hello: false,
             ends_stream: false,
             wants_ack: false,
             idle_frames: 0,
@@ -119,6 +122,7 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::Crypto(frame) => {
                 processed.crypto = true;
+                processed.repeats_hello |= space == SpaceId::Initial && self.has_crypto(frame);
                 self.on_crypto_frame(space, frame)
             }
             Frame::ResetStream(frame) => self.streams.on_reset_stream_frame(*frame),
@@ -126,9 +130,9 @@ impl Connection {
             Frame::MaxData(frame) => self.streams.on_max_data_frame(*frame),
             Frame::MaxStreamData(frame) => self.streams.on_max_stream_data_frame(*frame),
             Frame::MaxStreams(frame) => self.streams.on_max_streams_frame(*frame),
-            Frame::DataBlocked(frame) => self.streams.on_data_blocked_frame(*frame),
-            Frame::StreamDataBlocked(frame) => self.streams.on_stream_data_blocked_frame(*frame),
-            Frame::StreamsBlocked(frame) => self.streams.on_streams_blocked_frame(*frame),
+            Frame::DataBlocked(_) | Frame::StreamDataBlocked(_) | Frame::StreamsBlocked(_) => {
+                self.on_blocked_frame(now, frame)
+            }
             Frame::NewConnectionId(frame) => {
                 let limit = super::handshake::LOCAL_CID_LIMIT;
                 let old = *self.cids.peer.current();
@@ -167,6 +171,24 @@ impl Connection {
                 self.check_ack_extension()
             }
         }
+    }
+
+    /// The peer says where a limit of ours keeps it (RFC 9000 §19.12 to §19.14).
+    fn on_blocked_frame(&mut self, now: Time, frame: &Frame<'_>) -> Result<(), TransportError> {
+        let rtt = self.paths.active().rtt.smoothed();
+        match frame {
+            Frame::DataBlocked(frame) => self.streams.on_data_blocked_frame(now, rtt, *frame),
+            Frame::StreamDataBlocked(frame) => {
+                self.streams.on_stream_data_blocked_frame(now, rtt, *frame)
+            }
+            Frame::StreamsBlocked(frame) => self.streams.on_streams_blocked_frame(now, rtt, *frame),
+            _ => Ok(()),
+        }
+    }
+
+    fn has_crypto(&self, frame: &frame::Crypto<'_>) -> bool {
+        let initial = self.spaces.initial.as_ref();
+        initial.is_some_and(|space| space.crypto.has_received(frame))
     }
 
     fn on_crypto_frame(

@@ -21,6 +21,10 @@ pub enum Event {
         /// The new address; not yet proven.
         peer: SocketAddr,
     },
-    /// The connection is over. Comes once; nothing but draining follows.
+    /// The connection is over. Comes once; nothing but draining follows, and no event of streams.
+    ///
+    /// Unless we ended it, what had arrived can still be accepted and read, from
+    /// [`Connection::streams`](super::Connection::streams) until the endpoint forgets the
+    /// connection, or from [`Connection::take_unread`](super::Connection::take_unread).
     Lost(ConnectionError),
 }

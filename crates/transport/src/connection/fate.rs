@@ -12,10 +12,10 @@ impl Connection {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
             | SentFrame::StopSending { .. }
-            | SentFrame::MaxData
+            | SentFrame::MaxData { .. }
             | SentFrame::MaxStreamData { .. }
             | SentFrame::MaxStreams { .. }
-            | SentFrame::DataBlocked
+            | SentFrame::DataBlocked { .. }
             | SentFrame::StreamDataBlocked { .. }
             | SentFrame::StreamsBlocked { .. } => self.streams.on_frame_acked(frame),
             SentFrame::Ack { largest } => {
@@ -33,7 +33,8 @@ impl Connection {
             SentFrame::NewToken => self.handshake.tokens = Vec::new(),
             SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_acked(sequence),
             SentFrame::MtuProbe { size, path, .. } => self.on_mtu_probe_acked(path, size),
-            SentFrame::HandshakeDone | SentFrame::Ping | SentFrame::PathProbe => {}
+            SentFrame::HandshakeDone => self.handshake.done_sent = None,
+            SentFrame::Ping | SentFrame::PathProbe => {}
         }
     }
 
@@ -44,10 +45,10 @@ impl Connection {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
             | SentFrame::StopSending { .. }
-            | SentFrame::MaxData
+            | SentFrame::MaxData { .. }
             | SentFrame::MaxStreamData { .. }
             | SentFrame::MaxStreams { .. }
-            | SentFrame::DataBlocked
+            | SentFrame::DataBlocked { .. }
             | SentFrame::StreamDataBlocked { .. }
             | SentFrame::StreamsBlocked { .. } => self.streams.on_frame_lost(frame),
             SentFrame::Crypto { offset, len } => {

@@ -44,6 +44,10 @@ pub(crate) struct Handshake {
     pub(crate) early: Undecryptable,
     /// HANDSHAKE_DONE waits to be sent.
     pub(crate) send_done: bool,
+    /// When HANDSHAKE_DONE was last sent, until it is acknowledged.
+    pub(crate) done_sent: Option<Time>,
+    /// What the peer seemed to miss was repeated before a probe timeout.
+    pub(crate) was_sped_up: bool,
     /// The endpoint should make tokens.
     pub(crate) wants_tokens: bool,
     /// A server's tokens for the client's next connections.
@@ -216,6 +220,21 @@ impl Connection {
         self.discard_space(now, SpaceId::Handshake);
         self.events.push_back(Event::Confirmed);
         self.drop_tls();
+    }
+
+    /// A Handshake packet came after its keys were dropped: the client may not know yet that the
+    /// handshake is confirmed. It is told again, once per round trip at the most, since anybody
+    /// may have made the packet.
+    pub(crate) fn on_late_handshake_packet(&mut self, now: Time) {
+        let rtt = self.paths.active().rtt.smoothed();
+        if self.state.is_confirmed()
+            && self
+                .handshake
+                .done_sent
+                .is_some_and(|sent| now >= sent + rtt)
+        {
+            self.handshake.send_done = true;
+        }
     }
 
     /// Gives back the TLS session once nothing can arrive for it.

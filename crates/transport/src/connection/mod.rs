@@ -11,6 +11,7 @@ mod dispatch;
 pub(crate) mod error;
 pub(crate) mod event;
 mod fate;
+mod fill;
 #[cfg(test)]
 mod forging;
 pub(crate) mod handshake;
@@ -242,6 +243,15 @@ impl Connection {
     /// The streams: open, accept, read, write.
     pub fn streams(&mut self) -> &mut Streams {
         &mut self.streams
+    }
+
+    /// Takes the streams of a connection that is over, as far as something of them can still be
+    /// accepted or read; `None` when there is nothing, or our end closed.
+    ///
+    /// The connection lives for three probe timeouts at the most after its end; this lives as long
+    /// as the application wants.
+    pub fn take_unread(&mut self) -> Option<Streams> {
+        self.streams.take_unread()
     }
 
     /// Why the connection is over, once it is.

@@ -8,7 +8,7 @@ use courser_wire::TransportErrorCode;
 use courser_wire::frame::Frame;
 
 use super::Connection;
-use super::transmit::Content;
+use super::fill::Content;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::error::TransportError;

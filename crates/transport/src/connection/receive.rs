@@ -201,7 +201,14 @@ impl Connection {
                 ecn,
             });
         if !kept {
+            if space == SpaceId::Handshake && arrival.path == self.paths.active().tuple {
+                self.on_late_handshake_packet(arrival.now);
+            }
             return self.dropped(arrival.now, packet, Reason::KeysUnavailable);
+        }
+        if self.side.is_client() && self.spaces.handshake.is_none() {
+            // What makes the keys was lost, or comes later.
+            self.speed_up_handshake();
         }
         let (kind, len) = (packet.kind, packet.end);
         self.tap.record(arrival.now, || {
@@ -363,6 +370,9 @@ impl Connection {
             // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1).
             self.paths.active_mut().amplification.on_validated();
             self.discard_space(now, SpaceId::Initial);
+        }
+        if processed.repeats_hello && self.side.is_server() {
+            self.speed_up_handshake();
         }
         if processed.crypto {
             self.drive_handshake(now)?;

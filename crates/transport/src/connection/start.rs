@@ -218,6 +218,8 @@ fn new_handshake(now: Time, peer_id: ConnectionId, local_source: ConnectionId) -
         exporter: None,
         early: Default::default(),
         send_done: false,
+        done_sent: None,
+        was_sped_up: false,
         wants_tokens: false,
         tokens: Vec::new(),
         send_tokens: false,

@@ -14,6 +14,7 @@ mod ack_frequency;
 mod acks;
 mod cids;
 mod close;
+mod credit;
 mod crypto;
 mod frames;
 mod handshake;
@@ -28,6 +29,7 @@ mod recovery;
 mod streams;
 mod trace;
 mod transfer;
+mod unread;
 
 #[test]
 fn handshake_takes_one_round_trip_and_is_confirmed_after_the_next() {

@@ -1,16 +1,14 @@
 //! One batch out: permit, path, space, fill. RFC 9000 §12, §13, RFC 9002 §7.
 
-use std::time::Duration;
-
 use courser_base::{Ecn, Time};
 use courser_crypto::TAG_LEN;
 use courser_recovery::{Controller, Sent};
-use courser_telemetry::{PathState, SendLimit};
-use courser_wire::frame::{Ack, Frame, NewToken, PathChallenge, PathResponse};
-use courser_wire::packet::{MIN_INITIAL_DATAGRAM, ShortHeader};
+use courser_telemetry::SendLimit;
+use courser_wire::packet::ShortHeader;
 use courser_wire::{TransportErrorCode, Writer, packet_number};
 
 use super::Connection;
+use super::fill::Content;
 use super::permit::SendPermit;
 use super::state::State;
 use super::trace::Outgoing;
@@ -20,22 +18,7 @@ use crate::error::TransportError;
 use crate::path::Path;
 use crate::path::paths::PathIndex;
 use crate::space::SpaceId;
-use crate::space::sent::{FrameLists, SentFrame, SentFrames};
-
-/// What a packet may hold.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Content {
-    /// Everything, most urgent first.
-    All,
-    /// Only stream data: packets 2 to n of a batch.
-    Data,
-    /// Only an ACK: the window is full.
-    AckOnly,
-    /// Challenge and response of one path.
-    Probe(PathIndex),
-    /// Something to acknowledge and padding: probe of this number, for this datagram size.
-    MtuProbe(u32, u16),
-}
+use crate::space::sent::{FrameLists, SentFrames};
 
 /// A packet that was just built.
 #[derive(Clone, Copy, Debug)]
@@ -359,166 +342,6 @@ impl Connection {
         self.recovery.skip_at = sent + 1 + window / 2 + self.rng.below(window * 3 / 2);
     }
 
-    /// Asks each part, most urgent first, until the packet is full.
-    pub(super) fn fill(
-        &mut self,
-        now: Time,
-        id: SpaceId,
-        packet: &mut PacketBuilder<'_>,
-        content: Content,
-    ) {
-        match content {
-            Content::Data => {
-                self.streams.write_stream_frames(packet);
-                return;
-            }
-            Content::Probe(index) => {
-                self.fill_path_frames(now, index, packet);
-                return packet.pad_to(MIN_INITIAL_DATAGRAM);
-            }
-            Content::MtuProbe(probe, size) => return self.fill_mtu_probe(probe, size, packet),
-            Content::AckOnly => return self.fill_ack(now, id, packet, true),
-            Content::All => {}
-        }
-        self.fill_ack(now, id, packet, false);
-        self.fill_ping(id, packet);
-        if let Some(space) = self.spaces.get_mut(id) {
-            space.crypto.write_frames(packet);
-        }
-        if id != SpaceId::Application {
-            return;
-        }
-        let probing = self.fill_path_frames(now, self.paths.active_index(), packet);
-        self.fill_handshake_frames(packet);
-        self.cids.issued.write_frames(packet);
-        self.cids.peer.write_frames(packet);
-        self.recovery.ack_request.write_frames(packet);
-        // Windows follow the shortest round trip: the smoothed one contains the queue that a
-        // large window fills, and on a short path that queue is our own socket buffer.
-        let rtt = self.paths.active().rtt.min().max(MIN_WINDOW_RTT);
-        self.streams.write_control_frames(now, rtt, packet);
-        self.streams.write_stream_frames(packet);
-        if probing {
-            packet.pad_to(MIN_INITIAL_DATAGRAM);
-        }
-    }
-
-    fn fill_ack(&mut self, now: Time, id: SpaceId, packet: &mut PacketBuilder<'_>, alone: bool) {
-        let exponent = ACK_DELAY_EXPONENT;
-        let Some(space) = self.spaces.get_mut(id) else {
-            return;
-        };
-        // A probe of the handshake says again what arrived: an ACK was lost, perhaps, and the peer,
-        // who sends no more unless it is asked, waits for it with a timeout that doubles.
-        let is_probe = space.probes > 0 && (space.ping || space.crypto.wants_to_send());
-        let is_repeated = is_probe && id != SpaceId::Application;
-        let rides_along = space.acks.is_pending() || is_repeated;
-        if !(space.acks.is_due() || rides_along && !alone) {
-            return;
-        }
-        let Some(largest) = space.received.largest() else {
-            return;
-        };
-        let delay = (now - space.received.largest_time()).as_micros() >> exponent;
-        let delay = u64::try_from(delay)
-            .unwrap_or(u64::MAX)
-            .min(courser_wire::MAX_VARINT);
-        let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
-        let wanted = space.received.ranges_wanted(USUAL_ACK_RANGES);
-        let count = wanted.min(MAX_ACK_RANGES);
-        if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
-            return;
-        }
-        space.received.on_ack_sent();
-        packet.record(SentFrame::Ack { largest });
-        self.stats.acks_sent += 1;
-        // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
-        let asks = !alone && self.streams.has_stream_data();
-        space.ping |= space.acks.on_ack_sent(now, largest, asks);
-    }
-
-    fn fill_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
-        let Some(space) = self.spaces.get_mut(id) else {
-            return;
-        };
-        if space.ping && packet.remaining() >= 1 {
-            // A probe must not wait for the delay that the peer was granted
-            // (draft-ietf-quic-ack-frequency-12 §7).
-            let is_urgent = space.probes > 0 && id == SpaceId::Application;
-            let frame = if is_urgent && self.recovery.ack_request.is_offered() {
-                Frame::ImmediateAck
-            } else {
-                Frame::Ping
-            };
-            frame.encode(packet.writer());
-            packet.record(SentFrame::Ping);
-            space.ping = false;
-        }
-    }
-
-    /// HANDSHAKE_DONE and NEW_TOKEN of a server.
-    fn fill_handshake_frames(&mut self, packet: &mut PacketBuilder<'_>) {
-        if self.handshake.send_done && packet.remaining() >= 1 {
-            Frame::HandshakeDone.encode(packet.writer());
-            packet.record(SentFrame::HandshakeDone);
-            self.handshake.send_done = false;
-        }
-        if !self.handshake.send_tokens {
-            return;
-        }
-        let frames = self.handshake.tokens.iter().map(|token| NewToken { token });
-        let len: usize = frames.clone().map(|frame| frame.encoded_len()).sum();
-        if len <= packet.remaining() {
-            frames.for_each(|frame| frame.encode(packet.writer()));
-            packet.record(SentFrame::NewToken);
-            self.handshake.send_tokens = false;
-        }
-    }
-
-    /// PATH_CHALLENGE and PATH_RESPONSE; true when one was written, because their datagram must
-    /// be a full one (RFC 9000 §8.2.1, §8.2.2).
-    fn fill_path_frames(
-        &mut self,
-        now: Time,
-        index: PathIndex,
-        packet: &mut PacketBuilder<'_>,
-    ) -> bool {
-        let challenge = self.rng_for_challenge(index);
-        let Some(path) = self.paths.get_mut(index) else {
-            return false;
-        };
-        let mut written = false;
-        if let Some(data) = path.validation.response()
-            && packet.remaining() >= PROBE_FRAME
-        {
-            PathResponse { data }.encode(packet.writer());
-            packet.record(SentFrame::PathProbe);
-            path.validation.on_response_sent();
-            written = true;
-        }
-        if let Some(data) = challenge
-            && packet.remaining() >= PROBE_FRAME
-        {
-            PathChallenge { data }.encode(packet.writer());
-            packet.record(SentFrame::PathProbe);
-            // The datagram is as large as the address's limit allows.
-            let is_full = path.amplification.budget() >= MIN_INITIAL_DATAGRAM as u64;
-            path.validation.on_challenge_sent(now, data, is_full);
-            self.record_path(now, index, PathState::ProbingStarted);
-            written = true;
-        }
-        written
-    }
-
-    /// Fresh unpredictable bytes, drawn only when they are needed (RFC 9000 §8.2.1).
-    fn rng_for_challenge(&mut self, index: PathIndex) -> Option<[u8; 8]> {
-        let wanted = self
-            .paths
-            .get_mut(index)
-            .is_some_and(|path| path.validation.wants_challenge());
-        wanted.then(|| self.rng.array())
-    }
-
     /// A lone datagram on a path that is not in use.
     fn transmit_probe(
         &mut self,
@@ -607,22 +430,11 @@ impl Connection {
     }
 }
 
-/// Below this a round trip is made of wakeups and system calls, whose delays a window must cover
-/// too: 2 MiB at 1.7 GB/s, which still fits the usual socket buffers.
-const MIN_WINDOW_RTT: Duration = Duration::from_micros(300);
 /// Nothing useful fits into less: header, one small frame, tag.
 pub(super) const MIN_DATAGRAM: usize = 64;
 /// A packet that asks for an answer is so long that a peer without state may answer it with a
 /// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
 const SHORTEST_QUESTION: usize = 43;
-/// Ranges in one ACK frame (limit K03): each is repeated in as many frames ...
-const USUAL_ACK_RANGES: usize = 32;
-/// ... but a packet that comes very late is told of at least once, in a frame of half a packet.
-const MAX_ACK_RANGES: usize = 200;
-/// We announce the default (RFC 9000 §18.2).
-pub(super) const ACK_DELAY_EXPONENT: u32 = 3;
-/// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
-const PROBE_FRAME: usize = 9;
 /// A batch of packets and skipped numbers ends below the last number of all.
 const LAST_PACKET_NUMBER: u64 = courser_wire::MAX_PACKET_NUMBER - 2 * MAX_BATCH as u64;
 /// Even with a huge window a number is skipped now and then.

@@ -10,9 +10,10 @@ use courser_wire::version::VERSION_1;
 use courser_wire::{Writer, packet_number};
 
 use super::Connection;
+use super::fill::Content;
 use super::permit::SendPermit;
 use super::trace::Outgoing;
-use super::transmit::{Built, Content, MIN_DATAGRAM};
+use super::transmit::{Built, MIN_DATAGRAM};
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::space::SpaceId;

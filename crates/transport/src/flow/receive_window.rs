@@ -24,6 +24,10 @@ pub(crate) struct ReceiveWindow {
     /// Of what was received and not consumed, what waits for the application alone.
     readable: u64,
     autotune: Autotune,
+    /// When a frame last told the limit.
+    told: Time,
+    /// The largest limit that the peer is known to have heard.
+    heard: u64,
 }
 
 impl ReceiveWindow {
@@ -37,6 +41,8 @@ impl ReceiveWindow {
             announced: 0,
             readable: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
+            told: Time::ZERO,
+            heard: window,
         }
     }
 
@@ -144,6 +150,7 @@ impl ReceiveWindow {
 
     /// The limit to announce now; never lower than before (RFC 9000 §4.1).
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
+        self.told = now;
         if self.has_consumed_step() {
             let consumed = self.consumed - self.announced;
             self.announced = self.consumed;
@@ -163,6 +170,22 @@ impl ReceiveWindow {
     fn raise(&mut self) {
         let limit = self.consumed.saturating_add(self.autotune.window());
         self.limit = self.limit.max(limit.min(MAX_VARINT));
+    }
+
+    /// True when the peer says that `known` is its limit, and what raised it must have reached it
+    /// by now: it was told a round trip ago.
+    pub(crate) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        known < self.limit && now >= self.told + rtt
+    }
+
+    /// A frame with this limit was acknowledged.
+    pub(crate) fn on_limit_heard(&mut self, limit: u64) {
+        self.heard = self.heard.max(limit);
+    }
+
+    /// True when the peer knows the limit as last announced.
+    pub(crate) const fn is_heard(&self) -> bool {
+        self.heard >= self.limit
     }
 
     /// The limit as last announced.

@@ -7,6 +7,8 @@ pub(crate) struct SendLimit {
     used: u64,
     /// The limit that a BLOCKED frame was queued for; one frame per limit is enough.
     signalled: Option<u64>,
+    /// BLOCKED frames for limits below this have been acknowledged.
+    heard_below: u64,
 }
 
 impl SendLimit {
@@ -16,6 +18,7 @@ impl SendLimit {
             limit,
             used: 0,
             signalled: None,
+            heard_below: 0,
         }
     }
 
@@ -62,6 +65,16 @@ impl SendLimit {
             self.signalled = Some(self.limit);
         }
         due
+    }
+
+    /// A BLOCKED frame with this limit was acknowledged.
+    pub(crate) fn on_blocked_heard(&mut self, limit: u64) {
+        self.heard_below = self.heard_below.max(limit.saturating_add(1));
+    }
+
+    /// True when the peer knows that the limit of today is in the way.
+    pub(crate) const fn is_heard(&self) -> bool {
+        self.limit < self.heard_below
     }
 
     /// The BLOCKED frame got lost or should be repeated.

@@ -134,6 +134,12 @@ impl CryptoStream {
         }
     }
 
+    /// True when all bytes of a frame have arrived before, in order.
+    pub fn has_received(&self, frame: &Crypto<'_>) -> bool {
+        let end = frame.offset + frame.data.len() as u64;
+        !frame.data.is_empty() && end <= self.read + self.ready.len() as u64
+    }
+
     /// Takes the bytes that are in order.
     pub fn read(&mut self) -> Option<Vec<u8>> {
         if self.ready.is_empty() {

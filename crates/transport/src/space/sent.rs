@@ -40,29 +40,43 @@ pub enum SentFrame {
         /// Which stream.
         id: StreamId,
     },
-    /// MAX_DATA; a lost one is replaced by the limit of the day.
-    MaxData,
+    /// MAX_DATA; a lost one is replaced by the limit of the day, unless that has arrived.
+    MaxData {
+        /// What it said.
+        limit: u64,
+    },
     /// MAX_STREAM_DATA.
     MaxStreamData {
         /// Which stream.
         id: StreamId,
+        /// What it said.
+        limit: u64,
     },
     /// MAX_STREAMS.
     MaxStreams {
         /// Which kind of streams.
         direction: Direction,
+        /// What it said.
+        limit: u64,
     },
     /// DATA_BLOCKED.
-    DataBlocked,
+    DataBlocked {
+        /// What it said.
+        limit: u64,
+    },
     /// STREAM_DATA_BLOCKED.
     StreamDataBlocked {
         /// Which stream.
         id: StreamId,
+        /// What it said.
+        limit: u64,
     },
     /// STREAMS_BLOCKED.
     StreamsBlocked {
         /// Which kind of streams.
         direction: Direction,
+        /// What it said.
+        limit: u64,
     },
     /// NEW_CONNECTION_ID.
     NewConnectionId {

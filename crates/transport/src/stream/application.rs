@@ -182,7 +182,8 @@ impl Streams {
     /// # Errors
     ///
     /// [`ReadError::Blocked`] when nothing is there yet, [`ReadError::Reset`] when the peer
-    /// gave up, [`ReadError::ClosedStream`] when we did or the stream is gone.
+    /// gave up, [`ReadError::ClosedStream`] when we did, the stream is gone, or the connection is
+    /// over and all that had arrived is read.
     pub fn read(
         &mut self,
         now: Time,
@@ -197,7 +198,7 @@ impl Streams {
         };
         let result = self.table.at(slot).receive.read(out, &mut shared);
         self.on_read(slot);
-        result
+        self.answer(result)
     }
 
     /// Takes up to `max` received bytes out without copying them; `None` at the end of the
@@ -221,14 +222,14 @@ impl Streams {
         };
         let result = self.table.at(slot).receive.read_chunk(max, &mut shared);
         self.on_read(slot);
-        result
+        self.answer(result)
     }
 
     /// Bytes have left, or the end was seen: credit may be due, the stream may be over.
     #[inline]
     fn on_read(&mut self, slot: u32) {
         let state = self.table.at(slot);
-        if state.receive.wants_credit() {
+        if !self.is_over && state.receive.wants_credit() {
             self.control.want(slot, &mut state.wanted, Control::Credit);
         }
         self.credit_connection();
@@ -253,6 +254,10 @@ impl Streams {
         let is_due = state.receive.stop(code, &mut shared)?;
         self.totals.gaps -= gaps;
         self.control.unwant(&mut state.wanted, Control::Credit);
+        if self.is_over {
+            self.retire(slot);
+            return Ok(());
+        }
         if is_due {
             self.control.want(slot, &mut state.wanted, Control::Stop);
         }

@@ -27,6 +27,11 @@ impl Buffers {
         }
     }
 
+    /// Where its large buffers come from.
+    pub(super) fn pool(&self) -> ChunkPool {
+        self.pool.clone()
+    }
+
     /// An empty buffer with room for at least `capacity` bytes, 64 KiB at most.
     pub(super) fn take(&mut self, capacity: usize) -> Vec<u8> {
         if capacity > BULK {

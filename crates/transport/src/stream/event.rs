@@ -79,7 +79,8 @@ pub enum ReadError {
     Blocked,
     /// The peer sent RESET_STREAM with this application error code.
     Reset(u64),
-    /// Reading was stopped, or the stream is gone.
+    /// Reading was stopped, or the stream is gone, or the connection is over and all that had
+    /// arrived is read.
     ClosedStream,
 }
 

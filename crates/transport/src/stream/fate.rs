@@ -3,7 +3,7 @@
 use super::control::Control;
 use super::event::StreamEvent;
 use super::send_buffer::Span;
-use super::{Streams, Wish};
+use super::{Streams, Wish, index};
 use crate::space::sent::SentFrame;
 
 impl Streams {
@@ -41,6 +41,24 @@ impl Streams {
                     self.retire_if_over(slot);
                 }
             }
+            SentFrame::MaxData { limit } => self.window.on_limit_heard(limit),
+            SentFrame::MaxStreamData { id, limit } => {
+                if let Some(slot) = self.table.find(id) {
+                    self.table.at(slot).receive.on_limit_heard(limit);
+                }
+            }
+            SentFrame::MaxStreams { direction, limit } => {
+                self.peer[index(direction)].on_limit_heard(limit);
+            }
+            SentFrame::DataBlocked { limit } => self.send_limit.on_blocked_heard(limit),
+            SentFrame::StreamDataBlocked { id, limit } => {
+                if let Some(slot) = self.table.find(id) {
+                    self.table.at(slot).send.on_blocked_heard(limit);
+                }
+            }
+            SentFrame::StreamsBlocked { direction, limit } => {
+                self.local[index(direction)].on_blocked_heard(limit);
+            }
             _ => {}
         }
     }
@@ -74,6 +92,9 @@ impl Streams {
 
     /// A packet with this frame was lost: what still matters of it is sent again, with the
     /// values of the day. Frames of others are ignored.
+    ///
+    /// Of limits that is what the peer has not heard by another packet: on a path that loses every
+    /// second one, loss and probe would otherwise chase each other for ever.
     pub fn on_frame_lost(&mut self, frame: SentFrame) {
         match frame {
             SentFrame::Stream {
@@ -105,25 +126,32 @@ impl Streams {
                     self.want(slot, Control::Stop);
                 }
             }
-            SentFrame::MaxData => self.wish(Wish::MaxData),
-            SentFrame::MaxStreamData { id } => {
+            SentFrame::MaxData { .. } if self.window.is_heard() => {}
+            SentFrame::MaxData { .. } => self.wish(Wish::MaxData),
+            SentFrame::MaxStreamData { id, .. } => {
                 if let Some(slot) = self.table.find(id)
-                    && self.table.at(slot).receive.can_use_credit()
+                    && self.table.at(slot).receive.lacks_credit()
                 {
                     self.want(slot, Control::Credit);
                 }
             }
-            SentFrame::MaxStreams { direction } => self.wish(Wish::max_streams(direction)),
-            SentFrame::DataBlocked => {
+            SentFrame::MaxStreams { direction, .. } if self.peer[index(direction)].is_heard() => {}
+            SentFrame::MaxStreams { direction, .. } => self.wish(Wish::max_streams(direction)),
+            SentFrame::DataBlocked { .. } if self.send_limit.is_heard() => {}
+            SentFrame::DataBlocked { .. } => {
                 self.send_limit.forget_signal();
                 self.signal_if_blocked();
             }
-            SentFrame::StreamDataBlocked { id } => {
-                if let Some(slot) = self.table.find(id) {
+            SentFrame::StreamDataBlocked { id, .. } => {
+                if let Some(slot) = self.table.find(id)
+                    && !self.table.at(slot).send.is_blocked_heard()
+                {
                     self.ask_for_credit_again(slot);
                 }
             }
-            SentFrame::StreamsBlocked { direction } => self.ask_for_streams_again(direction),
+            SentFrame::StreamsBlocked { direction, .. }
+                if self.local[index(direction)].is_heard() => {}
+            SentFrame::StreamsBlocked { direction, .. } => self.ask_for_streams_again(direction),
             _ => {}
         }
     }

@@ -17,6 +17,8 @@ pub(super) struct LocalStreams {
     limit: Option<u64>,
     /// The limit that STREAMS_BLOCKED was queued for; one frame per limit is enough.
     signalled: Option<u64>,
+    /// STREAMS_BLOCKED for limits below this has been acknowledged.
+    heard_below: u64,
     /// The application was refused a stream and waits to be told.
     is_waiting: bool,
 }
@@ -67,6 +69,16 @@ impl LocalStreams {
         due
     }
 
+    /// STREAMS_BLOCKED with this limit was acknowledged.
+    pub(super) fn on_blocked_heard(&mut self, limit: u64) {
+        self.heard_below = self.heard_below.max(limit.saturating_add(1));
+    }
+
+    /// True when the peer knows that the limit of today is in the way.
+    pub(super) fn is_heard(&self) -> bool {
+        self.limit.is_some_and(|limit| limit < self.heard_below)
+    }
+
     /// STREAMS_BLOCKED got lost or should be repeated.
     pub(super) fn forget_signal(&mut self) {
         self.signalled = None;
@@ -99,6 +111,10 @@ pub(super) struct PeerStreams {
     cancelled: CancelledCredit,
     /// The application found nothing to accept and waits to be told.
     is_waiting: bool,
+    /// When a frame last told the limit.
+    told: Time,
+    /// The largest limit that the peer is known to have heard.
+    heard: u64,
 }
 
 /// What a frame that names a stream of the peer means for it.
@@ -123,6 +139,8 @@ impl PeerStreams {
             implied: RangeSet::new(),
             cancelled: CancelledCredit::default(),
             is_waiting: true,
+            told: Time::ZERO,
+            heard: window,
         }
     }
 
@@ -213,9 +231,31 @@ impl PeerStreams {
     }
 
     /// The limit to announce now; it never falls.
-    pub(super) fn announce(&mut self) -> u64 {
+    pub(super) fn announce(&mut self, now: Time) -> u64 {
+        self.told = now;
         self.announced = self.target();
         self.announced
+    }
+
+    /// True when the peer says that `known` is its limit, and what raised it must have reached it
+    /// by now: it was told a round trip ago.
+    pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        known < self.announced && now >= self.told + rtt
+    }
+
+    /// A frame with this limit was acknowledged.
+    pub(super) fn on_limit_heard(&mut self, limit: u64) {
+        self.heard = self.heard.max(limit);
+    }
+
+    /// True when the peer knows the limit as last announced.
+    pub(super) const fn is_heard(&self) -> bool {
+        self.heard >= self.announced
+    }
+
+    /// True while the peer has opened streams that the application has not taken.
+    pub(super) const fn has_opened(&self) -> bool {
+        self.accepted < self.opened
     }
 
     fn target(&self) -> u64 {

@@ -21,6 +21,7 @@ mod send;
 mod send_buffer;
 mod table;
 mod transmit;
+mod unread;
 
 use std::collections::VecDeque;
 
@@ -66,6 +67,8 @@ pub struct Streams {
     events: VecDeque<StreamEvent>,
     /// Streams whose writers were refused for the sake of the whole connection.
     writers: VecDeque<StreamId>,
+    /// The connection is over: there is only what had arrived.
+    is_over: bool,
     totals: Totals,
 }
 
@@ -161,6 +164,7 @@ impl Streams {
             new: Schedule::default(),
             events: VecDeque::new(),
             writers: VecDeque::new(),
+            is_over: false,
             totals: Totals {
                 send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),
                 ..Totals::default()
@@ -276,7 +280,8 @@ impl Streams {
         }
     }
 
-    /// The connection is gone: frees everything. All streams are closed from now on.
+    /// The connection is gone: frees everything. All streams are closed from now on. Where what
+    /// had arrived should stay, this is [`Streams::on_lost`].
     pub fn on_close(&mut self) {
         self.table.clear();
         self.control.clear();
@@ -298,6 +303,7 @@ impl Streams {
             self.config.stream_receive_window_max,
         );
         let state = self.table.at(slot);
+        state.sends &= !self.is_over;
         state.send.begin(self.initial.of(self.side, id));
         state.receive.begin(ReceiveWindow::new(window, max));
         slot
@@ -344,7 +350,9 @@ impl Streams {
     }
 
     fn wish(&mut self, wish: Wish) {
-        self.wishes |= wish as u8;
+        if !self.is_over {
+            self.wishes |= wish as u8;
+        }
     }
 
     /// True once when a control frame of the connection is wanted.

@@ -1,5 +1,7 @@
 //! What the peer says about streams. RFC 9000 §19.4 to §19.14.
 
+use std::time::Duration;
+
 use courser_base::Time;
 use courser_wire::frame::{
     DataBlocked, MaxData, MaxStreamData, MaxStreams, ResetStream, StopSending, Stream,
@@ -170,40 +172,63 @@ impl Streams {
     }
 
     /// DATA_BLOCKED: the peer has more than MAX_DATA allows (RFC 9000 §19.12). Credit does not
-    /// wait for it, so there is nothing to do.
+    /// wait for it. But a peer that is behind what it was granted a round trip, `rtt`, ago has
+    /// not heard of it, and hears it again.
     ///
     /// # Errors
     ///
     /// None today.
-    pub fn on_data_blocked_frame(&mut self, _frame: DataBlocked) -> Result<(), TransportError> {
+    pub fn on_data_blocked_frame(
+        &mut self,
+        now: Time,
+        rtt: Duration,
+        frame: DataBlocked,
+    ) -> Result<(), TransportError> {
+        if self.window.is_news(now, rtt, frame.limit) {
+            self.wish(Wish::MaxData);
+        }
         Ok(())
     }
 
     /// STREAM_DATA_BLOCKED: the peer has more than MAX_STREAM_DATA allows (RFC 9000 §19.13).
-    /// Credit does not wait for it, but it may be the first frame of a stream.
+    /// As for [`Streams::on_data_blocked_frame`]; and it may be the first frame of a stream.
     ///
     /// # Errors
     ///
     /// STREAM_STATE_ERROR or STREAM_LIMIT_ERROR when the peer broke a rule.
     pub fn on_stream_data_blocked_frame(
         &mut self,
+        now: Time,
+        rtt: Duration,
         frame: StreamDataBlocked,
     ) -> Result<(), TransportError> {
-        self.receiving(frame.id)?;
+        let Some(slot) = self.receiving(frame.id)? else {
+            return Ok(());
+        };
+        let state = self.table.at(slot);
+        if state.receive.is_news(now, rtt, frame.limit) {
+            self.control.want(slot, &mut state.wanted, Control::Credit);
+        }
         Ok(())
     }
 
-    /// STREAMS_BLOCKED: the peer wants more streams than it may have (RFC 9000 §19.14). Credit
-    /// does not wait for it.
+    /// STREAMS_BLOCKED: the peer wants more streams than it may have (RFC 9000 §19.14). As for
+    /// [`Streams::on_data_blocked_frame`].
     ///
     /// # Errors
     ///
     /// FRAME_ENCODING_ERROR for more streams than can have an ID.
     pub fn on_streams_blocked_frame(
         &mut self,
+        now: Time,
+        rtt: Duration,
         frame: StreamsBlocked,
     ) -> Result<(), TransportError> {
-        check_stream_count("STREAMS_BLOCKED", frame.limit)
+        check_stream_count("STREAMS_BLOCKED", frame.limit)?;
+        if self.peer[index(frame.direction)].is_news(now, rtt, frame.limit) {
+            self.wish(Wish::max_streams(frame.direction));
+        }
+        Ok(())
     }
 
     /// The slot for a frame about data of the peer; `None` when the stream is over.

@@ -399,6 +399,26 @@ impl ReceivePart {
         self.state == State::Recv && self.stop == Stop::No
     }
 
+    /// True when the peer, which says that `known` is its limit, should be told the limit again.
+    pub(super) fn is_news(&self, now: Time, rtt: Duration, known: u64) -> bool {
+        self.can_use_credit() && self.window.is_news(now, rtt, known)
+    }
+
+    /// MAX_STREAM_DATA with this limit was acknowledged.
+    pub(super) fn on_limit_heard(&mut self, limit: u64) {
+        self.window.on_limit_heard(limit);
+    }
+
+    /// True when the peer could use a limit that it has not heard.
+    pub(super) fn lacks_credit(&self) -> bool {
+        self.can_use_credit() && !self.window.is_heard()
+    }
+
+    /// True once the application wants nothing more of it.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop != Stop::No
+    }
+
     /// What MAX_STREAM_DATA says now, if it is of use.
     pub(super) fn credit_to_send(&mut self, now: Time, rtt: Duration) -> Option<u64> {
         self.can_use_credit()

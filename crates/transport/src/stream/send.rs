@@ -270,6 +270,16 @@ impl SendPart {
         is_blocked.then_some(self.limit.limit())
     }
 
+    /// STREAM_DATA_BLOCKED with this limit was acknowledged.
+    pub(super) fn on_blocked_heard(&mut self, limit: u64) {
+        self.limit.on_blocked_heard(limit);
+    }
+
+    /// True when the peer knows that the limit of today keeps data back.
+    pub(super) fn is_blocked_heard(&self) -> bool {
+        self.limit.is_heard()
+    }
+
     /// STREAM_DATA_BLOCKED is lost or is to be repeated.
     pub(super) fn forget_blocked(&mut self) {
         self.limit.forget_signal();

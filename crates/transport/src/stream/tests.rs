@@ -131,9 +131,11 @@ impl End {
             Frame::MaxData(frame) => streams.on_max_data_frame(frame),
             Frame::MaxStreamData(frame) => streams.on_max_stream_data_frame(frame),
             Frame::MaxStreams(frame) => streams.on_max_streams_frame(frame),
-            Frame::DataBlocked(frame) => streams.on_data_blocked_frame(frame),
-            Frame::StreamDataBlocked(frame) => streams.on_stream_data_blocked_frame(frame),
-            Frame::StreamsBlocked(frame) => streams.on_streams_blocked_frame(frame),
+            Frame::DataBlocked(frame) => streams.on_data_blocked_frame(self.now, RTT, frame),
+            Frame::StreamDataBlocked(frame) => {
+                streams.on_stream_data_blocked_frame(self.now, RTT, frame)
+            }
+            Frame::StreamsBlocked(frame) => streams.on_streams_blocked_frame(self.now, RTT, frame),
             other => panic!("not a frame about streams: {other:?}"),
         }
         .map(|()| Stored::Kept)
@@ -190,7 +192,10 @@ impl End {
 
     fn stream_data_blocked(&mut self, id: StreamId) -> Result<(), Code> {
         let frame = frame::StreamDataBlocked { id, limit: 0 };
-        code(self.streams.on_stream_data_blocked_frame(frame))
+        code(
+            self.streams
+                .on_stream_data_blocked_frame(self.now, RTT, frame),
+        )
     }
 
     fn max_streams(&mut self, direction: Direction, limit: u64) -> Result<(), Code> {

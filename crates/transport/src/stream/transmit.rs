@@ -60,27 +60,25 @@ impl Streams {
         if has_room(packet) && self.take_wish(Wish::MaxData) {
             let limit = self.window.announce(now, rtt);
             MaxData { limit }.encode(packet.writer());
-            packet.record(SentFrame::MaxData);
+            packet.record(SentFrame::MaxData { limit });
         }
         if has_room(packet) && self.take_wish(Wish::DataBlocked) && self.is_connection_blocked() {
-            DataBlocked {
-                limit: self.send_limit.limit(),
-            }
-            .encode(packet.writer());
-            packet.record(SentFrame::DataBlocked);
+            let limit = self.send_limit.limit();
+            DataBlocked { limit }.encode(packet.writer());
+            packet.record(SentFrame::DataBlocked { limit });
         }
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
             if has_room(packet) && self.take_wish(Wish::max_streams(direction)) {
-                let limit = self.peer[index(direction)].announce();
+                let limit = self.peer[index(direction)].announce(now);
                 MaxStreams { direction, limit }.encode(packet.writer());
-                packet.record(SentFrame::MaxStreams { direction });
+                packet.record(SentFrame::MaxStreams { direction, limit });
             }
             if has_room(packet)
                 && self.take_wish(Wish::streams_blocked(direction))
                 && let Some(limit) = self.local[index(direction)].blocked_at()
             {
                 StreamsBlocked { direction, limit }.encode(packet.writer());
-                packet.record(SentFrame::StreamsBlocked { direction });
+                packet.record(SentFrame::StreamsBlocked { direction, limit });
             }
         }
     }
@@ -125,13 +123,13 @@ impl Streams {
             Control::Credit => {
                 if let Some(limit) = state.receive.credit_to_send(now, rtt) {
                     MaxStreamData { id, limit }.encode(packet.writer());
-                    packet.record(SentFrame::MaxStreamData { id });
+                    packet.record(SentFrame::MaxStreamData { id, limit });
                 }
             }
             Control::Blocked => {
                 if let Some(limit) = state.send.blocked_at() {
                     StreamDataBlocked { id, limit }.encode(packet.writer());
-                    packet.record(SentFrame::StreamDataBlocked { id });
+                    packet.record(SentFrame::StreamDataBlocked { id, limit });
                     state.send.on_blocked_sent();
                 }
             }

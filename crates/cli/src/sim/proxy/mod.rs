@@ -133,6 +133,12 @@ fn resolve(target: &str) -> Result<SocketAddr, Failure> {
 
 /// Other addresses than 127.0.0.1 need an interface that has them; 127.0.0.0/8 is all ours.
 fn check_rebinding(spec: &DuplexSpec, server: SocketAddr) -> Result<(), Failure> {
+    if spec.nat.is_some_and(|nat| nat.idle.is_some()) {
+        return Err(Failure::new(
+            "rebind=idle: is for simulated links; here rebind at times, as in rebind=30s"
+                .to_owned(),
+        ));
+    }
     let changes_address = spec.nat.is_some_and(|nat| nat.address);
     let is_local = matches!(server.ip(), IpAddr::V4(ip) if ip.is_loopback());
     if changes_address && !is_local {

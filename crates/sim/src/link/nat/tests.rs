@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use bytes::Bytes;
 use courser_base::Ecn;
 
@@ -111,4 +109,20 @@ fn flood_of_clients_is_bounded() {
     }
     assert!(nat.public_of.len() <= Nat::MAX_CLIENTS);
     assert!(nat.private_of.len() <= Nat::MAX_CLIENTS);
+}
+
+#[test]
+fn mapping_that_nobody_uses_expires_and_the_next_packet_gets_another() {
+    let mut nat = Nat::new(NatSpec::idle(Duration::from_secs(1)), 1);
+    let first = sent(&mut nat, at(0), client(1));
+    assert_eq!(sent(&mut nat, at(900), client(1)), first);
+    assert_eq!(answered(&mut nat, at(1_899), first), Some(client(1)));
+    // What came in has kept nothing alive.
+    assert_eq!(answered(&mut nat, at(1_900), first), None);
+    let second = sent(&mut nat, at(5_000), client(1));
+    assert_eq!(second.ip(), first.ip());
+    assert_ne!(second.port(), first.port());
+    assert_eq!(answered(&mut nat, at(5_500), first), None);
+    assert_eq!(answered(&mut nat, at(5_500), second), Some(client(1)));
+    assert_eq!(nat.changes(), 1);
 }

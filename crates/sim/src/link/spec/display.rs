@@ -200,6 +200,9 @@ fn step(step: &Step) -> String {
 fn nat_text(nat: &NatSpec) -> String {
     let kind = if nat.address { "addr:" } else { "" };
     let first = duration(nat.first);
+    if let Some(after) = nat.idle {
+        return format!("{kind}idle:{}", duration(after));
+    }
     match nat.every {
         None => format!("{kind}{first}:never"),
         Some(every) if every == nat.first => format!("{kind}{first}"),

@@ -275,8 +275,8 @@ pub(super) const FIELDS: &[Field] = &[
     },
     Field {
         name: "rebind",
-        allowed: "[addr:][FIRST:]EVERY in times of at least 1ms, EVERY may be never, such as 5s, \
-                  1s:5s or addr:1s:never",
+        allowed: "[addr:][FIRST:]EVERY in times of at least 1ms, EVERY may be never, or \
+                  [addr:]idle:TIME, such as 5s, 1s:5s, addr:1s:never or idle:30s",
         read: |text, draft| {
             draft.nat = Some(parse_nat(text)?);
             Some(())
@@ -398,6 +398,10 @@ fn parse_nat(text: &str) -> Option<NatSpec> {
         let range = Duration::from_millis(1)..=MAX_DURATION;
         parse_duration(text).filter(|time| range.contains(time))
     };
+    if let Some(after) = text.strip_prefix("idle:") {
+        let idle = NatSpec::idle(time(after)?);
+        return Some(NatSpec { address, ..idle });
+    }
     let (first, every) = match text.split_once(':') {
         Some((first, "never")) => (time(first)?, None),
         Some((first, every)) => (time(first)?, Some(time(every)?)),
@@ -407,5 +411,6 @@ fn parse_nat(text: &str) -> Option<NatSpec> {
         first,
         every,
         address,
+        idle: None,
     })
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// At each of them every client gets another public port, and replies to the old one are
 /// dropped. As text: `rebind=5s` (after 5 s and every 5 s), `rebind=1s:5s` (after 1 s, then
 /// every 5 s), `rebind=1s:never` (once); `addr:` before it changes the address too.
+///
+/// Or one whose mappings expire: `rebind=idle:30s` gives a client that has sent nothing for so
+/// long another port when it sends again, and until then drops what comes for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatSpec {
     /// When the first change comes.
@@ -15,6 +18,9 @@ pub struct NatSpec {
     pub every: Option<Duration>,
     /// The address changes as well, within the same /24 (IPv4) or /64 (IPv6).
     pub address: bool,
+    /// Mappings expire when nothing has left by them for so long, and at no given time: `first`
+    /// and `every` do not count then. What comes in keeps no mapping alive (RFC 4787 §4.3).
+    pub idle: Option<Duration>,
 }
 
 impl NatSpec {
@@ -24,6 +30,17 @@ impl NatSpec {
             first: every,
             every: Some(every),
             address: false,
+            idle: None,
+        }
+    }
+
+    /// Mappings that expire after so long without a packet from inside.
+    pub const fn idle(after: Duration) -> Self {
+        Self {
+            first: after,
+            every: None,
+            address: false,
+            idle: Some(after),
         }
     }
 
@@ -50,6 +67,7 @@ mod tests {
             first: seconds(1),
             every: Some(seconds(5)),
             address: false,
+            idle: None,
         };
         assert_eq!(nat.next_after(Duration::ZERO), Some(seconds(1)));
         assert_eq!(nat.next_after(seconds(1)), Some(seconds(6)));

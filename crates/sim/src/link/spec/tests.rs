@@ -150,6 +150,7 @@ fn both_directions_or_one_for_both() {
         first: Duration::from_secs(1),
         every: Some(Duration::from_secs(5)),
         address: true,
+        idle: None,
     };
     assert_eq!(apart.nat, Some(nat));
     assert_eq!(duplex(&apart.to_string()), apart);
@@ -158,6 +159,10 @@ fn both_directions_or_one_for_both() {
         Some(NatSpec::every(Duration::from_secs(5)))
     );
     assert_eq!(duplex("rebind=1s:never").nat.expect("set").every, None);
+    assert_eq!(
+        duplex("rebind=idle:30s").nat,
+        Some(NatSpec::idle(Duration::from_secs(30)))
+    );
 }
 
 #[test]
@@ -485,11 +490,17 @@ proptest! {
         first in 1..100_000_u64,
         every in proptest::option::of(1..100_000_u64),
         address: bool,
+        expires: bool,
     ) {
         let nat = NatSpec {
             first: Duration::from_millis(first),
             every: every.map(Duration::from_millis),
             address,
+            idle: None,
+        };
+        let nat = match expires {
+            true => NatSpec { address, ..NatSpec::idle(nat.first) },
+            false => nat,
         };
         let spec = DuplexSpec { forward, back, nat: Some(nat) };
         let parsed: Result<DuplexSpec, SpecError> = spec.to_string().parse();

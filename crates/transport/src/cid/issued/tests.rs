@@ -151,8 +151,8 @@ fn lost_frames_are_repeated_until_acked() {
         !ids.wants_to_send(),
         "the second copy does not matter any more"
     );
-    ids.on_frame_lost(SentFrame::MaxData);
-    ids.on_frame_acked(SentFrame::MaxData);
+    ids.on_frame_lost(SentFrame::MaxData { limit: 7 });
+    ids.on_frame_acked(SentFrame::MaxData { limit: 7 });
 }
 
 #[test]

@@ -303,7 +303,7 @@ fn lost_retirement_is_repeated_until_acked() {
     assert!(!ids.wants_to_send());
     let stream = StreamId::new(Side::Client, Direction::Bidirectional, 0);
     ids.on_frame_lost(SentFrame::StopSending { id: stream });
-    ids.on_frame_acked(SentFrame::MaxData);
+    ids.on_frame_acked(SentFrame::MaxData { limit: 7 });
 }
 
 #[test]

@@ -5,11 +5,14 @@ use courser_wire::packet::{self, PacketKind};
 
 use super::frames::raw;
 use super::*;
+use crate::config::TransportConfig;
 use crate::stream::StreamEvent;
+use crate::testing::eye::{Eye, Seen};
+use crate::testing::forge::{encode, forge};
 use crate::testing::forgery::Forgery;
-use crate::testing::identity::{client_tls, server_tls_with_big_chain};
+use crate::testing::identity::{client_tls, server_tls, server_tls_with_big_chain};
 use crate::testing::link::Datagram;
-use crate::testing::{Setup, client_address};
+use crate::testing::{Setup, client_address, steady};
 
 fn has_kind(datagram: &Datagram, kind: PacketKind) -> bool {
     packet::Packets::new(&datagram.bytes, 8)
@@ -271,6 +274,148 @@ fn data_that_arrives_before_the_finished_is_delivered_with_it() {
     let streams = pair.server.connection().streams();
     assert_eq!(streams.accept(Direction::Unidirectional), Some(id));
     assert_eq!(streams.read(now, id, &mut [0; 9]), Ok(Some(5)));
+}
+
+/// Both ends with a first round-trip time of two seconds, so that probes come late, and a server
+/// whose certificates fill several datagrams.
+fn patient() -> (Pair, Eye) {
+    let mut server = crate::config::ServerConfig::new(server_tls_with_big_chain(&[b"test"], 3));
+    let transport = TransportConfig {
+        initial_rtt: Duration::from_secs(2),
+        ..steady()
+    };
+    server.transport = Arc::new(transport.clone());
+    let setup = Setup {
+        server,
+        client: transport,
+        ..Setup::default()
+    };
+    let (setup, eye) = setup.with_eye();
+    (Pair::with(setup), eye)
+}
+
+/// The server's Initial is lost, its Handshake packets are not.
+#[test]
+fn client_that_gets_handshake_packets_too_early_repeats_its_hello() {
+    let (mut pair, eye) = patient();
+    let mut is_first = true;
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        datagram.from == client_address() || !std::mem::take(&mut is_first)
+    }));
+    pair.start();
+    let begun = pair.now;
+    assert!(pair.run_until(Duration::from_secs(20), |pair| {
+        pair.client.has(&Event::Connected)
+    }));
+    // The hello again, and the server's flight again.
+    assert_eq!(pair.now - begun, RTT * 2, "RFC 9002 §6.2.3");
+    let initials = eye.client_sent(&pair);
+    let hellos = initials
+        .iter()
+        .filter(|packet| packet.has(|frame| matches!(frame, Frame::Crypto(crypto) if crypto.offset == 0 && packet.kind == PacketKind::Initial)));
+    assert_eq!(hellos.count(), 2);
+}
+
+/// What the server does is as much as the first time it is asked, and nothing after.
+#[test]
+fn server_that_gets_a_hello_again_repeats_its_flight_once() {
+    let (mut pair, eye) = patient();
+    let held = hold(&mut pair, |datagram| datagram.from == client_address());
+    pair.start();
+    pair.drive();
+    pair.link.filter = Some(Box::new(|_, _| false));
+    for datagram in held.borrow_mut().split_off(0) {
+        pair.send_to_server(datagram.bytes);
+    }
+    let message = {
+        let sent = eye.client_sent(&pair);
+        let mut frames = sent[0].frames();
+        let crypto = frames.find(|frame| matches!(frame, Frame::Crypto(_)));
+        encode(&crypto.expect("a hello"))
+    };
+    let is_hello = |packet: &Seen| {
+        packet.kind == PacketKind::Initial && packet.has(|frame| matches!(frame, Frame::Crypto(_)))
+    };
+    let hellos = |pair: &Pair| {
+        let sent = eye.server_sent(pair);
+        sent.iter().filter(|packet| is_hello(packet)).count()
+    };
+    let first = hellos(&pair);
+    assert!(first > 0);
+    for _ in 0..4 {
+        pair.forge_to_server(SpaceId::Initial, &message);
+        assert_eq!(hellos(&pair), 2 * first, "RFC 9002 §6.2.3");
+    }
+    let [received, sent] = [&pair.client.sent, &pair.server.sent]
+        .map(|sent| sent.iter().map(|it| it.bytes.len()).sum::<usize>());
+    // The four forgeries, each of 1200 bytes of frames and more.
+    assert!(sent <= 3 * (received + 4 * 1300), "{sent} for {received}");
+}
+
+#[test]
+fn handshake_done_is_said_again_to_a_client_that_goes_on_with_the_handshake() {
+    let (mut pair, eye) = Pair::watched();
+    pair.link.filter = Some(Box::new(|_, datagram| {
+        datagram.from == client_address() || !has_kind(datagram, PacketKind::OneRtt)
+    }));
+    pair.start();
+    assert!(pair.run_until(RTT * 3, |pair| pair.server.has(&Event::Confirmed)));
+    let done = |frame: &Frame<'_>| matches!(frame, Frame::HandshakeDone);
+    let count = |pair: &Pair| {
+        let sent = eye.server_sent(pair);
+        sent.iter().filter(|packet| packet.has(done)).count()
+    };
+    assert_eq!(count(&pair), 1);
+    pair.forge_to_server(SpaceId::Handshake, &[1]);
+    assert_eq!(count(&pair), 1, "the first may be on its way still");
+    pair.now += RTT;
+    for _ in 0..10 {
+        pair.forge_to_server(SpaceId::Handshake, &[1]);
+    }
+    assert_eq!(count(&pair), 2, "once per round trip");
+    pair.link.filter = None;
+    let late = forge(&mut pair.client, SpaceId::Handshake, &[1]);
+    assert!(pair.run_until(Duration::from_secs(5), |pair| {
+        pair.client.has(&Event::Confirmed)
+    }));
+    pair.run_for(RTT * 10);
+    let all = count(&pair);
+    pair.send_to_server(late);
+    assert_eq!(count(&pair), all, "it was acknowledged");
+}
+
+/// Limit K12: only who has not proven its address has to be heard every five seconds.
+#[test]
+fn silence_of_a_client_with_a_proven_address_does_not_end_the_handshake() {
+    let mut server = crate::config::ServerConfig::new(server_tls(&[b"test"]));
+    server.retry = crate::config::RetryPolicy::Always;
+    let client = TransportConfig {
+        initial_rtt: Duration::from_millis(100),
+        ..steady()
+    };
+    let mut pair = Pair::with(Setup {
+        server,
+        client,
+        ..Setup::default()
+    });
+    pair.start();
+    let begun = pair.now;
+    assert!(pair.run_until(RTT * 3, |pair| pair.server.handle.is_some()));
+    let lasts = Duration::from_secs(7);
+    pair.link.filter = Some(Box::new(|_, _| false));
+    pair.run_for(lasts);
+    pair.link.filter = None;
+    let has_ended = |pair: &mut Pair| {
+        let is_end = |event: &Event| matches!(event, Event::Confirmed | Event::Lost(_));
+        pair.server.events.iter().any(is_end)
+    };
+    assert!(pair.run_until(Duration::from_secs(10), has_ended));
+    assert!(
+        pair.server.has(&Event::Confirmed),
+        "{:?}",
+        pair.server.events
+    );
+    assert!(pair.now - begun > lasts);
 }
 
 #[test]

@@ -375,7 +375,8 @@ fn limits_of_the_peer_are_kept() {
     }
     assert_eq!(streams.open(Direction::Unidirectional), None);
     pair.client.touch();
-    pair.run_for(RTT);
+    // The server, which knows nothing of the change, answers what says that we are blocked.
+    pair.run_for(RTT / 2);
     let (mut all, mut longest) = (0, 0);
     for packet in eye.client_sent(&pair) {
         for frame in packet.frames() {
@@ -437,4 +438,45 @@ fn huge_idle_timeout_and_limits_are_no_trouble() {
     pair.connect();
     pair.run_for(Duration::from_secs(3600));
     assert!(!pair.client.connection().is_closed());
+}
+
+/// The ID that a server gives out first, and its token: what a preferred address must have, since
+/// it has the same sequence number (RFC 9000 §5.1.1).
+fn first_id_of_server() -> (Vec<u8>, [u8; 16]) {
+    let (mut pair, eye) = Pair::watched();
+    pair.connect();
+    let packets = eye.server_sent(&pair);
+    let mut frames = packets.iter().flat_map(|packet| packet.frames());
+    let found = frames.find_map(|frame| match frame {
+        Frame::NewConnectionId(frame) if frame.sequence == 1 => {
+            Some((frame.id.to_vec(), frame.reset_token))
+        }
+        _ => None,
+    });
+    found.expect("it gives out IDs")
+}
+
+/// Fault F24: the server would rather be met where nobody is. The client stays where it is.
+#[test]
+fn unreachable_preferred_address_costs_nothing() {
+    let (id, token) = first_id_of_server();
+    let offer = move |parameters: &mut Parameters| {
+        let mut content = preferred(&id);
+        let at = content.len() - token.len();
+        content[at..].copy_from_slice(&token);
+        set(parameters, PREFERRED_ADDRESS, content);
+    };
+    let mut pair = Pair::with(with_server(changed(offer)));
+    pair.connect();
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    assert_eq!(streams.write(id, &[7; 100_000]), Ok(100_000));
+    pair.client.touch();
+    pair.run_for(RTT * 50);
+    let received = pair.server.connection().stats().data_received;
+    assert_eq!(received, 100_000);
+    let server = pair.server.address;
+    assert_eq!(pair.client.connection().path().peer, server);
+    assert!(pair.client.sent.iter().all(|sent| sent.to == server));
+    assert_eq!((pair.client_error(), pair.server_error()), (None, None));
 }

@@ -44,7 +44,7 @@ fn many_frames_share_a_recycled_list() {
         let all = [
             stream(1, 0),
             stream(2, 0),
-            SentFrame::MaxData,
+            SentFrame::MaxData { limit: 7 },
             SentFrame::HandshakeDone,
         ];
         for frame in all {

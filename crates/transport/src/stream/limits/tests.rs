@@ -45,7 +45,7 @@ fn limit_above_what_ids_allow_is_cut() {
     let mut local = LocalStreams::default();
     local.on_limit(u64::MAX);
     assert_eq!(local.limit, Some(MAX_STREAMS));
-    assert_eq!(PeerStreams::new(u64::MAX).announce(), MAX_STREAMS);
+    assert_eq!(PeerStreams::new(u64::MAX).announce(Time::ZERO), MAX_STREAMS);
 }
 
 #[test]
@@ -102,12 +102,12 @@ fn credit_comes_in_eighths_or_when_the_peer_runs_dry() {
     assert!(!peer.wants_update());
     peer.on_retired(at(0), false);
     assert!(peer.wants_update());
-    assert_eq!(peer.announce(), 90);
+    assert_eq!(peer.announce(Time::ZERO), 90);
     assert!(!peer.wants_update());
     peer.on_use(79).unwrap();
     peer.on_retired(at(0), false);
     assert!(peer.wants_update(), "10 left, 1 free");
-    assert_eq!(peer.announce(), 91);
+    assert_eq!(peer.announce(Time::ZERO), 91);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn limit_of_one_is_renewed_at_once() {
     assert!(!peer.wants_update());
     peer.on_retired(at(0), false);
     assert!(peer.wants_update());
-    assert_eq!(peer.announce(), 2);
+    assert_eq!(peer.announce(Time::ZERO), 2);
 }
 
 #[test]
@@ -127,19 +127,19 @@ fn cancelled_streams_are_credited_at_most_100_per_100_ms() {
     for _ in 0..250 {
         peer.on_retired(at(1000), true);
     }
-    assert_eq!(peer.announce(), 600);
+    assert_eq!(peer.announce(Time::ZERO), 600);
     assert_eq!(peer.next_timeout(), Some(at(1100)));
     assert_eq!(peer.count(), 150);
     // An orderly end does not wait behind the cancelled ones.
     peer.on_retired(at(1001), false);
-    assert_eq!(peer.announce(), 601);
+    assert_eq!(peer.announce(Time::ZERO), 601);
     peer.on_timeout(at(1099));
-    assert_eq!(peer.announce(), 601);
+    assert_eq!(peer.announce(Time::ZERO), 601);
     peer.on_timeout(at(1100));
-    assert_eq!(peer.announce(), 701);
+    assert_eq!(peer.announce(Time::ZERO), 701);
     peer.on_retired(at(1100), true);
     peer.on_timeout(at(1200));
-    assert_eq!(peer.announce(), 752);
+    assert_eq!(peer.announce(Time::ZERO), 752);
     assert_eq!(peer.next_timeout(), None);
 }
 
@@ -176,7 +176,7 @@ proptest! {
                         open -= 1;
                         peer.on_retired(at(0), false);
                         if peer.wants_update() {
-                            peer.announce();
+                            peer.announce(Time::ZERO);
                         }
                     }
                 }

@@ -594,7 +594,11 @@ fn stream_counts_above_2_60_are_errors() {
         assert_eq!(client.max_streams(direction, limit), error);
         let blocked = frame::StreamsBlocked { direction, limit };
         assert_eq!(
-            code(client.streams.on_streams_blocked_frame(blocked)),
+            code(
+                client
+                    .streams
+                    .on_streams_blocked_frame(client.now, RTT, blocked)
+            ),
             error
         );
         assert_eq!(client.max_streams(direction, limit - 1), Ok(()));
@@ -603,7 +607,11 @@ fn stream_counts_above_2_60_are_errors() {
             limit: limit - 1,
         };
         assert_eq!(
-            code(client.streams.on_streams_blocked_frame(blocked)),
+            code(
+                client
+                    .streams
+                    .on_streams_blocked_frame(client.now, RTT, blocked)
+            ),
             Ok(())
         );
     }

@@ -263,3 +263,55 @@ fn many_requests_use_few_slots() {
     }
     assert_eq!(client.streams.table.len(), 0);
 }
+
+/// What one packet said need not be said again because another one that said it is lost.
+#[test]
+fn limits_that_were_heard_are_not_told_again_when_a_copy_is_lost() {
+    let mut client = End::client();
+    let ids = [0; 3].map(|_| client.streams.open(BIDI).unwrap());
+    for id in ids {
+        client.streams.write(id, &[0; 200]).unwrap();
+    }
+    while client.streams.open(BIDI).is_some() {}
+    let first = client.send_all();
+    client.streams.repeat_blocked();
+    let second = client.send_all();
+    second.iter().for_each(|flying| client.on_acked(flying));
+    let is_blocked = |kind: &String| kind.contains("BLOCKED");
+    assert_eq!(
+        kinds(&first).iter().filter(|kind| is_blocked(kind)).count(),
+        4
+    );
+    first.iter().for_each(|flying| client.on_lost(flying));
+    let again = kinds(&client.send_all());
+    assert!(!again.iter().any(is_blocked), "{again:?}");
+    // A limit that was raised since has not been heard of.
+    client.max_data(280);
+    let third = client.send_all();
+    assert!(kinds(&third).contains(&"DATA_BLOCKED 280".to_owned()));
+    third.iter().for_each(|flying| client.on_lost(flying));
+    assert!(kinds(&client.send_all()).contains(&"DATA_BLOCKED 280".to_owned()));
+}
+
+#[test]
+fn credit_that_was_heard_is_not_told_again_when_a_copy_is_lost() {
+    let mut server = End::server();
+    let id = client_uni(0);
+    server.stream(id, 0, &[0; 50]).unwrap();
+    server.read(id, 50).unwrap();
+    let first = server.send_all();
+    assert_eq!(kinds(&first), ["MAX_STREAM_DATA 2 150"]);
+    // A probe says it again before the loss is known.
+    server.on_lost(&first[0]);
+    let second = server.send_all();
+    assert_eq!(kinds(&second), ["MAX_STREAM_DATA 2 150"]);
+    server.on_acked(&second[0]);
+    server.on_lost(&first[0]);
+    assert!(!server.streams.wants_to_send());
+    server.stream(id, 50, &[0; 50]).unwrap();
+    server.read(id, 50).unwrap();
+    let third = server.send_all();
+    assert_eq!(kinds(&third), ["MAX_STREAM_DATA 2 200"]);
+    server.on_lost(&third[0]);
+    assert_eq!(kinds(&server.send_all()), ["MAX_STREAM_DATA 2 200"]);
+}

@@ -1,6 +1,8 @@
-//! A host whose machine misbehaves: timers ring late, the processor is away, the clock jumps.
+//! A host whose machine misbehaves: timers ring late, the processor is away, the clock jumps, the
+//! socket fails, the address changes; and somebody beside it who means no good.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use courser_base::Time;
@@ -9,8 +11,9 @@ use courser_sim::node::Node;
 use courser_sim::packet::Packet;
 use courser_transport::ConnectionHandle;
 
+use super::Watched;
+use super::attacker::{Attacker, Early};
 use super::dice::Dice;
-use crate::common::Watched;
 
 /// What is wrong with a machine until its network is calm.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +25,26 @@ pub struct Trouble {
     pub clock: Clock,
     /// So many per cent of datagrams are joined with the next, and as many are split (F10).
     pub recut: u64,
+    pub socket: Socket,
+    /// From time to time what it sends comes from another address of it, and back (F23).
+    pub hops: Option<Hops>,
+}
+
+/// What a socket does wrong (F33 to F38), as a driver that follows the rules passes it on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Socket {
+    /// Per cent of datagrams that are refused: EPERM, ENOBUFS, EHOSTUNREACH.
+    pub refuses: u64,
+    /// Larger datagrams are refused with EMSGSIZE.
+    pub largest: Option<usize>,
+    /// Per cent of turns after which there is no room (EAGAIN) for up to this time.
+    pub stalls: Option<(u64, Duration)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Hops {
+    pub every: Duration,
+    pub other: SocketAddr,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +54,16 @@ pub struct Sleep {
     pub every: Option<Duration>,
 }
 
-/// What the host's clock shows (F28). It never goes back: the driver's clock is monotonic.
+/// What the host's clock shows (F28).
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Clock {
     #[default]
     True,
     /// At some time it leaps, and is ahead from then on.
     Leap { at: Time, by: Duration },
+    /// At some time it goes back, and is behind from then on. No driver's clock does so; one that
+    /// did must do no more harm than to make timers late.
+    Back { at: Time, by: Duration },
     /// It stands still, and then catches up.
     Freeze { at: Time, lasts: Duration },
 }
@@ -46,18 +72,23 @@ impl Clock {
     fn shows(self, now: Time) -> Time {
         match self {
             Self::Leap { at, by } if now >= at => now + by,
+            Self::Back { at, by } if now >= at => {
+                Time::ZERO + (now - Time::ZERO).saturating_sub(by)
+            }
             Self::Freeze { at, lasts } if now >= at && now < at + lasts => at,
             _ => now,
         }
     }
 
     /// When it will show `time` or more.
-    fn when(self, time: Time) -> Time {
+    fn when(self, now: Time, time: Time) -> Time {
         match self {
             Self::Leap { at, by } if time >= at => {
                 let gone = time - at;
                 at + gone.saturating_sub(by)
             }
+            // What it showed before it went back comes again.
+            Self::Back { at, by } if time > at || now >= at => time + by,
             Self::Freeze { at, lasts } if time > at => time.max(at + lasts),
             _ => time,
         }
@@ -69,7 +100,7 @@ impl Trouble {
         let mut trouble = Self::default();
         let chaos = u64::try_from(chaos.as_millis()).expect("some seconds");
         let at = Time::ZERO + dice.millis(0, chaos);
-        match dice.below(12) {
+        match dice.below(15) {
             0 | 1 => trouble.lateness = dice.millis(1, 50),
             2 => trouble.lateness = dice.millis(50, 5000),
             3 => {
@@ -108,6 +139,17 @@ impl Trouble {
                 }
             }
             8 => trouble.recut = dice.between(1, 20),
+            9 => {
+                trouble.clock = Clock::Back {
+                    at,
+                    by: dice.millis(1, 1000),
+                }
+            }
+            10 => trouble.socket.refuses = dice.between(1, 30),
+            11 => {
+                let longest = Duration::from_micros(dice.magnitude(1, 5_000_000));
+                trouble.socket.stalls = Some((dice.between(1, 20), longest));
+            }
             _ => {}
         }
         trouble
@@ -138,9 +180,11 @@ impl Sleep {
     }
 }
 
-/// When a connection was last heard and had last something to say, by the host's clock.
+/// When a connection was last heard, by the host's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Signs {
+    /// When it was first known.
+    pub since: Time,
     pub heard: Time,
     heard_count: u64,
 }
@@ -153,6 +197,9 @@ pub struct Disturbed {
     late: Duration,
     waiting: VecDeque<Packet>,
     outgoing: VecDeque<Packet>,
+    /// The socket has no room until then.
+    stalled: Option<Time>,
+    pub attacker: Option<Attacker>,
     signs: BTreeMap<ConnectionHandle, Signs>,
     /// When the world last looked.
     now: Time,
@@ -167,6 +214,8 @@ impl Disturbed {
             late: Duration::ZERO,
             waiting: VecDeque::new(),
             outgoing: VecDeque::new(),
+            stalled: None,
+            attacker: None,
             signs: BTreeMap::new(),
             now: Time::ZERO,
         }
@@ -181,7 +230,26 @@ impl Disturbed {
         self.trouble.lateness = Duration::ZERO;
         self.trouble.recut = 0;
         self.trouble.sleep = None;
+        self.trouble.socket = Socket::default();
+        self.trouble.hops = None;
+        self.stalled = None;
+        if let Some(attacker) = &mut self.attacker {
+            attacker.attack = Default::default();
+        }
         self.late = Duration::ZERO;
+    }
+
+    /// Somebody answers the client before the server does.
+    pub fn attack_early(&mut self, early: Early) {
+        let attacker = self.attacker.as_mut();
+        attacker.expect("somebody beside it").early = Some(early);
+    }
+
+    /// Somebody sends again what the client has sent.
+    pub fn replay_all(&mut self, from: Option<SocketAddr>) {
+        if let Some(attacker) = &mut self.attacker {
+            self.outgoing.extend(attacker.replay_all(from));
+        }
     }
 
     /// When a connection was last heard, or first known.
@@ -212,20 +280,53 @@ impl Disturbed {
             let connection = endpoint.connection(handle);
             let count = connection.map_or(0, |it| it.stats().packets_received);
             let signs = self.signs.entry(handle).or_insert(Signs {
+                since: now,
                 heard: now,
                 heard_count: 0,
             });
             if signs.heard_count != count {
-                *signs = Signs {
-                    heard: now,
-                    heard_count: count,
-                };
+                (signs.heard, signs.heard_count) = (now, count);
             }
         }
     }
 
+    /// What the host has sent goes through socket, network card and whoever stands beside it.
+    fn leave(&mut self, now: Time, shown: Time) {
+        let mut cut = VecDeque::new();
+        while let Some(mut packet) = self.inner.transmit(shown) {
+            if self.is_refused(&packet) {
+                continue;
+            }
+            if let Some(hops) = self.trouble.hops
+                && (now - Time::ZERO).as_nanos() / hops.every.as_nanos() % 2 == 1
+            {
+                packet.source = hops.other;
+            }
+            self.recut(packet, &mut cut);
+        }
+        for packet in cut {
+            match &mut self.attacker {
+                Some(attacker) => attacker.pass_out(packet, &mut self.outgoing),
+                None => self.outgoing.push_back(packet),
+            }
+        }
+        if let Some((chance, longest)) = self.trouble.socket.stalls
+            && self.stalled.is_none_or(|until| until <= now)
+        {
+            let micros = u64::try_from(longest.as_micros()).expect("seconds");
+            let lasts = Duration::from_micros(self.dice.between(1, micros));
+            self.stalled = self.dice.percent(chance).then(|| now + lasts);
+        }
+    }
+
+    fn is_refused(&mut self, packet: &Packet) -> bool {
+        let socket = self.trouble.socket;
+        let is_large = |largest| packet.payload.len() > largest;
+        self.dice.percent(socket.refuses) || socket.largest.is_some_and(is_large)
+    }
+
     /// Datagrams on their way may be cut and put together anew.
-    fn recut(&mut self, packet: Packet) {
+    fn recut(&mut self, packet: Packet, out: &mut VecDeque<Packet>) {
         let len = packet.payload.len();
         if len > 1 && self.dice.percent(self.trouble.recut) {
             let at = self.dice.between(1, len as u64 - 1);
@@ -233,10 +334,10 @@ impl Disturbed {
             second.payload = first
                 .payload
                 .split_off(usize::try_from(at).expect("a length"));
-            self.outgoing.extend([first, second]);
+            out.extend([first, second]);
             return;
         }
-        match self.outgoing.back_mut() {
+        match out.back_mut() {
             Some(last)
                 if last.destination == packet.destination
                     && last.payload.len() + len <= MAX_PAYLOAD
@@ -244,13 +345,16 @@ impl Disturbed {
             {
                 last.payload = [&last.payload[..], &packet.payload[..]].concat().into();
             }
-            _ => self.outgoing.push_back(packet),
+            _ => out.push_back(packet),
         }
     }
 }
 
 impl Node for Disturbed {
     fn receive(&mut self, _now: Time, packet: Packet) {
+        let attacker = self.attacker.as_mut();
+        let forged = attacker.and_then(|attacker| attacker.pass_in(&packet));
+        self.waiting.extend(forged);
         self.waiting.push_back(packet);
     }
 
@@ -265,26 +369,30 @@ impl Node for Disturbed {
         }
         self.inner.run(shown);
         self.note_signs(shown);
-        while let Some(packet) = self.inner.transmit(shown) {
-            self.recut(packet);
-        }
+        self.leave(now, shown);
         if !self.trouble.lateness.is_zero() {
             let most = u64::try_from(self.trouble.lateness.as_micros()).expect("seconds");
             self.late = Duration::from_micros(self.dice.below(most));
         }
     }
 
-    fn transmit(&mut self, _now: Time) -> Option<Packet> {
+    fn transmit(&mut self, now: Time) -> Option<Packet> {
+        if self.stalled.is_some_and(|until| now < until) {
+            return None;
+        }
         self.outgoing.pop_front()
     }
 
     fn next_timeout(&self) -> Option<Time> {
         let rings = self.inner.next_timeout();
-        let rings = rings.map(|at| self.trouble.clock.when(at) + self.late);
+        let rings = rings.map(|at| self.trouble.clock.when(self.now, at) + self.late);
         let rings = match self.waiting.is_empty() {
-            true => rings?.max(self.now),
-            false => self.now,
+            true => rings.map(|at| at.max(self.now)),
+            false => Some(self.now),
         };
+        let room = self.stalled.filter(|_| !self.outgoing.is_empty());
+        let room = room.map(|at| at.max(self.now));
+        let rings = rings.into_iter().chain(room).min()?;
         // Asleep at that time, it runs when it wakes.
         Some(self.wakes(rings).unwrap_or(rings))
     }

@@ -1,0 +1,239 @@
+//! Somebody beside the client who reads everything and may send anything (RFC 9000 §21.1.1):
+//! copies that race, forged packets, replays. The packets themselves pass.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use courser_base::{Ecn, Side};
+use courser_sim::packet::Packet;
+use courser_wire::ConnectionId;
+use courser_wire::packet::{self, PacketKind};
+
+use super::dice::Dice;
+use super::forged::{self, Ids};
+
+/// What it does, in per cent of the datagrams that pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Attack {
+    /// A copy of what the client sends arrives first, from another address (F25).
+    pub race: u64,
+    /// A forged packet arrives before it (F26). Only such as must be ignored: Retry, Version
+    /// Negotiation and Initials with CONNECTION_CLOSE once the client has Handshake keys, what
+    /// looks like a stateless reset, and packets that are no packets, at any time.
+    pub forge: u64,
+    /// One from earlier comes again (F27), from where it came then or from another address.
+    pub replay: u64,
+}
+
+impl Attack {
+    pub fn is_on(&self) -> bool {
+        self.race + self.forge + self.replay > 0
+    }
+}
+
+/// A packet that arrives at the client before the server's first one, and that it must believe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Early {
+    Close,
+    Versions,
+    Retry,
+}
+
+/// Somebody on the path, at the client's end.
+pub struct Attacker {
+    pub attack: Attack,
+    pub early: Option<Early>,
+    dice: Dice,
+    known: BTreeMap<ConnectionId, Known>,
+    /// Of the datagrams that have passed to the server, some.
+    kept: Vec<Packet>,
+    /// Bytes that were sent from its address.
+    pub sent: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    ids: Ids,
+    /// The client has sent a Handshake packet: it has heard the server and needs no Initials.
+    has_handshake_keys: bool,
+}
+
+/// The address that the attacker sends from when it is not somebody else's.
+pub const ATTACKER: SocketAddr = SocketAddr::new(
+    std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 66, 0, 6)),
+    6666,
+);
+
+/// Datagrams that it remembers.
+const MAX_KEPT: usize = 300;
+
+impl Attacker {
+    pub fn new(attack: Attack, dice: Dice) -> Self {
+        Self {
+            attack,
+            early: None,
+            dice,
+            known: BTreeMap::new(),
+            kept: Vec::new(),
+            sent: 0,
+        }
+    }
+
+    /// All that it has kept comes again, from there if that is said.
+    pub fn replay_all(&mut self, from: Option<SocketAddr>) -> Vec<Packet> {
+        let mut all = self.kept.clone();
+        if from.is_some() {
+            all = all.into_iter().map(from_attacker).collect();
+            self.sent += all.iter().map(|it| it.payload.len()).sum::<usize>();
+        }
+        all
+    }
+
+    /// The client sends: what goes towards the server in its place.
+    pub fn pass_out(&mut self, packet: Packet, out: &mut impl Extend<Packet>) {
+        self.learn(&packet);
+        let mut first = Vec::new();
+        // Whoever wins the race of the first datagram has the connection, such as it is: the
+        // server follows nobody before the handshake is confirmed (RFC 9000 §9).
+        let is_short = packet.payload.first().is_some_and(|byte| byte & 0x80 == 0);
+        if self.dice.percent(self.attack.race) && is_short {
+            first.push(from_attacker(packet.clone()));
+        }
+        if self.dice.percent(self.attack.forge)
+            && let Some(payload) = self.forge_to_server(&packet)
+        {
+            first.push(Packet {
+                payload: payload.into(),
+                ..packet.clone()
+            });
+        }
+        if self.dice.percent(self.attack.replay) && !self.kept.is_empty() {
+            let at = usize::try_from(self.dice.below(self.kept.len() as u64)).expect("an index");
+            let again = self.kept[at].clone();
+            first.push(match self.dice.percent(50) {
+                true => from_attacker(again),
+                false => again,
+            });
+        }
+        let spoofed = first.iter().filter(|it| it.source == ATTACKER);
+        self.sent += spoofed.map(|it| it.payload.len()).sum::<usize>();
+        if self.attack.replay > 0 && self.kept.len() < MAX_KEPT {
+            self.kept.push(packet.clone());
+        }
+        out.extend(first.into_iter().chain([packet]));
+    }
+
+    /// Something arrives at the client: what comes before it.
+    pub fn pass_in(&mut self, packet: &Packet) -> Option<Packet> {
+        if let Some(early) = self.early.take() {
+            let ids = self.known_to(packet)?.ids;
+            let payload = match early {
+                Early::Close => forged::initial_close(Side::Server, &ids, 0),
+                Early::Versions => forged::versions_to_client(&ids),
+                Early::Retry => {
+                    let source = ConnectionId::new(b"not mine").expect("eight");
+                    forged::retry_to_client(&ids, &source)
+                }
+            };
+            return Some(Packet {
+                payload: payload.into(),
+                ..packet.clone()
+            });
+        }
+        if !self.dice.percent(self.attack.forge) {
+            return None;
+        }
+        let known = *self.known_to(packet)?;
+        let kind = self.dice.below(5);
+        let payload = match kind {
+            0 if known.has_handshake_keys => forged::versions_to_client(&known.ids),
+            1 if known.has_handshake_keys => {
+                let source = ConnectionId::new(&self.dice.draw().to_le_bytes()).expect("eight");
+                forged::retry_to_client(&known.ids, &source)
+            }
+            2 if known.has_handshake_keys => {
+                let number = self.dice.below(1000);
+                forged::initial_close(Side::Server, &known.ids, number)
+            }
+            3 => self.garbage(packet),
+            _ => self.reset(&known.ids.client),
+        };
+        Some(Packet {
+            payload: payload.into(),
+            ecn: Ecn::NotEct,
+            ..packet.clone()
+        })
+    }
+
+    fn forge_to_server(&mut self, packet: &Packet) -> Option<Vec<u8>> {
+        let known = *self.known.values().next_back()?;
+        Some(match self.dice.below(4) {
+            // A server takes neither.
+            0 => forged::versions_to_client(&known.ids),
+            1 => forged::retry_to_client(&known.ids, &known.ids.server),
+            2 => self.garbage(packet),
+            _ => self.reset(&known.ids.server),
+        })
+    }
+
+    /// The header of what passes, and other bytes behind it.
+    fn garbage(&mut self, packet: &Packet) -> Vec<u8> {
+        let mut bytes = packet.payload.to_vec();
+        for byte in bytes.iter_mut().skip(30) {
+            *byte = self.dice.draw().to_le_bytes()[0];
+        }
+        bytes
+    }
+
+    fn reset(&mut self, destination: &ConnectionId) -> Vec<u8> {
+        let len = usize::try_from(self.dice.between(43, 1200)).expect("a length");
+        let mut bytes = forged::reset_of(|| self.dice.draw(), len);
+        // To one that lives, or to nobody.
+        if self.dice.percent(50) {
+            let end = 1 + destination.len();
+            bytes[1..end].copy_from_slice(destination);
+        }
+        bytes
+    }
+
+    fn known_to(&self, packet: &Packet) -> Option<&Known> {
+        let first = packet::decode(&packet.payload, 0, CID_LEN).ok()?;
+        let found = self.known.get(&first.destination);
+        found.or_else(|| self.known.values().next_back())
+    }
+
+    /// Reads what the client sends.
+    fn learn(&mut self, packet: &Packet) {
+        for packet in packet::Packets::new(&packet.payload, CID_LEN).flatten() {
+            match packet.kind {
+                PacketKind::Initial => {
+                    let known = self.known.entry(packet.source).or_insert(Known {
+                        ids: Ids {
+                            first: packet.destination,
+                            client: packet.source,
+                            server: packet.destination,
+                        },
+                        has_handshake_keys: false,
+                    });
+                    known.ids.server = packet.destination;
+                }
+                PacketKind::Handshake => {
+                    if let Some(known) = self.known.get_mut(&packet.source) {
+                        known.has_handshake_keys = true;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn from_attacker(packet: Packet) -> Packet {
+    Packet {
+        source: ATTACKER,
+        ..packet
+    }
+}
+
+/// Length of the IDs that hosts give out.
+const CID_LEN: usize = 8;

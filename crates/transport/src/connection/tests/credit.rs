@@ -1,0 +1,128 @@
+//! Credit that is missing is asked for again, and told again. RFC 9000 §4.1, §19.12 to §19.14.
+
+use courser_wire::frame::Frame;
+
+use super::*;
+use crate::testing::eye::Eye;
+
+fn frames_of(
+    pair: &Pair,
+    eye: &Eye,
+    is_client: bool,
+    wanted: impl Fn(&Frame<'_>) -> bool,
+) -> usize {
+    let sent = match is_client {
+        true => eye.client_sent(pair),
+        false => eye.server_sent(pair),
+    };
+    sent.iter().filter(|packet| packet.has(&wanted)).count()
+}
+
+/// A client that has filled the window of a stream, and has been told that all of it arrived.
+fn blocked() -> (Pair, Eye) {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Unidirectional).expect("room");
+    for _ in 0..200 {
+        let streams = pair.client.connection().streams();
+        while streams.write(id, &[5; 4096]).is_ok() {}
+        pair.client.touch();
+        pair.run_for(RTT / 4);
+    }
+    let space = &pair.client.connection().spaces.application;
+    assert_eq!(space.ack_eliciting_in_flight, 0);
+    (pair, eye)
+}
+
+fn is_stream_blocked(frame: &Frame<'_>) -> bool {
+    matches!(frame, Frame::StreamDataBlocked(_))
+}
+
+#[test]
+fn blocked_sender_says_so_again_while_nothing_is_in_flight() {
+    let (mut pair, eye) = blocked();
+    let mut counts = Vec::new();
+    for _ in 0..4 {
+        pair.run_for(Duration::from_secs(2));
+        counts.push(frames_of(&pair, &eye, true, is_stream_blocked));
+    }
+    assert!(counts[0] > 1 && counts[3] > counts[0], "{counts:?}");
+    pair.run_for(Duration::from_secs(600));
+    let all = frames_of(&pair, &eye, true, is_stream_blocked);
+    assert!(all <= 10, "{all} times is more often than seldom");
+}
+
+/// The peer has not heard of a limit that was raised long ago: it hears it again, and not more
+/// often than once per round trip, however often it asks.
+#[test]
+fn peer_behind_its_limit_is_told_it_again_once_per_round_trip() {
+    let frames = [
+        // DATA_BLOCKED, STREAM_DATA_BLOCKED of stream 0, STREAMS_BLOCKED.
+        (&[0x14, 0][..], 0x10),
+        (&[0x15, 0, 0], 0x11),
+        (&[0x16, 0], 0x12),
+        (&[0x17, 0], 0x13),
+    ];
+    for (asked, answer) in frames {
+        let (mut pair, eye) = Pair::watched_and_connected();
+        let streams = pair.client.connection().streams();
+        let id = streams.open(Direction::Bidirectional).expect("room");
+        assert_eq!(streams.write(id, b"x"), Ok(1));
+        pair.client.touch();
+        pair.run_for(RTT * 2);
+        let is_answer = |frame: &Frame<'_>| frame.frame_type().value() == answer;
+        let count = |pair: &Pair| frames_of(pair, &eye, false, is_answer);
+        assert_eq!(count(&pair), 0);
+        for _ in 0..5 {
+            pair.forge_to_server(SpaceId::Application, asked);
+        }
+        assert_eq!(count(&pair), 1, "asked with {asked:x?}");
+        pair.run_for(RTT * 2);
+        pair.forge_to_server(SpaceId::Application, asked);
+        assert_eq!(count(&pair), 2, "asked with {asked:x?} a round trip later");
+        assert_eq!(pair.server_error(), None);
+    }
+}
+
+#[test]
+fn peer_at_its_limit_is_told_nothing() {
+    let (mut pair, eye) = blocked();
+    pair.run_for(Duration::from_secs(5));
+    let is_credit = |frame: &Frame<'_>| {
+        matches!(
+            frame,
+            Frame::MaxData(_) | Frame::MaxStreamData(_) | Frame::MaxStreams(_)
+        )
+    };
+    assert!(frames_of(&pair, &eye, true, is_stream_blocked) > 1);
+    assert_eq!(frames_of(&pair, &eye, false, is_credit), 0);
+}
+
+/// A path that loses every second packet of ours, and probes that say what was lost: once one has
+/// arrived there is nothing more to say. Loss and probe chased each other before, until the peer
+/// took it for an attack.
+#[test]
+fn what_a_probe_has_said_is_not_said_again_for_ever() {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    let streams = pair.client.connection().streams();
+    while streams.open(Direction::Bidirectional).is_some() {}
+    while streams.open(Direction::Unidirectional).is_some() {}
+    let mut passes = true;
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        if datagram.to.port() == 4433 {
+            passes = !passes;
+        }
+        passes || datagram.to.port() != 4433
+    }));
+    let sent = pair.client.sent.len();
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(10));
+    let is_blocked = |frame: &Frame<'_>| matches!(frame, Frame::StreamsBlocked(_));
+    let all = frames_of(&pair, &eye, true, is_blocked);
+    assert!((2..20).contains(&all), "{all} times");
+    assert!(
+        pair.client.sent.len() - sent < 60,
+        "{}",
+        pair.client.sent.len()
+    );
+}

@@ -1,0 +1,128 @@
+//! What had arrived when the peer closed, fell silent or forgot us can still be read.
+
+use courser_wire::StreamId;
+
+use super::*;
+use crate::stream::{ReadError, WriteError};
+
+const HELLO: &[u8] = b"said before the end";
+
+/// The server has one finished stream, one that goes on, and both are unread.
+fn with_unread() -> (Pair, [StreamId; 2]) {
+    let mut pair = Pair::connected();
+    let streams = pair.client.connection().streams();
+    let ids = [Direction::Unidirectional, Direction::Bidirectional].map(|direction| {
+        let id = streams.open(direction).expect("room");
+        assert_eq!(streams.write(id, HELLO), Ok(HELLO.len()));
+        id
+    });
+    streams.finish(ids[0]).expect("open");
+    pair.client.touch();
+    pair.run_for(RTT * 2);
+    (pair, ids)
+}
+
+fn close_client(pair: &mut Pair) {
+    let now = pair.now;
+    pair.client.connection().close(now, 7, b"done");
+    pair.client.touch();
+    pair.run_for(RTT);
+}
+
+/// Accepts both streams and reads all of them.
+fn read_all(streams: &mut Streams, now: Time, ids: [StreamId; 2]) {
+    let mut out = [0; 64];
+    assert_eq!(streams.accept(Direction::Unidirectional), Some(ids[0]));
+    assert_eq!(streams.read(now, ids[0], &mut out), Ok(Some(HELLO.len())));
+    assert_eq!(&out[..HELLO.len()], HELLO);
+    assert_eq!(streams.read(now, ids[0], &mut out), Ok(None));
+    assert_eq!(streams.accept(Direction::Bidirectional), Some(ids[1]));
+    let chunk = streams.read_chunk(now, ids[1], 5).expect("it is there");
+    assert_eq!(chunk.as_deref(), Some(&HELLO[..5]));
+    assert_eq!(
+        streams.read(now, ids[1], &mut out),
+        Ok(Some(HELLO.len() - 5))
+    );
+    let over = Err(ReadError::ClosedStream);
+    assert_eq!(streams.read(now, ids[1], &mut out), over);
+    assert_eq!(streams.accept(Direction::Bidirectional), None);
+    assert!(!streams.wants_to_send(), "there is nobody to send to");
+}
+
+#[test]
+fn after_the_peer_closed() {
+    let (mut pair, ids) = with_unread();
+    close_client(&mut pair);
+    let now = pair.now;
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.write(ids[1], b"x"), Err(WriteError::ClosedStream));
+    assert_eq!(streams.open(Direction::Bidirectional), None);
+    read_all(streams, now, ids);
+}
+
+#[test]
+fn after_silence() {
+    let (mut pair, ids) = with_unread();
+    pair.link.loss = 1000;
+    let now = pair.now + Duration::from_secs(60);
+    let mut unread = None;
+    for _ in 0..600 {
+        pair.now += Duration::from_millis(100);
+        let now = pair.now;
+        pair.server.endpoint.handle_timeout(now);
+        let connection = pair.server.connection();
+        if connection.is_closed() {
+            unread = connection.take_unread();
+            break;
+        }
+    }
+    read_all(&mut unread.expect("it timed out"), now, ids);
+}
+
+#[test]
+fn after_the_endpoint_has_forgotten_the_connection() {
+    let (mut pair, ids) = with_unread();
+    close_client(&mut pair);
+    let received = pair.server.connection().stats().data_received;
+    let mut unread = pair.server.connection().take_unread().expect("unread");
+    assert!(pair.server.connection().take_unread().is_none());
+    let stats = pair.server.connection().stats();
+    assert_eq!(stats.data_received, received, "counters stay");
+    pair.run_for(Duration::from_secs(60));
+    assert_eq!(pair.server.endpoint.connections(), 0);
+    read_all(&mut unread, pair.now, ids);
+}
+
+#[test]
+fn stopped_stream_is_gone_at_once() {
+    let (mut pair, ids) = with_unread();
+    close_client(&mut pair);
+    let now = pair.now;
+    let streams = pair.server.connection().streams();
+    assert_eq!(streams.stop(ids[0], 1), Ok(()));
+    let over = Err(ReadError::ClosedStream);
+    assert_eq!(streams.read(now, ids[0], &mut [0; 9]), over);
+    assert!(!streams.wants_to_send());
+}
+
+/// Who closes wants nothing more.
+#[test]
+fn nothing_after_our_own_close() {
+    let (mut pair, ids) = with_unread();
+    let now = pair.now;
+    let connection = pair.server.connection();
+    connection.close(now, 7, b"");
+    assert!(connection.take_unread().is_none());
+    let over = Err(ReadError::ClosedStream);
+    assert_eq!(connection.streams().read(now, ids[0], &mut [0; 9]), over);
+    assert_eq!(connection.streams().accept(Direction::Bidirectional), None);
+}
+
+/// Nothing is kept for a peer that broke a rule.
+#[test]
+fn nothing_after_a_violation() {
+    let (mut pair, _) = with_unread();
+    pair.forge_to_server(SpaceId::Application, &[0x1e]);
+    assert_eq!(pair.server_error(), Some(0x0a));
+    assert!(pair.server.connection().take_unread().is_none());
+}
