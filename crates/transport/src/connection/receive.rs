@@ -24,6 +24,8 @@ use crate::space::ack_policy::AckEliciting;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) now: Time,
+    /// When it came, which is before `now` for packets that had to wait for their keys.
+    pub(crate) arrived: Time,
     pub(crate) path: FourTuple,
     pub(crate) ecn: Ecn,
     /// Length of the datagram.
@@ -199,6 +201,7 @@ impl Connection {
                 bytes: bytes.to_vec(),
                 path,
                 ecn,
+                arrived: arrival.arrived,
             });
         if !kept {
             if space == SpaceId::Handshake && arrival.path == self.paths.active().tuple {
@@ -347,7 +350,10 @@ impl Connection {
         if let Some(numbers) = self.spaces.get_mut(space) {
             let expected = numbers.received.expected();
             let is_largest = number >= expected;
-            numbers.received.insert(number, now, arrival.ecn);
+            // The wait for keys must not look like a longer path to the peer (RFC 9000 §13.2.5).
+            numbers
+                .received
+                .insert(number, arrival.arrived, arrival.ecn);
             if arrival.ecn == Ecn::Ce {
                 self.stats.ce_received += 1;
             }
@@ -393,11 +399,13 @@ impl Connection {
                     continue;
                 };
                 let (path, ecn, len) = (early.path, early.ecn, early.bytes.len());
+                let arrived = early.arrived;
                 // Its bytes were counted when it came; its length must not matter to rules on
                 // datagrams with Initials, which never wait.
                 self.handle_packet(
                     Arrival {
                         now,
+                        arrived,
                         path,
                         ecn,
                         len,

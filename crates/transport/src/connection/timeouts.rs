@@ -298,6 +298,19 @@ impl Connection {
         }
     }
 
+    /// The second probe of a timeout says again what the first has said, when that was all: at a
+    /// loss of a half a lone end of a stream took twice as many timeouts, each as long as all
+    /// before it. Only with room in the window, which is not to fill up with copies.
+    pub(super) fn repeat_for_second_probe(&mut self) {
+        let probes = self.spaces.application.probes;
+        let is_second = probes > 0 && probes < PROBES && self.recovery.pto.count() > 0;
+        let path = self.paths.active();
+        let has_room = path.congestion_room() >= u64::from(path.mtu);
+        if is_second && has_room && !self.wants_to_send() {
+            self.repeat_oldest(SpaceId::Application);
+        }
+    }
+
     /// Says again, ahead of the probe timeout, what the peer seems to miss of the handshake.
     /// Once per connection, which makes up for one lost packet: two ends that answered every
     /// such sign with another one would never stop (RFC 9002 §6.2.3).

@@ -98,6 +98,7 @@ impl Connection {
         if let Some(transmit) = self.transmit_mtu_probe(now, buffer) {
             return Some(transmit);
         }
+        self.repeat_for_second_probe();
         self.transmit_batch(now, buffer)
     }
 

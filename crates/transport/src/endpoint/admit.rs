@@ -222,6 +222,7 @@ impl Endpoint {
             if let Some(connection) = self.connection_mut(handle) {
                 let arrival = Arrival {
                     now,
+                    arrived: now,
                     path,
                     ecn,
                     len,

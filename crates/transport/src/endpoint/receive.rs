@@ -81,6 +81,7 @@ impl Endpoint {
                     let Arrived { now, path, ecn } = arrived;
                     let arrival = Arrival {
                         now,
+                        arrived: now,
                         path,
                         ecn,
                         len: datagram.len(),

@@ -1,6 +1,6 @@
 //! A small waiting room for packets whose keys are not there yet. RFC 9001 §4.1.4.
 
-use courser_base::{Ecn, FourTuple};
+use courser_base::{Ecn, FourTuple, Time};
 
 use crate::space::SpaceId;
 
@@ -20,6 +20,8 @@ pub struct Early {
     pub path: FourTuple,
     /// The mark it came with.
     pub ecn: Ecn,
+    /// When it came: the wait is part of the delay that its acknowledgement tells.
+    pub arrived: Time,
 }
 
 /// Packets that arrived before their keys; what does not fit is dropped.
@@ -71,6 +73,7 @@ mod tests {
             bytes: vec![0; len],
             path,
             ecn: Ecn::NotEct,
+            arrived: Time::ZERO,
         }
     }
 

@@ -100,7 +100,8 @@ impl Scalable {
             None => {
                 let usual = from_bytes(2 * u64::from(self.mtu));
                 let held_back = (self.batch - usual).clamp(0.0, self.window * LARGEST_BATCH);
-                to_bytes(self.window + held_back).saturating_sub(bytes_in_flight)
+                let most = to_bytes(self.window + held_back).min(MAX_WINDOW);
+                most.saturating_sub(bytes_in_flight)
             }
         }
     }

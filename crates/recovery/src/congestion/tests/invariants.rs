@@ -254,8 +254,13 @@ fn check_always(bench: &Bench) -> Result<(), TestCaseError> {
     prop_assert!(controller.room(0) <= MAX_WINDOW);
     if controller.state() != "recovery" {
         let window = controller.window();
-        prop_assert_eq!(controller.room(0), window);
-        prop_assert_eq!(controller.room(window), 0);
+        // What a receiver holds back may be in flight on top, for Prague.
+        let most = match controller.name() {
+            "prague" => window + window / 4 + 1,
+            _ => window,
+        };
+        prop_assert!((window..=most).contains(&controller.room(0)));
+        prop_assert_eq!(controller.room(most), 0);
     }
     Ok(())
 }

@@ -125,9 +125,9 @@ fn smaller_path_is_followed_within_the_answer_and_is_no_congestion() {
         };
         let before = sender(&mut path);
         assert_eq!(before.path.mtu, 1472);
-        assert_eq!(path.answer(), 1, "the first is believed at once");
+        assert!(path.answer() > 0, "the first is believed at once");
         assert_eq!(sender(&mut path).path.mtu, 1372);
-        for _ in 0..2_000 {
+        for _ in 0..4_000 {
             path.pair.step();
             path.answer();
             if transfer.step(&mut path.pair) {
@@ -242,13 +242,15 @@ fn forged_quotes_change_nothing() {
         ("a handshake packet", path.pair.client.sent[0].clone()),
     ];
     // Those that are still open could be refused as well; one that is acknowledged could not.
-    let acknowledged = path
-        .pair
-        .client
-        .sent
-        .iter()
-        .find(|it| it.bytes.len() == 1472);
-    let acknowledged = acknowledged.expect("a probe, long ago").clone();
+    // Not much older than they are: the short number of one from long ago may be that of another.
+    let sent = &path.pair.client.sent;
+    let refused = sent.iter().position(|it| *it == real).expect("sent");
+    let acknowledged = sent[..refused - 100].iter().rev();
+    let acknowledged = acknowledged
+        .into_iter()
+        .find(|it| it.bytes.len() == 1472)
+        .expect("of the transfer before")
+        .clone();
     let before = path.stats();
     for (what, datagram) in &forged {
         if *what == "a packet that arrived" {
