@@ -62,6 +62,12 @@ impl Connection {
         }
     }
 
+    /// Says that requests after those that were opened are not served.
+    pub fn go_away_after_last(&mut self) {
+        let index = self.opened_requests();
+        self.go_away(StreamId::new(Side::Client, Direction::Bidirectional, index).value());
+    }
+
     /// False when the request of `stream` is refused by a GOAWAY of ours: reset and stop it with
     /// `H3_REQUEST_REJECTED`.
     pub fn is_served(&self, stream: u64) -> bool {

@@ -69,6 +69,11 @@ impl Connection {
         self.priorities.limit = self.priorities.limit.max(streams);
     }
 
+    /// Requests that the client has opened.
+    pub(super) const fn opened_requests(&self) -> u64 {
+        self.priorities.opened
+    }
+
     /// Whether the request with this index among all may be open by now.
     pub(super) fn may_exist(&self, index: u64) -> bool {
         index < self.priorities.limit
