@@ -318,6 +318,34 @@ impl Connection {
         }
     }
 
+    /// How many streams both ways the peer may have opened so far.
+    #[cfg(feature = "http3")]
+    pub(crate) fn granted_requests(&self) -> u64 {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.key);
+        connection.map_or(0, |connection| {
+            connection.streams().granted(Direction::Bidirectional)
+        })
+    }
+
+    /// True while the peer has not acknowledged all that was written.
+    #[cfg(feature = "http3")]
+    pub(crate) fn has_undelivered(&self) -> bool {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.key);
+        connection.is_ok_and(|connection| connection.streams().unacked_or_unsent())
+    }
+
+    /// As [`SendStream::set_priority`], of a stream whose handle is elsewhere.
+    #[cfg(feature = "http3")]
+    pub(crate) fn set_stream_priority(&self, id: StreamId, priority: i32) {
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.key) {
+            // A stream that is over has none.
+            let _ = connection.streams().set_priority(id, priority);
+        }
+    }
+
     /// A number that no other connection of this process has while a handle exists.
     pub fn stable_id(&self) -> usize {
         Arc::as_ptr(&self.0).addr()

@@ -86,6 +86,8 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+#[cfg(feature = "http3")]
+pub mod h3;
 mod identity;
 mod incoming;
 mod outbox;

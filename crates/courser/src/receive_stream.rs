@@ -182,7 +182,7 @@ impl RecvStream {
         self.poll_read_with(cx, |streams, now, id| streams.read(now, id, buf))
     }
 
-    fn poll_read_chunk(
+    pub(crate) fn poll_read_chunk(
         &mut self,
         cx: &mut Context<'_>,
         max_length: usize,

@@ -132,7 +132,7 @@ impl SendStream {
         .map_ok(|written| written.bytes)
     }
 
-    fn poll_write_chunks(
+    pub(crate) fn poll_write_chunks(
         &mut self,
         cx: &mut Context<'_>,
         chunks: &mut [Bytes],

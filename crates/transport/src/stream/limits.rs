@@ -127,6 +127,11 @@ pub(super) enum Use {
 }
 
 impl PeerStreams {
+    /// The limit the peer knows.
+    pub(super) const fn announced(&self) -> u64 {
+        self.announced
+    }
+
     /// Starts with `window` streams allowed, as our transport parameters say.
     pub(super) fn new(window: u64) -> Self {
         let window = window.min(MAX_STREAMS);

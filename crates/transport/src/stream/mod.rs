@@ -248,6 +248,11 @@ impl Streams {
         }
     }
 
+    /// How many streams of one kind the peer may have opened since the beginning, as it was told.
+    pub fn granted(&self, direction: Direction) -> u64 {
+        self.peer[index(direction)].announced()
+    }
+
     /// True while new data waits for the peer to raise the connection's limit.
     pub fn is_connection_blocked(&self) -> bool {
         !self.new.is_empty() && self.send_limit.available() == 0

@@ -1,0 +1,72 @@
+//! HTTP/3 (RFC 9114) on a [`Connection`](crate::Connection), with the types that Rust shares.
+//!
+//! Requests and responses are those of the [`http`] crate, bodies are [`http_body::Body`], and a
+//! server is any [`tower_service::Service`]: what runs on hyper runs here.
+//!
+//! - [`serve`] answers the requests of one connection with a service.
+//! - [`Client`] sends requests on one connection.
+//! - [`ServerConnection`] hands requests out one by one, for those who want no service.
+//!
+//! Field sections are compressed with a dynamic table both ways (RFC 9204), responses leave in the
+//! order of their priority (RFC 9218), bodies are streamed both ways with back-pressure: a body
+//! that is not read is not received.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use courser::{ClientConfig, Endpoint, Identity, ServerConfig, h3};
+//! use http::{Request, Response};
+//! use http_body_util::{BodyExt, Full};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = Identity::dev()?;
+//! let config = ServerConfig::with_identity(&identity)?.alpn([h3::ALPN]);
+//! let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
+//! let address = server.local_addr()?;
+//! tokio::spawn(async move {
+//!     while let Some(incoming) = server.accept().await {
+//!         let connection = incoming.await?;
+//!         let service = tower::service_fn(|request: Request<h3::Body>| async move {
+//!             let text = format!("you asked for {}", request.uri().path());
+//!             Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(text))))
+//!         });
+//!         tokio::spawn(h3::serve(connection, service));
+//!     }
+//!     Ok::<(), courser::ConnectionError>(())
+//! });
+//!
+//! let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
+//! let config = ClientConfig::with_roots([identity.certificate()])?.alpn([h3::ALPN]);
+//! let connection = endpoint.connect_with(config, address, "localhost")?.await?;
+//! let client = h3::Client::new(connection);
+//! let request = Request::get("https://localhost/here").body(h3::Empty::new())?;
+//! let response = client.send(request).await?;
+//! assert_eq!(response.status(), 200);
+//! let body = response.into_body().collect().await?.to_bytes();
+//! assert_eq!(body, "you asked for /here");
+//! # Ok(()) }
+//! ```
+
+mod body;
+mod client;
+mod driver;
+mod error;
+mod interim;
+mod message;
+mod outgoing;
+mod priority;
+mod serve;
+mod server;
+mod shared;
+
+pub use courser_http3::{Code, Config, FieldLimits, Priority, Protocol, Settings};
+
+pub use self::body::{Body, Empty};
+pub use self::client::Client;
+pub use self::error::{Error, Origin};
+pub use self::interim::OnInterim;
+pub use self::serve::{Serve, serve};
+pub use self::server::{Respond, ServerConnection, Unresolved};
+
+/// The name of HTTP/3 in ALPN (RFC 9114 §3.1).
+pub const ALPN: &str = "h3";

@@ -1,0 +1,99 @@
+//! The tasks of a connection that belong to no request.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use courser_http3::UniFate;
+
+use super::error::var_int;
+use super::shared::Shared;
+use crate::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
+
+/// Starts them. They end with the connection.
+pub(super) fn start(shared: &Arc<Shared>) {
+    runtime::spawn(send(shared.clone()));
+    runtime::spawn(receive(shared.clone()));
+    if shared.side() == Side::Client {
+        runtime::spawn(refuse_bidirectional(shared.clone()));
+    }
+}
+
+type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
+
+/// Opens our unidirectional streams and writes on them.
+async fn send(shared: Arc<Shared>) {
+    let mut stopped: Vec<Stopped> = Vec::new();
+    for index in 0..3 {
+        let Ok(stream) = shared.quic.open_uni().await else {
+            break;
+        };
+        stopped.push(Box::pin(stream.stopped()));
+        shared.set_stream(index, stream);
+    }
+    let mut closed = pin!(shared.quic.closed());
+    std::future::poll_fn(|cx| {
+        shared.write(cx);
+        stopped.retain_mut(|stopped| match stopped.as_mut().poll(cx) {
+            Poll::Ready(Ok(Some(_))) => {
+                let result = shared.with(|state| Err::<(), _>(state.http.on_stopped()));
+                drop(result);
+                false
+            }
+            poll => poll.is_pending(),
+        });
+        closed.as_mut().poll(cx)
+    })
+    .await;
+    shared.wake_all();
+}
+
+/// Reads the peer's unidirectional streams.
+async fn receive(shared: Arc<Shared>) {
+    while let Ok(stream) = shared.quic.accept_uni().await {
+        runtime::spawn(receive_stream(shared.clone(), stream));
+    }
+}
+
+async fn receive_stream(shared: Arc<Shared>, mut stream: RecvStream) {
+    let id = stream.id().value();
+    loop {
+        let (chunk, fin) = match stream.read_chunk(usize::MAX).await {
+            Ok(Some(chunk)) => (chunk, false),
+            Ok(None) => (Bytes::new(), true),
+            Err(ReadError::Reset(_)) => {
+                let now = shared.now();
+                // Its error has closed the connection.
+                let _ = shared.with(|state| state.http.handle_uni_reset(now, id));
+                return;
+            }
+            Err(_) => return,
+        };
+        let now = shared.now();
+        // What PRIORITY_UPDATE may name.
+        let limit = match shared.side() {
+            Side::Server => shared.quic.granted_requests(),
+            Side::Client => 0,
+        };
+        let handled = shared.with(|state| {
+            state.http.set_request_limit(limit);
+            state.http.handle_uni(now, id, chunk, fin)
+        });
+        match handled {
+            Ok(UniFate::Read) => {}
+            Ok(UniFate::Stop(code)) => {
+                let _ = stream.stop(var_int(code));
+                return;
+            }
+            Ok(UniFate::Ended) | Err(_) => return,
+        }
+    }
+}
+
+/// A server opens no bidirectional streams without an extension (RFC 9114 §6.1).
+async fn refuse_bidirectional(shared: Arc<Shared>) {
+    if shared.quic.accept_bi().await.is_ok() {
+        let _ = shared.with(|state| state.http.check_bidirectional());
+    }
+}

@@ -1,0 +1,154 @@
+//! What can go wrong with a request.
+
+use std::fmt;
+
+use courser_http3 as http3;
+
+use super::Code;
+use crate::{ConnectionError, ReadError, VarInt, WriteError};
+
+/// A request or its connection failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The QUIC connection is over.
+    #[error("connection lost: {0}")]
+    Connection(#[from] ConnectionError),
+    /// A rule of HTTP/3 was broken, or the request was given up.
+    #[error("{origin}: {code}{}", reason_text(reason))]
+    Http {
+        /// Who said so.
+        origin: Origin,
+        /// The code it was said with.
+        code: Code,
+        /// What was seen; empty when the peer said so.
+        reason: &'static str,
+    },
+    /// The request cannot be sent as it is; nothing of it was.
+    #[error("request: {0}")]
+    Request(#[from] http3::RequestError),
+    /// The server goes away and does not serve this request, or we do: it was not processed and
+    /// can be sent on another connection.
+    #[error("the connection takes no more requests; this one was not processed")]
+    GoingAway,
+    /// The body to be sent failed.
+    #[error("body: {0}")]
+    Body(Box<dyn std::error::Error + Send + Sync>),
+    /// The response has more fields than we allow.
+    #[error("{0}")]
+    Fields(http3::FieldsError),
+}
+
+/// Who found that something is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// We did.
+    Local,
+    /// The peer did, or gave up.
+    Peer,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "the peer's fault",
+            Self::Peer => "refused by the peer",
+        })
+    }
+}
+
+fn reason_text(reason: &str) -> String {
+    match reason {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    }
+}
+
+impl Error {
+    /// True when time ran out.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::Connection(error) if error.is_timeout())
+    }
+
+    /// True when the request surely was not processed, so that it can be sent again whatever its
+    /// method (RFC 9114 §4.1.1, §5.2).
+    pub fn is_unprocessed(&self) -> bool {
+        match self {
+            Self::GoingAway | Self::Request(_) => true,
+            Self::Http { origin, code, .. } => {
+                *origin == Origin::Peer && *code == Code::REQUEST_REJECTED
+            }
+            _ => false,
+        }
+    }
+
+    /// True when nothing is wrong: the connection was closed in an orderly way.
+    pub fn is_clean_close(&self) -> bool {
+        match self {
+            Self::Connection(ConnectionError::ApplicationClosed { code, .. }) => {
+                Code::from_value(VarInt::from(*code).into_inner()).is_no_error()
+            }
+            Self::Connection(ConnectionError::LocallyClosed) | Self::GoingAway => true,
+            Self::Http { code, .. } => code.is_no_error(),
+            _ => false,
+        }
+    }
+
+    /// The code, if there is one.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Self::Http { code, .. } => Some(*code),
+            Self::Connection(ConnectionError::ApplicationClosed { code, .. }) => {
+                Some(Code::from_value(VarInt::from(*code).into_inner()))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn of_peer(code: VarInt) -> Self {
+        Self::Http {
+            origin: Origin::Peer,
+            code: Code::from_value(code.into_inner()),
+            reason: "",
+        }
+    }
+
+    pub(super) fn closed() -> Self {
+        Self::Connection(ConnectionError::LocallyClosed)
+    }
+}
+
+impl From<http3::Error> for Error {
+    fn from(error: http3::Error) -> Self {
+        Self::Http {
+            origin: Origin::Local,
+            code: error.code,
+            reason: error.reason,
+        }
+    }
+}
+
+impl From<ReadError> for Error {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Reset(code) => Self::of_peer(code),
+            ReadError::ConnectionLost(error) => Self::Connection(error),
+            ReadError::ClosedStream => Self::closed(),
+        }
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stopped(code) => Self::of_peer(code),
+            WriteError::ConnectionLost(error) => Self::Connection(error),
+            WriteError::ClosedStream => Self::closed(),
+        }
+    }
+}
+
+/// A code as the transport wants it.
+pub(super) fn var_int(code: Code) -> VarInt {
+    VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
+}

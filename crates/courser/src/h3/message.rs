@@ -1,0 +1,240 @@
+//! The message of the peer on a request stream, as it arrives.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use courser_http3::{
+    self as http3, Code, FieldsError, MessageReader, Part, RequestHead, ResponseHead, Scope,
+    Section,
+};
+use http::{HeaderMap, Method};
+
+use super::error::{Error, var_int};
+use super::shared::Guard;
+use crate::{ReadError, RecvStream, Side};
+
+/// Dropped before its end, it stops the stream: a server has heard enough, a client cancels.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) guard: Arc<Guard>,
+    receive: RecvStream,
+    reader: MessageReader,
+    /// A section that was read and waits for the table.
+    section: Option<Bytes>,
+    is_over: bool,
+}
+
+/// A section as a message, or why it is none.
+type Decoded<T> = Result<T, FieldsError>;
+
+impl Incoming {
+    pub(super) fn new(guard: Arc<Guard>, receive: RecvStream) -> Self {
+        let side = guard.side();
+        let limits = guard.limits();
+        Self {
+            guard,
+            receive,
+            reader: MessageReader::new(side, limits),
+            section: None,
+            is_over: false,
+        }
+    }
+
+    pub(super) fn stream(&self) -> u64 {
+        self.receive.id().value()
+    }
+
+    /// True when all of it was read.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(super) async fn request(&mut self) -> Result<Decoded<RequestHead>, Error> {
+        let head = std::future::poll_fn(|cx| {
+            self.poll_head(cx, |http, stream, section| {
+                http.decode_request(stream, section)
+            })
+        })
+        .await?;
+        if let Ok((request, length)) = &head {
+            let is_extended = request.extensions().get::<http3::Protocol>().is_some();
+            self.reader
+                .on_request(request.method(), is_extended, *length);
+        }
+        Ok(head)
+    }
+
+    /// The next response, interim or final, to a request with `method`.
+    pub(super) async fn response(&mut self, method: &Method) -> Result<ResponseHead, Error> {
+        let head = std::future::poll_fn(|cx| {
+            self.poll_head(cx, |http, stream, section| {
+                http.decode_response(stream, section)
+            })
+        })
+        .await?;
+        let (response, length) = match head {
+            Ok(head) => head,
+            Err(error) => return Err(self.fail(error.to_error())),
+        };
+        match self.reader.on_response(response.status(), method, length) {
+            Ok(()) => Ok((response, length)),
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// Content, trailers, or the end.
+    pub(super) fn poll_content(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Content>, Error>> {
+        if self.is_over {
+            return Poll::Ready(Ok(None));
+        }
+        if self.section.is_none() {
+            match ready!(self.poll_part(cx))? {
+                Some(Part::Data(data)) => return Poll::Ready(Ok(Some(Content::Data(data)))),
+                Some(Part::Trailers(section)) => self.section = Some(section),
+                _ => return Poll::Ready(Ok(None)),
+            }
+        }
+        let decoded = ready!(self.poll_section(cx, |http, stream, section| {
+            http.decode_trailers(stream, section)
+        }))?;
+        Poll::Ready(match decoded {
+            Ok(trailers) => Ok(Some(Content::Trailers(trailers))),
+            Err(error) => Err(self.fail(error.to_error())),
+        })
+    }
+
+    /// Ends the stream, for its head makes no message.
+    pub(super) fn malformed(&mut self, reason: &'static str) -> Error {
+        self.fail(FieldsError::Malformed(reason).to_error())
+    }
+
+    fn poll_head<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        decode: impl FnMut(&mut http3::Connection, u64, &[u8]) -> Result<Section<T>, http3::Error>,
+    ) -> Poll<Result<Decoded<T>, Error>> {
+        if self.section.is_none() {
+            match ready!(self.poll_part(cx))? {
+                Some(Part::Head(section)) => self.section = Some(section),
+                // The reader gives nothing else before a head, and no end without one.
+                _ => return Poll::Ready(Err(Error::closed())),
+            }
+        }
+        self.poll_section(cx, decode)
+    }
+
+    fn poll_section<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut decode: impl FnMut(&mut http3::Connection, u64, &[u8]) -> Result<Section<T>, http3::Error>,
+    ) -> Poll<Result<Decoded<T>, Error>> {
+        let stream = self.stream();
+        loop {
+            let section = self.section.as_deref().unwrap_or_default();
+            match self
+                .guard
+                .with(|state| decode(&mut state.http, stream, section))
+            {
+                Ok(Section::Decoded(decoded)) => {
+                    self.section = None;
+                    return Poll::Ready(Ok(decoded));
+                }
+                Ok(Section::Blocked) => ready!(self.guard.poll_unblocked(cx, stream)),
+                Err(error) => {
+                    self.is_over = true;
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
+    }
+
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Error>> {
+        loop {
+            match self.reader.poll() {
+                Ok(Some(Part::Nothing)) => {
+                    let now = self.guard.now();
+                    self.guard.with(|state| state.http.on_empty_frame(now))?;
+                    continue;
+                }
+                Ok(Some(part)) => return Poll::Ready(Ok(Some(part))),
+                Ok(None) => {}
+                Err(error) => return Poll::Ready(Err(self.fail(error))),
+            }
+            match ready!(self.receive.poll_read_chunk(cx, usize::MAX)) {
+                Ok(Some(chunk)) => self.reader.push(chunk),
+                Ok(None) => {
+                    let finished = self.reader.finish();
+                    self.is_over = finished.is_ok();
+                    return Poll::Ready(match finished {
+                        Ok(()) => Ok(None),
+                        Err(error) => Err(self.fail(error)),
+                    });
+                }
+                Err(error) => return Poll::Ready(Err(self.on_lost(error))),
+            }
+        }
+    }
+
+    /// The peer gave up, or the connection is over.
+    fn on_lost(&mut self, error: ReadError) -> Error {
+        self.is_over = true;
+        if let ReadError::Reset(_) = error {
+            let (now, stream) = (self.guard.now(), self.stream());
+            let cancelled = self
+                .guard
+                .with(|state| state.http.on_cancelled(now, stream));
+            if let Err(error) = cancelled {
+                return error;
+            }
+        }
+        error.into()
+    }
+
+    /// Ends the stream or the connection for a mistake of the peer's.
+    fn fail(&mut self, error: http3::Error) -> Error {
+        self.is_over = true;
+        let (now, stream) = (self.guard.now(), self.stream());
+        let result = self.guard.with(|state| match error.scope {
+            Scope::Connection => Err(error),
+            // Whoever makes us reset streams makes us work for nothing (A72).
+            Scope::Stream => state.http.on_cancelled(now, stream),
+        });
+        match result {
+            Ok(()) => {
+                let _ = self.receive.stop(var_int(error.code));
+                error.into()
+            }
+            Err(error) => error,
+        }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let code = match self.guard.side() {
+            Side::Server => Code::NO_ERROR,
+            Side::Client => Code::REQUEST_CANCELLED,
+        };
+        if self.receive.stop(var_int(code)).is_ok() {
+            let stream = self.stream();
+            let _ = self.guard.with(|state| {
+                state.http.forget(stream);
+                Ok(())
+            });
+        }
+    }
+}
+
+/// What may follow a head.
+#[derive(Debug)]
+pub(super) enum Content {
+    Data(Bytes),
+    Trailers(HeaderMap),
+}

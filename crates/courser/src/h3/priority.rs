@@ -1,0 +1,59 @@
+//! Urgency as the transport's scheduler has it, RFC 9218 §10.
+
+use courser_http3::Priority;
+
+/// Above all requests.
+pub(super) const CONTROL: i32 = i32::MAX;
+
+/// A place in the schedule: the more urgent goes first. Of the same urgency those that are of use
+/// only as a whole go one after the other, in the order they were asked for, and before those that
+/// take turns.
+pub(super) fn level(priority: Priority, index: u64) -> i32 {
+    let urgency = 7 - i32::from(priority.urgency.min(7));
+    let turn = if priority.incremental {
+        0
+    } else {
+        // Streams far apart are not open together, so that the order may begin anew.
+        TURNS - (index % TURNS as u64) as i32
+    };
+    urgency * LEVELS + turn
+}
+
+const TURNS: i32 = 1 << 24;
+const LEVELS: i32 = 1 << 26;
+
+/// Asked for by the request, unless PRIORITY_UPDATE has said something else.
+pub(super) fn of_request(headers: &http::HeaderMap) -> Priority {
+    let mut values = headers.get_all("priority").iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Priority::parse(value.as_bytes()).unwrap_or_default(),
+        _ => Priority::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_more_urgent_goes_first() {
+        let at = |urgency, incremental, index| {
+            level(
+                Priority {
+                    urgency,
+                    incremental,
+                },
+                index,
+            )
+        };
+        assert!(at(0, true, 9) > at(1, false, 0));
+        assert!(
+            at(3, false, 0) > at(3, false, 1),
+            "in the order of their opening"
+        );
+        assert!(at(3, false, 1 << 23) > at(3, true, 0));
+        assert_eq!(at(3, true, 5), at(3, true, 6), "in turns");
+        assert!(at(7, true, 0) < at(7, false, 0) && at(7, false, 0) < at(6, true, 0));
+        assert!(at(0, false, 0) < CONTROL);
+    }
+}

@@ -1,0 +1,238 @@
+//! What the tasks of one connection share.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use courser_base::Time;
+use courser_http3::{self as http3, Event, Scope, UniStream};
+
+use super::error::{Error, var_int};
+use super::priority;
+use crate::{Connection, SendStream, Side, StreamId, runtime};
+
+/// One connection. Its lock is taken before that of the endpoint, never the other way round, and
+/// nobody waits with it.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) quic: Connection,
+    began: Instant,
+    limits: http3::FieldLimits,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) http: http3::Connection,
+    /// Ours, in the order of [`UniStream::ALL`]; there when the peer has allowed them.
+    streams: [Option<SendStream>; 3],
+    /// Who waits for the table, by stream.
+    blocked: HashMap<u64, Waker>,
+    unblocked: HashSet<u64>,
+    /// Who waits for the peer's settings.
+    settings: Vec<Waker>,
+    /// The task that writes what could not be written at once.
+    writer: Option<Waker>,
+    /// The first request that the server does not serve.
+    pub(super) first_refused: u64,
+    /// What ended the connection, if it was us.
+    failure: Option<http3::Error>,
+}
+
+impl Shared {
+    pub(super) fn new(quic: Connection, config: http3::Config) -> Arc<Self> {
+        let side = quic.side();
+        let seed = runtime::random_seed().map_or(0, |seed| {
+            let (bytes, _) = seed.split_first_chunk().unwrap_or((&[0; 8], &[]));
+            u64::from_le_bytes(*bytes)
+        });
+        let began = runtime::now();
+        Arc::new(Self {
+            quic,
+            began,
+            limits: config.limits,
+            state: Mutex::new(State {
+                http: http3::Connection::new(side, config, seed, Time::ZERO),
+                streams: [None, None, None],
+                blocked: HashMap::new(),
+                unblocked: HashSet::new(),
+                settings: Vec::new(),
+                writer: None,
+                first_refused: u64::MAX,
+                failure: None,
+            }),
+        })
+    }
+
+    pub(super) fn side(&self) -> Side {
+        self.quic.side()
+    }
+
+    pub(super) const fn limits(&self) -> http3::FieldLimits {
+        self.limits
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time::ZERO + (runtime::now() - self.began)
+    }
+
+    /// Does something with the shared part and sends what came of it. Errors of the connection
+    /// close it.
+    pub(super) fn with<T>(
+        &self,
+        run: impl FnOnce(&mut State) -> Result<T, http3::Error>,
+    ) -> Result<T, Error> {
+        let mut state = self.lock();
+        if let Some(failure) = state.failure {
+            return Err(failure.into());
+        }
+        let result = run(&mut state);
+        state.write();
+        let woken = state.take_events(&self.quic);
+        if let Err(error) = &result {
+            if error.scope == Scope::Connection {
+                state.failure = Some(*error);
+            }
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+        if let Err(error) = &result {
+            if error.scope == Scope::Connection {
+                self.quic
+                    .close(var_int(error.code), error.reason.as_bytes());
+            }
+        }
+        Ok(result?)
+    }
+
+    /// Closes the connection, with nothing wrong.
+    pub(super) fn close(&self) {
+        let code = self.lock().http.closing_code();
+        self.quic.close(var_int(code), b"");
+    }
+
+    /// Gives our unidirectional streams a place, once the peer has allowed them.
+    pub(super) fn set_stream(&self, index: usize, stream: SendStream) {
+        // Control first, and all of it before any request.
+        let _ = stream.set_priority(priority::CONTROL);
+        let mut state = self.lock();
+        state.streams[index] = Some(stream);
+        state.write();
+    }
+
+    /// Writes what waits on our unidirectional streams, and has the task woken when there is room
+    /// for more.
+    pub(super) fn write(&self, cx: &Context<'_>) {
+        let mut state = self.lock();
+        state.writer = Some(cx.waker().clone());
+        state.write();
+    }
+
+    /// Waits until a section can be decoded.
+    pub(super) fn poll_unblocked(&self, cx: &mut Context<'_>, stream: u64) -> Poll<()> {
+        let mut state = self.lock();
+        if state.unblocked.remove(&stream) || state.failure.is_some() {
+            state.blocked.remove(&stream);
+            return Poll::Ready(());
+        }
+        state.blocked.insert(stream, cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Waits for the peer's settings.
+    pub(super) fn poll_settings(&self, cx: &mut Context<'_>) -> Poll<Option<http3::Settings>> {
+        let mut state = self.lock();
+        if let Some(settings) = state.http.peer_settings() {
+            return Poll::Ready(Some(*settings));
+        }
+        if state.failure.is_some() || self.quic.close_reason().is_some() {
+            return Poll::Ready(None);
+        }
+        state.settings.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Wakes everybody, for the connection is over.
+    pub(super) fn wake_all(&self) {
+        let mut state = self.lock();
+        let mut woken: Vec<_> = std::mem::take(&mut state.settings);
+        woken.extend(state.blocked.drain().map(|(_, waker)| waker));
+        woken.extend(state.writer.take());
+        state.failure.get_or_insert(OVER);
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic leaves it as consistent as any other moment: all calls into it are whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Never sent: the connection is over already, for reasons that the transport knows.
+const OVER: http3::Error = http3::Error {
+    code: http3::Code::NO_ERROR,
+    scope: Scope::Connection,
+    reason: "the connection is over",
+};
+
+impl State {
+    /// Writes what waits on our streams, as far as it goes.
+    fn write(&mut self) {
+        let waker = self.writer.as_ref().unwrap_or(Waker::noop());
+        let mut cx = Context::from_waker(waker);
+        for (stream, place) in UniStream::ALL.into_iter().zip(&mut self.streams) {
+            let out = self.http.outgoing(stream);
+            let Some(send) = place else {
+                continue;
+            };
+            while !out.is_empty() {
+                // Errors are those of the connection, which others will see.
+                let Poll::Ready(Ok(written)) = send.poll_write(&mut cx, out) else {
+                    break;
+                };
+                out.drain(..written);
+            }
+        }
+    }
+
+    /// Does what events ask for; returns who is to be woken.
+    fn take_events(&mut self, quic: &Connection) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while let Some(event) = self.http.poll_event() {
+            match event {
+                Event::Unblocked { stream } => {
+                    self.unblocked.insert(stream);
+                    woken.extend(self.blocked.remove(&stream));
+                }
+                Event::Settings(_) => woken.append(&mut self.settings),
+                Event::GoAway { first_refused } => self.first_refused = first_refused,
+                Event::Priority { stream, priority } => {
+                    let id = StreamId::from_value(stream);
+                    quic.set_stream_priority(id, priority::level(priority, id.index()));
+                }
+                Event::Origins(_) => {}
+            }
+        }
+        woken
+    }
+}
+
+/// Ends the connection with the last of the handles that users have.
+#[derive(Debug)]
+pub(super) struct Guard(pub(super) Arc<Shared>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl std::ops::Deref for Guard {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}

@@ -1,0 +1,77 @@
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::h3;
+use http::{Request, Response};
+use tokio::sync::Notify;
+
+use super::{full, get, pair, text, within};
+
+/// RFC 9114 §5.2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn draining_loses_nothing() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let (signal, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let waiting = go_on.clone();
+    let service = tower::service_fn(move |request: Request<h3::Body>| {
+        let waiting = waiting.clone();
+        async move {
+            if request.uri().path() == "/slow" {
+                waiting.notified().await;
+            }
+            Ok::<_, Infallible>(Response::new(full("served")))
+        }
+    });
+    let leaving = signal.clone();
+    let serving = tokio::spawn(
+        h3::serve(server, service)
+            .drain(async move { leaving.notified().await })
+            .into_future(),
+    );
+    let client = h3::Client::new(client);
+    let slow = client.clone();
+    let slow =
+        tokio::spawn(async move { text(slow.send(get("/slow")).await.expect("served")).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    signal.notify_one();
+    let refused = within(async {
+        loop {
+            match client.send(get("/")).await {
+                Ok(response) => assert_eq!(text(response).await, "served"),
+                Err(error) => break error,
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    assert!(refused.is_unprocessed(), "{refused}");
+    assert!(client.goes_away());
+    go_on.notify_one();
+    assert_eq!(within(slow).await.expect("no panic"), "served");
+    within(serving)
+        .await
+        .expect("no panic")
+        .expect("an orderly end");
+    let reason = within(client.quic().closed()).await;
+    let error = h3::Error::from(reason);
+    assert!(error.is_clean_close(), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_last_handle_closes_the_connection() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let service = tower::service_fn(|_| async { Ok::<_, Infallible>(Response::new(full("x"))) });
+    let serving = tokio::spawn(h3::serve(server, service).into_future());
+    let client = h3::Client::new(client);
+    let response = within(client.send(get("/"))).await.expect("answered");
+    drop(client);
+    assert_eq!(within(text(response)).await, "x");
+    let error = within(serving)
+        .await
+        .expect("no panic")
+        .expect_err("closed");
+    assert!(error.is_clean_close(), "{error}");
+}

@@ -1,0 +1,153 @@
+//! Raw streams of QUIC that say what no peer of ours would.
+
+use std::convert::Infallible;
+
+use courser::{Connection, h3};
+use http::{Request, Response};
+
+use super::{full, get, pair, within};
+
+/// A server of ours, and a raw connection to it.
+async fn raw() -> (super::Pair, Connection) {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let service = tower::service_fn(|request: Request<h3::Body>| async move {
+        drop(request);
+        Ok::<_, Infallible>(Response::new(full("fine")))
+    });
+    tokio::spawn(h3::serve(server, service).into_future());
+    (pair, client)
+}
+
+/// With which code the server ends the connection after these bytes on a new stream.
+async fn connection_code(bytes: &[u8], is_request: bool) -> h3::Code {
+    let (_pair, client) = raw().await;
+    // Kept open: dropping it would end the stream.
+    let _streams;
+    if is_request {
+        let (mut send, receive) = client.open_bi().await.expect("allowed");
+        send.write_all(bytes).await.expect("open");
+        _streams = (send, Some(receive));
+    } else {
+        let mut send = client.open_uni().await.expect("allowed");
+        send.write_all(bytes).await.expect("open");
+        _streams = (send, None);
+    }
+    let error = h3::Error::from(within(client.closed()).await);
+    error
+        .code()
+        .unwrap_or_else(|| panic!("closed by the server, not {error}"))
+}
+
+/// With which code the server stops and resets the stream of a request.
+async fn stream_code(bytes: &[u8]) -> (h3::Code, Connection) {
+    let (_pair, client) = raw().await;
+    let (mut send, mut receive) = client.open_bi().await.expect("allowed");
+    send.write_all(bytes).await.expect("open");
+    let _ = send.finish();
+    let code = match within(receive.read_to_end(1000)).await {
+        Err(courser::ReadToEndError::Read(courser::ReadError::Reset(code))) => code.into_inner(),
+        result => panic!("{result:?}"),
+    };
+    (h3::Code::from_value(code), client)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_of_the_connection_close_it() {
+    let cases: [(&[u8], bool, h3::Code); 8] = [
+        (&[0x00, 0x07, 0x01, 0x00], false, h3::Code::MISSING_SETTINGS),
+        (
+            &[0x00, 0x04, 0x02, 0x02, 0x00],
+            false,
+            h3::Code::SETTINGS_ERROR,
+        ),
+        (&[0x01, 0x00], false, h3::Code::STREAM_CREATION_ERROR),
+        (
+            &[0x02, 0xff, 0x24],
+            false,
+            h3::Code::QPACK_ENCODER_STREAM_ERROR,
+        ),
+        (&[0x03, 0x00], false, h3::Code::QPACK_DECODER_STREAM_ERROR),
+        (&[0x00, 0x01, 0x00], true, h3::Code::FRAME_UNEXPECTED),
+        (
+            &[0x01, 0x02, 0x00, 0x80],
+            true,
+            h3::Code::QPACK_DECOMPRESSION_FAILED,
+        ),
+        (
+            &[0x01, 0x80, 0x10, 0x00, 0x00],
+            true,
+            h3::Code::EXCESSIVE_LOAD,
+        ),
+    ];
+    for (bytes, is_request, code) in cases {
+        assert_eq!(connection_code(bytes, is_request).await, code, "{bytes:x?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn errors_of_a_request_end_it_alone() {
+    for (bytes, code) in [
+        // :method GET alone.
+        (&[0x01, 0x03, 0x00, 0x00, 0xd1][..], h3::Code::MESSAGE_ERROR),
+        (&[], h3::Code::REQUEST_INCOMPLETE),
+        (&[0x21, 0x00], h3::Code::REQUEST_INCOMPLETE),
+    ] {
+        let (seen, client) = stream_code(bytes).await;
+        assert_eq!(seen, code, "{bytes:x?}");
+        let client = h3::Client::new(client);
+        let response = within(client.send(get("/")))
+            .await
+            .expect("the connection goes on");
+        assert_eq!(response.status(), 200);
+    }
+}
+
+/// CVE-2023-44487 (A71): requests that are taken back at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rapid_resets_end_the_connection() {
+    let (_pair, client) = raw().await;
+    let attack = async {
+        while let Ok((mut send, _receive)) = client.open_bi().await {
+            // The beginning of a HEADERS frame.
+            let _ = send.write_all(&[0x01, 0x10]).await;
+            let _ = send.reset(0x10c_u32.into());
+        }
+    };
+    within(attack).await;
+    let error = h3::Error::from(within(client.closed()).await);
+    assert_eq!(error.code(), Some(h3::Code::EXCESSIVE_LOAD), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_critical_stream_that_is_stopped_ends_the_connection() {
+    let (_pair, client) = raw().await;
+    let mut control = within(client.accept_uni())
+        .await
+        .expect("the server's control stream");
+    within(control.read_chunk(100)).await.expect("settings");
+    control.stop(0u32.into()).expect("open");
+    let error = h3::Error::from(within(client.closed()).await);
+    assert_eq!(
+        error.code(),
+        Some(h3::Code::CLOSED_CRITICAL_STREAM),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_refuses_streams_of_the_server() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let _client = h3::Client::new(client);
+    let (mut send, _receive) = within(server.open_bi())
+        .await
+        .expect("allowed by the transport");
+    send.write_all(b"x").await.expect("open");
+    let error = h3::Error::from(within(server.closed()).await);
+    assert_eq!(
+        error.code(),
+        Some(h3::Code::STREAM_CREATION_ERROR),
+        "{error}"
+    );
+}

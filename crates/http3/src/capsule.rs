@@ -1,0 +1,202 @@
+//! Capsules: what an extended CONNECT carries in its content, RFC 9297 §3.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use crate::error::{Code, Error};
+use crate::frame::{self, LONGEST_HEADER, put_varint};
+
+/// A capsule that is not skipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Capsule {
+    /// Its type.
+    pub kind: u64,
+    /// Its value.
+    pub value: Bytes,
+}
+
+impl Capsule {
+    /// An HTTP Datagram, §3.5.
+    pub const DATAGRAM: u64 = 0x00;
+
+    /// Appends a whole capsule.
+    pub fn encode(out: &mut Vec<u8>, kind: u64, value: &[u8]) {
+        put_varint(out, kind);
+        put_varint(out, value.len() as u64);
+        out.extend_from_slice(value);
+    }
+}
+
+/// Cuts content into capsules. Types that are not wanted are skipped and not kept.
+#[derive(Debug, Default)]
+pub struct CapsuleReader {
+    input: Bytes,
+    partial: BytesMut,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    #[default]
+    Header,
+    Value {
+        kind: u64,
+        len: usize,
+    },
+    Skip(u64),
+}
+
+impl CapsuleReader {
+    /// Takes more content. [`poll`](Self::poll) must have returned `None` before.
+    pub fn push(&mut self, chunk: Bytes) {
+        debug_assert!(self.input.is_empty(), "a chunk was not read");
+        self.input = chunk;
+    }
+
+    /// The next capsule; `None` when more content is needed. `longest` says how many bytes a value
+    /// of a type may have, and `None` for types that are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Of the stream, for a capsule that is longer.
+    pub fn poll(
+        &mut self,
+        longest: impl Fn(u64) -> Option<usize>,
+    ) -> Result<Option<Capsule>, Error> {
+        loop {
+            match self.state {
+                State::Header => {
+                    let Some((kind, len)) = self.header() else {
+                        return Ok(None);
+                    };
+                    self.state = match (longest(kind), usize::try_from(len)) {
+                        (None, _) => State::Skip(len),
+                        (Some(longest), Ok(len)) if len <= longest => State::Value { kind, len },
+                        _ => {
+                            let reason = "capsule longer than may be";
+                            return Err(Error::stream(Code::EXCESSIVE_LOAD, reason));
+                        }
+                    };
+                }
+                State::Value { kind, len } => {
+                    let more = self.input.len().min(len - self.partial.len());
+                    let more = self.input.split_to(more);
+                    if more.len() == len {
+                        self.state = State::Header;
+                        return Ok(Some(Capsule { kind, value: more }));
+                    }
+                    self.partial.extend_from_slice(&more);
+                    if self.partial.len() < len {
+                        return Ok(None);
+                    }
+                    self.state = State::Header;
+                    let value = self.partial.split().freeze();
+                    return Ok(Some(Capsule { kind, value }));
+                }
+                State::Skip(left) => {
+                    let len = self
+                        .input
+                        .len()
+                        .min(usize::try_from(left).unwrap_or(usize::MAX));
+                    self.input.advance(len);
+                    let left = left - len as u64;
+                    if left > 0 {
+                        self.state = State::Skip(left);
+                        return Ok(None);
+                    }
+                    self.state = State::Header;
+                }
+            }
+        }
+    }
+
+    /// To be called at the end of the content.
+    ///
+    /// # Errors
+    ///
+    /// Of the stream, inside a capsule (§3.3).
+    pub fn finish(&self) -> Result<(), Error> {
+        if self.state == State::Header && self.partial.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::malformed("stream ended inside a capsule"))
+        }
+    }
+
+    fn header(&mut self) -> Option<(u64, u64)> {
+        let held = self.partial.len();
+        let more = self.input.len().min(LONGEST_HEADER - held);
+        self.partial.extend_from_slice(&self.input[..more]);
+        let Some((kind, len, header)) = frame::decode_header(&self.partial) else {
+            self.input.advance(more);
+            return None;
+        };
+        self.input.advance(header - held);
+        self.partial.clear();
+        Some((kind, len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn longest(kind: u64) -> Option<usize> {
+        (kind == Capsule::DATAGRAM).then_some(100)
+    }
+
+    fn read(bytes: &[u8], chunk: usize) -> Result<(Vec<Capsule>, CapsuleReader), Error> {
+        let mut reader = CapsuleReader::default();
+        let mut capsules = Vec::new();
+        for chunk in bytes.chunks(chunk) {
+            reader.push(Bytes::copy_from_slice(chunk));
+            while let Some(capsule) = reader.poll(longest)? {
+                capsules.push(capsule);
+            }
+        }
+        Ok((capsules, reader))
+    }
+
+    /// §3.2.
+    #[test]
+    fn skips_what_is_unknown_without_keeping_it() {
+        let mut bytes = Vec::new();
+        Capsule::encode(&mut bytes, Capsule::DATAGRAM, b"first");
+        Capsule::encode(&mut bytes, 0x1234, &[0; 5000]);
+        Capsule::encode(&mut bytes, 0x1235, b"");
+        Capsule::encode(&mut bytes, Capsule::DATAGRAM, b"");
+        for chunk in [1, 2, 7, 10_000] {
+            let (capsules, reader) = read(&bytes, chunk).expect("capsules");
+            let values: Vec<_> = capsules.iter().map(|capsule| &capsule.value[..]).collect();
+            assert_eq!(values, [&b"first"[..], b""], "{chunk}");
+            assert_eq!(reader.finish(), Ok(()));
+            assert!(reader.partial.capacity() < 200);
+        }
+    }
+
+    /// §3.3.
+    #[test]
+    fn may_not_end_inside() {
+        let mut bytes = Vec::new();
+        Capsule::encode(&mut bytes, Capsule::DATAGRAM, b"first");
+        Capsule::encode(&mut bytes, 0x1234, b"skipped");
+        let whole = [0, 7, bytes.len()];
+        for len in 0..=bytes.len() {
+            let (_, reader) = read(&bytes[..len], 1000).expect("capsules");
+            let result = reader.finish().map_err(|error| error.code);
+            let expected = if whole.contains(&len) {
+                Ok(())
+            } else {
+                Err(Code::MESSAGE_ERROR)
+            };
+            assert_eq!(result, expected, "{len}");
+        }
+    }
+
+    #[test]
+    fn refuses_long_ones_before_they_arrive() {
+        let mut bytes = Vec::new();
+        Capsule::encode(&mut bytes, Capsule::DATAGRAM, &[0; 101]);
+        let error = read(&bytes[..3], 3).expect_err("too long");
+        assert_eq!(error.code, Code::EXCESSIVE_LOAD);
+    }
+}

@@ -1,0 +1,188 @@
+//! The peer's control stream, RFC 9114 §6.2.1, §7.2.
+
+use bytes::Bytes;
+use courser_base::{Side, Time};
+use courser_wire::Reader;
+
+use super::{Connection, Event};
+use crate::error::{Code, Error};
+use crate::frame::{self, FrameType};
+use crate::frame_reader::{FrameReader, Piece, Rules};
+use crate::settings::{self, Settings};
+
+/// Frames as they arrive.
+#[derive(Debug)]
+pub(super) struct ControlReader {
+    frames: FrameReader,
+    order: Order,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    /// Ours.
+    side: Side,
+    has_settings: bool,
+}
+
+impl Rules for Order {
+    fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error> {
+        if !self.has_settings && frame_type != FrameType::Settings {
+            return Err(Error::connection(
+                Code::MISSING_SETTINGS,
+                "the control stream does not begin with SETTINGS",
+            ));
+        }
+        match (frame_type, self.side) {
+            (FrameType::Settings, _) if self.has_settings => {
+                Err(Error::unexpected("SETTINGS twice"))
+            }
+            (FrameType::Settings, _) => {
+                self.has_settings = true;
+                Ok(settings::LONGEST)
+            }
+            (FrameType::GoAway | FrameType::CancelPush, _)
+            | (FrameType::MaxPushId, Side::Server) => Ok(8),
+            (FrameType::PriorityUpdateRequest | FrameType::PriorityUpdatePush, Side::Server) => {
+                Ok(LONGEST_PRIORITY_UPDATE)
+            }
+            (FrameType::Origin, _) => Ok(LONGEST_ORIGIN),
+            (FrameType::Unknown, _) => Ok(u64::MAX),
+            (FrameType::Http2, _) => Err(Error::unexpected("a frame type of HTTP/2")),
+            (FrameType::Data | FrameType::Headers | FrameType::PushPromise, _) => Err(
+                Error::unexpected("a frame of a request on the control stream"),
+            ),
+            (
+                FrameType::MaxPushId
+                | FrameType::PriorityUpdateRequest
+                | FrameType::PriorityUpdatePush,
+                Side::Client,
+            ) => Err(Error::unexpected("a frame that only clients send")),
+        }
+    }
+}
+
+impl ControlReader {
+    pub(super) fn new(side: Side) -> Self {
+        Self {
+            frames: FrameReader::default(),
+            order: Order {
+                side,
+                has_settings: false,
+            },
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn on_control(&mut self, now: Time, chunk: Bytes) -> Result<(), Error> {
+        self.control.frames.push(chunk);
+        while let Some(piece) = self.control.frames.poll(&mut self.control.order)? {
+            match piece {
+                Piece::Frame(frame_type, payload) => {
+                    self.on_control_frame(now, frame_type, &payload)?;
+                }
+                Piece::Skipping => self.budget.spend(now)?,
+                // Not admitted.
+                Piece::Data(_) | Piece::EmptyData => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn on_control_frame(
+        &mut self,
+        now: Time,
+        frame_type: FrameType,
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        match frame_type {
+            FrameType::Settings => self.on_settings(Settings::decode(payload)?),
+            FrameType::GoAway => {
+                let id = integer(payload)?;
+                if let Some(first_refused) = self.goaway.on_received(self.side, id)? {
+                    self.events.push_back(Event::GoAway { first_refused });
+                }
+                self.budget.spend(now)
+            }
+            FrameType::CancelPush => {
+                // We neither promise pushes nor allow any.
+                integer(payload)?;
+                Err(Error::connection(
+                    Code::ID_ERROR,
+                    "CANCEL_PUSH for a push that nobody promised",
+                ))
+            }
+            FrameType::MaxPushId => {
+                let id = integer(payload)?;
+                if self.max_push_id.is_some_and(|before| id < before) {
+                    return Err(Error::connection(
+                        Code::ID_ERROR,
+                        "MAX_PUSH_ID that shrinks",
+                    ));
+                }
+                self.max_push_id = Some(id);
+                self.budget.spend(now)
+            }
+            FrameType::PriorityUpdateRequest => {
+                let (stream, priority) = self.priorities.on_update(payload)?;
+                self.events
+                    .extend(stream.map(|stream| Event::Priority { stream, priority }));
+                self.budget.spend(now)
+            }
+            FrameType::PriorityUpdatePush => Err(Error::connection(
+                Code::ID_ERROR,
+                "PRIORITY_UPDATE for a push that nobody promised",
+            )),
+            FrameType::Origin => {
+                if self.side.is_client() {
+                    self.events
+                        .push_back(Event::Origins(decode_origins(payload)?));
+                }
+                self.budget.spend(now)
+            }
+            // Not admitted.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A payload of exactly one integer.
+pub(super) fn integer(payload: &[u8]) -> Result<u64, Error> {
+    let mut reader = Reader::new(payload);
+    match reader.varint() {
+        Ok(value) if reader.is_empty() => Ok(value),
+        _ => Err(Error::frame("payload that is not one integer")),
+    }
+}
+
+/// RFC 9412 §2.
+pub(super) fn encode_origins(out: &mut Vec<u8>, origins: &[String]) {
+    let mut payload = Vec::new();
+    for origin in origins {
+        let Ok(len) = u16::try_from(origin.len()) else {
+            continue;
+        };
+        payload.extend_from_slice(&len.to_be_bytes());
+        payload.extend_from_slice(origin.as_bytes());
+    }
+    frame::encode_header(out, frame::ORIGIN, payload.len());
+    out.extend_from_slice(&payload);
+}
+
+/// Entries that are no text are left out.
+fn decode_origins(payload: &[u8]) -> Result<Vec<String>, Error> {
+    let mut reader = Reader::new(payload);
+    let mut origins = Vec::new();
+    while !reader.is_empty() {
+        let entry = reader.u16().and_then(|len| reader.bytes(usize::from(len)));
+        let entry = entry.map_err(|_| Error::frame("ORIGIN cut off inside an entry"))?;
+        if entry.is_ascii() {
+            origins.extend(String::from_utf8(entry.to_vec()));
+        }
+    }
+    Ok(origins)
+}
+
+/// An identifier and the value of a field.
+const LONGEST_PRIORITY_UPDATE: u64 = 256;
+const LONGEST_ORIGIN: u64 = 4096;

@@ -1,0 +1,100 @@
+//! PRIORITY_UPDATE, RFC 9218 §7.
+
+use std::collections::BTreeMap;
+
+use courser_wire::{Reader, StreamId};
+
+use super::Connection;
+use super::goaway::is_request;
+use crate::error::{Code, Error};
+use crate::frame;
+use crate::priority::Priority;
+
+/// What came before its stream.
+#[derive(Debug, Default)]
+pub(super) struct Priorities {
+    early: BTreeMap<u64, Priority>,
+    /// Streams that the client has opened.
+    opened: u64,
+    /// Streams that it may open.
+    limit: u64,
+}
+
+impl Priorities {
+    /// Reads a frame. The stream is returned if it is open.
+    pub(super) fn on_update(&mut self, payload: &[u8]) -> Result<(Option<u64>, Priority), Error> {
+        let mut reader = Reader::new(payload);
+        let Ok(stream) = reader.varint() else {
+            return Err(Error::frame("PRIORITY_UPDATE without an identifier"));
+        };
+        let index = StreamId::from_value(stream).index();
+        if !is_request(stream) {
+            return Err(Error::connection(
+                Code::ID_ERROR,
+                "PRIORITY_UPDATE for a stream that is no request",
+            ));
+        }
+        if index >= self.limit {
+            return Err(Error::connection(
+                Code::ID_ERROR,
+                "PRIORITY_UPDATE for a stream that may not be opened",
+            ));
+        }
+        let Some(priority) = Priority::parse(reader.rest()) else {
+            return Err(Error::connection(
+                Code::GENERAL_PROTOCOL_ERROR,
+                "PRIORITY_UPDATE with a value that is no dictionary",
+            ));
+        };
+        if index < self.opened {
+            return Ok((Some(stream), priority));
+        }
+        if self.early.len() < MOST_EARLY || self.early.contains_key(&stream) {
+            self.early.insert(stream, priority);
+        }
+        Ok((None, priority))
+    }
+
+    pub(super) fn forget(&mut self, stream: u64) {
+        self.early.remove(&stream);
+    }
+}
+
+/// As many as requests may be open.
+const MOST_EARLY: usize = 128;
+
+impl Connection {
+    /// Says how many requests the client may have opened so far, by the transport's stream limit.
+    pub fn set_request_limit(&mut self, streams: u64) {
+        self.priorities.limit = self.priorities.limit.max(streams);
+    }
+
+    /// Requests that the client has opened.
+    pub(super) const fn opened_requests(&self) -> u64 {
+        self.priorities.opened
+    }
+
+    /// Whether the request with this index among all may be open by now.
+    pub(super) fn may_exist(&self, index: u64) -> bool {
+        index < self.priorities.limit
+    }
+
+    /// A request was opened: the priority that PRIORITY_UPDATE has given it before, which counts
+    /// more than its field.
+    pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
+        let opened = StreamId::from_value(stream).index() + 1;
+        self.priorities.opened = self.priorities.opened.max(opened);
+        self.set_request_limit(opened);
+        self.priorities.early.remove(&stream)
+    }
+
+    /// Asks the server for another priority of a request, on a client.
+    pub fn update_priority(&mut self, stream: u64, priority: Priority) {
+        let mut payload = Vec::new();
+        frame::put_varint(&mut payload, stream);
+        payload.extend_from_slice(priority.to_string().as_bytes());
+        let out = &mut self.control_out;
+        frame::encode_header(out, frame::PRIORITY_UPDATE_REQUEST, payload.len());
+        out.extend_from_slice(&payload);
+    }
+}

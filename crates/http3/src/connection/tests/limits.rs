@@ -1,0 +1,137 @@
+//! Bounds, errors, grease.
+
+use std::time::Duration;
+
+use super::*;
+
+/// How often a server takes it within an instant.
+fn taken(mut step: impl FnMut(&mut Connection, u64) -> Result<(), Error>) -> usize {
+    let mut server = begun(Side::Server);
+    let taken = (0..10_000)
+        .take_while(|&n| step(&mut server, n).is_ok())
+        .count();
+    let error = step(&mut server, 10_000).expect_err("too many");
+    assert_eq!(error.code, Code::EXCESSIVE_LOAD);
+    taken
+}
+
+/// RFC 9204 §6.
+#[test]
+fn errors_of_qpack_keep_their_codes() {
+    let mut connection = begun(Side::Server);
+    let error = connection
+        .decode_request(0, b"\0\0\xff\x24")
+        .expect_err("no such index");
+    assert_eq!(error.code, Code::QPACK_DECOMPRESSION_FAILED);
+    assert_eq!(
+        uni(&mut connection, 6, &[0x02, 0x02], false),
+        code(Code::QPACK_ENCODER_STREAM_ERROR)
+    );
+    assert_eq!(
+        uni(&mut connection, 10, &[0x03, 0x00], false),
+        code(Code::QPACK_DECODER_STREAM_ERROR)
+    );
+}
+
+/// K17, A71: what is allowed is not allowed without end.
+#[test]
+fn useless_work_is_bounded() {
+    for bytes in [
+        frame(frame::reserved(7), b""),
+        frame(frame::PRIORITY_UPDATE_REQUEST, b"\0u=1"),
+        frame(frame::MAX_PUSH_ID, &[1]),
+        frame(frame::GOAWAY, &[0]),
+    ] {
+        let step = |server: &mut Connection, _| {
+            let fate = server.handle_uni(NOW, 2, Bytes::from(bytes.clone()), false);
+            fate.map(|_| ())
+        };
+        assert_eq!(taken(step), 500);
+    }
+    assert_eq!(taken(|server, n| server.on_cancelled(NOW, 4 * n)), 500);
+    assert_eq!(taken(|server, _| server.on_empty_frame(NOW)), 500);
+    let unknown = Bytes::from_static(&[0x40, 0x54]);
+    let step = |server: &mut Connection, n| {
+        let fate = server.handle_uni(NOW, 6 + 4 * n, unknown.clone(), true);
+        fate.map(|_| ())
+    };
+    assert_eq!(taken(step), 500);
+}
+
+/// RFC 9204 §7.3.
+#[test]
+fn answers_do_not_pile_up() {
+    let mut server = begun(Side::Server);
+    assert_eq!(
+        uni(&mut server, 6, &[0x02, 0x3f, 0xe1, 0x1f], false),
+        Ok(UniFate::Read)
+    );
+    let mut result = Ok(UniFate::Read);
+    for n in 0..200_000 {
+        server.forget(4 * (n + 1000));
+        result = uni(&mut server, 6, &[0x41, b'k', 0], false);
+        if result.is_err() {
+            break;
+        }
+    }
+    assert_eq!(result, code(Code::EXCESSIVE_LOAD));
+}
+
+/// §7.2.4.1, §7.2.8, §8.1.
+#[test]
+fn grease_is_sent_and_means_nothing() {
+    let mut connection = connection(Side::Server);
+    let bytes = std::mem::take(connection.outgoing(UniStream::Control));
+    let (_, len, header) = frame::decode_header(&bytes[1..]).expect("SETTINGS");
+    let mut settings = Reader::new(&bytes[1 + header..][..len as usize]);
+    let mut has_grease = false;
+    while let (Ok(id), Ok(_)) = (settings.varint(), settings.varint()) {
+        has_grease |= id >= 0x21 && (id - 0x21).is_multiple_of(0x1f);
+    }
+    assert!(has_grease);
+    let (value, _, _) = frame::decode_header(&bytes[1 + header + len as usize..]).expect("a frame");
+    assert!((value - 0x21).is_multiple_of(0x1f));
+    let codes: Vec<_> = (0..8)
+        .map(|seed| {
+            Connection::new(Side::Client, Config::new(Side::Client), seed, NOW).closing_code()
+        })
+        .collect();
+    assert!(codes.contains(&Code::NO_ERROR) && codes.iter().any(|code| *code != Code::NO_ERROR));
+    assert!(codes.iter().all(|code| code.is_no_error()));
+}
+
+/// §8.
+#[test]
+fn unknown_codes_count_as_no_error() {
+    assert!(Code::from_value(0x1234_5678).is_no_error());
+    assert!(Code::reserved(99).is_no_error());
+    assert!(!Code::REQUEST_REJECTED.is_no_error());
+}
+
+#[test]
+fn the_budget_comes_back() {
+    let mut server = begun(Side::Server);
+    while server.on_empty_frame(NOW).is_ok() {}
+    assert_eq!(server.on_empty_frame(NOW + Duration::from_secs(1)), Ok(()));
+}
+
+proptest! {
+    /// Whatever arrives on whichever stream: an answer, never a panic, and bounded memory.
+    #[test]
+    fn survives_any_bytes(chunks in prop::collection::vec((0u64..4, any::<Vec<u8>>(), any::<bool>()), 0..12)) {
+        for side in SIDES {
+            let mut connection = begun(side);
+            for (stream, bytes, fin) in &chunks {
+                // After an error of the connection nothing more is read.
+                let chunk = Bytes::copy_from_slice(bytes);
+                if connection.handle_uni(NOW, 2 + 4 * stream, chunk, *fin).is_err() {
+                    break;
+                }
+                let _ = connection.handle_datagram(Bytes::copy_from_slice(bytes));
+                let _ = connection.decode_request(4 * stream, bytes);
+                let _ = connection.decode_response(4 * stream, bytes);
+            }
+            prop_assert!(connection.memory() < 200_000);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The peer's unidirectional streams and ours.
+
+use super::*;
+
+/// §6.2.1, §6.2.2, RFC 9204 §4.2.
+#[test]
+fn there_is_one_of_each_critical_stream() {
+    for side in SIDES {
+        for stream_type in [0x00, 0x02, 0x03] {
+            let mut connection = connection(side);
+            assert_eq!(
+                uni(&mut connection, 2, &[stream_type], false),
+                Ok(UniFate::Read)
+            );
+            let result = uni(&mut connection, 6, &[stream_type], false);
+            assert_eq!(result, code(Code::STREAM_CREATION_ERROR));
+        }
+    }
+}
+
+/// §6.2.1, RFC 9204 §4.2.
+#[test]
+fn critical_streams_stay_open() {
+    for side in SIDES {
+        for stream_type in [0x00, 0x02, 0x03] {
+            let open = || {
+                let mut connection = connection(side);
+                assert_eq!(
+                    uni(&mut connection, 2, &[stream_type], false),
+                    Ok(UniFate::Read)
+                );
+                connection
+            };
+            let closed = Code::CLOSED_CRITICAL_STREAM;
+            assert_eq!(uni(&mut open(), 2, &[], true), code(closed));
+            assert_eq!(
+                uni(&mut connection(side), 2, &[stream_type], true),
+                code(closed)
+            );
+            let result = open().handle_uni_reset(NOW, 2);
+            assert_eq!(result.map_err(|error| error.code), Err(closed));
+        }
+        assert_eq!(
+            connection(side).on_stopped().code,
+            Code::CLOSED_CRITICAL_STREAM
+        );
+    }
+}
+
+/// RFC 9204 §4.2: both may be there though the settings make them useless.
+#[test]
+fn qpack_streams_may_be_opened_for_nothing() {
+    let mut config = Config::new(Side::Server);
+    config.decoder.max_table_capacity = 0;
+    config.decoder.max_blocked_streams = 0;
+    let mut connection = Connection::new(Side::Server, config, 1, NOW);
+    assert_eq!(uni(&mut connection, 2, &[0x02], false), Ok(UniFate::Read));
+    assert_eq!(uni(&mut connection, 6, &[0x03], false), Ok(UniFate::Read));
+}
+
+/// §6.2, §6.2.3.
+#[test]
+fn streams_that_are_unknown_are_stopped() {
+    let reserved = integer(frame::reserved(1000));
+    let mut connection = connection(Side::Server);
+    for byte in &reserved[..reserved.len() - 1] {
+        assert_eq!(uni(&mut connection, 2, &[*byte], false), Ok(UniFate::Read));
+    }
+    let last = &reserved[reserved.len() - 1..];
+    let stop = UniFate::Stop(Code::STREAM_CREATION_ERROR);
+    assert_eq!(uni(&mut connection, 2, last, false), Ok(stop));
+    assert_eq!(uni(&mut connection, 6, &[0x1f, 1, 2, 3], false), Ok(stop));
+    assert_eq!(
+        uni(&mut connection, 10, &[0x40, 0x54], true),
+        Ok(UniFate::Ended)
+    );
+}
+
+/// §6.2.
+#[test]
+fn a_stream_may_end_before_its_type() {
+    let mut connection = connection(Side::Server);
+    assert_eq!(uni(&mut connection, 2, &[], true), Ok(UniFate::Ended));
+    assert_eq!(
+        uni(&mut connection, 6, &[0xc0, 1], true),
+        Ok(UniFate::Ended)
+    );
+    assert_eq!(
+        uni(&mut connection, 10, &[0xc0, 1], false),
+        Ok(UniFate::Read)
+    );
+    assert_eq!(connection.handle_uni_reset(NOW, 10), Ok(()));
+    assert!(connection.unidirectional.untyped.is_empty());
+}
+
+/// §4.6, §6.2.2.
+#[test]
+fn refuses_pushes() {
+    let push = [0x01, 0x00];
+    assert_eq!(
+        uni(&mut connection(Side::Client), 3, &push, false),
+        code(Code::ID_ERROR)
+    );
+    let result = uni(&mut connection(Side::Server), 2, &push, false);
+    assert_eq!(result, code(Code::STREAM_CREATION_ERROR));
+    for side in SIDES {
+        let cancel = frame(frame::CANCEL_PUSH, &[0]);
+        assert_eq!(control(&mut begun(side), &cancel), code(Code::ID_ERROR));
+    }
+    let update = frame(frame::PRIORITY_UPDATE_PUSH, b"\0u=1");
+    assert_eq!(
+        control(&mut begun(Side::Server), &update),
+        code(Code::ID_ERROR)
+    );
+}
+
+/// §6.1.
+#[test]
+fn a_server_opens_no_bidirectional_stream() {
+    assert_eq!(connection(Side::Server).check_bidirectional(), Ok(()));
+    let error = connection(Side::Client)
+        .check_bidirectional()
+        .expect_err("refused");
+    assert_eq!(error.code, Code::STREAM_CREATION_ERROR);
+}
+
+/// §6.2: the type goes first, and streams that have nothing to say are not opened.
+#[test]
+fn our_streams_begin_with_their_type() {
+    for side in SIDES {
+        let mut connection = connection(side);
+        assert_eq!(connection.outgoing(UniStream::Control)[..2], [0x00, 0x04]);
+        assert!(connection.outgoing(UniStream::Encoder).is_empty());
+        assert!(connection.outgoing(UniStream::Decoder).is_empty());
+        connection.outgoing(UniStream::Control).clear();
+        connection.forget(0);
+        assert_eq!(connection.outgoing(UniStream::Decoder)[..], [0x03, 0x40]);
+        connection.outgoing(UniStream::Decoder).clear();
+        connection.forget(4);
+        assert_eq!(connection.outgoing(UniStream::Decoder)[..], [0x44]);
+        connection.go_away(0);
+        assert_eq!(
+            connection.outgoing(UniStream::Control)[..],
+            [0x07, 0x01, 0x00]
+        );
+    }
+}
+
+/// The reader of the control stream keeps what it has not read.
+#[test]
+fn control_frames_may_come_byte_by_byte() {
+    let mut client = connection(Side::Client);
+    let bytes = [
+        &[0x00][..],
+        &frame(frame::SETTINGS, &[0x06, 0x20]),
+        &frame(frame::GOAWAY, &[0x40, 0x08]),
+    ]
+    .concat();
+    for byte in bytes {
+        assert_eq!(control(&mut client, &[byte]), Ok(UniFate::Read));
+    }
+    assert_eq!(
+        events(&mut client).last(),
+        Some(&Event::GoAway { first_refused: 8 })
+    );
+}

@@ -1,0 +1,172 @@
+//! What goes wrong, who is to blame, and how much ends with it: RFC 9114 §8.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// A code for `CONNECTION_CLOSE`, `RESET_STREAM` and `STOP_SENDING`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Code(u64);
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $value:literal, $text:literal;)*) => {
+        impl Code {
+            $($(#[$doc])* pub const $name: Self = Self($value);)*
+
+            /// Its name in the registry, if it has one.
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Nothing is wrong.
+    NO_ERROR = 0x100, "H3_NO_ERROR";
+    /// Something that has no code of its own.
+    GENERAL_PROTOCOL_ERROR = 0x101, "H3_GENERAL_PROTOCOL_ERROR";
+    /// Our own mistake.
+    INTERNAL_ERROR = 0x102, "H3_INTERNAL_ERROR";
+    /// A stream that may not be opened.
+    STREAM_CREATION_ERROR = 0x103, "H3_STREAM_CREATION_ERROR";
+    /// A stream that has to stay open was closed.
+    CLOSED_CRITICAL_STREAM = 0x104, "H3_CLOSED_CRITICAL_STREAM";
+    /// A frame where it may not be.
+    FRAME_UNEXPECTED = 0x105, "H3_FRAME_UNEXPECTED";
+    /// A frame that breaks its layout.
+    FRAME_ERROR = 0x106, "H3_FRAME_ERROR";
+    /// The peer makes us work or store too much.
+    EXCESSIVE_LOAD = 0x107, "H3_EXCESSIVE_LOAD";
+    /// A stream or push ID that may not be used.
+    ID_ERROR = 0x108, "H3_ID_ERROR";
+    /// SETTINGS that contradict themselves or the protocol.
+    SETTINGS_ERROR = 0x109, "H3_SETTINGS_ERROR";
+    /// The control stream does not begin with SETTINGS.
+    MISSING_SETTINGS = 0x10a, "H3_MISSING_SETTINGS";
+    /// A request that was not processed at all.
+    REQUEST_REJECTED = 0x10b, "H3_REQUEST_REJECTED";
+    /// A request or its response is of no interest any more.
+    REQUEST_CANCELLED = 0x10c, "H3_REQUEST_CANCELLED";
+    /// A stream that ended before its request did.
+    REQUEST_INCOMPLETE = 0x10d, "H3_REQUEST_INCOMPLETE";
+    /// A malformed message.
+    MESSAGE_ERROR = 0x10e, "H3_MESSAGE_ERROR";
+    /// The connection behind a CONNECT failed.
+    CONNECT_ERROR = 0x10f, "H3_CONNECT_ERROR";
+    /// To be asked again over HTTP/1.1.
+    VERSION_FALLBACK = 0x110, "H3_VERSION_FALLBACK";
+    /// An HTTP Datagram that cannot be, RFC 9297 §5.2.
+    DATAGRAM_ERROR = 0x33, "H3_DATAGRAM_ERROR";
+    /// A section that cannot be decoded, RFC 9204 §6.
+    QPACK_DECOMPRESSION_FAILED = 0x200, "QPACK_DECOMPRESSION_FAILED";
+    /// An instruction of the encoder that cannot be followed, RFC 9204 §6.
+    QPACK_ENCODER_STREAM_ERROR = 0x201, "QPACK_ENCODER_STREAM_ERROR";
+    /// An instruction of the decoder that cannot be followed, RFC 9204 §6.
+    QPACK_DECODER_STREAM_ERROR = 0x202, "QPACK_DECODER_STREAM_ERROR";
+}
+
+impl Code {
+    /// The code with this number, known or not.
+    pub const fn from_value(value: u64) -> Self {
+        Self(value)
+    }
+
+    /// Its number.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+
+    /// A code that says as little as [`NO_ERROR`](Self::NO_ERROR), for peers to get used to codes
+    /// they do not know (§8.1): `0x1f * n + 0x21`.
+    pub const fn reserved(n: u64) -> Self {
+        Self(0x1f * (n % (1 << 50)) + 0x21)
+    }
+
+    /// True for [`NO_ERROR`](Self::NO_ERROR) and for all codes that are not known, which count as
+    /// it (§8).
+    pub const fn is_no_error(self) -> bool {
+        self.0 == Self::NO_ERROR.0 || self.name().is_none()
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{:#x}", self.0),
+        }
+    }
+}
+
+/// How much an error ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// The connection and all that is on it.
+    Connection,
+    /// One request: its stream is reset and stopped.
+    Stream,
+}
+
+/// The peer broke a rule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("{code}: {reason}")]
+pub struct Error {
+    /// The code to end with.
+    pub code: Code,
+    /// What ends.
+    pub scope: Scope,
+    /// What was seen.
+    pub reason: &'static str,
+}
+
+impl Error {
+    pub(crate) const fn connection(code: Code, reason: &'static str) -> Self {
+        Self {
+            code,
+            scope: Scope::Connection,
+            reason,
+        }
+    }
+
+    pub(crate) const fn stream(code: Code, reason: &'static str) -> Self {
+        Self {
+            code,
+            scope: Scope::Stream,
+            reason,
+        }
+    }
+
+    /// A malformed message (§4.1.2).
+    pub(crate) const fn malformed(reason: &'static str) -> Self {
+        Self::stream(Code::MESSAGE_ERROR, reason)
+    }
+
+    pub(crate) const fn unexpected(reason: &'static str) -> Self {
+        Self::connection(Code::FRAME_UNEXPECTED, reason)
+    }
+
+    pub(crate) const fn frame(reason: &'static str) -> Self {
+        Self::connection(Code::FRAME_ERROR, reason)
+    }
+}
+
+impl From<courser_qpack::Error> for Error {
+    fn from(error: courser_qpack::Error) -> Self {
+        let reason = match error {
+            courser_qpack::Error::DecompressionFailed(reason)
+            | courser_qpack::Error::EncoderStream(reason)
+            | courser_qpack::Error::DecoderStream(reason) => reason,
+        };
+        Self::connection(Code::from_value(error.code()), reason)
+    }
+}

@@ -1,0 +1,90 @@
+//! Lines of the tables as the types of messages, made once and cloned from then on.
+
+use std::sync::LazyLock;
+
+use courser_qpack::{Origin, static_table};
+use http::{HeaderName, HeaderValue};
+
+/// A line ready for a map of headers.
+type Line = (HeaderName, HeaderValue);
+
+/// The static table; `None` for pseudo-header fields.
+static STATIC: LazyLock<Vec<Option<Line>>> = LazyLock::new(|| {
+    (0..)
+        .map_while(static_table::get)
+        .map(|(name, value)| {
+            let name = HeaderName::from_lowercase(name.as_bytes()).ok()?;
+            Some((name, HeaderValue::from_static(value)))
+        })
+        .collect()
+});
+
+/// Remembers lines of the dynamic table by their absolute index, which means the same line for
+/// ever.
+#[derive(Debug, Default)]
+pub(crate) struct LineCache {
+    /// By the low bits of the index; a power of two of them, as many as were needed.
+    places: Vec<Option<(u64, Line)>>,
+}
+
+impl LineCache {
+    pub(crate) fn get(&self, origin: Origin) -> Option<Line> {
+        match origin {
+            Origin::Static(index) => STATIC.get(index)?.clone(),
+            Origin::Dynamic(index) => {
+                let place = index as usize & self.places.len().checked_sub(1)?; // The low bits.
+                let (cached, line) = self.places[place].as_ref()?;
+                (*cached == index).then(|| line.clone())
+            }
+            Origin::Literal => None,
+        }
+    }
+
+    pub(crate) fn insert(&mut self, origin: Origin, line: &Line) {
+        let Origin::Dynamic(index) = origin else {
+            return;
+        };
+        let needed = (index + 1).min(MOST_PLACES) as usize;
+        if self.places.len() < needed {
+            // What stood elsewhere is made anew when it is used.
+            self.places.clear();
+            self.places.resize(needed.next_power_of_two(), None);
+        }
+        let place = index as usize & (self.places.len() - 1); // The low bits.
+        self.places[place] = Some((index, line.clone()));
+    }
+}
+
+/// A table of 4 KiB has at most so many entries.
+const MOST_PLACES: u64 = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_the_static_table() {
+        let cache = LineCache::default();
+        assert_eq!(cache.get(Origin::Static(1)), None, "a pseudo-header field");
+        let (name, value) = cache.get(Origin::Static(46)).expect("a line");
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("content-type", &b"application/json"[..])
+        );
+        assert_eq!(cache.get(Origin::Static(99)), None);
+    }
+
+    #[test]
+    fn remembers_the_newest_lines() {
+        let mut cache = LineCache::default();
+        assert_eq!(cache.get(Origin::Dynamic(0)), None);
+        let line = |n: u64| (HeaderName::from_static("x-n"), HeaderValue::from(n));
+        for index in 0..1000 {
+            cache.insert(Origin::Dynamic(index), &line(index));
+            assert_eq!(cache.get(Origin::Dynamic(index)), Some(line(index)));
+        }
+        assert!((900..1000).all(|index| cache.get(Origin::Dynamic(index)) == Some(line(index))));
+        assert_eq!(cache.get(Origin::Dynamic(3)), None);
+        assert!(cache.places.len() <= 128);
+    }
+}

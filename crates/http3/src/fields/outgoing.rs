@@ -1,0 +1,140 @@
+//! Messages as lines.
+
+use std::borrow::Cow;
+
+use courser_qpack::{FieldLine, line_size};
+use http::header::{CONNECTION, COOKIE, HOST, TE};
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
+
+use super::collect::is_connection_specific;
+use super::request::{Protocol, RequestError};
+
+/// The lines of a section in their order, checked and ready to be encoded.
+///
+/// Fields that belong to a connection of HTTP/1, and those that `connection` names, are left out
+/// (RFC 9114 §4.2): requests and responses that came over HTTP/1 can go on as they are.
+#[derive(Clone, Debug)]
+pub struct FieldsToSend<'a> {
+    pseudo: [Option<(&'static str, Cow<'a, str>)>; 5],
+    headers: &'a HeaderMap,
+    /// `host` says the same as `:authority`.
+    is_host_dropped: bool,
+}
+
+impl<'a> FieldsToSend<'a> {
+    /// The lines of a request.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError`] if its URI is not whole.
+    pub fn request(parts: &'a request::Parts) -> Result<Self, RequestError> {
+        let uri = &parts.uri;
+        let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let authority = uri
+            .authority()
+            .map(|authority| without_user(authority.as_str()));
+        let authority = authority.or(host).ok_or(RequestError::NoAuthority)?;
+        let protocol = parts.extensions.get::<Protocol>();
+        let authority = Cow::Borrowed(authority);
+        let method = Some((":method", Cow::Borrowed(parts.method.as_str())));
+        let pseudo = if parts.method == Method::CONNECT && protocol.is_none() {
+            if uri.port_u16().is_none() {
+                return Err(RequestError::NoPort);
+            }
+            [method, Some((":authority", authority)), None, None, None]
+        } else {
+            let scheme = uri.scheme_str().ok_or(RequestError::NoScheme)?;
+            let path = uri.path_and_query().map_or("", |path| path.as_str());
+            let is_web = [Scheme::HTTP.as_str(), Scheme::HTTPS.as_str()].contains(&scheme);
+            let path = match path.as_bytes().first() {
+                None if is_web => Cow::Borrowed("/"),
+                Some(b'?') if is_web => Cow::Owned(format!("/{path}")),
+                _ => Cow::Borrowed(path),
+            };
+            [
+                method,
+                Some((":scheme", Cow::Borrowed(scheme))),
+                Some((":authority", authority)),
+                Some((":path", path)),
+                protocol.map(|protocol| (":protocol", Cow::Borrowed(protocol.as_str()))),
+            ]
+        };
+        Ok(Self {
+            pseudo,
+            headers: &parts.headers,
+            is_host_dropped: true,
+        })
+    }
+
+    /// The lines of a response; `status` as [`StatusCode::as_str`] has it.
+    pub fn response(status: &'a StatusCode, headers: &'a HeaderMap) -> Self {
+        Self {
+            pseudo: [
+                Some((":status", Cow::Borrowed(status.as_str()))),
+                None,
+                None,
+                None,
+                None,
+            ],
+            headers,
+            is_host_dropped: false,
+        }
+    }
+
+    /// The lines of trailers.
+    pub const fn trailers(headers: &'a HeaderMap) -> Self {
+        Self {
+            pseudo: [const { None }; 5],
+            headers,
+            is_host_dropped: false,
+        }
+    }
+
+    /// Bytes of names and values and 32 for each line.
+    pub fn size(&self) -> u64 {
+        let size = |line: FieldLine<'_>| line_size(line.name, line.value) as u64;
+        self.lines().map(size).sum()
+    }
+
+    /// The lines.
+    pub fn lines(&self) -> impl Iterator<Item = FieldLine<'_>> {
+        let pseudo = self
+            .pseudo
+            .iter()
+            .flatten()
+            .map(|(name, value)| FieldLine::new(name.as_bytes(), value.as_bytes()));
+        let headers = self.headers;
+        let named = headers.get(CONNECTION);
+        let is_host_dropped = self.is_host_dropped;
+        let fields = headers.iter().filter(move |(name, value)| {
+            let is_dropped = is_connection_specific(name) || (is_host_dropped && *name == HOST);
+            !is_dropped
+                && (*name != TE || value.as_bytes().eq_ignore_ascii_case(b"trailers"))
+                && !named.is_some_and(|named| names(named, name.as_str()))
+        });
+        let fields = fields.map(|(name, value)| FieldLine {
+            is_sensitive: value.is_sensitive(),
+            ..FieldLine::new(name.as_str().as_bytes(), value.as_bytes())
+        });
+        pseudo.chain(fields)
+    }
+}
+
+/// §4.3.1: no user information.
+fn without_user(authority: &str) -> &str {
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
+}
+
+/// RFC 9110 §7.6.1. `te` and cookies cannot be taken out of a message by that.
+fn names(connection: &HeaderValue, name: &str) -> bool {
+    let Ok(options) = connection.to_str() else {
+        return false;
+    };
+    name != COOKIE.as_str()
+        && options
+            .split(',')
+            .any(|option| option.trim().eq_ignore_ascii_case(name) && name != TE.as_str())
+}

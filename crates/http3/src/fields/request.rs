@@ -1,0 +1,199 @@
+//! Requests, §4.3.1, §4.4, RFC 9220.
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, Method, Request, Uri, Version};
+use thiserror::Error;
+
+use super::collect::{Collected, Pseudo};
+use super::{Collector, FieldsError};
+
+/// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), kept among the extensions of its
+/// request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Protocol(Bytes);
+
+impl Protocol {
+    /// RFC 8441 §5.
+    pub const WEBSOCKET: Self = Self(Bytes::from_static(b"websocket"));
+
+    /// A protocol by its name in the registry of upgrade tokens; `None` if it is no token.
+    pub fn new(name: &str) -> Option<Self> {
+        let is_token = !name.is_empty() && name.bytes().all(is_token_byte);
+        is_token.then(|| Self(Bytes::copy_from_slice(name.as_bytes())))
+    }
+
+    /// Its name.
+    pub fn as_str(&self) -> &str {
+        // A token is ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    pub(super) fn from_bytes(name: Bytes) -> Option<Self> {
+        let is_token = !name.is_empty() && name.iter().copied().all(is_token_byte);
+        is_token.then_some(Self(name))
+    }
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte)
+}
+
+/// A request that cannot be sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum RequestError {
+    /// Its URI names no server and it has no `host` field.
+    #[error("the URI has no authority; write it whole, like https://example.org/path")]
+    NoAuthority,
+    /// Its URI has no scheme.
+    #[error("the URI has no scheme; write it whole, like https://example.org/path")]
+    NoScheme,
+    /// A CONNECT without a port.
+    #[error("CONNECT needs host and port, like example.org:443")]
+    NoPort,
+    /// An extended CONNECT, and the server does not know them, or has not said so yet.
+    #[error("the server has not enabled extended CONNECT (SETTINGS_ENABLE_CONNECT_PROTOCOL)")]
+    ExtendedConnect,
+    /// Larger than the peer wants to read.
+    #[error("the fields take {size} bytes, the peer allows {allowed}")]
+    TooLarge {
+        /// Bytes of names and values and 32 for each line.
+        size: u64,
+        /// `SETTINGS_MAX_FIELD_SECTION_SIZE`.
+        allowed: u64,
+    },
+}
+
+impl Collector<'_> {
+    /// As a request, and the length that its content must have. `extended_connect` says whether
+    /// we have enabled it.
+    pub(crate) fn finish_request(
+        self,
+        extended_connect: bool,
+    ) -> Result<(Request<()>, Option<u64>), FieldsError> {
+        let Collected {
+            pseudo,
+            headers,
+            content_length,
+        } = self.finish()?;
+        let method = pseudo.method.clone().ok_or(missing(":method"))?;
+        let protocol = match &pseudo.protocol {
+            None => None,
+            Some(_) if !extended_connect || method != Method::CONNECT => {
+                return Err(FieldsError::Malformed(":protocol without extended CONNECT"));
+            }
+            Some(name) => Some(
+                Protocol::from_bytes(name.clone())
+                    .ok_or(FieldsError::Malformed(":protocol that is no token"))?,
+            ),
+        };
+        let uri = if method == Method::CONNECT && protocol.is_none() {
+            connect_uri(&pseudo)?
+        } else {
+            uri(pseudo, &headers)?
+        };
+        let mut request = Request::new(());
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.version_mut() = Version::HTTP_3;
+        *request.headers_mut() = headers;
+        if let Some(protocol) = protocol {
+            request.extensions_mut().insert(protocol);
+        }
+        Ok((request, content_length))
+    }
+}
+
+/// §4.4.
+fn connect_uri(pseudo: &Pseudo) -> Result<Uri, FieldsError> {
+    if pseudo.scheme.is_some() || pseudo.path.is_some() {
+        return Err(FieldsError::Malformed("CONNECT with :scheme or :path"));
+    }
+    let text = pseudo.authority.clone().ok_or(missing(":authority"))?;
+    let authority = authority(text)?;
+    if authority.port_u16().is_none() {
+        return Err(FieldsError::Malformed("CONNECT without a port"));
+    }
+    let mut parts = http::uri::Parts::default();
+    parts.authority = Some(authority);
+    Uri::from_parts(parts).map_err(|_| BAD_URI)
+}
+
+/// §4.3.1.
+fn uri(pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, FieldsError> {
+    let scheme = pseudo.scheme.ok_or(missing(":scheme"))?;
+    let path = pseudo.path.ok_or(missing(":path"))?;
+    let is_web = scheme == Scheme::HTTP || scheme == Scheme::HTTPS;
+    if is_web && path.is_empty() {
+        return Err(FieldsError::Malformed("empty :path"));
+    }
+    let is_absolute = path.first() == Some(&b'/');
+    let is_asterisk = path[..] == b"*"[..] && pseudo.method == Some(Method::OPTIONS);
+    if is_web && !is_absolute && !is_asterisk {
+        return Err(FieldsError::Malformed(
+            ":path that does not begin with a slash",
+        ));
+    }
+    if path.contains(&b'#') {
+        return Err(FieldsError::Malformed(":path with a fragment"));
+    }
+    let authority = authority_of(pseudo.authority, headers)?;
+    if authority.is_none() && is_web {
+        return Err(FieldsError::Malformed("neither :authority nor host"));
+    }
+    let mut parts = http::uri::Parts::default();
+    // Without an authority the type can hold the path only.
+    parts.scheme = authority.is_some().then_some(scheme);
+    parts.authority = authority;
+    parts.path_and_query = Some(PathAndQuery::from_maybe_shared(path).map_err(|_| BAD_URI)?);
+    Uri::from_parts(parts).map_err(|_| BAD_URI)
+}
+
+fn authority_of(
+    pseudo: Option<Bytes>,
+    headers: &HeaderMap,
+) -> Result<Option<Authority>, FieldsError> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(FieldsError::Malformed("host twice"));
+    }
+    let host = match host {
+        Some(host) => Some(authority(Bytes::copy_from_slice(host.as_bytes()))?),
+        None => None,
+    };
+    let Some(pseudo) = pseudo else {
+        return Ok(host);
+    };
+    let pseudo = authority(pseudo)?;
+    // Case does not matter in a host, and a type that knows compares.
+    if host.is_some_and(|host| host != pseudo) {
+        return Err(FieldsError::Malformed(":authority and host disagree"));
+    }
+    Ok(Some(pseudo))
+}
+
+fn authority(text: Bytes) -> Result<Authority, FieldsError> {
+    if text.is_empty() {
+        return Err(FieldsError::Malformed("empty :authority or host"));
+    }
+    if text.contains(&b'@') {
+        return Err(FieldsError::Malformed(
+            ":authority or host with user information",
+        ));
+    }
+    Authority::from_maybe_shared(text).map_err(|_| BAD_URI)
+}
+
+const BAD_URI: FieldsError = FieldsError::Malformed("invalid :authority, host or :path");
+
+fn missing(name: &'static str) -> FieldsError {
+    FieldsError::Malformed(match name {
+        ":method" => "no :method",
+        ":scheme" => "no :scheme",
+        ":path" => "no :path",
+        _ => "no :authority",
+    })
+}

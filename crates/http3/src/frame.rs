@@ -1,0 +1,118 @@
+//! Frames: a type, a length, a payload. RFC 9114 §7.
+
+use courser_wire::Reader;
+use courser_wire::Writer;
+use courser_wire::varint_len;
+
+/// A frame type that is known here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum FrameType {
+    Data,
+    Headers,
+    CancelPush,
+    Settings,
+    PushPromise,
+    GoAway,
+    MaxPushId,
+    /// RFC 9412.
+    Origin,
+    /// RFC 9218 §7.2, for requests.
+    PriorityUpdateRequest,
+    /// RFC 9218 §7.2, for pushes.
+    PriorityUpdatePush,
+    /// Of HTTP/2, and never to be seen here (§7.2.8).
+    Http2,
+    /// An extension, or grease.
+    Unknown,
+}
+
+impl FrameType {
+    pub(crate) const fn from_value(value: u64) -> Self {
+        match value {
+            DATA => Self::Data,
+            HEADERS => Self::Headers,
+            CANCEL_PUSH => Self::CancelPush,
+            SETTINGS => Self::Settings,
+            PUSH_PROMISE => Self::PushPromise,
+            GOAWAY => Self::GoAway,
+            MAX_PUSH_ID => Self::MaxPushId,
+            ORIGIN => Self::Origin,
+            PRIORITY_UPDATE_REQUEST => Self::PriorityUpdateRequest,
+            PRIORITY_UPDATE_PUSH => Self::PriorityUpdatePush,
+            0x02 | 0x06 | 0x08 | 0x09 => Self::Http2,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+pub(crate) const DATA: u64 = 0x00;
+pub(crate) const HEADERS: u64 = 0x01;
+pub(crate) const CANCEL_PUSH: u64 = 0x03;
+pub(crate) const SETTINGS: u64 = 0x04;
+pub(crate) const PUSH_PROMISE: u64 = 0x05;
+pub(crate) const GOAWAY: u64 = 0x07;
+pub(crate) const ORIGIN: u64 = 0x0c;
+pub(crate) const MAX_PUSH_ID: u64 = 0x0d;
+pub(crate) const PRIORITY_UPDATE_REQUEST: u64 = 0xf0700;
+pub(crate) const PRIORITY_UPDATE_PUSH: u64 = 0xf0701;
+
+/// Type and length at the start of `bytes`, and how long they are. `None` if they are not whole.
+pub(crate) fn decode_header(bytes: &[u8]) -> Option<(u64, u64, usize)> {
+    let mut reader = Reader::new(bytes);
+    let frame_type = reader.varint().ok()?;
+    let len = reader.varint().ok()?;
+    Some((frame_type, len, reader.offset()))
+}
+
+/// Appends type and length of a frame whose payload follows.
+pub(crate) fn encode_header(out: &mut Vec<u8>, frame_type: u64, len: usize) {
+    put_varint(out, frame_type);
+    put_varint(out, len as u64);
+}
+
+/// What stands before the bytes of a DATA frame.
+pub fn data_header(len: u64) -> DataHeader {
+    let mut bytes = [0; 9];
+    let mut writer = Writer::new(&mut bytes);
+    writer.varint(DATA);
+    writer.varint(len);
+    let len = writer.position() as u8; // At most nine.
+    DataHeader { bytes, len }
+}
+
+/// See [`data_header`].
+#[derive(Clone, Copy, Debug)]
+pub struct DataHeader {
+    bytes: [u8; 9],
+    len: u8,
+}
+
+impl AsRef<[u8]> for DataHeader {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// Appends a frame of one integer.
+pub(crate) fn encode_integer(out: &mut Vec<u8>, frame_type: u64, value: u64) {
+    encode_header(out, frame_type, varint_len(value));
+    put_varint(out, value);
+}
+
+/// Appends a variable-length integer, RFC 9000 §16.
+pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
+    let mut bytes = [0; 8];
+    let mut writer = Writer::new(&mut bytes);
+    writer.varint(value);
+    let len = writer.position();
+    out.extend_from_slice(&bytes[..len]);
+}
+
+/// A frame type, setting or stream type that means nothing, for peers to get used to those they do
+/// not know (§7.2.8, §7.2.4.1, §6.2.3): `0x1f * n + 0x21`.
+pub(crate) const fn reserved(n: u64) -> u64 {
+    0x1f * (n % (1 << 50)) + 0x21
+}
+
+/// The longest header of a frame: two integers of eight bytes.
+pub(crate) const LONGEST_HEADER: usize = 16;

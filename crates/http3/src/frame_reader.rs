@@ -1,0 +1,193 @@
+//! Cuts the bytes of a stream into frames without copying bodies.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use crate::error::{Code, Error};
+use crate::frame::{self, FrameType, LONGEST_HEADER};
+
+/// What a stream has next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Piece {
+    /// Some bytes of a DATA frame, not empty.
+    Data(Bytes),
+    /// A DATA frame without bytes.
+    EmptyData,
+    /// A whole frame of another type that is known.
+    Frame(FrameType, Bytes),
+    /// The beginning of a frame that is not known and will be skipped.
+    Skipping,
+}
+
+/// What may be on a stream, decided when a frame begins.
+pub(crate) trait Rules {
+    /// Refuses a frame, or tells how many bytes its payload may have. Not asked for DATA.
+    fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error>;
+}
+
+/// Holds what has arrived of a frame. Never more than one chunk of the stream and one payload of
+/// the length that [`Rules`] allow.
+#[derive(Debug, Default)]
+pub(crate) struct FrameReader {
+    /// Arrived and not looked at.
+    input: Bytes,
+    /// A header whose rest has not arrived, or a payload that came in several chunks.
+    partial: BytesMut,
+    state: State,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    /// Before or in the header of a frame.
+    #[default]
+    Header,
+    /// In a DATA frame with so many bytes left.
+    Data(u64),
+    /// In a frame that is kept until it is whole.
+    Payload(FrameType, usize),
+    /// In a frame that is not, with so many bytes left.
+    Skip(u64),
+}
+
+impl FrameReader {
+    /// Takes a chunk. All of the chunk before must have been read.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        debug_assert!(self.input.is_empty(), "a chunk was not read");
+        self.input = chunk;
+    }
+
+    /// The next piece; `None` when another chunk is needed.
+    pub(crate) fn poll(&mut self, rules: &mut impl Rules) -> Result<Option<Piece>, Error> {
+        loop {
+            match self.state {
+                State::Header => {
+                    let Some((value, len)) = self.header() else {
+                        return Ok(None);
+                    };
+                    if let Some(piece) = self.begin(value, len, rules)? {
+                        return Ok(Some(piece));
+                    }
+                }
+                State::Data(left) => {
+                    if self.input.is_empty() {
+                        return Ok(None);
+                    }
+                    let len = self.input.len().min(saturating_usize(left));
+                    let data = self.input.split_to(len);
+                    self.state = match left - len as u64 {
+                        0 => State::Header,
+                        left => State::Data(left),
+                    };
+                    return Ok(Some(Piece::Data(data)));
+                }
+                State::Payload(frame_type, len) => {
+                    let payload = self.payload(len);
+                    if payload.is_some() {
+                        self.state = State::Header;
+                    }
+                    return Ok(payload.map(|payload| Piece::Frame(frame_type, payload)));
+                }
+                State::Skip(left) => {
+                    let len = self.input.len().min(saturating_usize(left));
+                    self.input.advance(len);
+                    self.state = match left - len as u64 {
+                        0 => State::Header,
+                        _ if self.input.is_empty() => {
+                            self.state = State::Skip(left - len as u64);
+                            return Ok(None);
+                        }
+                        left => State::Skip(left),
+                    };
+                }
+            }
+        }
+    }
+
+    /// To be called when the stream has ended and all chunks are read.
+    pub(crate) fn finish(&self) -> Result<(), Error> {
+        if self.state == State::Header && self.partial.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::frame("stream ended inside a frame"))
+        }
+    }
+
+    /// Bytes held back.
+    pub(crate) fn memory(&self) -> usize {
+        self.partial.capacity() + self.input.len()
+    }
+
+    fn begin(
+        &mut self,
+        value: u64,
+        len: u64,
+        rules: &mut impl Rules,
+    ) -> Result<Option<Piece>, Error> {
+        let frame_type = FrameType::from_value(value);
+        if frame_type == FrameType::Data {
+            rules.admit(frame_type)?;
+            self.state = State::Data(len);
+            if len == 0 {
+                self.state = State::Header;
+                return Ok(Some(Piece::EmptyData));
+            }
+            return Ok(None);
+        }
+        let most = rules.admit(frame_type)?;
+        if frame_type == FrameType::Unknown {
+            self.state = if len == 0 {
+                State::Header
+            } else {
+                State::Skip(len)
+            };
+            return Ok(Some(Piece::Skipping));
+        }
+        if len > most {
+            return Err(Error::connection(
+                Code::EXCESSIVE_LOAD,
+                "frame longer than may be",
+            ));
+        }
+        self.state = State::Payload(frame_type, saturating_usize(len));
+        Ok(None)
+    }
+
+    /// Type and length of the next frame, from one chunk or several.
+    fn header(&mut self) -> Option<(u64, u64)> {
+        if self.partial.is_empty() {
+            if let Some((value, len, header)) = frame::decode_header(&self.input) {
+                self.input.advance(header);
+                return Some((value, len));
+            }
+            self.partial.extend_from_slice(&self.input);
+            self.input.clear();
+            return None;
+        }
+        let held = self.partial.len();
+        let more = self.input.len().min(LONGEST_HEADER - held);
+        self.partial.extend_from_slice(&self.input[..more]);
+        let Some((value, len, header)) = frame::decode_header(&self.partial) else {
+            self.input.advance(more);
+            return None;
+        };
+        self.input.advance(header - held);
+        self.partial.clear();
+        Some((value, len))
+    }
+
+    fn payload(&mut self, len: usize) -> Option<Bytes> {
+        if self.partial.is_empty() && self.input.len() >= len {
+            return Some(self.input.split_to(len));
+        }
+        // The buffer follows what arrives, not what is announced.
+        let more = self.input.len().min(len - self.partial.len());
+        self.partial.extend_from_slice(&self.input.split_to(more));
+        (self.partial.len() == len).then(|| self.partial.split().freeze())
+    }
+}
+
+fn saturating_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;

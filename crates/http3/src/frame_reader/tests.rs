@@ -1,0 +1,117 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Lets all pass, with at most a hundred bytes.
+struct Anything;
+
+impl Rules for Anything {
+    fn admit(&mut self, _frame_type: FrameType) -> Result<u64, Error> {
+        Ok(100)
+    }
+}
+
+fn frame(value: u64, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::encode_header(&mut out, value, payload.len());
+    out.extend_from_slice(payload);
+    out
+}
+
+/// All pieces, with the bytes of DATA joined.
+fn read(bytes: &[u8], chunk: usize) -> Result<(Vec<Piece>, FrameReader), Error> {
+    let mut reader = FrameReader::default();
+    let mut pieces = Vec::new();
+    for chunk in bytes.chunks(chunk.max(1)) {
+        reader.push(Bytes::copy_from_slice(chunk));
+        while let Some(piece) = reader.poll(&mut Anything)? {
+            match (pieces.last_mut(), piece) {
+                (Some(Piece::Data(before)), Piece::Data(more)) => {
+                    *before = [&before[..], &more[..]].concat().into();
+                }
+                (_, piece) => pieces.push(piece),
+            }
+        }
+        assert!(reader.input.is_empty());
+    }
+    Ok((pieces, reader))
+}
+
+fn sample() -> Vec<u8> {
+    let mut bytes = frame(frame::HEADERS, b"section");
+    bytes.extend(frame(frame::DATA, &[b'd'; 3000]));
+    bytes.extend(frame(frame::reserved(5), &[b'g'; 700]));
+    bytes.extend(frame(frame::DATA, b""));
+    bytes.extend(frame(frame::reserved(77_777), b""));
+    bytes.extend(frame(frame::HEADERS, b""));
+    bytes
+}
+
+#[test]
+fn reads_frames_cut_anywhere() {
+    let bytes = sample();
+    let expected = vec![
+        Piece::Frame(FrameType::Headers, Bytes::from_static(b"section")),
+        Piece::Data(vec![b'd'; 3000].into()),
+        Piece::Skipping,
+        Piece::EmptyData,
+        Piece::Skipping,
+        Piece::Frame(FrameType::Headers, Bytes::new()),
+    ];
+    for chunk in (1..40).chain([1000, 5000]) {
+        let (pieces, reader) = read(&bytes, chunk).expect("frames");
+        assert_eq!(pieces, expected, "{chunk}");
+        assert_eq!(reader.finish(), Ok(()));
+    }
+}
+
+/// §7.1.
+#[test]
+fn a_stream_may_not_end_inside_a_frame() {
+    let bytes = sample();
+    let ends: Vec<_> = (0..bytes.len())
+        .filter(|&len| read(&bytes[..len], 1000).is_ok_and(|(_, reader)| reader.finish().is_ok()))
+        .collect();
+    assert_eq!(ends.len(), 6, "before each frame: {ends:?}");
+    let (_, reader) = read(&bytes[..5], 5).expect("a part");
+    let error = reader.finish().expect_err("not the end");
+    assert_eq!(error.code, Code::FRAME_ERROR);
+}
+
+#[test]
+fn refuses_a_frame_that_is_too_long_before_it_arrives() {
+    let mut bytes = Vec::new();
+    frame::encode_header(&mut bytes, frame::HEADERS, 101);
+    let error = read(&bytes, 100).expect_err("too long");
+    assert_eq!(error.code, Code::EXCESSIVE_LOAD);
+}
+
+#[test]
+fn skips_without_keeping() {
+    let mut bytes = Vec::new();
+    frame::encode_header(&mut bytes, frame::reserved(1), 1 << 30);
+    bytes.extend_from_slice(&[0; 100_000]);
+    let (_, reader) = read(&bytes, 1000).expect("skipped");
+    assert!(reader.memory() < 1000);
+    assert!(reader.finish().is_err());
+}
+
+#[test]
+fn does_not_copy_data() {
+    let chunk = Bytes::from(frame(frame::DATA, &[1; 500]));
+    let mut reader = FrameReader::default();
+    reader.push(chunk.clone());
+    let Ok(Some(Piece::Data(data))) = reader.poll(&mut Anything) else {
+        panic!("data");
+    };
+    assert_eq!(data.as_ptr(), chunk[3..].as_ptr());
+}
+
+proptest! {
+    #[test]
+    fn cuts_make_no_difference(bytes: Vec<u8>, chunk in 1usize..20) {
+        let whole = read(&bytes, bytes.len()).map(|(pieces, _)| pieces);
+        let parts = read(&bytes, chunk).map(|(pieces, _)| pieces);
+        prop_assert_eq!(whole, parts);
+    }
+}

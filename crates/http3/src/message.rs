@@ -1,0 +1,232 @@
+//! What may follow what on a request stream, RFC 9114 §4.1.
+
+use bytes::Bytes;
+use courser_base::Side;
+use http::{Method, StatusCode};
+
+use crate::error::{Code, Error};
+use crate::fields::FieldLimits;
+use crate::frame::FrameType;
+use crate::frame_reader::{FrameReader, Piece, Rules};
+
+/// Reads the message of one direction of a request stream: on a server the request, on a client
+/// the response with the interim ones before it.
+///
+/// Takes chunks of the stream as they come and gives sections and content. It keeps no content,
+/// and of a section no more than [`FieldLimits`] allow, so whoever does not call it exerts
+/// back-pressure by not reading the stream.
+#[derive(Debug)]
+pub struct MessageReader {
+    frames: FrameReader,
+    order: Order,
+    /// `content-length`, when it binds.
+    expected: Option<u64>,
+    received: u64,
+    interim: u32,
+}
+
+/// A part of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    /// The section of a head, encoded: to be given to
+    /// [`Connection::decode_request`](crate::Connection::decode_request) or
+    /// [`decode_response`](crate::Connection::decode_response), and what that makes of it to
+    /// [`on_request`](MessageReader::on_request) or [`on_response`](MessageReader::on_response).
+    Head(Bytes),
+    /// Content, not empty.
+    Data(Bytes),
+    /// The section of the trailers, encoded.
+    Trailers(Bytes),
+    /// A frame that brings nothing: to be counted by
+    /// [`Connection::on_empty_frame`](crate::Connection::on_empty_frame).
+    Nothing,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// A head has to come.
+    BeforeHead,
+    /// A head came and was not told of.
+    Head,
+    /// Content or trailers.
+    Content,
+    /// Content of a CONNECT, which nothing else may follow.
+    Tunnel,
+    AfterTrailers,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    side: Side,
+    state: State,
+    longest_section: u64,
+}
+
+impl Rules for Order {
+    fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error> {
+        match (frame_type, self.state) {
+            (FrameType::Data, State::Content | State::Tunnel) => Ok(u64::MAX),
+            (FrameType::Data, State::AfterTrailers) => {
+                Err(Error::unexpected("DATA after trailers"))
+            }
+            (FrameType::Data, _) => Err(Error::unexpected("DATA before HEADERS")),
+            (FrameType::Headers, State::AfterTrailers) => {
+                Err(Error::unexpected("HEADERS after trailers"))
+            }
+            (FrameType::Headers, State::Tunnel) => Err(Error::unexpected("HEADERS after CONNECT")),
+            (FrameType::Headers, _) => Ok(self.longest_section),
+            (FrameType::PushPromise, _) if self.side.is_client() => Err(Error::connection(
+                Code::ID_ERROR,
+                "PUSH_PROMISE without a MAX_PUSH_ID",
+            )),
+            (FrameType::Http2, _) => Err(Error::unexpected("a frame type of HTTP/2")),
+            (FrameType::Unknown, _) => Ok(u64::MAX),
+            _ => Err(Error::unexpected(
+                "a frame of the control stream on a request stream",
+            )),
+        }
+    }
+}
+
+impl MessageReader {
+    /// Reads what the peer of `side`, our role, sends.
+    pub fn new(side: Side, limits: FieldLimits) -> Self {
+        Self {
+            frames: FrameReader::default(),
+            order: Order {
+                side,
+                state: State::BeforeHead,
+                longest_section: limits.encoded(),
+            },
+            expected: None,
+            received: 0,
+            interim: 0,
+        }
+    }
+
+    /// Takes the next chunk of the stream. [`poll`](Self::poll) must have returned `None` before.
+    pub fn push(&mut self, chunk: Bytes) {
+        self.frames.push(chunk);
+    }
+
+    /// The next part; `None` when another chunk is needed.
+    ///
+    /// # Errors
+    ///
+    /// Of the connection for frames that may not be there or are too long, of the stream for more
+    /// content than `content-length` says.
+    pub fn poll(&mut self) -> Result<Option<Part>, Error> {
+        debug_assert!(self.order.state != State::Head, "a head was not told of");
+        let Some(piece) = self.frames.poll(&mut self.order)? else {
+            return Ok(None);
+        };
+        Ok(Some(match piece {
+            Piece::Data(data) => {
+                self.received += data.len() as u64;
+                if self
+                    .expected
+                    .is_some_and(|expected| self.received > expected)
+                {
+                    return Err(Error::malformed("more content than content-length says"));
+                }
+                Part::Data(data)
+            }
+            // Only HEADERS have passed the rules.
+            Piece::Frame(_, section) if self.order.state == State::BeforeHead => {
+                self.order.state = State::Head;
+                Part::Head(section)
+            }
+            Piece::Frame(_, section) => {
+                self.order.state = State::AfterTrailers;
+                Part::Trailers(section)
+            }
+            Piece::EmptyData | Piece::Skipping => Part::Nothing,
+        }))
+    }
+
+    /// Says what the head was, on a server.
+    pub fn on_request(&mut self, method: &Method, is_extended: bool, content_length: Option<u64>) {
+        if *method == Method::CONNECT && !is_extended {
+            self.order.state = State::Tunnel;
+            return;
+        }
+        self.order.state = State::Content;
+        self.expected = content_length;
+    }
+
+    /// Says what the head was, on a client. `method` is that of the request.
+    ///
+    /// # Errors
+    ///
+    /// Of the stream, for too many interim responses.
+    pub fn on_response(
+        &mut self,
+        status: StatusCode,
+        method: &Method,
+        content_length: Option<u64>,
+    ) -> Result<(), Error> {
+        if status.is_informational() {
+            self.order.state = State::BeforeHead;
+            self.interim += 1;
+            if self.interim > MOST_INTERIM {
+                return Err(Error::stream(
+                    Code::EXCESSIVE_LOAD,
+                    "more than 8 interim responses",
+                ));
+            }
+            return Ok(());
+        }
+        self.order.state = State::Content;
+        if *method == Method::CONNECT && status.is_success() {
+            self.order.state = State::Tunnel;
+        } else if *method == Method::HEAD || status == StatusCode::NOT_MODIFIED {
+            // The length that content would have, of which there is none (RFC 9110 §8.6).
+            self.expected = Some(0);
+        } else {
+            self.expected = content_length;
+        }
+        Ok(())
+    }
+
+    /// Says that the stream has ended and all of it was read.
+    ///
+    /// # Errors
+    ///
+    /// Of the connection inside a frame, of the stream before the message is whole.
+    pub fn finish(&self) -> Result<(), Error> {
+        self.frames.finish()?;
+        match (self.order.state, self.order.side) {
+            (State::BeforeHead, Side::Server) => Err(Error::stream(
+                Code::REQUEST_INCOMPLETE,
+                "stream ended before the request",
+            )),
+            (State::BeforeHead, Side::Client) => {
+                Err(Error::malformed("stream ended before a final response"))
+            }
+            _ if self
+                .expected
+                .is_some_and(|expected| self.received < expected) =>
+            {
+                Err(Error::malformed("less content than content-length says"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the message can be over before the stream is: all content that `content-length`
+    /// announces is here.
+    pub fn has_all_content(&self) -> bool {
+        self.expected == Some(self.received)
+    }
+
+    /// Bytes held back.
+    pub fn memory(&self) -> usize {
+        self.frames.memory()
+    }
+}
+
+/// Interim responses before a final one.
+const MOST_INTERIM: u32 = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! SETTINGS, RFC 9114 §7.2.4.
+
+use courser_wire::Reader;
+
+use crate::error::{Code, Error};
+use crate::frame::{self, put_varint, reserved};
+
+/// What a peer can do and allows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Settings {
+    /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY`: bytes. Default 0.
+    pub qpack_max_table_capacity: u64,
+    /// `SETTINGS_QPACK_BLOCKED_STREAMS`: streams. Default 0.
+    pub qpack_blocked_streams: u64,
+    /// `SETTINGS_MAX_FIELD_SECTION_SIZE`: bytes of names and values and 32 for each line.
+    /// Default: no limit.
+    pub max_field_section_size: Option<u64>,
+    /// `SETTINGS_ENABLE_CONNECT_PROTOCOL`, RFC 9220: extended CONNECT may be used towards the
+    /// sender. Default false.
+    pub enable_connect_protocol: bool,
+    /// `SETTINGS_H3_DATAGRAM`, RFC 9297 §2.1.1. Default false.
+    pub h3_datagram: bool,
+}
+
+impl Settings {
+    /// Reads the payload of a frame.
+    ///
+    /// # Errors
+    ///
+    /// `H3_SETTINGS_ERROR` for settings of HTTP/2, duplicates and values that may not be,
+    /// `H3_EXCESSIVE_LOAD` for more than 64 of them, `H3_FRAME_ERROR` for a payload that is cut
+    /// off.
+    pub(crate) fn decode(payload: &[u8]) -> Result<Self, Error> {
+        let mut settings = Self::default();
+        let mut reader = Reader::new(payload);
+        let mut seen = Vec::new();
+        while !reader.is_empty() {
+            let (Ok(id), Ok(value)) = (reader.varint(), reader.varint()) else {
+                return Err(Error::frame("SETTINGS cut off inside a setting"));
+            };
+            if seen.len() == MOST {
+                return Err(Error::connection(
+                    Code::EXCESSIVE_LOAD,
+                    "more than 64 settings",
+                ));
+            }
+            if seen.contains(&id) {
+                return Err(settings_error("a setting twice"));
+            }
+            seen.push(id);
+            settings.set(id, value)?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, id: u64, value: u64) -> Result<(), Error> {
+        match id {
+            QPACK_MAX_TABLE_CAPACITY => self.qpack_max_table_capacity = value,
+            QPACK_BLOCKED_STREAMS => self.qpack_blocked_streams = value,
+            MAX_FIELD_SECTION_SIZE => self.max_field_section_size = Some(value),
+            ENABLE_CONNECT_PROTOCOL => self.enable_connect_protocol = flag(value)?,
+            H3_DATAGRAM => self.h3_datagram = flag(value)?,
+            0x02..=0x05 => return Err(settings_error("a setting of HTTP/2")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Appends the whole frame; with `grease`, a setting that means nothing too.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>, grease: Option<u64>) {
+        let mut payload = Vec::with_capacity(64);
+        let mut put = |id, value| {
+            put_varint(&mut payload, id);
+            put_varint(&mut payload, value);
+        };
+        put(QPACK_MAX_TABLE_CAPACITY, self.qpack_max_table_capacity);
+        put(QPACK_BLOCKED_STREAMS, self.qpack_blocked_streams);
+        if let Some(size) = self.max_field_section_size {
+            put(MAX_FIELD_SECTION_SIZE, size);
+        }
+        if self.enable_connect_protocol {
+            put(ENABLE_CONNECT_PROTOCOL, 1);
+        }
+        if self.h3_datagram {
+            put(H3_DATAGRAM, 1);
+        }
+        if let Some(seed) = grease {
+            put(reserved(seed), seed % 1000);
+        }
+        frame::encode_header(out, frame::SETTINGS, payload.len());
+        out.extend_from_slice(&payload);
+    }
+}
+
+fn flag(value: u64) -> Result<bool, Error> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(settings_error("a flag that is neither 0 nor 1")),
+    }
+}
+
+const fn settings_error(reason: &'static str) -> Error {
+    Error::connection(Code::SETTINGS_ERROR, reason)
+}
+
+const QPACK_MAX_TABLE_CAPACITY: u64 = 0x01;
+const MAX_FIELD_SECTION_SIZE: u64 = 0x06;
+const QPACK_BLOCKED_STREAMS: u64 = 0x07;
+const ENABLE_CONNECT_PROTOCOL: u64 = 0x08;
+const H3_DATAGRAM: u64 = 0x33;
+
+/// Settings in a frame.
+const MOST: usize = 64;
+/// Bytes of a frame.
+pub(crate) const LONGEST: u64 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn payload(settings: &[(u64, u64)]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for &(id, value) in settings {
+            put_varint(&mut out, id);
+            put_varint(&mut out, value);
+        }
+        out
+    }
+
+    fn code(settings: &[(u64, u64)]) -> Option<Code> {
+        Settings::decode(&payload(settings))
+            .err()
+            .map(|error| error.code)
+    }
+
+    #[test]
+    fn round_trips_with_grease() {
+        let settings = Settings {
+            qpack_max_table_capacity: 4096,
+            qpack_blocked_streams: 16,
+            max_field_section_size: Some(1 << 40),
+            enable_connect_protocol: true,
+            h3_datagram: true,
+        };
+        for (settings, grease) in [(settings, Some(123_456)), (Settings::default(), None)] {
+            let mut out = Vec::new();
+            settings.encode(&mut out, grease);
+            let (value, len, header) = frame::decode_header(&out).expect("a header");
+            assert_eq!((value, len as usize), (frame::SETTINGS, out.len() - header));
+            assert_eq!(Settings::decode(&out[header..]), Ok(settings));
+        }
+    }
+
+    /// §7.2.4, RFC 9204 §8.1.
+    #[test]
+    fn what_is_not_there_has_its_default() {
+        assert_eq!(Settings::decode(&[]), Ok(Settings::default()));
+        assert_eq!(
+            Settings::decode(&payload(&[(0xabcd, 9), (reserved(4), 1)])),
+            Ok(Settings::default())
+        );
+        assert_eq!(Settings::default().qpack_max_table_capacity, 0);
+        assert_eq!(Settings::default().qpack_blocked_streams, 0);
+    }
+
+    /// §7.2.4.1.
+    #[test]
+    fn refuses_settings_of_http2() {
+        for id in 2..=5 {
+            assert_eq!(code(&[(id, 0)]), Some(Code::SETTINGS_ERROR));
+        }
+    }
+
+    /// §7.2.4.
+    #[test]
+    fn refuses_duplicates() {
+        assert_eq!(code(&[(6, 1), (7, 1), (6, 1)]), Some(Code::SETTINGS_ERROR));
+        assert_eq!(
+            code(&[(0xabcd, 1), (0xabcd, 1)]),
+            Some(Code::SETTINGS_ERROR)
+        );
+    }
+
+    /// RFC 9220 §3, RFC 9297 §2.1.1.
+    #[test]
+    fn refuses_flags_that_are_none() {
+        for id in [ENABLE_CONNECT_PROTOCOL, H3_DATAGRAM] {
+            assert_eq!(code(&[(id, 0)]), None);
+            assert_eq!(code(&[(id, 1)]), None);
+            assert_eq!(code(&[(id, 2)]), Some(Code::SETTINGS_ERROR));
+        }
+    }
+
+    #[test]
+    fn refuses_too_many_and_half_ones() {
+        let many: Vec<_> = (0..65).map(|n| (reserved(n), 0)).collect();
+        assert_eq!(code(&many[..64]), None);
+        assert_eq!(code(&many), Some(Code::EXCESSIVE_LOAD));
+        let error = Settings::decode(&[0x06]).expect_err("no value");
+        assert_eq!(error.code, Code::FRAME_ERROR);
+    }
+}

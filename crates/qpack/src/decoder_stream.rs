@@ -1,0 +1,35 @@
+//! Instructions from the decoder to the encoder, RFC 9204 §4.4.
+
+use crate::error::Malformed;
+use crate::prefix_int;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Instruction {
+    SectionAcknowledgment { stream: u64 },
+    StreamCancellation { stream: u64 },
+    InsertCountIncrement(u64),
+}
+
+impl Instruction {
+    /// Reads the instruction that `bytes` begins with.
+    pub(crate) fn decode(bytes: &mut &[u8]) -> Result<Self, Malformed> {
+        let first = *bytes.first().ok_or(Malformed::Incomplete)?;
+        if first & 0x80 != 0 {
+            let stream = prefix_int::decode(bytes, 7)?;
+            return Ok(Self::SectionAcknowledgment { stream });
+        }
+        let value = prefix_int::decode(bytes, 6)?;
+        Ok(match first & 0x40 {
+            0 => Self::InsertCountIncrement(value),
+            _ => Self::StreamCancellation { stream: value },
+        })
+    }
+
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        match self {
+            Self::SectionAcknowledgment { stream } => prefix_int::encode(out, 0x80, 7, stream),
+            Self::StreamCancellation { stream } => prefix_int::encode(out, 0x40, 6, stream),
+            Self::InsertCountIncrement(count) => prefix_int::encode(out, 0, 6, count),
+        }
+    }
+}

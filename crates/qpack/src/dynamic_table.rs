@@ -1,0 +1,165 @@
+//! The dynamic table, RFC 9204 §3.2: what both ends keep the same copy of.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::field_line::line_size;
+
+/// Entries in the order of their insertion. Each has an absolute index, counted from zero and
+/// never used twice (§3.2.4).
+#[derive(Debug, Default)]
+pub(crate) struct DynamicTable {
+    entries: VecDeque<Entry>,
+    /// Entries that are gone, and so the absolute index of the oldest that is not.
+    evicted: u64,
+    size: usize,
+    capacity: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: Bytes,
+    pub(crate) value: Bytes,
+}
+
+impl Entry {
+    pub(crate) fn size(&self) -> usize {
+        line_size(&self.name, &self.value)
+    }
+}
+
+impl DynamicTable {
+    pub(crate) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Bytes that an insertion may still take without an eviction.
+    pub(crate) const fn room(&self) -> usize {
+        self.capacity - self.size
+    }
+
+    /// Entries inserted so far, and the absolute index of the next one.
+    pub(crate) fn insert_count(&self) -> u64 {
+        self.evicted + self.entries.len() as u64
+    }
+
+    /// The absolute index of the oldest entry, if there is one.
+    pub(crate) const fn oldest(&self) -> u64 {
+        self.evicted
+    }
+
+    /// The entry with this absolute index; `None` if it is gone or yet to come.
+    #[inline]
+    pub(crate) fn get(&self, index: u64) -> Option<&Entry> {
+        let index = index.checked_sub(self.evicted)?;
+        self.entries.get(usize::try_from(index).ok()?)
+    }
+
+    /// Sets how many bytes the entries may take, and evicts what is too much (§3.2.2).
+    pub(crate) fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+        while self.size > capacity {
+            self.evict();
+        }
+    }
+
+    /// Inserts, after making room; false if the entry is larger than the whole table.
+    pub(crate) fn insert(&mut self, entry: Entry) -> bool {
+        let size = entry.size();
+        if size > self.capacity {
+            return false;
+        }
+        while self.room() < size {
+            self.evict();
+        }
+        self.size += size;
+        self.entries.push_back(entry);
+        true
+    }
+
+    /// Takes the oldest entry out.
+    pub(crate) fn evict(&mut self) -> Option<Entry> {
+        let entry = self.entries.pop_front()?;
+        self.evicted += 1;
+        self.size -= entry.size();
+        Some(entry)
+    }
+
+    /// The entry at a distance from the newest one, which is zero: how instructions name entries
+    /// (§3.2.5).
+    pub(crate) fn get_relative(&self, distance: u64) -> Option<&Entry> {
+        let index = self.insert_count().checked_sub(distance)?.checked_sub(1)?;
+        self.get(index)
+    }
+
+    /// The absolute index up to which entries have to go for `size` bytes more. `None` if not even
+    /// an empty table is enough.
+    pub(crate) fn end_of_eviction(&self, size: usize) -> Option<u64> {
+        let mut room = self.room();
+        let mut end = self.evicted;
+        for entry in &self.entries {
+            if room >= size {
+                break;
+            }
+            room += entry.size();
+            end += 1;
+        }
+        (room >= size).then_some(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &'static str, value: &'static str) -> Entry {
+        Entry {
+            name: Bytes::from_static(name.as_bytes()),
+            value: Bytes::from_static(value.as_bytes()),
+        }
+    }
+
+    /// §3.2.1, §3.2.2.
+    #[test]
+    fn evicts_the_oldest() {
+        let mut table = DynamicTable::default();
+        table.set_capacity(100);
+        assert!(table.insert(entry("a", "1")));
+        assert!(table.insert(entry("b", "2")));
+        assert_eq!(table.room(), 32);
+        assert_eq!(table.end_of_eviction(33), Some(1));
+        assert_eq!(table.end_of_eviction(101), None);
+        assert!(table.insert(entry("c", "3")));
+        assert!(table.get(0).is_none());
+        assert_eq!(table.get(2).map(|entry| &entry.name[..]), Some(&b"c"[..]));
+        assert_eq!(
+            table.get_relative(1).map(|entry| &entry.name[..]),
+            Some(&b"b"[..])
+        );
+        assert!(table.get_relative(2).is_none());
+        assert_eq!((table.oldest(), table.insert_count()), (1, 3));
+    }
+
+    #[test]
+    fn refuses_what_is_larger_than_all_of_it() {
+        let mut table = DynamicTable::default();
+        table.set_capacity(34);
+        assert!(table.insert(entry("a", "1")));
+        assert!(!table.insert(entry("a", "12")));
+        assert!(table.get(0).is_some());
+    }
+
+    #[test]
+    fn shrinks() {
+        let mut table = DynamicTable::default();
+        table.set_capacity(100);
+        assert!(table.insert(entry("a", "1")));
+        assert!(table.insert(entry("b", "2")));
+        table.set_capacity(60);
+        assert_eq!(table.oldest(), 1);
+        table.set_capacity(0);
+        assert_eq!((table.oldest(), table.insert_count()), (2, 2));
+        assert!(table.evict().is_none());
+    }
+}

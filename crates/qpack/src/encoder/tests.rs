@@ -1,0 +1,367 @@
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Decoder, DecoderLimits, Progress};
+
+type Lines = Vec<(String, String)>;
+
+fn encoder(capacity: u32, blocked: u32) -> Encoder {
+    let mut encoder = Encoder::new(
+        EncoderLimits {
+            max_table_capacity: capacity,
+            max_blocked_streams: blocked,
+        },
+        1,
+    );
+    encoder.set_peer_limits(u64::from(capacity), u64::from(blocked));
+    encoder
+}
+
+fn decoder(capacity: u32, blocked: u32) -> Decoder {
+    Decoder::new(DecoderLimits {
+        max_table_capacity: capacity,
+        max_blocked_streams: blocked,
+    })
+}
+
+fn encode(encoder: &mut Encoder, stream: u64, lines: &[(&str, &str)]) -> Vec<u8> {
+    let lines = lines
+        .iter()
+        .map(|(name, value)| FieldLine::new(name.as_bytes(), value.as_bytes()));
+    let mut section = Vec::new();
+    encoder.encode(stream, lines, &mut section);
+    section
+}
+
+fn decode(decoder: &mut Decoder, stream: u64, section: &[u8]) -> Option<Lines> {
+    let mut lines = Lines::new();
+    let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+    let progress = decoder
+        .decode(stream, section, |line| {
+            lines.push((text(line.name.as_bytes()), text(line.value.as_bytes())));
+        })
+        .expect("a section of ours");
+    (progress == Progress::Decoded).then_some(lines)
+}
+
+fn owned(lines: &[(&str, &str)]) -> Lines {
+    let owned = lines
+        .iter()
+        .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+    owned.collect()
+}
+
+fn is_decoder_stream_error(result: Result<(), Error>) -> bool {
+    matches!(result, Err(error @ Error::DecoderStream(_)) if error.code() == 0x202)
+}
+
+const LINES: [(&str, &str); 3] = [
+    (":method", "GET"),
+    ("user-agent", "courser"),
+    ("x-custom", "value"),
+];
+
+/// §3.2.3: without a table there is nothing to say on the encoder stream.
+#[test]
+fn without_a_table_says_nothing() {
+    let mut encoder = encoder(0, 0);
+    for stream in 0..3 {
+        let section = encode(&mut encoder, stream, &LINES);
+        assert_eq!(
+            decode(&mut decoder(0, 0), stream, &section),
+            Some(owned(&LINES))
+        );
+    }
+    assert!(encoder.instructions().is_empty());
+    // A peer that allows a table, and an encoder that does not want one.
+    encoder.set_peer_limits(4096, 100);
+    encode(&mut encoder, 4, &LINES);
+    assert!(encoder.instructions().is_empty());
+}
+
+/// §3.2.3: no more than both want.
+#[test]
+fn takes_the_smaller_of_both_capacities() {
+    for (ours, theirs) in [(100, 4096), (4096, 100_u32)] {
+        let limits = EncoderLimits {
+            max_table_capacity: ours,
+            max_blocked_streams: 10,
+        };
+        let mut encoder = Encoder::new(limits, 1);
+        encoder.set_peer_limits(u64::from(theirs), 10);
+        encode(&mut encoder, 0, &LINES);
+        // 100 = 31 + 69.
+        assert_eq!(encoder.instructions()[..2], [0x3f, 69]);
+    }
+}
+
+/// A line that comes again is a byte.
+#[test]
+fn refers_to_what_it_inserted() {
+    let (mut encoder, mut decoder) = (encoder(4096, 10), decoder(4096, 10));
+    let first = encode(&mut encoder, 0, &LINES);
+    decoder
+        .on_encoder_stream(encoder.instructions())
+        .expect("followed");
+    encoder.instructions().clear();
+    let second = encode(&mut encoder, 4, &LINES);
+    assert!(encoder.instructions().is_empty());
+    assert_eq!(second.len(), 2 + LINES.len());
+    for (stream, section) in [(0, &first), (4, &second)] {
+        assert_eq!(decode(&mut decoder, stream, section), Some(owned(&LINES)));
+    }
+}
+
+/// §2.1.2: when no stream may block, only what is known to have arrived is referred to.
+#[test]
+fn does_not_block_when_it_may_not() {
+    let (mut encoder, mut decoder) = (encoder(4096, 0), decoder(4096, 0));
+    let mut lens = Vec::new();
+    for stream in 0..4 {
+        let section = encode(&mut encoder, stream, &LINES);
+        lens.push(section.len());
+        assert_eq!(decode(&mut decoder, stream, &section), Some(owned(&LINES)));
+        let instructions = std::mem::take(encoder.instructions());
+        decoder.on_encoder_stream(&instructions).expect("followed");
+        let answers = std::mem::take(decoder.answers());
+        encoder.on_decoder_stream(&answers).expect("taken");
+    }
+    // Seen once, inserted with the second, there with the third.
+    assert_eq!(lens[0], lens[1]);
+    assert_eq!(lens[2..], [2 + LINES.len(); 2]);
+}
+
+/// §2.1.2.
+#[test]
+fn blocks_no_more_streams_than_it_may() {
+    let mut encoder = encoder(4096, 2);
+    let mut decoder = decoder(4096, 2);
+    // None of the instructions arrives.
+    let sections: Vec<_> = (0..5)
+        .map(|stream| {
+            let value = stream.to_string();
+            encode(&mut encoder, stream, &[("x-a", &value), ("x-b", "same")])
+        })
+        .collect();
+    for (stream, section) in (0..).zip(&sections) {
+        decode(&mut decoder, stream, section);
+    }
+    assert_eq!(decoder.blocked_streams(), 2);
+    // A stream that may be blocked already may be so for more.
+    let again = encode(&mut encoder, 1, &[("x-b", "same")]);
+    assert_eq!(again.len(), 3);
+}
+
+/// §2.1.1, §3.2.2: what is referred to or on its way stays.
+#[test]
+fn evicts_nothing_that_is_needed() {
+    let mut encoder = encoder(100, 10);
+    let mut decoder = decoder(100, 10);
+    let first = encode(&mut encoder, 0, &[("x-a", "1"), ("x-b", "2")]);
+    // The table is full: these come as literals however often.
+    for stream in [4, 8, 12] {
+        let section = encode(&mut encoder, stream, &[("x-c", "3")]);
+        assert_eq!(
+            decode(&mut decoder, stream, &section),
+            Some(owned(&[("x-c", "3")]))
+        );
+    }
+    let instructions = std::mem::take(encoder.instructions());
+    decoder.on_encoder_stream(&instructions).expect("followed");
+    assert_eq!(
+        decode(&mut decoder, 0, &first),
+        Some(owned(&[("x-a", "1"), ("x-b", "2")]))
+    );
+    // Acknowledged, they can go.
+    let answers = std::mem::take(decoder.answers());
+    encoder.on_decoder_stream(&answers).expect("taken");
+    let section = encode(&mut encoder, 16, &[("x-c", "3")]);
+    let instructions = std::mem::take(encoder.instructions());
+    assert!(!instructions.is_empty());
+    decoder.on_encoder_stream(&instructions).expect("followed");
+    assert_eq!(
+        decode(&mut decoder, 16, &section),
+        Some(owned(&[("x-c", "3")]))
+    );
+}
+
+/// §4.4.2.
+#[test]
+fn a_cancelled_stream_lets_go() {
+    let mut encoder = encoder(100, 10);
+    encode(&mut encoder, 0, &[("x-a", "1"), ("x-b", "2")]);
+    encoder.on_decoder_stream(&[0x02]).expect("both arrived");
+    let waiting = encoder.instructions().len();
+    encode(&mut encoder, 4, &[("x-c", "3")]);
+    encode(&mut encoder, 8, &[("x-c", "3")]);
+    assert_eq!(encoder.instructions().len(), waiting, "stream 0 keeps both");
+    encoder
+        .on_decoder_stream(&[0x40])
+        .expect("stream 0 is cancelled");
+    encoder
+        .on_decoder_stream(&[0x44, 0x7f, 0x00])
+        .expect("streams without a section");
+    encode(&mut encoder, 12, &[("x-c", "3")]);
+    assert!(encoder.instructions().len() > waiting);
+}
+
+/// §4.4.1, §4.4.3, §4.1.1.
+#[test]
+fn refuses_answers_to_what_was_not_sent() {
+    let new = || {
+        let mut encoder = encoder(4096, 10);
+        encode(&mut encoder, 4, &LINES);
+        encoder
+    };
+    assert_eq!(
+        new().on_decoder_stream(&[0x84, 0x01]),
+        Err(Error::DecoderStream("increment past what was inserted"))
+    );
+    assert_eq!(new().on_decoder_stream(&[0x02]), Ok(()));
+    assert!(is_decoder_stream_error(
+        new().on_decoder_stream(&[0x84, 0x84])
+    ));
+    assert!(is_decoder_stream_error(new().on_decoder_stream(&[0x80])));
+    assert!(is_decoder_stream_error(new().on_decoder_stream(&[0x00])));
+    assert!(is_decoder_stream_error(new().on_decoder_stream(&[0x03])));
+    let most = [0x3f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f];
+    assert!(is_decoder_stream_error(new().on_decoder_stream(&most)));
+    let endless = [0xff; 11];
+    assert!(is_decoder_stream_error(new().on_decoder_stream(&endless)));
+    // In pieces.
+    let mut encoder = new();
+    for byte in [0x3f, 0x00] {
+        let result = encoder.on_decoder_stream(&[byte]);
+        assert_eq!(is_decoder_stream_error(result), byte == 0);
+    }
+}
+
+/// §7.1.3.
+#[test]
+fn never_indexes_secrets() {
+    let mut encoder = encoder(4096, 10);
+    for stream in 0..4 {
+        let mut section = Vec::new();
+        let lines = [
+            FieldLine::new(b"authorization", b"Basic 0123456789"),
+            FieldLine::new(b"cookie", b"id=1"),
+            FieldLine {
+                is_sensitive: true,
+                ..FieldLine::new(b"x-key", b"0123456789")
+            },
+        ];
+        encoder.encode(stream, lines, &mut section);
+        let mut seen = Vec::new();
+        let progress = decoder(0, 0).decode(stream, &section, |line| seen.push(line.is_sensitive));
+        assert_eq!(progress, Ok(Progress::Decoded));
+        assert_eq!(seen, [true; 3]);
+    }
+    assert!(encoder.instructions().is_empty());
+}
+
+/// §2.1.3.
+#[test]
+fn begins_no_instruction_without_credit() {
+    let mut encoder = encoder(4096, 10);
+    encoder.set_credit(30);
+    let section = encode(
+        &mut encoder,
+        0,
+        &[("x-a", "1"), ("x-b", "2"), ("x-c", "3"), ("x-d", "4")],
+    );
+    let waiting = encoder.instructions().len();
+    assert!(waiting > 0 && waiting <= 30, "{waiting}");
+    let mut decoder = decoder(4096, 10);
+    decoder
+        .on_encoder_stream(encoder.instructions())
+        .expect("whole instructions");
+    assert_eq!(
+        decode(&mut decoder, 0, &section).map(|lines| lines.len()),
+        Some(4)
+    );
+}
+
+/// A peer that takes all and acknowledges nothing costs no more memory.
+#[test]
+fn unacknowledged_sections_are_bounded() {
+    let mut encoder = encoder(4096, 10);
+    encode(&mut encoder, 0, &LINES);
+    encoder.on_decoder_stream(&[0x02]).expect("both arrived");
+    for stream in 1..10_000 {
+        encode(&mut encoder, stream, &LINES);
+    }
+    assert!(encoder.outstanding.is_full());
+    assert!(encode(&mut encoder, 10_001, &LINES).len() > 10, "literals");
+}
+
+/// A line that is used all the time survives in a table that is too small for all that comes by.
+#[test]
+fn copies_lines_before_they_are_evicted() {
+    let (mut encoder, mut decoder) = (encoder(400, 10), decoder(400, 10));
+    let mut referred = 0;
+    for stream in 0..200 {
+        let rare = format!("{}", stream / 2);
+        let lines = [("x-often", "the same"), ("x-rare", &rare)];
+        let section = encode(&mut encoder, stream, &lines);
+        let instructions = std::mem::take(encoder.instructions());
+        decoder.on_encoder_stream(&instructions).expect("followed");
+        assert_eq!(decode(&mut decoder, stream, &section), Some(owned(&lines)));
+        let answers = std::mem::take(decoder.answers());
+        encoder.on_decoder_stream(&answers).expect("taken");
+        referred += usize::from(section.len() < 12);
+    }
+    assert!(encoder.table.insert_count() > 90);
+    assert!(referred > 190, "{referred}");
+}
+
+proptest! {
+    /// Whatever is sent, and however late instructions and answers arrive: the other end reads it,
+    /// and neither end sees an error.
+    #[test]
+    fn the_other_end_reads_it(
+        capacity in 0u32..600,
+        blocked in 0u32..4,
+        ops in prop::collection::vec((0u8..12, 0u8..12, 0u8..12), 1..60),
+    ) {
+        let (mut encoder, mut decoder) = (encoder(capacity, blocked), decoder(capacity, blocked));
+        let mut on_the_way = VecDeque::new();
+        let mut waiting = Vec::new();
+        for (stream, (a, b, what)) in (0..).zip(ops) {
+            let (a, b) = (a.to_string(), b.to_string());
+            let lines = [(":method", "GET"), ("x-a", &a), ("x-b", &b), ("x-same", "same")];
+            let section = encode(&mut encoder, stream, &lines);
+            on_the_way.extend(encoder.instructions().drain(..));
+            match decode(&mut decoder, stream, &section) {
+                Some(decoded) => prop_assert_eq!(decoded, owned(&lines)),
+                None => waiting.push((stream, section, owned(&lines))),
+            }
+            let share = on_the_way.len() * usize::from(what) / 11;
+            let arrived: Vec<_> = on_the_way.drain(..share).collect();
+            decoder.on_encoder_stream(&arrived).expect("instructions of ours");
+            while let Some(stream) = decoder.poll_unblocked() {
+                let index = waiting.iter().position(|(waiting, ..)| *waiting == stream);
+                let (stream, section, lines) = waiting.remove(index.expect("it waits"));
+                if what % 3 == 0 {
+                    decoder.cancel(stream);
+                } else {
+                    prop_assert_eq!(decode(&mut decoder, stream, &section), Some(lines));
+                }
+            }
+            if what % 2 == 0 {
+                let answers = std::mem::take(decoder.answers());
+                encoder.on_decoder_stream(&answers).expect("answers of ours");
+            }
+            prop_assert!(waiting.len() <= blocked as usize);
+        }
+    }
+
+    #[test]
+    fn survives_any_answers(answers: Vec<u8>) {
+        let mut encoder = encoder(4096, 10);
+        encode(&mut encoder, 4, &LINES);
+        let _ = encoder.on_decoder_stream(&answers);
+        encode(&mut encoder, 8, &LINES);
+    }
+}

@@ -1,0 +1,207 @@
+//! The static table, RFC 9204 appendix A.
+
+/// Name and value of the entry with this index.
+pub fn get(index: u64) -> Option<(&'static str, &'static str)> {
+    let index = usize::try_from(index).ok()?;
+    ENTRIES.get(index).copied()
+}
+
+/// What the table has for a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Match {
+    /// Name and value.
+    Whole(u64),
+    /// The name only, with another value.
+    Name(u64),
+    None,
+}
+
+/// Looks only at names of the same length, and knows where those are.
+pub(crate) fn find(name: &[u8], value: &[u8]) -> Match {
+    let Some(range) = BY_LENGTH.starts.get(name.len()..name.len() + 2) else {
+        return Match::None;
+    };
+    let mut found = Match::None;
+    for &index in &BY_LENGTH.order[usize::from(range[0])..usize::from(range[1])] {
+        let entry = ENTRIES[usize::from(index)];
+        if entry.0.as_bytes() != name {
+            continue;
+        }
+        if entry.1.as_bytes() == value {
+            return Match::Whole(u64::from(index));
+        }
+        if found == Match::None {
+            found = Match::Name(u64::from(index));
+        }
+    }
+    found
+}
+
+/// The entries in the order of the length of their names, and where each length starts.
+struct ByLength {
+    order: [u8; ENTRIES.len()],
+    starts: [u8; LONGEST + 2],
+}
+
+const LONGEST: usize = 32;
+
+static BY_LENGTH: ByLength = by_length();
+
+const fn by_length() -> ByLength {
+    let mut order = [0; ENTRIES.len()];
+    let mut starts = [0; LONGEST + 2];
+    let mut used = 0;
+    let mut len = 0;
+    while len <= LONGEST {
+        starts[len] = used as u8;
+        let mut index = 0;
+        while index < ENTRIES.len() {
+            if ENTRIES[index].0.len() == len {
+                order[used] = index as u8;
+                used += 1;
+            }
+            index += 1;
+        }
+        len += 1;
+    }
+    starts[len] = used as u8;
+    assert!(used == ENTRIES.len(), "a name longer than the longest");
+    ByLength { order, starts }
+}
+
+pub(crate) const ENTRIES: [(&str, &str); 99] = [
+    (":authority", ""),
+    (":path", "/"),
+    ("age", "0"),
+    ("content-disposition", ""),
+    ("content-length", "0"),
+    ("cookie", ""),
+    ("date", ""),
+    ("etag", ""),
+    ("if-modified-since", ""),
+    ("if-none-match", ""),
+    ("last-modified", ""),
+    ("link", ""),
+    ("location", ""),
+    ("referer", ""),
+    ("set-cookie", ""),
+    (":method", "CONNECT"),
+    (":method", "DELETE"),
+    (":method", "GET"),
+    (":method", "HEAD"),
+    (":method", "OPTIONS"),
+    (":method", "POST"),
+    (":method", "PUT"),
+    (":scheme", "http"),
+    (":scheme", "https"),
+    (":status", "103"),
+    (":status", "200"),
+    (":status", "304"),
+    (":status", "404"),
+    (":status", "503"),
+    ("accept", "*/*"),
+    ("accept", "application/dns-message"),
+    ("accept-encoding", "gzip, deflate, br"),
+    ("accept-ranges", "bytes"),
+    ("access-control-allow-headers", "cache-control"),
+    ("access-control-allow-headers", "content-type"),
+    ("access-control-allow-origin", "*"),
+    ("cache-control", "max-age=0"),
+    ("cache-control", "max-age=2592000"),
+    ("cache-control", "max-age=604800"),
+    ("cache-control", "no-cache"),
+    ("cache-control", "no-store"),
+    ("cache-control", "public, max-age=31536000"),
+    ("content-encoding", "br"),
+    ("content-encoding", "gzip"),
+    ("content-type", "application/dns-message"),
+    ("content-type", "application/javascript"),
+    ("content-type", "application/json"),
+    ("content-type", "application/x-www-form-urlencoded"),
+    ("content-type", "image/gif"),
+    ("content-type", "image/jpeg"),
+    ("content-type", "image/png"),
+    ("content-type", "text/css"),
+    ("content-type", "text/html; charset=utf-8"),
+    ("content-type", "text/plain"),
+    ("content-type", "text/plain;charset=utf-8"),
+    ("range", "bytes=0-"),
+    ("strict-transport-security", "max-age=31536000"),
+    (
+        "strict-transport-security",
+        "max-age=31536000; includesubdomains",
+    ),
+    (
+        "strict-transport-security",
+        "max-age=31536000; includesubdomains; preload",
+    ),
+    ("vary", "accept-encoding"),
+    ("vary", "origin"),
+    ("x-content-type-options", "nosniff"),
+    ("x-xss-protection", "1; mode=block"),
+    (":status", "100"),
+    (":status", "204"),
+    (":status", "206"),
+    (":status", "302"),
+    (":status", "400"),
+    (":status", "403"),
+    (":status", "421"),
+    (":status", "425"),
+    (":status", "500"),
+    ("accept-language", ""),
+    ("access-control-allow-credentials", "FALSE"),
+    ("access-control-allow-credentials", "TRUE"),
+    ("access-control-allow-headers", "*"),
+    ("access-control-allow-methods", "get"),
+    ("access-control-allow-methods", "get, post, options"),
+    ("access-control-allow-methods", "options"),
+    ("access-control-expose-headers", "content-length"),
+    ("access-control-request-headers", "content-type"),
+    ("access-control-request-method", "get"),
+    ("access-control-request-method", "post"),
+    ("alt-svc", "clear"),
+    ("authorization", ""),
+    (
+        "content-security-policy",
+        "script-src 'none'; object-src 'none'; base-uri 'none'",
+    ),
+    ("early-data", "1"),
+    ("expect-ct", ""),
+    ("forwarded", ""),
+    ("if-range", ""),
+    ("origin", ""),
+    ("purpose", "prefetch"),
+    ("server", ""),
+    ("timing-allow-origin", "*"),
+    ("upgrade-insecure-requests", "1"),
+    ("user-agent", ""),
+    ("x-forwarded-for", ""),
+    ("x-frame-options", "deny"),
+    ("x-frame-options", "sameorigin"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_each_entry() {
+        for (index, (name, value)) in ENTRIES.iter().enumerate() {
+            let found = find(name.as_bytes(), value.as_bytes());
+            assert_eq!(found, Match::Whole(index as u64), "{name}: {value}");
+            assert_eq!(get(index as u64), Some((*name, *value)));
+        }
+        assert_eq!(get(99), None);
+        assert_eq!(get(u64::MAX), None);
+    }
+
+    #[test]
+    fn finds_the_first_entry_of_a_name() {
+        assert_eq!(find(b":method", b"PATCH"), Match::Name(15));
+        assert_eq!(find(b"x-frame-options", b"no"), Match::Name(97));
+        assert_eq!(find(b"x-frame-option", b"deny"), Match::None);
+        assert_eq!(find(b"", b""), Match::None);
+        assert_eq!(find(&[b'x'; 33], b""), Match::None);
+        assert_eq!(find(&[b'x'; 3000], b""), Match::None);
+    }
+}

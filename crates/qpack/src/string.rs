@@ -1,0 +1,71 @@
+//! String literals: a flag for Huffman coding, a length, the bytes. RFC 9204 §4.1.2.
+
+use crate::error::Malformed;
+use crate::{huffman, prefix_int};
+
+/// A string as it stands in the input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Literal<'a> {
+    bytes: &'a [u8],
+    is_huffman: bool,
+}
+
+impl<'a> Literal<'a> {
+    /// Reads a string whose length has `prefix` bits, with the Huffman flag just above them, and
+    /// moves `bytes` past it. A length above `most` fails before the string is there.
+    pub(crate) fn decode(bytes: &mut &'a [u8], prefix: u8, most: usize) -> Result<Self, Malformed> {
+        let first = *bytes.first().ok_or(Malformed::Incomplete)?;
+        let mut rest = *bytes;
+        let len = prefix_int::decode(&mut rest, prefix)?;
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|&len| len <= most)
+            .ok_or(Malformed::Invalid("string longer than may be"))?;
+        let (text, rest) = rest.split_at_checked(len).ok_or(Malformed::Incomplete)?;
+        *bytes = rest;
+        Ok(Self {
+            bytes: text,
+            is_huffman: first >> prefix & 1 == 1,
+        })
+    }
+
+    /// The string itself; `scratch` holds it if it was coded.
+    pub(crate) fn text<'s>(self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], Malformed>
+    where
+        'a: 's,
+    {
+        if !self.is_huffman {
+            return Ok(self.bytes);
+        }
+        scratch.clear();
+        huffman::decode(self.bytes, scratch).map_err(Malformed::Invalid)?;
+        Ok(scratch)
+    }
+
+    /// Appends the string to `out`.
+    pub(crate) fn append_to(self, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        if self.is_huffman {
+            return huffman::decode(self.bytes, out).map_err(Malformed::Invalid);
+        }
+        out.extend_from_slice(self.bytes);
+        Ok(())
+    }
+}
+
+/// Writes `text`, coded if that is shorter, below the bits of `pattern`.
+pub(crate) fn encode(out: &mut Vec<u8>, pattern: u8, prefix: u8, text: &[u8]) {
+    let coded = huffman::encoded_len(text);
+    if coded < text.len() {
+        prefix_int::encode(out, pattern | 1 << prefix, prefix, coded as u64);
+        huffman::encode(text, out);
+    } else {
+        prefix_int::encode(out, pattern, prefix, text.len() as u64);
+        out.extend_from_slice(text);
+    }
+}
+
+/// Bytes that [`encode`] writes.
+pub(crate) fn encoded_len(prefix: u8, text: &[u8]) -> usize {
+    let len = huffman::encoded_len(text).min(text.len());
+    prefix_int::encoded_len(prefix, len as u64) + len
+}
