@@ -694,8 +694,6 @@ fn unknown_stream_of_ours_that_ended_is_ignored() {
     }
     assert_eq!(client.streams.table.len(), 0);
     assert_eq!(client.read(id, 1), Err(ReadError::ClosedStream));
-    assert_eq!(
-        client.streams.write(id, b"x"),
-        Err(WriteError::ClosedStream)
-    );
+    let written = client.streams.write(id, b"x");
+    assert_eq!(written, Err(WriteError::ClosedStream));
 }
