@@ -30,7 +30,7 @@
 //!             let text = format!("you asked for {}", request.uri().path());
 //!             Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(text))))
 //!         });
-//!         tokio::spawn(h3::serve(connection, service));
+//!         tokio::spawn(async move { h3::serve(connection, service).await });
 //!     }
 //!     Ok::<(), courser::ConnectionError>(())
 //! });

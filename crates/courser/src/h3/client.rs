@@ -72,10 +72,10 @@ impl Client {
             let _ = outgoing
                 .send
                 .set_priority(priority::level(*priority, stream.index()));
-            if !parts.headers.contains_key("priority") {
-                if let Ok(value) = http::HeaderValue::try_from(priority.to_string()) {
-                    parts.headers.insert("priority", value);
-                }
+            if !parts.headers.contains_key("priority")
+                && let Ok(value) = http::HeaderValue::try_from(priority.to_string())
+            {
+                parts.headers.insert("priority", value);
             }
         }
         let head = outgoing.encode(&FieldsToSend::request(&parts)?)?;

@@ -1,14 +1,12 @@
 //! A service on a connection.
 
 use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
 use http::{Request, Response};
-use tokio::sync::Notify;
 use tower_service::Service;
 
 use super::body::Body;
@@ -75,9 +73,22 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Requests that are being answered.
 #[derive(Debug, Default)]
-struct Active {
-    count: AtomicUsize,
-    none: Notify,
+struct Active(Mutex<(usize, Option<Waker>)>);
+
+impl Active {
+    /// Ready when there is none.
+    fn poll_none(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut active = self.lock();
+        if active.0 == 0 {
+            return Poll::Ready(());
+        }
+        active.1 = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (usize, Option<Waker>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// One of them.
@@ -85,16 +96,18 @@ struct Counted(Arc<Active>);
 
 impl Counted {
     fn new(active: &Arc<Active>) -> Self {
-        active.count.fetch_add(1, Ordering::Relaxed);
+        active.lock().0 += 1;
         Self(active.clone())
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        if self.0.count.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.none.notify_one();
-        }
+        let mut active = self.0.lock();
+        active.0 -= 1;
+        let woken = if active.0 == 0 { active.1.take() } else { None };
+        drop(active);
+        woken.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -132,9 +145,7 @@ where
     }
     server.go_away();
     let mut none = pin!(async {
-        while active.count.load(Ordering::Acquire) > 0 {
-            active.none.notified().await;
-        }
+        std::future::poll_fn(|cx| active.poll_none(cx)).await;
         // Closing would take back what the client does not have yet.
         while server.quic().has_undelivered() {
             let pause = (server.quic().rtt() / 4).max(SHORTEST_GRACE);

@@ -234,9 +234,9 @@ fn may_have_content(status: StatusCode) -> bool {
 }
 
 pub(super) fn add_length<B: http_body::Body>(headers: &mut http::HeaderMap, body: &B) {
-    if let Some(length) = body.size_hint().exact() {
-        if !headers.contains_key(CONTENT_LENGTH) {
-            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-        }
+    if let Some(length) = body.size_hint().exact()
+        && !headers.contains_key(CONTENT_LENGTH)
+    {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
 }

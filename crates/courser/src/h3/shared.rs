@@ -90,18 +90,14 @@ impl Shared {
         let result = run(&mut state);
         state.write();
         let woken = state.take_events(&self.quic);
-        if let Err(error) = &result {
-            if error.scope == Scope::Connection {
-                state.failure = Some(*error);
-            }
-        }
+        let fatal = result.as_ref().err().copied();
+        let fatal = fatal.filter(|error| error.scope == Scope::Connection);
+        state.failure = fatal;
         drop(state);
         woken.into_iter().for_each(Waker::wake);
-        if let Err(error) = &result {
-            if error.scope == Scope::Connection {
-                self.quic
-                    .close(var_int(error.code), error.reason.as_bytes());
-            }
+        if let Some(error) = fatal {
+            let reason = error.reason.as_bytes();
+            self.quic.close(var_int(error.code), reason);
         }
         Ok(result?)
     }

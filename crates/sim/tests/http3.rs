@@ -1,0 +1,102 @@
+//! HTTP/3 across links that lose, reorder and copy: the code of the facade, in virtual time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::{ClientConfig, Endpoint, ServerConfig, h3, runtime};
+use courser_sim::World;
+use courser_sim::identity::identity;
+use courser_sim::replay::for_each_seed;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+async fn server() -> Result {
+    let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
+    let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
+    while let Some(incoming) = endpoint.accept().await {
+        let service = tower::service_fn(|request: Request<h3::Body>| async move {
+            let path = request.uri().path().to_owned();
+            let body = request.into_body().collect().await?.to_bytes();
+            let answer = [path.as_bytes(), b" ", &body].concat();
+            Ok::<_, h3::Error>(Response::new(Full::new(Bytes::from(answer))))
+        });
+        let connection = incoming.await?;
+        runtime::spawn(async move { h3::serve(connection, service).await });
+    }
+    Ok(())
+}
+
+async fn client() -> Result<h3::Client> {
+    let config = ClientConfig::with_roots([identity().certificate()])?.alpn([h3::ALPN]);
+    let endpoint = Endpoint::client("10.0.0.1:0".parse()?)?;
+    let connecting = endpoint.connect_with(config, "10.0.0.2:443".parse()?, "localhost")?;
+    Ok(h3::Client::new(connecting.await?))
+}
+
+async fn post(client: h3::Client, number: usize, content: usize) -> Result {
+    let content = Bytes::from(vec![b'x'; content]);
+    let request = Request::post(format!("https://localhost/{number}"))
+        .header("x-number", number)
+        .header("x-same", "for all of them")
+        .body(Full::new(content.clone()))?;
+    let response = client.send(request).await?;
+    let answer = response.into_body().collect().await?.to_bytes();
+    assert_eq!(
+        answer,
+        [format!("/{number} ").as_bytes(), &content].concat()
+    );
+    Ok(())
+}
+
+/// Forty requests at once, then one after the other.
+async fn exchange() -> Result<Duration> {
+    let begun = runtime::now();
+    let client = client().await?;
+    let tasks: Vec<_> = (0..40)
+        .map(|number| runtime::spawn(post(client.clone(), number, number * 500)))
+        .collect();
+    for task in tasks {
+        task.await??;
+    }
+    for number in 40..50 {
+        post(client.clone(), number, 10).await?;
+    }
+    Ok(runtime::now() - begun)
+}
+
+fn run(seed: u64, link: &str) -> Result<(Duration, u64)> {
+    let mut world = World::new(seed);
+    let near = world.machine("client", [10, 0, 0, 1]);
+    let far = world.machine("server", [10, 0, 0, 2]);
+    world.join_machines(&near, &far, &link.parse()?);
+    far.spawn(server());
+    let time = world.run_until_done(near.spawn(exchange()))??;
+    Ok((time, world.digest()))
+}
+
+/// Sections that arrive before the entries they refer to wait for them, and for nothing else.
+#[test]
+fn requests_are_answered_on_links_that_lose_and_reorder() {
+    for_each_seed(20, |seed| {
+        for link in [
+            "20mbit,20ms",
+            "20mbit,20ms,3%",
+            "20mbit,20ms,reorder=10%:15ms",
+            "20mbit,20ms,duplicate=5%,1%",
+        ] {
+            let (time, _) = run(seed, link).expect("answered");
+            assert!(time < Duration::from_secs(10), "{link}: {time:?}");
+        }
+    });
+}
+
+#[test]
+fn one_seed_is_one_run() {
+    let link = "20mbit,20ms,2%";
+    assert_eq!(
+        run(3, link).expect("answered"),
+        run(3, link).expect("answered")
+    );
+}
