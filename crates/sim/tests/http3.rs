@@ -19,7 +19,10 @@ async fn server() -> Result {
         let service = tower::service_fn(|request: Request<h3::Body>| async move {
             let path = request.uri().path().to_owned();
             let body = request.into_body().collect().await?.to_bytes();
-            let answer = [path.as_bytes(), b" ", &body].concat();
+            let answer = match path.as_str() {
+                "/large" => vec![b'x'; LARGE],
+                _ => [path.as_bytes(), b" ", &body].concat(),
+            };
             Ok::<_, h3::Error>(Response::new(Full::new(Bytes::from(answer))))
         });
         let connection = incoming.await?;
@@ -27,6 +30,9 @@ async fn server() -> Result {
     }
     Ok(())
 }
+
+/// A second of the link.
+const LARGE: usize = 2_400_000;
 
 async fn client() -> Result<h3::Client> {
     let config = ClientConfig::with_roots([identity().certificate()])?.alpn([h3::ALPN]);
@@ -90,6 +96,71 @@ fn requests_are_answered_on_links_that_lose_and_reorder() {
             assert!(time < Duration::from_secs(10), "{link}: {time:?}");
         }
     });
+}
+
+/// When each of these responses is there, asked for at once in this order.
+async fn responses(priorities: Vec<h3::Priority>) -> Result<Vec<Duration>> {
+    let client = client().await?;
+    let begun = runtime::now();
+    let tasks: Vec<_> = priorities
+        .into_iter()
+        .map(|priority| {
+            let client = client.clone();
+            runtime::spawn(async move {
+                let request = Request::get("https://localhost/large")
+                    .extension(priority)
+                    .body(h3::Empty)?;
+                let body = client.send(request).await?.into_body();
+                assert_eq!(body.collect().await?.to_bytes().len(), LARGE);
+                Result::Ok(runtime::now() - begun)
+            })
+        })
+        .collect();
+    let mut times = Vec::new();
+    for task in tasks {
+        times.push(task.await??);
+    }
+    Ok(times)
+}
+
+fn times(priorities: &[(u8, bool)]) -> Vec<Duration> {
+    let mut world = World::new(1);
+    let near = world.machine("client", [10, 0, 0, 1]);
+    let far = world.machine("server", [10, 0, 0, 2]);
+    let link = "20mbit,20ms,queue=2bdp".parse().expect("a link");
+    world.join_machines(&near, &far, &link);
+    far.spawn(server());
+    let priorities = priorities.iter();
+    let priorities = priorities.map(|&(urgency, incremental)| h3::Priority {
+        urgency,
+        incremental,
+    });
+    let asking = near.spawn(responses(priorities.collect()));
+    world
+        .run_until_done(asking)
+        .expect("no stall")
+        .expect("answered")
+}
+
+/// RFC 9218 §10: the more urgent first; what is of use only as a whole in the order of asking;
+/// what is of use in parts in turns.
+#[test]
+fn responses_come_by_priority() {
+    let second = Duration::from_secs(1);
+    let at = |time: Duration, seconds: f64| (time.as_secs_f64() - seconds).abs() < 0.35;
+    let by_urgency = times(&[(7, false), (3, false), (0, false)]);
+    assert!(
+        at(by_urgency[2], 1.2) && at(by_urgency[1], 2.2),
+        "{by_urgency:?}"
+    );
+    assert!(at(by_urgency[0], 3.2), "{by_urgency:?}");
+    // Which of the three tasks asks first is drawn from the seed.
+    let mut by_order = times(&[(3, false); 3]);
+    by_order.sort();
+    assert!(by_order[1] > by_order[0] + second / 2, "{by_order:?}");
+    assert!(by_order[2] > by_order[1] + second / 2, "{by_order:?}");
+    let in_turns = times(&[(3, true); 3]);
+    assert!(in_turns.iter().all(|&time| at(time, 3.1)), "{in_turns:?}");
 }
 
 #[test]

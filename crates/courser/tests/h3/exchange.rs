@@ -359,31 +359,3 @@ async fn an_extended_connect_that_is_not_enabled_is_not_sent() {
         "{error}"
     );
 }
-
-/// RFC 9218: the response that is more urgent comes first.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn urgent_responses_come_first() {
-    let (_pair, client) = serve(|_| async { Response::new(full(vec![0; 20_000_000])) }).await;
-    let order = Arc::new(Mutex::new(Vec::new()));
-    let tasks: Vec<_> = [7, 6, 0]
-        .map(|urgency| {
-            let (client, order) = (client.clone(), order.clone());
-            tokio::spawn(async move {
-                let mut request = get("/");
-                let priority = h3::Priority {
-                    urgency,
-                    incremental: false,
-                };
-                request.extensions_mut().insert(priority);
-                let response = client.send(request).await.expect("answered");
-                response.into_body().collect().await.expect("a body");
-                order.lock().expect("no panic").push(urgency);
-            })
-        })
-        .into_iter()
-        .collect();
-    for task in tasks {
-        within(task).await.expect("no panic");
-    }
-    assert_eq!(*order.lock().expect("no panic"), [0, 6, 7]);
-}

@@ -14,11 +14,13 @@ async fn draining_loses_nothing() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (signal, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let waiting = go_on.clone();
+    let begun = Arc::new(Notify::new());
+    let (waiting, beginning) = (go_on.clone(), begun.clone());
     let service = tower::service_fn(move |request: Request<h3::Body>| {
-        let waiting = waiting.clone();
+        let (waiting, beginning) = (waiting.clone(), beginning.clone());
         async move {
             if request.uri().path() == "/slow" {
+                beginning.notify_one();
                 waiting.notified().await;
             }
             Ok::<_, Infallible>(Response::new(full("served")))
@@ -34,7 +36,7 @@ async fn draining_loses_nothing() {
     let slow = client.clone();
     let slow =
         tokio::spawn(async move { text(slow.send(get("/slow")).await.expect("served")).await });
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    within(begun.notified()).await;
     signal.notify_one();
     let refused = within(async {
         loop {
