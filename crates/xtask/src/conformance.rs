@@ -25,11 +25,15 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
     )?;
     let mapping = named(MAPPING, parse_mapping(&read(root, MAPPING)?))?;
     let packages: BTreeSet<&str> = mapping.iter().map(|row| row.package.as_str()).collect();
+    let mut lists = match options.lists {
+        Some(_) => BTreeMap::new(),
+        None => list_tests(root)?,
+    };
     let mut tests = Tests::new();
     for package in packages {
         let list = match &options.lists {
             Some(folder) => read(folder, &format!("{package}.txt"))?,
-            None => list_tests(root, package)?,
+            None => lists.remove(package).unwrap_or_default(),
         };
         tests.insert(package.to_owned(), parse_list(&list));
     }
@@ -176,21 +180,50 @@ fn missing_line(rule: &Requirement) -> String {
     format!("{id}  §{section}  {level}  {side}  {rule}\n")
 }
 
-/// Builds the tests of `package` and asks them for their names.
-fn list_tests(root: &Path, package: &str) -> Result<String, Problems> {
+/// The tests of each package, as its binaries print them. All are built as one, as they are for
+/// `cargo test --workspace`: a package alone has other features, and would be built anew.
+fn list_tests(root: &Path) -> Result<BTreeMap<String, String>, Problems> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["test", "--quiet", "--package", package, "--", "--list"])
+    let mut build = Command::new(cargo);
+    build
+        .args(["test", "--workspace", "--no-run", "--quiet"])
+        .arg("--message-format=json");
+    let mut lists = BTreeMap::<String, String>::new();
+    for line in output(&mut build, root)?.lines() {
+        if let Some((package, binary)) = test_binary(line) {
+            let list = output(Command::new(&binary).arg("--list"), root)?;
+            lists.entry(package).or_default().push_str(&list);
+        }
+    }
+    Ok(lists)
+}
+
+/// Package and path of a test binary, from one of Cargo's messages about it.
+fn test_binary(line: &str) -> Option<(String, PathBuf)> {
+    let message: serde_json::Value = serde_json::from_str(line).ok()?;
+    let is_test = message["profile"]["test"].as_bool()?;
+    let kind = message["target"]["kind"][0].as_str()?;
+    let binary = message["executable"].as_str()?;
+    // `path+file:///…/crates/http3#courser-http3@0.1.0`, without the name if the folder has it.
+    let (folder, name) = message["package_id"].as_str()?.rsplit_once('#')?;
+    let package = match name.split_once('@') {
+        Some((name, _)) => name,
+        None => folder.rsplit('/').next()?,
+    };
+    (is_test && kind != "example").then(|| (package.to_owned(), PathBuf::from(binary)))
+}
+
+fn output(command: &mut Command, root: &Path) -> Result<String, Problems> {
+    let name = format!("{command:?}");
+    let output = command
         .current_dir(root)
         .stderr(Stdio::inherit())
         .output()
-        .map_err(|error| vec![format!("cannot start cargo: {error}")])?;
+        .map_err(|error| vec![format!("cannot start {name}: {error}")])?;
     if !output.status.success() {
-        return Err(vec![format!(
-            "`cargo test --package {package} -- --list` failed"
-        )]);
+        return Err(vec![format!("{name} failed")]);
     }
-    String::from_utf8(output.stdout).map_err(|error| vec![format!("tests of {package}: {error}")])
+    String::from_utf8(output.stdout).map_err(|error| vec![format!("{name}: {error}")])
 }
 
 fn read(folder: &Path, name: &str) -> Result<String, Problems> {

@@ -117,3 +117,21 @@ fn missing_names_the_receiver_rules_without_a_test() {
         ]
     );
 }
+
+#[test]
+fn test_binaries_are_found_by_package() {
+    let message = |id: &str, kind: &str, is_test: bool| {
+        format!(
+            r#"{{"reason":"compiler-artifact","package_id":"path+file:///x/crates/{id}","target":{{"kind":["{kind}"]}},"profile":{{"test":{is_test}}},"executable":"/x/target/a"}}"#
+        )
+    };
+    let found = |line: &str| test_binary(line).map(|(package, _)| package);
+    let named = message("http3#courser-http3@0.1.0", "lib", true);
+    assert_eq!(found(&named).as_deref(), Some("courser-http3"));
+    let plain = message("courser#0.1.0", "test", true);
+    assert_eq!(found(&plain).as_deref(), Some("courser"));
+    assert_eq!(found(&message("courser#0.1.0", "example", true)), None);
+    assert_eq!(found(&message("courser#0.1.0", "bin", false)), None);
+    assert_eq!(found("{\"reason\":\"build-finished\"}"), None);
+    assert_eq!(found("no JSON"), None);
+}
