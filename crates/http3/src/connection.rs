@@ -162,11 +162,14 @@ impl Connection {
         if side.is_server() && !config.origins.is_empty() {
             control::encode_origins(&mut control_out, &config.origins);
         }
+        let mut encoder = Encoder::new(config.encoder, seed);
+        // A peer that takes no instructions, and claims to have them, gets no more of them.
+        encoder.set_credit(MOST_INSTRUCTIONS);
         Self {
             side,
             peer_settings: None,
             remembered: None,
-            encoder: Encoder::new(config.encoder, seed),
+            encoder,
             decoder: Decoder::new(config.decoder),
             cache: LineCache::default(),
             section: Vec::new(),
@@ -221,9 +224,10 @@ impl Connection {
         out
     }
 
-    /// Says how much more the encoder stream may carry, RFC 9204 §2.1.3.
+    /// Says how much more the encoder stream may carry, RFC 9204 §2.1.3; more than 16 KiB never
+    /// wait.
     pub fn set_encoder_credit(&mut self, bytes: usize) {
-        self.encoder.set_credit(bytes);
+        self.encoder.set_credit(bytes.min(MOST_INSTRUCTIONS));
     }
 
     /// Says that the peer has stopped one of our streams, which it must not.
@@ -294,6 +298,9 @@ impl Connection {
         Ok(())
     }
 }
+
+/// Bytes that wait for the encoder stream.
+const MOST_INSTRUCTIONS: usize = 16 * 1024;
 
 /// §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
 fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> {

@@ -215,20 +215,21 @@ impl Incoming {
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let code = match self.guard.side() {
-            Side::Server => Code::NO_ERROR,
-            Side::Client => Code::REQUEST_CANCELLED,
-        };
-        if self.receive.stop(var_int(code)).is_ok() {
-            let stream = self.stream();
+        let stream = self.stream();
+        if !self.is_over {
+            let code = match self.guard.side() {
+                Side::Server => Code::NO_ERROR,
+                Side::Client => Code::REQUEST_CANCELLED,
+            };
+            // Its end may be here already, and a section of it still wait for the table.
+            let _ = self.receive.stop(var_int(code));
             let _ = self.guard.with(|state| {
                 state.http.forget(stream);
                 Ok(())
             });
         }
+        // News that came before that is for nobody.
+        self.guard.forget_blocked(stream);
     }
 }
 

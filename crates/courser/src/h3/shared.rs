@@ -136,6 +136,13 @@ impl Shared {
         Poll::Pending
     }
 
+    /// Nobody waits for this section any more.
+    pub(super) fn forget_blocked(&self, stream: u64) {
+        let mut state = self.lock();
+        state.blocked.remove(&stream);
+        state.unblocked.remove(&stream);
+    }
+
     /// Waits for the peer's settings.
     pub(super) fn poll_settings(&self, cx: &mut Context<'_>) -> Poll<Option<http3::Settings>> {
         let mut state = self.lock();

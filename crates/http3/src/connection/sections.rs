@@ -120,6 +120,7 @@ impl Connection {
         kind: Kind,
         finish: impl FnOnce(Collector<'_>) -> Result<T, FieldsError>,
     ) -> Result<Section<T>, Error> {
+        self.check_answers()?;
         let mut collector = Collector::new(kind, self.config.limits, &mut self.cache);
         let progress = self
             .decoder

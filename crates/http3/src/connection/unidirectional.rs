@@ -138,6 +138,11 @@ impl Connection {
         while let Some(stream) = self.decoder.poll_unblocked() {
             self.events.push_back(Event::Unblocked { stream });
         }
+        self.check_answers()
+    }
+
+    /// The peer has to take what our decoder says.
+    pub(super) fn check_answers(&mut self) -> Result<(), Error> {
         if self.decoder.answers().len() > MOST_ANSWERS {
             return Err(Error::connection(
                 Code::EXCESSIVE_LOAD,

@@ -108,6 +108,54 @@ fn unknown_codes_count_as_no_error() {
     assert!(!Code::REQUEST_REJECTED.is_no_error());
 }
 
+/// RFC 9204 §7.3: also when requests alone make them.
+#[test]
+fn answers_of_requests_do_not_pile_up() {
+    let mut server = begun(Side::Server);
+    let mut decoded = 0_u64;
+    let error = loop {
+        // Our own cancellations: five bytes each from here on.
+        server.forget(1 << 30);
+        match server.decode_request(4 * decoded, b"\0\0") {
+            Ok(_) => decoded += 1,
+            Err(error) => break error,
+        }
+        assert!(decoded < 100_000, "{} bytes", server.memory());
+    };
+    assert_eq!(error.code, Code::EXCESSIVE_LOAD);
+    assert!(server.outgoing(UniStream::Decoder).len() <= 64 * 1024 + 8);
+}
+
+/// A peer that acknowledges insertions which never left, so that they can go for others.
+#[test]
+fn instructions_do_not_pile_up() {
+    let mut server = connection(Side::Server);
+    let settings = Settings {
+        qpack_max_table_capacity: 4096,
+        qpack_blocked_streams: 16,
+        ..Settings::default()
+    };
+    let mut bytes = vec![0x00];
+    settings.encode(&mut bytes, None);
+    assert_eq!(control(&mut server, &bytes), Ok(UniFate::Read));
+    assert_eq!(uni(&mut server, 6, &[0x03], false), Ok(UniFate::Read));
+    for n in 0..3_000_u64 {
+        let stream = (n % 30) as u8 * 4;
+        let mut headers = HeaderMap::new();
+        let value = format!("{:0100}", n / 2).parse().expect("a value");
+        headers.insert("x-new", value);
+        let status = StatusCode::OK;
+        let fields = FieldsToSend::response(&status, &headers);
+        server
+            .encode(u64::from(stream), &fields, &mut Vec::new())
+            .expect("small");
+        // It has read this, it says. Without an insertion there was nothing to read.
+        let _ = uni(&mut server, 6, &[0x80 | stream], false);
+    }
+    let waiting = server.outgoing(UniStream::Encoder).len();
+    assert!(waiting > 1000 && waiting <= 16 * 1024 + 1, "{waiting}");
+}
+
 #[test]
 fn the_budget_comes_back() {
     let mut server = begun(Side::Server);
