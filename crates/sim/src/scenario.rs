@@ -173,7 +173,7 @@ impl Scenario {
     pub(crate) fn upheavals(&self) -> Vec<Time> {
         let mut times = Vec::new();
         for spec in self.link.forward.hops().chain(self.link.back.hops()) {
-            let is_rate = |change: &Change| matches!(change, Change::Rate(_));
+            let is_rate = |change: &Change| matches!(change, Change::Rate(_) | Change::Policer(_));
             let steps = spec.steps.iter().filter(|step| is_rate(&step.change));
             times.extend(steps.map(|step| Time::ZERO + step.at));
             times.extend(
@@ -242,6 +242,10 @@ fn change_label(change: &Change) -> String {
         Change::Jitter(jitter) => format!("jitter {jitter:?}"),
         Change::Loss(_) => "other loss".to_owned(),
         Change::Mtu(mtu) => format!("MTU {}", mtu.bytes),
+        Change::Policer(policer) => {
+            let rate = crate::link::spec::quantity::rate(policer.rate);
+            format!("policer of {rate}")
+        }
     }
 }
 

@@ -142,6 +142,11 @@ pub enum FrameRecord {
         /// For humans; what is not UTF-8 was replaced.
         reason: String,
     },
+    /// DATAGRAM.
+    Datagram {
+        /// Bytes of data.
+        len: usize,
+    },
     /// Any other frame by its type: PING, HANDSHAKE_DONE, extensions, and at the end of the list
     /// one that could not be read.
     Other {
@@ -181,6 +186,9 @@ fn record_of(frame: &Frame<'_>, ack_delay_exponent: u64) -> FrameRecord {
             offset: frame.offset,
             len: frame.data.len(),
             fin: frame.fin,
+        },
+        Frame::Datagram(frame) => FrameRecord::Datagram {
+            len: frame.data.len(),
         },
         Frame::ResetStream(frame) => FrameRecord::ResetStream {
             id: frame.id,

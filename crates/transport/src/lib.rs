@@ -12,6 +12,7 @@ mod build;
 mod cid;
 mod config;
 mod connection;
+mod datagram;
 mod endpoint;
 mod error;
 mod flow;
@@ -32,6 +33,10 @@ pub use config::{
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, Event, KeyUpdateBlocked, PathStats, PeerClose,
     Timer, UdpStats,
+};
+pub use datagram::{
+    DatagramEvent, DatagramFate, DatagramId, DatagramStats, Datagrams, SendDatagramError,
+    SendOptions,
 };
 pub use endpoint::{
     ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta,

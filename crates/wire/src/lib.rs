@@ -26,10 +26,10 @@ pub use connection_id::ConnectionId;
 pub use error::{DecodeError, DecodeErrorKind};
 pub use error_code::{ApplicationErrorCode, TransportErrorCode};
 pub use frame::{
-    Ack, AckRanges, CloseKind, ConnectionClose, Crypto, DataBlocked, Frame, FrameError, FrameType,
-    Frames, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken, PathChallenge,
-    PathResponse, ResetStream, RetireConnectionId, StopSending, Stream, StreamDataBlocked,
-    StreamsBlocked,
+    Ack, AckRanges, CloseKind, ConnectionClose, Crypto, DataBlocked, Datagram, Frame, FrameError,
+    FrameType, Frames, MaxData, MaxStreamData, MaxStreams, NewConnectionId, NewToken,
+    PathChallenge, PathResponse, ResetStream, RetireConnectionId, StopSending, Stream,
+    StreamDataBlocked, StreamsBlocked,
 };
 pub use packet::{
     LongHeader, MIN_INITIAL_DATAGRAM, Packet, PacketError, PacketKind, Packets, RetryParts,

@@ -69,11 +69,14 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
             o.word("frame_type", "retire_connection_id")
                 .uint("sequence_number", *sequence);
         }
+        FrameRecord::Datagram { len } => {
+            o.word("frame_type", "datagram");
+            length(o, *len);
+        }
         FrameRecord::ConnectionClose { .. } => write_close(o, frame, dialect),
         FrameRecord::Other { frame_type } => match frame_type {
             0x01 => _ = o.word("frame_type", "ping"),
             0x1e => _ = o.word("frame_type", "handshake_done"),
-            0x30 | 0x31 => _ = o.word("frame_type", "datagram"),
             _ => {
                 o.word("frame_type", "unknown")
                     .uint("frame_type_bytes", *frame_type);

@@ -155,7 +155,8 @@ pub(super) fn parameters_set(events: &mut Events<'_>, set: &TransportParametersS
                 it.initial_max_stream_data_uni,
             )
             .uint("initial_max_streams_bidi", it.initial_max_streams_bidi)
-            .uint("initial_max_streams_uni", it.initial_max_streams_uni);
+            .uint("initial_max_streams_uni", it.initial_max_streams_uni)
+            .uint("max_datagram_frame_size", it.max_datagram_frame_size);
         // Optional in the draft, required by the `qlog` crate.
         data.array("unknown_parameters", [0u8; 0], plain);
     });

@@ -108,6 +108,10 @@ pub(super) fn dispatch(
         Event::Stream(StreamEvent::Writable { id }) => app.on_writable(context, connection, *id),
         Event::Stream(StreamEvent::Finished { id }) => app.on_finished(context, connection, *id),
         Event::Stream(event) => app.on_stream_event(context, connection, *event),
-        Event::HandshakeDataReady | Event::Confirmed | Event::PathChanged { .. } => {}
+        // Apps that send datagrams ask the connection for them.
+        Event::Datagram(_)
+        | Event::HandshakeDataReady
+        | Event::Confirmed
+        | Event::PathChanged { .. } => {}
     }
 }

@@ -234,6 +234,7 @@ impl Hop {
             Change::Jitter(jitter) => self.flight.set_jitter(jitter),
             Change::Loss(rule) => self.effects.loss.set_rule(rule),
             Change::Mtu(mtu) => self.effects.mtu = Some(mtu),
+            Change::Policer(rule) => self.effects.policer = Some(Bucket::new(rule)),
         }
     }
 

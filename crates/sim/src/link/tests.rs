@@ -252,7 +252,7 @@ fn cut_and_lengthened_packets_are_counted() {
 
 #[test]
 fn larger_packets_than_the_mtu_vanish_from_when_it_falls() {
-    assert_eq!(Bench::new("mtu=1000").run(10, 1).missing(10), []);
+    assert_eq!(Bench::new("mtu=1000").run(10, 1).missing(10), [0_u64; 0]);
     assert_eq!(
         Bench::new("mtu=999").run(10, 1).link.stats().dropped.mtu,
         10
@@ -404,6 +404,15 @@ fn policer_lets_its_burst_pass_and_then_its_rate() {
     assert_eq!(stats.packets_out, 20 + 999);
     assert_eq!(stats.dropped.policer, 10_000 - stats.packets_out);
     assert!(bench.missing(20).is_empty());
+}
+
+#[test]
+fn policer_can_begin_later() {
+    // Half a second without one, then a full bucket and half a second at its rate.
+    let bench = Bench::new("policer@500ms=8mbit:20k").run(10_000, 100);
+    let stats = bench.link.stats();
+    assert_eq!(stats.packets_out, 5_000 + 20 + 499);
+    assert_eq!(stats.dropped.policer, 10_000 - stats.packets_out);
 }
 
 #[test]

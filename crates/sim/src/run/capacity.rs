@@ -12,12 +12,14 @@ pub(super) fn rate_at(spec: &LinkSpec, at: Time) -> Option<Rate> {
     let elapsed = at - Time::ZERO;
     let of_hop = |hop: &LinkSpec| {
         let mut rate = hop.rate;
+        let mut policed = hop.policer.map(|policer| policer.rate);
         for step in hop.steps.iter().filter(|step| step.at <= elapsed) {
-            if let Change::Rate(new) = step.change {
-                rate = Some(new);
+            match step.change {
+                Change::Rate(new) => rate = Some(new),
+                Change::Policer(new) => policed = Some(new.rate),
+                _ => {}
             }
         }
-        let policed = hop.policer.map(|policer| policer.rate);
         rate.into_iter().chain(policed).min()
     };
     spec.hops().filter_map(of_hop).min()
@@ -59,6 +61,11 @@ mod tests {
     fn slowest_stretch_counts() {
         let spec: LinkSpec = "100mbit,1ms,policer=8mbit:64k".parse().expect("a link");
         assert_eq!(bytes_between(&spec, Time::ZERO, second(1)), Some(1_000_000));
+        let later: LinkSpec = "100mbit,1ms,policer@1s=8mbit:64k".parse().expect("a link");
+        assert_eq!(
+            bytes_between(&later, Time::ZERO, second(2)),
+            Some(13_500_000)
+        );
         let free: LinkSpec = "10ms".parse().expect("a link");
         assert_eq!(bytes_between(&free, Time::ZERO, second(1)), None);
     }

@@ -1,6 +1,6 @@
 use courser_base::RangeSet;
 use courser_wire::Writer;
-use courser_wire::frame::{MaxData, Stream};
+use courser_wire::frame::{Datagram, MaxData, Stream};
 
 use super::*;
 
@@ -31,6 +31,8 @@ fn frames_are_told_in_order_without_their_data() {
         }
         .encode(writer);
         MaxData { limit: 77 }.encode(writer);
+        let (data, has_length): (&[u8], _) = (b"secret", true);
+        Datagram { data, has_length }.encode(writer);
         writer.zeros(5);
     });
     let expected = vec![
@@ -47,6 +49,7 @@ fn frames_are_told_in_order_without_their_data() {
             fin: true,
         },
         FrameRecord::MaxData { maximum: 77 },
+        FrameRecord::Datagram { len: 6 },
         FrameRecord::Padding { len: 5 },
     ];
     assert_eq!(frames_of(&bytes, 3), expected);

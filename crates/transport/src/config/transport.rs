@@ -10,6 +10,7 @@ use courser_recovery::{
 use courser_telemetry::SinkFactory;
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
+use crate::datagram::DatagramLimits;
 use crate::stream::StreamsConfig;
 
 /// Settings of one connection.
@@ -57,6 +58,16 @@ pub struct TransportConfig {
     /// How far a writer may run ahead of the wire on one stream, in bytes. Default 256 KiB:
     /// more would leave the caches before it is sealed.
     pub unsent_limit: u64,
+    /// Bytes of received datagrams (RFC 9221) that wait to be read; `None` tells the peer that none
+    /// are taken. When there are more, the oldest are dropped. Default 256 KiB, at least 2 bytes.
+    pub datagram_receive_buffer_size: Option<usize>,
+    /// Received datagrams that wait to be read, whatever their size. Default 64.
+    pub datagram_receive_queue: usize,
+    /// Bytes of datagrams that wait to be sent; 0 switches sending off. When there are more, the
+    /// oldest are dropped. Default 256 KiB.
+    pub datagram_send_buffer_size: usize,
+    /// Datagrams that wait to be sent, whatever their size. Default 64.
+    pub datagram_send_queue: usize,
     /// Congestion controller. Default CUBIC with HyStart++.
     pub congestion: Algorithm,
     /// Lets NewReno and CUBIC, and Prague while it is CUBIC, go back to slow start when the path has
@@ -102,6 +113,10 @@ impl Default for TransportConfig {
             receive_window_max: 128 * 1024 * 1024,
             send_buffer_max: 256 * 1024 * 1024,
             unsent_limit: 256 * 1024,
+            datagram_receive_buffer_size: Some(256 * 1024),
+            datagram_receive_queue: 64,
+            datagram_send_buffer_size: 256 * 1024,
+            datagram_send_queue: 64,
             congestion: Algorithm::Cubic,
             capacity_rise: true,
             controller_factory: None,
@@ -151,6 +166,10 @@ impl std::error::Error for ConfigError {}
 
 /// Largest UDP payload over IPv4.
 const MAX_MTU: u16 = 65_507;
+/// Bytes in a queue of datagrams: as many as windows may have by default.
+const MAX_DATAGRAM_BUFFER: usize = 128 * 1024 * 1024;
+/// Datagrams in a queue.
+const MAX_DATAGRAM_QUEUE: u64 = 1 << 20;
 const MAX_STREAMS: u64 = 1 << 60;
 const MAX_WINDOW: u64 = (1 << 62) - 1;
 
@@ -201,6 +220,7 @@ impl TransportConfig {
             4096,
             self.send_buffer_max,
         )?;
+        self.validate_datagrams()?;
         check("key_update_after", self.key_update_after, 1, 1 << 22)?;
         let delay = u64::try_from(self.max_ack_delay.as_millis()).unwrap_or(u64::MAX);
         check("max_ack_delay (ms)", delay, 0, (1 << 14) - 1)?;
@@ -217,6 +237,32 @@ impl TransportConfig {
             1 << 20,
         )?;
         check("max_gaps", self.max_gaps as u64, 1, 1 << 20)
+    }
+
+    fn validate_datagrams(&self) -> Result<(), ConfigError> {
+        let most = MAX_DATAGRAM_BUFFER as u64;
+        if let Some(bytes) = self.datagram_receive_buffer_size {
+            // An empty datagram takes two bytes of the limit that is announced.
+            check("datagram_receive_buffer_size", bytes as u64, 2, most)?;
+        }
+        for (field, count) in [
+            ("datagram_receive_queue", self.datagram_receive_queue),
+            ("datagram_send_queue", self.datagram_send_queue),
+        ] {
+            check(field, count as u64, 1, MAX_DATAGRAM_QUEUE)?;
+        }
+        let bytes = self.datagram_send_buffer_size as u64;
+        check("datagram_send_buffer_size", bytes, 0, most)
+    }
+
+    /// The part that datagrams need.
+    pub(crate) fn datagrams(&self) -> DatagramLimits {
+        DatagramLimits {
+            send_bytes: self.datagram_send_buffer_size,
+            send_count: self.datagram_send_queue,
+            receive_bytes: self.datagram_receive_buffer_size.unwrap_or(0),
+            receive_count: self.datagram_receive_queue,
+        }
     }
 
     /// The shortest delay of acknowledgements that we offer: timers are no finer.

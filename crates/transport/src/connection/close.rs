@@ -210,13 +210,19 @@ impl Connection {
     fn end(&mut self, now: Time, state: State, error: ConnectionError) {
         self.record_closed(now, &state, &error);
         self.enter(now, state);
-        match error {
+        let is_lost = matches!(
+            error,
             ConnectionError::ConnectionClosed(_)
-            | ConnectionError::ApplicationClosed { .. }
-            | ConnectionError::Reset
-            | ConnectionError::TimedOut => self.streams.on_lost(),
-            _ => self.streams.on_close(),
+                | ConnectionError::ApplicationClosed { .. }
+                | ConnectionError::Reset
+                | ConnectionError::TimedOut
+        );
+        if is_lost {
+            self.streams.on_lost();
+        } else {
+            self.streams.on_close();
         }
+        self.datagrams.on_end(is_lost);
         for space in SpaceId::ALL {
             self.forget_sent(space);
         }

@@ -165,6 +165,7 @@ impl Connection {
                 self.on_connection_close_frame(now, frame);
                 Ok(())
             }
+            Frame::Datagram(frame) => self.datagrams.on_datagram_frame(frame),
             Frame::AckFrequency(frame) => self.on_ack_frequency_frame(frame),
             Frame::ImmediateAck => {
                 processed.wants_ack = true;
@@ -264,6 +265,8 @@ fn worth(frame: &Frame<'_>, settled: bool) -> Worth {
     match frame {
         Frame::Stream(frame) if frame.data.is_empty() && !frame.fin => Worth::Nothing,
         Frame::Stream(_) => Worth::Progress,
+        // An empty one may mean something to the application, but pays for nothing.
+        Frame::Datagram(frame) if !frame.data.is_empty() => Worth::Progress,
         Frame::Ack(_) if settled => Worth::Progress,
         Frame::Ack(_)
         | Frame::Ping

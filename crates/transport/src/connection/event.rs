@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::error::ConnectionError;
+use crate::datagram::DatagramEvent;
 use crate::stream::StreamEvent;
 
 /// Something the application may want to react to.
@@ -16,12 +17,15 @@ pub enum Event {
     Confirmed,
     /// Something about streams.
     Stream(StreamEvent),
+    /// Something about datagrams.
+    Datagram(DatagramEvent),
     /// The peer's address changed and the new one is in use.
     PathChanged {
         /// The new address; not yet proven.
         peer: SocketAddr,
     },
-    /// The connection is over. Comes once; nothing but draining follows, and no event of streams.
+    /// The connection is over. Comes once; nothing but draining follows, and no event of streams
+    /// or datagrams.
     ///
     /// Unless we ended it, what had arrived can still be accepted and read, from
     /// [`Connection::streams`](super::Connection::streams) until the endpoint forgets the

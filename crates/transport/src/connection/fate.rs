@@ -32,9 +32,19 @@ impl Connection {
             SentFrame::RetireConnectionId { .. } => self.cids.peer.on_frame_acked(frame),
             SentFrame::NewToken => self.handshake.tokens = Vec::new(),
             SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_acked(sequence),
+            SentFrame::Datagrams { count } => self.datagrams.on_acked(count),
+            SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_acked(id),
             SentFrame::MtuProbe { size, path, .. } => self.on_mtu_probe_acked(path, size),
             SentFrame::HandshakeDone => self.handshake.done_sent = None,
             SentFrame::Ping | SentFrame::PathProbe => {}
+        }
+    }
+
+    /// A probe repeats a frame that may not be lost. Datagrams are never sent again, and it is too
+    /// early to call them lost (RFC 9221 §5.2).
+    pub(crate) fn on_frame_repeated(&mut self, space: SpaceId, frame: SentFrame) {
+        if !frame.is_datagram() {
+            self.on_frame_lost(space, frame);
         }
     }
 
@@ -63,6 +73,8 @@ impl Connection {
                 self.handshake.send_tokens = !self.handshake.tokens.is_empty();
             }
             SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_lost(sequence),
+            SentFrame::Datagrams { count } => self.datagrams.on_lost(count),
+            SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_lost(id),
             SentFrame::MtuProbe { probe, path, .. } => self.on_mtu_probe_lost(path, probe),
             // A newer ACK says more, a PING has asked, a probe is made fresh.
             SentFrame::Ack { .. } | SentFrame::Ping | SentFrame::PathProbe => {}

@@ -20,6 +20,8 @@ pub(super) enum Content {
     All,
     /// Only stream data: packets 2 to n of a batch.
     Data,
+    /// Only datagrams and stream data, when both are there.
+    Mixed,
     /// Only an ACK: the window is full.
     AckOnly,
     /// Challenge and response of one path.
@@ -42,6 +44,7 @@ impl Connection {
                 self.streams.write_stream_frames(packet);
                 return;
             }
+            Content::Mixed => return self.fill_data(now, packet),
             Content::Probe(index) => {
                 self.fill_path_frames(now, index, packet);
                 return packet.pad_to(MIN_INITIAL_DATAGRAM);
@@ -49,6 +52,9 @@ impl Connection {
             Content::MtuProbe(probe, size) => return self.fill_mtu_probe(probe, size, packet),
             Content::AckOnly => return self.fill_ack(now, id, packet, true),
             Content::All => {}
+        }
+        if self.datagrams.leads() && id == SpaceId::Application {
+            self.fill_datagrams(now, packet);
         }
         self.fill_ack(now, id, packet, false);
         self.fill_ping(id, packet);
@@ -67,7 +73,7 @@ impl Connection {
         // large window fills, and on a short path that queue is our own socket buffer.
         let rtt = self.paths.active().rtt.min().max(MIN_WINDOW_RTT);
         self.streams.write_control_frames(now, rtt, packet);
-        self.streams.write_stream_frames(packet);
+        self.fill_data(now, packet);
         if probing {
             packet.pad_to(MIN_INITIAL_DATAGRAM);
         }
@@ -103,7 +109,8 @@ impl Connection {
         packet.record(SentFrame::Ack { largest });
         self.stats.acks_sent += 1;
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
-        let asks = !alone && self.streams.has_stream_data();
+        let has_data = self.streams.has_stream_data() || self.datagrams.wants_to_send();
+        let asks = !alone && has_data;
         space.ping |= space.acks.on_ack_sent(now, largest, asks);
     }
 

@@ -289,6 +289,8 @@ impl Connection {
         self.record_parameters(now, true, &parameters);
         self.check_ids(&parameters)?;
         self.streams.on_peer_parameters(&parameters);
+        self.datagrams
+            .on_peer_parameter(parameters.max_datagram_frame_size);
         self.cids
             .issued
             .on_peer_limit(parameters.active_connection_id_limit);

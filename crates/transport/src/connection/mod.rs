@@ -7,6 +7,7 @@
 mod ack_frequency;
 mod acks;
 mod close;
+mod datagrams;
 mod dispatch;
 pub(crate) mod error;
 pub(crate) mod event;
@@ -62,6 +63,7 @@ use self::trace::Told;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
+use crate::datagram::Datagrams;
 use crate::path::paths::Paths;
 use crate::rng::Rng;
 use crate::space::ack_request::AckRequest;
@@ -81,6 +83,7 @@ pub struct Connection {
     paths: Paths,
     cids: Cids,
     streams: Streams,
+    datagrams: Datagrams,
     recovery: Recovery,
     idle: Idle,
     suspicion: Suspicion,
@@ -201,6 +204,13 @@ impl Connection {
         self.paths.active().tuple
     }
 
+    /// Addresses of the path where the peer was last proven to be: those that an application may
+    /// believe. The path in use is another one while a peer that moved has not answered there
+    /// (RFC 9000 §9.3), for its address may be forged.
+    pub fn proven_path(&self) -> FourTuple {
+        self.paths.proven().tuple
+    }
+
     /// Smoothed round-trip time of the path in use.
     pub fn rtt(&self) -> Duration {
         self.paths.active().rtt.smoothed()
@@ -264,7 +274,10 @@ impl Connection {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
         }
-        self.streams.poll_event().map(Event::Stream)
+        if let Some(event) = self.streams.poll_event() {
+            return Some(Event::Stream(event));
+        }
+        self.datagrams.poll_event().map(Event::Datagram)
     }
 
     /// Sends a PING, so that the peer proves to be there.
@@ -283,6 +296,7 @@ impl Connection {
             data_retransmitted: counters.data_retransmitted,
             data_acked: counters.data_acked,
             data_received: counters.data_received,
+            datagrams: self.datagrams.stats(),
             path: PathStats {
                 rtt: path.rtt.smoothed(),
                 latest_rtt: path.rtt.latest(),

@@ -22,6 +22,7 @@ use super::{Cids, Connection, Recovery, Spaces};
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
+use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
 use crate::path::Path;
 use crate::path::paths::Paths;
@@ -162,6 +163,7 @@ impl Connection {
                 retired: Vec::new(),
             },
             streams,
+            datagrams: Datagrams::new(config.datagrams()),
             recovery: Recovery {
                 pto: Pto::new(),
                 ack_request: AckRequest::default(),
@@ -242,6 +244,7 @@ fn local_parameters(config: &TransportConfig, origin: &Origin) -> TransportParam
         max_ack_delay: millis(config.max_ack_delay),
         active_connection_id_limit: LOCAL_CID_LIMIT,
         min_ack_delay: config.ack_frequency.then_some(min_ack_delay),
+        max_datagram_frame_size: config.datagrams().max_frame_size(),
         ..TransportParameters::default()
     }
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use courser_base::Rate;
 
+use crate::datagram::DatagramStats;
+
 /// Datagrams and bytes in one direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UdpStats {
@@ -77,6 +79,8 @@ pub struct ConnectionStats {
     pub data_acked: u64,
     /// Stream bytes received for the first time.
     pub data_received: u64,
+    /// Datagrams of RFC 9221.
+    pub datagrams: DatagramStats,
     /// Packets received with a CE mark.
     pub ce_received: u64,
     /// Time from the first packet to the end of the handshake, once it is over.

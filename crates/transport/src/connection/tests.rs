@@ -16,6 +16,7 @@ mod cids;
 mod close;
 mod credit;
 mod crypto;
+mod datagrams;
 mod frames;
 mod handshake;
 mod headers;

@@ -38,6 +38,8 @@ pub enum Timer {
     KeyDiscard,
     /// Something the streams wait for.
     Streams,
+    /// A datagram that waits to be sent expires.
+    Datagrams,
     /// Closing or draining is over (RFC 9000 §10.2).
     Close,
 }
@@ -75,8 +77,12 @@ impl Connection {
             .drop_previous_at
             .map(|at| (at, Timer::KeyDiscard));
         let streams = self.streams.next_timeout().map(|at| (at, Timer::Streams));
+        let datagrams = self
+            .datagrams
+            .next_timeout()
+            .map(|at| (at, Timer::Datagrams));
         [
-            loss, ack, pacing, idle, keep_alive, credit, handshake, path, keys, streams,
+            loss, ack, pacing, idle, keep_alive, credit, handshake, path, keys, streams, datagrams,
         ]
         .into_iter()
         .flatten()
@@ -122,6 +128,7 @@ impl Connection {
         self.spaces.application.acks.on_timeout(now);
         self.drop_previous_keys(now);
         self.streams.on_timeout(now);
+        self.datagrams.on_timeout(now);
         match self.loss_timer().filter(|timer| timer.at() <= now) {
             Some(LossTimer::TimeThreshold { space, .. }) => {
                 self.record_expired(now, telemetry::Timer::LossDetection, SpaceId::ALL[space]);
@@ -248,7 +255,8 @@ impl Connection {
         // New data first, else what is oldest, else only a PING. Not new data for ever: a peer
         // without room for it may be waiting for the oldest.
         let is_first = self.recovery.pto.count() < 2;
-        if id == SpaceId::Application && self.streams.has_stream_data() && is_first {
+        let has_new = self.streams.has_stream_data() || self.datagrams.wants_to_send();
+        if id == SpaceId::Application && has_new && is_first {
             return;
         }
         self.repeat_oldest(id);
@@ -358,7 +366,7 @@ impl Connection {
         }
         let lists = std::mem::take(&mut self.recovery.lists);
         for frames in oldest {
-            frames.for_each(&lists, |frame| self.on_frame_lost(id, frame));
+            frames.for_each(&lists, |frame| self.on_frame_repeated(id, frame));
         }
         self.recovery.lists = lists;
     }

@@ -145,6 +145,8 @@ impl Connection {
             }
             content = if self.wants_control() {
                 Content::All
+            } else if self.datagrams.wants_to_send() {
+                Content::Mixed
             } else {
                 Content::Data
             };
@@ -246,9 +248,10 @@ impl Connection {
         self.spaces.application.acks.is_due()
             || self.wants_control()
             || self.streams.wants_to_send()
+            || self.datagrams.wants_to_send()
     }
 
-    /// Anything but an ACK and stream data. Flow-control frames are part of the first packet of
+    /// Anything but an ACK, datagrams and stream data. Flow-control frames are part of the first packet of
     /// each batch.
     fn wants_control(&self) -> bool {
         let space = &self.spaces.application;

@@ -56,6 +56,8 @@ pub struct Endpoint {
     routing: Routing<Owner>,
     /// The ID looked up last: the datagrams of a batch have the same.
     last_route: Option<(ConnectionId, Owner)>,
+    /// A connection has many unread datagrams.
+    is_crowded: bool,
     slots: Vec<Slot>,
     free: Vec<u32>,
     room: WaitingRoom,
@@ -129,6 +131,7 @@ impl Endpoint {
             budget: WindowBudget::new(config.receive_budget),
             routing: Routing::new(rng.array()),
             last_route: None,
+            is_crowded: false,
             slots: Vec::new(),
             free: Vec::new(),
             room: WaitingRoom::new(rng.array()),

@@ -38,10 +38,18 @@ impl Endpoint {
         self.end_batch(now, batch);
     }
 
+    /// True once after a buffer that has left a connection that is being read with so many unread
+    /// datagrams that the next one could drop some: their reader should run first.
+    pub fn take_crowded(&mut self) -> bool {
+        std::mem::take(&mut self.is_crowded)
+    }
+
     fn end_batch(&mut self, now: Time, handle: Option<ConnectionHandle>) {
         let Some(handle) = handle else { return };
         if let Some(connection) = self.connection_mut(handle) {
             connection.on_batch_end(now);
+            let is_crowded = connection.datagrams().take_crowded();
+            self.is_crowded |= is_crowded;
             self.touched(handle);
         }
     }

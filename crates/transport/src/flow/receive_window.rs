@@ -13,13 +13,16 @@ use crate::error::TransportError;
 ///
 /// For a stream `received` is the highest offset seen, for the connection the sum of those of
 /// all streams. `consumed` counts what has left our buffers for good: read by the application,
-/// or discarded.
+/// or discarded. What the application [holds](ReceiveWindow::hold) has left them too, and yet
+/// earns the peer no credit.
 #[derive(Debug)]
 pub(crate) struct ReceiveWindow {
     limit: u64,
     received: u64,
     consumed: u64,
-    /// What was consumed when the limit was last raised.
+    /// Of what was consumed, what the application keeps and is not credited for.
+    held: u64,
+    /// What was credited when the limit was last raised.
     announced: u64,
     /// Of what was received and not consumed, what waits for the application alone.
     readable: u64,
@@ -38,6 +41,7 @@ impl ReceiveWindow {
             limit: window,
             received: 0,
             consumed: 0,
+            held: 0,
             announced: 0,
             readable: 0,
             autotune: Autotune::new(window, max.min(MAX_VARINT)),
@@ -117,6 +121,26 @@ impl ReceiveWindow {
         self.readable = self.readable.saturating_sub(readable);
     }
 
+    /// Withholds credit for bytes that were consumed, until they are
+    /// [released](ReceiveWindow::release).
+    pub(crate) fn hold(&mut self, len: u64) {
+        self.held = self.held.saturating_add(len);
+    }
+
+    /// Credits bytes that were held.
+    pub(crate) fn release(&mut self, len: u64) {
+        self.held = self.held.saturating_sub(len);
+    }
+
+    /// What was consumed and is not held. Half a window is granted in any case: what is held may
+    /// wait for bytes that have yet to come, and without credit they never would.
+    #[inline]
+    const fn credited(&self) -> u64 {
+        let most = self.autotune.window() / 2;
+        let held = if self.held < most { self.held } else { most };
+        self.consumed.saturating_sub(held)
+    }
+
     /// True when enough of the window is used that a larger limit is worth a frame.
     ///
     /// Waiting for a BLOCKED frame instead would cost the sender a round trip (RFC 9000 §4.2).
@@ -127,7 +151,7 @@ impl ReceiveWindow {
 
     #[inline]
     fn has_consumed_step(&self) -> bool {
-        let left = self.limit.saturating_sub(self.consumed);
+        let left = self.limit.saturating_sub(self.credited());
         let window = self.autotune.window();
         left <= window - self.autotune.step() && window > 0 && self.limit < MAX_VARINT
     }
@@ -152,8 +176,9 @@ impl ReceiveWindow {
     pub(crate) fn announce(&mut self, now: Time, rtt: Duration) -> u64 {
         self.told = now;
         if self.has_consumed_step() {
-            let consumed = self.consumed - self.announced;
-            self.announced = self.consumed;
+            let credited = self.credited();
+            let consumed = credited.saturating_sub(self.announced);
+            self.announced = credited;
             let keeps_up = self.keeps_up();
             self.autotune.on_consumed(now, rtt, consumed, keeps_up);
             self.raise();
@@ -168,7 +193,7 @@ impl ReceiveWindow {
     }
 
     fn raise(&mut self) {
-        let limit = self.consumed.saturating_add(self.autotune.window());
+        let limit = self.credited().saturating_add(self.autotune.window());
         self.limit = self.limit.max(limit.min(MAX_VARINT));
     }
 

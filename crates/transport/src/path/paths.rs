@@ -66,6 +66,16 @@ impl Paths {
         &self.table[self.active]
     }
 
+    /// The path in use if the peer has proven to be there, else the one before, where it has.
+    pub fn proven(&self) -> &Path {
+        let active = self.active();
+        if active.amplification.is_validated() {
+            return active;
+        }
+        let before = self.last_validated.and_then(|index| self.table.get(index));
+        before.unwrap_or(active)
+    }
+
     /// The path in use.
     pub fn active_mut(&mut self) -> &mut Path {
         &mut self.table[self.active]

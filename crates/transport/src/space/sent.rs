@@ -2,6 +2,8 @@
 
 use courser_wire::{Direction, StreamId};
 
+use crate::datagram::DatagramId;
+
 /// One frame that somebody wants to hear about again when its packet is acked or lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SentFrame {
@@ -99,6 +101,16 @@ pub enum SentFrame {
         /// Its sequence number.
         sequence: u64,
     },
+    /// DATAGRAM frames whose fate is only counted.
+    Datagrams {
+        /// How many.
+        count: u8,
+    },
+    /// A DATAGRAM frame whose fate is told.
+    TrackedDatagram {
+        /// Which one.
+        id: DatagramId,
+    },
     /// All of a datagram that probes for a larger size: tried again by its path's search.
     MtuProbe {
         /// Which probe of the path.
@@ -110,8 +122,15 @@ pub enum SentFrame {
     },
 }
 
-/// The frames of one packet: at most one stream span and one ACK inline, the rest in a
-/// recycled list that [`FrameLists`] keeps.
+impl SentFrame {
+    /// True for datagrams, which are sent once.
+    pub fn is_datagram(self) -> bool {
+        matches!(self, Self::Datagrams { .. } | Self::TrackedDatagram { .. })
+    }
+}
+
+/// The frames of one packet: at most one stream span, one ACK and a number of datagrams inline, the
+/// rest in a recycled list that [`FrameLists`] keeps.
 ///
 /// A bulk packet carries one stream span and nothing else, so it costs no list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -121,6 +140,8 @@ pub struct SentFrames {
     ack_largest: u64,
     len: u16,
     flags: u8,
+    /// Datagrams whose fate is only counted.
+    datagrams: u8,
     /// Index + 1 of the list with everything else; 0 for none.
     list: u32,
 }
@@ -129,6 +150,7 @@ const HAS_STREAM: u8 = 1;
 const HAS_FIN: u8 = 2;
 const HAS_ACK: u8 = 4;
 const IS_MTU_PROBE: u8 = 8;
+const HAS_DATAGRAMS: u8 = 16;
 
 impl SentFrames {
     /// Adds a frame.
@@ -146,6 +168,10 @@ impl SentFrames {
             } if self.flags & HAS_STREAM == 0 => {
                 self.flags |= HAS_STREAM | if fin { HAS_FIN } else { 0 };
                 (self.stream_id, self.offset, self.len) = (id.value(), offset, len);
+            }
+            SentFrame::Datagrams { count } if self.flags & HAS_DATAGRAMS == 0 => {
+                self.flags |= HAS_DATAGRAMS;
+                self.datagrams = count;
             }
             other => {
                 if matches!(other, SentFrame::MtuProbe { .. }) {
@@ -166,6 +192,10 @@ impl SentFrames {
                 largest: self.ack_largest,
             });
         }
+        if self.flags & HAS_DATAGRAMS != 0 {
+            let count = self.datagrams;
+            each(SentFrame::Datagrams { count });
+        }
         lists.pool.frames(self.list).iter().copied().for_each(each);
     }
 
@@ -181,7 +211,7 @@ impl SentFrames {
 
     /// True when a stream span is all there is.
     pub fn is_only_stream(&self) -> bool {
-        self.list == 0 && self.flags & (HAS_STREAM | HAS_ACK) == HAS_STREAM
+        self.list == 0 && self.flags & (HAS_STREAM | HAS_ACK | HAS_DATAGRAMS) == HAS_STREAM
     }
 
     /// True for a datagram that probes for a larger size.

@@ -225,6 +225,47 @@ impl Streams {
         self.answer(result)
     }
 
+    /// True when the peer has reset the stream, which the next read will tell. For those who cannot
+    /// read on yet: [`StreamEvent::Readable`] follows when anything arrives.
+    pub fn awaits_reset(&mut self, id: StreamId) -> bool {
+        let slot = self.table.find(id);
+        slot.is_some_and(|slot| self.table.at(slot).receive.awaits_reset())
+    }
+
+    /// Keeps `len` bytes that were read charged to the peer, to the windows of the stream and of
+    /// the connection, for the application holds them and must not be made to hold more. They
+    /// count until [`Streams::release_credit`], even after the end of the stream.
+    ///
+    /// Half of each window is granted in any case, so that what is held can wait for bytes of
+    /// other streams.
+    pub fn hold_credit(&mut self, id: StreamId, len: u64) {
+        self.window.hold(len);
+        if let Some(slot) = self.table.find(id) {
+            self.table.at(slot).receive.hold_credit(len);
+        }
+    }
+
+    /// Grants the peer credit for bytes that were [held](Streams::hold_credit).
+    pub fn release_credit(&mut self, now: Time, id: StreamId, len: u64) {
+        self.window.release(len);
+        let Ok(slot) = self.reader(now, id) else {
+            self.credit_connection();
+            return;
+        };
+        self.table.at(slot).receive.release_credit(len);
+        self.on_read(slot);
+    }
+
+    /// Takes the end of a stream of which all was read: true where [`Streams::read_chunk`] would
+    /// say `None`.
+    pub fn read_end(&mut self, now: Time, id: StreamId) -> bool {
+        let Ok(slot) = self.reader(now, id) else {
+            return false;
+        };
+        self.table.at(slot).receive.is_read_through()
+            && matches!(self.read_chunk(now, id, 1), Ok(None))
+    }
+
     /// Bytes have left, or the end was seen: credit may be due, the stream may be over.
     #[inline]
     fn on_read(&mut self, slot: u32) {

@@ -110,6 +110,11 @@ impl ReceivePart {
         matches!(self.state, State::DataRead(_) | State::ResetRead(..))
     }
 
+    /// True when only the end is left to read.
+    pub(super) const fn is_read_through(&self) -> bool {
+        matches!(self.state, State::DataRecvd(_)) && self.reassembler.readable() == 0
+    }
+
     /// True when the peer reset the stream.
     pub(super) const fn was_reset(&self) -> bool {
         matches!(self.state, State::ResetRecvd(..) | State::ResetRead(..))
@@ -352,6 +357,23 @@ impl ReceivePart {
     fn on_read(&mut self, len: usize, shared: &mut Shared<'_>) {
         self.window.on_consumed(len as u64);
         shared.connection.on_consumed(len as u64);
+    }
+
+    /// True when the peer has reset the stream and nobody was told; the reader is told of what
+    /// comes next in any case.
+    pub(super) fn awaits_reset(&mut self) -> bool {
+        self.is_reader_waiting = true;
+        matches!(self.state, State::ResetRecvd(..))
+    }
+
+    /// Bytes that were read stay charged to the peer.
+    pub(super) fn hold_credit(&mut self, len: u64) {
+        self.window.hold(len);
+    }
+
+    /// They are charged no more.
+    pub(super) fn release_credit(&mut self, len: u64) {
+        self.window.release(len);
     }
 
     /// Says why there is nothing to read; `Ok` at the end of the stream.

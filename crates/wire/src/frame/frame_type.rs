@@ -65,6 +65,10 @@ impl FrameType {
     pub const HANDSHAKE_DONE: Self = Self(0x1e);
     /// IMMEDIATE_ACK. draft-ietf-quic-ack-frequency-12 §5.
     pub const IMMEDIATE_ACK: Self = Self(0x1f);
+    /// DATAGRAM that ends with its packet. RFC 9221 §4.
+    pub const DATAGRAM: Self = Self(0x30);
+    /// DATAGRAM with a Length field. RFC 9221 §4.
+    pub const DATAGRAM_WITH_LENGTH: Self = Self(0x31);
     /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency-12 §4.
     pub const ACK_FREQUENCY: Self = Self(0xaf);
 
@@ -139,6 +143,7 @@ impl FrameType {
             Self::HANDSHAKE_DONE => "HANDSHAKE_DONE",
             Self::IMMEDIATE_ACK => "IMMEDIATE_ACK",
             Self::ACK_FREQUENCY => "ACK_FREQUENCY",
+            Self::DATAGRAM | Self::DATAGRAM_WITH_LENGTH => "DATAGRAM",
             stream if stream.is_stream() => "STREAM",
             _ => return None,
         })

@@ -8,6 +8,7 @@ mod ack_frequency;
 mod connection_close;
 mod crypto;
 mod data_blocked;
+mod datagram;
 mod frame_type;
 mod iter;
 mod max_data;
@@ -31,6 +32,7 @@ pub use ack_frequency::AckFrequency;
 pub use connection_close::{CloseKind, ConnectionClose};
 pub use crypto::Crypto;
 pub use data_blocked::DataBlocked;
+pub use datagram::Datagram;
 pub use frame_type::FrameType;
 pub use iter::{FrameError, Frames};
 pub use max_data::MaxData;
@@ -99,6 +101,8 @@ pub enum Frame<'a> {
     ImmediateAck,
     /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency-12 §4.
     AckFrequency(AckFrequency),
+    /// DATAGRAM. RFC 9221 §4.
+    Datagram(Datagram<'a>),
 }
 
 impl<'a> Frame<'a> {
@@ -155,6 +159,9 @@ impl<'a> Frame<'a> {
             FrameType::HANDSHAKE_DONE => Self::HandshakeDone,
             FrameType::IMMEDIATE_ACK => Self::ImmediateAck,
             FrameType::ACK_FREQUENCY => Self::AckFrequency(AckFrequency::decode(reader)?),
+            FrameType::DATAGRAM | FrameType::DATAGRAM_WITH_LENGTH => {
+                Self::Datagram(Datagram::decode(reader, frame_type.0)?)
+            }
             FrameType(unknown) => {
                 let kind = DecodeErrorKind::UnknownFrame(unknown);
                 return Err(DecodeError {
@@ -193,6 +200,7 @@ impl<'a> Frame<'a> {
             Self::HandshakeDone => FrameType::HANDSHAKE_DONE.encode(writer),
             Self::ImmediateAck => FrameType::IMMEDIATE_ACK.encode(writer),
             Self::AckFrequency(frame) => frame.encode(writer),
+            Self::Datagram(frame) => frame.encode(writer),
         }
     }
 
@@ -219,6 +227,7 @@ impl<'a> Frame<'a> {
             Self::PathResponse(frame) => frame.encoded_len(),
             Self::ConnectionClose(frame) => frame.encoded_len(),
             Self::AckFrequency(frame) => frame.encoded_len(),
+            Self::Datagram(frame) => frame.encoded_len(),
         }
     }
 
@@ -249,6 +258,7 @@ impl<'a> Frame<'a> {
             Self::HandshakeDone => FrameType::HANDSHAKE_DONE,
             Self::ImmediateAck => FrameType::IMMEDIATE_ACK,
             Self::AckFrequency(_) => FrameType::ACK_FREQUENCY,
+            Self::Datagram(frame) => frame.frame_type(),
         }
     }
 

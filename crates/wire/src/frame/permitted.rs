@@ -10,11 +10,15 @@ use crate::packet::PacketKind;
 #[inline]
 pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
     let packets = match kind {
-        // 1-RTT packets carry all there is, and the frames of extensions nothing else: an end must
-        // not remember that its peer knew them (draft-ietf-quic-ack-frequency-12 §3).
+        // 1-RTT packets carry all there is.
         PacketKind::OneRtt => {
             return frame_type <= FrameType::IMMEDIATE_ACK.0
-                || frame_type == FrameType::ACK_FREQUENCY.0;
+                || matches!(
+                    FrameType(frame_type),
+                    FrameType::ACK_FREQUENCY
+                        | FrameType::DATAGRAM
+                        | FrameType::DATAGRAM_WITH_LENGTH
+                );
         }
         PacketKind::Initial => INITIAL,
         PacketKind::Handshake => HANDSHAKE,
@@ -28,7 +32,9 @@ pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
 ///
 /// The frames without a bit for 0-RTT are those that a client has no cause to send there. Table 3
 /// leaves RETIRE_CONNECTION_ID out of them, §12.5 does not: before the server answered there is
-/// nothing to retire.
+/// nothing to retire. Of the frames of extensions DATAGRAM has one, for clients that remember the
+/// server's limit (RFC 9221 §3); of the others an end must not remember that its peer knew them
+/// (draft-ietf-quic-ack-frequency-12 §3).
 const fn permitted_in(frame_type: FrameType) -> u8 {
     match frame_type {
         FrameType::PADDING | FrameType::PING | FrameType::CONNECTION_CLOSE => {
@@ -39,6 +45,7 @@ const fn permitted_in(frame_type: FrameType) -> u8 {
         | FrameType::RETIRE_CONNECTION_ID
         | FrameType::PATH_RESPONSE
         | FrameType::HANDSHAKE_DONE => 0,
+        FrameType::DATAGRAM | FrameType::DATAGRAM_WITH_LENGTH => ZERO_RTT,
         FrameType(known) if known <= FrameType::HANDSHAKE_DONE.0 => ZERO_RTT,
         FrameType(_) => 0,
     }

@@ -234,7 +234,7 @@ macro_rules! field {
     };
 }
 
-const NUMBERS: [Field<u64>; 11] = [
+const NUMBERS: [Field<u64>; 12] = [
     field!(MAX_IDLE_TIMEOUT, max_idle_timeout),
     field!(MAX_UDP_PAYLOAD_SIZE, max_udp_payload_size),
     field!(INITIAL_MAX_DATA, initial_max_data),
@@ -252,6 +252,7 @@ const NUMBERS: [Field<u64>; 11] = [
     field!(ACK_DELAY_EXPONENT, ack_delay_exponent),
     field!(MAX_ACK_DELAY, max_ack_delay),
     field!(ACTIVE_CONNECTION_ID_LIMIT, active_connection_id_limit),
+    field!(MAX_DATAGRAM_FRAME_SIZE, max_datagram_frame_size),
 ];
 
 const CONNECTION_IDS: [Field<Option<ConnectionId>>; 3] = [

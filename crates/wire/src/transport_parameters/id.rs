@@ -18,6 +18,9 @@ pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
 pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
 pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
 
+/// RFC 9221 §3.
+pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+
 /// draft-ietf-quic-ack-frequency-12 §3.
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
@@ -28,6 +31,7 @@ pub(super) const UNREADABLE: u64 = u64::MAX;
 pub(super) fn name(parameter: u64) -> Option<&'static str> {
     match parameter {
         UNREADABLE => return Some("a transport parameter"),
+        MAX_DATAGRAM_FRAME_SIZE => return Some("max_datagram_frame_size"),
         MIN_ACK_DELAY => return Some("min_ack_delay"),
         _ => {}
     }

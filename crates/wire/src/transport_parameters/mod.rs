@@ -52,6 +52,9 @@ pub struct TransportParameters {
     /// IMMEDIATE_ACK frames if it says so. At most `max_ack_delay`.
     /// draft-ietf-quic-ack-frequency-12 §3.
     pub min_ack_delay: Option<u64>,
+    /// The largest DATAGRAM frame that this end takes, in bytes with type and length; 0 for none at
+    /// all. RFC 9221 §3.
+    pub max_datagram_frame_size: u64,
 }
 
 /// Another address of the server, with a connection ID to use there. RFC 9000 §9.6, §18.2.
@@ -88,6 +91,7 @@ impl Default for TransportParameters {
             initial_source_connection_id: None,
             retry_source_connection_id: None,
             min_ack_delay: None,
+            max_datagram_frame_size: 0,
         }
     }
 }

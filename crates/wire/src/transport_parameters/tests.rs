@@ -70,6 +70,7 @@ fn all() -> TransportParameters {
         initial_source_connection_id: id("f067a5502a4262b5"),
         retry_source_connection_id: id("00"),
         min_ack_delay: Some(1000),
+        max_datagram_frame_size: 65535,
     }
 }
 
@@ -83,6 +84,7 @@ fn nothing_said_means_the_defaults_of_rfc_9000_18_2() {
     assert_eq!(parameters.active_connection_id_limit, 2);
     assert_eq!(parameters.max_idle_timeout, 0);
     assert_eq!(parameters.min_ack_delay, None);
+    assert_eq!(parameters.max_datagram_frame_size, 0, "RFC 9221 §3");
     assert!(encode(&parameters, None).is_empty());
 }
 
@@ -96,7 +98,7 @@ fn all_parameters_come_back_from_their_bytes() {
 fn each_parameter_is_written_under_its_number_and_once() {
     let mut found = numbers(&encode(&all(), None));
     found.sort_unstable();
-    let known = (0..=0x10).chain([0xff04_de1b]);
+    let known = (0..=0x10).chain([0x20, 0xff04_de1b]);
     assert_eq!(found, known.collect::<Vec<_>>());
 }
 
@@ -177,13 +179,25 @@ fn repeated_parameter_is_refused() {
     assert_refused("04 01 01 04 01 01", 0x04, "is there twice");
     assert_refused("0c 00 01 01 05 0c 00", 0x0c, "is there twice");
     assert_refused("40ff 00 40ff 00", 0xff, "is there twice");
-    assert_refused("20 00 20 01 00", 0x20, "is there twice");
+    assert_refused("20 01 00 20 01 00", 0x20, "is there twice");
+    assert_refused("21 00 21 01 00", 0x21, "is there twice");
     assert_refused("0f 00 0f 00", 0x0f, "is there twice");
+}
+
+/// RFC 9221 §3: any number is allowed, 0 is as good as nothing.
+#[test]
+fn max_datagram_frame_size_is_a_varint_of_any_size() {
+    for (digits, size) in [("20 01 00", 0), ("20 04 8000ffff", 65_535)] {
+        let parameters = decode(digits, Side::Client).unwrap();
+        assert_eq!(parameters.max_datagram_frame_size, size);
+    }
+    assert_refused("20 00", 0x20, "is not one varint of its length");
+    assert_refused("20 02 0102", 0x20, "is not one varint of its length");
 }
 
 #[test]
 fn unknown_parameters_are_skipped() {
-    let digits = "20 01 ff 40ff 00 c0000000 ff00de1a 02 4242 01 02 4064";
+    let digits = "21 01 ff 40ff 00 c0000000 ff00de1a 02 4242 01 02 4064";
     let parameters = decode(digits, Side::Client).unwrap();
     let expected = TransportParameters {
         max_idle_timeout: 100,
@@ -384,7 +398,7 @@ fn grease_is_one_reserved_parameter_more() {
         let bytes = encode(&all(), Some(seed));
         let found = numbers(&bytes);
         let reserved = *found.last().unwrap();
-        assert_eq!(found.len(), 19, "{seed}");
+        assert_eq!(found.len(), 20, "{seed}");
         assert_eq!(reserved % 31, 27, "{seed}");
         assert_eq!(
             TransportParameters::decode(&bytes, Side::Server),

@@ -29,11 +29,11 @@ fn short_bursts_below_an_interval_pass() {
         let from = round * 100;
         assert_eq!(
             signals(&mut codel, from, from + 99, Duration::from_millis(50)),
-            []
+            [0_u64; 0]
         );
         assert_eq!(
             signals(&mut codel, from + 99, from + 100, Duration::from_millis(4)),
-            []
+            [0_u64; 0]
         );
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::quantity::{bytes, duration, probability, rate, thousandths};
 use super::{
-    Aqm, Blackhole, Change, DuplexSpec, Gilbert, LinkSpec, Mtu, NatSpec, Probability, QueueLimit,
-    Remark, RemarkTo, Repeated, Step,
+    Aqm, Blackhole, Change, DuplexSpec, Gilbert, LinkSpec, Mtu, NatSpec, Policer, Probability,
+    QueueLimit, Remark, RemarkTo, Repeated, Step,
 };
 
 impl fmt::Display for LinkSpec {
@@ -59,10 +59,7 @@ fn fields(spec: &LinkSpec) -> Vec<String> {
     put("extend", likely(spec.extend));
     put("queue", spec.queue.map(queue));
     let policer = spec.policer;
-    put(
-        "policer",
-        policer.map(|policer| format!("{}:{}", rate(policer.rate), bytes(policer.burst))),
-    );
+    put("policer", policer.map(policed));
     put("ecn", spec.ecn.map(remark));
     put("mtu", spec.mtu.map(mtu));
     put("blackhole", spec.blackhole.map(blackhole));
@@ -172,6 +169,10 @@ fn remark(remark: Remark) -> String {
     text
 }
 
+fn policed(policer: Policer) -> String {
+    format!("{}:{}", rate(policer.rate), bytes(policer.burst))
+}
+
 fn mtu(mtu: Mtu) -> String {
     let answers = if mtu.answers { "/icmp" } else { "" };
     format!("{}{answers}", mtu.bytes)
@@ -193,6 +194,7 @@ fn step(step: &Step) -> String {
         Change::Jitter(value) => ("jitter", duration(value)),
         Change::Loss(value) => ("loss", repeated(value)),
         Change::Mtu(value) => ("mtu", mtu(value)),
+        Change::Policer(value) => ("policer", policed(value)),
     };
     format!("{name}@{}={value}", duration(step.at))
 }

@@ -44,7 +44,7 @@ pub(super) fn find(name: &str) -> Option<&'static Field> {
 }
 
 /// What may follow `@`: a change of one of these at a time.
-pub(super) const STEPPED: &[&str] = &["rate", "delay", "jitter", "loss", "mtu"];
+pub(super) const STEPPED: &[&str] = &["rate", "delay", "jitter", "loss", "mtu", "policer"];
 
 /// Reads the value of a change.
 pub(super) fn read_change(name: &str, text: &str) -> Option<Change> {
@@ -54,6 +54,7 @@ pub(super) fn read_change(name: &str, text: &str) -> Option<Change> {
         "jitter" => parse_duration(text).map(Change::Jitter),
         "loss" => parse_repeated(text).map(Change::Loss),
         "mtu" => parse_mtu(text).map(Change::Mtu),
+        "policer" => parse_policer(text).map(Change::Policer),
         _ => None,
     }
 }
@@ -239,11 +240,7 @@ pub(super) const FIELDS: &[Field] = &[
         name: "policer",
         allowed: "RATE:BYTES with at least 1 byte, such as 10mbit:64k",
         read: |text, draft| {
-            let (rate, burst) = text.split_once(':')?;
-            draft.spec.policer = Some(Policer {
-                rate: parse_rate(rate)?,
-                burst: parse_bytes(burst).filter(|burst| *burst > 0)?,
-            });
+            draft.spec.policer = Some(parse_policer(text)?);
             Some(())
         },
     },
@@ -351,6 +348,14 @@ fn parse_mtu(text: &str) -> Option<Mtu> {
     let bytes = u32::try_from(parse_count(count.trim())?).ok()?;
     let is_possible = (29..=65_575).contains(&bytes);
     is_possible.then_some(Mtu { bytes, answers })
+}
+
+fn parse_policer(text: &str) -> Option<Policer> {
+    let (rate, burst) = text.split_once(':')?;
+    Some(Policer {
+        rate: parse_rate(rate)?,
+        burst: parse_bytes(burst).filter(|burst| *burst > 0)?,
+    })
 }
 
 fn parse_remark(text: &str) -> Option<Remark> {

@@ -60,7 +60,7 @@ mod table;
 /// | `ecn` | `bleach`, `ce:5%`, `swap@1s` | changes marks |
 /// | `mtu` | `1280`, `1280/icmp` | larger IP packets vanish; with `/icmp` their sender is told |
 /// | `blackhole` | `5s:2s`, `5s:2s:30s` | from when, for how long, how often |
-/// | `rate@10s` | `5mbit` | from then on; also `delay@`, `jitter@`, `loss@`, `mtu@` |
+/// | `rate@10s` | `5mbit` | from then on; also `delay@`, `jitter@`, `loss@`, `mtu@`, `policer@` |
 ///
 /// `|` puts another link behind: `100mbit,queue=20p | 20mbit,40ms,aqm=codel`.
 ///

@@ -237,4 +237,6 @@ pub enum Change {
     Loss(Repeated),
     /// The longest IP packet.
     Mtu(Mtu),
+    /// A policer, in place of another or of none; its bucket is full.
+    Policer(Policer),
 }

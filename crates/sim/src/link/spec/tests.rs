@@ -231,7 +231,7 @@ fn mistakes_name_the_field_what_was_seen_and_what_is_allowed() {
         ("rebind=0ms", "rebind: '0ms' is not"),
         (
             "queue@5s=3p",
-            "queue: cannot change at a time, only rate, delay, jitter, loss, mtu can",
+            "queue: cannot change at a time, only rate, delay, jitter, loss, mtu, policer can",
         ),
         ("rate@now=3mbit", "rate@now: 'now' is not a time"),
         ("1ms;2ms;3ms", "';' stands twice"),
@@ -379,6 +379,8 @@ fn changes() -> impl Strategy<Value = Change> {
         repeated().prop_map(Change::Loss),
         (29..=65_575_u32, any::<bool>())
             .prop_map(|(bytes, answers)| Change::Mtu(Mtu { bytes, answers })),
+        (rates(), 1..10_000_000_000_u64)
+            .prop_map(|(rate, burst)| Change::Policer(Policer { rate, burst })),
     ]
 }
 

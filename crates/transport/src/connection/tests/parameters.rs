@@ -257,7 +257,7 @@ fn unknown_and_reserved_parameters_are_skipped() {
     let add = |parameters: &mut Parameters| {
         parameters.push((31 * 3 + 27, vec![1, 2, 3]));
         parameters.push((31 * 1_000_000 + 27, vec![]));
-        parameters.push((0x20, varint(65_535)));
+        parameters.push((0x21, varint(65_535)));
         parameters.push(((1 << 62) - 1, vec![0; 100]));
     };
     Pair::with(with_client(changed(add))).connect();

@@ -109,8 +109,11 @@ fn rebound_client_is_followed_and_its_new_address_proven() {
         pair.run_for(RTT / 2);
         assert_eq!(server_peer(&mut pair), to);
         assert!(!is_validated(&mut pair), "{to}");
+        let proven = pair.server.connection().proven_path().peer;
+        assert_eq!(proven, client_address(), "what the application is told");
         pair.run_for(RTT * 2);
         assert!(is_validated(&mut pair), "{to}");
+        assert_eq!(pair.server.connection().proven_path().peer, to);
         assert_eq!(moves(&pair), [to]);
         let challenged = sent_with(&pair, &eye, is_challenge);
         assert!(challenged.iter().any(|(at, _)| *at == to), "{challenged:?}");

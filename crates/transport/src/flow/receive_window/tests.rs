@@ -134,3 +134,36 @@ fn what_is_discarded_leaves_nothing_to_read() {
     window.on_consumed(100);
     assert_eq!((window.readable(), window.unconsumed()), (0, 0));
 }
+
+/// RFC 9204 §2.2.1: what is kept earns nothing until it is let go.
+#[test]
+fn held_bytes_are_credited_when_they_are_released() {
+    let mut window = ReceiveWindow::new(100, 100);
+    window.on_received(NOW, 90);
+    window.on_consumed(90);
+    window.hold(40);
+    assert!(window.wants_update());
+    assert_eq!(window.announce(NOW, SLOW), 150);
+    window.on_received(NOW, 49);
+    window.on_consumed(49);
+    assert!(!window.wants_update(), "139 consumed, 99 credited");
+    assert_eq!(window.announce(NOW, SLOW), 150);
+    window.release(40);
+    assert!(window.wants_update());
+    assert_eq!(window.announce(NOW, SLOW), 239);
+}
+
+/// What is held may need what is yet to come.
+#[test]
+fn half_a_window_is_granted_whatever_is_held() {
+    let mut window = ReceiveWindow::new(100, 100);
+    for round in 1..=10 {
+        let room = window.limit() - window.received();
+        assert!(room >= 50, "{room} in round {round}");
+        window.on_received(NOW, room);
+        window.on_consumed(room);
+        window.hold(room);
+        assert!(window.wants_update());
+        window.announce(NOW, SLOW);
+    }
+}

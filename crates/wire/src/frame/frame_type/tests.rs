@@ -54,7 +54,9 @@ fn shown_by_the_name_in_the_rfc() {
     assert_eq!(FrameType(0x0b).to_string(), "STREAM");
     assert_eq!(FrameType(0x1d).to_string(), "CONNECTION_CLOSE");
     assert_eq!(FrameType(0x1e).to_string(), "HANDSHAKE_DONE");
-    assert_eq!(FrameType(0x30).to_string(), "frame type 0x30");
+    assert_eq!(FrameType(0x2f).to_string(), "frame type 0x2f");
+    assert_eq!(FrameType(0x30).to_string(), "DATAGRAM");
+    assert_eq!(FrameType(0x31).to_string(), "DATAGRAM");
     assert_eq!(FrameType(0x1f).to_string(), "IMMEDIATE_ACK");
     assert_eq!(FrameType(0xaf).to_string(), "ACK_FREQUENCY");
     for value in 0..=FrameType::HANDSHAKE_DONE.0 {

@@ -2,8 +2,8 @@ use super::*;
 
 /// RFC 9000 Table 3, column Pkts, in the order of the types; STREAM stands for all of its eight.
 /// RETIRE_CONNECTION_ID and the close of the application follow the text of §12.5.
-/// The last two are of draft-ietf-quic-ack-frequency-12 §3.
-const TABLE: [(u64, &str); 26] = [
+/// The rest is of draft-ietf-quic-ack-frequency-12 §3 and RFC 9221 §4.
+const TABLE: [(u64, &str); 28] = [
     (0x00, "IH01"),
     (0x01, "IH01"),
     (0x02, "IH_1"),
@@ -30,6 +30,8 @@ const TABLE: [(u64, &str); 26] = [
     (0x1e, "___1"),
     (0x1f, "___1"),
     (0xaf, "___1"),
+    (0x30, "__01"),
+    (0x31, "__01"),
 ];
 
 fn packets(frame_type: u64) -> String {
@@ -90,7 +92,7 @@ fn zero_rtt_refuses_what_a_client_cannot_have_cause_to_send() {
 
 #[test]
 fn unknown_types_are_permitted_nowhere() {
-    for frame_type in [0x20, 0x30, 0x31, 0x3f, 0x40, 0xae, 0xb0, u64::MAX] {
+    for frame_type in [0x20, 0x2f, 0x32, 0x3f, 0x40, 0xae, 0xb0, u64::MAX] {
         assert_eq!(packets(frame_type), "____", "{frame_type:#x}");
     }
 }

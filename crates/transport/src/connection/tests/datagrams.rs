@@ -1,0 +1,367 @@
+//! Datagrams between two ends. RFC 9221.
+
+use std::cell::Cell;
+
+use courser_wire::frame::{Datagram, Frame};
+
+use super::*;
+use crate::datagram::{DatagramEvent, DatagramFate, SendDatagramError, SendOptions};
+use crate::testing::eye::Eye;
+use crate::testing::traffic::Transfer;
+use crate::testing::{End, Setup, steady};
+
+fn with(
+    client: impl FnOnce(&mut TransportConfig),
+    server: impl FnOnce(&mut TransportConfig),
+) -> Setup {
+    let mut setup = Setup::default();
+    client(&mut setup.client);
+    let mut transport = steady();
+    server(&mut transport);
+    setup.server.transport = Arc::new(transport);
+    setup
+}
+
+fn connected(setup: Setup) -> Pair {
+    let mut pair = Pair::with(setup);
+    pair.connect();
+    pair
+}
+
+fn send(pair: &mut Pair, len: usize, options: SendOptions) {
+    let now = pair.now;
+    let data = vec![len as u8; len].into();
+    let sent = pair.client.connection().send_datagram(now, data, options);
+    assert!(sent.is_ok(), "{sent:?}");
+    pair.client.touch();
+}
+
+fn received(end: &mut End) -> Vec<usize> {
+    let datagrams = end.connection().datagrams();
+    std::iter::from_fn(|| datagrams.receive())
+        .map(|datagram| datagram.len())
+        .collect()
+}
+
+fn fates(end: &End) -> Vec<DatagramFate> {
+    end.events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Datagram(DatagramEvent::Fate { fate, .. }) => Some(*fate),
+            _ => None,
+        })
+        .collect()
+}
+
+const TRACKED: SendOptions = SendOptions {
+    expires_at: None,
+    is_tracked: true,
+};
+
+#[test]
+fn sizes_from_none_to_the_largest_arrive_and_one_more_is_refused() {
+    let mut pair = Pair::connected();
+    let max = pair
+        .client
+        .connection()
+        .max_datagram_size()
+        .expect("both can");
+    // Packets of 1200 bytes: type, ID of 8, number of 4, tag of 16, type of the frame.
+    assert_eq!(max, 1200 - 1 - 8 - 4 - 16 - 1);
+    for len in [0, 1, 63, 64, max - 3, max - 2, max - 1, max] {
+        send(&mut pair, len, SendOptions::default());
+        pair.run_for(RTT);
+        assert_eq!(received(&mut pair.server), [len]);
+    }
+    let now = pair.now;
+    let data = vec![0; max + 1].into();
+    let refused = pair
+        .client
+        .connection()
+        .send_datagram(now, data, SendOptions::default());
+    let size = max + 1;
+    assert_eq!(refused, Err(SendDatagramError::TooLarge { size, max }));
+    assert_eq!(pair.client.connection().stats().datagrams.sent, 8);
+    assert_eq!(pair.server.connection().stats().datagrams.received, 8);
+    assert_eq!(pair.client.connection().stats().datagrams.acked, 8);
+}
+
+#[test]
+fn largest_one_leaves_although_acknowledgements_are_always_due() {
+    // One packet a batch, and something to acknowledge in each.
+    let mut setup = with(|_| {}, |_| {});
+    setup.max_segments = 1;
+    let mut pair = connected(setup);
+    let max = pair
+        .client
+        .connection()
+        .max_datagram_size()
+        .expect("both can");
+    let download = Transfer::down(&mut pair, 300_000);
+    for _ in 0..20 {
+        send(&mut pair, max, SendOptions::default());
+        pair.run_for(Duration::from_millis(1));
+    }
+    assert!(
+        download
+            .finish(&mut pair, Duration::from_secs(30))
+            .is_some()
+    );
+    assert_eq!(received(&mut pair.server), vec![max; 20]);
+}
+
+#[test]
+fn peer_without_the_parameter_gets_none() {
+    let mut pair = connected(with(
+        |_| {},
+        |server| server.datagram_receive_buffer_size = None,
+    ));
+    assert_eq!(pair.client.connection().max_datagram_size(), None);
+    let now = pair.now;
+    let options = SendOptions::default();
+    let refused = pair
+        .client
+        .connection()
+        .send_datagram(now, Bytes::new(), options);
+    assert_eq!(refused, Err(SendDatagramError::UnsupportedByPeer));
+    // The other way it works: each end speaks for itself (RFC 9221 §3).
+    let data = Bytes::from_static(b"news");
+    let sent = pair.server.connection().send_datagram(now, data, options);
+    assert_eq!(sent, Ok(None));
+    pair.server.touch();
+    pair.run_for(RTT);
+    assert_eq!(received(&mut pair.client), [4]);
+}
+
+#[test]
+fn frame_that_was_not_announced_is_a_protocol_violation() {
+    let mut pair = connected(with(
+        |_| {},
+        |server| server.datagram_receive_buffer_size = None,
+    ));
+    let (data, has_length): (&[u8], _) = (b"x", true);
+    pair.frame_to_server(&Frame::Datagram(Datagram { data, has_length }));
+    assert_eq!(pair.server_error(), Some(0x0a), "RFC 9221 §3");
+}
+
+#[test]
+fn frame_larger_than_announced_is_a_protocol_violation() {
+    for (len, error) in [(97, None), (98, Some(0x0a))] {
+        let setup = with(
+            |_| {},
+            |server| server.datagram_receive_buffer_size = Some(100),
+        );
+        let mut pair = connected(setup);
+        assert_eq!(pair.client.connection().max_datagram_size(), Some(97));
+        let (data, has_length): (&[u8], _) = (&vec![7; len], true);
+        pair.frame_to_server(&Frame::Datagram(Datagram { data, has_length }));
+        assert_eq!(pair.server_error(), error, "{len}: RFC 9221 §3");
+    }
+}
+
+#[test]
+fn frame_before_1_rtt_is_a_protocol_violation() {
+    let (data, has_length): (&[u8], _) = (b"x", true);
+    let frame = crate::testing::forge::encode(&Frame::Datagram(Datagram { data, has_length }));
+    for (mut pair, space) in [
+        (with_initial_keys(), SpaceId::Initial),
+        (with_handshake_keys(), SpaceId::Handshake),
+    ] {
+        pair.forge_to_server(space, &frame);
+        assert_eq!(pair.server_error(), Some(0x0a), "{space:?}");
+    }
+}
+
+#[test]
+fn packet_with_a_datagram_alone_is_acknowledged_in_time() {
+    let (mut pair, eye) = {
+        let (setup, eye) = Setup::default().with_eye();
+        (connected(setup), eye)
+    };
+    let before = pair.server.connection().stats().acks_sent;
+    send(&mut pair, 100, TRACKED);
+    pair.run_for(RTT * 2 + Duration::from_millis(25));
+    assert_eq!(fates(&pair.client), [DatagramFate::Acked], "RFC 9221 §5.2");
+    assert_eq!(pair.server.connection().stats().acks_sent, before + 1);
+    assert_eq!(frames_sent(&pair, &eye), 1);
+}
+
+fn frames_sent(pair: &Pair, eye: &Eye) -> usize {
+    let sent = eye.client_sent(pair);
+    let frames = sent.iter().flat_map(|seen| seen.frames());
+    frames
+        .filter(|frame| matches!(frame, Frame::Datagram(_)))
+        .count()
+}
+
+#[test]
+fn lost_datagrams_are_told_and_never_sent_again() {
+    let (setup, eye) = Setup::default().with_eye();
+    let mut pair = connected(setup);
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() != 4433));
+    for _ in 0..3 {
+        send(&mut pair, 1000, TRACKED);
+    }
+    // Several probe timeouts, which must not repeat them.
+    pair.run_for(RTT * 20);
+    assert_eq!(fates(&pair.client), [], "nothing is known yet");
+    pair.link.filter = None;
+    pair.run_for(Duration::from_secs(10));
+    assert_eq!(fates(&pair.client), [DatagramFate::Lost; 3]);
+    assert_eq!(frames_sent(&pair, &eye), 3, "RFC 9221 §5");
+    assert_eq!(pair.client.connection().stats().datagrams.lost, 3);
+    assert_eq!(received(&mut pair.server), Vec::<usize>::new());
+}
+
+#[test]
+fn congestion_control_and_pacing_hold_them_back() {
+    let mut pair = Pair::connected();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
+    for _ in 0..64 {
+        send(&mut pair, 1100, SendOptions::default());
+    }
+    pair.run_for(Duration::from_millis(100));
+    let stats = pair.client.connection().stats();
+    let window = stats.path.congestion_window;
+    assert!(
+        stats.datagrams.sent < 20,
+        "{} in {window}",
+        stats.datagrams.sent
+    );
+    assert!(
+        stats.path.bytes_in_flight <= window + 2 * 1200,
+        "RFC 9221 §5.4"
+    );
+    assert!(pair.client.connection().datagrams().wants_to_send());
+}
+
+#[test]
+fn expired_ones_are_told_on_time_while_the_window_is_closed() {
+    let mut pair = Pair::connected();
+    pair.link.filter = Some(Box::new(|_, datagram| datagram.to.port() == 4433));
+    for _ in 0..40 {
+        send(&mut pair, 1100, SendOptions::default());
+    }
+    pair.run_for(Duration::from_millis(5));
+    let options = SendOptions {
+        expires_at: Some(pair.now + Duration::from_millis(10)),
+        is_tracked: true,
+    };
+    send(&mut pair, 10, options);
+    pair.run_for(Duration::from_millis(9));
+    assert_eq!(fates(&pair.client), []);
+    pair.run_for(Duration::from_millis(1));
+    assert_eq!(fates(&pair.client), [DatagramFate::Expired]);
+    assert_eq!(pair.client.connection().stats().datagrams.expired, 1);
+}
+
+#[test]
+fn size_follows_the_path_and_what_no_longer_fits_is_dropped() {
+    let carried = Rc::new(Cell::new(1400));
+    let limit = Rc::clone(&carried);
+    let search = |config: &mut TransportConfig| config.mtu_discovery = true;
+    let mut pair = Pair::with(with(search, search));
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        datagram.bytes.len() <= limit.get()
+    }));
+    pair.connect();
+    pair.upload(2_000_000);
+    pair.run_for(RTT * 50);
+    let wide = pair.client.connection().max_datagram_size().expect("some");
+    let mtu = usize::from(pair.client.connection().stats().path.mtu);
+    assert!(mtu > 1300 && wide == mtu - 30, "{wide} of {mtu}");
+    carried.set(1200);
+    let upload = Transfer::up(&mut pair, 200_000);
+    assert!(upload.finish(&mut pair, Duration::from_secs(60)).is_some());
+    assert_eq!(pair.client.connection().max_datagram_size(), Some(1170));
+}
+
+/// Shares of datagrams and of a stream on a link that is too narrow for both.
+fn shares(size: usize) -> (f64, f64) {
+    let mut pair = Pair::connected();
+    pair.link.rate = Some(1_000_000);
+    let mut upload = Transfer::up(&mut pair, 100_000_000);
+    let (begun, mut arrived) = (pair.now, 0);
+    while pair.now - begun < Duration::from_secs(10) {
+        let now = pair.now;
+        // As much as is taken: the application has endless data of both kinds.
+        while pair.client.connection().datagrams().has_room(size) {
+            let data = vec![1; size].into();
+            let sent = pair
+                .client
+                .connection()
+                .send_datagram(now, data, SendOptions::default());
+            assert_eq!(sent, Ok(None));
+        }
+        pair.client.touch();
+        pair.step();
+        upload.step(&mut pair);
+        arrived += received(&mut pair.server).iter().sum::<usize>();
+    }
+    let total = 1_000_000.0 * 10.0;
+    (arrived as f64 / total, upload.received() as f64 / total)
+}
+
+#[test]
+fn datagrams_and_streams_share_a_narrow_link_evenly() {
+    for size in [100, 1170] {
+        let (datagrams, stream) = shares(size);
+        assert!(
+            datagrams + stream > 0.75,
+            "{size}: {datagrams} and {stream}"
+        );
+        let ratio = datagrams / stream;
+        assert!(
+            (0.7..1.4).contains(&ratio),
+            "{size}: {datagrams} and {stream}"
+        );
+    }
+}
+
+#[test]
+fn few_datagrams_pass_a_stream_without_waiting_for_it() {
+    let mut pair = Pair::connected();
+    pair.link.rate = Some(1_000_000);
+    let mut upload = Transfer::up(&mut pair, 10_000_000);
+    for _ in 0..40 {
+        send(&mut pair, 200, TRACKED);
+        let before = pair.now;
+        while pair.now - before < Duration::from_millis(20) {
+            pair.step();
+            upload.step(&mut pair);
+        }
+    }
+    assert!(upload.received() > 300_000);
+    let stats = pair.client.connection().stats().datagrams;
+    assert_eq!((stats.sent, stats.unsent_dropped), (40, 0));
+    assert!(!pair.client.connection().datagrams().wants_to_send());
+}
+
+#[test]
+fn flood_of_unread_datagrams_is_bounded_and_the_connection_lives() {
+    for len in [0, 1] {
+        let mut pair = Pair::connected();
+        let frame = &[0x31, len, 7][..2 + usize::from(len)];
+        for _ in 0..100 {
+            pair.forge_to_server(SpaceId::Application, &frame.repeat(400));
+        }
+        assert_eq!(pair.server_error(), None);
+        let stats = pair.server.connection().stats().datagrams;
+        let (all, dropped) = (stats.received, stats.unread_dropped);
+        assert_eq!((all, dropped), (40_000, 40_000 - 64), "limit K27");
+        assert_eq!(received(&mut pair.server), [usize::from(len); 64]);
+    }
+}
+
+#[test]
+fn what_arrived_before_the_peer_closed_can_be_read() {
+    let mut pair = Pair::connected();
+    send(&mut pair, 5, SendOptions::default());
+    pair.run_for(RTT);
+    let now = pair.now;
+    pair.client.connection().close(now, 7, b"");
+    pair.client.touch();
+    pair.run_for(RTT);
+    assert!(pair.server.connection().is_closed());
+    assert_eq!(received(&mut pair.server), [5]);
+}

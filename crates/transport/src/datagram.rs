@@ -1,0 +1,412 @@
+//! Datagrams that are delivered once or never. RFC 9221.
+//!
+//! Both queues are bounded in number and bytes, and the oldest datagram makes room for the newest
+//! (limit K27): what waits longest is worth least. Nothing is ever sent again. A datagram counts in
+//! congestion control and pacing like everything else.
+//!
+//! Datagrams go before stream data, since they are what is in a hurry. While stream data waits too,
+//! they may get ahead of it by [`HEAD_START`] bytes; from then on both take turns, byte for byte.
+
+mod fate;
+mod queue;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use bytes::Bytes;
+use courser_base::Time;
+use courser_wire::MAX_VARINT;
+use courser_wire::frame::Datagram;
+
+use self::queue::{Outgoing, Queue};
+use crate::build::packet_builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::space::sent::SentFrame;
+
+pub use self::fate::{DatagramEvent, DatagramFate, DatagramId, DatagramStats};
+
+/// Sizes of the queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DatagramLimits {
+    /// Bytes that wait to be sent; 0 switches sending off.
+    pub send_bytes: usize,
+    /// Datagrams that wait to be sent.
+    pub send_count: usize,
+    /// Bytes that wait to be read; 0 switches receiving off.
+    pub receive_bytes: usize,
+    /// Datagrams that wait to be read.
+    pub receive_count: usize,
+}
+
+impl DatagramLimits {
+    /// The `max_datagram_frame_size` to announce (RFC 9221 §3).
+    pub fn max_frame_size(&self) -> u64 {
+        self.receive_bytes.min(MAX_FRAME_SIZE) as u64
+    }
+}
+
+/// How a datagram is to be treated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SendOptions {
+    /// Not sent from then on, but dropped and counted as expired.
+    pub expires_at: Option<Time>,
+    /// Its fate is told, see [`DatagramEvent::Fate`].
+    pub is_tracked: bool,
+}
+
+/// Why a datagram was not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendDatagramError {
+    /// The peer takes no datagrams, or has not said yet that it does.
+    UnsupportedByPeer,
+    /// Our own configuration leaves no room for datagrams.
+    Disabled,
+    /// It would never fit.
+    TooLarge {
+        /// Bytes of the datagram.
+        size: usize,
+        /// Bytes that fit at present.
+        max: usize,
+    },
+}
+
+impl fmt::Display for SendDatagramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnsupportedByPeer => f.write_str("the peer does not accept datagrams"),
+            Self::Disabled => {
+                f.write_str("sending datagrams is switched off: datagram_send_buffer_size is 0")
+            }
+            Self::TooLarge { size, max } => write!(
+                f,
+                "datagram has {size} bytes, allowed are {max}: ask max_datagram_size first"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SendDatagramError {}
+
+/// The datagrams of one connection, both ways.
+#[derive(Debug)]
+pub struct Datagrams {
+    limits: DatagramLimits,
+    /// What the peer announced.
+    peer_max_frame: u64,
+    outgoing: Queue<Outgoing>,
+    incoming: Queue<Bytes>,
+    events: VecDeque<DatagramEvent>,
+    /// A reader found nothing.
+    has_reader: bool,
+    /// A reader has been here since the last time that it was too slow.
+    is_read: bool,
+    /// A writer found no room.
+    has_writer: bool,
+    next_id: u64,
+    /// Bytes by which datagrams are ahead of stream data.
+    ahead: usize,
+    /// The next one did not fit behind other frames: it comes first in the next packet.
+    leads: bool,
+    /// No datagram expires before.
+    expires_at: Option<Time>,
+    counters: DatagramStats,
+}
+
+impl Datagrams {
+    pub(crate) fn new(limits: DatagramLimits) -> Self {
+        Self {
+            outgoing: Queue::new(limits.send_count, limits.send_bytes),
+            incoming: Queue::new(limits.receive_count, limits.receive_bytes),
+            limits,
+            peer_max_frame: 0,
+            events: VecDeque::new(),
+            has_reader: true,
+            is_read: false,
+            has_writer: false,
+            next_id: 0,
+            ahead: 0,
+            leads: false,
+            expires_at: None,
+            counters: DatagramStats::default(),
+        }
+    }
+
+    pub(crate) fn on_peer_parameter(&mut self, max_datagram_frame_size: u64) {
+        self.peer_max_frame = max_datagram_frame_size;
+    }
+
+    /// What was sent, received and dropped.
+    pub fn stats(&self) -> DatagramStats {
+        self.counters
+    }
+
+    /// The next thing the application should know.
+    pub(crate) fn poll_event(&mut self) -> Option<DatagramEvent> {
+        self.events.pop_front()
+    }
+
+    /// Takes the oldest datagram that was received.
+    ///
+    /// After `None`, [`DatagramEvent::Readable`] tells when there is one.
+    pub fn receive(&mut self) -> Option<Bytes> {
+        let datagram = self.incoming.pop();
+        self.is_read = true;
+        self.has_reader |= datagram.is_none();
+        datagram
+    }
+
+    /// True once when half of the room for unread datagrams is used up, and again after a read: an
+    /// application that does not read keeps nobody waiting.
+    pub(crate) fn take_crowded(&mut self) -> bool {
+        let is_crowded = self.is_read && self.incoming.is_half_full();
+        self.is_read &= !is_crowded;
+        is_crowded
+    }
+
+    /// Bytes of a datagram that are taken without dropping an older one.
+    pub fn send_space(&self) -> usize {
+        self.outgoing.space()
+    }
+
+    /// True when a datagram of `len` bytes is taken without dropping an older one. If not,
+    /// [`DatagramEvent::Room`] tells when there is more room.
+    pub fn has_room(&mut self, len: usize) -> bool {
+        let fits = self.outgoing.has_room(len);
+        self.has_writer |= !fits;
+        fits
+    }
+
+    /// Largest datagram that may be sent in packets with room for `room` bytes of frames.
+    pub(crate) fn max_size(&self, room: usize) -> Option<usize> {
+        let by_peer = largest_in_frame(self.peer_max_frame)?;
+        // A datagram that fills its packet needs no Length field.
+        Some(
+            by_peer
+                .min(room.checked_sub(1)?)
+                .min(self.limits.send_bytes),
+        )
+    }
+
+    /// Takes a datagram. If there is no room, what waits longest is dropped: of several, those
+    /// that have expired first.
+    ///
+    /// `max` is what [`Datagrams::max_size`] says.
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        data: Bytes,
+        max: Option<usize>,
+        options: SendOptions,
+    ) -> Result<Option<DatagramId>, SendDatagramError> {
+        if self.limits.send_bytes == 0 {
+            return Err(SendDatagramError::Disabled);
+        }
+        let max = max.ok_or(SendDatagramError::UnsupportedByPeer)?;
+        let size = data.len();
+        if size > max {
+            return Err(SendDatagramError::TooLarge { size, max });
+        }
+        let id = options.is_tracked.then(|| {
+            self.next_id += 1;
+            DatagramId(self.next_id)
+        });
+        if !self.outgoing.has_room(size) {
+            self.drop_expired(now);
+        }
+        while !self.outgoing.has_room(size)
+            && let Some(oldest) = self.outgoing.pop()
+        {
+            self.give_up(&oldest, DatagramFate::Dropped);
+        }
+        self.expires_at = [self.expires_at, options.expires_at]
+            .into_iter()
+            .flatten()
+            .min();
+        self.outgoing.push(Outgoing {
+            data,
+            expires_at: options.expires_at,
+            id,
+        });
+        Ok(id)
+    }
+
+    /// True when a datagram waits to be sent.
+    #[inline]
+    pub(crate) fn wants_to_send(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
+    /// True when a datagram has to come first in a packet, because it did not fit behind what else
+    /// was to be sent.
+    #[inline]
+    pub(crate) fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// When the first datagram expires, or earlier.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.expires_at
+    }
+
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        if self.expires_at.is_some_and(|at| at <= now) {
+            self.drop_expired(now);
+        }
+    }
+
+    /// Writes what may go and fits. `largest` is the largest datagram that a packet can hold;
+    /// `is_contested` tells that stream data waits too.
+    pub(crate) fn write_frames(
+        &mut self,
+        now: Time,
+        largest: usize,
+        is_contested: bool,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        self.leads = false;
+        self.ahead = if is_contested { self.ahead } else { 0 };
+        let mut count = 0;
+        while let Some(first) = self.outgoing.first() {
+            let size = first.data.len();
+            if first.is_expired(now) {
+                self.drop_first(DatagramFate::Expired);
+            } else if size > largest {
+                // It fitted when it was given to us: the path has become narrower.
+                self.drop_first(DatagramFate::Dropped);
+            } else if is_contested && self.ahead >= HEAD_START {
+                break;
+            } else if packet.remaining() < 1 + size {
+                self.leads = true;
+                break;
+            } else {
+                count += u8::from(self.write_first(packet));
+                self.ahead += size;
+            }
+            if count == u8::MAX {
+                break;
+            }
+        }
+        if count > 0 {
+            packet.record(SentFrame::Datagrams { count });
+        }
+    }
+
+    /// Stream data went out while datagrams waited.
+    pub(crate) fn on_stream_data_sent(&mut self, bytes: usize) {
+        self.ahead = self.ahead.saturating_sub(bytes);
+    }
+
+    /// Writes the first datagram, for which there is room; true unless it was recorded by itself.
+    fn write_first(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
+        let Some(first) = self.pop_outgoing() else {
+            return false;
+        };
+        let mut frame = Datagram {
+            data: &first.data,
+            has_length: true,
+        };
+        if frame.encoded_len() > packet.remaining() {
+            // To the end of the packet, which padding moves up to it.
+            frame.has_length = false;
+            let gap = packet.remaining() - frame.encoded_len();
+            packet.writer().zeros(gap);
+        }
+        frame.encode(packet.writer());
+        self.counters.sent += 1;
+        self.counters.sent_bytes += first.data.len() as u64;
+        match first.id {
+            Some(id) => packet.record(SentFrame::TrackedDatagram { id }),
+            None => return true,
+        }
+        false
+    }
+
+    fn pop_outgoing(&mut self) -> Option<Outgoing> {
+        let first = self.outgoing.pop()?;
+        if self.outgoing.is_empty() {
+            self.expires_at = None;
+        }
+        if std::mem::take(&mut self.has_writer) {
+            self.events.push_back(DatagramEvent::Room);
+        }
+        Some(first)
+    }
+
+    fn drop_first(&mut self, fate: DatagramFate) {
+        if let Some(first) = self.pop_outgoing() {
+            self.give_up(&first, fate);
+        }
+    }
+
+    fn drop_expired(&mut self, now: Time) {
+        let expired = self.outgoing.take_if(|datagram| datagram.is_expired(now));
+        for datagram in &expired {
+            self.give_up(datagram, DatagramFate::Expired);
+        }
+        if !expired.is_empty() && std::mem::take(&mut self.has_writer) {
+            self.events.push_back(DatagramEvent::Room);
+        }
+        self.expires_at = self
+            .outgoing
+            .iter()
+            .filter_map(|datagram| datagram.expires_at)
+            .min();
+    }
+
+    /// The peer sent a datagram. What nobody reads makes room for what is newer.
+    pub(crate) fn on_datagram_frame(&mut self, frame: &Datagram<'_>) -> Result<(), TransportError> {
+        let limit = self.limits.max_frame_size();
+        let size = frame.encoded_len();
+        if size as u64 > limit {
+            let reason = format!("DATAGRAM frame of {size} bytes, announced was {limit}");
+            return Err(TransportError::protocol_violation(reason));
+        }
+        self.counters.received += 1;
+        self.counters.received_bytes += frame.data.len() as u64;
+        while !self.incoming.has_room(frame.data.len()) && self.incoming.pop().is_some() {
+            self.counters.unread_dropped += 1;
+        }
+        self.incoming.push(Bytes::copy_from_slice(frame.data));
+        if std::mem::take(&mut self.has_reader) {
+            self.events.push_back(DatagramEvent::Readable);
+        }
+        Ok(())
+    }
+
+    /// The connection is over: nothing is sent any more. What has arrived can still be read,
+    /// unless our own application closed.
+    pub(crate) fn on_end(&mut self, is_lost: bool) {
+        self.outgoing.clear();
+        self.events.clear();
+        self.expires_at = None;
+        if !is_lost {
+            self.incoming.clear();
+        }
+    }
+}
+
+/// Largest payload of a frame of `limit` bytes, with its Length field; `None` if there is none.
+fn largest_in_frame(limit: u64) -> Option<usize> {
+    // A Length field of this many bytes tells lengths up to that.
+    let fields = [
+        (1, 63),
+        (2, (1 << 14) - 1),
+        (4, (1 << 30) - 1),
+        (8, MAX_VARINT),
+    ];
+    let largest = fields
+        .into_iter()
+        .filter_map(|(field, most)| Some(limit.checked_sub(1 + field)?.min(most)))
+        .max()?;
+    Some(usize::try_from(largest).unwrap_or(usize::MAX))
+}
+
+/// Bytes by which datagrams may be ahead of stream data that waits: as much as a stream sends
+/// before the next one has its turn.
+const HEAD_START: usize = 16 << 10;
+
+/// Every datagram that fits a packet (RFC 9221 §3).
+const MAX_FRAME_SIZE: usize = 65_535;
+
+#[cfg(test)]
+mod tests;

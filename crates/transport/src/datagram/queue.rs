@@ -1,0 +1,122 @@
+//! A queue that is bounded in number and bytes.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use courser_base::Time;
+
+use super::DatagramId;
+
+/// A datagram that waits to be sent.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) data: Bytes,
+    pub(super) expires_at: Option<Time>,
+    pub(super) id: Option<DatagramId>,
+}
+
+impl Outgoing {
+    pub(super) fn is_expired(&self, now: Time) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// Something with a size.
+pub(super) trait Sizeable {
+    fn size(&self) -> usize;
+}
+
+impl Sizeable for Outgoing {
+    fn size(&self) -> usize {
+        self.data.len()
+    }
+}
+
+impl Sizeable for Bytes {
+    fn size(&self) -> usize {
+        self.len()
+    }
+}
+
+/// First in, first out.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    items: VecDeque<T>,
+    bytes: usize,
+    max_items: usize,
+    max_bytes: usize,
+}
+
+impl<T: Sizeable> Queue<T> {
+    pub(super) fn new(max_items: usize, max_bytes: usize) -> Self {
+        Self {
+            items: VecDeque::new(),
+            bytes: 0,
+            max_items,
+            max_bytes,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Bytes that one more item may have; 0 when there are too many.
+    pub(super) fn space(&self) -> usize {
+        if self.items.len() < self.max_items {
+            self.max_bytes - self.bytes
+        } else {
+            0
+        }
+    }
+
+    pub(super) fn has_room(&self, size: usize) -> bool {
+        self.items.len() < self.max_items && size <= self.max_bytes - self.bytes
+    }
+
+    pub(super) fn is_half_full(&self) -> bool {
+        2 * self.items.len() > self.max_items || 2 * self.bytes > self.max_bytes
+    }
+
+    /// Adds an item for which there is room.
+    pub(super) fn push(&mut self, item: T) {
+        debug_assert!(self.has_room(item.size()), "room was made");
+        self.bytes += item.size();
+        self.items.push_back(item);
+    }
+
+    pub(super) fn first(&self) -> Option<&T> {
+        self.items.front()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<T> {
+        let item = self.items.pop_front()?;
+        self.bytes -= item.size();
+        Some(item)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+
+    /// Takes out what is chosen, the oldest first.
+    pub(super) fn take_if(&mut self, chosen: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut taken = Vec::new();
+        for _ in 0..self.items.len() {
+            let Some(item) = self.pop() else { break };
+            if chosen(&item) {
+                taken.push(item);
+            } else {
+                self.push(item);
+            }
+        }
+        taken
+    }
+
+    /// Empties the queue and gives its memory back.
+    pub(super) fn clear(&mut self) {
+        self.items = VecDeque::new();
+        self.bytes = 0;
+    }
+}

@@ -1,0 +1,72 @@
+//! DATAGRAM frames: data that is delivered once or never. RFC 9221 §4.
+
+use super::FrameType;
+use crate::error::DecodeError;
+use crate::reader::Reader;
+use crate::varint::varint_len;
+use crate::writer::Writer;
+
+/// A DATAGRAM frame. RFC 9221 §4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram<'a> {
+    /// The data; may be empty.
+    pub data: &'a [u8],
+    /// The frame has a Length field. Without one it ends with its packet.
+    pub has_length: bool,
+}
+
+impl<'a> Datagram<'a> {
+    /// The type of the frame, which says whether there is a Length field.
+    #[inline]
+    pub const fn frame_type(&self) -> FrameType {
+        if self.has_length {
+            FrameType::DATAGRAM_WITH_LENGTH
+        } else {
+            FrameType::DATAGRAM
+        }
+    }
+
+    /// Bytes that [`Datagram::encode`] writes, which is what the receiver's
+    /// `max_datagram_frame_size` limits (RFC 9221 §3).
+    #[inline]
+    pub const fn encoded_len(&self) -> usize {
+        Self::header_len(self.data.len(), self.has_length) + self.data.len()
+    }
+
+    /// Bytes in front of `len` bytes of data.
+    #[inline]
+    pub const fn header_len(len: usize, has_length: bool) -> usize {
+        if has_length {
+            1 + varint_len(len as u64)
+        } else {
+            1
+        }
+    }
+
+    /// Writes the frame. Nothing may follow one without a Length field.
+    #[inline]
+    pub fn encode(&self, writer: &mut Writer<'_>) {
+        self.frame_type().encode(writer);
+        if self.has_length {
+            writer.varint(self.data.len() as u64);
+        }
+        writer.bytes(self.data);
+    }
+
+    /// Reads the fields behind the type.
+    ///
+    /// # Errors
+    /// Truncated input.
+    pub fn decode(reader: &mut Reader<'a>, frame_type: u64) -> Result<Self, DecodeError> {
+        let has_length = frame_type == FrameType::DATAGRAM_WITH_LENGTH.0;
+        let data = if has_length {
+            reader.varint_bytes()?
+        } else {
+            reader.rest()
+        };
+        Ok(Self { data, has_length })
+    }
+}
+
+#[cfg(test)]
+mod tests;
