@@ -3,7 +3,7 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::error::{Code, Error};
-use crate::frame::{self, LONGEST_HEADER, put_varint};
+use crate::frame::{self, put_varint};
 
 /// A capsule that is not skipped.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,7 +65,8 @@ impl CapsuleReader {
         loop {
             match self.state {
                 State::Header => {
-                    let Some((kind, len)) = self.header() else {
+                    let header = frame::take_header(&mut self.input, &mut self.partial);
+                    let Some((kind, len)) = header else {
                         return Ok(None);
                     };
                     self.state = match (longest(kind), usize::try_from(len)) {
@@ -120,19 +121,6 @@ impl CapsuleReader {
         } else {
             Err(Error::malformed("stream ended inside a capsule"))
         }
-    }
-
-    fn header(&mut self) -> Option<(u64, u64)> {
-        let held = self.partial.len();
-        let more = self.input.len().min(LONGEST_HEADER - held);
-        self.partial.extend_from_slice(&self.input[..more]);
-        let Some((kind, len, header)) = frame::decode_header(&self.partial) else {
-            self.input.advance(more);
-            return None;
-        };
-        self.input.advance(header - held);
-        self.partial.clear();
-        Some((kind, len))
     }
 }
 

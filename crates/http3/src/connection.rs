@@ -1,5 +1,6 @@
 //! What all requests of a connection share: settings, compression, control.
 
+mod blocked;
 mod control;
 mod datagrams;
 mod goaway;
@@ -12,6 +13,7 @@ use std::collections::VecDeque;
 use courser_base::{Side, Time};
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits};
 
+use self::blocked::BlockedSections;
 use self::control::ControlReader;
 use self::goaway::GoAway;
 use self::priorities::Priorities;
@@ -33,6 +35,9 @@ pub struct Config {
     pub limits: FieldLimits,
     /// What the decoder allows the peer.
     pub decoder: DecoderLimits,
+    /// Bytes of sections that may wait for the table at a time; a message whose section would be
+    /// more is given up. 64 KiB.
+    pub blocked_bytes: usize,
     /// What the encoder uses of what the peer allows.
     pub encoder: EncoderLimits,
     /// Offer extended CONNECT (RFC 9220); for servers.
@@ -58,6 +63,7 @@ impl Config {
                 max_table_capacity: 4096,
                 max_blocked_streams: 16,
             },
+            blocked_bytes: 64 * 1024,
             encoder: EncoderLimits {
                 max_table_capacity: 4096,
                 max_blocked_streams: 16,
@@ -128,6 +134,7 @@ pub struct Connection {
     remembered: Option<Settings>,
     encoder: Encoder,
     decoder: Decoder,
+    blocked: BlockedSections,
     cache: LineCache,
     section: Vec<u8>,
     unidirectional: Unidirectional,
@@ -138,6 +145,8 @@ pub struct Connection {
     priorities: Priorities,
     max_push_id: Option<u64>,
     budget: Budget,
+    /// The request that was counted as given up last: to reset and to stop it is one thing.
+    given_up: Option<u64>,
     events: VecDeque<Event>,
     seed: u64,
 }
@@ -171,6 +180,7 @@ impl Connection {
             remembered: None,
             encoder,
             decoder: Decoder::new(config.decoder),
+            blocked: BlockedSections::default(),
             cache: LineCache::default(),
             section: Vec::new(),
             unidirectional: Unidirectional::default(),
@@ -181,6 +191,7 @@ impl Connection {
             priorities: Priorities::default(),
             max_push_id: None,
             budget: Budget::new(now),
+            given_up: None,
             events: VecDeque::new(),
             config,
             seed,
@@ -256,12 +267,25 @@ impl Connection {
     /// nothing and us a request.
     pub fn on_cancelled(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         self.forget(stream);
+        self.on_given_up(now, stream)
+    }
+
+    /// The peer wants no answer to a request any more, all of which was decoded.
+    ///
+    /// # Errors
+    ///
+    /// As of [`on_cancelled`](Self::on_cancelled), with which it counts as one.
+    pub fn on_given_up(&mut self, now: Time, stream: u64) -> Result<(), Error> {
+        if self.given_up.replace(stream) == Some(stream) {
+            return Ok(());
+        }
         self.budget.spend(now)
     }
 
     /// We cancel a request: nothing of it will be decoded any more.
     pub fn forget(&mut self, stream: u64) {
         self.decoder.cancel(stream);
+        self.blocked.remove(stream);
         self.priorities.forget(stream);
     }
 
@@ -273,6 +297,11 @@ impl Connection {
         } else {
             Code::NO_ERROR
         }
+    }
+
+    /// Bytes of sections that wait for the table, which those who wait keep.
+    pub const fn blocked_bytes(&self) -> usize {
+        self.blocked.bytes()
     }
 
     /// Bytes held in tables and buffers.

@@ -1,8 +1,7 @@
 //! Frames: a type, a length, a payload. RFC 9114 §7.
 
-use courser_wire::Reader;
-use courser_wire::Writer;
-use courser_wire::varint_len;
+use bytes::{Buf as _, Bytes, BytesMut};
+use courser_wire::{Reader, Writer, varint_len};
 
 /// A frame type that is known here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +61,30 @@ pub(crate) fn decode_header(bytes: &[u8]) -> Option<(u64, u64, usize)> {
     let frame_type = reader.varint().ok()?;
     let len = reader.varint().ok()?;
     Some((frame_type, len, reader.offset()))
+}
+
+/// Takes type and length of what comes next from the front of `input`, or keeps what there is of
+/// them in `partial` until more has come.
+pub(crate) fn take_header(input: &mut Bytes, partial: &mut BytesMut) -> Option<(u64, u64)> {
+    if partial.is_empty() {
+        if let Some((value, len, header)) = decode_header(input) {
+            input.advance(header);
+            return Some((value, len));
+        }
+        partial.extend_from_slice(input);
+        input.clear();
+        return None;
+    }
+    let held = partial.len();
+    let more = input.len().min(LONGEST_HEADER - held);
+    partial.extend_from_slice(&input[..more]);
+    let Some((value, len, header)) = decode_header(partial) else {
+        input.advance(more);
+        return None;
+    };
+    input.advance(header - held);
+    partial.clear();
+    Some((value, len))
 }
 
 /// Appends type and length of a frame whose payload follows.

@@ -3,7 +3,7 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::error::{Code, Error};
-use crate::frame::{self, FrameType, LONGEST_HEADER};
+use crate::frame::{self, FrameType};
 
 /// What a stream has next.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,7 +60,8 @@ impl FrameReader {
         loop {
             match self.state {
                 State::Header => {
-                    let Some((value, len)) = self.header() else {
+                    let header = frame::take_header(&mut self.input, &mut self.partial);
+                    let Some((value, len)) = header else {
                         return Ok(None);
                     };
                     if let Some(piece) = self.begin(value, len, rules)? {
@@ -104,7 +105,7 @@ impl FrameReader {
 
     /// To be called when the stream has ended and all chunks are read.
     pub(crate) fn finish(&self) -> Result<(), Error> {
-        if self.state == State::Header && self.partial.is_empty() {
+        if self.state == State::Header && self.partial.is_empty() && self.input.is_empty() {
             Ok(())
         } else {
             Err(Error::frame("stream ended inside a frame"))
@@ -149,29 +150,6 @@ impl FrameReader {
         }
         self.state = State::Payload(frame_type, saturating_usize(len));
         Ok(None)
-    }
-
-    /// Type and length of the next frame, from one chunk or several.
-    fn header(&mut self) -> Option<(u64, u64)> {
-        if self.partial.is_empty() {
-            if let Some((value, len, header)) = frame::decode_header(&self.input) {
-                self.input.advance(header);
-                return Some((value, len));
-            }
-            self.partial.extend_from_slice(&self.input);
-            self.input.clear();
-            return None;
-        }
-        let held = self.partial.len();
-        let more = self.input.len().min(LONGEST_HEADER - held);
-        self.partial.extend_from_slice(&self.input[..more]);
-        let Some((value, len, header)) = frame::decode_header(&self.partial) else {
-            self.input.advance(more);
-            return None;
-        };
-        self.input.advance(header - held);
-        self.partial.clear();
-        Some((value, len))
     }
 
     fn payload(&mut self, len: usize) -> Option<Bytes> {

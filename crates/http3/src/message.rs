@@ -23,6 +23,8 @@ pub struct MessageReader {
     expected: Option<u64>,
     received: u64,
     interim: u32,
+    /// Frames that bring nothing and are not counted yet.
+    ordinary: u32,
 }
 
 /// A part of a message.
@@ -37,7 +39,7 @@ pub enum Part {
     Data(Bytes),
     /// The section of the trailers, encoded.
     Trailers(Bytes),
-    /// A frame that brings nothing: to be counted by
+    /// A frame that brings nothing, beyond the two that any message may have: to be counted by
     /// [`Connection::on_empty_frame`](crate::Connection::on_empty_frame).
     Nothing,
 }
@@ -101,6 +103,7 @@ impl MessageReader {
             expected: None,
             received: 0,
             interim: 0,
+            ordinary: ORDINARY_EMPTY_FRAMES,
         }
     }
 
@@ -117,8 +120,12 @@ impl MessageReader {
     /// content than `content-length` says.
     pub fn poll(&mut self) -> Result<Option<Part>, Error> {
         debug_assert!(self.order.state != State::Head, "a head was not told of");
-        let Some(piece) = self.frames.poll(&mut self.order)? else {
-            return Ok(None);
+        let piece = loop {
+            match self.frames.poll(&mut self.order)? {
+                None => return Ok(None),
+                Some(Piece::EmptyData | Piece::Skipping) if self.ordinary > 0 => self.ordinary -= 1,
+                Some(piece) => break piece,
+            }
         };
         Ok(Some(match piece {
             Piece::Data(data) => {
@@ -224,6 +231,10 @@ impl MessageReader {
         self.frames.memory()
     }
 }
+
+/// Many stacks end a body with an empty DATA frame, and put a reserved frame (§7.2.8) into each
+/// message: whoever opens a stream for a message pays for these.
+const ORDINARY_EMPTY_FRAMES: u32 = 2;
 
 /// Interim responses before a final one.
 const MOST_INTERIM: u32 = 8;

@@ -43,6 +43,11 @@ impl Connection {
         Ok((quarter * 4, payload))
     }
 
+    /// True when a client may open this request yet: it is not here, but may be on its way.
+    pub fn is_future_request(&self, stream: u64) -> bool {
+        self.side.is_server() && stream / 4 >= self.opened_requests()
+    }
+
     /// The bytes before the payload of a datagram of this request.
     pub fn datagram_header(stream: u64) -> Vec<u8> {
         let quarter = stream / 4;

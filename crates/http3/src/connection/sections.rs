@@ -4,7 +4,7 @@ use courser_qpack::Progress;
 use http::{HeaderMap, Request, Response};
 
 use super::Connection;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::fields::{Collector, FieldsError, FieldsToSend, Kind, Protocol, RequestError};
 use crate::frame;
 
@@ -28,7 +28,8 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Of the connection, if it cannot be decoded.
+    /// Of the connection, if it cannot be decoded; of the stream, if it would have to wait and too
+    /// much does already.
     pub fn decode_request(
         &mut self,
         stream: u64,
@@ -44,7 +45,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Of the connection, if it cannot be decoded.
+    /// As of [`decode_request`](Self::decode_request).
     pub fn decode_response(
         &mut self,
         stream: u64,
@@ -59,7 +60,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Of the connection, if they cannot be decoded.
+    /// As of [`decode_request`](Self::decode_request).
     pub fn decode_trailers(
         &mut self,
         stream: u64,
@@ -126,8 +127,21 @@ impl Connection {
             .decoder
             .decode(stream, section, |line| collector.line(&line))?;
         Ok(match progress {
-            Progress::Blocked => Section::Blocked,
-            Progress::Decoded => Section::Decoded(finish(collector)),
+            Progress::Decoded => {
+                let message = finish(collector);
+                self.blocked.remove(stream);
+                Section::Decoded(message)
+            }
+            Progress::Blocked => {
+                let most = self.config.blocked_bytes;
+                if !self.blocked.add(stream, section.len(), most) {
+                    return Err(Error::stream(
+                        Code::EXCESSIVE_LOAD,
+                        "more bytes of sections wait for the table than allowed",
+                    ));
+                }
+                Section::Blocked
+            }
         })
     }
 }

@@ -348,6 +348,15 @@ fn refuses_sections_that_are_too_large() {
     }
     assert!(trailers(&[line]).is_ok());
     assert!(trailers(&many[..128]).is_ok());
+    assert!(trailers(&[(&name[..256], "x")]).is_ok());
+    // A name of one byte and 32 for the line.
+    let most = 16 * 1024 - 33;
+    assert!(trailers(&[("x", &value[..most])]).is_ok());
+    let result = trailers(&[("x", &value[..=most])]);
+    assert!(
+        matches!(result, Err(FieldsError::TooLarge(_))),
+        "{result:?}"
+    );
 }
 
 fn sent(request: Request<()>) -> Result<Vec<(String, String)>, RequestError> {

@@ -110,16 +110,22 @@ fn frames_are_no_longer_than_sense() {
         (frame::ORIGIN, 4096),
     ] {
         let mut bytes = Vec::new();
+        frame::encode_header(&mut bytes, value, most);
+        let result = control(&mut begun(Side::Server), &bytes);
+        assert_eq!(result, Ok(UniFate::Read), "{value:#x}");
+        bytes.clear();
         frame::encode_header(&mut bytes, value, most + 1);
         let result = control(&mut begun(Side::Server), &bytes);
         assert_eq!(result, code(Code::EXCESSIVE_LOAD), "{value:#x}");
     }
-    let mut bytes = vec![0x00];
-    frame::encode_header(&mut bytes, frame::SETTINGS, 1025);
-    assert_eq!(
-        control(&mut connection(Side::Server), &bytes),
-        code(Code::EXCESSIVE_LOAD)
-    );
+    for (len, expected) in [
+        (1024, Ok(UniFate::Read)),
+        (1025, code(Code::EXCESSIVE_LOAD)),
+    ] {
+        let mut bytes = vec![0x00];
+        frame::encode_header(&mut bytes, frame::SETTINGS, len);
+        assert_eq!(control(&mut connection(Side::Server), &bytes), expected);
+    }
 }
 
 /// §5.2, §7.2.6.

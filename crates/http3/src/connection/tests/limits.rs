@@ -163,6 +163,144 @@ fn the_budget_comes_back() {
     assert_eq!(server.on_empty_frame(NOW + Duration::from_secs(1)), Ok(()));
 }
 
+/// A section of `len` bytes that needs an entry which is not there.
+fn waiting(len: usize) -> Vec<u8> {
+    let mut section = vec![0; len];
+    section[0] = 2;
+    section
+}
+
+fn decode(server: &mut Connection, stream: u64, len: usize) -> Result<bool, (Code, Scope)> {
+    match server.decode_request(stream, &waiting(len)) {
+        Ok(Section::Blocked) => Ok(true),
+        Ok(Section::Decoded(_)) => Ok(false),
+        Err(error) => Err((error.code, error.scope)),
+    }
+}
+
+/// K25, A75, RFC 9204 §2.2.1: 64 KiB of sections, and not one byte more.
+#[test]
+fn sections_that_wait_are_bounded_in_bytes() {
+    let mut server = begun(Side::Server);
+    for n in 0..4 {
+        assert_eq!(decode(&mut server, 4 * n, 16 * 1024), Ok(true));
+        // To ask again changes nothing.
+        assert_eq!(decode(&mut server, 4 * n, 16 * 1024), Ok(true));
+    }
+    assert_eq!(server.blocked_bytes(), 64 * 1024);
+    let refused = Err((Code::EXCESSIVE_LOAD, Scope::Stream));
+    assert_eq!(decode(&mut server, 16, 2), refused);
+    assert_eq!(server.on_cancelled(NOW, 16), Ok(()));
+    assert_eq!(server.blocked_bytes(), 64 * 1024);
+    server.forget(4);
+    assert_eq!(decode(&mut server, 20, 16 * 1024), Ok(true));
+    assert_eq!(decode(&mut server, 24, 2), refused);
+    // Entry by entry: what is decoded makes room.
+    let entry = [&[0x02, 0x3f, 0xe1, 0x1f][..], &[0x41, b'k', 1, b'v']].concat();
+    assert_eq!(uni(&mut server, 6, &entry, false), Ok(UniFate::Read));
+    let decoded = server.decode_request(0, &[2, 0, 0x80]);
+    assert!(matches!(decoded, Ok(Section::Decoded(_))), "{decoded:?}");
+    assert_eq!(server.blocked_bytes(), 48 * 1024);
+    for stream in [8, 12, 20] {
+        server.forget(stream);
+    }
+    assert_eq!(server.blocked_bytes(), 0);
+}
+
+/// K25: 16 streams.
+#[test]
+fn streams_that_wait_are_bounded_in_number() {
+    let mut server = begun(Side::Server);
+    for n in 0..16 {
+        assert_eq!(decode(&mut server, 4 * n, 100), Ok(true));
+    }
+    assert_eq!(
+        decode(&mut server, 64, 100),
+        Err((Code::QPACK_DECOMPRESSION_FAILED, Scope::Connection))
+    );
+}
+
+/// To reset a request and to stop its response is to give it up once.
+#[test]
+fn a_request_is_given_up_once() {
+    let both = |server: &mut Connection, n| {
+        server.on_cancelled(NOW, 4 * n)?;
+        server.on_given_up(NOW, 4 * n)
+    };
+    assert_eq!(taken(both), 500);
+    assert_eq!(taken(|server, n| server.on_given_up(NOW, 4 * n)), 500);
+}
+
+/// A74, CVE-2026-12523: what counts is what comes out.
+#[test]
+fn one_entry_a_thousand_times_is_too_much() {
+    let mut server = begun(Side::Server);
+    // `k` with 4000 bytes, 4033 in the table.
+    let mut entry = vec![0x02, 0x3f, 0xe1, 0x1f, 0x41, b'k', 0x7f, 0xa1, 0x1e];
+    entry.resize(entry.len() + 4000, b'v');
+    assert_eq!(uni(&mut server, 6, &entry, false), Ok(UniFate::Read));
+    let bomb = |times: usize| {
+        let mut section = vec![2, 0, 0xd1, 0xd7, 0xc1, 0x50, 1, b'a'];
+        section.resize(section.len() + times, 0x80);
+        section
+    };
+    for times in [1, 4, 5, 1000, 18_000] {
+        let result = server.decode_request(4, &bomb(times));
+        let is_as_expected = match result {
+            Ok(Section::Decoded(Ok(_))) => times <= 4,
+            Ok(Section::Decoded(Err(FieldsError::TooLarge(_)))) => times > 4,
+            _ => false,
+        };
+        assert!(is_as_expected, "{times} times");
+        assert!(server.memory() < 4096 + 1000, "{} bytes", server.memory());
+    }
+}
+
+/// A78: what is kept of a frame follows what has come of it, not what it says.
+#[test]
+fn nothing_is_reserved_for_what_is_announced() {
+    for value in [
+        frame::SETTINGS,
+        frame::GOAWAY,
+        frame::PRIORITY_UPDATE_REQUEST,
+        0x4242,
+    ] {
+        let mut bytes = vec![0x00];
+        if value != frame::SETTINGS {
+            bytes.extend_from_slice(&frame(frame::SETTINGS, &[]));
+        }
+        frame::encode_header(&mut bytes, value, 1 << 61);
+        let mut server = connection(Side::Server);
+        server.outgoing(UniStream::Control).clear();
+        let expected = match value {
+            0x4242 => Ok(UniFate::Read),
+            _ => code(Code::EXCESSIVE_LOAD),
+        };
+        assert_eq!(control(&mut server, &bytes), expected, "{value:#x}");
+        assert!(server.memory() < 100, "{} bytes", server.memory());
+    }
+}
+
+/// A77: instructions that change nothing cost no memory, however many.
+#[test]
+fn instructions_that_change_nothing_keep_nothing() {
+    let mut server = begun(Side::Server);
+    // Capacity up and down, one entry and copies of it.
+    let begin = [0x02, 0x3f, 0xe1, 0x1f, 0x41, b'k', 1, b'v'];
+    assert_eq!(uni(&mut server, 6, &begin, false), Ok(UniFate::Read));
+    for _ in 0..10_000 {
+        let flap = [0x3f, 0xe1, 0x1f, 0x00, 0x00];
+        assert_eq!(uni(&mut server, 6, &flap, false), Ok(UniFate::Read));
+        let _ = std::mem::take(server.outgoing(UniStream::Decoder));
+        assert!(server.memory() < 4096 + 1000, "{} bytes", server.memory());
+    }
+    // More than a table is too much of an increment.
+    assert_eq!(
+        uni(&mut server, 10, &[0x03, 0x3f, 0x01], false),
+        code(Code::QPACK_DECODER_STREAM_ERROR)
+    );
+}
+
 proptest! {
     /// Whatever arrives on whichever stream: an answer, never a panic, and bounded memory.
     #[test]

@@ -114,6 +114,25 @@ fn refuses_pushes() {
     );
 }
 
+/// §4.1, §4.6, §6.2.2: without a MAX_PUSH_ID the stream is refused for its number, whatever
+/// comes on it, and so is a second one.
+#[test]
+fn push_streams_are_refused_before_what_they_bring() {
+    let promise = [&[0x01, 0x00][..], &frame(frame::PUSH_PROMISE, &[0, 0, 0])].concat();
+    let response = [&[0x01, 0x00][..], &frame(frame::HEADERS, &[0, 0, 0xd9])].concat();
+    for bytes in [promise, response] {
+        let mut client = begun(Side::Client);
+        events(&mut client);
+        for stream in [7, 11] {
+            assert_eq!(
+                uni(&mut client, stream, &bytes, false),
+                code(Code::ID_ERROR)
+            );
+        }
+        assert!(events(&mut client).is_empty(), "nothing of it is used");
+    }
+}
+
 /// §6.1.
 #[test]
 fn a_server_opens_no_bidirectional_stream() {
