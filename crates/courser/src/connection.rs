@@ -45,7 +45,7 @@ impl ConnectionRef {
     }
 
     /// Waits until `check` has an answer; asks again whenever something happens to `topic`.
-    async fn wait<T>(
+    pub(crate) async fn wait<T>(
         &self,
         topic: Topic,
         check: impl FnMut(&mut Locked<'_>) -> Poll<T> + Unpin,
@@ -200,10 +200,15 @@ impl Connection {
     }
 
     /// The peer's address; may change while the connection lives.
+    ///
+    /// A peer that moves is believed when it has answered from where it is: until then this is
+    /// the address before, so that nobody passes for somebody else with a forged one.
     pub fn remote_address(&self) -> SocketAddr {
-        self.0
-            .lock()
-            .view(self.0.key, |alive| alive.path().peer, |over| over.path.peer)
+        self.0.lock().view(
+            self.0.key,
+            |alive| alive.proven_path().peer,
+            |over| over.path.peer,
+        )
     }
 
     /// Our address on the path in use, where the system tells.
@@ -344,6 +349,23 @@ impl Connection {
             // A stream that is over has none.
             let _ = connection.streams().set_priority(id, priority);
         }
+    }
+
+    /// Gives both halves of a stream up whose handles are elsewhere, and wakes who waits there.
+    #[cfg(feature = "http3")]
+    pub(crate) fn abort_stream(&self, id: StreamId, code: VarInt) {
+        let mut locked = self.0.lock();
+        let key = self.0.key;
+        if let Ok(connection) = locked.open_connection(key) {
+            // Either half may be over already.
+            let _ = connection.streams().reset(id, code.into_inner());
+            let _ = connection.streams().stop(id, code.into_inner());
+        }
+        let mut woken = Vec::new();
+        locked.slot(key).wakers.wake_reader(id, &mut woken);
+        locked.slot(key).wakers.wake_writer(id, &mut woken);
+        locked.woken.append(&mut woken);
+        locked.on_used(key, 0);
     }
 
     /// A number that no other connection of this process has while a handle exists.

@@ -81,7 +81,11 @@ impl Driver {
         for _ in 0..RECEIVES_PER_TURN {
             match self.shard.socket.poll_receive(cx, &mut self.buffer) {
                 Poll::Pending => return Ok(()),
-                Poll::Ready(Ok(received)) => self.on_received(&received),
+                Poll::Ready(Ok(received)) => {
+                    if self.on_received(&received) {
+                        break;
+                    }
+                }
                 // News of an earlier send; whoever needs the answer will notice its absence.
                 Poll::Ready(Err(error)) if courser_udp::is_transient(&error) => {}
                 Poll::Ready(Err(error)) => return Err(error),
@@ -107,9 +111,10 @@ impl Driver {
         }
     }
 
-    fn on_received(&mut self, received: &Received) {
+    /// Hands one buffer to the endpoint. True if its readers should run before there is more.
+    fn on_received(&mut self, received: &Received) -> bool {
         if received.len == 0 || received.truncated {
-            return;
+            return false;
         }
         let meta = ReceiveMeta {
             path: FourTuple {
@@ -124,6 +129,7 @@ impl Driver {
         locked
             .endpoint
             .handle_datagrams(now, &mut self.buffer[..received.len], &meta);
+        locked.endpoint.take_crowded()
     }
 
     /// Runs what is due and wakes those it concerns. True if what they write is worth waiting for.

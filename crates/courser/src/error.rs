@@ -139,6 +139,29 @@ pub enum StoppedError {
 #[error("cannot export keying material: {0}")]
 pub struct ExportKeyingMaterialError(pub(crate) String);
 
+/// Why a datagram was not sent.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendDatagramError {
+    /// The peer takes no datagrams.
+    #[error("the peer does not accept datagrams")]
+    UnsupportedByPeer,
+    /// Our own configuration leaves no room for datagrams.
+    #[error("sending datagrams is switched off: datagram_send_buffer_size is 0")]
+    Disabled,
+    /// It would never fit.
+    #[error("datagram has {size} bytes, allowed are {max}: ask max_datagram_size first")]
+    TooLarge {
+        /// Bytes of the datagram.
+        size: usize,
+        /// Bytes that fit at present.
+        max: usize,
+    },
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+}
+
 /// A client cannot be asked to prove its address twice.
 #[derive(Debug, thiserror::Error)]
 #[error("the client proved its address already")]
@@ -148,6 +171,28 @@ impl RetryError {
     /// Gives the incoming connection back, to be accepted or refused.
     pub fn into_incoming(self) -> Incoming {
         *self.0
+    }
+}
+
+impl SendDatagramError {
+    /// Why the connection is over, if that is the reason.
+    pub fn connection_error(&self) -> Option<&ConnectionError> {
+        match self {
+            Self::ConnectionLost(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<courser_transport::SendDatagramError> for SendDatagramError {
+    fn from(error: courser_transport::SendDatagramError) -> Self {
+        match error {
+            courser_transport::SendDatagramError::UnsupportedByPeer => Self::UnsupportedByPeer,
+            courser_transport::SendDatagramError::Disabled => Self::Disabled,
+            courser_transport::SendDatagramError::TooLarge { size, max } => {
+                Self::TooLarge { size, max }
+            }
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 //!
 //! - [`serve`] answers the requests of one connection with a service.
 //! - [`Client`] sends requests on one connection.
+//! - [`Client::connect`] and [`upgrade`] turn a CONNECT into a stream, for WebSocket (RFC 9220) and
+//!   the like; [`Capsules`] and [`Datagrams`] are what such protocols may speak (RFC 9297).
 //! - [`ServerConnection`] hands requests out one by one, for those who want no service.
 //!
 //! Field sections are compressed with a dynamic table both ways (RFC 9204), responses leave in the
@@ -47,8 +49,11 @@
 //! # Ok(()) }
 //! ```
 
+mod answering;
 mod body;
+mod capsules;
 mod client;
+mod datagrams;
 mod driver;
 mod error;
 mod interim;
@@ -57,16 +62,21 @@ mod outgoing;
 mod priority;
 mod serve;
 mod server;
+mod service;
 mod shared;
+mod upgrade;
 
-pub use courser_http3::{Code, Config, FieldLimits, Priority, Protocol, Settings};
+pub use courser_http3::{Capsule, Code, Config, FieldLimits, Priority, Protocol, Settings};
 
 pub use self::body::{Body, Empty};
+pub use self::capsules::{Capsules, Received};
 pub use self::client::Client;
+pub use self::datagrams::{DatagramError, Datagrams};
 pub use self::error::{Error, Origin};
 pub use self::interim::OnInterim;
 pub use self::serve::{Serve, serve};
 pub use self::server::{Respond, ServerConnection, Unresolved};
+pub use self::upgrade::{OnUpgrade, Upgraded, upgrade};
 
 /// The name of HTTP/3 in ALPN (RFC 9114 §3.1).
 pub const ALPN: &str = "h3";

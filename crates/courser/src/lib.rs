@@ -79,10 +79,15 @@
 //! - [`TransportConfig`] has public fields.
 //! - [`Connection::handshake_data`] and [`Connection::peer_identity`] give types of their own
 //!   instead of [`Any`](std::any::Any).
-//! - No datagrams, no 0-RTT and no change of the socket yet.
+//! - A queue of datagrams is bounded in number too, see
+//!   [`TransportConfig::datagram_send_queue`].
+//! - No 0-RTT and no change of the socket yet.
 
+#[cfg(feature = "client")]
+pub mod client;
 mod config;
 mod connection;
+mod datagram;
 mod driver;
 mod endpoint;
 mod error;
@@ -94,6 +99,8 @@ mod outbox;
 mod receive_stream;
 pub mod runtime;
 mod send_stream;
+#[cfg(feature = "server")]
+pub mod server;
 mod shard;
 mod slot;
 mod state;
@@ -107,24 +114,29 @@ pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::rustls;
 pub use courser_transport::{
-    ConnectionError, ConnectionStats, EndpointConfig, EndpointStats, KeyUpdateBlocked,
-    MemoryTokenStore, PathStats, PeerClose, RetryPolicy, TokenStore, TransportConfig,
-    TransportError, UdpStats,
+    ConnectionError, ConnectionStats, DatagramFate, DatagramStats, EndpointConfig, EndpointStats,
+    KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RetryPolicy, TokenStore,
+    TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{
     ApplicationErrorCode, ConnectionId, Direction, StreamId, TransportErrorCode,
 };
 
+#[cfg(feature = "client")]
+pub use client::Client;
 pub use config::{ClientConfig, ServerConfig};
 pub use connection::{Connecting, Connection};
+pub use datagram::{DatagramOptions, PendingFate};
 pub use endpoint::Endpoint;
 pub use error::{
     BindError, ClosedStream, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError,
-    ReadExactError, ReadToEndError, RetryError, StoppedError, WriteError,
+    ReadExactError, ReadToEndError, RetryError, SendDatagramError, StoppedError, WriteError,
 };
 pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture};
 pub use receive_stream::RecvStream;
 pub use send_stream::{SendStream, Written};
+#[cfg(feature = "server")]
+pub use server::{Server, serve};
 pub use var_int::{TooLarge, VarInt};

@@ -29,6 +29,8 @@ pub struct RecvStream {
     connection: Arc<ConnectionRef>,
     id: StreamId,
     end: Option<End>,
+    /// A waker was left, which has to be taken back.
+    has_waited: bool,
 }
 
 /// Why there is nothing more to read.
@@ -45,6 +47,7 @@ impl RecvStream {
             connection,
             id,
             end: None,
+            has_waited: false,
         }
     }
 
@@ -182,7 +185,11 @@ impl RecvStream {
         self.poll_read_with(cx, |streams, now, id| streams.read(now, id, buf))
     }
 
-    pub(crate) fn poll_read_chunk(
+    /// As [`RecvStream::read_chunk`], or arranges to be woken when something is there.
+    ///
+    /// # Errors
+    /// As [`RecvStream::read`].
+    pub fn poll_read_chunk(
         &mut self,
         cx: &mut Context<'_>,
         max_length: usize,
@@ -193,6 +200,75 @@ impl RecvStream {
         self.poll_read_with(cx, |streams, now, id| {
             streams.read_chunk(now, id, max_length)
         })
+    }
+
+    /// Waits for the peer to reset the stream without reading from it. What arrives instead wakes
+    /// too.
+    #[cfg(feature = "http3")]
+    pub(crate) fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<ReadError> {
+        if self.end.is_some() {
+            // All of it was read, and a reset comes too late.
+            return Poll::Pending;
+        }
+        let key = self.connection.key;
+        let mut locked = self.connection.lock();
+        let streams = locked.streams(key);
+        if streams.is_some_and(|streams| streams.awaits_reset(self.id)) {
+            drop(locked);
+            return match self.poll_read_chunk(cx, 1) {
+                Poll::Ready(Err(error)) => Poll::Ready(error),
+                _ => Poll::Pending,
+            };
+        }
+        locked.slot(key).wakers.wait_to_read(self.id, cx.waker());
+        Poll::Pending
+    }
+
+    /// Keeps bytes that were read charged to the peer: see `Streams::hold_credit`.
+    #[cfg(feature = "http3")]
+    pub(crate) fn hold_credit(&self, len: u64) {
+        let mut locked = self.connection.lock();
+        if let Some(streams) = locked.streams(self.connection.key) {
+            streams.hold_credit(self.id, len);
+        }
+    }
+
+    /// Grants credit for bytes that were held, also after the end of the stream.
+    #[cfg(feature = "http3")]
+    pub(crate) fn release_credit(&self, len: u64) {
+        let key = self.connection.key;
+        let now = self.connection.shard.now();
+        let mut locked = self.connection.lock();
+        let Some(streams) = locked.streams(key) else {
+            return;
+        };
+        streams.release_credit(now, self.id, len);
+        if streams.wants_to_send() {
+            locked.on_used(key, 0);
+        }
+    }
+
+    /// As [`poll_read_chunk`](Self::poll_read_chunk), and takes the end too if it is right behind
+    /// the chunk: [`has_ended`](Self::has_ended) tells.
+    pub(crate) fn poll_read_chunk_and_end(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        let mut is_end = false;
+        let poll = self.poll_read_with(cx, |streams, now, id| {
+            let chunk = streams.read_chunk(now, id, usize::MAX)?;
+            is_end = chunk.is_some() && streams.read_end(now, id);
+            Ok(chunk)
+        });
+        if is_end {
+            self.end = Some(End::Finished);
+        }
+        poll
+    }
+
+    /// True when the end was read.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end == Some(End::Finished)
     }
 
     fn poll_read_chunks(
@@ -270,6 +346,7 @@ impl RecvStream {
                 if error == transport::ReadError::ClosedStream {
                     return Poll::Ready(Err(ReadError::ClosedStream));
                 }
+                self.has_waited = true;
                 locked.slot(key).wakers.wait_to_read(self.id, cx.waker());
                 locked.flush_before_wait();
                 return Poll::Pending;
@@ -288,6 +365,9 @@ impl RecvStream {
 
 impl Drop for RecvStream {
     fn drop(&mut self) {
+        if self.end.is_some() && !self.has_waited {
+            return;
+        }
         let mut locked = self.connection.lock();
         let key = self.connection.key;
         locked.slot(key).wakers.forget_reader(self.id);

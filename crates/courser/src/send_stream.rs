@@ -27,6 +27,10 @@ use crate::error::{ClosedStream, StoppedError, WriteError};
 pub struct SendStream {
     connection: Arc<ConnectionRef>,
     id: StreamId,
+    /// It was finished.
+    is_over: bool,
+    /// A waker was left, which has to be taken back.
+    has_waited: bool,
 }
 
 /// How much [`SendStream::write_chunks`] has written.
@@ -40,7 +44,12 @@ pub struct Written {
 
 impl SendStream {
     pub(crate) fn new(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
-        Self { connection, id }
+        Self {
+            connection,
+            id,
+            is_over: false,
+            has_waited: false,
+        }
     }
 
     /// Writes as much of `buf` as there is room for, and returns how much that was.
@@ -146,6 +155,47 @@ impl SendStream {
         self.poll_write_with(cx, |streams, id| write_chunks(streams, id, chunks))
     }
 
+    /// Writes bytes, and ends the stream in the same step if all of them have found room.
+    pub(crate) fn poll_write_last(
+        &mut self,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        let mut is_over = false;
+        let poll = self.poll_write_with(cx, |streams, id| {
+            let bytes = match buf.is_empty() {
+                true => 0,
+                false => streams.write(id, buf)?,
+            };
+            is_over = bytes == buf.len() && streams.finish(id).is_ok();
+            Ok(Written { bytes, chunks: 0 })
+        });
+        self.is_over |= is_over;
+        poll.map_ok(|written| written.bytes)
+    }
+
+    /// As [`poll_write_last`](Self::poll_write_last), with chunks that need not be copied.
+    pub(crate) fn poll_write_last_chunks(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut [Bytes],
+    ) -> Poll<Result<Written, WriteError>> {
+        let count = chunks.len();
+        let mut is_over = false;
+        let poll = self.poll_write_with(cx, |streams, id| {
+            let written = write_chunks(streams, id, chunks)?;
+            is_over = written.chunks == count && streams.finish(id).is_ok();
+            Ok(written)
+        });
+        self.is_over |= is_over;
+        poll
+    }
+
+    /// True when it was finished, and no waker was left.
+    fn needs_nothing(&self) -> bool {
+        self.is_over && !self.has_waited
+    }
+
     fn poll_write_with(
         &mut self,
         cx: &mut Context<'_>,
@@ -169,6 +219,7 @@ impl SendStream {
                 Err(transport::WriteError::Blocked) => {
                     // What waits to be sent may be all that is in the way.
                     if !locked.flush_before_wait() {
+                        self.has_waited = true;
                         locked.slot(key).wakers.wait_to_write(self.id, cx.waker());
                         return Poll::Pending;
                     }
@@ -203,6 +254,7 @@ impl SendStream {
         };
         match connection.streams().finish(self.id) {
             Ok(()) => {
+                self.is_over = true;
                 locked.on_used(key, 0);
                 Ok(())
             }
@@ -359,6 +411,9 @@ impl Drop for Stopped {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
+        if self.needs_nothing() {
+            return;
+        }
         let key = self.connection.key;
         let mut locked = self.connection.lock();
         locked.slot(key).wakers.forget_writer(self.id);

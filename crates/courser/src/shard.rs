@@ -286,6 +286,7 @@ impl Locked<'_> {
         }
         self.slot(key).is_held = false;
         self.slot(key).unread = None;
+        self.slot(key).unread_datagrams.clear();
         self.forget_if_over(key);
     }
 }

@@ -1,13 +1,16 @@
 //! What the facade remembers of a connection beside the transport's state.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::task::Waker;
 use std::time::Duration;
 
+use bytes::Bytes;
 use courser_base::FourTuple;
 use courser_crypto::HandshakeData;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, ConnectionStats, Event, StreamEvent, Streams,
+    Connection, ConnectionError, ConnectionHandle, ConnectionStats, DatagramEvent, Event,
+    StreamEvent, Streams,
 };
 
 use crate::VarInt;
@@ -35,6 +38,8 @@ pub(crate) struct Slot {
     pub(crate) wakers: ConnectionWakers,
     /// What had arrived before the end and can still be accepted and read.
     pub(crate) unread: Option<Box<Streams>>,
+    /// Datagrams that had arrived before the end.
+    pub(crate) unread_datagrams: VecDeque<Bytes>,
     /// What to answer from once the transport has forgotten the connection.
     pub(crate) remains: Option<Box<Remains>>,
 }
@@ -87,6 +92,7 @@ impl Slot {
             error: None,
             wakers: ConnectionWakers::default(),
             unread: None,
+            unread_datagrams: VecDeque::new(),
             remains: None,
         }
     }
@@ -102,6 +108,7 @@ impl Slot {
                 self.wakers.waiters(Topic::Handshake).wake_all(woken);
             }
             Event::Stream(event) => self.on_stream_event(event, woken),
+            Event::Datagram(event) => self.on_datagram_event(event, woken),
             Event::Lost(error) => self.end(error, woken),
             Event::Confirmed | Event::PathChanged { .. } => {}
         }
@@ -124,6 +131,14 @@ impl Slot {
                 self.wakers.wake_stopped(id, VarInt::from_wire(code), woken);
             }
             StreamEvent::Finished { id } => self.wakers.wake_finished(id, woken),
+        }
+    }
+
+    fn on_datagram_event(&mut self, event: DatagramEvent, woken: &mut Vec<Waker>) {
+        match event {
+            DatagramEvent::Readable => self.wakers.waiters(Topic::Datagram).wake_all(woken),
+            DatagramEvent::Room => self.wakers.waiters(Topic::DatagramRoom).wake_all(woken),
+            DatagramEvent::Fate { id, fate } => self.wakers.on_fate(id, fate, woken),
         }
     }
 

@@ -226,6 +226,11 @@ impl State {
         if slot.is_held && slot.unread.is_none() {
             slot.unread = connection.take_unread().map(Box::new);
         }
+        while let Some(datagram) = connection.datagrams().receive()
+            && slot.is_held
+        {
+            slot.unread_datagrams.push_back(datagram);
+        }
         if connection.is_quiet() {
             self.on_quiet(key);
         }

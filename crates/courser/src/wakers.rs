@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::task::Waker;
 
+use courser_transport::{DatagramFate, DatagramId};
 use courser_wire::{Direction, StreamId};
 use slab::Slab;
 
@@ -54,6 +55,10 @@ pub(crate) enum Topic {
     Open(Direction),
     /// A stream that the peer opened.
     Accept(Direction),
+    /// A datagram from the peer.
+    Datagram,
+    /// Room for a datagram.
+    DatagramRoom,
 }
 
 /// What a task that waits for the end of a stream will find.
@@ -72,6 +77,13 @@ impl End {
     }
 }
 
+/// What is known of a datagram that somebody follows.
+#[derive(Debug)]
+enum Fate {
+    Open(Option<Waker>),
+    Known(DatagramFate),
+}
+
 /// Everybody who waits for something on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionWakers {
@@ -79,12 +91,16 @@ pub(crate) struct ConnectionWakers {
     closed: Waiters,
     open: [Waiters; 2],
     accept: [Waiters; 2],
+    datagram: Waiters,
+    datagram_room: Waiters,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
     readers: HashMap<StreamId, Waker>,
     writers: HashMap<StreamId, Waker>,
     // Any number of tasks may wait for the end of one stream; the number tells them apart.
     ends: BTreeMap<(StreamId, u64), End>,
     next_end: u64,
+    // Datagrams that somebody wants to know the fate of, until it is asked for or given up.
+    fates: BTreeMap<DatagramId, Fate>,
 }
 
 impl ConnectionWakers {
@@ -94,6 +110,8 @@ impl ConnectionWakers {
             Topic::Closed => &mut self.closed,
             Topic::Open(direction) => &mut self.open[place(direction)],
             Topic::Accept(direction) => &mut self.accept[place(direction)],
+            Topic::Datagram => &mut self.datagram,
+            Topic::DatagramRoom => &mut self.datagram_room,
         }
     }
 
@@ -160,6 +178,35 @@ impl ConnectionWakers {
         }
     }
 
+    /// Somebody will ask for the fate of a datagram.
+    pub(crate) fn await_fate(&mut self, id: DatagramId) {
+        self.fates.insert(id, Fate::Open(None));
+    }
+
+    /// The fate of a datagram, or a promise to wake when it is known.
+    pub(crate) fn fate(&mut self, id: DatagramId, waker: &Waker) -> Option<DatagramFate> {
+        match self.fates.get_mut(&id)? {
+            Fate::Known(fate) => Some(*fate),
+            Fate::Open(known) => {
+                *known = Some(waker.clone());
+                None
+            }
+        }
+    }
+
+    pub(crate) fn forget_fate(&mut self, id: DatagramId) {
+        self.fates.remove(&id);
+    }
+
+    /// The fate of a datagram is known; nobody may want to know it any more.
+    pub(crate) fn on_fate(&mut self, id: DatagramId, fate: DatagramFate, woken: &mut Vec<Waker>) {
+        if let Some(state) = self.fates.get_mut(&id)
+            && let Fate::Open(Some(waker)) = std::mem::replace(state, Fate::Known(fate))
+        {
+            woken.push(waker);
+        }
+    }
+
     /// The connection is over: wakes everybody and gives the memory back.
     pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         let [open_bi, open_uni] = &mut self.open;
@@ -171,6 +218,8 @@ impl ConnectionWakers {
             open_uni,
             accept_bi,
             accept_uni,
+            &mut self.datagram,
+            &mut self.datagram_room,
         ];
         topics
             .into_iter()
@@ -182,6 +231,11 @@ impl ConnectionWakers {
                 .into_values()
                 .filter_map(End::into_waker),
         );
+        for fate in self.fates.values_mut() {
+            if let Fate::Open(waker) = fate {
+                woken.extend(waker.take());
+            }
+        }
     }
 }
 

@@ -85,6 +85,8 @@ pub enum Trust {
     Roots(RootCertStore),
     /// Those that the operating system believes.
     Platform,
+    /// Those that the operating system believes, and those whose certificates lead to one of these.
+    PlatformAnd(Vec<CertificateDer<'static>>),
     /// Those that the user's own verifier accepts, such as one that pins a key.
     Verifier(Arc<dyn ServerCertVerifier>),
     /// Any server that holds the key of the certificate it shows, whatever the certificate says.
@@ -256,7 +258,9 @@ pub(crate) fn check_alpn(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     Ok(())
 }
 
-fn provider(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
+/// The cryptography of configurations here, with these cipher suites of TLS 1.3 in this order; none
+/// means all.
+pub fn provider(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
     let suites = if suites.is_empty() {
         &DEFAULT_SUITES
     } else {
@@ -276,7 +280,11 @@ fn rustls_suite(suite: CipherSuite) -> rustls::SupportedCipherSuite {
     }
 }
 
-fn server_verifier(
+/// What judges servers, for configurations that are made elsewhere: TLS over TCP, say.
+///
+/// # Errors
+/// [`TlsConfigError`] when there are no roots, or the system's cannot be had.
+pub fn server_verifier(
     trust: Trust,
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, TlsConfigError> {
@@ -287,6 +295,9 @@ fn server_verifier(
                 .map_err(credentials)?
         }
         Trust::Platform => Arc::new(Verifier::new(provider).map_err(unusable)?),
+        Trust::PlatformAnd(roots) => {
+            Arc::new(Verifier::new_with_extra_roots(roots, provider).map_err(unusable)?)
+        }
         Trust::Verifier(verifier) => verifier,
         Trust::AnyServer => Arc::new(AnyServer::new(provider)),
     })

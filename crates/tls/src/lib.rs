@@ -21,7 +21,7 @@ mod session;
 pub use client::TlsClient;
 pub use config::{
     ClientAuthentication, ClientOptions, Identity, KeyLogging, ServerOptions, TlsConfigError,
-    Trust, client_config, server_config,
+    Trust, client_config, provider, server_config, server_verifier,
 };
 pub use server::TlsServer;
 

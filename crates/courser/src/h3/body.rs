@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -9,6 +10,7 @@ use http_body::{Frame, SizeHint};
 
 use super::error::Error;
 use super::message::{Content, Incoming};
+use super::upgrade::Slot;
 
 /// The body of a message that arrives: content as it comes, then trailers.
 ///
@@ -21,6 +23,8 @@ use super::message::{Content, Incoming};
 pub struct Body {
     /// None when there is nothing to come.
     incoming: Option<Box<Incoming>>,
+    /// Where it is instead, until it is read: an upgrade may take it.
+    offer: Option<Arc<Slot>>,
     /// What `content-length` leaves to come.
     left: Option<u64>,
 }
@@ -29,7 +33,34 @@ impl Body {
     pub(super) fn new(incoming: Incoming, length: Option<u64>) -> Self {
         Self {
             incoming: Some(Box::new(incoming)),
+            offer: None,
             left: length,
+        }
+    }
+
+    /// The body of a CONNECT.
+    pub(super) fn offered(offer: Arc<Slot>) -> Self {
+        Self {
+            incoming: None,
+            offer: Some(offer),
+            left: None,
+        }
+    }
+
+    /// What is left of a message.
+    pub(super) fn of(incoming: Option<Box<Incoming>>) -> Self {
+        Self {
+            incoming,
+            offer: None,
+            left: None,
+        }
+    }
+
+    /// Ends the stream for a mistake of the peer's in what was read.
+    pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
+        match &mut self.incoming {
+            Some(incoming) => incoming.fail(error),
+            None => error.into(),
         }
     }
 
@@ -37,6 +68,7 @@ impl Body {
     pub const fn empty() -> Self {
         Self {
             incoming: None,
+            offer: None,
             left: Some(0),
         }
     }
@@ -56,6 +88,9 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        if let Some(offer) = self.offer.take() {
+            self.incoming = offer.take_incoming();
+        }
         let Some(incoming) = &mut self.incoming else {
             return Poll::Ready(None);
         };
@@ -76,9 +111,8 @@ impl http_body::Body for Body {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming
-            .as_ref()
-            .is_none_or(|incoming| incoming.is_over())
+        let incoming = self.incoming.as_ref();
+        self.offer.is_none() && incoming.is_none_or(|incoming| incoming.is_over())
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use courser_http3::{self as http3, FieldsToSend};
+use courser_http3::{self as http3, FieldsToSend, ResponseHead};
 use http::{Method, Request, Response};
 
 use super::body::Body;
+use super::datagrams::Datagrams;
 use super::error::Error;
 use super::message::Incoming;
 use super::outgoing::Outgoing;
 use super::server::add_length;
 use super::shared::{Guard, Shared};
+use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
 use crate::{Connection, Side, runtime};
 
@@ -50,18 +52,82 @@ impl Client {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
-        // Fails before a stream is opened for it.
-        FieldsToSend::request(&parts)?;
-        self.check(&parts).await?;
-        let method = parts.method.clone();
-        let is_connect = method == Method::CONNECT;
+        let is_connect = parts.method == Method::CONNECT;
         if !body.is_end_stream() && !is_connect {
             add_length(&mut parts.headers, &body);
         }
+        let Exchange {
+            mut outgoing,
+            incoming,
+            head,
+            datagrams,
+        } = self.begin(&mut parts).await?;
+        if body.is_end_stream() && !is_connect {
+            ignore_stop(outgoing.send(head, super::Empty).await)?;
+        } else {
+            runtime::spawn(async move {
+                // Whoever waits for the response learns what is wrong from there.
+                let _ = outgoing.send(head, body).await;
+            });
+        }
+        let (mut response, incoming) = self.response(incoming, &parts).await?;
+        if let Some(datagrams) = datagrams {
+            response.0.extensions_mut().insert(datagrams);
+        }
+        Ok(into_body(response, incoming, &parts.method))
+    }
+
+    /// Sends a CONNECT and takes its stream, once the server has accepted it. An extended one
+    /// (RFC 9220) has a [`Protocol`](super::Protocol) among its extensions; the method is CONNECT
+    /// whatever the request says.
+    ///
+    /// ```no_run
+    /// # async fn chat(client: courser::h3::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use courser::h3::Protocol;
+    /// let request = http::Request::connect("https://example.org/chat")
+    ///     .header("sec-websocket-version", 13)
+    ///     .extension(Protocol::WEBSOCKET)
+    ///     .body(())?;
+    /// let stream = client.connect(request).await?.into_body();
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with the server's answer if that is no success; otherwise as
+    /// [`Client::send`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::send`].
+    pub async fn connect(&self, request: Request<()>) -> Result<Response<Upgraded>, Error> {
+        let (mut parts, ()) = request.into_parts();
+        parts.method = Method::CONNECT;
+        let Exchange {
+            mut outgoing,
+            incoming,
+            head,
+            datagrams,
+        } = self.begin(&mut parts).await?;
+        outgoing.write(head).await?;
+        let (response, incoming) = self.response(incoming, &parts).await?;
+        if !response.0.status().is_success() {
+            outgoing.finish();
+            let response = into_body(response, incoming, &parts.method);
+            return Err(Error::Refused(Box::new(response)));
+        }
+        let body = Body::new(incoming, None);
+        let upgraded = Upgraded::new(body, outgoing).with_datagrams(datagrams);
+        Ok(response.0.map(|()| upgraded))
+    }
+
+    /// Opens a stream for a request that may be sent.
+    async fn begin(&self, parts: &mut http::request::Parts) -> Result<Exchange, Error> {
+        // Fails before a stream is opened for it.
+        FieldsToSend::request(parts)?;
+        self.check(parts).await?;
         let (send, receive) = self.0.quic.open_bi().await?;
         let stream = send.id();
-        let mut outgoing = Outgoing::new(self.0.clone(), send);
-        let mut incoming = Incoming::new(self.0.clone(), receive);
+        let outgoing = Outgoing::new(self.0.clone(), send);
+        let incoming = Incoming::new(self.0.clone(), receive);
         let refused = self
             .0
             .with(|state| Ok(stream.value() >= state.first_refused))?;
@@ -78,33 +144,38 @@ impl Client {
                 parts.headers.insert("priority", value);
             }
         }
-        let head = outgoing.encode(&FieldsToSend::request(&parts)?)?;
-        if body.is_end_stream() && !is_connect {
-            ignore_stop(outgoing.send(head, super::Empty).await)?;
-        } else {
-            runtime::spawn(async move {
-                // Whoever waits for the response learns what is wrong from there.
-                let _ = outgoing.send(head, body).await;
-            });
-        }
+        let head = outgoing.encode(&FieldsToSend::request(parts)?)?;
+        let registry = &self.0.datagrams;
+        let datagrams = registry.is_enabled().then(|| {
+            registry.open(self.0.now(), stream.value());
+            Datagrams::new(self.0.clone(), stream.value())
+        });
+        Ok(Exchange {
+            outgoing,
+            incoming,
+            head,
+            datagrams,
+        })
+    }
+
+    /// Waits for the final response.
+    async fn response(
+        &self,
+        mut incoming: Incoming,
+        parts: &http::request::Parts,
+    ) -> Result<(ResponseHead, Incoming), Error> {
         let on_interim = parts.extensions.get::<OnInterim>();
         loop {
-            let (response, length) = match incoming.response(&method).await {
+            let (response, length) = match incoming.response(&parts.method).await {
                 Ok(head) => head,
-                Err(error) => return Err(self.explain(error, stream.value())),
+                Err(error) => return Err(self.explain(error, incoming.stream())),
             };
-            if response.status().is_informational() {
-                if let Some(on_interim) = on_interim {
-                    on_interim.call(response);
-                }
-                continue;
+            if !response.status().is_informational() {
+                return Ok(((response, length), incoming));
             }
-            let length = if method == Method::HEAD {
-                Some(0)
-            } else {
-                length
-            };
-            return Ok(response.map(|()| Body::new(incoming, length)));
+            if let Some(on_interim) = on_interim {
+                on_interim.call(response);
+            }
         }
     }
 
@@ -155,6 +226,27 @@ impl Client {
             _ => error,
         }
     }
+}
+
+/// A request whose stream is open, and whose head is to be written.
+struct Exchange {
+    outgoing: Outgoing,
+    incoming: Incoming,
+    head: Vec<u8>,
+    datagrams: Option<Datagrams>,
+}
+
+fn into_body(
+    (response, length): ResponseHead,
+    incoming: Incoming,
+    method: &Method,
+) -> Response<Body> {
+    let length = if *method == Method::HEAD {
+        Some(0)
+    } else {
+        length
+    };
+    response.map(|()| Body::new(incoming, length))
 }
 
 /// A server that can answer early stops reading (RFC 9114 §4.1), and its answer counts.

@@ -15,6 +15,9 @@ use crate::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
 pub(super) fn start(shared: &Arc<Shared>) {
     runtime::spawn(send(shared.clone()));
     runtime::spawn(receive(shared.clone()));
+    if shared.datagrams.is_enabled() {
+        runtime::spawn(receive_datagrams(shared.clone()));
+    }
     if shared.side() == Side::Client {
         runtime::spawn(refuse_bidirectional(shared.clone()));
     }
@@ -87,6 +90,15 @@ async fn receive_stream(shared: Arc<Shared>, mut stream: RecvStream) {
                 return;
             }
             Ok(UniFate::Ended) | Err(_) => return,
+        }
+    }
+}
+
+/// Hands the datagrams of QUIC to their requests.
+async fn receive_datagrams(shared: Arc<Shared>) {
+    while let Ok(payload) = shared.quic.read_datagram().await {
+        if shared.on_datagram(payload).is_err() {
+            return;
         }
     }
 }

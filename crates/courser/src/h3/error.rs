@@ -34,6 +34,9 @@ pub enum Error {
     /// The body to be sent failed.
     #[error("body: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
+    /// The server has refused a CONNECT with this answer.
+    #[error("the server refused with {}", .0.status())]
+    Refused(Box<http::Response<super::Body>>),
     /// The response has more fields than we allow.
     #[error("{0}")]
     Fields(http3::FieldsError),

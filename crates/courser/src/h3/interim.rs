@@ -21,7 +21,7 @@ impl OnInterim {
         Self(Arc::new(run))
     }
 
-    pub(super) fn call(&self, response: Response<()>) {
+    pub(crate) fn call(&self, response: Response<()>) {
         (self.0)(response);
     }
 }

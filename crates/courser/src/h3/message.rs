@@ -22,7 +22,11 @@ pub(super) struct Incoming {
     reader: MessageReader,
     /// A section that was read and waits for the table.
     section: Option<Bytes>,
+    /// Bytes that are kept while the section waits, and that the peer gets no credit for.
+    held: u64,
     is_over: bool,
+    /// The section was blocked once.
+    has_waited: bool,
 }
 
 /// A section as a message, or why it is none.
@@ -37,7 +41,9 @@ impl Incoming {
             receive,
             reader: MessageReader::new(side, limits),
             section: None,
+            held: 0,
             is_over: false,
+            has_waited: false,
         }
     }
 
@@ -61,8 +67,14 @@ impl Incoming {
             let is_extended = request.extensions().get::<http3::Protocol>().is_some();
             self.reader
                 .on_request(request.method(), is_extended, *length);
+            self.end_with_head();
         }
         Ok(head)
+    }
+
+    /// A message without content is over as soon as its head is known, if the end came along.
+    fn end_with_head(&mut self) {
+        self.is_over = self.receive.has_ended() && self.reader.finish().is_ok();
     }
 
     /// The next response, interim or final, to a request with `method`.
@@ -78,7 +90,10 @@ impl Incoming {
             Err(error) => return Err(self.fail(error.to_error())),
         };
         match self.reader.on_response(response.status(), method, length) {
-            Ok(()) => Ok((response, length)),
+            Ok(()) => {
+                self.end_with_head();
+                Ok((response, length))
+            }
             Err(error) => Err(self.fail(error)),
         }
     }
@@ -112,6 +127,18 @@ impl Incoming {
         self.fail(FieldsError::Malformed(reason).to_error())
     }
 
+    /// Ends the stream before its head is whole.
+    pub(super) fn give_up(&mut self, code: Code) -> Error {
+        self.fail(http3::Error {
+            code,
+            scope: Scope::Stream,
+            reason: match code {
+                Code::REQUEST_REJECTED => "the head of the request did not come in time",
+                _ => "the client wants no answer",
+            },
+        })
+    }
+
     fn poll_head<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -135,20 +162,50 @@ impl Incoming {
         let stream = self.stream();
         loop {
             let section = self.section.as_deref().unwrap_or_default();
-            match self
+            let decoded = self
                 .guard
-                .with(|state| decode(&mut state.http, stream, section))
-            {
-                Ok(Section::Decoded(decoded)) => {
-                    self.section = None;
+                .with(|state| match decode(&mut state.http, stream, section) {
+                    Err(error) if error.scope == Scope::Stream => Ok(Err(error)),
+                    decoded => decoded.map(Ok),
+                });
+            match decoded {
+                Ok(Ok(Section::Decoded(decoded))) => {
+                    self.release();
                     return Poll::Ready(Ok(decoded));
                 }
-                Ok(Section::Blocked) => ready!(self.guard.poll_unblocked(cx, stream)),
+                Ok(Ok(Section::Blocked)) => {
+                    self.has_waited = true;
+                    self.hold();
+                    if self.guard.poll_unblocked(cx, stream).is_pending() {
+                        // It may never come, and the peer have given up (RFC 9204 §2.2.2.2).
+                        let error = ready!(self.receive.poll_reset(cx));
+                        return Poll::Ready(Err(self.on_lost(error)));
+                    }
+                }
+                Ok(Err(error)) => return Poll::Ready(Err(self.fail(error))),
                 Err(error) => {
                     self.is_over = true;
                     return Poll::Ready(Err(error));
                 }
             }
+        }
+    }
+
+    /// What waits stays charged to flow control (RFC 9204 §2.2.1): the section, and what came with
+    /// it and is behind it.
+    fn hold(&mut self) {
+        if self.held == 0 {
+            let section = self.section.as_ref().map_or(0, Bytes::len);
+            self.held = (section + self.reader.memory()) as u64;
+            self.receive.hold_credit(self.held);
+        }
+    }
+
+    /// The section waits no longer.
+    fn release(&mut self) {
+        self.section = None;
+        if self.held > 0 {
+            self.receive.release_credit(std::mem::take(&mut self.held));
         }
     }
 
@@ -164,11 +221,12 @@ impl Incoming {
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(self.fail(error))),
             }
-            match ready!(self.receive.poll_read_chunk(cx, usize::MAX)) {
+            match ready!(self.receive.poll_read_chunk_and_end(cx)) {
                 Ok(Some(chunk)) => self.reader.push(chunk),
                 Ok(None) => {
                     let finished = self.reader.finish();
                     self.is_over = finished.is_ok();
+                    self.guard.datagrams.on_receiving_over(self.stream());
                     return Poll::Ready(match finished {
                         Ok(()) => Ok(None),
                         Err(error) => Err(self.fail(error)),
@@ -182,6 +240,9 @@ impl Incoming {
     /// The peer gave up, or the connection is over.
     fn on_lost(&mut self, error: ReadError) -> Error {
         self.is_over = true;
+        if error == ReadError::ClosedStream && self.guard.datagrams.was_aborted(self.stream()) {
+            return UNWANTED_DATAGRAM.into();
+        }
         if let ReadError::Reset(_) = error {
             let (now, stream) = (self.guard.now(), self.stream());
             let cancelled = self
@@ -195,7 +256,7 @@ impl Incoming {
     }
 
     /// Ends the stream or the connection for a mistake of the peer's.
-    fn fail(&mut self, error: http3::Error) -> Error {
+    pub(super) fn fail(&mut self, error: http3::Error) -> Error {
         self.is_over = true;
         let (now, stream) = (self.guard.now(), self.stream());
         let result = self.guard.with(|state| match error.scope {
@@ -216,6 +277,7 @@ impl Incoming {
 impl Drop for Incoming {
     fn drop(&mut self) {
         let stream = self.stream();
+        self.release();
         if !self.is_over {
             let code = match self.guard.side() {
                 Side::Server => Code::NO_ERROR,
@@ -228,10 +290,20 @@ impl Drop for Incoming {
                 Ok(())
             });
         }
-        // News that came before that is for nobody.
-        self.guard.forget_blocked(stream);
+        self.guard.datagrams.on_receiving_over(stream);
+        if self.has_waited {
+            // News that came before that is for nobody.
+            self.guard.forget_blocked(stream);
+        }
     }
 }
+
+/// RFC 9297 §2.
+pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
+    code: Code::DATAGRAM_ERROR,
+    scope: Scope::Stream,
+    reason: "a datagram for a request that has no use for any",
+};
 
 /// What may follow a head.
 #[derive(Debug)]

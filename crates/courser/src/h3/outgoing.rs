@@ -3,16 +3,16 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Poll, ready};
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf, BufMut as _, Bytes};
 use courser_http3::{Code, FieldsToSend, data_header};
 use http::HeaderMap;
 use http_body::Body;
 
 use super::error::{Error, var_int};
 use super::shared::Guard;
-use crate::{SendStream, Side};
+use crate::{SendStream, Side, StoppedError, VarInt};
 
 /// Dropped before its end, it resets the stream.
 #[derive(Debug)]
@@ -21,6 +21,9 @@ pub(super) struct Outgoing {
     pub(super) send: SendStream,
     is_over: bool,
 }
+
+/// Until the peer wants no more of the message.
+type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
 
 /// Errors of bodies, whatever they are.
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -54,24 +57,38 @@ impl Outgoing {
         B: Body,
         B::Error: Into<BodyError>,
     {
+        let sent = self.send_message(head, body).await;
+        if let Err(Error::Http { .. }) = &sent
+            && self.guard.side() == Side::Server
+        {
+            let (now, stream) = (self.guard.now(), self.send.id().value());
+            self.guard
+                .with(|state| state.http.on_given_up(now, stream))?;
+        }
+        sent
+    }
+
+    async fn send_message<B>(&mut self, head: Vec<u8>, body: B) -> Result<(), Error>
+    where
+        B: Body,
+        B::Error: Into<BodyError>,
+    {
         let mut body = pin!(body);
         let mut waiting = Waiting::new(head);
+        let mut stopped = None;
         while !body.is_end_stream() {
-            let frame = match self.next_frame(body.as_mut(), &mut waiting).await? {
+            let frame = self.next_frame(body.as_mut(), &mut waiting, &mut stopped);
+            let frame = match frame.await? {
                 Some(Ok(frame)) => frame,
                 Some(Err(error)) => return Err(Error::Body(error.into())),
                 None => break,
             };
             match frame.into_data() {
-                Ok(mut data) => {
-                    let len = data.remaining();
-                    if len > 0 {
-                        waiting.push_data(data.copy_to_bytes(len));
-                    }
-                }
+                Ok(data) if data.has_remaining() => waiting.push_data(data),
+                Ok(_) => {}
                 Err(frame) => {
                     if let Ok(trailers) = frame.into_trailers() {
-                        waiting.push(self.trailers(&trailers)?);
+                        waiting.push(&self.trailers(&trailers)?);
                         break;
                     }
                 }
@@ -80,20 +97,22 @@ impl Outgoing {
                 self.write_all(&mut waiting).await?;
             }
         }
-        self.write_all(&mut waiting).await?;
-        self.finish()
+        self.write_last(waiting).await
     }
 
-    /// The next frame. While there is none, what waits is written.
+    /// The next frame. While there is none, what waits is written, and a peer that wants no more
+    /// ends the waiting: a body may have nothing to say for long.
     async fn next_frame<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
         waiting: &mut Waiting,
+        stopped: &mut Option<Stopped>,
     ) -> Result<Option<Result<http_body::Frame<B::Data>, B::Error>>, Error> {
         poll_fn(|cx| {
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                 return Poll::Ready(Ok(frame));
             }
+            waiting.close_small();
             while !waiting.chunks.is_empty() {
                 match self.send.poll_write_chunks(cx, &mut waiting.chunks) {
                     Poll::Ready(Ok(written)) => drop(waiting.chunks.drain(..written.chunks)),
@@ -101,14 +120,44 @@ impl Outgoing {
                     Poll::Pending => break,
                 }
             }
-            Poll::Pending
+            let stopped = stopped.get_or_insert_with(|| Box::pin(self.send.stopped()));
+            match ready!(stopped.as_mut().poll(cx)) {
+                Ok(Some(code)) => Poll::Ready(Err(Error::of_peer(code))),
+                // Nobody else ends the stream.
+                Ok(None) => Poll::Ready(Err(Error::closed())),
+                Err(StoppedError::ConnectionLost(error)) => Poll::Ready(Err(error.into())),
+            }
         })
         .await
     }
 
     async fn write_all(&mut self, waiting: &mut Waiting) -> Result<(), Error> {
+        waiting.close_small();
         self.send.write_all_chunks(&mut waiting.chunks).await?;
         waiting.chunks.clear();
+        Ok(())
+    }
+
+    /// Writes what is left and the end in one step, if there is room.
+    async fn write_last(&mut self, mut waiting: Waiting) -> Result<(), Error> {
+        if waiting.chunks.is_empty() {
+            let mut left = waiting.small.as_slice();
+            loop {
+                let written = poll_fn(|cx| self.send.poll_write_last(cx, left)).await?;
+                left = &left[written..];
+                if left.is_empty() {
+                    break;
+                }
+            }
+        } else {
+            waiting.close_small();
+            let (mut done, all) = (0, &mut waiting.chunks);
+            while done < all.len() {
+                let write = poll_fn(|cx| self.send.poll_write_last_chunks(cx, &mut all[done..]));
+                done += write.await?.chunks;
+            }
+        }
+        self.end();
         Ok(())
     }
 
@@ -116,17 +165,25 @@ impl Outgoing {
         self.encode(&FieldsToSend::trailers(trailers))
     }
 
-    fn finish(&mut self) -> Result<(), Error> {
+    /// Ends the message; what was written is still delivered.
+    pub(super) fn finish(&mut self) {
+        if !self.is_over {
+            self.end();
+            // It is over already when the peer has stopped it, and all was written.
+            let _ = self.send.finish();
+        }
+    }
+
+    fn end(&mut self) {
         self.is_over = true;
-        // It is over already when the peer has stopped it, and all was written.
-        let _ = self.send.finish();
-        Ok(())
+        let stream = self.send.id().value();
+        self.guard.datagrams.on_sending_over(stream);
     }
 
     /// Gives the message up.
     pub(super) fn reset(&mut self, code: Code) {
         if !self.is_over {
-            self.is_over = true;
+            self.end();
             let _ = self.send.reset(var_int(code));
         }
     }
@@ -145,29 +202,48 @@ impl Drop for Outgoing {
 #[derive(Debug)]
 struct Waiting {
     chunks: Vec<Bytes>,
+    /// What comes behind them: heads, frame headers, little content.
+    small: Vec<u8>,
 }
 
 impl Waiting {
     fn new(head: Vec<u8>) -> Self {
         Self {
-            chunks: vec![Bytes::from(head)],
+            chunks: Vec::new(),
+            small: head,
         }
     }
 
-    fn push(&mut self, bytes: Vec<u8>) {
-        self.chunks.push(Bytes::from(bytes));
+    fn push(&mut self, bytes: &[u8]) {
+        self.small.extend_from_slice(bytes);
     }
 
-    fn push_data(&mut self, data: Bytes) {
-        let header = data_header(data.len() as u64);
-        self.chunks.push(Bytes::copy_from_slice(header.as_ref()));
-        self.chunks.push(data);
+    /// Small content is copied behind what is there already: a chunk costs more than its bytes.
+    fn push_data<B: Buf>(&mut self, mut data: B) {
+        let len = data.remaining();
+        let header = data_header(len as u64);
+        self.small.extend_from_slice(header.as_ref());
+        if len <= SMALL {
+            self.small.put(data);
+            return;
+        }
+        self.close_small();
+        self.chunks.push(data.copy_to_bytes(len));
+    }
+
+    fn close_small(&mut self) {
+        if !self.small.is_empty() {
+            self.chunks.push(std::mem::take(&mut self.small).into());
+        }
     }
 
     /// Enough for a system call of its own.
     fn is_large(&self) -> bool {
-        self.chunks.iter().map(Bytes::len).sum::<usize>() >= LARGE
+        self.chunks.iter().map(Bytes::len).sum::<usize>() + self.small.len() >= LARGE
     }
 }
 
 const LARGE: usize = 64 * 1024;
+
+/// Content up to here is copied: the transport would do the same with chunks of its own.
+const SMALL: usize = 1023;

@@ -1,21 +1,25 @@
 //! A service on a connection.
 
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use tower_service::Service;
 
+use super::answering::{Active, Answering};
 use super::body::Body;
-use super::error::Error;
+use super::error::{Error, Origin};
 use super::server::{Respond, ServerConnection, Unresolved};
+use super::{Empty, Protocol};
 use crate::{Connection, Side, runtime};
 
-/// Answers the requests of `connection` with `service`, each in a task of its own, until the
-/// client closes it.
+/// Answers the requests of `connection` with `service`, all at once, until the client closes it.
+///
+/// What is answered without a wait is answered where the connection is read; all other requests,
+/// and those of services that take long to compute, have tasks of their own.
 ///
 /// A request whose service fails is reset with `H3_INTERNAL_ERROR`; one that the client gives up
 /// has its service dropped.
@@ -24,6 +28,8 @@ pub fn serve<S>(connection: Connection, service: S) -> Serve<S> {
         connection,
         service,
         config: http3::Config::new(Side::Server),
+        head_timeout: HEAD_TIMEOUT,
+        protocols: None,
         drain: None,
     }
 }
@@ -34,6 +40,8 @@ pub struct Serve<S> {
     connection: Connection,
     service: S,
     config: http3::Config,
+    head_timeout: Duration,
+    protocols: Option<Vec<Protocol>>,
     drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -41,6 +49,23 @@ impl<S> Serve<S> {
     /// Limits, compression, extensions.
     pub fn config(mut self, config: http3::Config) -> Self {
         self.config = config;
+        self
+    }
+
+    /// How long the head of a request may take from when its stream was opened; it is refused with
+    /// `H3_REQUEST_REJECTED` then. Default 10 seconds.
+    pub fn head_timeout(mut self, limit: Duration) -> Self {
+        self.head_timeout = limit;
+        self
+    }
+
+    /// Enables extended CONNECT for these protocols. Requests for others are answered with 501
+    /// (RFC 9220 §3) without asking the service.
+    ///
+    /// With [`Config::extended_connect`](http3::Config::extended_connect) alone the service gets them
+    /// all.
+    pub fn protocols(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
+        self.protocols = Some(protocols.into_iter().collect());
         self
     }
 
@@ -71,46 +96,6 @@ where
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Requests that are being answered.
-#[derive(Debug, Default)]
-struct Active(Mutex<(usize, Option<Waker>)>);
-
-impl Active {
-    /// Ready when there is none.
-    fn poll_none(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut active = self.lock();
-        if active.0 == 0 {
-            return Poll::Ready(());
-        }
-        active.1 = Some(cx.waker().clone());
-        Poll::Pending
-    }
-
-    fn lock(&self) -> MutexGuard<'_, (usize, Option<Waker>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One of them.
-struct Counted(Arc<Active>);
-
-impl Counted {
-    fn new(active: &Arc<Active>) -> Self {
-        active.lock().0 += 1;
-        Self(active.clone())
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut active = self.0.lock();
-        active.0 -= 1;
-        let woken = if active.0 == 0 { active.1.take() } else { None };
-        drop(active);
-        woken.into_iter().for_each(Waker::wake);
-    }
-}
-
 async fn run<S, B>(serve: Serve<S>) -> Result<(), Error>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
@@ -120,28 +105,29 @@ where
     B::Data: Send,
     B::Error: Into<BoxError>,
 {
-    let server = ServerConnection::new(serve.connection, serve.config);
+    let mut config = serve.config;
+    config.extended_connect |= serve.protocols.is_some();
+    let server = ServerConnection::new(serve.connection, config);
+    let protocols: Option<Arc<[Protocol]>> = serve.protocols.map(Into::into);
     let service = serve.service;
     let active = Arc::new(Active::default());
-    let counting = active.clone();
-    let take = move |request: Unresolved| {
-        let (service, counted) = (service.clone(), Counted::new(&counting));
-        runtime::spawn(async move {
-            answer(request, service).await;
-            drop(counted);
-        });
-    };
+    let mut answering = Answering::new(active.clone());
+    let limit = serve.head_timeout;
     // Until the signal, for ever without one.
     let mut drain = serve
         .drain
         .unwrap_or_else(|| Box::pin(std::future::pending()));
     while let Some(request) = next(&server, drain.as_mut()).await? {
-        take(request);
+        let request = request.head_timeout(limit);
+        answering.begin(answer(request, service.clone(), protocols.clone()));
+        answering.rest().await;
     }
     server.announce_going_away();
     let mut grace = pin!(runtime::sleep(server.quic().rtt().max(SHORTEST_GRACE)));
     while let Some(request) = next(&server, grace.as_mut()).await? {
-        take(request);
+        let request = request.head_timeout(limit);
+        answering.begin(answer(request, service.clone(), protocols.clone()));
+        answering.rest().await;
     }
     server.go_away();
     let mut none = pin!(async {
@@ -154,7 +140,9 @@ where
     });
     // Refuses what still comes.
     while let Some(request) = next(&server, none.as_mut()).await? {
-        take(request);
+        let request = request.head_timeout(limit);
+        answering.begin(answer(request, service.clone(), protocols.clone()));
+        answering.rest().await;
     }
     server.close();
     Ok(())
@@ -178,22 +166,63 @@ async fn next(
     }
 }
 
-async fn answer<S, B>(request: Unresolved, mut service: S)
+async fn answer<S, B>(request: Unresolved, mut service: S, protocols: Option<Arc<[Protocol]>>)
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<BoxError>,
     B: http_body::Body,
     B::Error: Into<BoxError>,
 {
-    let Ok((request, respond)) = request.resolve().await else {
+    let Ok((request, mut respond)) = request.resolve().await else {
         return;
     };
+    if expects_continue(&request) && respond.interim(go_on()).await.is_err() {
+        return;
+    }
+    let protocol = request.extensions().get::<Protocol>();
+    if let (Some(protocol), Some(known)) = (protocol, protocols)
+        && !known.contains(protocol)
+    {
+        let mut response = Response::new(Empty);
+        *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
+        return drop(respond.send(response).await);
+    }
     match call(&mut service, request, &respond).await {
+        Some(Ok(response)) if respond.is_upgrade(&response) => {
+            drop(respond.hand_over(response).await);
+        }
         // Errors of the body and of the connection have ended the stream.
         Some(Ok(response)) => drop(respond.send(response).await),
-        Some(Err(_)) => respond.reset(Code::INTERNAL_ERROR),
-        None => respond.reset(Code::REQUEST_CANCELLED),
+        Some(Err(error)) => respond.reset(code_of(&*error)),
+        None => respond.give_up(),
     }
+}
+
+/// True when the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+fn expects_continue<B>(request: &Request<B>) -> bool {
+    let expect = request.headers().get(http::header::EXPECT);
+    expect.is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+fn go_on() -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = http::StatusCode::CONTINUE;
+    response
+}
+
+/// What a request is reset with whose service failed: if it failed for what the client sent, the
+/// client should hear that.
+fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let of_client = chain.filter_map(|error| match error.downcast_ref() {
+        Some(Error::Http {
+            origin: Origin::Local,
+            code,
+            ..
+        }) => Some(*code),
+        _ => None,
+    });
+    of_client.last().unwrap_or(Code::INTERNAL_ERROR)
 }
 
 /// Runs the service; `None` if the client has given the request up meanwhile.
@@ -224,3 +253,5 @@ where
 }
 
 const SHORTEST_GRACE: Duration = Duration::from_millis(1);
+/// Against clients that open many requests and say little (A88).
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);

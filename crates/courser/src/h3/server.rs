@@ -1,18 +1,23 @@
 //! Requests of a connection, one by one.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use courser_http3::{self as http3, Code, FieldsError, FieldsToSend};
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
+use super::datagrams::Datagrams;
 use super::error::{Error, var_int};
 use super::message::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, Shared};
+use super::upgrade::{Offer, Slot, Upgraded};
 use super::{driver, priority};
-use crate::{Connection, SendStream};
+use crate::{Connection, SendStream, StoppedError, VarInt, runtime};
 
 /// The server's end of a connection.
 #[derive(Clone, Debug)]
@@ -38,6 +43,8 @@ impl ServerConnection {
         loop {
             let (mut send, mut receive) = self.0.quic.accept_bi().await?;
             let stream = send.id();
+            // Before its datagrams are told from early ones.
+            let datagrams = self.datagrams(stream.value());
             let (is_served, update) = self.0.with(|state| {
                 let update = state.http.on_request_opened(stream.value());
                 Ok((state.http.is_served(stream.value()), update))
@@ -45,17 +52,28 @@ impl ServerConnection {
             if !is_served {
                 let _ = send.reset(var_int(Code::REQUEST_REJECTED));
                 let _ = receive.stop(var_int(Code::REQUEST_REJECTED));
+                self.0.datagrams.on_receiving_over(stream.value());
                 continue;
             }
             if let Some(update) = update {
                 let _ = send.set_priority(priority::level(update, stream.index()));
             }
             return Ok(Unresolved {
+                datagrams,
                 has_priority: update.is_some(),
+                head_timeout: None,
                 send,
                 incoming: Incoming::new(self.0.clone(), receive),
             });
         }
+    }
+
+    fn datagrams(&self, stream: u64) -> Option<Datagrams> {
+        let registry = &self.0.datagrams;
+        registry.is_enabled().then(|| {
+            registry.open(self.0.now(), stream);
+            Datagrams::new(self.0.clone(), stream)
+        })
     }
 
     /// Tells the client that the server will go away, and still serves what it sends: the first
@@ -94,14 +112,23 @@ pub struct Unresolved {
     send: SendStream,
     incoming: Incoming,
     has_priority: bool,
+    head_timeout: Option<Duration>,
+    datagrams: Option<Datagrams>,
 }
 
 impl Unresolved {
+    /// How long [`resolve`](Self::resolve) may take; for ever unless this is said.
+    pub fn head_timeout(mut self, limit: Duration) -> Self {
+        self.head_timeout = Some(limit);
+        self
+    }
+
     /// Reads the head of the request. Requests with too many fields are answered with 431 in
     /// here and are an error.
     ///
     /// # Errors
-    /// When the request is malformed, was given up by the client, or the connection is over.
+    /// When the request is malformed, was given up by the client, does not come in time, or the
+    /// connection is over.
     ///
     /// # Cancel safety
     /// Not safe: the request is given up.
@@ -110,23 +137,32 @@ impl Unresolved {
             send,
             mut incoming,
             has_priority,
+            head_timeout,
+            datagrams,
         } = self;
         let stream = send.id();
         let guard = incoming.guard.clone();
         let mut outgoing = Outgoing::new(guard, send);
-        let head = match incoming.request().await {
-            Ok(head) => head,
-            Err(error) => {
+        let stopped = outgoing.send.stopped();
+        let head = match unless(incoming.request(), stopped, head_timeout).await {
+            Ok(Ok(head)) => head,
+            Ok(Err(error)) => {
                 outgoing.reset(code_of(&error));
                 return Err(error);
             }
+            Err(code) => {
+                outgoing.reset(code);
+                return Err(incoming.give_up(code));
+            }
         };
-        let (request, length) = match head {
+        let (mut request, length) = match head {
             Ok(head) => head,
             Err(error @ FieldsError::TooLarge(_)) => {
                 let mut response = Response::new(Empty);
                 *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                Respond::new(outgoing, Method::GET).send(response).await?;
+                // Rare and large, it would make the future of every request so large.
+                let respond = Respond::new(outgoing, Method::GET, None);
+                Box::pin(respond.send(response)).await?;
                 return Err(Error::Fields(error));
             }
             Err(FieldsError::Malformed(reason)) => {
@@ -139,9 +175,45 @@ impl Unresolved {
             let level = priority::level(priority, stream.index());
             let _ = outgoing.send.set_priority(level);
         }
-        let respond = Respond::new(outgoing, request.method().clone());
-        Ok((request.map(|()| Body::new(incoming, length)), respond))
+        if let Some(datagrams) = datagrams {
+            request.extensions_mut().insert(datagrams);
+        }
+        let method = request.method().clone();
+        if method != Method::CONNECT {
+            let respond = Respond::new(outgoing, method, None);
+            return Ok((request.map(|()| Body::new(incoming, length)), respond));
+        }
+        let slot = Slot::new(incoming);
+        request.extensions_mut().insert(Offer(slot.clone()));
+        let respond = Respond::new(outgoing, method, Some(slot.clone()));
+        Ok((request.map(|()| Body::offered(slot)), respond))
     }
+}
+
+/// The output of `future`, or why it is not waited for: the client has `stopped` to want an answer,
+/// or it takes longer than `limit`.
+async fn unless<F: Future>(
+    future: F,
+    stopped: impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send,
+    limit: Option<Duration>,
+) -> Result<F::Output, Code> {
+    let (mut future, mut stopped) = (pin!(future), pin!(stopped));
+    // Most heads are there at once and need no timer.
+    let mut late = None;
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        if let Poll::Ready(Ok(Some(_))) = stopped.as_mut().poll(cx) {
+            return Poll::Ready(Err(Code::REQUEST_CANCELLED));
+        }
+        let Some(limit) = limit else {
+            return Poll::Pending;
+        };
+        let late = late.get_or_insert_with(|| Box::pin(runtime::sleep(limit)));
+        late.as_mut().poll(cx).map(|()| Err(Code::REQUEST_REJECTED))
+    })
+    .await
 }
 
 /// What the other half of a stream is reset with, when one of them has failed.
@@ -159,11 +231,28 @@ pub struct Respond {
     outgoing: Outgoing,
     /// Of the request.
     method: Method,
+    offer: Offered,
+}
+
+/// Where an upgrade waits, of a CONNECT. When it is dropped, it waits in vain.
+#[derive(Debug)]
+struct Offered(Option<Arc<Slot>>);
+
+impl Drop for Offered {
+    fn drop(&mut self) {
+        if let Some(offer) = self.0.take() {
+            offer.end();
+        }
+    }
 }
 
 impl Respond {
-    fn new(outgoing: Outgoing, method: Method) -> Self {
-        Self { outgoing, method }
+    fn new(outgoing: Outgoing, method: Method, offer: Option<Arc<Slot>>) -> Self {
+        Self {
+            outgoing,
+            method,
+            offer: Offered(offer),
+        }
     }
 
     /// Sends an interim response.
@@ -195,23 +284,77 @@ impl Respond {
     ///
     /// # Cancel safety
     /// Not safe: the stream is reset.
-    pub async fn send<B>(mut self, response: Response<B>) -> Result<(), Error>
+    pub fn send<B>(self, response: Response<B>) -> impl Future<Output = Result<(), Error>>
     where
         B: http_body::Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let Self {
+            mut outgoing,
+            method,
+            offer: _,
+        } = self;
+        // Done before the first wait, so that the future does not hold what only this needs.
         let (mut parts, body) = response.into_parts();
-        let has_content = self.method != Method::HEAD && may_have_content(parts.status);
-        if has_content && self.method != Method::CONNECT {
+        let has_content = method != Method::HEAD && may_have_content(parts.status);
+        if has_content && method != Method::CONNECT {
             add_length(&mut parts.headers, &body);
         }
-        let fields = FieldsToSend::response(&parts.status, &parts.headers);
-        let head = self.outgoing.encode(&fields)?;
-        if has_content {
-            self.outgoing.send(head, body).await
-        } else {
-            self.outgoing.send(head, Empty).await
+        let head = outgoing.encode(&FieldsToSend::response(&parts.status, &parts.headers));
+        async move {
+            let head = head?;
+            if has_content {
+                outgoing.send(head, body).await
+            } else {
+                outgoing.send(head, Empty).await
+            }
         }
+    }
+
+    /// Accepts a CONNECT and hands its stream over. `body` is that of the request.
+    ///
+    /// # Errors
+    /// When the client wants no answer any more, or the connection is over.
+    ///
+    /// # Panics
+    /// For a status that is not 2xx.
+    pub async fn upgrade(self, response: Response<()>, body: Body) -> Result<Upgraded, Error> {
+        let (parts, ()) = response.into_parts();
+        let outgoing = self.accept(&parts).await?;
+        Ok(Upgraded::new(body, outgoing))
+    }
+
+    /// Sends the head of a success and leaves the stream open.
+    async fn accept(mut self, response: &http::response::Parts) -> Result<Outgoing, Error> {
+        let status = response.status;
+        assert!(status.is_success(), "{status} does not accept a CONNECT");
+        let fields = FieldsToSend::response(&status, &response.headers);
+        let head = self.outgoing.encode(&fields)?;
+        self.outgoing.write(head).await?;
+        Ok(self.outgoing)
+    }
+
+    /// True when the service has taken the stream of the request.
+    pub(super) fn is_upgrade<B>(&self, response: &Response<B>) -> bool {
+        let is_wanted = self.offer.0.as_ref().is_some_and(|offer| offer.is_wanted());
+        is_wanted && response.status().is_success()
+    }
+
+    /// Accepts a CONNECT for whoever has taken its stream, and waits until that is over.
+    pub(super) async fn hand_over<B>(mut self, response: Response<B>) -> Result<(), Error> {
+        let Some(offer) = self.offer.0.take() else {
+            return Ok(());
+        };
+        let (parts, _) = response.into_parts();
+        match self.accept(&parts).await {
+            Ok(outgoing) => offer.fulfil(outgoing),
+            Err(error) => {
+                offer.end();
+                return Err(error);
+            }
+        }
+        std::future::poll_fn(|cx| offer.poll_end(cx)).await;
+        Ok(())
     }
 
     /// Waits until the client wants no answer any more, or the connection is over.
@@ -220,6 +363,17 @@ impl Respond {
         async move {
             let _ = stopped.await;
         }
+    }
+
+    /// The client has given the request up.
+    pub(super) fn give_up(mut self) {
+        let outgoing = &mut self.outgoing;
+        let (now, stream) = (outgoing.guard.now(), outgoing.send.id().value());
+        // Its error has closed the connection.
+        let _ = outgoing
+            .guard
+            .with(|state| state.http.on_given_up(now, stream));
+        outgoing.reset(Code::REQUEST_CANCELLED);
     }
 
     /// Gives the request up with this code.

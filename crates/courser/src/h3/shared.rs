@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use bytes::Bytes;
 use courser_base::Time;
 use courser_http3::{self as http3, Event, Scope, UniStream};
 
+use super::datagrams::{Delivery, Registry};
 use super::error::{Error, var_int};
+use super::message::UNWANTED_DATAGRAM;
 use super::priority;
 use crate::{Connection, SendStream, Side, StreamId, runtime};
 
@@ -19,6 +22,7 @@ pub(super) struct Shared {
     pub(super) quic: Connection,
     began: Instant,
     limits: http3::FieldLimits,
+    pub(super) datagrams: Registry,
     state: Mutex<State>,
 }
 
@@ -52,6 +56,7 @@ impl Shared {
             quic,
             began,
             limits: config.limits,
+            datagrams: Registry::new(config.datagrams),
             state: Mutex::new(State {
                 http: http3::Connection::new(side, config, seed, Time::ZERO),
                 streams: [None, None, None],
@@ -165,6 +170,41 @@ impl Shared {
         state.failure.get_or_insert(OVER);
         drop(state);
         woken.into_iter().for_each(Waker::wake);
+        self.datagrams.on_end();
+    }
+
+    /// True when both ends have switched datagrams on.
+    pub(super) fn has_datagrams(&self) -> bool {
+        self.lock().http.has_datagrams()
+    }
+
+    /// Takes the payload of a DATAGRAM frame.
+    pub(super) fn on_datagram(&self, payload: Bytes) -> Result<(), Error> {
+        // What a datagram may name.
+        let limit = match self.side() {
+            Side::Server => self.quic.granted_requests(),
+            Side::Client => 0,
+        };
+        let (datagram, is_future) = self.with(|state| {
+            state.http.set_request_limit(limit);
+            let datagram = state.http.handle_datagram(payload)?;
+            let is_future = state.http.is_future_request(datagram.0);
+            Ok((datagram, is_future))
+        })?;
+        let stream = datagram.0;
+        if self.datagrams.deliver(self.now(), datagram, is_future) == Delivery::Refused {
+            self.refuse_datagram(stream);
+        }
+        Ok(())
+    }
+
+    /// Aborts a request that has no use for the datagrams that its peer sends.
+    pub(super) fn refuse_datagram(&self, stream: u64) {
+        let code = var_int(UNWANTED_DATAGRAM.code);
+        self.quic.abort_stream(StreamId::from_value(stream), code);
+        let now = self.now();
+        // Too many of them end the connection.
+        let _ = self.with(|state| state.http.on_cancelled(now, stream));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

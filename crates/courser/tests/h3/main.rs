@@ -3,9 +3,12 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod datagrams;
 mod exchange;
 mod going_away;
 mod hostile;
+mod rules;
+mod upgrade;
 
 use std::convert::Infallible;
 use std::future::Future;

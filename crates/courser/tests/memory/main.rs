@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod counting;
+mod http3;
 
 use std::net::SocketAddr;
 

@@ -4,6 +4,7 @@
 mod common;
 
 mod close;
+mod datagrams;
 mod handshake;
 mod keys;
 mod path;

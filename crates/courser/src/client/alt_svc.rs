@@ -1,0 +1,176 @@
+//! Alternatives that origins have announced (RFC 7838), as far as they speak HTTP/3.
+
+mod file;
+mod parse;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use self::parse::Announcement;
+use super::error::{Error, ErrorKind};
+use super::origin::Origin;
+
+/// Where else an origin can be had, over HTTP/3.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Alternative {
+    /// The same host as the origin's when empty.
+    pub(super) host: Box<str>,
+    pub(super) port: u16,
+    pub(super) expires: SystemTime,
+    /// Stays when the network changes (RFC 7838 §3.1).
+    pub(super) persists: bool,
+}
+
+impl Alternative {
+    /// The host to connect to.
+    pub(super) fn host<'a>(&'a self, origin: &'a Origin) -> &'a str {
+        match &*self.host {
+            "" => origin.host(),
+            host => host,
+        }
+    }
+
+    /// True when it is the origin itself, only over another protocol.
+    pub(super) fn is_same_place(&self, origin: &Origin) -> bool {
+        self.host(origin) == origin.host() && self.port == origin.port()
+    }
+}
+
+/// What origins have announced. Bounded: an origin that nobody asks for long is forgotten first.
+#[derive(Debug, Default)]
+pub(super) struct AltSvcCache {
+    origins: HashMap<Origin, Vec<Alternative>>,
+}
+
+impl AltSvcCache {
+    /// Takes the values of the `alt-svc` fields of a response; each response replaces what was
+    /// known before. Malformed ones change nothing.
+    pub(super) fn on_announced<'a>(
+        &mut self,
+        now: SystemTime,
+        origin: &Origin,
+        values: impl Iterator<Item = &'a str>,
+    ) {
+        // Whoever can answer for http:// can be anybody (RFC 7838 §2.1).
+        if !origin.is_secure() {
+            return;
+        }
+        let mut announced: Option<Vec<Alternative>> = None;
+        for value in values {
+            match parse::parse(value) {
+                Some(Announcement::Clear) => {
+                    self.origins.remove(origin);
+                    return;
+                }
+                Some(Announcement::Services(services)) => {
+                    let known = announced.get_or_insert_default();
+                    for service in services {
+                        let is_wanted = service.protocol == "h3" && service.port != 0;
+                        if is_wanted && known.len() < MAX_ALTERNATIVES {
+                            let max_age = service.max_age.min(MAX_AGE);
+                            known.push(Alternative {
+                                host: service.host,
+                                port: service.port,
+                                expires: now + max_age,
+                                persists: service.persists,
+                            });
+                        }
+                    }
+                }
+                None => {}
+            }
+        }
+        match announced {
+            Some(known) if known.is_empty() => drop(self.origins.remove(origin)),
+            Some(known) => self.insert(now, origin, known),
+            None => {}
+        }
+    }
+
+    /// What an origin has announced and is still true.
+    pub(super) fn alternatives(&self, now: SystemTime, origin: &Origin) -> Vec<Alternative> {
+        let known = self.origins.get(origin).into_iter().flatten();
+        known.filter(|known| known.expires > now).cloned().collect()
+    }
+
+    /// An alternative said that it is none (RFC 7838 §6: status 421).
+    pub(super) fn forget(&mut self, origin: &Origin) {
+        self.origins.remove(origin);
+    }
+
+    /// Elsewhere other alternatives may be near, or reachable at all (RFC 7838 §2.2).
+    pub(super) fn on_network_changed(&mut self) {
+        self.origins.retain(|_, known| {
+            known.retain(|alternative| alternative.persists);
+            !known.is_empty()
+        });
+    }
+
+    /// Reads a file as curl writes it; one that does not exist is an empty one.
+    pub(super) fn load(now: SystemTime, path: &Path) -> Result<Self, Error> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(unusable(path, "read", &error)),
+        };
+        let mut cache = Self::default();
+        for (origin, alternative) in file::read(&text) {
+            if alternative.expires > now {
+                let mut known = cache.origins.remove(&origin).unwrap_or_default();
+                if known.len() < MAX_ALTERNATIVES {
+                    known.push(alternative);
+                }
+                cache.insert(now, &origin, known);
+            }
+        }
+        Ok(cache)
+    }
+
+    /// Writes a file that curl reads, all of it or nothing.
+    pub(super) fn save(&self, now: SystemTime, path: &Path) -> Result<(), Error> {
+        let text = file::write(now, &self.origins);
+        // Another process may read it, or write it too: each finds it whole.
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(format!(".{}", std::process::id()));
+        std::fs::write(&aside, text)
+            .and_then(|()| std::fs::rename(&aside, path))
+            .map_err(|error| {
+                // There may be nothing to remove.
+                let _ = std::fs::remove_file(&aside);
+                unusable(path, "write", &error)
+            })
+    }
+
+    fn insert(&mut self, now: SystemTime, origin: &Origin, known: Vec<Alternative>) {
+        if self.origins.len() >= MAX_ORIGINS && !self.origins.contains_key(origin) {
+            self.origins
+                .retain(|_, known| known.iter().any(|known| known.expires > now));
+        }
+        if self.origins.len() >= MAX_ORIGINS && !self.origins.contains_key(origin) {
+            let expiry = |known: &[Alternative]| known.iter().map(|known| known.expires).max();
+            let soonest = self
+                .origins
+                .iter()
+                .min_by_key(|(_, known)| expiry(known))
+                .map(|(origin, _)| origin.clone());
+            soonest.map(|origin| self.origins.remove(&origin));
+        }
+        self.origins.insert(origin.clone(), known);
+    }
+}
+
+fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> Error {
+    let text = format!("cannot {verb} alternatives in {}: {error}", path.display());
+    Error::new(ErrorKind::Config, text)
+}
+
+/// More than a person visits; 100 bytes each.
+const MAX_ORIGINS: usize = 1024;
+/// Of one origin. Real ones announce one or two.
+const MAX_ALTERNATIVES: usize = 4;
+/// Nobody can know for longer. Browsers cap it too.
+const MAX_AGE: Duration = Duration::from_secs(90 * 24 * 3600);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! The `alt-svc` field (RFC 7838 §3).
+
+use std::time::Duration;
+
+/// What a field value says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Announcement {
+    /// All that was announced before is void.
+    Clear,
+    Services(Vec<Service>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Service {
+    pub(super) protocol: String,
+    pub(super) host: Box<str>,
+    pub(super) port: u16,
+    pub(super) max_age: Duration,
+    pub(super) persists: bool,
+}
+
+/// Reads a value. `None` when it is malformed as a whole; services that are malformed, or have no
+/// address, are left out.
+pub(super) fn parse(value: &str) -> Option<Announcement> {
+    if value.trim() == "clear" {
+        return Some(Announcement::Clear);
+    }
+    let mut services = Vec::new();
+    let mut rest = value;
+    while !rest.trim_start_matches([' ', '\t', ',']).is_empty() {
+        rest = rest.trim_start_matches([' ', '\t', ',']);
+        let (service, behind) = parse_service(rest)?;
+        services.extend(service);
+        if services.len() > MAX_SERVICES {
+            return None;
+        }
+        rest = behind;
+    }
+    (!services.is_empty()).then_some(Announcement::Services(services))
+}
+
+/// One service and what follows it.
+fn parse_service(text: &str) -> Option<(Option<Service>, &str)> {
+    let (protocol, rest) = text.split_once('=')?;
+    let protocol = percent_decode(protocol.trim())?;
+    let (address, mut rest) = parse_value(rest)?;
+    let mut max_age = DEFAULT_MAX_AGE;
+    let mut persists = false;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t']);
+        let Some(parameter) = rest.strip_prefix(';') else {
+            break;
+        };
+        let (name, behind) = parameter.split_once('=')?;
+        let (value, behind) = parse_value(behind)?;
+        match name.trim().to_ascii_lowercase().as_str() {
+            // What is too large for a number is a long time all the same.
+            "ma" => max_age = Duration::from_secs(parse_seconds(&value)?),
+            "persist" => persists = value == "1",
+            // Others are to be ignored.
+            _ => {}
+        }
+        rest = behind;
+    }
+    if !rest.is_empty() && !rest.starts_with(',') {
+        return None;
+    }
+    let service = parse_address(&address).map(|(host, port)| Service {
+        protocol,
+        host,
+        port,
+        max_age,
+        persists,
+    });
+    Some((service, rest))
+}
+
+/// A token or a quoted string (RFC 9110 §5.6.4), and what follows it.
+fn parse_value(text: &str) -> Option<(String, &str)> {
+    let text = text.trim_start_matches([' ', '\t']);
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find([';', ',', ' ', '\t']).unwrap_or(text.len());
+        let (token, rest) = text.split_at(end);
+        return (!token.is_empty()).then(|| (token.to_owned(), rest));
+    };
+    let mut value = String::new();
+    let mut characters = quoted.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return Some((value, &quoted[at + 1..])),
+            '\\' => value.push(characters.next()?.1),
+            character => value.push(character),
+        }
+    }
+    None
+}
+
+/// `host:port` or `:port`.
+fn parse_address(address: &str) -> Option<(Box<str>, u16)> {
+    let (host, port) = address.rsplit_once(':')?;
+    let host = match host.strip_prefix('[') {
+        Some(host) => host.strip_suffix(']')?,
+        None if host.contains(':') => return None,
+        None => host,
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    if host.len() > MAX_HOST || !host.chars().all(is_name) {
+        return None;
+    }
+    Some((host.to_ascii_lowercase().into(), port.parse().ok()?))
+}
+
+fn parse_seconds(text: &str) -> Option<u64> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some(text.parse().unwrap_or(u64::from(u32::MAX)))
+}
+
+/// Names of protocols have what is no token percent-encoded (RFC 7838 §3).
+fn percent_decode(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let digits = [bytes.next()?, bytes.next()?];
+            let digits = std::str::from_utf8(&digits).ok()?;
+            decoded.push(u8::from_str_radix(digits, 16).ok()?);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    String::from_utf8(decoded)
+        .ok()
+        .filter(|name| !name.is_empty())
+}
+
+/// RFC 7838 §3.1: 24 hours.
+const DEFAULT_MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+/// A DNS name is no longer.
+const MAX_HOST: usize = 253;
+/// Whoever lists more lists them to keep us busy.
+const MAX_SERVICES: usize = 32;

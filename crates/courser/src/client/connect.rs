@@ -1,0 +1,342 @@
+//! A new connection to an origin: looks it up, races, and keeps what wins.
+
+mod places;
+mod quic;
+mod tcp;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use self::places::{At, Place};
+pub(super) use self::quic::Endpoints;
+use super::core::Core;
+use super::error::{Error, ErrorKind};
+use super::link::Established;
+use super::pool::Key;
+use super::race::{Candidate, Race, Transport};
+use super::timing::{Attempt, Outcome, Timing};
+
+/// Makes a connection for requests to `key`.
+///
+/// # Cancel safety
+/// Dropped, it gives all attempts up.
+pub(super) async fn connect(
+    core: &Arc<Core>,
+    key: &Key,
+    timing: &mut Timing,
+) -> Result<Established, Error> {
+    let limit = core.settings.connect_timeout;
+    let result = match tokio::time::timeout(limit, run(core, key, timing)).await {
+        Ok(result) => result,
+        Err(_) => Err(Error::new(
+            ErrorKind::Timeout,
+            format!(
+                "no connection to {} within {limit:?}",
+                key.origin.authority()
+            ),
+        )
+        .unprocessed(true)),
+    };
+    result.map_err(|error| error.with_timing(timing.clone()))
+}
+
+async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Established, Error> {
+    let (host, port) = match &key.proxy {
+        Some(proxy) => tcp::proxy_place(proxy)?,
+        None => core.settings.destination(&key.origin),
+    };
+    let mut places = JoinSet::new();
+    if key.proxy.is_none() && core.may_use_quic(&key.origin) {
+        places::begin(core, &key.origin, (&host, port), &mut places);
+    }
+    let addresses = core.lookup(&host, port).await.map_err(|error| {
+        let is_proxy = key.proxy.is_some() && error.kind() == ErrorKind::Resolve;
+        if is_proxy {
+            Error::new(ErrorKind::ResolveProxy, format!("proxy: {error}"))
+        } else {
+            error
+        }
+    })?;
+    timing.name_lookup = Some(timing.elapsed());
+    let mut contest = Contest::new(core, key, addresses);
+    if contest.is_quic_worth_trying() {
+        contest.wait_for_places(&mut places).await;
+    } else {
+        places.abort_all();
+    }
+    contest.run(&mut places, timing).await
+}
+
+/// A race and its attempts.
+struct Contest<'a> {
+    core: &'a Arc<Core>,
+    key: &'a Key,
+    addresses: Vec<SocketAddr>,
+    /// Our own, by which networks are told apart.
+    local: Option<IpAddr>,
+    race: Race,
+    /// The names of addresses that belong to alternatives.
+    alternatives: HashMap<SocketAddr, Box<str>>,
+    quic: JoinSet<Attempted>,
+    tcp: JoinSet<Attempted>,
+    /// The most telling so far.
+    failure: Option<Error>,
+    quic_failures: usize,
+    quic_attempts: usize,
+}
+
+/// The number of an attempt, and what came of it.
+type Attempted = (usize, Result<Established, Error>);
+
+impl<'a> Contest<'a> {
+    fn new(core: &'a Arc<Core>, key: &'a Key, addresses: Vec<SocketAddr>) -> Self {
+        let mut race = Race::new(core.settings.attempt_delay);
+        let is_direct = key.proxy.is_none();
+        let is_quic_only =
+            is_direct && key.origin.is_secure() && !core.settings.version.may_use_tcp();
+        if !is_quic_only {
+            race.add(Transport::Tcp, &addresses);
+        }
+        let local = core
+            .settings
+            .local_address
+            .or_else(|| addresses.first().and_then(|peer| local_address_for(*peer)));
+        if let Some(local) = local {
+            core.on_local_address(local);
+        }
+        let assumes_http3 = core.settings.version.assumes_http3();
+        let mut contest = Self {
+            core,
+            key,
+            addresses,
+            local,
+            race,
+            alternatives: HashMap::new(),
+            quic: JoinSet::new(),
+            tcp: JoinSet::new(),
+            failure: None,
+            quic_failures: 0,
+            quic_attempts: 0,
+        };
+        let is_first = is_direct && key.origin.is_secure() && assumes_http3;
+        if is_first && contest.is_quic_worth_trying() {
+            let addresses = contest.addresses.clone();
+            contest.race.add(Transport::Quic, &addresses);
+        }
+        contest
+    }
+
+    /// What earlier connections from this network say.
+    fn is_quic_worth_trying(&self) -> bool {
+        if !self.core.settings.version.may_use_tcp() {
+            return true;
+        }
+        self.local.is_none_or(|local| {
+            self.core
+                .udp_memory()
+                .is_worth_trying(Instant::now(), local, &self.key.origin)
+        })
+    }
+
+    /// Gives HTTPS records and alternatives a moment, so that QUIC gets its head start.
+    async fn wait_for_places(&mut self, places: &mut JoinSet<Vec<Place>>) {
+        let all = async {
+            while let Some(found) = places.join_next().await {
+                self.add(found.unwrap_or_default());
+            }
+        };
+        // Whoever comes later joins the race.
+        let _ = tokio::time::timeout(super::RESOLUTION_DELAY, all).await;
+    }
+
+    fn add(&mut self, found: Vec<Place>) {
+        for place in found {
+            let addresses: Vec<_> = match place.at {
+                At::Port(port) => self
+                    .addresses
+                    .iter()
+                    .map(|address| SocketAddr::new(address.ip(), port))
+                    .collect(),
+                At::Addresses(addresses) => addresses,
+            };
+            if let Some(name) = place.alternative {
+                let named = addresses.iter().map(|address| (*address, name.clone()));
+                self.alternatives.extend(named);
+            }
+            self.race.add(Transport::Quic, &addresses);
+        }
+    }
+
+    async fn run(
+        mut self,
+        places: &mut JoinSet<Vec<Place>>,
+        timing: &mut Timing,
+    ) -> Result<Established, Error> {
+        loop {
+            while let Some(candidate) = self.race.poll(Instant::now()) {
+                self.begin(candidate, timing);
+            }
+            if self.race.is_lost() && places.is_empty() {
+                return Err(self.failure.unwrap_or_else(|| {
+                    let text = format!("{} has no usable address", self.key.origin.authority());
+                    Error::new(ErrorKind::Connect, text)
+                }));
+            }
+            let next = self.race.next_timeout().unwrap_or_else(far_away);
+            let (transport, attempted) = tokio::select! {
+                Some(attempted) = self.quic.join_next() => (Transport::Quic, attempted),
+                Some(attempted) = self.tcp.join_next() => (Transport::Tcp, attempted),
+                Some(found) = places.join_next() => {
+                    self.add(found.unwrap_or_default());
+                    continue;
+                }
+                () = tokio::time::sleep_until(next.into()) => continue,
+            };
+            let Ok((index, result)) = attempted else {
+                // It panicked, or the runtime shuts down.
+                self.race.on_failed(transport);
+                continue;
+            };
+            let attempt = &mut timing.attempts[index];
+            attempt.ended = Some(timing.began.elapsed());
+            match result {
+                Ok(established) => {
+                    attempt.outcome = Outcome::Won;
+                    self.on_won(transport, &established);
+                    return Ok(established);
+                }
+                Err(error) => {
+                    attempt.outcome = Outcome::Failed(error.to_string());
+                    self.on_failed(transport, error);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, candidate: Candidate, timing: &mut Timing) {
+        let index = timing.attempts.len();
+        timing.attempts.push(Attempt {
+            transport: candidate.transport,
+            address: candidate.address,
+            began: timing.elapsed(),
+            ended: None,
+            outcome: Outcome::Overtaken,
+        });
+        let (core, key) = (self.core.clone(), self.key.clone());
+        let address = candidate.address;
+        match candidate.transport {
+            Transport::Quic => {
+                self.quic_attempts += 1;
+                let alternative = self.alternatives.get(&address).cloned();
+                self.quic.spawn(async move {
+                    (
+                        index,
+                        quic::attempt(&core, &key.origin, address, alternative).await,
+                    )
+                });
+            }
+            Transport::Tcp => {
+                self.tcp
+                    .spawn(async move { (index, tcp::attempt(&core, &key, address).await) });
+            }
+        }
+    }
+
+    fn on_failed(&mut self, transport: Transport, error: Error) {
+        self.race.on_failed(transport);
+        if transport == Transport::Quic {
+            self.quic_failures += 1;
+        }
+        let is_more_telling = self
+            .failure
+            .as_ref()
+            .is_none_or(|known| rank(error.kind()) >= rank(known.kind()));
+        if is_more_telling {
+            self.failure = Some(error);
+        }
+    }
+
+    fn on_won(&mut self, transport: Transport, established: &Established) {
+        let Some(local) = established
+            .facts
+            .local
+            .map(|local| local.ip())
+            .or(self.local)
+        else {
+            return;
+        };
+        let origin = &self.key.origin;
+        match transport {
+            Transport::Quic => self.core.udp_memory().on_worked(local, origin),
+            Transport::Tcp if self.quic_attempts == 0 => {}
+            Transport::Tcp if self.quic_failures == self.quic_attempts => {
+                self.core
+                    .udp_memory()
+                    .on_failed(Instant::now(), local, origin);
+            }
+            Transport::Tcp => {
+                let quic = std::mem::take(&mut self.quic);
+                tokio::spawn(await_quic(self.core.clone(), self.key.clone(), local, quic));
+            }
+        }
+    }
+}
+
+/// TCP has won, but QUIC may only be a little later: it will carry the requests to come. If it is
+/// not there in time, the network or the server has no UDP for us.
+async fn await_quic(core: Arc<Core>, key: Key, local: IpAddr, mut attempts: JoinSet<Attempted>) {
+    let any = async {
+        while let Some(attempted) = attempts.join_next().await {
+            if let Ok((_, Ok(established))) = attempted {
+                return Some(established);
+            }
+        }
+        None
+    };
+    match tokio::time::timeout(PATIENCE, any).await {
+        Ok(Some(established)) => {
+            core.udp_memory().on_worked(local, &key.origin);
+            core.pool.share(&key, &established);
+        }
+        Ok(None) | Err(_) => core
+            .udp_memory()
+            .on_failed(Instant::now(), local, &key.origin),
+    }
+}
+
+/// The address that the system would send from: how a network is recognised. Sends nothing.
+fn local_address_for(peer: SocketAddr) -> Option<IpAddr> {
+    let any: SocketAddr = if peer.is_ipv4() {
+        ([0, 0, 0, 0], 0).into()
+    } else {
+        ([0_u16; 8], 0).into()
+    };
+    let socket = std::net::UdpSocket::bind(any).ok()?;
+    socket.connect(peer).ok()?;
+    Some(socket.local_addr().ok()?.ip())
+}
+
+/// Which of several failures says most: that a server was there comes before that none was.
+const fn rank(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Certificate => 5,
+        ErrorKind::Tls => 4,
+        ErrorKind::Proxy | ErrorKind::Config => 3,
+        ErrorKind::Connect => 2,
+        ErrorKind::ConnectQuic => 1,
+        _ => 0,
+    }
+}
+
+/// There is nothing to wait for but what is under way.
+fn far_away() -> Instant {
+    Instant::now() + Duration::from_secs(3600)
+}
+
+/// How long QUIC is waited for in the background when TCP has won: two lost datagrams and their
+/// repetition, on a slow path.
+const PATIENCE: Duration = Duration::from_secs(3);

@@ -1,0 +1,100 @@
+//! Where HTTP/3 may be had.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::task::JoinSet;
+
+use super::super::core::Core;
+use super::super::origin::{Origin, authority};
+use super::super::resolve::ServiceRecord;
+
+/// A place, or several.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) at: At,
+    /// `host:port` of an alternative that is not the origin itself (RFC 7838 §5).
+    pub(super) alternative: Option<Box<str>>,
+}
+
+#[derive(Debug)]
+pub(super) enum At {
+    /// On the addresses of the origin, at this port.
+    Port(u16),
+    /// Here.
+    Addresses(Vec<SocketAddr>),
+}
+
+/// Begins to look for places: alternatives that were announced, and HTTPS records.
+pub(super) fn begin(
+    core: &Arc<Core>,
+    origin: &Origin,
+    destination: (&str, u16),
+    places: &mut JoinSet<Vec<Place>>,
+) {
+    let (host, port) = destination;
+    for alternative in core.alt_svc().alternatives(SystemTime::now(), origin) {
+        let (core, host) = (core.clone(), host.to_owned());
+        let (other, port) = (alternative.host(origin).to_owned(), alternative.port);
+        let is_here = other == origin.host();
+        let is_other = !alternative.is_same_place(origin);
+        let name = is_other.then(|| authority(&other, port).into());
+        places.spawn(async move {
+            let found = if is_here || other == host {
+                Some(At::Port(port))
+            } else {
+                at(&core, &other, port).await
+            };
+            let place = |at| Place {
+                at,
+                alternative: name,
+            };
+            found.map(place).into_iter().collect()
+        });
+    }
+    // Whoever says where to connect to does not want to hear of other places.
+    let is_told = core.settings.is_overridden(host, port) || host != origin.host();
+    if is_told || origin.ip().is_some() {
+        return;
+    }
+    let (core, host) = (core.clone(), host.to_owned());
+    places.spawn(async move {
+        // No records, no places: addresses are looked up all the same.
+        let services = core
+            .resolver
+            .services(&host, port)
+            .await
+            .unwrap_or_default();
+        let mut found = Vec::new();
+        for service in services.iter().filter(|service| service.offers_http3()) {
+            let place = |at| Place {
+                at,
+                alternative: None,
+            };
+            found.extend(of_service(&core, service, (&host, port)).await.map(place));
+        }
+        found
+    });
+}
+
+async fn of_service(
+    core: &Arc<Core>,
+    service: &ServiceRecord,
+    (host, port): (&str, u16),
+) -> Option<At> {
+    let port = service.port.unwrap_or(port);
+    let target = service.target.as_deref().filter(|target| *target != host);
+    if !service.hints.is_empty() {
+        let hints = service.hints.iter().map(|ip| SocketAddr::new(*ip, port));
+        return Some(At::Addresses(core.settings.wanted(hints).collect()));
+    }
+    match target {
+        None => Some(At::Port(port)),
+        Some(target) => at(core, target, port).await,
+    }
+}
+
+async fn at(core: &Arc<Core>, host: &str, port: u16) -> Option<At> {
+    core.lookup(host, port).await.ok().map(At::Addresses)
+}

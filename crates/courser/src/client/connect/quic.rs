@@ -1,0 +1,173 @@
+//! Attempts over QUIC.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::core::{Core, Settings};
+use super::super::error::{Error, ErrorKind};
+use super::super::link::{Established, Facts, Link, Proxied};
+use super::super::origin::Origin;
+use crate::{ConnectError, Connection, Endpoint, EndpointConfig, h3, runtime};
+
+/// The client's UDP sockets: one of each family, for all its connections.
+#[derive(Debug, Default)]
+pub(in super::super) struct Endpoints(Mutex<[Option<Endpoint>; 2]>);
+
+impl Endpoints {
+    /// The one of a family, made when it is first needed.
+    fn of(
+        &self,
+        settings: &Settings,
+        peer: SocketAddr,
+        is_stopped: bool,
+    ) -> Result<Endpoint, Error> {
+        let mut endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = &mut endpoints[usize::from(peer.is_ipv6())];
+        match place {
+            Some(endpoint) if !is_stopped => Ok(endpoint.clone()),
+            _ => {
+                let endpoint = open(settings, peer).map_err(|error| {
+                    let text = format!("cannot open a UDP socket for {peer}: {error}");
+                    Error::new(ErrorKind::ConnectQuic, text)
+                })?;
+                Ok(place.insert(endpoint).clone())
+            }
+        }
+    }
+
+    /// Those that are open.
+    pub(in super::super) fn open(&self) -> Vec<Endpoint> {
+        let endpoints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        endpoints.iter().flatten().cloned().collect()
+    }
+}
+
+fn open(settings: &Settings, peer: SocketAddr) -> io::Result<Endpoint> {
+    let local = match settings.local_address {
+        Some(local) => local,
+        None if peer.is_ipv4() => Ipv4Addr::UNSPECIFIED.into(),
+        None => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let local = SocketAddr::new(local, 0);
+    let endpoint = match &settings.interface {
+        None => Endpoint::client(local),
+        Some(interface) => {
+            let socket = UdpSocket::bind(local)?;
+            socket.set_nonblocking(true)?;
+            let socket = tokio::net::UdpSocket::from_std(socket)?;
+            bind_to_interface(&socket, interface)?;
+            let config = EndpointConfig::from_seed(runtime::random_seed()?);
+            Endpoint::new(config, None, socket.into_std()?)
+        }
+    };
+    endpoint.map_err(io::Error::other)
+}
+
+#[cfg(target_os = "linux")]
+fn bind_to_interface(socket: &tokio::net::UdpSocket, interface: &str) -> io::Result<()> {
+    socket.bind_device(Some(interface.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to_interface(_: &tokio::net::UdpSocket, _: &str) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+/// One attempt. `alternative` names the alternative that the address is one of.
+pub(super) async fn attempt(
+    core: &Arc<Core>,
+    origin: &Origin,
+    address: SocketAddr,
+    alternative: Option<Box<str>>,
+) -> Result<Established, Error> {
+    let begin = |is_stopped| {
+        let endpoint = core.quic.of(&core.settings, address, is_stopped)?;
+        Ok::<_, Error>((
+            endpoint.clone(),
+            endpoint.connect_with(core.tls.quic.clone(), address, origin.host()),
+        ))
+    };
+    let (mut endpoint, mut connecting) = begin(false)?;
+    if matches!(connecting, Err(ConnectError::EndpointStopping)) {
+        // The runtime that it was made on is gone.
+        (endpoint, connecting) = begin(true)?;
+    }
+    let connecting = connecting.map_err(|error| {
+        let kind = match error {
+            ConnectError::Config(_) => ErrorKind::Config,
+            _ => ErrorKind::ConnectQuic,
+        };
+        Error::new(kind, format!("cannot begin QUIC with {address}: {error}"))
+    })?;
+    // TCP would have found out by itself that nobody is there.
+    let is_alone = !core.settings.version.may_use_tcp();
+    let connection = tokio::select! {
+        connected = connecting => connected
+            .map_err(|error| Error::of_quic_handshake(&error, &address.to_string()))?,
+        () = nobody_listens(address), if is_alone => {
+            let text = format!("nobody listens on udp {address}");
+            return Err(Error::new(ErrorKind::Connect, text));
+        }
+    };
+    Ok(established(&endpoint, connection, address, alternative))
+}
+
+fn established(
+    endpoint: &Endpoint,
+    connection: Connection,
+    remote: SocketAddr,
+    alternative: Option<Box<str>>,
+) -> Established {
+    // The system tells of each datagram only where the socket is bound to no address.
+    let bound = endpoint.local_addr().ok();
+    let told = connection.local_ip();
+    let local = bound.and_then(|bound| match told {
+        Some(ip) => Some(SocketAddr::new(ip, bound.port())),
+        None => (!bound.ip().is_unspecified()).then_some(bound),
+    });
+    let handshake = connection.handshake_data();
+    let facts = Facts {
+        version: http::Version::HTTP_3,
+        remote,
+        local,
+        tcp_connected: None,
+        tls_complete: None,
+        quic_complete: Some(Instant::now()),
+        is_resumed: handshake.is_some_and(|data| data.resumed),
+        proxy: Proxied::No,
+        alternative,
+    };
+    Established {
+        link: Link::Http3(h3::Client::new(connection)),
+        facts: Arc::new(facts),
+    }
+}
+
+/// Resolves once the system says that the port is closed there, which it tells connected sockets
+/// only; never if there is no such answer.
+async fn nobody_listens(address: SocketAddr) {
+    tokio::time::sleep(BEFORE_PROBE).await;
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let probe = async {
+        let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
+        socket.connect(address).await?;
+        // A byte is no packet of any version: servers drop it without a word.
+        socket.send(&[0]).await?;
+        loop {
+            socket.recv(&mut [0; 16]).await?;
+        }
+    };
+    let result: io::Result<()> = probe.await;
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        _ => std::future::pending().await,
+    }
+}
+
+/// Most handshakes are over by then, and no probe is sent.
+const BEFORE_PROBE: Duration = Duration::from_millis(300);

@@ -1,0 +1,221 @@
+//! Attempts over TCP: connect, pass a proxy, TLS, and HTTP/2 or HTTP/1.1.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Uri, Version};
+use http_body_util::Empty;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+
+use super::super::core::{Core, Settings};
+use super::super::error::{Error, ErrorKind};
+use super::super::link::{Established, Facts, Link, Proxied};
+use super::super::origin::Origin;
+use super::super::pool::Key;
+use crate::rustls::pki_types::ServerName;
+use crate::rustls::{ClientConfig, HandshakeKind};
+
+/// Bytes both ways, with or without TLS, through a proxy or not.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+type BoxedStream = Box<dyn Stream>;
+
+/// One attempt.
+pub(super) async fn attempt(
+    core: &Arc<Core>,
+    key: &Key,
+    address: SocketAddr,
+) -> Result<Established, Error> {
+    let stream = open(&core.settings, address).await.map_err(|error| {
+        let text = match error.kind() {
+            io::ErrorKind::ConnectionRefused => format!("nobody listens on tcp {address}"),
+            _ => format!("cannot connect to tcp {address}: {error}"),
+        };
+        Error::new(ErrorKind::Connect, text).with_source(error)
+    })?;
+    let mut facts = Facts {
+        version: Version::HTTP_11,
+        remote: address,
+        local: stream.local_addr().ok(),
+        tcp_connected: Some(Instant::now()),
+        tls_complete: None,
+        quic_complete: None,
+        is_resumed: false,
+        proxy: Proxied::No,
+        alternative: None,
+    };
+    // Requests are small and must not wait for acknowledgements; a socket that refuses is slower.
+    let _ = stream.set_nodelay(true);
+    let mut stream: BoxedStream = Box::new(stream);
+    if let Some(proxy) = &key.proxy {
+        (stream, facts.proxy) = pass(core, stream, proxy, &key.origin).await?;
+    }
+    if !key.origin.is_secure() {
+        return http1_link(stream, facts).await;
+    }
+    let tls = secure(stream, &core.tls.tcp, key.origin.host()).await?;
+    facts.tls_complete = Some(Instant::now());
+    let (_, session) = tls.get_ref();
+    facts.is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
+    if session.alpn_protocol() == Some(b"h2") {
+        http2_link(Box::new(tls), facts).await
+    } else {
+        http1_link(Box::new(tls), facts).await
+    }
+}
+
+/// The host and port of a proxy.
+pub(super) fn proxy_place(proxy: &Uri) -> Result<(String, u16), Error> {
+    match proxy.scheme_str() {
+        Some("http" | "https") => {}
+        scheme => {
+            let scheme = scheme.unwrap_or("none");
+            let text = format!(
+                "proxies with the scheme '{scheme}' are not supported: use http:// or https://"
+            );
+            return Err(Error::new(ErrorKind::Unsupported, text));
+        }
+    }
+    let origin = Origin::of(proxy)?;
+    // 1080 is what curl assumes where nothing is said.
+    let port = proxy.port_u16().unwrap_or(origin.port());
+    Ok((origin.host().to_owned(), port))
+}
+
+async fn open(settings: &Settings, address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if let Some(interface) = &settings.interface {
+        bind_to_interface(&socket, interface)?;
+    }
+    if let Some(local) = settings.local_address {
+        socket.bind(SocketAddr::new(local, 0))?;
+    }
+    socket.connect(address).await
+}
+
+#[cfg(target_os = "linux")]
+fn bind_to_interface(socket: &TcpSocket, interface: &str) -> io::Result<()> {
+    socket.bind_device(Some(interface.as_bytes()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind_to_interface(_: &TcpSocket, _: &str) -> io::Result<()> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+async fn secure<S: Stream>(
+    stream: S,
+    config: &Arc<ClientConfig>,
+    host: &str,
+) -> Result<tokio_rustls::client::TlsStream<S>, Error> {
+    let name = ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|_| {
+        let text = format!("'{host}' is no name that a certificate can be for");
+        Error::new(ErrorKind::Url, text)
+    })?;
+    TlsConnector::from(config.clone())
+        .connect(name, stream)
+        .await
+        .map_err(|error| Error::of_tls(error, host))
+}
+
+async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established, Error> {
+    facts.version = Version::HTTP_2;
+    let (send, connection) = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .adaptive_window(true)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Error::of_hyper(error, true))?;
+    // Those who wait for responses are told what is wrong.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Established {
+        link: Link::Http2(send),
+        facts: Arc::new(facts),
+    })
+}
+
+async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Error> {
+    let (send, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| Error::of_hyper(error, false))?;
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(Established {
+        link: Link::Http1(send),
+        facts: Arc::new(facts),
+    })
+}
+
+/// Gets through a proxy: with TLS if it wants that, and with a tunnel to secure origins.
+async fn pass(
+    core: &Arc<Core>,
+    stream: BoxedStream,
+    proxy: &Uri,
+    origin: &Origin,
+) -> Result<(BoxedStream, Proxied), Error> {
+    let (host, _) = proxy_place(proxy)?;
+    let stream: BoxedStream = match proxy.scheme_str() {
+        Some("https") => Box::new(secure(stream, &core.tls.proxy, &host).await?),
+        _ => stream,
+    };
+    let authorization = core.settings.proxy_authorization(origin);
+    if !origin.is_secure() {
+        return Ok((stream, Proxied::Visible(authorization)));
+    }
+    let stream = tunnel(stream, origin, authorization).await?;
+    Ok((stream, Proxied::Tunnel))
+}
+
+/// Asks for a tunnel (RFC 9110 §9.3.6).
+async fn tunnel(
+    stream: BoxedStream,
+    origin: &Origin,
+    authorization: Option<HeaderValue>,
+) -> Result<BoxedStream, Error> {
+    let refused = |text: String| Error::new(ErrorKind::Proxy, text);
+    let broken = |error: hyper::Error| {
+        Error::new(
+            ErrorKind::Proxy,
+            format!("the proxy makes no tunnel: {error}"),
+        )
+        .with_source(error)
+    };
+    let (mut send, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(broken)?;
+    tokio::spawn(async move { drop(connection.with_upgrades().await) });
+    let authority = origin.authority();
+    let mut request = Request::connect(&authority).header(http::header::HOST, &authority);
+    if let Some(authorization) = authorization {
+        request = request.header(http::header::PROXY_AUTHORIZATION, authorization);
+    }
+    let request = request
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| refused(format!("cannot ask a proxy for {authority}: {error}")))?;
+    let response = send.send_request(request).await.map_err(broken)?;
+    let status = response.status();
+    if !status.is_success() {
+        let hint = match status {
+            http::StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                ": put user and password into the proxy's URL"
+            }
+            _ => "",
+        };
+        return Err(refused(format!(
+            "the proxy makes no tunnel to {authority}: it answers {status}{hint}"
+        )));
+    }
+    let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
+    Ok(Box::new(TokioIo::new(upgraded)))
+}

@@ -1,0 +1,249 @@
+//! What the clones of a client share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderValue, Uri};
+use hyper_util::client::proxy::matcher::Matcher;
+
+use super::alt_svc::AltSvcCache;
+use super::builder::{Family, Proxy};
+use super::connect::Endpoints;
+use super::error::{Error, ErrorKind};
+use super::origin::Origin;
+use super::pool::{Key, Limits, Pool};
+use super::resolve::Resolve;
+use super::tls::Tls;
+use super::udp_memory::UdpMemory;
+use super::version::HttpVersion;
+
+/// What was decided when the client was built.
+pub(super) struct Settings {
+    pub(super) version: HttpVersion,
+    pub(super) connect_timeout: Duration,
+    pub(super) total_timeout: Option<Duration>,
+    pub(super) read_timeout: Option<Duration>,
+    pub(super) attempt_delay: Duration,
+    pub(super) redirects: usize,
+    pub(super) decompresses: bool,
+    pub(super) user_agent: Option<HeaderValue>,
+    pub(super) overrides: HashMap<(String, u16), Vec<IpAddr>>,
+    pub(super) connect_to: Vec<ConnectTo>,
+    pub(super) family: Option<Family>,
+    pub(super) local_address: Option<IpAddr>,
+    pub(super) interface: Option<String>,
+    pub(super) proxy: Proxy,
+    pub(super) matcher: Option<Matcher>,
+    pub(super) limits: Limits,
+    pub(super) alt_svc_file: Option<PathBuf>,
+}
+
+/// Connections to one place lead to another.
+#[derive(Clone, Debug)]
+pub(super) struct ConnectTo {
+    /// Any when `None`, the same below when it is the target.
+    pub(super) from: (Option<String>, Option<u16>),
+    pub(super) to: (Option<String>, Option<u16>),
+}
+
+impl Settings {
+    /// Where to connect to for an origin.
+    pub(super) fn destination(&self, origin: &Origin) -> (String, u16) {
+        let (host, port) = (origin.host(), origin.port());
+        let matching = self.connect_to.iter().find(|rule| {
+            let (from_host, from_port) = &rule.from;
+            from_host.as_deref().is_none_or(|from| from == host)
+                && from_port.is_none_or(|from| from == port)
+        });
+        match matching {
+            Some(rule) => (
+                rule.to.0.clone().unwrap_or_else(|| host.to_owned()),
+                rule.to.1.unwrap_or(port),
+            ),
+            None => (host.to_owned(), port),
+        }
+    }
+
+    /// The addresses that were given for a place.
+    fn overridden(&self, host: &str, port: u16) -> Option<&Vec<IpAddr>> {
+        let find = |host: &str, port| self.overrides.get(&(host.to_owned(), port));
+        // Port 0 stands for any.
+        find(host, port)
+            .or_else(|| find(host, 0))
+            .or_else(|| find("*", port))
+            .or_else(|| find("*", 0))
+    }
+
+    pub(super) fn is_overridden(&self, host: &str, port: u16) -> bool {
+        self.overridden(host, port).is_some()
+    }
+
+    /// Those of the family that is wanted.
+    pub(super) fn wanted(
+        &self,
+        addresses: impl Iterator<Item = SocketAddr>,
+    ) -> impl Iterator<Item = SocketAddr> {
+        let (family, local) = (self.family, self.local_address);
+        addresses.filter(move |address| {
+            let is_wanted = family.is_none_or(|family| family.has(address.ip()));
+            is_wanted && local.is_none_or(|local| local.is_ipv6() == address.is_ipv6())
+        })
+    }
+
+    /// The credentials in the URL of the proxy that is used for an origin.
+    pub(super) fn proxy_authorization(&self, origin: &Origin) -> Option<HeaderValue> {
+        let uri = origin.to_string().parse().ok()?;
+        let intercept = self.matcher.as_ref()?.intercept(&uri)?;
+        intercept.basic_auth().cloned()
+    }
+
+    fn proxy_for(&self, origin: &Origin) -> Option<Uri> {
+        let uri = origin.to_string().parse().ok()?;
+        let intercept = self.matcher.as_ref()?.intercept(&uri)?;
+        Some(intercept.uri().clone())
+    }
+}
+
+/// See the module.
+pub(super) struct Core {
+    pub(super) settings: Settings,
+    pub(super) tls: Tls,
+    pub(super) resolver: Arc<dyn Resolve>,
+    pub(super) pool: Arc<Pool>,
+    pub(super) quic: Endpoints,
+    alt_svc: Mutex<AltSvcCache>,
+    udp_memory: Mutex<UdpMemory>,
+    /// Ours, of the last connection: IPv4, then IPv6.
+    networks: Mutex<[Option<IpAddr>; 2]>,
+    has_news: AtomicBool,
+}
+
+impl Core {
+    pub(super) fn new(
+        settings: Settings,
+        tls: Tls,
+        resolver: Arc<dyn Resolve>,
+    ) -> Result<Self, Error> {
+        let alt_svc = match &settings.alt_svc_file {
+            Some(path) => AltSvcCache::load(SystemTime::now(), path)?,
+            None => AltSvcCache::default(),
+        };
+        Ok(Self {
+            pool: Pool::new(settings.limits),
+            settings,
+            tls,
+            resolver,
+            quic: Endpoints::default(),
+            alt_svc: Mutex::new(alt_svc),
+            udp_memory: Mutex::default(),
+            networks: Mutex::default(),
+            has_news: AtomicBool::new(false),
+        })
+    }
+
+    /// What connections for an origin are kept under.
+    pub(super) fn key(&self, origin: &Origin) -> Key {
+        Key {
+            origin: origin.clone(),
+            proxy: self.settings.proxy_for(origin),
+        }
+    }
+
+    pub(super) fn may_use_quic(&self, origin: &Origin) -> bool {
+        origin.is_secure() && self.settings.version.may_use_quic()
+    }
+
+    /// The addresses of a place, the preferred one first; at least one.
+    pub(super) async fn lookup(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Error> {
+        let found = if let Some(known) = self.settings.overridden(host, port) {
+            known.clone()
+        } else if let Ok(ip) = host.parse() {
+            vec![ip]
+        } else {
+            self.resolver.addresses(host).await.map_err(|error| {
+                let text = format!("cannot find the address of {host}: {error}");
+                Error::new(ErrorKind::Resolve, text).with_source(error)
+            })?
+        };
+        let found = found.into_iter().map(|ip| SocketAddr::new(ip, port));
+        let wanted: Vec<_> = self.settings.wanted(found).collect();
+        if wanted.is_empty() {
+            let family = match self.settings.family {
+                Some(Family::V4) => "IPv4 ",
+                Some(Family::V6) => "IPv6 ",
+                None => "usable ",
+            };
+            let text = format!("{host} has no {family}address");
+            return Err(Error::new(ErrorKind::Resolve, text));
+        }
+        Ok(wanted)
+    }
+
+    pub(super) fn alt_svc(&self) -> MutexGuard<'_, AltSvcCache> {
+        self.alt_svc.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn udp_memory(&self) -> MutexGuard<'_, UdpMemory> {
+        self.udp_memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what a response announces.
+    pub(super) fn on_response(&self, origin: &Origin, headers: &http::HeaderMap) {
+        if !headers.contains_key(http::header::ALT_SVC) {
+            return;
+        }
+        let values = headers.get_all(http::header::ALT_SVC).into_iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        self.alt_svc()
+            .on_announced(SystemTime::now(), origin, values);
+        self.has_news.store(true, Ordering::Relaxed);
+    }
+
+    /// We are to be reached at this address. Another one than before is another network.
+    pub(super) fn on_local_address(&self, local: IpAddr) {
+        if local.is_loopback() {
+            return;
+        }
+        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = &mut networks[usize::from(local.is_ipv6())];
+        let before = place.replace(local);
+        drop(networks);
+        if before.is_some_and(|before| before != local) {
+            self.alt_svc().on_network_changed();
+        }
+    }
+
+    /// Writes the file of alternatives, if there is one and something was announced.
+    pub(super) fn save_alt_svc(&self) -> Result<(), Error> {
+        let Some(path) = &self.settings.alt_svc_file else {
+            return Ok(());
+        };
+        if self.has_news.swap(false, Ordering::Relaxed) {
+            self.alt_svc().save(SystemTime::now(), path)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // Whoever wants to know asks before.
+        let _ = self.save_alt_svc();
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("version", &self.settings.version)
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
+    }
+}

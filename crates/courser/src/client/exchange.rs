@@ -1,0 +1,261 @@
+//! One request and its response: gets a connection, sends, and sends again what was not processed.
+
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+
+use super::body::{Body, Home};
+use super::connect::connect;
+use super::core::Core;
+use super::error::{Error, ErrorKind};
+use super::link::{Established, Facts, Link, Proxied};
+use super::origin::Origin;
+use super::pool::{Dialing, Key};
+use super::request_body::RequestBody;
+use super::timing::Timing;
+use crate::h3::{OnInterim, Protocol};
+
+/// Sends a request to its origin.
+pub(super) async fn exchange(
+    core: &Arc<Core>,
+    request: Request<RequestBody>,
+) -> Result<Response<Body>, Error> {
+    let origin = Origin::of(request.uri())?;
+    let key = core.key(&origin);
+    let (parts, mut body) = request.into_parts();
+    let replay = body.handle();
+    let mut timing = Timing::new();
+    loop {
+        let (established, is_reused) = obtain(core, &key, &mut timing).await?;
+        let facts = established.facts.clone();
+        facts.tell(&mut timing, is_reused);
+        timing.request_started = Some(timing.elapsed());
+        let head = head_for(&parts, &origin, &facts)?;
+        let request = Request::from_parts(head, body);
+        let error = match send(core, &key, established, request, &mut timing).await {
+            Ok(response) => {
+                core.on_response(&origin, response.headers());
+                if !is_misdirected(&response, &facts) {
+                    return Ok(response);
+                }
+                // RFC 7838 §6: the alternative is none after all.
+                core.alt_svc().forget(&origin);
+                Error::new(
+                    ErrorKind::Protocol,
+                    "an alternative does not serve the origin",
+                )
+                .unprocessed(true)
+            }
+            Err(error) => error,
+        };
+        if error.is_stale() || error.is_unprocessed() {
+            core.pool.remove(&key, &facts);
+        }
+        let is_again = timing.retries < MAX_RETRIES && may_retry(&error, is_reused, &parts.method);
+        match replay.restart().filter(|_| is_again) {
+            Some(again) => body = again,
+            None => return Err(error.with_timing(timing)),
+        }
+        timing.retries += 1;
+    }
+}
+
+/// A connection, and whether it was there before.
+async fn obtain(
+    core: &Arc<Core>,
+    key: &Key,
+    timing: &mut Timing,
+) -> Result<(Established, bool), Error> {
+    if let Some(established) = core.pool.take(key) {
+        return Ok((established, true));
+    }
+    let guard = match core.pool.dialing(key) {
+        Dialing::Alone => None,
+        Dialing::Together(lock) => {
+            let limit = core.settings.connect_timeout;
+            let waited = tokio::time::timeout(limit, lock.lock_owned()).await;
+            let guard = waited.map_err(|_| {
+                let text = format!(
+                    "no connection to {} within {limit:?}",
+                    key.origin.authority()
+                );
+                Error::new(ErrorKind::Timeout, text).unprocessed(true)
+            })?;
+            if let Some(established) = core.pool.take(key) {
+                return Ok((established, true));
+            }
+            // Whoever had it before may have found that everybody needs a connection of their own.
+            matches!(core.pool.dialing(key), Dialing::Together(_)).then_some(guard)
+        }
+    };
+    let established = connect(core, key, timing).await?;
+    core.pool.share(key, &established);
+    drop(guard);
+    Ok((established, false))
+}
+
+/// RFC 9110 §9.2.2: what has no effect, or the same when it is done twice, may be repeated when
+/// nobody knows whether it was done. Anything may when it surely was not.
+fn may_retry(error: &Error, is_reused: bool, method: &Method) -> bool {
+    match error.kind() {
+        ErrorKind::Send | ErrorKind::RequestBody => false,
+        _ if error.is_unprocessed() => true,
+        _ => is_reused && error.is_stale() && method.is_idempotent(),
+    }
+}
+
+fn is_misdirected(response: &Response<Body>, facts: &Facts) -> bool {
+    response.status() == StatusCode::MISDIRECTED_REQUEST && facts.alternative.is_some()
+}
+
+/// The head of a request as a connection wants it.
+fn head_for(parts: &Parts, origin: &Origin, facts: &Facts) -> Result<Parts, Error> {
+    let mut parts = parts.clone();
+    parts.version = facts.version;
+    if let Some(alternative) = &facts.alternative
+        && let Ok(value) = HeaderValue::from_str(alternative)
+    {
+        parts.headers.insert(ALT_USED, value);
+    }
+    let authority = authority_of(&parts.uri, origin);
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let wrong = |error: http::Error| Error::new(ErrorKind::Url, format!("not a URL: {error}"));
+    if facts.version == Version::HTTP_11 {
+        if !parts.headers.contains_key(header::HOST) {
+            let host = HeaderValue::from_str(&authority)
+                .map_err(|error| Error::new(ErrorKind::Url, format!("not a host: {error}")))?;
+            parts.headers.insert(header::HOST, host);
+        }
+        parts.uri = match &facts.proxy {
+            Proxied::Visible(authorization) => {
+                if let Some(authorization) = authorization {
+                    let name = header::PROXY_AUTHORIZATION;
+                    parts.headers.insert(name, authorization.clone());
+                }
+                Uri::builder()
+                    .scheme("http")
+                    .authority(authority)
+                    .path_and_query(path)
+                    .build()
+                    .map_err(wrong)?
+            }
+            _ => Uri::builder().path_and_query(path).build().map_err(wrong)?,
+        };
+        return Ok(parts);
+    }
+    for name in CONNECTION_SPECIFIC {
+        parts.headers.remove(name);
+    }
+    // Whoever sets it means the authority (RFC 9113 §8.3.1).
+    let host = parts.headers.remove(header::HOST);
+    let host = host.and_then(|host| host.to_str().map(str::to_owned).ok());
+    parts.uri = Uri::builder()
+        .scheme("https")
+        .authority(host.unwrap_or(authority))
+        .path_and_query(path)
+        .build()
+        .map_err(wrong)?;
+    Ok(parts)
+}
+
+/// Host and port as the user wrote them, without credentials, and without a port that goes without
+/// saying.
+fn authority_of(uri: &Uri, origin: &Origin) -> String {
+    let host = uri.host().unwrap_or_else(|| origin.host());
+    let default = if origin.is_secure() { 443 } else { 80 };
+    if origin.port() == default {
+        host.to_owned()
+    } else {
+        format!("{host}:{}", origin.port())
+    }
+}
+
+async fn send(
+    core: &Arc<Core>,
+    key: &Key,
+    mut established: Established,
+    mut request: Request<RequestBody>,
+    timing: &mut Timing,
+) -> Result<Response<Body>, Error> {
+    // Extended CONNECT is for connections of one's own, and hyper has another type for it.
+    request.extensions_mut().remove::<Protocol>();
+    let on_interim = request.extensions().get::<OnInterim>().cloned();
+    if let (Some(on_interim), Version::HTTP_11 | Version::HTTP_2) =
+        (on_interim, established.facts.version)
+    {
+        hyper::ext::on_informational(&mut request, move |interim| {
+            let mut response = Response::new(());
+            *response.status_mut() = interim.status();
+            *response.headers_mut() = interim.headers().clone();
+            on_interim.call(response);
+        });
+    }
+    let head = |timing: &mut Timing| timing.first_byte = Some(timing.elapsed());
+    let response = match &mut established.link {
+        Link::Http3(client) => {
+            let quic = client.quic().clone();
+            let response = client.send(request).await.map_err(Error::of_h3)?;
+            head(timing);
+            timing.quic = Some(quic.stats());
+            response.map(|body| Body::http3(body, quic, timing.clone()))
+        }
+        Link::Http2(send) => {
+            // Some servers send content all the same, which would be an error of the stream.
+            let is_head = request.method() == Method::HEAD;
+            let unsent = |error| Error::of_hyper(error, true).unprocessed(true).stale(true);
+            send.ready().await.map_err(unsent)?;
+            let response = send.try_send_request(request).await.map_err(|error| {
+                let is_unsent = error.message().is_some();
+                let error = Error::of_hyper(error.into_error(), true);
+                let is_unprocessed = is_unsent || error.is_unprocessed();
+                error.unprocessed(is_unprocessed)
+            })?;
+            head(timing);
+            response.map(|body| match is_head {
+                true => Body::nothing(timing.clone()),
+                false => Body::http2(body, timing.clone()),
+            })
+        }
+        Link::Http1(send) => {
+            let unsent = |error| Error::of_hyper(error, false).unprocessed(true).stale(true);
+            send.ready().await.map_err(unsent)?;
+            let response = send.try_send_request(request).await.map_err(|error| {
+                let is_unsent = error.message().is_some();
+                Error::of_hyper(error.into_error(), false).unprocessed(is_unsent)
+            })?;
+            head(timing);
+            let home = Home {
+                pool: Arc::downgrade(&core.pool),
+                key: key.clone(),
+                established,
+            };
+            response.map(|body| Body::http1(body, home, timing.clone()))
+        }
+    };
+    let mut response = response;
+    response.extensions_mut().insert(timing.clone());
+    Ok(response)
+}
+
+/// Asks for content codings that can be undone, unless the request says what it wants, or wants a
+/// range: parts of compressed content are of no use.
+pub(super) fn ask_for_codings(headers: &mut HeaderMap) {
+    if !headers.contains_key(header::ACCEPT_ENCODING) && !headers.contains_key(header::RANGE) {
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(CODINGS));
+    }
+}
+
+const CODINGS: &str = "zstd, br, gzip, deflate";
+/// Once for a connection that has gone stale, and for two that go away under it.
+const MAX_RETRIES: u32 = 3;
+const ALT_USED: HeaderName = HeaderName::from_static("alt-used");
+/// Have no meaning beyond HTTP/1.1, and make a message malformed (RFC 9113 §8.2.2, RFC 9114 §4.2).
+const CONNECTION_SPECIFIC: [HeaderName; 5] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];

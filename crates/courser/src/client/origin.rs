@@ -1,0 +1,137 @@
+//! Whom a request is for.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use http::Uri;
+
+use super::error::{Error, ErrorKind};
+
+/// Scheme, host and port (RFC 9110 §4.3.1). What connections, alternatives and credentials belong
+/// to.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Origin {
+    is_secure: bool,
+    host: Box<str>,
+    port: u16,
+}
+
+impl Origin {
+    /// The origin of a URI with the scheme `https` or `http`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Url`] when a part is missing, [`ErrorKind::Unsupported`] with another scheme.
+    pub fn of(uri: &Uri) -> Result<Self, Error> {
+        let is_secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            Some(other) => {
+                let text = format!("scheme '{other}' is not spoken here: use https:// or http://");
+                return Err(Error::new(ErrorKind::Unsupported, text));
+            }
+            None => {
+                let text = format!("'{uri}' has no scheme: write https:// before it");
+                return Err(Error::new(ErrorKind::Url, text));
+            }
+        };
+        let host = uri.host().unwrap_or_default();
+        let host = host
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+            .unwrap_or(host);
+        if host.is_empty() {
+            let text = format!("'{uri}' names no host");
+            return Err(Error::new(ErrorKind::Url, text));
+        }
+        let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        Ok(Self {
+            is_secure,
+            host: host.to_ascii_lowercase().into(),
+            port,
+        })
+    }
+
+    /// True with `https`.
+    pub const fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    /// The host in lower case, an IPv6 address without brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, also where it is the scheme's own.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The host, if it is an address.
+    pub fn ip(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+
+    /// `host:port`, as CONNECT wants it.
+    pub(super) fn authority(&self) -> String {
+        authority(&self.host, self.port)
+    }
+
+    #[cfg(test)]
+    pub(super) fn https(host: &str, port: u16) -> Self {
+        Self {
+            is_secure: true,
+            host: host.into(),
+            port,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_secure { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority())
+    }
+}
+
+/// `host:port`, with brackets where an address needs them.
+pub(super) fn authority(host: &str, port: u16) -> String {
+    if host.contains(':') {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(uri: &'static str) -> Result<Origin, Error> {
+        Origin::of(&Uri::from_static(uri))
+    }
+
+    #[test]
+    fn ports_of_schemes_are_filled_in() {
+        assert_eq!(
+            origin("https://Example.org/a").expect("https").to_string(),
+            "https://example.org:443"
+        );
+        assert_eq!(origin("http://a").expect("http").port(), 80);
+    }
+
+    #[test]
+    fn brackets_of_addresses_are_taken_off_and_put_back() {
+        let origin = origin("https://[::1]:4433/").expect("an address");
+        assert_eq!(origin.host(), "::1");
+        assert_eq!(origin.ip(), Some(IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1])));
+        assert_eq!(origin.to_string(), "https://[::1]:4433");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_uri_is_said() {
+        let error = origin("ftp://a/").expect_err("no FTP");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let error = origin("/path").expect_err("no host");
+        assert!(error.to_string().contains("https://"), "{error}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Which addresses are tried, over what, and when: the race of HTTP/3 against TCP.
+//!
+//! In the manner of Happy Eyeballs (draft-ietf-happy-happyeyeballs-v3 §6): attempts begin one
+//! after the other, a connection attempt delay apart, and the next begins at once when one fails.
+//! There is a lane for QUIC and a lane for TCP, each with its families interleaved; that of TCP
+//! opens one delay after that of QUIC began, or as soon as QUIC has nothing left.
+//!
+//! Deviates: the draft has one queue, sorted by protocol first. With two families a network that
+//! drops UDP would then cost two delays before TCP is tried, and four addresses four.
+//!
+//! Knows no clock and no socket: it is told the time, and says what to begin.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+/// What carries a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Transport {
+    /// UDP, for HTTP/3.
+    Quic,
+    /// TCP, for HTTP/2 and HTTP/1.1.
+    Tcp,
+}
+
+/// Something to be tried.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Candidate {
+    pub(super) transport: Transport,
+    pub(super) address: SocketAddr,
+}
+
+/// One race, from the first candidate to the first connection.
+#[derive(Debug)]
+pub(super) struct Race {
+    quic: Lane,
+    tcp: Lane,
+    delay: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    waiting: VecDeque<SocketAddr>,
+    seen: Vec<SocketAddr>,
+    running: usize,
+    first_start: Option<Instant>,
+    last_start: Option<Instant>,
+}
+
+impl Race {
+    /// A race whose attempts begin `delay` apart.
+    pub(super) fn new(delay: Duration) -> Self {
+        Self {
+            quic: Lane::default(),
+            tcp: Lane::default(),
+            delay: delay.clamp(MIN_DELAY, MAX_DELAY),
+        }
+    }
+
+    /// Adds addresses, in the order of preference. What is known already is left out, and so is
+    /// what would be too much.
+    pub(super) fn add(&mut self, transport: Transport, addresses: &[SocketAddr]) {
+        self.lane_mut(transport).add(addresses);
+    }
+
+    /// What to begin now; to be asked until there is nothing.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Candidate> {
+        for transport in [Transport::Quic, Transport::Tcp] {
+            let is_due = self
+                .due(transport)
+                .is_some_and(|due| due.is_none_or(|at| at <= now));
+            if is_due && let Some(address) = self.lane_mut(transport).start(now) {
+                return Some(Candidate { transport, address });
+            }
+        }
+        None
+    }
+
+    /// When to ask again if nothing happens; `None` when there is nothing to wait for.
+    pub(super) fn next_timeout(&self) -> Option<Instant> {
+        [Transport::Quic, Transport::Tcp]
+            .into_iter()
+            .filter_map(|transport| self.due(transport)?)
+            .min()
+    }
+
+    /// An attempt came to nothing.
+    pub(super) fn on_failed(&mut self, transport: Transport) {
+        let lane = self.lane_mut(transport);
+        lane.running = lane.running.saturating_sub(1);
+    }
+
+    /// True when everything was tried and has failed.
+    pub(super) fn is_lost(&self) -> bool {
+        self.quic.is_over() && self.tcp.is_over()
+    }
+
+    /// When the next of a lane is due: not at all, at once, or at a time.
+    fn due(&self, transport: Transport) -> Option<Option<Instant>> {
+        let lane = self.lane(transport);
+        if lane.waiting.is_empty() {
+            return None;
+        }
+        if let Some(started) = lane.last_start {
+            let next = (lane.running > 0).then(|| started + self.delay);
+            return Some(next);
+        }
+        if transport == Transport::Quic || self.quic.is_over() {
+            return Some(None);
+        }
+        // QUIC has not begun at all, or has a head start.
+        Some(self.quic.first_start.map(|started| started + self.delay))
+    }
+
+    const fn lane(&self, transport: Transport) -> &Lane {
+        match transport {
+            Transport::Quic => &self.quic,
+            Transport::Tcp => &self.tcp,
+        }
+    }
+
+    const fn lane_mut(&mut self, transport: Transport) -> &mut Lane {
+        match transport {
+            Transport::Quic => &mut self.quic,
+            Transport::Tcp => &mut self.tcp,
+        }
+    }
+}
+
+impl Lane {
+    fn add(&mut self, addresses: &[SocketAddr]) {
+        for address in interleave(addresses) {
+            if self.seen.len() < MAX_CANDIDATES && !self.seen.contains(&address) {
+                self.seen.push(address);
+                self.waiting.push_back(address);
+            }
+        }
+    }
+
+    fn start(&mut self, now: Instant) -> Option<SocketAddr> {
+        let address = self.waiting.pop_front()?;
+        self.running += 1;
+        self.first_start.get_or_insert(now);
+        self.last_start = Some(now);
+        Some(address)
+    }
+
+    fn is_over(&self) -> bool {
+        self.waiting.is_empty() && self.running == 0
+    }
+}
+
+/// Takes families in turns, beginning with that of the first address, which whoever sorted them
+/// prefers (draft-ietf-happy-happyeyeballs-v3 §5.3, RFC 6724).
+pub(super) fn interleave(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    let Some(first) = addresses.first() else {
+        return Vec::new();
+    };
+    let is_first_family = |address: &&SocketAddr| address.is_ipv6() == first.is_ipv6();
+    let mut one = addresses.iter().copied().filter(|a| is_first_family(&a));
+    let mut other = addresses.iter().copied().filter(|a| !is_first_family(&a));
+    let mut sorted = Vec::with_capacity(addresses.len());
+    loop {
+        let (a, b) = (one.next(), other.next());
+        if a.is_none() && b.is_none() {
+            return sorted;
+        }
+        sorted.extend(a.into_iter().chain(b));
+    }
+}
+
+/// draft-ietf-happy-happyeyeballs-v3 §9: between attempts, recommended.
+pub(super) const DEFAULT_DELAY: Duration = Duration::from_millis(250);
+/// The same: never less, for each attempt costs the network a handshake.
+const MIN_DELAY: Duration = Duration::from_millis(10);
+/// The same: never more, for somebody waits.
+const MAX_DELAY: Duration = Duration::from_secs(2);
+/// Names with more addresses exist; nobody waits for the eleventh.
+const MAX_CANDIDATES: usize = 10;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! Redirects (RFC 9110 §15.4).
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, StatusCode, Uri};
+use url::Url;
+
+use super::error::{Error, ErrorKind};
+use super::origin::Origin;
+
+/// Where a response sends its request.
+///
+/// The [client](super::Client) follows by itself; this is for those who want to do it with their own
+/// rules.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Redirect {
+    /// The target, whole.
+    pub uri: Uri,
+    /// With which method to ask there.
+    pub method: Method,
+    /// Whether the body is sent again. Without one, the fields that describe it go too.
+    pub keeps_body: bool,
+    /// Whether the target belongs to the same origin. If not, credentials must not be sent there.
+    pub is_same_origin: bool,
+}
+
+impl Redirect {
+    /// The redirect that a response to a request is; `None` if it is none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Redirect`] when its target is nothing that can be asked.
+    pub fn of(
+        method: &Method,
+        uri: &Uri,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<Option<Self>, Error> {
+        let keeps_body = match status {
+            // What everybody does, and RFC 9110 §15.4.2 allows.
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => *method != Method::POST,
+            StatusCode::SEE_OTHER => false,
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
+            _ => return Ok(None),
+        };
+        let Some(location) = headers.get(header::LOCATION) else {
+            return Ok(None);
+        };
+        let target = resolve(uri, location.as_bytes())?;
+        let is_same_origin = Origin::of(uri)? == Origin::of(&target)?;
+        let method = match *method {
+            Method::HEAD => Method::HEAD,
+            _ if keeps_body => method.clone(),
+            _ => Method::GET,
+        };
+        Ok(Some(Self {
+            uri: target,
+            method,
+            keeps_body,
+            is_same_origin,
+        }))
+    }
+
+    /// Takes out of the fields of a request what must not be sent to the target.
+    pub fn clean(&self, headers: &mut HeaderMap) {
+        if !self.is_same_origin {
+            for name in CREDENTIALS {
+                headers.remove(name);
+            }
+        }
+        if !self.keeps_body {
+            for name in DESCRIBING {
+                headers.remove(name);
+            }
+        }
+        // It is made anew from the target.
+        headers.remove(header::HOST);
+    }
+}
+
+/// A reference relative to a URI (RFC 3986 §5).
+fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
+    let shown = String::from_utf8_lossy(reference);
+    let wrong = |why: String| {
+        let text = format!("a redirect leads to '{shown}': {why}");
+        Error::new(ErrorKind::Redirect, text)
+    };
+    let base = Url::parse(&base.to_string()).map_err(|error| wrong(error.to_string()))?;
+    let mut target = base
+        .join(&shown)
+        .map_err(|error| wrong(error.to_string()))?;
+    if !matches!(target.scheme(), "http" | "https") {
+        return Err(wrong("only http and https can be followed".to_owned()));
+    }
+    target.set_fragment(None);
+    target
+        .as_str()
+        .parse()
+        .map_err(|error| wrong(format!("{error}")))
+}
+
+/// Belong to the origin that they were given for.
+const CREDENTIALS: [HeaderName; 3] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::PROXY_AUTHORIZATION,
+];
+/// Describe a body that is not sent any more.
+const DESCRIBING: [HeaderName; 6] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::TRANSFER_ENCODING,
+    header::EXPECT,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "https://example.org:8443/a/b?c";
+
+    fn redirect(method: &Method, status: u16, location: &'static str) -> Result<Redirect, Error> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::LOCATION, location.parse().expect("a value"));
+        let status = StatusCode::from_u16(status).expect("a status");
+        let uri = Uri::from_static(BASE);
+        Redirect::of(method, &uri, status, &headers).map(|found| found.expect("a redirect"))
+    }
+
+    #[test]
+    fn references_are_resolved_against_the_request() {
+        for (location, target) in [
+            ("x", "https://example.org:8443/a/x"),
+            ("/x?y", "https://example.org:8443/x?y"),
+            ("//other.example/x", "https://other.example/x"),
+            ("?z", "https://example.org:8443/a/b?z"),
+            ("../../x#fragment", "https://example.org:8443/x"),
+            ("http://other.example", "http://other.example/"),
+            ("/a b", "https://example.org:8443/a%20b"),
+        ] {
+            let found = redirect(&Method::GET, 302, location).expect(location);
+            assert_eq!(found.uri, target, "{location}");
+        }
+    }
+
+    #[test]
+    fn methods_change_as_everybody_has_it() {
+        let table = [
+            (301, Method::POST, Method::GET, false),
+            (302, Method::POST, Method::GET, false),
+            (303, Method::POST, Method::GET, false),
+            (307, Method::POST, Method::POST, true),
+            (308, Method::POST, Method::POST, true),
+            (301, Method::PUT, Method::PUT, true),
+            (303, Method::PUT, Method::GET, false),
+            (303, Method::HEAD, Method::HEAD, false),
+            (302, Method::HEAD, Method::HEAD, true),
+        ];
+        for (status, method, then, keeps_body) in table {
+            let found = redirect(&method, status, "/").expect("a redirect");
+            assert_eq!(
+                (&found.method, found.keeps_body),
+                (&then, keeps_body),
+                "{status} {method}"
+            );
+        }
+    }
+
+    #[test]
+    fn credentials_stay_with_their_origin() {
+        let table = [
+            ("/x", true),
+            ("https://example.org:8443/", true),
+            ("https://example.org/", false),
+            ("http://example.org:8443/", false),
+            ("https://other.example:8443/", false),
+        ];
+        for (location, stay) in table {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, "secret".parse().expect("a value"));
+            headers.insert(header::ACCEPT, "text/html".parse().expect("a value"));
+            let found = redirect(&Method::GET, 302, location).expect("a redirect");
+            found.clean(&mut headers);
+            assert_eq!(
+                headers.contains_key(header::AUTHORIZATION),
+                stay,
+                "{location}"
+            );
+            assert!(headers.contains_key(header::ACCEPT), "{location}");
+        }
+    }
+
+    #[test]
+    fn targets_that_cannot_be_asked_are_named() {
+        for location in [
+            "ftp://example.org/",
+            "javascript:x",
+            "https://",
+            "http://[1",
+        ] {
+            let error = redirect(&Method::GET, 302, location).expect_err(location);
+            assert_eq!(error.kind(), ErrorKind::Redirect, "{location}");
+            assert!(error.to_string().contains(location), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_responses_are_no_redirects() {
+        let uri = Uri::from_static(BASE);
+        for status in [200, 300, 304, 404] {
+            let status = StatusCode::from_u16(status).expect("a status");
+            let mut headers = HeaderMap::new();
+            headers.insert(header::LOCATION, "/x".parse().expect("a value"));
+            let found = Redirect::of(&Method::GET, &uri, status, &headers).expect("no error");
+            assert_eq!(found, None, "{status}");
+        }
+        let none = Redirect::of(&Method::GET, &uri, StatusCode::FOUND, &HeaderMap::new());
+        assert_eq!(none.expect("no error"), None, "no location");
+    }
+}

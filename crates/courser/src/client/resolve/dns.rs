@@ -1,0 +1,216 @@
+//! Asks name servers.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ProtocolConfig, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+
+use super::{Resolve, Resolving, ServiceRecord};
+
+/// Asks name servers for everything, by itself: addresses and HTTPS records.
+#[derive(Clone)]
+pub struct DnsResolver(Arc<TokioResolver>);
+
+impl DnsResolver {
+    /// Asks these servers, over UDP and, for long answers, TCP.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn new(servers: impl IntoIterator<Item = SocketAddr>) -> io::Result<Self> {
+        let servers: Vec<_> = servers.into_iter().map(name_server).collect();
+        if servers.is_empty() {
+            return Err(io::Error::other("no name server: give one at least"));
+        }
+        let config = ResolverConfig::from_name_servers(servers);
+        Self::build(config, ResolverOpts::default())
+    }
+
+    /// Asks the servers that the system is configured with.
+    ///
+    /// # Errors
+    /// When there is no such configuration.
+    pub fn system() -> io::Result<Self> {
+        let (config, options) = hickory_resolver::system_conf::read_system_conf().map_err(other)?;
+        Self::build(config, options)
+    }
+
+    fn build(config: ResolverConfig, mut options: ResolverOpts) -> io::Result<Self> {
+        // Nobody waits longer for a page; a lost datagram is asked for again before that.
+        options.timeout = options.timeout.min(TIMEOUT);
+        let provider = TokioRuntimeProvider::default();
+        let resolver = TokioResolver::builder_with_config(config, provider)
+            .with_options(options)
+            .build()
+            .map_err(other)?;
+        Ok(Self(Arc::new(resolver)))
+    }
+
+    /// Records of one family. That there are none is no error.
+    async fn family(&self, name: Name, kind: RecordType) -> io::Result<Vec<IpAddr>> {
+        match self.0.lookup(name, kind).await {
+            Ok(answer) => Ok(answer
+                .answers()
+                .iter()
+                .filter_map(|record| record.data.ip_addr())
+                .collect()),
+            Err(error) if error.is_no_records_found() => Ok(Vec::new()),
+            Err(error) => Err(other(error)),
+        }
+    }
+
+    /// Both families at once. When one has answered, the other has the resolution delay to follow
+    /// (draft-ietf-happy-happyeyeballs-v3 §4.2).
+    async fn both_families(self, host: String) -> io::Result<Vec<IpAddr>> {
+        let name = Name::from_utf8(&host).map_err(other)?;
+        let mut v6 = std::pin::pin!(self.family(name.clone(), RecordType::AAAA));
+        let mut v4 = std::pin::pin!(self.family(name, RecordType::A));
+        let (first, second) = tokio::select! {
+            first = &mut v6 => match first {
+                Ok(found) if !found.is_empty() => {
+                    let later = tokio::time::timeout(super::super::RESOLUTION_DELAY, v4).await;
+                    (Ok(found), later.unwrap_or(Ok(Vec::new())))
+                }
+                first => (first, v4.await),
+            },
+            second = &mut v4 => match second {
+                Ok(found) if !found.is_empty() => {
+                    let later = tokio::time::timeout(super::super::RESOLUTION_DELAY, v6).await;
+                    (later.unwrap_or(Ok(Vec::new())), Ok(found))
+                }
+                second => (v6.await, second),
+            },
+        };
+        let mut found: Vec<IpAddr> = Vec::new();
+        let mut failure = None;
+        for answer in [first, second] {
+            match answer {
+                Ok(addresses) => found.extend(addresses),
+                Err(error) => failure = Some(error),
+            }
+        }
+        match (found.is_empty(), failure) {
+            (false, _) => Ok(found),
+            (true, Some(error)) => Err(error),
+            (true, None) => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("{host} has no address"),
+            )),
+        }
+    }
+
+    async fn https(self, host: String, port: u16) -> io::Result<Vec<ServiceRecord>> {
+        // RFC 9460 §9.1: other ports have names of their own.
+        let mut name = match port {
+            443 => host,
+            port => format!("_{port}._https.{host}"),
+        };
+        for _ in 0..MAX_ALIASES {
+            let query = Name::from_utf8(&name).map_err(other)?;
+            let answer = match self.0.lookup(query, RecordType::HTTPS).await {
+                Ok(answer) => answer,
+                Err(error) if error.is_no_records_found() => return Ok(Vec::new()),
+                Err(error) => return Err(other(error)),
+            };
+            let records = answer
+                .answers()
+                .iter()
+                .filter_map(|record| match &record.data {
+                    RData::HTTPS(record) => Some(&record.0),
+                    _ => None,
+                });
+            let (aliases, services): (Vec<_>, Vec<_>) =
+                records.partition(|record| record.svc_priority == 0);
+            // RFC 9460 §2.4.2: an alias stands for what its target has.
+            if let Some(alias) = aliases.first() {
+                name = alias.target_name.to_ascii();
+                continue;
+            }
+            let mut services: Vec<_> = services
+                .into_iter()
+                .filter_map(ServiceRecord::read)
+                .map(|service| of_alias(service, &name))
+                .collect();
+            services.sort_by_key(|service| service.priority);
+            services.truncate(MAX_SERVICES);
+            return Ok(services);
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The target of a record behind an alias is the owner of that record.
+fn of_alias(mut service: ServiceRecord, owner: &str) -> ServiceRecord {
+    if service.target.is_none() && owner.ends_with('.') {
+        service.target = Some(owner.trim_end_matches('.').to_owned());
+    }
+    service
+}
+
+impl Resolve for DnsResolver {
+    fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>> {
+        Box::pin(self.clone().both_families(host.to_owned()))
+    }
+
+    fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
+        Box::pin(self.clone().https(host.to_owned(), port))
+    }
+}
+
+impl fmt::Debug for DnsResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DnsResolver")
+    }
+}
+
+fn name_server(address: SocketAddr) -> NameServerConfig {
+    let connection = |protocol| {
+        let mut connection = ConnectionConfig::new(protocol);
+        connection.port = address.port();
+        connection
+    };
+    let connections = [ProtocolConfig::Udp, ProtocolConfig::Tcp].map(connection);
+    NameServerConfig::new(address.ip(), true, connections.to_vec())
+}
+
+fn other(error: impl Into<Cause>) -> io::Error {
+    match error.into() {
+        Cause::None(text) => io::Error::new(io::ErrorKind::NotFound, text),
+        Cause::Other(text) => io::Error::other(text),
+    }
+}
+
+/// Whether a name does not exist, or could not be asked for.
+enum Cause {
+    None(String),
+    Other(String),
+}
+
+impl From<NetError> for Cause {
+    fn from(error: NetError) -> Self {
+        if error.is_nx_domain() || error.is_no_records_found() {
+            return Self::None("there is no such name".to_owned());
+        }
+        Self::Other(error.to_string())
+    }
+}
+
+impl From<hickory_resolver::proto::ProtoError> for Cause {
+    fn from(error: hickory_resolver::proto::ProtoError) -> Self {
+        Self::Other(format!("not a name: {error}"))
+    }
+}
+
+/// Chains of aliases that are longer are mistakes.
+const MAX_ALIASES: usize = 4;
+/// Of one origin. Real ones have one to three.
+const MAX_SERVICES: usize = 8;
+const TIMEOUT: Duration = Duration::from_secs(5);

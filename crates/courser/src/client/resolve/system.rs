@@ -1,0 +1,56 @@
+//! Asks the system for addresses, and name servers for what it does not tell.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::OnceLock;
+
+use super::{DnsResolver, Resolve, Resolving, ServiceRecord};
+
+/// Asks the system for addresses, so that `/etc/hosts`, VPNs and local names count, and the
+/// system's name servers for HTTPS records.
+#[derive(Debug, Default)]
+pub struct SystemResolver {
+    /// Made when it is first needed; `None` if the system has no name servers.
+    dns: OnceLock<Option<DnsResolver>>,
+}
+
+impl SystemResolver {
+    /// The resolver that clients use by default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Resolve for SystemResolver {
+    fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>> {
+        let host = host.to_owned();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let mut addresses: Vec<IpAddr> = Vec::new();
+            for address in found {
+                if !addresses.contains(&address.ip()) {
+                    addresses.push(address.ip());
+                }
+            }
+            if addresses.is_empty() {
+                let text = format!("{host} has no address");
+                return Err(io::Error::new(io::ErrorKind::NotFound, text));
+            }
+            Ok(addresses)
+        })
+    }
+
+    fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
+        let dns = self.dns.get_or_init(|| DnsResolver::system().ok());
+        match dns {
+            // RFC 6761 §6.3: nobody out there knows anything about this machine.
+            Some(dns) if !is_local(host) => dns.services(host, port),
+            _ => Box::pin(async { Ok(Vec::new()) }),
+        }
+    }
+}
+
+fn is_local(host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    host == "localhost" || host.ends_with(".localhost")
+}

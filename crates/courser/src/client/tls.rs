@@ -1,0 +1,133 @@
+//! Configurations of TLS, for QUIC and for TCP, from the same settings.
+
+use std::fmt;
+use std::sync::Arc;
+
+use courser_tls::Trust as Judge;
+use courser_tls::rustls::client::Resumption;
+use courser_tls::rustls::client::danger::ServerCertVerifier;
+use courser_tls::rustls::pki_types::CertificateDer;
+use courser_tls::rustls::version::{TLS12, TLS13};
+use courser_tls::rustls::{self, KeyLogFile, RootCertStore};
+
+use super::error::{Error, ErrorKind};
+use super::version::HttpVersion;
+use crate::{ClientConfig, Identity, h3};
+
+/// Which servers are believed.
+#[derive(Clone, Default)]
+pub(super) enum Trust {
+    #[default]
+    Platform,
+    PlatformAnd(Vec<CertificateDer<'static>>),
+    Only(Vec<CertificateDer<'static>>),
+    Verifier(Arc<dyn ServerCertVerifier>),
+    Anybody,
+}
+
+/// What decides over TLS.
+#[derive(Clone, Default)]
+pub(super) struct TlsSettings {
+    pub(super) trust: Trust,
+    pub(super) identity: Option<Identity>,
+    pub(super) logs_keys: bool,
+}
+
+/// The configurations. Each keeps the tickets of all its connections.
+#[derive(Clone)]
+pub(super) struct Tls {
+    pub(super) quic: ClientConfig,
+    pub(super) tcp: Arc<rustls::ClientConfig>,
+    /// To a proxy, with which HTTP/1.1 is spoken whatever the origin speaks.
+    pub(super) proxy: Arc<rustls::ClientConfig>,
+}
+
+impl Tls {
+    pub(super) fn new(settings: &TlsSettings, version: HttpVersion) -> Result<Self, Error> {
+        let verifier = settings.trust.clone().into_verifier()?;
+        let mut quic = settings.config(&verifier, &[&TLS13])?;
+        quic.alpn_protocols = vec![h3::ALPN.into()];
+        let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
+        let mut proxy = tcp.clone();
+        tcp.alpn_protocols = version
+            .tcp_protocols()
+            .iter()
+            .map(|name| name.as_bytes().to_vec())
+            .collect();
+        proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            quic: ClientConfig::with_rustls(Arc::new(quic)),
+            tcp: Arc::new(tcp),
+            proxy: Arc::new(proxy),
+        })
+    }
+}
+
+impl Trust {
+    fn into_verifier(self) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+        let judge = match self {
+            Self::Platform => Judge::Platform,
+            Self::PlatformAnd(roots) => Judge::PlatformAnd(roots),
+            Self::Only(roots) => {
+                let mut store = RootCertStore::empty();
+                for root in roots {
+                    store.add(root).map_err(unusable)?;
+                }
+                Judge::Roots(store)
+            }
+            Self::Verifier(verifier) => Judge::Verifier(verifier),
+            Self::Anybody => Judge::AnyServer,
+        };
+        courser_tls::server_verifier(judge, courser_tls::provider(&[])).map_err(unusable)
+    }
+}
+
+impl TlsSettings {
+    fn config(
+        &self,
+        verifier: &Arc<dyn ServerCertVerifier>,
+        versions: &[&'static rustls::SupportedProtocolVersion],
+    ) -> Result<rustls::ClientConfig, Error> {
+        let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+        // As everywhere in this stack: AES-128-GCM first, it is the cheapest.
+        let preferred = &courser_tls::provider(&[]).cipher_suites;
+        provider
+            .cipher_suites
+            .retain(|suite| !preferred.contains(suite));
+        provider
+            .cipher_suites
+            .splice(0..0, preferred.iter().copied());
+        let builder = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(versions)
+            .map_err(unusable)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier.clone());
+        let mut config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some(identity) => {
+                let shown = identity.clone().into_tls();
+                builder
+                    .with_client_auth_cert(shown.chain, shown.key)
+                    .map_err(unusable)?
+            }
+        };
+        config.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
+        if self.logs_keys {
+            config.key_log = Arc::new(KeyLogFile::new());
+        }
+        Ok(config)
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tls")
+    }
+}
+
+fn unusable(error: impl fmt::Display) -> Error {
+    Error::new(ErrorKind::Config, format!("cannot set TLS up: {error}"))
+}
+
+/// Servers whose sessions can be taken up again, each with a few tickets.
+const REMEMBERED_SERVERS: usize = 256;

@@ -1,0 +1,109 @@
+//! What is known of networks that drop UDP, or of servers that do not answer there.
+//!
+//! When QUIC fails where TCP works, trying it again with every connection costs a delay each time
+//! and gains nothing. So the origin is left to TCP for a while that doubles with each failure. When
+//! several origins fail one after the other without a success between them, it is the network, and
+//! all origins are left to TCP there. A network is recognised by our own address in it: elsewhere
+//! everything is tried afresh.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use super::origin::Origin;
+
+/// Bounded: what ends soonest is forgotten first.
+#[derive(Debug, Default)]
+pub(super) struct UdpMemory {
+    origins: HashMap<(IpAddr, Origin), BackOff>,
+    networks: HashMap<IpAddr, Network>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct BackOff {
+    failures: u32,
+    until: Instant,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Network {
+    /// That have failed since something worked.
+    silent: Vec<Origin>,
+    back_off: Option<BackOff>,
+}
+
+impl UdpMemory {
+    /// Whether QUIC is worth a try from an address.
+    pub(super) fn is_worth_trying(&self, now: Instant, local: IpAddr, origin: &Origin) -> bool {
+        let is_over = |back_off: &BackOff| back_off.until <= now;
+        let of_origin = self.origins.get(&(local, origin.clone()));
+        let of_network = self.networks.get(&local);
+        of_origin.is_none_or(is_over)
+            && of_network
+                .and_then(|network| network.back_off.as_ref())
+                .is_none_or(is_over)
+    }
+
+    /// QUIC failed where TCP worked.
+    pub(super) fn on_failed(&mut self, now: Instant, local: IpAddr, origin: &Origin) {
+        let key = (local, origin.clone());
+        let known = self.origins.get(&key).copied();
+        make_room(&mut self.origins, &key, |known| known.until);
+        self.origins.insert(key, BackOff::after(known, now));
+        make_room(&mut self.networks, &local, |network| {
+            network.back_off.map_or(now, |back_off| back_off.until)
+        });
+        let network = self.networks.entry(local).or_default();
+        if !network.silent.contains(origin) {
+            network.silent.push(origin.clone());
+        }
+        if network.silent.len() >= SILENT_ORIGINS {
+            network.silent.clear();
+            network.back_off = Some(BackOff::after(network.back_off, now));
+        }
+    }
+
+    /// QUIC works.
+    pub(super) fn on_worked(&mut self, local: IpAddr, origin: &Origin) {
+        self.origins.remove(&(local, origin.clone()));
+        self.networks.remove(&local);
+    }
+}
+
+impl BackOff {
+    fn after(known: Option<Self>, now: Instant) -> Self {
+        let failures = known.map_or(0, |known| known.failures);
+        let wait = FIRST_WAIT.saturating_mul(1 << failures.min(MAX_DOUBLINGS));
+        Self {
+            failures: failures.saturating_add(1),
+            until: now + wait.min(LONGEST_WAIT),
+        }
+    }
+}
+
+fn make_room<K: Clone + Eq + std::hash::Hash, V>(
+    map: &mut HashMap<K, V>,
+    key: &K,
+    until: impl Fn(&V) -> Instant,
+) {
+    if map.len() < MAX_ENTRIES || map.contains_key(key) {
+        return;
+    }
+    let soonest = map.iter().min_by_key(|(_, value)| until(value));
+    if let Some(soonest) = soonest.map(|(key, _)| key.clone()) {
+        map.remove(&soonest);
+    }
+}
+
+/// Long enough to matter, short enough that a server which was restarted gets HTTP/3 back soon.
+const FIRST_WAIT: Duration = Duration::from_secs(5 * 60);
+/// Networks change without a change of address, sometimes.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// 5 minutes doubled nine times is longer than a day.
+const MAX_DOUBLINGS: u32 = 9;
+/// One server that does not answer may be down; three in a row are a firewall.
+const SILENT_ORIGINS: usize = 3;
+const MAX_ENTRIES: usize = 512;
+
+#[cfg(test)]
+mod tests;

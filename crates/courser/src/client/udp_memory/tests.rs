@@ -1,0 +1,82 @@
+use super::*;
+
+const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+const CAFE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 1));
+
+fn origin(number: u16) -> Origin {
+    Origin::https("example.org", number)
+}
+
+#[test]
+fn failure_keeps_an_origin_from_quic_for_a_while() {
+    let (mut memory, now) = (UdpMemory::default(), Instant::now());
+    assert!(memory.is_worth_trying(now, HOME, &origin(1)));
+    memory.on_failed(now, HOME, &origin(1));
+    assert!(!memory.is_worth_trying(now, HOME, &origin(1)));
+    assert!(
+        memory.is_worth_trying(now, HOME, &origin(2)),
+        "another origin"
+    );
+    assert!(
+        memory.is_worth_trying(now, CAFE, &origin(1)),
+        "another network"
+    );
+    assert!(memory.is_worth_trying(now + FIRST_WAIT, HOME, &origin(1)));
+}
+
+#[test]
+fn the_while_doubles_up_to_a_day() {
+    let (mut memory, mut now) = (UdpMemory::default(), Instant::now());
+    let mut wait = FIRST_WAIT;
+    for failure in 0..40 {
+        memory.on_failed(now, HOME, &origin(1));
+        let just_before = now + wait - Duration::from_nanos(1);
+        assert!(
+            !memory.is_worth_trying(just_before, HOME, &origin(1)),
+            "{failure}"
+        );
+        now += wait;
+        assert!(memory.is_worth_trying(now, HOME, &origin(1)), "{failure}");
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+#[test]
+fn success_forgets_failures() {
+    let (mut memory, now) = (UdpMemory::default(), Instant::now());
+    memory.on_failed(now, HOME, &origin(1));
+    memory.on_failed(now, HOME, &origin(1));
+    memory.on_worked(HOME, &origin(1));
+    assert!(memory.is_worth_trying(now, HOME, &origin(1)));
+    memory.on_failed(now, HOME, &origin(1));
+    assert!(memory.is_worth_trying(now + FIRST_WAIT, HOME, &origin(1)));
+}
+
+#[test]
+fn three_silent_origins_are_a_network_that_drops_udp() {
+    let (mut memory, now) = (UdpMemory::default(), Instant::now());
+    for number in [1, 1, 1, 2] {
+        memory.on_failed(now, HOME, &origin(number));
+    }
+    assert!(
+        memory.is_worth_trying(now, HOME, &origin(9)),
+        "only two origins"
+    );
+    memory.on_failed(now, HOME, &origin(3));
+    assert!(!memory.is_worth_trying(now, HOME, &origin(9)));
+    assert!(memory.is_worth_trying(now, CAFE, &origin(9)));
+    assert!(memory.is_worth_trying(now + FIRST_WAIT, HOME, &origin(9)));
+    memory.on_worked(HOME, &origin(9));
+    assert!(memory.is_worth_trying(now, HOME, &origin(10)));
+}
+
+#[test]
+fn memory_is_bounded() {
+    let (mut memory, now) = (UdpMemory::default(), Instant::now());
+    for number in 0..5000_u16 {
+        let [high, low] = number.to_be_bytes();
+        memory.on_failed(now, IpAddr::from([10, 0, high, low]), &origin(number));
+    }
+    assert_eq!(memory.origins.len(), MAX_ENTRIES);
+    assert_eq!(memory.networks.len(), MAX_ENTRIES);
+}

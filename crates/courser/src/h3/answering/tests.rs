@@ -1,0 +1,76 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+/// Begins an answer that first does `work`; true if it was over when `begin` returned.
+fn is_over_at_once(
+    answering: &mut Answering,
+    work: impl Future<Output = ()> + Send + 'static,
+) -> bool {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = is_over.clone();
+    answering.begin(async move {
+        work.await;
+        over.store(true, Ordering::SeqCst);
+    });
+    is_over.load(Ordering::SeqCst)
+}
+
+/// Counts the answers that begin in tasks before one is tried at once.
+fn in_tasks(answering: &mut Answering) -> u32 {
+    let mut count = 0;
+    while !is_over_at_once(answering, async {}) {
+        count += 1;
+        assert!(count < 100, "none is tried again");
+    }
+    count
+}
+
+#[tokio::test]
+async fn what_is_ready_needs_no_task() {
+    let mut answering = Answering::new(Arc::default());
+    for _ in 0..100 {
+        assert!(is_over_at_once(&mut answering, async {}));
+    }
+}
+
+#[tokio::test]
+async fn what_waits_goes_on_in_a_task() {
+    let active = Arc::new(Active::default());
+    let mut answering = Answering::new(active.clone());
+    assert!(!is_over_at_once(&mut answering, yield_now()));
+    assert_eq!(in_tasks(&mut answering), CAREFUL);
+    std::future::poll_fn(|cx| active.poll_none(cx)).await;
+}
+
+#[tokio::test]
+async fn after_a_long_one_others_begin_in_tasks() {
+    let mut answering = Answering::new(Arc::default());
+    let began = runtime::now();
+    let long = async move { while runtime::now() - began <= 2 * LONG {} };
+    assert!(is_over_at_once(&mut answering, long));
+    assert_eq!(in_tasks(&mut answering), CAREFUL);
+}
+
+#[tokio::test]
+async fn a_panic_ends_its_own_answer() {
+    let mut answering = Answering::new(Arc::default());
+    let fails = async { panic!("a service that fails") };
+    assert!(!is_over_at_once(&mut answering, fails));
+    in_tasks(&mut answering);
+}
+
+#[tokio::test]
+async fn others_have_their_turn_after_many() {
+    let mut answering = Answering::new(Arc::default());
+    let has_run = Arc::new(AtomicBool::new(false));
+    let other = has_run.clone();
+    runtime::spawn(async move { other.store(true, Ordering::SeqCst) });
+    for _ in 0..MOST_IN_A_ROW {
+        assert!(!has_run.load(Ordering::SeqCst));
+        answering.rest().await;
+        answering.begin(async {});
+    }
+    answering.rest().await;
+    assert!(has_run.load(Ordering::SeqCst));
+}

@@ -1,0 +1,273 @@
+//! Which request gets a datagram.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser_base::Time;
+
+/// The datagrams of all requests of a connection. Its lock is taken alone.
+#[derive(Debug)]
+pub(in crate::h3) struct Registry {
+    /// Our settings have them.
+    is_enabled: bool,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    requests: HashMap<u64, Entry>,
+    /// For requests that are not here yet, which packets may overtake.
+    early: VecDeque<(u64, Bytes, Time)>,
+    /// Bytes that wait, early ones too.
+    bytes: usize,
+    is_over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    state: State,
+    queue: VecDeque<Bytes>,
+    waker: Option<Waker>,
+    /// We have ended our half of the stream.
+    is_sending_over: bool,
+    has_handle: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum State {
+    /// Nobody has said whether there is a use for datagrams.
+    #[default]
+    Open,
+    /// There is.
+    Claimed,
+    /// There is none.
+    Unwanted,
+    /// One came although there is none, and the stream was aborted.
+    Aborted,
+    /// The peer has ended its half of the stream.
+    Closed,
+}
+
+/// What became of a datagram.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::h3) enum Delivery {
+    /// It waits to be received, or was dropped.
+    Done,
+    /// Its request has no use for it and is to be aborted (RFC 9297 §2).
+    Refused,
+}
+
+impl Registry {
+    pub(in crate::h3) fn new(is_enabled: bool) -> Self {
+        Self {
+            is_enabled,
+            table: Mutex::default(),
+        }
+    }
+
+    pub(in crate::h3) const fn is_enabled(&self) -> bool {
+        self.is_enabled
+    }
+
+    /// A request begins, and there will be a handle. Early datagrams find it.
+    pub(in crate::h3) fn open(&self, now: Time, stream: u64) {
+        if !self.is_enabled {
+            return;
+        }
+        let mut table = self.lock();
+        let mut entry = Entry {
+            has_handle: true,
+            ..Entry::default()
+        };
+        for (owner, payload, at) in std::mem::take(&mut table.early) {
+            if owner == stream {
+                entry.queue.push_back(payload);
+            } else if now - at < LONGEST_EARLY {
+                table.early.push_back((owner, payload, at));
+            } else {
+                table.bytes -= payload.len();
+            }
+        }
+        table.requests.insert(stream, entry);
+    }
+
+    /// Takes a datagram. `is_future` says that its request was not opened yet.
+    pub(in crate::h3) fn deliver(
+        &self,
+        now: Time,
+        (stream, payload): (u64, Bytes),
+        is_future: bool,
+    ) -> Delivery {
+        let mut table = self.lock();
+        let Some(entry) = table.requests.get_mut(&stream) else {
+            // RFC 9297 §2.1: for streams that are over they are dropped.
+            if is_future {
+                table.keep_early(now, stream, payload);
+            }
+            return Delivery::Done;
+        };
+        match entry.state {
+            State::Open | State::Claimed => {}
+            State::Unwanted => {
+                entry.state = State::Aborted;
+                return Delivery::Refused;
+            }
+            State::Aborted | State::Closed => return Delivery::Done,
+        }
+        let mut freed = 0;
+        if entry.queue.len() >= MOST_OF_REQUEST {
+            freed = entry.queue.pop_front().map_or(0, |oldest| oldest.len());
+        }
+        table.bytes -= freed;
+        let fits = table.bytes + payload.len() <= MOST_BYTES;
+        let Some(entry) = table.requests.get_mut(&stream) else {
+            return Delivery::Done;
+        };
+        let mut waker = None;
+        if fits {
+            let len = payload.len();
+            entry.queue.push_back(payload);
+            waker = entry.waker.take();
+            table.bytes += len;
+        }
+        drop(table);
+        waker.into_iter().for_each(Waker::wake);
+        Delivery::Done
+    }
+
+    /// The request has a use for datagrams. False when none can be sent for it.
+    pub(super) fn claim(&self, stream: u64) -> bool {
+        let mut table = self.lock();
+        let Some(entry) = table.requests.get_mut(&stream) else {
+            return false;
+        };
+        if entry.state == State::Open {
+            entry.state = State::Claimed;
+        }
+        !entry.is_sending_over && entry.state != State::Aborted
+    }
+
+    pub(super) fn poll_receive(&self, cx: &mut Context<'_>, stream: u64) -> Poll<Option<Bytes>> {
+        let mut table = self.lock();
+        let is_over = table.is_over;
+        let Some(entry) = table.requests.get_mut(&stream) else {
+            return Poll::Ready(None);
+        };
+        if entry.state == State::Open {
+            entry.state = State::Claimed;
+        }
+        if let Some(payload) = entry.queue.pop_front() {
+            table.bytes -= payload.len();
+            return Poll::Ready(Some(payload));
+        }
+        if is_over || entry.state != State::Claimed {
+            return Poll::Ready(None);
+        }
+        entry.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// The last handle of a request is gone.
+    pub(super) fn on_handle_dropped(&self, stream: u64) -> Delivery {
+        let mut table = self.lock();
+        let Some(entry) = table.requests.get_mut(&stream) else {
+            return Delivery::Done;
+        };
+        entry.has_handle = false;
+        let waiting = std::mem::take(&mut entry.queue);
+        let mut delivery = Delivery::Done;
+        match entry.state {
+            State::Open if waiting.is_empty() => entry.state = State::Unwanted,
+            State::Open => {
+                entry.state = State::Aborted;
+                delivery = Delivery::Refused;
+            }
+            State::Claimed => entry.state = State::Closed,
+            State::Unwanted | State::Aborted => {}
+            State::Closed => drop(table.requests.remove(&stream)),
+        }
+        table.bytes -= waiting.iter().map(Bytes::len).sum::<usize>();
+        delivery
+    }
+
+    /// The peer has ended its half of the stream, or we do not read it any more: what comes from
+    /// now on is dropped.
+    pub(in crate::h3) fn on_receiving_over(&self, stream: u64) {
+        if !self.is_enabled {
+            return;
+        }
+        let mut table = self.lock();
+        let Some(entry) = table.requests.get_mut(&stream) else {
+            return;
+        };
+        let waker = entry.waker.take();
+        if entry.has_handle {
+            entry.state = State::Closed;
+        } else {
+            table.requests.remove(&stream);
+        }
+        drop(table);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// We have ended our half of the stream: nothing may be sent any more.
+    pub(in crate::h3) fn on_sending_over(&self, stream: u64) {
+        if self.is_enabled
+            && let Some(entry) = self.lock().requests.get_mut(&stream)
+        {
+            entry.is_sending_over = true;
+        }
+    }
+
+    /// True when the stream was aborted for a datagram.
+    pub(in crate::h3) fn was_aborted(&self, stream: u64) -> bool {
+        let table = self.lock();
+        let entry = table.requests.get(&stream);
+        entry.is_some_and(|entry| entry.state == State::Aborted)
+    }
+
+    /// The connection is over.
+    pub(in crate::h3) fn on_end(&self) {
+        let mut table = self.lock();
+        table.is_over = true;
+        let entries = table.requests.values_mut();
+        let woken: Vec<_> = entries.filter_map(|entry| entry.waker.take()).collect();
+        drop(table);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Keeps a datagram for a request that is on its way, as long as that is likely.
+    fn keep_early(&mut self, now: Time, stream: u64, payload: Bytes) {
+        while let Some((_, oldest, at)) = self.early.front()
+            && (self.early.len() >= MOST_EARLY || now - *at >= LONGEST_EARLY)
+        {
+            self.bytes -= oldest.len();
+            self.early.pop_front();
+        }
+        if self.bytes + payload.len() <= MOST_BYTES {
+            self.bytes += payload.len();
+            self.early.push_back((stream, payload, now));
+        }
+    }
+}
+
+/// Datagrams of one request that wait (limit K27).
+const MOST_OF_REQUEST: usize = 64;
+/// Bytes of datagrams of all requests that wait (limit K27).
+const MOST_BYTES: usize = 256 * 1024;
+/// Datagrams for requests that are not here yet (limit K28).
+const MOST_EARLY: usize = 32;
+/// How long they are kept: about a round trip (RFC 9297 §2.1), of a slow path.
+const LONGEST_EARLY: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+use super::*;
+
+fn registry(streams: &[u64]) -> Registry {
+    let registry = Registry::new(true);
+    for &stream in streams {
+        registry.open(Time::ZERO, stream);
+    }
+    registry
+}
+
+fn deliver(registry: &Registry, stream: u64, payload: Vec<u8>) -> Delivery {
+    registry.deliver(Time::ZERO, (stream, payload.into()), false)
+}
+
+fn receive(registry: &Registry, stream: u64) -> Poll<Option<Bytes>> {
+    registry.poll_receive(&mut Context::from_waker(Waker::noop()), stream)
+}
+
+/// All that waits for a stream.
+fn all(registry: &Registry, stream: u64) -> Vec<Bytes> {
+    std::iter::from_fn(|| match receive(registry, stream) {
+        Poll::Ready(payload) => payload,
+        Poll::Pending => None,
+    })
+    .collect()
+}
+
+#[test]
+fn each_request_gets_its_own_in_order() {
+    let registry = registry(&[0, 4]);
+    for (stream, text) in [(0, "a"), (4, "b"), (0, "c")] {
+        assert_eq!(deliver(&registry, stream, text.into()), Delivery::Done);
+    }
+    assert_eq!(all(&registry, 0), ["a", "c"]);
+    assert_eq!(all(&registry, 4), ["b"]);
+    assert_eq!(receive(&registry, 4), Poll::Pending);
+}
+
+#[test]
+fn the_64th_that_waits_is_kept_and_the_65th_drops_the_oldest() {
+    let registry = registry(&[0]);
+    for number in 0..65 {
+        deliver(&registry, 0, vec![number]);
+        let kept = registry.lock().requests[&0].queue.len();
+        assert_eq!(kept, usize::from(number + 1).min(64), "limit K27");
+    }
+    let kept = all(&registry, 0);
+    assert_eq!((kept[0][0], kept[63][0]), (1, 64));
+    assert_eq!(registry.lock().bytes, 0);
+}
+
+#[test]
+fn bytes_of_all_requests_are_limited_to_256_kib() {
+    let registry = registry(&[0, 4]);
+    for _ in 0..4 {
+        deliver(&registry, 0, vec![0; 65_536]);
+    }
+    assert_eq!(registry.lock().bytes, 256 * 1024, "limit K27");
+    deliver(&registry, 4, vec![1]);
+    assert_eq!(receive(&registry, 4), Poll::Pending, "one byte too many");
+    assert!(receive(&registry, 0).is_ready());
+    deliver(&registry, 4, vec![1]);
+    assert!(receive(&registry, 4).is_ready());
+}
+
+#[test]
+fn early_ones_wait_for_their_request_up_to_32_and_a_while() {
+    let registry = registry(&[]);
+    let early = |millis, number| {
+        let now = Time::ZERO + Duration::from_millis(millis);
+        let payload = Bytes::from(vec![number]);
+        assert_eq!(registry.deliver(now, (8, payload), true), Delivery::Done);
+    };
+    (0..33).for_each(|number| early(0, number));
+    registry.open(Time::ZERO, 8);
+    let kept = all(&registry, 8);
+    assert_eq!((kept.len(), kept[0][0]), (32, 1), "limit K28");
+
+    let registry = Registry::new(true);
+    let payload = Bytes::from_static(b"x");
+    registry.deliver(Time::ZERO, (12, payload), true);
+    registry.open(Time::ZERO + LONGEST_EARLY, 8);
+    registry.open(Time::ZERO + LONGEST_EARLY, 12);
+    assert_eq!(receive(&registry, 12), Poll::Pending);
+    assert_eq!(registry.lock().bytes, 0);
+}
+
+/// RFC 9297 §2.1.
+#[test]
+fn what_comes_for_streams_that_are_over_is_dropped() {
+    let registry = registry(&[0]);
+    deliver(&registry, 0, b"before".into());
+    registry.on_receiving_over(0);
+    assert_eq!(deliver(&registry, 0, b"after".into()), Delivery::Done);
+    assert_eq!(all(&registry, 0), ["before"]);
+    assert_eq!(receive(&registry, 0), Poll::Ready(None));
+    assert_eq!(registry.on_handle_dropped(0), Delivery::Done);
+    assert_eq!(deliver(&registry, 0, b"after".into()), Delivery::Done);
+    let table = registry.lock();
+    assert!(table.requests.is_empty() && table.early.is_empty() && table.bytes == 0);
+}
+
+/// RFC 9297 §2.
+#[test]
+fn request_without_a_use_for_datagrams_is_aborted_once() {
+    let registry = registry(&[0, 4, 8]);
+    assert_eq!(registry.on_handle_dropped(0), Delivery::Done);
+    assert_eq!(deliver(&registry, 0, b"x".into()), Delivery::Refused);
+    assert!(registry.was_aborted(0));
+    assert_eq!(deliver(&registry, 0, b"x".into()), Delivery::Done);
+    // One that waits while nobody has said anything counts too.
+    deliver(&registry, 4, b"x".into());
+    assert_eq!(registry.on_handle_dropped(4), Delivery::Refused);
+    assert_eq!(registry.lock().bytes, 0);
+    // Not one that had a use for them, and has none any more.
+    assert!(registry.claim(8));
+    assert_eq!(registry.on_handle_dropped(8), Delivery::Done);
+    assert_eq!(deliver(&registry, 8, b"x".into()), Delivery::Done);
+    for stream in [0, 4, 8] {
+        registry.on_receiving_over(stream);
+    }
+    assert!(registry.lock().requests.is_empty());
+}
+
+#[test]
+fn nothing_is_sent_once_our_half_is_over() {
+    let registry = registry(&[0]);
+    assert!(registry.claim(0));
+    registry.on_sending_over(0);
+    assert!(!registry.claim(0));
+    assert!(!registry.claim(4), "no request");
+}
+
+#[test]
+fn the_end_of_the_connection_ends_the_wait() {
+    let registry = registry(&[0]);
+    assert_eq!(receive(&registry, 0), Poll::Pending);
+    registry.on_end();
+    assert_eq!(receive(&registry, 0), Poll::Ready(None));
+}

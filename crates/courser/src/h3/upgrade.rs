@@ -1,0 +1,384 @@
+//! Streams that a CONNECT has turned into something else (RFC 9114 §4.4, RFC 9220).
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use courser_http3::{Code, data_header};
+use http_body::Body as _;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::body::Body;
+use super::datagrams::Datagrams;
+use super::error::Error;
+use super::message::Incoming;
+use super::outgoing::Outgoing;
+
+/// Takes the stream of a CONNECT out of its request, on a server whose answers are sent by
+/// [`serve`](super::serve). `None` for requests of other methods, and the second time.
+///
+/// To be called before the service answers. If that answer is a success, the stream is both ends'
+/// to use from then on, and the answer's body is not sent.
+///
+/// ```
+/// # use courser::h3;
+/// async fn service(mut request: http::Request<h3::Body>) -> http::Response<h3::Empty> {
+///     if let Some(upgrade) = h3::upgrade(&mut request) {
+///         tokio::spawn(async move {
+///             let mut stream = upgrade.await?;
+///             let (mut read, mut write) = tokio::io::split(stream);
+///             tokio::io::copy(&mut read, &mut write).await?;
+///             Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+///         });
+///     }
+///     http::Response::new(h3::Empty)
+/// }
+/// ```
+pub fn upgrade<B>(request: &mut http::Request<B>) -> Option<OnUpgrade> {
+    let Offer(slot) = request.extensions_mut().remove::<Offer>()?;
+    let datagrams = request.extensions().get::<Datagrams>().cloned();
+    let mut state = slot.lock();
+    if state.is_wanted {
+        return None;
+    }
+    state.is_wanted = true;
+    drop(state);
+    Some(OnUpgrade { slot, datagrams })
+}
+
+/// Waits until the answer to a CONNECT was sent. See [`upgrade`].
+///
+/// # Errors
+/// When the service refused, or the request is over for another reason.
+///
+/// # Cancel safety
+/// Dropped before it is ready, it gives the request up.
+#[derive(Debug)]
+#[must_use = "the stream is given up when this is dropped"]
+pub struct OnUpgrade {
+    slot: Arc<Slot>,
+    datagrams: Option<Datagrams>,
+}
+
+impl Future for OnUpgrade {
+    type Output = Result<Upgraded, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.slot.lock();
+        if let Some(outgoing) = state.outgoing.take() {
+            let incoming = state.incoming.take();
+            drop(state);
+            let body = Body::of(incoming);
+            let datagrams = self.datagrams.clone();
+            let mut upgraded = Upgraded::new(body, outgoing).with_datagrams(datagrams);
+            upgraded.end = Some(End(self.slot.clone()));
+            return Poll::Ready(Ok(upgraded));
+        }
+        if state.is_over {
+            return Poll::Ready(Err(Error::closed()));
+        }
+        state.taker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for OnUpgrade {
+    fn drop(&mut self) {
+        let mut halves = self.slot.lock();
+        // What comes now finds nobody.
+        halves.is_wanted = false;
+        let unused = halves.outgoing.take();
+        drop(halves);
+        if unused.is_some() {
+            drop(unused);
+            self.slot.end();
+        }
+    }
+}
+
+/// In the extensions of a CONNECT.
+#[derive(Clone, Debug)]
+pub(super) struct Offer(pub(super) Arc<Slot>);
+
+/// Where the two halves of a stream meet.
+#[derive(Debug, Default)]
+pub(super) struct Slot(Mutex<Halves>);
+
+#[derive(Debug, Default)]
+struct Halves {
+    incoming: Option<Box<Incoming>>,
+    outgoing: Option<Outgoing>,
+    /// Somebody waits for both.
+    is_wanted: bool,
+    /// Whoever had them is done, or there will be none.
+    is_over: bool,
+    taker: Option<Waker>,
+    /// Who waits for the end.
+    watcher: Option<Waker>,
+}
+
+impl Slot {
+    pub(super) fn new(incoming: Incoming) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Halves {
+            incoming: Some(Box::new(incoming)),
+            ..Halves::default()
+        })))
+    }
+
+    /// The receiving half, for whoever reads the request's body instead.
+    pub(super) fn take_incoming(&self) -> Option<Box<Incoming>> {
+        let mut halves = self.lock();
+        if halves.is_wanted {
+            None
+        } else {
+            halves.incoming.take()
+        }
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.lock().is_wanted
+    }
+
+    /// The answer was sent: the stream is the taker's.
+    pub(super) fn fulfil(&self, outgoing: Outgoing) {
+        let mut halves = self.lock();
+        if !halves.is_wanted {
+            halves.is_over = true;
+            drop(halves);
+            return drop(outgoing);
+        }
+        halves.outgoing = Some(outgoing);
+        let taker = halves.taker.take();
+        drop(halves);
+        taker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nobody will have the stream, or nobody has it any more.
+    pub(super) fn end(&self) {
+        let mut halves = self.lock();
+        halves.is_over = true;
+        let woken = [halves.taker.take(), halves.watcher.take()];
+        drop(halves);
+        woken.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    pub(super) fn poll_end(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut halves = self.lock();
+        if halves.is_over {
+            return Poll::Ready(());
+        }
+        halves.watcher = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Halves> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells a server's task that the stream is not used any more.
+#[derive(Debug)]
+struct End(Arc<Slot>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// The stream of a CONNECT that was accepted: bytes both ways, as over TCP.
+///
+/// Implements tokio's [`AsyncRead`] and [`AsyncWrite`], so that what runs over a TCP stream runs
+/// over it, `tokio-tungstenite` for instance. What is written waits for a flush if the stream is
+/// full. Shutting it down, or dropping it, ends our half in order (FIN); the peer's half is not read
+/// any more when it is dropped.
+///
+/// # Cancel safety
+/// Reads and writes that were not ready have done nothing.
+#[derive(Debug)]
+pub struct Upgraded {
+    incoming: Body,
+    outgoing: Outgoing,
+    datagrams: Option<Datagrams>,
+    /// Read and not handed out.
+    chunk: Bytes,
+    /// Taken and not written: a frame's header, its content.
+    waiting: [Bytes; 2],
+    end: Option<End>,
+}
+
+impl Upgraded {
+    pub(super) fn new(incoming: Body, outgoing: Outgoing) -> Self {
+        Self {
+            incoming,
+            outgoing,
+            datagrams: None,
+            chunk: Bytes::new(),
+            waiting: [Bytes::new(), Bytes::new()],
+            end: None,
+        }
+    }
+
+    pub(super) fn with_datagrams(mut self, datagrams: Option<Datagrams>) -> Self {
+        self.datagrams = datagrams;
+        self
+    }
+
+    /// The datagrams of the request; `None` unless
+    /// [`Config::datagrams`](super::Config::datagrams) is on here.
+    pub fn datagrams(&self) -> Option<&Datagrams> {
+        self.datagrams.as_ref()
+    }
+
+    /// The number of the stream.
+    pub fn stream(&self) -> crate::StreamId {
+        self.outgoing.send.id()
+    }
+
+    /// Gives the stream up both ways. With
+    /// [`Code::REQUEST_CANCELLED`] it is what a TCP reset would be (RFC 9220 §3).
+    pub fn reset(mut self, code: Code) {
+        self.outgoing.reset(code);
+    }
+
+    /// Ends both halves for a mistake of the peer's.
+    pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
+        self.outgoing.reset(error.code);
+        self.incoming.abort(error)
+    }
+
+    /// The next bytes, without copying them; `None` at the end.
+    ///
+    /// # Errors
+    /// When the peer has given up, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it has read nothing.
+    pub async fn read_chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        std::future::poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    pub(super) fn poll_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, Error>> {
+        if !self.chunk.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.chunk))));
+        }
+        loop {
+            match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) if data.is_empty() => {}
+                    Ok(data) => return Poll::Ready(Ok(Some(data))),
+                    // Trailers mean nothing here.
+                    Err(_) => {}
+                },
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(Ok(None)),
+            }
+        }
+    }
+
+    /// Writes all of `data`, without copying it.
+    ///
+    /// # Errors
+    /// When the peer wants no more, or the connection is over.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, all of it is written by what is written or flushed next, or
+    /// nothing.
+    pub async fn write_chunk(&mut self, data: Bytes) -> Result<(), Error> {
+        std::future::poll_fn(|cx| self.poll_written(cx)).await?;
+        self.begin_frame(data);
+        std::future::poll_fn(|cx| self.poll_written(cx)).await
+    }
+
+    fn begin_frame(&mut self, data: Bytes) {
+        debug_assert!(
+            self.waiting.iter().all(Bytes::is_empty),
+            "a frame is under way"
+        );
+        if !data.is_empty() {
+            let header = data_header(data.len() as u64);
+            self.waiting = [Bytes::copy_from_slice(header.as_ref()), data];
+        }
+    }
+
+    /// Ready when all that was taken is written.
+    fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        while self.waiting.iter().any(|bytes| !bytes.is_empty()) {
+            ready!(self.outgoing.send.poll_write_chunks(cx, &mut self.waiting))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Upgraded {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if let Some(mut chunk) = ready!(this.poll_chunk(cx)).map_err(io_error)? {
+            let len = chunk.len().min(buf.remaining());
+            buf.put_slice(&chunk.split_to(len));
+            this.chunk = chunk;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Upgraded {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        ready!(this.poll_written(cx)).map_err(io_error)?;
+        let len = buf.len().min(LONGEST_FRAME);
+        this.begin_frame(Bytes::copy_from_slice(&buf[..len]));
+        // What does not fit now is written by the next call, or a flush.
+        if let Poll::Ready(Err(error)) = this.poll_written(cx) {
+            return Poll::Ready(Err(io_error(error)));
+        }
+        Poll::Ready(Ok(len))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_written(cx).map_err(io_error)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(this.poll_written(cx)).map_err(io_error)?;
+        this.outgoing.finish();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Upgraded {
+    fn drop(&mut self) {
+        // A frame that is cut off must not look like the end.
+        if self.waiting.iter().all(Bytes::is_empty) {
+            self.outgoing.finish();
+        } else {
+            self.outgoing.reset(Code::REQUEST_CANCELLED);
+        }
+    }
+}
+
+fn io_error(error: Error) -> io::Error {
+    let kind = match &error {
+        Error::Http { .. } => io::ErrorKind::ConnectionReset,
+        error if error.is_timeout() => io::ErrorKind::TimedOut,
+        _ => io::ErrorKind::NotConnected,
+    };
+    io::Error::new(kind, error)
+}
+
+/// Bytes that one write takes, of which a copy is made.
+const LONGEST_FRAME: usize = 64 * 1024;

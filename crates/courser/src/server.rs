@@ -1,0 +1,276 @@
+//! HTTP/3, HTTP/2 and HTTP/1.1 on one port.
+//!
+//! [`serve`] takes an address, a certificate and any [`tower_service::Service`]: an axum router,
+//! layers of tower-http, one's own. It answers HTTP/3 over QUIC, and HTTP/2 and HTTP/1.1 with TLS
+//! over TCP at the same port, where each response tells clients about HTTP/3 (`Alt-Svc`).
+//!
+//! ```no_run
+//! use axum::{Router, routing::get};
+//! use courser::{Identity, serve, server::shutdown_signal};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), courser::server::Error> {
+//! let app = Router::new().route("/", get(|| async { "hello\n" }));
+//! let drained = serve("[::]:4433", Identity::dev()?).drain(shutdown_signal()).service(app).await?;
+//! println!("{drained}");
+//! # Ok(()) }
+//! ```
+//!
+//! # What a request brings
+//!
+//! Among its extensions is a [`Peer`]: address, protocol, what TLS agreed on. Its body is a
+//! [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper.
+//!
+//! # How it ends
+//!
+//! When the future of [`Server::drain`] is ready, or [`ServerHandle::drain`] is called:
+//! [`ServerStats::ready`] turns false; after [`Server::ready_delay`] no connection is accepted any
+//! more; HTTP/3 clients get GOAWAY twice (RFC 9114 §5.2), so do those of HTTP/2, and HTTP/1.1
+//! connections close after their response; responses over TCP take `Alt-Svc` back. What is in
+//! flight is finished. After [`Server::deadline`] the rest is cut. [`Drained`] has the counts.
+//!
+//! Dropping the future cuts everything at once.
+
+mod body;
+mod certificates;
+mod drain;
+mod early_data;
+mod error;
+mod events;
+mod exchange;
+mod handle;
+mod limits;
+mod listen;
+mod peer;
+mod phase;
+mod quic;
+mod run;
+mod signal;
+mod socket;
+mod stats;
+mod tally;
+mod tcp;
+mod tls;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
+use std::time::Duration;
+
+use courser_tls::rustls;
+
+pub use self::body::{Body, BodyError};
+#[cfg(feature = "acme")]
+pub use self::certificates::Acme;
+pub use self::certificates::{CertificateFacts, Certificates};
+pub use self::drain::Drained;
+pub use self::early_data::{EarlyData, Timely, TimelyFuture, TooEarly};
+pub use self::error::Error;
+pub use self::events::Event;
+pub use self::handle::ServerHandle;
+pub use self::limits::Limits;
+pub use self::peer::{Peer, Protocol, TlsFacts};
+pub use self::run::{Bound, Serving};
+pub use self::signal::shutdown_signal;
+pub use self::stats::{ConnectionSummary, ListenerStats, ProtocolStats, ServerStats, TcpStats};
+pub use self::tally::QuicTotals;
+
+use self::events::Events;
+use crate::{ConfigError, RetryPolicy, TransportConfig, h3};
+
+/// A server on `address`, with this certificate. Nothing is opened before it is
+/// [awaited](Server::service) or [bound](Server::bind).
+///
+/// The address is `"[::]:4433"`, a [`SocketAddr`], or a name with a port; all addresses of a name
+/// are listened on. `[::]` takes IPv4 too. With port 0 the system chooses one that is free for UDP
+/// and TCP.
+///
+/// The certificate is an [`Identity`](crate::Identity) or [`Certificates`].
+pub fn serve<C>(address: impl ToSocketAddrs, certificates: C) -> Server
+where
+    C: TryInto<Certificates>,
+    ConfigError: From<C::Error>,
+{
+    Server {
+        addresses: resolve(address),
+        certificates: certificates.try_into().map_err(ConfigError::from),
+        limits: Limits::default(),
+        http3: h3::Config::new(crate::Side::Server),
+        transport: None,
+        retry: RetryPolicy::default(),
+        alt_svc: Some(AltSvc::default()),
+        with_tcp: true,
+        with_quic: true,
+        tls: None,
+        drain: None,
+        ready_delay: Duration::ZERO,
+        deadline: DEADLINE,
+        events: Events::default(),
+    }
+}
+
+/// A server that is being described; see [`serve`].
+#[must_use = "nothing is served before this has a service and is awaited"]
+pub struct Server {
+    addresses: Result<Vec<SocketAddr>, io::Error>,
+    certificates: Result<Certificates, ConfigError>,
+    limits: Limits,
+    http3: h3::Config,
+    transport: Option<TransportConfig>,
+    retry: RetryPolicy,
+    alt_svc: Option<AltSvc>,
+    with_tcp: bool,
+    with_quic: bool,
+    tls: Option<tls::Hook>,
+    drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    ready_delay: Duration,
+    deadline: Duration,
+    events: Events,
+}
+
+/// How responses over TCP tell clients about HTTP/3 (RFC 7838).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AltSvc {
+    /// How long clients may remember it. Default a day.
+    pub max_age: Duration,
+    /// The port to name, if clients see another than the one that is listened on.
+    pub port: Option<u16>,
+}
+
+impl Default for AltSvc {
+    fn default() -> Self {
+        Self {
+            max_age: Duration::from_secs(24 * 60 * 60),
+            port: None,
+        }
+    }
+}
+
+impl Server {
+    /// Listens on further addresses.
+    pub fn also_on(mut self, address: impl ToSocketAddrs) -> Self {
+        if let Ok(addresses) = &mut self.addresses {
+            match resolve(address) {
+                Ok(more) => addresses.extend(more),
+                Err(error) => self.addresses = Err(error),
+            }
+        }
+        self
+    }
+
+    /// Bounds on what clients may take.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Limits, compression and extensions of HTTP/3.
+    pub fn config(mut self, config: h3::Config) -> Self {
+        self.http3 = config;
+        self
+    }
+
+    /// Settings of QUIC connections. The default is that of [`TransportConfig`] with 256 requests
+    /// at a time.
+    pub fn transport(mut self, transport: TransportConfig) -> Self {
+        self.transport = Some(transport);
+        self
+    }
+
+    /// When QUIC clients have to prove their address first. The default is when many handshakes are
+    /// under way.
+    pub fn retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = policy;
+        self
+    }
+
+    /// What responses over TCP say about HTTP/3; `None` says nothing. Responses that have an
+    /// `Alt-Svc` of their own keep it.
+    pub fn alt_svc(mut self, alt_svc: impl Into<Option<AltSvc>>) -> Self {
+        self.alt_svc = alt_svc.into();
+        self
+    }
+
+    /// Serves HTTP/3 alone.
+    pub fn without_tcp(mut self) -> Self {
+        self.with_tcp = false;
+        self
+    }
+
+    /// Serves HTTP/2 and HTTP/1.1 alone.
+    pub fn without_quic(mut self) -> Self {
+        self.with_quic = false;
+        self
+    }
+
+    /// Changes the TLS configurations before they are used, that of QUIC and that of TCP: client
+    /// certificates, key logs. Application protocols are set afterwards.
+    pub fn tls(mut self, change: impl Fn(&mut rustls::ServerConfig) + Send + 'static) -> Self {
+        self.tls = Some(Box::new(change));
+        self
+    }
+
+    /// Ends the server in an orderly way when `signal` is ready, such as [`shutdown_signal`].
+    pub fn drain(mut self, signal: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.drain = Some(Box::pin(signal));
+        self
+    }
+
+    /// How long a server that drains goes on as before, but not ready: time for load balancers to
+    /// notice. Default none.
+    pub fn ready_delay(mut self, delay: Duration) -> Self {
+        self.ready_delay = delay;
+        self
+    }
+
+    /// How long requests in flight may take once no new ones are accepted. Default 30 s.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Tells `listener` what happens that belongs to no request. It should not take long.
+    pub fn on_event(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.events = Events::to(listener);
+        self
+    }
+
+    /// Opens the sockets. Clients wait until there is a service.
+    ///
+    /// # Errors
+    /// When an address cannot be listened on, or a configuration does not work.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn bind(self) -> Result<Bound, Error> {
+        run::bind(self)
+    }
+
+    /// Answers requests with `service` once the result is awaited, which opens the sockets.
+    pub fn service<S>(self, service: S) -> Serving<S> {
+        Serving::unbound(self, service)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+fn resolve(address: impl ToSocketAddrs) -> io::Result<Vec<SocketAddr>> {
+    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+    if addresses.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the name has no address",
+        ));
+    }
+    Ok(addresses)
+}
+
+const DEADLINE: Duration = Duration::from_secs(30);

@@ -1,0 +1,181 @@
+//! Where a server's certificate comes from, and how it is replaced while the server runs.
+
+#[cfg(feature = "acme")]
+mod acme;
+mod facts;
+mod files;
+mod kept;
+mod resolver;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use courser_tls::rustls::server::ResolvesServerCert;
+
+#[cfg(feature = "acme")]
+pub use self::acme::Acme;
+pub use self::facts::CertificateFacts;
+pub(super) use self::resolver::Resolver;
+
+use self::files::Files;
+use self::kept::Kept;
+use super::events::{Event, Events};
+use crate::{ConfigError, Identity};
+
+/// The certificate of a server, one for all its protocols.
+///
+/// Made from an [`Identity`], from files that may change while the server runs, from a folder
+/// where a certificate for development is kept, or by ACME. All protocols see a new certificate
+/// at the same moment; connections that are there keep theirs.
+#[derive(Debug)]
+pub struct Certificates {
+    pub(super) resolver: Arc<Resolver>,
+    pub(super) source: Source,
+}
+
+/// Where a new one may come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// Nowhere.
+    Fixed,
+    Files(Files),
+    Kept(Kept),
+    #[cfg(feature = "acme")]
+    Acme(Box<acme::Running>),
+}
+
+impl Certificates {
+    /// PEM files: the chain, and the key. The server looks every second whether they have changed,
+    /// and takes the new ones when they fit together; until then it goes on with what it has, and
+    /// says so with [`Event::CertificateKept`].
+    ///
+    /// # Errors
+    /// When a file cannot be read, or certificate and key do not fit together.
+    pub fn pem_files(chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let (files, identity) = Files::open(chain.as_ref(), key.as_ref())?;
+        Ok(Self {
+            resolver: Resolver::holding(&identity)?,
+            source: Source::Files(files),
+        })
+    }
+
+    /// A certificate for development that is kept in `folder` as `cert.pem` and `key.pem`, so that
+    /// its hash stays the same across restarts: self-signed, P-256, for these names, `localhost`,
+    /// `127.0.0.1` and `::1`. It is valid for 13 days, because browsers that are given a hash
+    /// accept no more than 14, and is made anew in the last two, or for another list of names.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub fn dev_in(
+        folder: impl AsRef<Path>,
+        names: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self, ConfigError> {
+        let (kept, identity) = Kept::open(folder.as_ref(), names)?;
+        Ok(Self {
+            resolver: Resolver::holding(&identity)?,
+            source: Source::Kept(kept),
+        })
+    }
+
+    /// Certificates that an ACME server signs, such as Let's Encrypt. Needs the TCP part of the
+    /// server to be reached on port 443, where the names are proven (RFC 8737).
+    ///
+    /// # Errors
+    /// When there are no names, or the folder for the account cannot be made.
+    #[cfg(feature = "acme")]
+    pub fn acme(acme: Acme) -> Result<Self, ConfigError> {
+        let running = acme.start()?;
+        Ok(Self {
+            resolver: Resolver::of_user(running.resolver()),
+            source: Source::Acme(Box::new(running)),
+        })
+    }
+
+    /// Whatever the user's own resolver says, per connection.
+    pub fn resolver(resolver: Arc<dyn ResolvesServerCert>) -> Self {
+        Self {
+            resolver: Resolver::of_user(resolver),
+            source: Source::Fixed,
+        }
+    }
+
+    /// What clients can be told about the certificate in use; `None` with ACME and with resolvers
+    /// of the user's own.
+    pub fn facts(&self) -> Option<CertificateFacts> {
+        self.resolver.facts()
+    }
+}
+
+impl TryFrom<Identity> for Certificates {
+    type Error = ConfigError;
+
+    fn try_from(identity: Identity) -> Result<Self, ConfigError> {
+        Self::try_from(&identity)
+    }
+}
+
+impl TryFrom<&Identity> for Certificates {
+    type Error = ConfigError;
+
+    fn try_from(identity: &Identity) -> Result<Self, ConfigError> {
+        Ok(Self {
+            resolver: Resolver::holding(identity)?,
+            source: Source::Fixed,
+        })
+    }
+}
+
+impl From<std::convert::Infallible> for ConfigError {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
+impl Source {
+    /// Reads anew what may have changed. True when there is another certificate.
+    pub(super) fn reload(&mut self, resolver: &Resolver) -> Result<bool, ConfigError> {
+        let identity = match self {
+            Self::Files(files) => files.read()?,
+            Self::Kept(kept) => kept.renew_if_old()?,
+            _ => None,
+        };
+        match identity {
+            Some(identity) => resolver.replace(&identity),
+            None => Ok(false),
+        }
+    }
+
+    /// True when a look at the source, which costs next to nothing, shows a change.
+    fn may_have_changed(&self) -> bool {
+        match self {
+            Self::Files(files) => files.have_changed(),
+            Self::Kept(kept) => kept.is_old(),
+            _ => false,
+        }
+    }
+}
+
+/// Replaces certificates for as long as the server runs.
+pub(super) async fn watch(source: Arc<Mutex<Source>>, resolver: Arc<Resolver>, events: Events) {
+    let mut interval = tokio::time::interval(LOOK_EVERY);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let reloaded = {
+            let mut source = source.lock().unwrap_or_else(PoisonError::into_inner);
+            source.may_have_changed().then(|| source.reload(&resolver))
+        };
+        match reloaded.unwrap_or(Ok(false)) {
+            Ok(false) => {}
+            Ok(true) => events.tell(Event::CertificateReplaced),
+            Err(error) => events.tell(Event::CertificateKept(error)),
+        }
+    }
+}
+
+/// Short enough that nobody waits, long enough to cost nothing.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;

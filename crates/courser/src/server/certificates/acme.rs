@@ -1,0 +1,144 @@
+//! Certificates that an ACME server signs (RFC 8555), proven by TLS-ALPN-01 (RFC 8737).
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use courser_tls::rustls::server::ResolvesServerCert;
+use courser_tls::rustls::{self, RootCertStore};
+use courser_tls::{ClientOptions, Trust};
+use futures_util::StreamExt as _;
+use rustls_acme::caches::DirCache;
+use rustls_acme::{AcmeConfig, AcmeState, EventOk};
+
+use super::kept::make_folder;
+use crate::ConfigError;
+use crate::server::events::{Event, Events};
+
+/// Which names a certificate is wanted for, and of whom.
+///
+/// ```no_run
+/// # fn main() -> Result<(), courser::ConfigError> {
+/// use courser::server::{Acme, Certificates};
+/// let acme = Acme::new(["example.org"], "/var/lib/example/acme").contact("ops@example.org");
+/// let certificates = Certificates::acme(acme)?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Acme {
+    names: Vec<String>,
+    folder: PathBuf,
+    contacts: Vec<String>,
+    directory: String,
+    roots: Option<RootCertStore>,
+}
+
+impl Acme {
+    /// A certificate of Let's Encrypt for these DNS names. Account and certificate are kept in
+    /// `folder`, which is made for its owner only: without it every restart would ask for another
+    /// certificate, and soon be refused.
+    pub fn new(
+        names: impl IntoIterator<Item = impl Into<String>>,
+        folder: impl AsRef<Path>,
+    ) -> Self {
+        Self {
+            names: names.into_iter().map(Into::into).collect(),
+            folder: folder.as_ref().to_owned(),
+            contacts: Vec::new(),
+            directory: rustls_acme::acme::LETS_ENCRYPT_PRODUCTION_DIRECTORY.to_owned(),
+            roots: None,
+        }
+    }
+
+    /// An address for mails about the account.
+    #[must_use]
+    pub fn contact(mut self, address: impl Into<String>) -> Self {
+        let address = address.into();
+        let is_uri = address.starts_with("mailto:");
+        self.contacts.push(if is_uri {
+            address
+        } else {
+            format!("mailto:{address}")
+        });
+        self
+    }
+
+    /// Another ACME server, by the URL of its directory.
+    #[must_use]
+    pub fn directory(mut self, url: impl Into<String>) -> Self {
+        self.directory = url.into();
+        self
+    }
+
+    /// Let's Encrypt's server for tests, whose certificates nobody trusts.
+    #[must_use]
+    pub fn staging(self) -> Self {
+        self.directory(rustls_acme::acme::LETS_ENCRYPT_STAGING_DIRECTORY)
+    }
+
+    /// Believes ACME servers whose certificates lead to these, instead of those that the system
+    /// believes.
+    #[must_use]
+    pub fn roots(mut self, roots: RootCertStore) -> Self {
+        self.roots = Some(roots);
+        self
+    }
+
+    pub(super) fn start(self) -> Result<Running, ConfigError> {
+        if self.names.is_empty() {
+            return Err(ConfigError::Identity("ACME needs a DNS name".to_owned()));
+        }
+        make_folder(&self.folder).map_err(|error| {
+            ConfigError::Identity(format!("{}: {error}", self.folder.display()))
+        })?;
+        let trust = self.roots.map_or(Trust::Platform, Trust::Roots);
+        let mut client =
+            courser_tls::client_config(ClientOptions::new(trust, vec![b"http/1.1".to_vec()]))?;
+        Arc::make_mut(&mut client).alpn_protocols.clear();
+        let state = AcmeConfig::new_with_client_config(&self.names, client)
+            .directory(&self.directory)
+            .contact(&self.contacts)
+            .cache(DirCache::new(self.folder))
+            .state();
+        Ok(Running(state))
+    }
+}
+
+/// Asks for certificates and renews them while it is polled.
+pub(in crate::server) struct Running(AcmeState<io::Error>);
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}
+
+impl Running {
+    pub(super) fn resolver(&self) -> Arc<dyn ResolvesServerCert> {
+        self.0.resolver()
+    }
+
+    /// For connections that only want to see a name proven.
+    pub(in crate::server) fn challenge(
+        &self,
+        provider: Arc<rustls::crypto::CryptoProvider>,
+    ) -> Arc<rustls::ServerConfig> {
+        self.0.challenge_rustls_config_with_provider(provider)
+    }
+
+    pub(in crate::server) async fn run(mut self, events: Events) {
+        while let Some(event) = self.0.next().await {
+            match event {
+                Ok(EventOk::DeployedCachedCert | EventOk::DeployedNewCert) => {
+                    events.tell(Event::CertificateReplaced);
+                }
+                Ok(EventOk::CertCacheStore | EventOk::AccountCacheStore) => {}
+                Err(error) => {
+                    let text = format!("ACME: {error}");
+                    events.tell(Event::CertificateKept(ConfigError::Identity(text)));
+                }
+            }
+        }
+    }
+}

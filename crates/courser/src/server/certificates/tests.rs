@@ -1,0 +1,112 @@
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::*;
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("courser-certificates-{}-{number}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn kept(folder: &Folder, names: &[&str]) -> Certificates {
+    Certificates::dev_in(&folder.0, names.iter().copied()).expect("a certificate")
+}
+
+#[test]
+fn kept_certificate_is_the_same_after_a_restart() {
+    let folder = Folder::new();
+    let first = kept(&folder, &[]).facts().expect("readable");
+    let second = kept(&folder, &[]).facts().expect("readable");
+    assert_eq!(first, second);
+    assert_eq!(first.names, ["localhost", "127.0.0.1", "::1"]);
+}
+
+#[test]
+fn kept_certificate_is_short_enough_for_browsers() {
+    let folder = Folder::new();
+    let facts = kept(&folder, &[]).facts().expect("readable");
+    let validity = facts.not_after.duration_since(facts.not_before);
+    let validity = validity.expect("not_after is later");
+    assert!(validity <= Duration::from_secs(14 * 86_400), "{validity:?}");
+    assert!(facts.not_before < SystemTime::now());
+}
+
+#[test]
+fn other_names_need_another_certificate() {
+    let folder = Folder::new();
+    let first = kept(&folder, &[]).facts().expect("readable");
+    let second = kept(&folder, &["box.example"]).facts().expect("readable");
+    assert_ne!(first.spki_sha256, second.spki_sha256);
+    assert!(second.names.contains(&"box.example".to_owned()));
+}
+
+#[cfg(unix)]
+#[test]
+fn kept_key_is_nobody_elses() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = Folder::new();
+    drop(kept(&folder, &[]));
+    let mode = |path: &std::path::Path| {
+        let metadata = std::fs::metadata(path).expect("is there");
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode(&folder.0), 0o700);
+    assert_eq!(mode(&folder.0.join("key.pem")), 0o600);
+}
+
+#[test]
+fn damaged_kept_certificate_is_made_anew() {
+    let folder = Folder::new();
+    let first = kept(&folder, &[]).facts().expect("readable");
+    std::fs::write(folder.0.join("cert.pem"), "no certificate").expect("ours");
+    let second = kept(&folder, &[]).facts().expect("readable");
+    assert_ne!(first.spki_sha256, second.spki_sha256);
+}
+
+#[test]
+fn folder_that_cannot_be_made_is_named() {
+    let error = Certificates::dev_in("/proc/nobody/may", [""; 0]).expect_err("not writable");
+    assert!(error.to_string().contains("/proc/nobody/may"), "{error}");
+}
+
+#[test]
+fn key_of_another_certificate_is_refused() {
+    let (one, other) = (Folder::new(), Folder::new());
+    drop((kept(&one, &[]), kept(&other, &[])));
+    let mixed = Certificates::pem_files(one.0.join("cert.pem"), other.0.join("key.pem"));
+    assert!(mixed.is_err());
+}
+
+#[test]
+fn files_are_read_again_only_when_they_have_changed() {
+    let (one, other) = (Folder::new(), Folder::new());
+    drop((kept(&one, &[]), kept(&other, &[])));
+    let path = |folder: &Folder, name: &str| folder.0.join(name);
+    let mut certificates =
+        Certificates::pem_files(path(&one, "cert.pem"), path(&one, "key.pem")).expect("fit");
+    let before = certificates.facts().expect("readable");
+    assert!(!certificates.source.may_have_changed());
+    for name in ["cert.pem", "key.pem"] {
+        std::fs::rename(path(&other, name), path(&one, name)).expect("ours");
+    }
+    assert!(certificates.source.may_have_changed());
+    let resolver = certificates.resolver.clone();
+    assert_eq!(certificates.source.reload(&resolver), Ok(true));
+    assert_ne!(certificates.facts().expect("readable"), before);
+    assert!(!certificates.source.may_have_changed());
+    assert_eq!(certificates.source.reload(&resolver), Ok(false));
+}

@@ -1,0 +1,107 @@
+//! The end of a server.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use super::events::Event;
+use super::handle::Shared;
+use super::phase::Phase;
+
+/// How a server is to end.
+pub(super) struct Plan {
+    pub(super) signal: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    pub(super) ready_delay: Duration,
+    pub(super) deadline: Duration,
+}
+
+/// How a server ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Drained {
+    /// Requests that were answered from the moment on in which the server took no more
+    /// connections.
+    pub finished: u64,
+    /// Requests that were still not answered at the deadline, and were cut.
+    pub cut: u64,
+    /// Connections that were open at the beginning.
+    pub connections: u64,
+    /// Those of them that were still open at the deadline, and were cut.
+    pub connections_cut: u64,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl fmt::Display for Drained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "drained in {:.1} s: {} requests finished, {} cut; {} of {} connections cut",
+            self.took.as_secs_f64(),
+            self.finished,
+            self.cut,
+            self.connections_cut,
+            self.connections
+        )
+    }
+}
+
+/// Waits for the signal, then ends everything.
+pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
+    let conductor = &server.conductor;
+    let signal = plan
+        .signal
+        .unwrap_or_else(|| Box::pin(std::future::pending()));
+    tokio::select! {
+        () = signal => {}
+        () = conductor.reached(Phase::NotReady) => {}
+    }
+    conductor.enter(Phase::NotReady);
+    if !plan.ready_delay.is_zero() {
+        tokio::select! {
+            () = tokio::time::sleep(plan.ready_delay) => {}
+            () = conductor.reached(Phase::Draining) => {}
+        }
+    }
+    let began = Instant::now();
+    let before = server.tally.answered();
+    let connections = server.tally.connections_open();
+    conductor.enter(Phase::Draining);
+    server.events.tell(Event::Draining);
+    tokio::select! {
+        () = conductor.all_gone() => {}
+        () = tokio::time::sleep(plan.deadline) => {}
+        () = conductor.reached(Phase::Cut) => {}
+    }
+    let took = began.elapsed();
+    server.tally.begin_cutting();
+    conductor.enter(Phase::Cut);
+    // What was cut ends by itself, and peers are told. Whoever is not there any more is not waited
+    // for.
+    let told = async {
+        conductor.all_gone().await;
+        for (_, endpoint) in &server.listeners {
+            if let Some(endpoint) = endpoint {
+                endpoint.close(super::quic::no_error(), b"");
+                endpoint.wait_idle().await;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL, told).await;
+    let tally = &server.tally;
+    // What is still there then belongs to the user, who has upgraded it or holds its body.
+    let cut = tally.requests_cut.load(Relaxed) + tally.in_flight();
+    let ended = tally.answered() + tally.in_flight();
+    Drained {
+        finished: ended.saturating_sub(before + cut),
+        cut,
+        connections,
+        connections_cut: tally.connections_cut.load(Relaxed) + tally.connections_open(),
+        took,
+    }
+}
+
+/// Three probe timeouts on a slow path, and no more than whoever stops the process has patience
+/// for.
+const FAREWELL: Duration = Duration::from_secs(2);

@@ -1,0 +1,61 @@
+//! What a server's owner is told.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ConfigError;
+
+/// Something happened that belongs to no request. The library writes no logs: whoever wants them
+/// asks with [`Server::on_event`](super::Server::on_event).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// New handshakes use another certificate from now on.
+    CertificateReplaced,
+    /// There is a new certificate that cannot be used, or none could be had: the old one stays in
+    /// use.
+    CertificateKept(ConfigError),
+    /// No connection could be accepted, for lack of file descriptors or memory; it is tried
+    /// again.
+    AcceptFailed(std::io::Error),
+    /// The server goes away: no new connections, requests are finished.
+    Draining,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CertificateReplaced => f.write_str("the certificate was replaced"),
+            Self::CertificateKept(error) => {
+                write!(f, "the old certificate stays in use: {error}")
+            }
+            Self::AcceptFailed(error) => write!(f, "cannot accept connections: {error}"),
+            Self::Draining => f.write_str("draining"),
+        }
+    }
+}
+
+/// Where they go.
+#[derive(Clone, Default)]
+pub(super) struct Events(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&Event) + Send + Sync;
+
+impl Events {
+    pub(super) fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(listener)))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "made to be told")]
+    pub(super) fn tell(&self, event: Event) {
+        if let Some(listener) = &self.0 {
+            listener(&event);
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Events")
+    }
+}

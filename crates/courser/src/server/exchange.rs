@@ -1,0 +1,176 @@
+//! The user's service, with what every request needs around it.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use http::header::ALT_SVC;
+use http::{HeaderValue, Request, Response};
+use http_body::{Frame, SizeHint};
+use pin_project_lite::pin_project;
+use tower_service::Service;
+
+use super::body::Body;
+use super::phase::Part;
+use super::tally::{InFlight, Open};
+use crate::h3;
+
+/// What responses say about HTTP/3 (RFC 7838).
+#[derive(Clone, Debug)]
+pub(super) struct AltSvcHeader {
+    pub(super) announced: HeaderValue,
+    pub(super) part: Part,
+}
+
+impl AltSvcHeader {
+    /// A server that goes away takes back what it has announced: clients that remember it would
+    /// try a port where soon nobody listens.
+    fn value(&self) -> HeaderValue {
+        if self.part.is_draining() {
+            HeaderValue::from_static("clear")
+        } else {
+            self.announced.clone()
+        }
+    }
+}
+
+/// A service that tells each request whose it is, counts it, and adds what all responses say.
+#[derive(Debug)]
+pub(super) struct Exchange<S> {
+    service: S,
+    open: Arc<Open>,
+    alt_svc: Option<AltSvcHeader>,
+}
+
+impl<S> Exchange<S> {
+    pub(super) fn new(service: S, open: Arc<Open>, alt_svc: Option<AltSvcHeader>) -> Self {
+        Self {
+            service,
+            open,
+            alt_svc,
+        }
+    }
+
+    fn prepare<B: Into<Body>>(&self, request: Request<B>) -> Request<Body> {
+        let mut request = request.map(Into::into);
+        let peer = self.open.record.peer.clone();
+        request.extensions_mut().insert(peer);
+        request
+    }
+}
+
+impl<S: Clone> Clone for Exchange<S> {
+    fn clone(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            open: self.open.clone(),
+            alt_svc: self.alt_svc.clone(),
+        }
+    }
+}
+
+/// For HTTP/3.
+impl<S, B> Service<Request<h3::Body>> for Exchange<S>
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+{
+    type Response = Response<Answer<B>>;
+    type Error = S::Error;
+    type Future = Answering<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
+        let in_flight = self.open.begin_request();
+        let request = self.prepare(request);
+        Answering {
+            future: self.service.call(request),
+            in_flight: Some(in_flight),
+        }
+    }
+}
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// For HTTP/2 and HTTP/1.1.
+impl<S, B> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Answer<B>>;
+    type Error = S::Error;
+    type Future = BoxFuture<Result<Self::Response, S::Error>>;
+
+    fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
+        let in_flight = self.open.begin_request();
+        let request = self.prepare(request);
+        let alt_svc = self.alt_svc.clone();
+        let mut service = self.service.clone();
+        Box::pin(async move {
+            std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+            let mut response = service.call(request).await?;
+            if let Some(alt_svc) = alt_svc
+                && !response.headers().contains_key(ALT_SVC)
+            {
+                response.headers_mut().insert(ALT_SVC, alt_svc.value());
+            }
+            Ok(response.map(|body| Answer { body, in_flight }))
+        })
+    }
+}
+
+pin_project! {
+    /// A response that is being made.
+    pub(super) struct Answering<F> {
+        #[pin]
+        future: F,
+        in_flight: Option<InFlight>,
+    }
+}
+
+impl<F, B, E> Future for Answering<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<Answer<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.future.poll(cx))?;
+        let in_flight = this.in_flight.take().expect("not polled after it resolved");
+        Poll::Ready(Ok(response.map(|body| Answer { body, in_flight })))
+    }
+}
+
+pin_project! {
+    /// The body of a response. Its request is in flight until the protocol has taken all of it, or
+    /// has given it up.
+    pub(super) struct Answer<B> {
+        #[pin]
+        body: B,
+        in_flight: InFlight,
+    }
+}
+
+impl<B: http_body::Body> http_body::Body for Answer<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        self.project().body.poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

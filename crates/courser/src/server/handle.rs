@@ -1,0 +1,104 @@
+//! A handle on a server that runs.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::certificates::{CertificateFacts, Resolver, Source};
+use super::events::{Event, Events};
+use super::phase::{Conductor, Phase};
+use super::stats::{ConnectionSummary, ListenerStats, ServerStats};
+use super::tally::Tally;
+use crate::{ConfigError, Endpoint};
+
+/// A handle on a server: what it does, and how to end it. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct ServerHandle(pub(super) Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) conductor: Conductor,
+    pub(super) tally: Arc<Tally>,
+    pub(super) listeners: Vec<(SocketAddr, Option<Endpoint>)>,
+    pub(super) source: Arc<Mutex<Source>>,
+    pub(super) resolver: Arc<Resolver>,
+    pub(super) events: Events,
+}
+
+impl ServerHandle {
+    /// The first address that is listened on, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addrs()[0]
+    }
+
+    /// All addresses that are listened on; there is at least one.
+    pub fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.0
+            .listeners
+            .iter()
+            .map(|(address, _)| *address)
+            .collect()
+    }
+
+    /// Counters, and whether the server is ready. Costs a look at each QUIC connection.
+    pub fn stats(&self) -> ServerStats {
+        let phase = self.0.conductor.phase();
+        let listener = |(address, endpoint): &(SocketAddr, Option<Endpoint>)| ListenerStats {
+            address: *address,
+            quic: endpoint.as_ref().map(Endpoint::stats),
+            udp: endpoint.as_ref().map(Endpoint::socket_counters),
+        };
+        ServerStats {
+            ready: phase == Phase::Running,
+            draining: phase >= Phase::Draining,
+            listeners: self.0.listeners.iter().map(listener).collect(),
+            ..self.0.tally.stats()
+        }
+    }
+
+    /// True while new clients are welcome.
+    pub fn is_ready(&self) -> bool {
+        self.0.conductor.phase() == Phase::Running
+    }
+
+    /// The connections that are open, the oldest first.
+    pub fn connections(&self) -> Vec<ConnectionSummary> {
+        let mut open = self.0.tally.open();
+        open.sort_by_key(|record| record.peer.connection_id());
+        open.iter()
+            .map(|record| ConnectionSummary::of(record))
+            .collect()
+    }
+
+    /// What clients can be told about the certificate in use; `None` with ACME and with resolvers
+    /// of the user's own.
+    pub fn certificate(&self) -> Option<CertificateFacts> {
+        self.0.resolver.facts()
+    }
+
+    /// Reads the certificate anew, if it is in files; true when it is another one. Happens by
+    /// itself within a second of a change.
+    ///
+    /// # Errors
+    /// When it cannot be used; the old one stays.
+    pub fn reload(&self) -> Result<bool, ConfigError> {
+        let mut source = self.0.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let reloaded = source.reload(&self.0.resolver);
+        drop(source);
+        if let Ok(true) = reloaded {
+            self.0.events.tell(Event::CertificateReplaced);
+        }
+        reloaded
+    }
+
+    /// Ends the server in an orderly way, as the signal of [`Server::drain`](super::Server::drain)
+    /// does. Returns at once.
+    pub fn drain(&self) {
+        self.0.conductor.enter(Phase::NotReady);
+    }
+
+    /// Ends the server at once: what is not answered is cut.
+    pub fn cut(&self) {
+        self.0.tally.begin_cutting();
+        self.0.conductor.enter(Phase::Cut);
+    }
+}

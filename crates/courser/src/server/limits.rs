@@ -1,0 +1,41 @@
+//! What strangers may take.
+
+use std::time::Duration;
+
+/// Bounds on what clients may take of a server. Those of HTTP/3's fields and streams are in
+/// [`h3::Config`](crate::h3::Config) and [`TransportConfig`](crate::TransportConfig).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Connections over TCP at a time, and as many over QUIC; further ones are turned away at
+    /// once. Default 10 000. A process needs as many file descriptors for those over TCP.
+    pub max_connections: usize,
+    /// Time for the TLS handshake of a connection over TCP. Default 10 s.
+    pub handshake_timeout: Duration,
+    /// Time for the head of a request over HTTP/1.1, which is also how long a connection may wait
+    /// for its next request. Default 30 s.
+    pub header_read_timeout: Duration,
+    /// How long a connection over TCP may be without a request. Default 60 s.
+    pub idle_timeout: Duration,
+    /// How long a client over TCP may read nothing of what waits for it. Default 60 s; `None`
+    /// waits for ever.
+    pub write_timeout: Option<Duration>,
+    /// Bytes of all fields of a request's head over TCP. Default 64 KiB.
+    pub max_header_bytes: u32,
+    /// Requests at a time on a connection over HTTP/2. Default 256.
+    pub max_http2_streams: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_connections: 10_000,
+            handshake_timeout: Duration::from_secs(10),
+            header_read_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(60),
+            write_timeout: Some(Duration::from_secs(60)),
+            max_header_bytes: 64 * 1024,
+            max_http2_streams: 256,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! HTTP/3: connections over QUIC.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use http::{Request, Response};
+use tower_service::Service;
+
+use super::body::Body;
+use super::exchange::Exchange;
+use super::peer::{Addresses, Peer, Protocol, TlsFacts};
+use super::phase::{Part, Phase};
+use super::tally::{Open, Tally};
+use crate::h3::{self, Code};
+use crate::{Connection, Endpoint, Incoming, VarInt};
+
+/// What all connections of an endpoint share.
+#[derive(Debug)]
+pub(super) struct QuicContext {
+    pub(super) http3: h3::Config,
+    pub(super) max_connections: usize,
+    pub(super) tally: Arc<Tally>,
+    /// The port that clients came to.
+    pub(super) port: u16,
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Accepts connections until the server drains.
+pub(super) async fn accept<S, B>(
+    endpoint: Endpoint,
+    service: S,
+    context: Arc<QuicContext>,
+    part: Part,
+) where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let mut draining = part.clone().will_reach(Phase::Draining);
+    loop {
+        let incoming = tokio::select! {
+            incoming = endpoint.accept() => incoming,
+            () = &mut draining => break,
+        };
+        let Some(incoming) = incoming else {
+            return;
+        };
+        if endpoint.open_connections() >= context.max_connections {
+            context.tally.refused.fetch_add(1, Relaxed);
+            incoming.refuse();
+            continue;
+        }
+        tokio::spawn(serve(
+            incoming,
+            service.clone(),
+            context.clone(),
+            part.clone(),
+        ));
+    }
+    // Those who come now are told so. A configuration is not needed for that.
+    let _ = endpoint.set_server_config(None);
+}
+
+async fn serve<S, B>(incoming: Incoming, service: S, context: Arc<QuicContext>, mut part: Part)
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let Ok(connection) = incoming.await else {
+        context.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
+        return;
+    };
+    let addresses = Addresses {
+        peer: connection.remote_address(),
+        local: connection.local_ip().map(|ip| (ip, context.port).into()),
+    };
+    let id = context.tally.new_id();
+    let peer = Peer::new(addresses, Protocol::Http3, id, facts(&connection));
+    let open = Open::new(
+        &context.tally,
+        peer,
+        Arc::default(),
+        Some(connection.clone()),
+    );
+    let open = Arc::new(open);
+    let cut = part.clone().will_reach(Phase::Cut);
+    let serving = h3::serve(connection.clone(), Exchange::new(service, open, None))
+        .config(context.http3.clone())
+        .drain(async move { part.reached(Phase::Draining).await });
+    tokio::select! {
+        // What clients do wrong is theirs to know.
+        _ = serving.into_future() => {}
+        () = cut => connection.close(no_error(), b"the server has ended"),
+    }
+}
+
+fn facts(connection: &Connection) -> TlsFacts {
+    let Some(data) = connection.handshake_data() else {
+        return TlsFacts::default();
+    };
+    TlsFacts {
+        server_name: data.server_name,
+        cipher_suite: data.suite.map(|suite| suite_name(suite).to_owned()),
+        key_exchange: data.key_exchange,
+        is_resumed: data.resumed,
+    }
+}
+
+/// As rustls calls it.
+const fn suite_name(suite: crate::CipherSuite) -> &'static str {
+    match suite {
+        crate::CipherSuite::Aes128Gcm => "TLS13_AES_128_GCM_SHA256",
+        crate::CipherSuite::Aes256Gcm => "TLS13_AES_256_GCM_SHA384",
+        crate::CipherSuite::ChaCha20Poly1305 => "TLS13_CHACHA20_POLY1305_SHA256",
+    }
+}
+
+pub(super) fn no_error() -> VarInt {
+    VarInt::from_u64(Code::NO_ERROR.value()).unwrap_or(VarInt::MAX)
+}

@@ -1,0 +1,289 @@
+//! A server from its sockets to its end.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use courser_tls::rustls;
+use http::{HeaderValue, Request, Response};
+use tower_service::Service;
+
+use super::body::Body;
+use super::certificates::{self, Source};
+use super::drain::{self, Drained};
+use super::error::Error;
+use super::exchange::AltSvcHeader;
+use super::handle::{ServerHandle, Shared};
+use super::listen::{self, Door};
+use super::phase::{Conductor, Phase};
+use super::quic::QuicContext;
+use super::tally::Tally;
+use super::tcp::TcpContext;
+use super::{Server, quic, tcp, tls};
+use crate::{ServerConfig, TransportConfig};
+
+/// A server whose sockets are open; see [`Server::bind`].
+#[must_use = "nothing is served before this has a service and is awaited"]
+pub struct Bound {
+    server: Parts,
+    doors: Vec<Door>,
+    handle: ServerHandle,
+}
+
+/// What is left of a [`Server`].
+struct Parts {
+    http3: crate::h3::Config,
+    tcp: Arc<rustls::ServerConfig>,
+    challenge: Option<Arc<rustls::ServerConfig>>,
+    limits: super::Limits,
+    alt_svc: Option<super::AltSvc>,
+    drain: drain::Plan,
+    /// What has to be running beside, to be ended with the server.
+    watch: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+pub(super) fn bind(server: Server) -> Result<Bound, Error> {
+    if !server.with_tcp && !server.with_quic {
+        return Err(Error::NothingToServe);
+    }
+    let addresses = server.addresses.map_err(Error::Address)?;
+    let certificates = server.certificates?;
+    let resolver = certificates.resolver;
+    let hook = server.tls.as_ref();
+    let quic = if server.with_quic {
+        let tls = tls::quic(&resolver, hook)?;
+        let transport = server.transport.unwrap_or_else(default_transport);
+        let config = ServerConfig::with_rustls(tls).transport_config(transport);
+        Some(config.retry(server.retry))
+    } else {
+        None
+    };
+    let tcp = tls::tcp(&resolver, hook)?;
+    let mut doors: Vec<Door> = Vec::with_capacity(addresses.len());
+    for mut address in addresses {
+        if let (0, Some(first)) = (address.port(), doors.first()) {
+            address.set_port(first.address.port());
+        }
+        doors.push(listen::open(address, quic.as_ref(), server.with_tcp)?);
+    }
+    let source = certificates.source;
+    let events = server.events;
+    #[cfg(feature = "acme")]
+    let challenge = match &source {
+        Source::Acme(acme) => Some(acme.challenge(tls::provider())),
+        _ => None,
+    };
+    #[cfg(not(feature = "acme"))]
+    let challenge = None;
+    let (source, acme) = split(source, &events);
+    let source = Arc::new(Mutex::new(source));
+    let watch = certificates::watch(source.clone(), resolver.clone(), events.clone());
+    let handle = ServerHandle(Arc::new(Shared {
+        conductor: Conductor::new(),
+        tally: Arc::new(Tally::default()),
+        listeners: doors
+            .iter()
+            .map(|door| (door.address, door.quic.clone()))
+            .collect(),
+        source,
+        resolver,
+        events,
+    }));
+    Ok(Bound {
+        server: Parts {
+            http3: server.http3,
+            tcp,
+            challenge,
+            limits: server.limits,
+            alt_svc: server.alt_svc.filter(|_| server.with_quic),
+            drain: drain::Plan {
+                signal: server.drain,
+                ready_delay: server.ready_delay,
+                deadline: server.deadline,
+            },
+            watch: Box::pin(async move {
+                tokio::join!(watch, acme);
+            }),
+        },
+        doors,
+        handle,
+    })
+}
+
+type Acme = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// ACME drives itself; all else is looked at from time to time.
+fn split(source: Source, events: &super::Events) -> (Source, Acme) {
+    match source {
+        #[cfg(feature = "acme")]
+        Source::Acme(acme) => (Source::Fixed, Box::pin(acme.run(events.clone()))),
+        source => {
+            let _ = events;
+            (source, Box::pin(std::future::ready(())))
+        }
+    }
+}
+
+/// Browsers open many requests at once, and no stream of one direction but three.
+fn default_transport() -> TransportConfig {
+    TransportConfig {
+        max_bidi_streams: 256,
+        ..TransportConfig::default()
+    }
+}
+
+impl Bound {
+    /// The first address that is listened on, with the port that the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.handle.local_addr()
+    }
+
+    /// A handle that lives as long as it is wanted.
+    pub fn handle(&self) -> ServerHandle {
+        self.handle.clone()
+    }
+
+    /// Answers requests with `service` once the result is awaited.
+    pub fn service<S>(self, service: S) -> Serving<S> {
+        Serving {
+            start: Start::Bound(Box::new(self)),
+            service,
+        }
+    }
+}
+
+impl fmt::Debug for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bound")
+            .field("addresses", &self.handle.local_addrs())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server with its service, to be awaited. Ends when it has drained; dropped, it cuts everything.
+#[must_use = "nothing is served before this is awaited"]
+pub struct Serving<S> {
+    start: Start,
+    service: S,
+}
+
+enum Start {
+    Unbound(Box<Server>),
+    Bound(Box<Bound>),
+}
+
+impl<S> Serving<S> {
+    pub(super) fn unbound(server: Server, service: S) -> Self {
+        Self {
+            start: Start::Unbound(Box::new(server)),
+            service,
+        }
+    }
+}
+
+impl<S> fmt::Debug for Serving<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serving").finish_non_exhaustive()
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl<S, B> IntoFuture for Serving<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    type Output = Result<Drained, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Drained, Error>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let bound = match self.start {
+                Start::Unbound(server) => bind(*server)?,
+                Start::Bound(bound) => *bound,
+            };
+            Ok(run(bound, self.service).await)
+        })
+    }
+}
+
+/// Cuts everything if the server's future is dropped.
+struct CutOnDrop(Conductor);
+
+impl Drop for CutOnDrop {
+    fn drop(&mut self) {
+        self.0.enter(Phase::Cut);
+    }
+}
+
+async fn run<S, B>(bound: Bound, service: S) -> Drained
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let Bound {
+        server,
+        doors,
+        handle,
+    } = bound;
+    let shared = &handle.0;
+    let _cut = CutOnDrop(shared.conductor.clone());
+    for door in doors {
+        let part = shared.conductor.part();
+        let port = door.address.port();
+        if let Some(endpoint) = door.quic {
+            let context = Arc::new(QuicContext {
+                http3: server.http3.clone(),
+                max_connections: server.limits.max_connections,
+                tally: shared.tally.clone(),
+                port,
+            });
+            tokio::spawn(quic::accept(
+                endpoint,
+                service.clone(),
+                context,
+                part.clone(),
+            ));
+        }
+        if let Some(listener) = door.tcp {
+            let context = Arc::new(TcpContext {
+                tls: server.tcp.clone(),
+                challenge: server.challenge.clone(),
+                limits: server.limits.clone(),
+                tally: shared.tally.clone(),
+                alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {
+                    announced: announcement(alt_svc, port),
+                    part: part.clone(),
+                }),
+                events: shared.events.clone(),
+            });
+            tokio::spawn(tcp::accept(listener, service.clone(), context, part));
+        }
+    }
+    tokio::select! {
+        drained = drain::run(server.drain, shared) => drained,
+        never = never_ending(server.watch) => match never {},
+    }
+}
+
+async fn never_ending(future: impl Future<Output = ()>) -> std::convert::Infallible {
+    future.await;
+    std::future::pending().await
+}
+
+/// RFC 7838 §3.
+fn announcement(alt_svc: super::AltSvc, port: u16) -> HeaderValue {
+    let port = alt_svc.port.unwrap_or(port);
+    let text = format!("h3=\":{port}\"; ma={}", alt_svc.max_age.as_secs());
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("clear"))
+}

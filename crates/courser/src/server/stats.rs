@@ -1,0 +1,155 @@
+//! What there is to know about a server that runs.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::peer::{Peer, Protocol};
+use super::tally::{QuicTotals, Record, Tally};
+use crate::{ConnectionStats, Counters, EndpointStats};
+
+/// Counters of a server, and where it is in its life.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ServerStats {
+    /// True while new clients are welcome: what a load balancer asks for.
+    pub ready: bool,
+    /// True from the moment on in which no connections are accepted any more.
+    pub draining: bool,
+    /// HTTP/1.1.
+    pub http1: ProtocolStats,
+    /// HTTP/2.
+    pub http2: ProtocolStats,
+    /// HTTP/3.
+    pub http3: ProtocolStats,
+    /// Connections over TCP, whatever their protocol.
+    pub tcp: TcpStats,
+    /// Handshakes over QUIC that failed.
+    pub quic_handshakes_failed: u64,
+    /// Connections turned away because there were too many.
+    pub refused: u64,
+    /// All QUIC connections so far.
+    pub quic: QuicTotals,
+    /// Each address that is listened on.
+    pub listeners: Vec<ListenerStats>,
+}
+
+impl ServerStats {
+    /// Of one protocol.
+    pub const fn of(&self, protocol: Protocol) -> &ProtocolStats {
+        match protocol {
+            Protocol::Http1 => &self.http1,
+            Protocol::Http2 => &self.http2,
+            Protocol::Http3 => &self.http3,
+        }
+    }
+}
+
+/// Counters of one protocol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ProtocolStats {
+    /// Connections so far.
+    pub connections: u64,
+    /// Connections that are open.
+    pub connections_open: u64,
+    /// Requests so far.
+    pub requests: u64,
+    /// Requests whose answer is not complete.
+    pub requests_in_flight: u64,
+}
+
+/// Counters of connections over TCP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct TcpStats {
+    /// Bytes received, TLS included.
+    pub bytes_received: u64,
+    /// Bytes sent, TLS included.
+    pub bytes_sent: u64,
+    /// TLS handshakes that failed or took too long.
+    pub handshakes_failed: u64,
+}
+
+/// One address that is listened on.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ListenerStats {
+    /// The address.
+    pub address: SocketAddr,
+    /// Of the QUIC endpoint, if there is one.
+    pub quic: Option<EndpointStats>,
+    /// Of its UDP socket.
+    pub udp: Option<Counters>,
+}
+
+/// A connection that is open.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConnectionSummary {
+    /// Whose it is, its protocol and its number.
+    pub peer: Peer,
+    /// How long it has been there.
+    pub age: Duration,
+    /// Requests so far.
+    pub requests: u64,
+    /// Requests whose answer is not complete.
+    pub requests_in_flight: u64,
+    /// Bytes received, of UDP payload or TCP.
+    pub bytes_received: u64,
+    /// Bytes sent, of UDP payload or TCP.
+    pub bytes_sent: u64,
+    /// Round-trip time, congestion window, loss and more, for HTTP/3.
+    pub quic: Option<ConnectionStats>,
+}
+
+impl ConnectionSummary {
+    pub(super) fn of(record: &Record) -> Self {
+        let quic = record.quic_stats();
+        let (received, sent) = match &quic {
+            Some(quic) => (quic.udp_received.bytes, quic.udp_sent.bytes),
+            None => (
+                record.traffic.received.load(Relaxed),
+                record.traffic.sent.load(Relaxed),
+            ),
+        };
+        Self {
+            peer: record.peer.clone(),
+            age: record.since.elapsed(),
+            requests: record.requests.load(Relaxed),
+            requests_in_flight: record.requests_in_flight.load(Relaxed),
+            bytes_received: received,
+            bytes_sent: sent,
+            quic,
+        }
+    }
+}
+
+impl Tally {
+    pub(super) fn stats(&self) -> ServerStats {
+        ServerStats {
+            http1: self.protocol_stats(Protocol::Http1),
+            http2: self.protocol_stats(Protocol::Http2),
+            http3: self.protocol_stats(Protocol::Http3),
+            tcp: TcpStats {
+                bytes_received: self.tcp_received.load(Relaxed),
+                bytes_sent: self.tcp_sent.load(Relaxed),
+                handshakes_failed: self.tcp_handshakes_failed.load(Relaxed),
+            },
+            quic_handshakes_failed: self.quic_handshakes_failed.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+            quic: self.quic_totals(),
+            ..ServerStats::default()
+        }
+    }
+
+    fn protocol_stats(&self, protocol: Protocol) -> ProtocolStats {
+        let tally = self.of(protocol);
+        ProtocolStats {
+            connections: tally.connections.load(Relaxed),
+            connections_open: tally.connections_open.load(Relaxed),
+            requests: tally.requests.load(Relaxed),
+            requests_in_flight: tally.requests_in_flight.load(Relaxed),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What a server counts while it runs.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::peer::{Peer, Protocol};
+use crate::{Connection, ConnectionStats};
+
+/// Shared by all parts of a server.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    protocols: [ProtocolTally; 3],
+    pub(super) tcp_received: AtomicU64,
+    pub(super) tcp_sent: AtomicU64,
+    pub(super) tcp_handshakes_failed: AtomicU64,
+    pub(super) quic_handshakes_failed: AtomicU64,
+    pub(super) refused: AtomicU64,
+    next_id: AtomicU64,
+    /// From then on, what ends was cut.
+    is_cutting: AtomicBool,
+    pub(super) requests_cut: AtomicU64,
+    pub(super) connections_cut: AtomicU64,
+    /// Of QUIC connections that are over.
+    past: Mutex<QuicTotals>,
+    open: Mutex<HashMap<u64, Arc<Record>>>,
+}
+
+/// Counters of all QUIC connections that there were, those that are open included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct QuicTotals {
+    /// Handshakes that were completed.
+    pub handshakes: u64,
+    /// How long these took, together.
+    pub handshake_time: Duration,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Packets sent that count as lost.
+    pub packets_lost: u64,
+    /// Of these, packets that were only late.
+    pub packets_spuriously_lost: u64,
+    /// Probe timeouts.
+    pub ptos: u64,
+    /// Times a congestion window was cut.
+    pub congestion_events: u64,
+}
+
+impl QuicTotals {
+    fn add(&mut self, stats: &ConnectionStats) {
+        if let Some(time) = stats.handshake_time {
+            self.handshakes += 1;
+            self.handshake_time += time;
+        }
+        self.packets_sent += stats.packets_sent;
+        self.packets_received += stats.packets_received;
+        self.packets_lost += stats.packets_lost;
+        self.packets_spuriously_lost += stats.packets_spuriously_lost;
+        self.ptos += stats.ptos;
+        self.congestion_events += stats.congestion_events;
+    }
+}
+
+/// Of one protocol.
+#[derive(Debug, Default)]
+pub(super) struct ProtocolTally {
+    pub(super) connections: AtomicU64,
+    pub(super) connections_open: AtomicU64,
+    pub(super) requests: AtomicU64,
+    pub(super) requests_in_flight: AtomicU64,
+}
+
+impl Tally {
+    pub(super) const fn of(&self, protocol: Protocol) -> &ProtocolTally {
+        &self.protocols[protocol as usize]
+    }
+
+    pub(super) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// What ends from now on does not end by itself.
+    pub(super) fn begin_cutting(&self) {
+        self.is_cutting.store(true, Relaxed);
+    }
+
+    pub(super) fn in_flight(&self) -> u64 {
+        self.sum(|protocol| &protocol.requests_in_flight)
+    }
+
+    /// Requests that have got their answers.
+    pub(super) fn answered(&self) -> u64 {
+        self.sum(|protocol| &protocol.requests)
+            .saturating_sub(self.in_flight())
+    }
+
+    pub(super) fn connections_open(&self) -> u64 {
+        self.sum(|protocol| &protocol.connections_open)
+    }
+
+    fn sum(&self, count: impl Fn(&ProtocolTally) -> &AtomicU64) -> u64 {
+        let counts = self.protocols.iter().map(count);
+        counts.map(|count| count.load(Relaxed)).sum()
+    }
+
+    /// Of all QUIC connections so far.
+    pub(super) fn quic_totals(&self) -> QuicTotals {
+        let mut totals = *self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in self.open() {
+            if let Some(stats) = record.quic_stats() {
+                totals.add(&stats);
+            }
+        }
+        totals
+    }
+
+    /// All connections that are open now.
+    pub(super) fn open(&self) -> Vec<Arc<Record>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Record>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) peer: Peer,
+    pub(super) since: Instant,
+    pub(super) requests: AtomicU64,
+    pub(super) requests_in_flight: AtomicU64,
+    /// Bytes on the wire, for TCP.
+    pub(super) traffic: Arc<Traffic>,
+    /// To ask for its figures; given up with the connection, which it would keep open.
+    quic: Mutex<Option<Connection>>,
+}
+
+/// Bytes of one TCP connection.
+#[derive(Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) received: AtomicU64,
+    pub(super) sent: AtomicU64,
+}
+
+impl Record {
+    pub(super) fn quic_stats(&self) -> Option<ConnectionStats> {
+        let quic = self.quic.lock().unwrap_or_else(PoisonError::into_inner);
+        quic.as_ref().map(Connection::stats)
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.requests_in_flight.load(Relaxed) == 0
+    }
+}
+
+/// A connection that counts as open while this lives.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) tally: Arc<Tally>,
+    pub(super) record: Arc<Record>,
+}
+
+impl Open {
+    pub(super) fn new(
+        tally: &Arc<Tally>,
+        peer: Peer,
+        traffic: Arc<Traffic>,
+        quic: Option<Connection>,
+    ) -> Self {
+        let of_protocol = tally.of(peer.protocol());
+        of_protocol.connections.fetch_add(1, Relaxed);
+        of_protocol.connections_open.fetch_add(1, Relaxed);
+        let record = Arc::new(Record {
+            peer,
+            since: Instant::now(),
+            requests: AtomicU64::new(0),
+            requests_in_flight: AtomicU64::new(0),
+            traffic,
+            quic: Mutex::new(quic),
+        });
+        tally
+            .lock()
+            .insert(record.peer.connection_id(), record.clone());
+        Self {
+            tally: tally.clone(),
+            record,
+        }
+    }
+
+    /// A request that counts as in flight while the result lives.
+    pub(super) fn begin_request(&self) -> InFlight {
+        let of_protocol = self.tally.of(self.record.peer.protocol());
+        for count in [&of_protocol.requests, &of_protocol.requests_in_flight] {
+            count.fetch_add(1, Relaxed);
+        }
+        for count in [&self.record.requests, &self.record.requests_in_flight] {
+            count.fetch_add(1, Relaxed);
+        }
+        InFlight {
+            tally: self.tally.clone(),
+            record: self.record.clone(),
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let id = self.record.peer.connection_id();
+        self.tally.lock().remove(&id);
+        let of_protocol = self.tally.of(self.record.peer.protocol());
+        of_protocol.connections_open.fetch_sub(1, Relaxed);
+        if self.tally.is_cutting.load(Relaxed) {
+            self.tally.connections_cut.fetch_add(1, Relaxed);
+        }
+        let quic = self.record.quic.lock();
+        let quic = quic.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(quic) = quic {
+            let mut past = self
+                .tally
+                .past
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            past.add(&quic.stats());
+        }
+    }
+}
+
+/// A request that was not answered to its end yet.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    tally: Arc<Tally>,
+    record: Arc<Record>,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let of_protocol = self.tally.of(self.record.peer.protocol());
+        of_protocol.requests_in_flight.fetch_sub(1, Relaxed);
+        self.record.requests_in_flight.fetch_sub(1, Relaxed);
+        if self.tally.is_cutting.load(Relaxed) {
+            self.tally.requests_cut.fetch_add(1, Relaxed);
+        }
+    }
+}

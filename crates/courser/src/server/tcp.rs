@@ -1,0 +1,263 @@
+//! HTTP/2 and HTTP/1.1: connections over TCP, answered by hyper.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use courser_tls::rustls;
+use http::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+use tower_service::Service;
+
+use super::body::Body;
+use super::events::{Event, Events};
+use super::exchange::{AltSvcHeader, Exchange};
+use super::limits::Limits;
+use super::peer::{Addresses, Peer, Protocol, TlsFacts};
+use super::phase::{Part, Phase};
+use super::socket::Socket;
+use super::tally::{Open, Tally};
+
+/// What all connections of a listener share.
+#[derive(Debug)]
+pub(super) struct TcpContext {
+    pub(super) tls: Arc<rustls::ServerConfig>,
+    /// For those who only want to see a name proven (RFC 8737).
+    pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
+    pub(super) limits: Limits,
+    pub(super) tally: Arc<Tally>,
+    pub(super) alt_svc: Option<AltSvcHeader>,
+    pub(super) events: Events,
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Accepts connections until the server drains.
+pub(super) async fn accept<S, B>(
+    listener: TcpListener,
+    service: S,
+    context: Arc<TcpContext>,
+    mut part: Part,
+) where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let room = Arc::new(tokio::sync::Semaphore::new(context.limits.max_connections));
+    let mut draining = part.clone().will_reach(Phase::Draining);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut draining => return,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) if is_of_one(&error) => continue,
+            Err(error) => {
+                context.events.tell(Event::AcceptFailed(error));
+                // Whoever ends meanwhile makes room.
+                tokio::select! {
+                    () = tokio::time::sleep(PAUSE) => continue,
+                    () = part.reached(Phase::Draining) => return,
+                }
+            }
+        };
+        let Ok(permit) = room.clone().try_acquire_owned() else {
+            context.tally.refused.fetch_add(1, Relaxed);
+            continue;
+        };
+        let part_of_it = part.clone();
+        let patience = context.limits.write_timeout;
+        // Small answers are whole: nothing is gained by waiting for more.
+        let _ = stream.set_nodelay(true);
+        let addresses = Addresses {
+            peer,
+            local: stream.local_addr().ok(),
+        };
+        let tally = context.tally.clone();
+        let socket = Socket::new(stream, tally, part_of_it.clone(), patience, permit);
+        let (service, context) = (service.clone(), context.clone());
+        tokio::spawn(async move {
+            serve(socket, addresses, service, &context, part_of_it).await;
+        });
+    }
+}
+
+/// True when only this connection is concerned, which was gone before it was accepted.
+fn is_of_one(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+async fn serve<S, B>(
+    socket: Socket,
+    addresses: Addresses,
+    service: S,
+    context: &TcpContext,
+    mut part: Part,
+) where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Error: Into<BoxError>,
+    S::Future: Send,
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: Into<BoxError>,
+{
+    let traffic = socket.traffic().clone();
+    let secured = tokio::select! {
+        secured = handshake(socket, context) => secured,
+        () = tokio::time::sleep(context.limits.handshake_timeout) => Err(io::ErrorKind::TimedOut.into()),
+        // It has asked for nothing yet.
+        () = part.reached(Phase::Draining) => return,
+    };
+    let mut stream = match secured {
+        Ok(Some(stream)) => stream,
+        Ok(None) => return,
+        Err(_) => {
+            context.tally.tcp_handshakes_failed.fetch_add(1, Relaxed);
+            return;
+        }
+    };
+    let tls = stream.get_ref().1;
+    let protocol = match tls.alpn_protocol() {
+        Some(b"h2") => Protocol::Http2,
+        _ => Protocol::Http1,
+    };
+    let peer = Peer::new(addresses, protocol, context.tally.new_id(), facts(tls));
+    let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
+    stream.get_mut().0.keep(open.clone());
+    let exchange = Exchange::new(service, open.clone(), context.alt_svc.clone());
+    let io = TokioIo::new(stream);
+    let limits = &context.limits;
+    let idle = idle(open, limits.idle_timeout);
+    match protocol {
+        Protocol::Http2 => {
+            let connection = pin!(http2(limits).serve_connection(io, exchange));
+            run(connection, |it| it.graceful_shutdown(), idle, part).await;
+        }
+        _ => {
+            let connection = http1(limits).serve_connection(io, exchange);
+            let connection = pin!(connection.with_upgrades());
+            run(connection, |it| it.graceful_shutdown(), idle, part).await;
+        }
+    }
+}
+
+/// `None` for those who wanted to see a name proven and have.
+async fn handshake(socket: Socket, context: &TcpContext) -> io::Result<Option<TlsStream<Socket>>> {
+    let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
+    if let Some(challenge) = &context.challenge {
+        let hello = start.client_hello();
+        let is_challenge = hello.alpn().into_iter().flatten().eq([ACME_TLS_ALPN]);
+        if is_challenge {
+            let mut stream = start.into_stream(challenge.clone()).await?;
+            tokio::io::AsyncWriteExt::shutdown(&mut stream).await?;
+            return Ok(None);
+        }
+    }
+    start.into_stream(context.tls.clone()).await.map(Some)
+}
+
+fn facts(tls: &rustls::ServerConnection) -> TlsFacts {
+    let group = tls.negotiated_key_exchange_group();
+    TlsFacts {
+        server_name: tls.server_name().map(str::to_owned),
+        cipher_suite: tls
+            .negotiated_cipher_suite()
+            .map(|suite| format!("{:?}", suite.suite())),
+        key_exchange: group.map(|group| format!("{:?}", group.name())),
+        is_resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+    }
+}
+
+fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_read_timeout)
+        // Less than this hyper does not take.
+        .max_buf_size(
+            usize::try_from(limits.max_header_bytes)
+                .map_or(LEAST_BUFFER, |limit| limit.max(LEAST_BUFFER)),
+        );
+    builder
+}
+
+fn http2(limits: &Limits) -> hyper::server::conn::http2::Builder<TokioExecutor> {
+    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.max_http2_streams)
+        .max_header_list_size(limits.max_header_bytes)
+        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
+        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+        // Who has gone without a word is noticed.
+        .keep_alive_interval(limits.idle_timeout)
+        .keep_alive_timeout(HTTP2_PING_TIMEOUT);
+    builder
+}
+
+/// Drives a connection to its end: told to end it does so after its requests, and told to be cut at
+/// once.
+async fn run<C, E>(
+    mut connection: Pin<&mut C>,
+    end: impl Fn(Pin<&mut C>),
+    idle: impl Future<Output = ()>,
+    mut part: Part,
+) where
+    C: Future<Output = Result<(), E>>,
+{
+    let mut cut = part.clone().will_reach(Phase::Cut);
+    tokio::select! {
+        // What clients do wrong is theirs to know.
+        _ = &mut connection => return,
+        () = idle => {}
+        () = part.reached(Phase::Draining) => {}
+    }
+    end(connection.as_mut());
+    tokio::select! {
+        _ = connection => {}
+        () = &mut cut => {}
+    }
+}
+
+/// Ready when there was no request for this long.
+async fn idle(open: Arc<Open>, timeout: Duration) {
+    let requests = || open.record.requests.load(Relaxed);
+    let mut before = None;
+    loop {
+        // Twice without a request in between is long enough: exact to half of the time.
+        let now = open.record.is_idle().then(requests);
+        if now.is_some() && now == before {
+            return;
+        }
+        before = now;
+        tokio::time::sleep(timeout / 2).await;
+    }
+}
+
+/// RFC 8737 §6.2.
+const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
+
+/// While there are no file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const LEAST_BUFFER: usize = 8192;
+
+/// What HTTP/2 has by default, 64 KiB, is one window per round trip and slow over any distance.
+const HTTP2_STREAM_WINDOW: u32 = 1 << 20;
+const HTTP2_CONNECTION_WINDOW: u32 = 4 << 20;
+const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);

@@ -1,0 +1,251 @@
+//! Bodies: streams, trailers, codings, limits of time.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use courser::client::{ErrorKind, HttpVersion};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Request, Response, header};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+
+use super::server::{Content, Server, Service, Speaks, full, service};
+use super::{builder, client, collect, within};
+
+const ALL: [HttpVersion; 3] = [
+    HttpVersion::Http3Only,
+    HttpVersion::Http2,
+    HttpVersion::Http1,
+];
+
+fn frames<S>(stream: S) -> Content
+where
+    S: futures_util::Stream<Item = Result<Frame<Bytes>, std::io::Error>> + Send + 'static,
+{
+    StreamBody::new(stream).map_err(Into::into).boxed_unsync()
+}
+
+/// Sends back what it gets, trailers too.
+fn mirror() -> Service {
+    service(|request| async move {
+        let mut response = Response::new(request.into_body());
+        let announced = HeaderValue::from_static("x-sum");
+        response.headers_mut().insert(header::TRAILER, announced);
+        response
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_stream_both_ways_with_trailers_over_all_protocols() {
+    let server = Server::start(Speaks::Both, mirror()).await;
+    for version in ALL {
+        let client = builder(&server).version(version).build().expect("a client");
+        let chunk = Bytes::from(vec![7; 50_000]);
+        let count = 100;
+        let sent = chunk.clone();
+        let mut trailers = HeaderMap::new();
+        trailers.insert("x-sum", HeaderValue::from_static("42"));
+        let data = (0..count).map(move |_| Ok(Frame::data(sent.clone())));
+        let all = data.chain([Ok(Frame::trailers(trailers))]);
+        let request = Request::post(server.url("/"))
+            .header(header::TE, "trailers")
+            .header(header::TRAILER, "x-sum")
+            .body(frames(stream::iter(all)))
+            .expect("a request");
+        let response = within(client.send(request)).await.expect("answered");
+        let collected = within(response.into_body().collect())
+            .await
+            .expect("a body");
+        let trailers = collected.trailers().cloned().unwrap_or_default();
+        assert_eq!(
+            trailers.get("x-sum"),
+            Some(&HeaderValue::from_static("42")),
+            "{version:?}"
+        );
+        assert_eq!(
+            collected.to_bytes().len(),
+            count * chunk.len(),
+            "{version:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn length_of_a_body_is_announced() {
+    let server = Server::start(
+        Speaks::Both,
+        service(|request| async move {
+            let length = request.headers().get(header::CONTENT_LENGTH).cloned();
+            Response::new(full(format!("{length:?}")))
+        }),
+    )
+    .await;
+    for version in ALL {
+        let client = builder(&server).version(version).build().expect("a client");
+        let request = Request::post(server.url("/"))
+            .body(http_body_util::Full::<Bytes>::from("12345"))
+            .expect("a request");
+        let response = within(client.send(request)).await.expect("answered");
+        assert_eq!(collect(response).await, "Some(\"5\")", "{version:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_not_read_is_not_received() {
+    let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = sent.clone();
+    let server = Server::start(
+        Speaks::Both,
+        service(move |_| {
+            let counter = counter.clone();
+            let chunks = (0..4000).map(move |_| {
+                counter.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                Ok(Frame::data(Bytes::from(vec![0; 65_536])))
+            });
+            async move { Response::new(frames(stream::iter(chunks))) }
+        }),
+    )
+    .await;
+    for version in ALL {
+        sent.store(0, std::sync::atomic::Ordering::SeqCst);
+        let client = builder(&server).version(version).build().expect("a client");
+        let response = within(client.get(&server.url("/")))
+            .await
+            .expect("answered");
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let chunks = sent.load(std::sync::atomic::Ordering::SeqCst);
+        assert!(
+            chunks < 400,
+            "{version:?}: {chunks} of 4000 chunks, and nobody reads"
+        );
+        drop(response);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_codings_are_undone() {
+    use tower::Layer as _;
+    use tower::Service as _;
+    let plain: String = "all of this again and again. ".repeat(1000);
+    let content = plain.clone();
+    let server = Server::start(
+        Speaks::Both,
+        service(move |request| {
+            let content = content.clone();
+            async move {
+                let inner = tower::service_fn(move |_: Request<Content>| {
+                    let response = Response::new(full(content.clone()));
+                    async move { Ok::<_, std::convert::Infallible>(response) }
+                });
+                let layer = tower_http::compression::CompressionLayer::new();
+                let Ok(response) = layer.layer(inner).call(request).await;
+                response.map(|body| body.map_err(Into::into).boxed_unsync())
+            }
+        }),
+    )
+    .await;
+    let client = client(&server);
+    let untouched = builder(&server)
+        .decompress(false)
+        .build()
+        .expect("a client");
+    for coding in ["gzip", "br", "zstd", "deflate"] {
+        let request = || {
+            Request::get(server.url("/"))
+                .header(header::ACCEPT_ENCODING, coding)
+                .body(courser::h3::Empty)
+                .expect("a request")
+        };
+        let response = within(untouched.send(request())).await.expect("answered");
+        assert_eq!(response.headers()[header::CONTENT_ENCODING], coding);
+        assert!(collect(response).await.len() < plain.len() / 10, "{coding}");
+        let response = within(client.send(request())).await.expect("answered");
+        assert!(
+            !response.headers().contains_key(header::CONTENT_ENCODING),
+            "{coding}"
+        );
+        assert_eq!(collect(response).await, plain, "{coding}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn broken_coding_is_an_error_of_its_own() {
+    let server = Server::start(
+        Speaks::Both,
+        service(|_| async {
+            let mut response = Response::new(full("this is not gzip at all"));
+            let coding = HeaderValue::from_static("gzip");
+            response
+                .headers_mut()
+                .insert(header::CONTENT_ENCODING, coding);
+            response
+        }),
+    )
+    .await;
+    let response = within(client(&server).get(&server.url("/")))
+        .await
+        .expect("answered");
+    let error = within(response.into_body().collect())
+        .await
+        .expect_err("not gzip");
+    assert_eq!(error.kind(), ErrorKind::Decode, "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_and_length_are_limited() {
+    let server = Server::start(
+        Speaks::Both,
+        service(|request| async move {
+            match request.uri().path() {
+                // One piece, then silence.
+                "/silent" => Response::new(frames(stream::unfold(0, |state| async move {
+                    if state > 0 {
+                        std::future::pending::<()>().await;
+                    }
+                    Some((Ok(Frame::data(Bytes::from_static(b"x"))), state + 1))
+                }))),
+                "/endless" => Response::new(frames(stream::unfold((), |()| async {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    Some((Ok(Frame::data(Bytes::from_static(b"x"))), ()))
+                }))),
+                _ => std::future::pending().await,
+            }
+        }),
+    )
+    .await;
+    for version in ALL {
+        let quiet = builder(&server)
+            .version(version)
+            .read_timeout(Duration::from_millis(200))
+            .build()
+            .expect("a client");
+        let response = within(quiet.get(&server.url("/silent")))
+            .await
+            .expect("a head");
+        let error = within(response.into_body().collect())
+            .await
+            .expect_err("silence");
+        assert!(error.is_timeout(), "{version:?}: {error}");
+        let short = builder(&server)
+            .version(version)
+            .timeout(Duration::from_millis(400))
+            .build()
+            .expect("a client");
+        let began = Instant::now();
+        let response = within(short.get(&server.url("/endless")))
+            .await
+            .expect("a head");
+        let error = within(response.into_body().collect())
+            .await
+            .expect_err("too long");
+        assert!(error.is_timeout(), "{version:?}: {error}");
+        assert!(began.elapsed() < Duration::from_secs(3), "{version:?}");
+        let error = within(short.get(&server.url("/never")))
+            .await
+            .expect_err("no head");
+        assert!(
+            error.is_timeout() && !error.is_connect(),
+            "{version:?}: {error}"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! Names and HTTPS records, from a name server in this process.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use courser::Client;
+use courser::client::{ClientBuilder, DnsResolver, Proxy, Resolve as _};
+use http::Version;
+use tokio::net::UdpSocket;
+
+use super::server::{Server, Speaks, echo};
+use super::{timing, within};
+
+const A: u16 = 1;
+const AAAA: u16 = 28;
+const HTTPS: u16 = 65;
+
+/// What is answered to a question for a name and a type, and after how long.
+type Zone = Arc<dyn Fn(&str, u16) -> Option<(Duration, Vec<Vec<u8>>)> + Send + Sync>;
+
+/// A name server that knows the zone. `None` is no answer at all.
+async fn name_server(zone: Zone) -> (SocketAddr, Arc<Mutex<Vec<(String, u16)>>>) {
+    let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.expect("a port"));
+    let address = socket.local_addr().expect("bound");
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    tokio::spawn(async move {
+        let mut query = [0; 1500];
+        while let Ok((len, from)) = socket.recv_from(&mut query).await {
+            let Some((name, kind, end)) = question(&query[..len]) else {
+                continue;
+            };
+            log.lock().expect("no panic").push((name.clone(), kind));
+            if let Some((delay, records)) = zone(&name, kind) {
+                let answer = answer(&query[..end], kind, &records);
+                let socket = socket.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    let _ = socket.send_to(&answer, from).await;
+                });
+            }
+        }
+    });
+    (address, asked)
+}
+
+/// The name, its type, and where the question ends.
+fn question(query: &[u8]) -> Option<(String, u16, usize)> {
+    let (mut at, mut name) = (12, String::new());
+    loop {
+        let len = usize::from(*query.get(at)?);
+        at += 1;
+        if len == 0 {
+            break;
+        }
+        let label = std::str::from_utf8(query.get(at..at + len)?).ok()?;
+        name.push_str(&label.to_ascii_lowercase());
+        name.push('.');
+        at += len;
+    }
+    let kind = u16::from_be_bytes([*query.get(at)?, *query.get(at + 1)?]);
+    Some((name, kind, at + 4))
+}
+
+fn answer(question: &[u8], kind: u16, records: &[Vec<u8>]) -> Vec<u8> {
+    let mut answer = question.to_vec();
+    answer[2..4].copy_from_slice(&[0x81, 0x80]);
+    let count = u16::try_from(records.len()).expect("few").to_be_bytes();
+    answer[4..12].copy_from_slice(&[0, 1, count[0], count[1], 0, 0, 0, 0]);
+    for record in records {
+        // The name of the question, type, class, 60 s.
+        answer.extend([0xc0, 12]);
+        answer.extend(kind.to_be_bytes());
+        answer.extend([0, 1, 0, 0, 0, 60]);
+        answer.extend(u16::try_from(record.len()).expect("short").to_be_bytes());
+        answer.extend(record);
+    }
+    answer
+}
+
+/// An HTTPS record of the origin itself, with these parameters.
+fn https(params: &[(u16, Vec<u8>)]) -> Vec<u8> {
+    let mut record = vec![0, 1, 0];
+    for (key, value) in params {
+        record.extend(key.to_be_bytes());
+        record.extend(u16::try_from(value.len()).expect("short").to_be_bytes());
+        record.extend(value);
+    }
+    record
+}
+
+fn alpn(names: &[&str]) -> (u16, Vec<u8>) {
+    let mut value = Vec::new();
+    for name in names {
+        value.push(u8::try_from(name.len()).expect("short"));
+        value.extend(name.as_bytes());
+    }
+    (1, value)
+}
+
+fn builder(server: &Server, name_server: SocketAddr) -> ClientBuilder {
+    Client::builder()
+        .platform_roots(false)
+        .root(server.identity.certificate())
+        .proxy(Proxy::Direct)
+        .resolver(DnsResolver::new([name_server]).expect("a resolver"))
+}
+
+fn url(server: &Server) -> String {
+    format!("https://example.test:{}/", server.address.port())
+}
+
+fn here() -> Vec<Vec<u8>> {
+    vec![vec![127, 0, 0, 1]]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_https_record_brings_http3_with_the_first_request() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    let zone: Zone = Arc::new(|_, kind| {
+        let records = match kind {
+            A => here(),
+            HTTPS => vec![https(&[alpn(&["h2", "h3"])])],
+            _ => Vec::new(),
+        };
+        Some((Duration::ZERO, records))
+    });
+    let (address, asked) = name_server(zone).await;
+    let client = builder(&server, address).build().expect("a client");
+    let response = within(client.get(&url(&server))).await.expect("answered");
+    assert_eq!(response.version(), Version::HTTP_3);
+    let asked = asked.lock().expect("no panic").clone();
+    // RFC 9460 §9.1: other ports are asked for by name.
+    let name = format!("_{}._https.example.test.", server.address.port());
+    assert!(asked.contains(&(name, HTTPS)), "{asked:?}");
+    assert!(
+        asked.contains(&("example.test.".to_owned(), AAAA)),
+        "{asked:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_and_ports_of_records_are_followed() {
+    let quic = Server::start(Speaks::Quic, echo()).await;
+    let server = Server::start(Speaks::Tcp, echo()).await;
+    let port = quic.address.port().to_be_bytes().to_vec();
+    let zone: Zone = Arc::new(move |_, kind| {
+        let records = match kind {
+            A => here(),
+            HTTPS => vec![https(&[
+                alpn(&["h3"]),
+                (3, port.clone()),
+                (4, vec![127, 0, 0, 1]),
+            ])],
+            _ => Vec::new(),
+        };
+        Some((Duration::ZERO, records))
+    });
+    let (address, _) = name_server(zone).await;
+    let client = builder(&server, address)
+        .root(quic.identity.certificate())
+        .build()
+        .expect("a client");
+    let response = within(client.get(&url(&server))).await.expect("answered");
+    assert_eq!(response.version(), Version::HTTP_3);
+    assert_eq!(timing(&response).remote, Some(quic.address));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_that_do_not_come_hold_nobody_up() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    // Neither HTTPS nor AAAA is ever answered.
+    let zone: Zone = Arc::new(|_, kind| (kind == A).then(|| (Duration::ZERO, here())));
+    let (address, _) = name_server(zone).await;
+    let client = builder(&server, address).build().expect("a client");
+    let began = Instant::now();
+    let response = within(client.get(&url(&server))).await.expect("answered");
+    assert_eq!(response.version(), Version::HTTP_2);
+    let took = began.elapsed();
+    assert!(took < Duration::from_millis(1000), "{took:?}");
+    let looked_up = timing(&response).name_lookup.expect("looked up");
+    assert!(
+        looked_up >= Duration::from_millis(50),
+        "AAAA gets its moment: {looked_up:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn name_without_addresses_is_an_error_of_names() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    let zone: Zone = Arc::new(|_, _| Some((Duration::ZERO, Vec::new())));
+    let (address, _) = name_server(zone).await;
+    let client = builder(&server, address).build().expect("a client");
+    let error = within(client.get(&url(&server)))
+        .await
+        .expect_err("no address");
+    assert!(error.is_dns(), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damaged_records_are_no_records() {
+    let zone: Zone = Arc::new(|_, kind| {
+        let records = match kind {
+            A => here(),
+            // A parameter that is longer than the record.
+            HTTPS => vec![vec![0, 1, 0, 0, 1, 0, 200, 1]],
+            _ => Vec::new(),
+        };
+        Some((Duration::ZERO, records))
+    });
+    let (address, _) = name_server(zone).await;
+    let resolver = DnsResolver::new([address]).expect("a resolver");
+    let services = within(resolver.services("example.test", 443)).await;
+    assert!(services.map_or(true, |services| services.is_empty()));
+}

@@ -1,0 +1,72 @@
+//! Servers that leave: what they refuse goes to the next connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use courser::client::{HttpVersion, Proxy};
+use courser::{Client, Endpoint, Identity, ServerConfig, h3};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use tokio::sync::Notify;
+
+use super::{text, until, within};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_go_on_elsewhere_when_a_server_drains() {
+    let identity = Identity::dev().expect("random numbers");
+    let config = ServerConfig::with_identity(&identity)
+        .expect("our own")
+        .alpn([h3::ALPN]);
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let endpoint = Endpoint::server(config, address).expect("a port");
+    let url = format!("https://{}/", endpoint.local_addr().expect("bound"));
+    let (leave, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let (signal, connections) = (leave.clone(), count.clone());
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let Ok(connection) = incoming.await else {
+                continue;
+            };
+            let number = connections.fetch_add(1, Ordering::SeqCst);
+            let service = tower::service_fn(move |request: Request<h3::Body>| async move {
+                let body = request.into_body().collect().await;
+                let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+                let body = [format!("{number} ").as_bytes(), &body].concat();
+                Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::from(body)))
+            });
+            let signal = signal.clone();
+            let leaves = async move {
+                match number {
+                    // Each later one stays.
+                    0 => signal.notified().await,
+                    _ => std::future::pending().await,
+                }
+            };
+            tokio::spawn(h3::serve(connection, service).drain(leaves).into_future());
+        }
+    });
+    let client = Client::builder()
+        .version(HttpVersion::Http3Only)
+        .platform_roots(false)
+        .proxy(Proxy::Direct)
+        .root(identity.certificate())
+        .build()
+        .expect("a client");
+    let post = || {
+        Request::post(url.as_str())
+            .body(Full::<bytes::Bytes>::from("content"))
+            .expect("a request")
+    };
+    let first = within(client.send(post())).await.expect("answered");
+    assert_eq!(text(first).await, "0 content");
+    leave.notify_one();
+    // Some of these meet the GOAWAY on its way: none may fail, whatever its method.
+    for _ in 0..200 {
+        let response = within(client.send(post())).await.expect("answered");
+        let text = text(response).await;
+        assert!(text.ends_with(" content"), "{text}");
+        tokio::task::yield_now().await;
+    }
+    until(|| count.load(Ordering::SeqCst) == 2).await;
+}

@@ -1,0 +1,102 @@
+//! Clients that say who they are, and where they come from.
+
+use std::convert::Infallible;
+
+use courser::client::{Body, HttpVersion, Proxy};
+use courser::rustls::RootCertStore;
+use courser::{Client, Endpoint, Identity, ServerConfig, h3};
+use http::{Request, Response};
+use http_body_util::Full;
+use tower::Service as _;
+
+use super::server::{Server, Speaks, echo};
+use super::{builder, text, timing, within};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_is_shown_to_those_who_ask() {
+    let identity = Identity::dev().expect("random numbers");
+    let ours = Identity::dev().expect("random numbers");
+    let mut clients = RootCertStore::empty();
+    clients.add(ours.certificate()).expect("a certificate");
+    let config = ServerConfig::with_client_auth(&identity, clients)
+        .expect("our own")
+        .alpn([h3::ALPN]);
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let endpoint = Endpoint::server(config, address).expect("a port");
+    let url = format!("https://{}/", endpoint.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let Ok(connection) = incoming.await else {
+                continue;
+            };
+            let known = connection.peer_identity().is_some();
+            let service = tower::service_fn(move |_: Request<h3::Body>| async move {
+                let body = Full::<bytes::Bytes>::from(format!("known: {known}"));
+                Ok::<_, Infallible>(Response::new(body))
+            });
+            tokio::spawn(h3::serve(connection, service).into_future());
+        }
+    });
+    let builder = || {
+        Client::builder()
+            .version(HttpVersion::Http3Only)
+            .platform_roots(false)
+            .proxy(Proxy::Direct)
+            .root(identity.certificate())
+    };
+    let known = builder().identity(ours).build().expect("a client");
+    let response = within(known.get(&url)).await.expect("let in");
+    assert_eq!(text(response).await, "known: true");
+    let unknown = builder().build().expect("a client");
+    assert!(within(unknown.get(&url)).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_come_from_the_address_that_was_chosen() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    let local: std::net::IpAddr = [127, 0, 0, 9].into();
+    for version in [HttpVersion::Http3Only, HttpVersion::Http2] {
+        let client = builder(&server)
+            .version(version)
+            .local_address(local)
+            .build()
+            .expect("a client");
+        let response = within(client.get(&server.url("/")))
+            .await
+            .expect("answered");
+        let seen = timing(&response).local.map(|local| local.ip());
+        assert_eq!(seen, Some(local), "{version:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn places_can_be_changed_while_names_stay() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    let port = server.address.port();
+    let client = builder(&server)
+        .connect_to(
+            (Some("example.test"), Some(443)),
+            (Some("127.0.0.1"), Some(port)),
+        )
+        .build()
+        .expect("a client");
+    let response = within(client.get("https://example.test/a"))
+        .await
+        .expect("answered");
+    assert_eq!(timing(&response).remote, Some(server.address));
+    assert_eq!(text(response).await, "HTTP/2.0 GET /a");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_is_a_service() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    let mut client = super::client(&server);
+    let request = Request::get(server.url("/"))
+        .body(h3::Empty)
+        .expect("a request");
+    let ready = tower::ServiceExt::<Request<h3::Empty>>::ready(&mut client)
+        .await
+        .expect("always");
+    let response: Response<Body> = within(ready.call(request)).await.expect("answered");
+    assert_eq!(response.status(), 200);
+}

@@ -1,0 +1,69 @@
+//! The client against real servers of all three protocols on loopback.
+
+mod alternatives;
+mod bodies;
+mod dns;
+mod errors;
+mod going_away;
+mod identities;
+mod pooling;
+mod proxies;
+mod racing;
+mod redirects;
+mod server;
+
+use std::future::Future;
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::Client;
+use courser::client::{Body, ClientBuilder, Proxy, Timing};
+use http::Response;
+use http_body_util::BodyExt as _;
+
+use self::server::Server;
+
+/// A client that trusts the server and finds `localhost` and `example.test` where it is.
+fn builder(server: &Server) -> ClientBuilder {
+    Client::builder()
+        .platform_roots(false)
+        .root(server.identity.certificate())
+        .proxy(Proxy::Direct)
+        .resolve("localhost", 0, [server.address.ip()])
+        .resolve("example.test", 0, [server.address.ip()])
+}
+
+fn client(server: &Server) -> Client {
+    builder(server).build().expect("a client")
+}
+
+async fn text(response: Response<Body>) -> String {
+    let bytes = collect(response).await;
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+async fn collect(response: Response<Body>) -> Bytes {
+    let body = response.into_body().collect().await;
+    body.expect("a body").to_bytes()
+}
+
+fn timing(response: &Response<Body>) -> &Timing {
+    response.extensions().get().expect("each response has one")
+}
+
+/// Fails a test that hangs.
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future)
+        .await
+        .expect("not in time")
+}
+
+/// Waits until something holds that another task brings about.
+async fn until(mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within(waiting).await;
+}

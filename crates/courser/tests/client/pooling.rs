@@ -1,0 +1,138 @@
+//! Connections are kept, shared and replaced.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use courser::client::HttpVersion;
+use http::{Request, Response};
+use http_body_util::Full;
+
+use super::server::{Server, Speaks, echo, full, service};
+use super::{builder, client, text, timing, within};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_requests_at_once_share_one_connection() {
+    for (version, expected) in [
+        (HttpVersion::Http3Only, (1, 0)),
+        (HttpVersion::Http2, (0, 1)),
+    ] {
+        let server = Server::start(Speaks::Both, echo()).await;
+        let client = builder(&server).version(version).build().expect("a client");
+        let requests = (0..50).map(|_| {
+            let (client, url) = (client.clone(), server.url("/"));
+            tokio::spawn(async move { text(client.get(&url).await.expect("answered")).await })
+        });
+        for request in requests.collect::<Vec<_>>() {
+            within(request).await.expect("no panic");
+        }
+        assert_eq!(server.connections.counts(), expected, "{version:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http1_connections_are_used_again_one_request_at_a_time() {
+    let server = Server::start(Speaks::Http1, echo()).await;
+    let client = client(&server);
+    for number in 0..5 {
+        let response = within(client.get(&server.url("/")))
+            .await
+            .expect("answered");
+        assert_eq!(timing(&response).is_reused, number > 0);
+        assert_eq!(text(response).await, "HTTP/1.1 GET /");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(server.connections.counts(), (0, 1));
+    let url = server.url("/");
+    let (one, two) = within(async { tokio::join!(client.get(&url), client.get(&url)) }).await;
+    drop((
+        text(one.expect("answered")).await,
+        text(two.expect("answered")).await,
+    ));
+    assert_eq!(server.connections.counts(), (0, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_outlive_a_restart_of_the_server() {
+    for (version, speaks) in [
+        (HttpVersion::Http3Only, Speaks::Both),
+        (HttpVersion::Http2, Speaks::Both),
+        (HttpVersion::Http1, Speaks::Http1),
+    ] {
+        let server = Server::start(speaks, echo()).await;
+        let client = builder(&server).version(version).build().expect("a client");
+        for _ in 0..3 {
+            let response = within(client.get(&server.url("/"))).await;
+            let response = response.unwrap_or_else(|error| panic!("{version:?}: {error}"));
+            text(response).await;
+            within(server.restart(speaks)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_have_been_done_is_not_done_again() {
+    let seen = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = seen.clone();
+    let server = Server::start(
+        Speaks::Http1,
+        service(move |request| {
+            let counter = counter.clone();
+            async move {
+                if request.method() == http::Method::POST {
+                    counter.fetch_add(1, Ordering::SeqCst);
+                    std::future::pending::<()>().await;
+                }
+                Response::new(full("done"))
+            }
+        }),
+    )
+    .await;
+    let client = client(&server);
+    text(
+        within(client.get(&server.url("/")))
+            .await
+            .expect("answered"),
+    )
+    .await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let request = Request::post(server.url("/"))
+        .body(Full::<bytes::Bytes>::from("x"))
+        .expect("a request");
+    let sending = tokio::spawn({
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    super::until(|| seen.load(Ordering::SeqCst) == 1).await;
+    server.restart(Speaks::Http1).await;
+    let error = within(sending)
+        .await
+        .expect("no panic")
+        .expect_err("broken");
+    assert!(!error.is_unprocessed(), "{error}");
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_are_taken_up_again() {
+    for (version, speaks) in [
+        (HttpVersion::Http3Only, Speaks::Both),
+        (HttpVersion::Http2, Speaks::Both),
+    ] {
+        let server = Server::start(speaks, echo()).await;
+        let client = builder(&server)
+            .version(version)
+            .idle_timeout(Duration::from_millis(40))
+            .build()
+            .expect("a client");
+        for number in 0..2 {
+            let response = within(client.get(&server.url("/")))
+                .await
+                .expect("answered");
+            assert_eq!(timing(&response).is_resumed, number > 0, "{version:?}");
+            assert!(!timing(&response).is_reused, "{version:?}");
+            text(response).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Proxies: tunnels, plain ones, credentials.
+
+use std::sync::{Arc, Mutex};
+
+use courser::client::{ErrorKind, HttpVersion, Proxy};
+use http::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+
+use super::server::{Content, Server, Speaks, echo, empty, full, service};
+use super::{builder, text, timing, within};
+
+/// A proxy that makes tunnels for those who know the word, and what it was asked for.
+async fn proxy() -> (Server, Arc<Mutex<Vec<String>>>) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let answer = move |request: Request<Content>| {
+        log.lock()
+            .expect("no panic")
+            .push(format!("{} {}", request.method(), request.uri()));
+        // "user:word"
+        let knows = request
+            .headers()
+            .get("proxy-authorization")
+            .is_some_and(|value| value == "Basic dXNlcjp3b3Jk");
+        async move {
+            if !knows {
+                let mut response = Response::new(full("who are you?"));
+                *response.status_mut() = StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+                return response;
+            }
+            if request.method() != Method::CONNECT {
+                return Response::new(full(format!("for {}", request.uri())));
+            }
+            let target = request.uri().to_string();
+            tokio::spawn(async move {
+                let upgraded = hyper::upgrade::on(request).await.expect("a tunnel");
+                let target = target.replace("localhost", "127.0.0.1");
+                let mut out = tokio::net::TcpStream::connect(target).await.expect("there");
+                let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut out).await;
+            });
+            Response::new(empty())
+        }
+    };
+    (Server::start(Speaks::Plain, service(answer)).await, seen)
+}
+
+fn through(proxy: &Server, credentials: &str) -> Proxy {
+    Proxy::Url {
+        url: format!("http://{credentials}{}", proxy.address),
+        except: "direct.test".to_owned(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secure_origins_are_reached_through_a_tunnel_and_never_over_quic() {
+    let (proxy, seen) = proxy().await;
+    let server = Server::start(Speaks::Both, echo()).await;
+    let client = builder(&server)
+        .proxy(through(&proxy, "user:word@"))
+        .version(HttpVersion::Http3)
+        .build()
+        .expect("a client");
+    let response = within(client.get(&server.url("/a")))
+        .await
+        .expect("answered");
+    assert!(timing(&response).is_proxied);
+    assert_eq!(text(response).await, "HTTP/2.0 GET /a");
+    assert_eq!(server.connections.counts(), (0, 1));
+    let seen = seen.lock().expect("no panic").clone();
+    assert_eq!(
+        seen,
+        [format!("CONNECT localhost:{}", server.address.port())]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plain_requests_are_shown_to_the_proxy() {
+    let (proxy, _) = proxy().await;
+    let client = builder(&proxy)
+        .proxy(through(&proxy, "user:word@"))
+        .build()
+        .expect("a client");
+    let response = within(client.get("http://example.test/a?b"))
+        .await
+        .expect("answered");
+    assert_eq!(text(response).await, "for http://example.test/a?b");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusal_of_a_proxy_says_what_to_do() {
+    let (proxy, _) = proxy().await;
+    let server = Server::start(Speaks::Tcp, echo()).await;
+    let client = builder(&server)
+        .proxy(through(&proxy, ""))
+        .build()
+        .expect("a client");
+    let error = within(client.get(&server.url("/")))
+        .await
+        .expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::Proxy);
+    assert!(error.to_string().contains("user and password"), "{error}");
+    assert_eq!(server.connections.counts(), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exceptions_go_direct() {
+    let (proxy, seen) = proxy().await;
+    let server = Server::start(Speaks::Plain, echo()).await;
+    let client = builder(&server)
+        .proxy(through(&proxy, ""))
+        .resolve("direct.test", 0, [server.address.ip()])
+        .build()
+        .expect("a client");
+    let url = format!("http://direct.test:{}/", server.address.port());
+    let response = within(client.get(&url)).await.expect("answered");
+    assert_eq!(text(response).await, "HTTP/1.1 GET /");
+    assert!(seen.lock().expect("no panic").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn proxies_of_other_kinds_are_refused_with_what_is_allowed() {
+    let server = Server::start(Speaks::Tcp, echo()).await;
+    let client = builder(&server)
+        .proxy(Proxy::Url {
+            url: "socks5://127.0.0.1:1080".to_owned(),
+            except: String::new(),
+        })
+        .build()
+        .expect("a client");
+    let error = within(client.get(&server.url("/")))
+        .await
+        .expect_err("no SOCKS");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(
+        error.to_string().contains("use http:// or https://"),
+        "{error}"
+    );
+}

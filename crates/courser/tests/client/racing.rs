@@ -1,0 +1,172 @@
+//! HTTP/3 against TCP.
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use courser::client::{HttpVersion, Outcome, Transport};
+use http::Version;
+
+use super::server::{Server, Speaks, echo};
+use super::{builder, text, timing, until, within};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http3_wins_where_both_are_there() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    let client = builder(&server)
+        .version(HttpVersion::Http3)
+        .build()
+        .expect("a client");
+    let response = within(client.get(&server.url("/a")))
+        .await
+        .expect("answered");
+    assert_eq!(response.version(), Version::HTTP_3);
+    let seen = timing(&response);
+    assert_eq!(seen.attempts.len(), 1, "{:?}", seen.attempts);
+    assert_eq!(seen.attempts[0].outcome, Outcome::Won);
+    assert_eq!(seen.remote, Some(server.address));
+    assert!(seen.quic_handshake.is_some() && seen.tcp_connect.is_none());
+    assert!(seen.quic.is_some_and(|quic| quic.packets_sent > 0));
+    assert_eq!(text(response).await, "HTTP/3.0 GET /a");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_udp_is_dropped_http2_wins_and_it_is_remembered() {
+    let server = Server::start(Speaks::Tcp, echo()).await;
+    let hole = UdpSocket::bind(server.address).expect("UDP is free there");
+    let client = builder(&server)
+        .version(HttpVersion::Http3)
+        .idle_timeout(Duration::from_millis(40))
+        .build()
+        .expect("a client");
+    let began = Instant::now();
+    let response = within(client.get(&server.url("/")))
+        .await
+        .expect("answered");
+    let took = began.elapsed();
+    assert_eq!(response.version(), Version::HTTP_2);
+    assert!(
+        took >= Duration::from_millis(250),
+        "QUIC has its head start: {took:?}"
+    );
+    assert!(took < Duration::from_millis(1500), "{took:?}");
+    let transports: Vec<_> = timing(&response)
+        .attempts
+        .iter()
+        .map(|attempt| attempt.transport)
+        .collect();
+    assert_eq!(transports, [Transport::Quic, Transport::Tcp]);
+    let mut datagram = [0; 1500];
+    assert!(hole.recv(&mut datagram).is_ok_and(|len| len >= 1200));
+    drop(response);
+    // QUIC is given up a while after TCP has won, and the connection was idle for too long by then.
+    tokio::time::sleep(Duration::from_millis(3500)).await;
+    let response = within(client.get(&server.url("/")))
+        .await
+        .expect("answered");
+    let seen = timing(&response);
+    assert!(!seen.is_reused);
+    assert_eq!(seen.attempts.len(), 1, "{:?}", seen.attempts);
+    assert_eq!(seen.attempts[0].transport, Transport::Tcp);
+    assert_eq!(server.connections.counts(), (0, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_tcp_is_no_obstacle() {
+    let server = Server::start(Speaks::Quic, echo()).await;
+    let client = builder(&server)
+        .version(HttpVersion::Http3)
+        .build()
+        .expect("a client");
+    let response = within(client.get(&server.url("/")))
+        .await
+        .expect("answered");
+    assert_eq!(response.version(), Version::HTTP_3);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn quic_that_comes_late_carries_what_follows() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    // UDP passes through a relay that is slower than the head start.
+    let relay = tokio::net::UdpSocket::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let through = relay.local_addr().expect("bound");
+    let to = server.address;
+    tokio::spawn(async move {
+        let mut client = None;
+        let mut buffer = vec![0; 65_536];
+        let relay = std::sync::Arc::new(relay);
+        while let Ok((len, from)) = relay.recv_from(&mut buffer).await {
+            let target = if from == to { client } else { Some(to) };
+            client = if from == to { client } else { Some(from) };
+            let (relay, datagram) = (relay.clone(), buffer[..len].to_vec());
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                if let Some(target) = target {
+                    let _ = relay.send_to(&datagram, target).await;
+                }
+            });
+        }
+    });
+    let announced = format!("h3=\":{}\"", through.port());
+    let file = std::env::temp_dir().join(format!("courser-late-{}", std::process::id()));
+    let line = format!(
+        "h2 localhost {} h3 localhost {} \"20991231 00:00:00\" 0 0\n",
+        server.address.port(),
+        through.port()
+    );
+    std::fs::write(&file, line).expect("writable");
+    let client = builder(&server)
+        .alt_svc_file(&file)
+        .build()
+        .expect("a client");
+    let response = within(client.get(&server.url("/")))
+        .await
+        .expect("answered");
+    assert_eq!(response.version(), Version::HTTP_2, "{announced}");
+    until(|| server.connections.counts().0 == 1).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let response = within(client.get(&server.url("/")))
+        .await
+        .expect("answered");
+    assert_eq!(response.version(), Version::HTTP_3);
+    assert!(timing(&response).is_reused);
+    std::fs::remove_file(&file).expect("ours");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn versions_are_what_was_asked_for() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    for (version, expected) in [
+        (HttpVersion::Auto, Version::HTTP_2),
+        (HttpVersion::Http3, Version::HTTP_3),
+        (HttpVersion::Http3Only, Version::HTTP_3),
+        (HttpVersion::Http2, Version::HTTP_2),
+        (HttpVersion::Http1, Version::HTTP_11),
+    ] {
+        let client = builder(&server).version(version).build().expect("a client");
+        let response = within(client.get(&server.url("/")))
+            .await
+            .expect("answered");
+        assert_eq!(response.version(), expected, "{version:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_listening_is_found_out_soon_over_quic_alone() {
+    let server = Server::start(Speaks::Tcp, echo()).await;
+    let client = builder(&server)
+        .version(HttpVersion::Http3Only)
+        .build()
+        .expect("a client");
+    let began = Instant::now();
+    let error = within(client.get(&server.url("/")))
+        .await
+        .expect_err("no QUIC");
+    assert!(error.is_connect() && !error.is_timeout(), "{error}");
+    assert!(
+        error.to_string().contains("nobody listens on udp"),
+        "{error}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(5));
+}

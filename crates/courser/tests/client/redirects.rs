@@ -1,0 +1,104 @@
+//! Redirects are followed.
+
+use courser::client::ErrorKind;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+
+use super::server::{Server, Service, Speaks, full, service};
+use super::{builder, client, text, within};
+
+/// `/go/STATUS/TARGET` leads to TARGET; anything else says what was asked.
+fn redirecting() -> Service {
+    service(|request| async move {
+        let path = request.uri().path().to_owned();
+        let mut parts = path.splitn(4, '/').skip(1);
+        if parts.next() == Some("go") {
+            let status: u16 = parts.next().and_then(|s| s.parse().ok()).expect("a status");
+            let target = parts.next().expect("a target").replace("%3A", ":");
+            let mut response = Response::new(full("moved"));
+            *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+            let target = target.parse().expect("a value");
+            response.headers_mut().insert(header::LOCATION, target);
+            return response;
+        }
+        let method = request.method().clone();
+        let authorization = request.headers().contains_key(header::AUTHORIZATION);
+        let kind = request.headers().contains_key(header::CONTENT_TYPE);
+        let body = request
+            .into_body()
+            .collect()
+            .await
+            .expect("a body")
+            .to_bytes();
+        let body = String::from_utf8_lossy(&body).into_owned();
+        Response::new(full(format!(
+            "{method} {path} {authorization} {kind} {body}"
+        )))
+    })
+}
+
+fn post(url: String) -> Request<Full<bytes::Bytes>> {
+    Request::post(url)
+        .header(header::AUTHORIZATION, "secret")
+        .header(header::CONTENT_TYPE, "text/plain")
+        .body(Full::from("content"))
+        .expect("a request")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn methods_and_bodies_follow_the_status() {
+    for speaks in [Speaks::Tcp, Speaks::Http1] {
+        let server = Server::start(speaks, redirecting()).await;
+        let client = client(&server);
+        for (status, expected) in [
+            (302, "GET /there true false "),
+            (303, "GET /there true false "),
+            (307, "POST /there true true content"),
+            (308, "POST /there true true content"),
+        ] {
+            let url = server.url(&format!("/go/{status}//there"));
+            let response = within(client.send(post(url))).await.expect("answered");
+            assert_eq!(text(response).await, expected, "{speaks:?} {status}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn credentials_do_not_leave_their_origin() {
+    let other = Server::start(Speaks::Tcp, redirecting()).await;
+    let server = Server::start(Speaks::Tcp, redirecting()).await;
+    let client = builder(&server)
+        .root(other.identity.certificate())
+        .build()
+        .expect("a client");
+    let target = format!("https%3A//localhost%3A{}/there", other.address.port());
+    let url = server.url(&format!("/go/307/{target}"));
+    let response = within(client.send(post(url))).await.expect("answered");
+    assert_eq!(text(response).await, "POST /there false true content");
+    assert_eq!(other.connections.counts().1, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn circles_end() {
+    let server = Server::start(
+        Speaks::Tcp,
+        service(|_| async {
+            let mut response = Response::new(full(""));
+            *response.status_mut() = StatusCode::FOUND;
+            let target = "/again".parse().expect("a value");
+            response.headers_mut().insert(header::LOCATION, target);
+            response
+        }),
+    )
+    .await;
+    let error = within(client(&server).get(&server.url("/")))
+        .await
+        .expect_err("endless");
+    assert_eq!(error.kind(), ErrorKind::Redirect);
+    assert!(error.to_string().contains("more than 10"), "{error}");
+    let patient = builder(&server).redirects(0).build().expect("a client");
+    let response = within(patient.get(&server.url("/")))
+        .await
+        .expect("answered");
+    assert_eq!(response.status(), StatusCode::FOUND);
+}

@@ -1,0 +1,268 @@
+//! Servers of our own HTTP/3 and of hyper's HTTP/2 and HTTP/1.1, with the same service.
+
+use std::convert::Infallible;
+use std::net::{SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use courser::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use courser::rustls::{self};
+use courser::{Endpoint, Identity, ServerConfig, h3};
+use http::{Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Empty, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+pub type Content = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+pub type Answering = Pin<Box<dyn Future<Output = Response<Content>> + Send>>;
+pub type Service = Arc<dyn Fn(Request<Content>) -> Answering + Send + Sync>;
+
+/// What a server speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speaks {
+    Quic,
+    Tcp,
+    Both,
+    /// TLS with HTTP/1.1 only.
+    Http1,
+    /// No TLS at all.
+    Plain,
+}
+
+/// A server; what it does ends with it.
+pub struct Server {
+    pub address: SocketAddr,
+    pub identity: Identity,
+    pub connections: Arc<Connections>,
+    pair: (Vec<u8>, Vec<u8>),
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    endpoint: Mutex<Option<Endpoint>>,
+    service: Service,
+}
+
+/// How many were accepted.
+#[derive(Debug, Default)]
+pub struct Connections {
+    pub quic: AtomicUsize,
+    pub tcp: AtomicUsize,
+    pub resumed: AtomicUsize,
+}
+
+impl Connections {
+    pub fn counts(&self) -> (usize, usize) {
+        let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
+        (count(&self.quic), count(&self.tcp))
+    }
+}
+
+pub fn full(bytes: impl Into<Bytes>) -> Content {
+    Full::new(bytes.into())
+        .map_err(|never: Infallible| match never {})
+        .boxed_unsync()
+}
+
+pub fn empty() -> Content {
+    Empty::new()
+        .map_err(|never: Infallible| match never {})
+        .boxed_unsync()
+}
+
+/// A service from a function.
+pub fn service<F>(answer: impl Fn(Request<Content>) -> F + Send + Sync + 'static) -> Service
+where
+    F: Future<Output = Response<Content>> + Send + 'static,
+{
+    Arc::new(move |request| Box::pin(answer(request)))
+}
+
+/// Says what was asked for, and over what.
+pub fn echo() -> Service {
+    service(|request| async move {
+        let seen = format!(
+            "{:?} {} {}",
+            request.version(),
+            request.method(),
+            request.uri().path()
+        );
+        Response::new(full(seen))
+    })
+}
+
+impl Server {
+    pub async fn start(speaks: Speaks, service: Service) -> Self {
+        // A key of our own, for it goes into two configurations.
+        let names = ["localhost", "example.test", "127.0.0.1"].map(str::to_owned);
+        let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+        let pair = (made.cert.der().to_vec(), made.signing_key.serialize_der());
+        let identity = identity(&pair);
+        let mut server = Self {
+            address: ([127, 0, 0, 1], 0).into(),
+            identity,
+            connections: Arc::default(),
+            pair,
+            tasks: Mutex::default(),
+            endpoint: Mutex::default(),
+            service,
+        };
+        // A port that is free for both.
+        for _ in 0..100 {
+            let tcp = TcpListener::bind(server.address).await.expect("a port");
+            let address = tcp.local_addr().expect("bound");
+            if UdpSocket::bind(address).is_ok() {
+                server.address = address;
+                drop(tcp);
+                server.listen(speaks).await;
+                return server;
+            }
+        }
+        panic!("no port is free for both");
+    }
+
+    /// Stops everything at once, and listens again at the same place.
+    pub async fn restart(&self, speaks: Speaks) {
+        self.stop().await;
+        self.listen(speaks).await;
+    }
+
+    /// Stops everything at once; connections break.
+    pub async fn stop(&self) {
+        let tasks = std::mem::take(&mut *self.tasks.lock().expect("no panic"));
+        for task in tasks {
+            task.abort();
+            let _ = task.await;
+        }
+        let endpoint = self.endpoint.lock().expect("no panic").take();
+        if let Some(endpoint) = endpoint {
+            endpoint.close(0x100_u32.into(), b"restart");
+            endpoint.wait_idle().await;
+            drop(endpoint);
+            // Its socket goes with the task that drives it.
+            while UdpSocket::bind(self.address).is_err() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    pub async fn listen(&self, speaks: Speaks) {
+        let mut tasks = Vec::new();
+        if matches!(speaks, Speaks::Quic | Speaks::Both) {
+            let config = ServerConfig::with_identity(&self.identity)
+                .expect("our own")
+                .alpn([h3::ALPN]);
+            let endpoint = Endpoint::server(config, self.address).expect("the port is free");
+            *self.endpoint.lock().expect("no panic") = Some(endpoint.clone());
+            let task = serve_quic(endpoint, self.service.clone(), self.connections.clone());
+            tasks.push(tokio::spawn(task));
+        }
+        if speaks != Speaks::Quic {
+            let listener = TcpListener::bind(self.address).await.expect("a free port");
+            let tls = self.tls(speaks);
+            let task = serve_tcp(
+                listener,
+                tls,
+                self.service.clone(),
+                self.connections.clone(),
+            );
+            tasks.push(tokio::spawn(task));
+        }
+        self.tasks.lock().expect("no panic").extend(tasks);
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.address.port())
+    }
+
+    fn tls(&self, speaks: Speaks) -> Option<tokio_rustls::TlsAcceptor> {
+        let protocols: &[&[u8]] = match speaks {
+            Speaks::Plain => return None,
+            Speaks::Http1 => &[b"http/1.1"],
+            _ => &[b"h2", b"http/1.1"],
+        };
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.pair.1.clone()));
+        let provider = rustls::crypto::aws_lc_rs::default_provider();
+        let mut config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_no_client_auth()
+            .with_single_cert(vec![self.pair.0.clone().into()], key)
+            .expect("our own");
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        Some(Arc::new(config).into())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut().expect("no panic") {
+            task.abort();
+        }
+        if let Some(endpoint) = self.endpoint.get_mut().expect("no panic") {
+            endpoint.close(0x100_u32.into(), b"");
+        }
+    }
+}
+
+fn identity((certificate, key): &(Vec<u8>, Vec<u8>)) -> Identity {
+    let key = PrivatePkcs8KeyDer::from(key.clone());
+    Identity::new(vec![certificate.clone().into()], key.into())
+}
+
+async fn serve_quic(endpoint: Endpoint, service: Service, connections: Arc<Connections>) {
+    let mut tasks = tokio::task::JoinSet::new();
+    while let Some(incoming) = endpoint.accept().await {
+        let (service, connections) = (service.clone(), connections.clone());
+        tasks.spawn(async move {
+            let Ok(connection) = incoming.await else {
+                return;
+            };
+            connections.quic.fetch_add(1, Ordering::SeqCst);
+            let service = tower::service_fn(move |request: Request<h3::Body>| {
+                let answer = service(request.map(|body| body.map_err(Into::into).boxed_unsync()));
+                async move { Ok::<_, Infallible>(answer.await) }
+            });
+            let _ = h3::serve(connection, service).await;
+        });
+    }
+}
+
+async fn serve_tcp(
+    listener: TcpListener,
+    tls: Option<tokio_rustls::TlsAcceptor>,
+    service: Service,
+    connections: Arc<Connections>,
+) {
+    // Dropped with the server: its connections break.
+    let mut tasks = tokio::task::JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let (tls, service, connections) = (tls.clone(), service.clone(), connections.clone());
+        tasks.spawn(async move {
+            connections.tcp.fetch_add(1, Ordering::SeqCst);
+            let service =
+                hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
+                    let answer =
+                        service(request.map(|body| body.map_err(Into::into).boxed_unsync()));
+                    async move { Ok::<_, Infallible>(answer.await) }
+                });
+            let http = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+            match tls {
+                None => drop(
+                    http.serve_connection_with_upgrades(TokioIo::new(stream), service)
+                        .await,
+                ),
+                Some(tls) => {
+                    let Ok(stream) = tls.accept(stream).await else {
+                        return;
+                    };
+                    if stream.get_ref().1.handshake_kind() == Some(rustls::HandshakeKind::Resumed) {
+                        connections.resumed.fetch_add(1, Ordering::SeqCst);
+                    }
+                    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,268 @@
+//! HTTP Datagrams and capsules (RFC 9297).
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use courser::h3::{Capsules, Code, Datagrams, Protocol, Received};
+use courser::{ReadError, ReadToEndError, Side, TransportConfig, h3};
+use http::{Request, Response};
+
+use super::{Pair, full, get, within};
+use crate::common::{pair, pair_with};
+
+fn config(side: Side, datagrams: bool) -> h3::Config {
+    let mut config = h3::Config::new(side);
+    config.datagrams = datagrams;
+    config.extended_connect = side == Side::Server;
+    config
+}
+
+fn test_protocol() -> Protocol {
+    Protocol::new("test").expect("a token")
+}
+
+fn connect_request() -> Request<()> {
+    Request::connect("https://localhost/")
+        .extension(test_protocol())
+        .body(())
+        .expect("a request")
+}
+
+/// What the server does with a CONNECT: sends everything back, datagrams as datagrams and capsules
+/// as capsules, until the client is done.
+async fn echo(mut request: Request<h3::Body>) -> Response<h3::Empty> {
+    let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
+    tokio::spawn(async move {
+        let mut capsules = Capsules::new(upgrade.await?).accept(7, 10);
+        while let Some(received) = capsules.next().await? {
+            match received {
+                Received::Datagram(payload) => capsules.send_datagram(&payload).await?,
+                Received::Capsule(capsule) => capsules.send(capsule.kind, &capsule.value).await?,
+            }
+        }
+        Ok::<_, h3::Error>(())
+    });
+    Response::new(h3::Empty)
+}
+
+/// A client and the echoing server, which have datagrams as said.
+async fn echoing(pair: &Pair, (client_has, server_has): (bool, bool)) -> h3::Client {
+    let (client, server) = pair.connect().await;
+    let service = tower::service_fn(|request| async { Ok::<_, Infallible>(echo(request).await) });
+    let serving = h3::serve(server, service).config(config(Side::Server, server_has));
+    tokio::spawn(serving.into_future());
+    h3::Client::with_config(client, config(Side::Client, client_has))
+}
+
+async fn capsules(client: &h3::Client) -> Capsules {
+    let response = within(client.connect(connect_request())).await;
+    Capsules::new(response.expect("accepted").into_body()).accept(7, 10)
+}
+
+/// One more round trip, so that both know each other's settings.
+async fn exchange(capsules: &mut Capsules, received: Received) {
+    match &received {
+        Received::Datagram(payload) => capsules.send_datagram(payload).await.expect("open"),
+        Received::Capsule(capsule) => {
+            let sent = capsules.send(capsule.kind, &capsule.value).await;
+            sent.expect("open");
+        }
+    }
+    let back = within(capsules.next()).await.expect("open");
+    assert_eq!(back, Some(received));
+}
+
+fn datagram(text: &'static str) -> Received {
+    Received::Datagram(Bytes::from_static(text.as_bytes()))
+}
+
+fn capsule(kind: u64, text: &'static str) -> Received {
+    let value = Bytes::from_static(text.as_bytes());
+    Received::Capsule(h3::Capsule { kind, value })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_travel_in_frames_where_both_have_them() {
+    let pair = pair();
+    let client = echoing(&pair, (true, true)).await;
+    let mut capsules = capsules(&client).await;
+    for text in ["", "one", "two"] {
+        exchange(&mut capsules, datagram(text)).await;
+    }
+    exchange(&mut capsules, capsule(7, "between")).await;
+    let stats = client.quic().stats().datagrams;
+    assert_eq!((stats.sent, stats.received), (3, 3));
+}
+
+/// RFC 9297 §2.1.1: not before both ends have said so; §3.5: capsules instead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_travel_in_capsules_where_one_has_none() {
+    for has in [(false, true), (true, false), (false, false)] {
+        let pair = pair();
+        let client = echoing(&pair, has).await;
+        let mut capsules = capsules(&client).await;
+        for text in ["", "one", "two"] {
+            exchange(&mut capsules, datagram(text)).await;
+        }
+        assert_eq!(client.quic().stats().datagrams.sent, 0, "{has:?}");
+        assert_eq!(client.quic().stats().datagrams.received, 0, "{has:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_travel_in_capsules_where_quic_has_none() {
+    let transport = TransportConfig {
+        datagram_receive_buffer_size: None,
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(transport, |config| config.alpn(["test"]));
+    let client = echoing(&pair, (true, true)).await;
+    let mut capsules = capsules(&client).await;
+    exchange(&mut capsules, datagram("over the stream")).await;
+}
+
+/// RFC 9297 §3.3: what is too long ends the stream alone, and so does what is cut off.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_capsules_end_their_stream() {
+    let pair = pair();
+    let client = echoing(&pair, (true, true)).await;
+    for (bytes, code) in [
+        (&[7, 11][..], Code::EXCESSIVE_LOAD),
+        (&[7, 5, 0], Code::MESSAGE_ERROR),
+    ] {
+        let response = within(client.connect(connect_request())).await;
+        let mut stream = response.expect("accepted").into_body();
+        let bytes = Bytes::from_static(bytes);
+        stream.write_chunk(bytes).await.expect("open");
+        tokio::io::AsyncWriteExt::shutdown(&mut stream)
+            .await
+            .expect("open");
+        let error = within(stream.read_chunk()).await.expect_err("ended");
+        assert_eq!(error.code(), Some(code));
+    }
+    // 10 bytes are allowed, and the connection goes on.
+    let mut capsules = capsules(&client).await;
+    exchange(&mut capsules, capsule(7, "ten  bytes")).await;
+}
+
+/// RFC 9297 §2: the request ends, the connection does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagram_for_a_request_without_a_use_for_it_ends_that_request() {
+    let pair = pair();
+    let (raw, server) = pair.connect().await;
+    let service = tower::service_fn(|request: Request<h3::Body>| async move {
+        // Nothing is said of datagrams, and the body is read to its end.
+        let body = http_body_util::BodyExt::collect(request.into_body()).await;
+        let len = body.map_or(0, |body| body.to_bytes().len());
+        Ok::<_, Infallible>(Response::new(full(format!("{len}"))))
+    });
+    let serving = h3::serve(server, service).config(config(Side::Server, true));
+    tokio::spawn(serving.into_future());
+    // GET https://localhost/ by the static table; the stream stays open.
+    let (mut send, mut receive) = raw.open_bi().await.expect("allowed");
+    let mut head = vec![0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x09];
+    head.extend_from_slice(b"localhost");
+    let mut bytes = vec![0x01, u8::try_from(head.len()).expect("short")];
+    bytes.extend_from_slice(&head);
+    send.write_all(&bytes).await.expect("open");
+    raw.send_datagram(Bytes::from_static(&[0, b'x']))
+        .expect("small");
+    let ended = within(receive.read_to_end(100)).await;
+    let expected = Code::DATAGRAM_ERROR.value();
+    match ended {
+        Err(ReadToEndError::Read(ReadError::Reset(code))) => {
+            assert_eq!(code.into_inner(), expected);
+        }
+        other => panic!("{other:?}"),
+    }
+    let stopped = within(send.stopped()).await.expect("alive");
+    assert_eq!(stopped.map(courser::VarInt::into_inner), Some(expected));
+    let client = h3::Client::new(raw);
+    let response = within(client.send(get("/"))).await.expect("it goes on");
+    assert_eq!(response.status(), 200);
+}
+
+/// RFC 9297 §2.1: errors of the connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn datagrams_of_impossible_streams_end_the_connection() {
+    for (bytes, code) in [
+        (&[][..], Code::DATAGRAM_ERROR),
+        (&[0xd0, 0, 0, 0, 0, 0, 0, 0, 1], Code::DATAGRAM_ERROR),
+        // The hundredth is the last that may be opened.
+        (&[0x40, 100, 1], Code::ID_ERROR),
+    ] {
+        let pair = pair();
+        let (raw, server) = pair.connect().await;
+        let service = tower::service_fn(|_: Request<h3::Body>| async {
+            Ok::<_, Infallible>(Response::new(h3::Empty))
+        });
+        let serving = h3::serve(server, service).config(config(Side::Server, true));
+        tokio::spawn(serving.into_future());
+        raw.send_datagram(Bytes::from_static(&[0x40, 99, 1]))
+            .expect("early ones are held or dropped");
+        raw.send_datagram(Bytes::from_static(bytes)).expect("small");
+        let error = h3::Error::from(within(raw.closed()).await);
+        assert_eq!(error.code(), Some(code), "{bytes:x?}: {error}");
+    }
+}
+
+/// "And others": a plain request whose service has a use for datagrams.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plain_request_may_have_datagrams_too() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let service = tower::service_fn(|mut request: Request<h3::Body>| async move {
+        let datagrams = request.extensions_mut().remove::<Datagrams>();
+        let datagrams = datagrams.expect("switched on");
+        datagrams.send(b"from the server").expect("negotiated");
+        let received = datagrams.receive().await.expect("one");
+        Ok::<_, Infallible>(Response::new(full(received)))
+    });
+    let serving = h3::serve(server, service).config(config(Side::Server, true));
+    tokio::spawn(serving.into_future());
+    let client = h3::Client::with_config(client, config(Side::Client, true));
+    // Both have each other's settings.
+    within(client.settings()).await.expect("alive");
+    let (feed, rest) = tokio::sync::mpsc::channel::<Bytes>(1);
+    let body = super::frames(futures_util::stream::unfold(rest, |mut rest| async {
+        let bytes = rest.recv().await?;
+        Some((Ok(http_body::Frame::data(bytes)), rest))
+    }));
+    let request = Request::post("https://localhost/")
+        .body(body)
+        .expect("a request");
+    let sending = tokio::spawn({
+        let client = client.clone();
+        async move { client.send(request).await }
+    });
+    // The first request has stream 0, and a datagram that comes before it waits for it.
+    let quic = client.quic().clone();
+    quic.send_datagram(Bytes::from_static(b"\0from the client"))
+        .expect("small");
+    let response = within(sending).await.expect("no panic").expect("answered");
+    let datagrams = response.extensions().get::<Datagrams>().cloned();
+    let received = within(datagrams.expect("switched on").receive()).await;
+    assert_eq!(received, Some(Bytes::from_static(b"from the server")));
+    assert_eq!(super::text(response).await, "from the client");
+    drop(feed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_sent_is_said() {
+    let pair = pair();
+    let client = echoing(&pair, (true, true)).await;
+    let response = within(client.connect(connect_request())).await;
+    let mut stream = response.expect("accepted").into_body();
+    let datagrams = stream.datagrams().cloned().expect("switched on");
+    let max = datagrams.max_size().expect("negotiated");
+    let error = datagrams
+        .send(&vec![0; max + 20_000])
+        .expect_err("too large");
+    assert!(error.to_string().contains("max_size"), "{error}");
+    datagrams.send(&vec![0; max]).expect("just fits");
+    tokio::io::AsyncWriteExt::shutdown(&mut stream)
+        .await
+        .expect("open");
+    // RFC 9297 §2.1: only while the sending half is open.
+    assert_eq!(datagrams.send(b"x"), Err(h3::DatagramError::StreamOver));
+}

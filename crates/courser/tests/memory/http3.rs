@@ -1,0 +1,218 @@
+//! What requests and connections of HTTP/3 cost in memory.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::{ClientConfig, Endpoint, Identity, ServerConfig, h3};
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use tokio::sync::{mpsc, oneshot};
+
+use super::common::{loopback, within};
+use super::{counting, runtime};
+
+/// What the thread of the server has allocated so far, and holds.
+#[derive(Clone, Copy, Debug)]
+struct Heap {
+    allocations: u64,
+    live: isize,
+}
+
+/// A server on a thread of its own, which can be asked for its heap.
+struct Server {
+    address: SocketAddr,
+    config: ClientConfig,
+    ask: mpsc::UnboundedSender<oneshot::Sender<Heap>>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        let identity = Identity::dev().expect("random numbers");
+        let config = ClientConfig::with_roots([identity.certificate()]).expect("own certificate");
+        let (send_address, address) = oneshot::channel();
+        let (ask, asked) = mpsc::unbounded_channel();
+        let thread = std::thread::spawn(move || {
+            runtime().block_on(within(300, serve(&identity, send_address, asked)));
+        });
+        Self {
+            address: address.await.expect("bound"),
+            config: config.alpn([h3::ALPN]),
+            ask,
+            thread,
+        }
+    }
+
+    async fn heap(&self) -> Heap {
+        let (answer, heap) = oneshot::channel();
+        self.ask.send(answer).expect("the server runs");
+        heap.await.expect("the server runs")
+    }
+
+    async fn connect(&self, endpoint: &Endpoint) -> h3::Client {
+        let connecting = endpoint
+            .connect_with(self.config.clone(), self.address, "localhost")
+            .expect("configured");
+        h3::Client::new(connecting.await.expect("handshake"))
+    }
+
+    fn finish(self) {
+        drop(self.ask);
+        self.thread.join().expect("no panic");
+    }
+}
+
+/// Runs until nobody asks any more.
+async fn serve(
+    identity: &Identity,
+    address: oneshot::Sender<SocketAddr>,
+    mut asked: mpsc::UnboundedReceiver<oneshot::Sender<Heap>>,
+) {
+    let config = ServerConfig::with_identity(identity).expect("own certificate");
+    let endpoint = Endpoint::server(config.alpn([h3::ALPN]), loopback()).expect("a port");
+    let bound = endpoint.local_addr().expect("bound");
+    address.send(bound).expect("somebody waits");
+    let accepting = endpoint.clone();
+    tokio::spawn(async move {
+        while let Some(incoming) = accepting.accept().await {
+            tokio::spawn(async move {
+                let connection = incoming.await.expect("handshake");
+                let service = tower::service_fn(|request: Request<h3::Body>| async move {
+                    drop(request);
+                    let body = Full::new(Bytes::from_static(b"!"));
+                    Ok::<_, Infallible>(Response::new(body))
+                });
+                h3::serve(connection, service).await
+            });
+        }
+    });
+    while let Some(answer) = asked.recv().await {
+        // Nothing more is freed: all is acknowledged.
+        let mut live = counting::live();
+        let mut rounds = 0;
+        while rounds < 5 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            rounds = if counting::live() == live {
+                rounds + 1
+            } else {
+                0
+            };
+            live = counting::live();
+        }
+        let allocations = counting::allocations();
+        answer.send(Heap { allocations, live }).expect("waits");
+    }
+}
+
+async fn request(client: &h3::Client) {
+    let request = Request::get("https://localhost/a/path")
+        .header("user-agent", "a client that is counted")
+        .header("accept", "*/*")
+        .body(h3::Empty)
+        .expect("a request");
+    let response = client.send(request).await.expect("answered");
+    let body = response.into_body().collect().await.expect("a body");
+    assert_eq!(body.to_bytes(), "!");
+}
+
+/// Some at a time, on one connection.
+async fn requests(client: &h3::Client, count: usize) {
+    let tasks: Vec<_> = (0..IN_FLIGHT)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                for _ in 0..count / IN_FLIGHT {
+                    request(&client).await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+}
+
+const IN_FLIGHT: usize = 50;
+
+/// Heap that an HTTP/3 connection may hold on the server while nothing happens on it.
+const IDLE_BUDGET: isize = 32 * 1024;
+
+/// Connections before the counted ones, so that what all share is there.
+const FIRST: usize = 50;
+const COUNTED: usize = 150;
+
+#[test]
+fn idle_http3_connection_costs_at_most_32_kib() {
+    runtime().block_on(within(120, async {
+        let server = Server::start().await;
+        let endpoint = Endpoint::client(loopback()).expect("a port");
+        let mut clients = Vec::new();
+        for _ in 0..FIRST {
+            clients.push(server.connect(&endpoint).await);
+            request(clients.last().expect("just made")).await;
+        }
+        let before = server.heap().await;
+        for _ in 0..COUNTED {
+            clients.push(server.connect(&endpoint).await);
+            request(clients.last().expect("just made")).await;
+        }
+        let after = server.heap().await;
+        let each = (after.live - before.live) / COUNTED as isize;
+        println!("{each} bytes for each idle HTTP/3 connection");
+        assert!(each <= IDLE_BUDGET, "{each} bytes");
+        drop(clients);
+        server.finish();
+    }));
+}
+
+/// Requests before the first count, and to the last.
+const WARM: usize = 60_000;
+const ALL: usize = 150_000;
+
+/// Allocations that a small request may take on each end.
+const SERVER_BUDGET: f64 = 16.0;
+const CLIENT_BUDGET: f64 = 20.0;
+
+#[test]
+fn requests_cost_the_same_however_many_there_were() {
+    runtime().block_on(within(300, async {
+        let server = Server::start().await;
+        let endpoint = Endpoint::client(loopback()).expect("a port");
+        let client = server.connect(&endpoint).await;
+        requests(&client, WARM).await;
+        let (first, first_ours) = (server.heap().await, counting::allocations());
+        let half = (ALL - WARM) / 2;
+        requests(&client, half).await;
+        let (second, second_ours) = (server.heap().await, counting::allocations());
+        requests(&client, half).await;
+        let (last, last_ours) = (server.heap().await, counting::allocations());
+
+        let each = |from: u64, to: u64| (to - from) as f64 / half as f64;
+        let server_each = [
+            each(first.allocations, second.allocations),
+            each(second.allocations, last.allocations),
+        ];
+        let client_each = [each(first_ours, second_ours), each(second_ours, last_ours)];
+        println!(
+            "allocations for each request: server {server_each:.1?}, client {client_each:.1?}"
+        );
+        println!(
+            "heap of the server: {} bytes, then {}",
+            first.live, last.live
+        );
+        for (each, most) in [(server_each, SERVER_BUDGET), (client_each, CLIENT_BUDGET)] {
+            assert!(each[1] <= each[0] * 1.05 + 0.5, "{each:?} grows");
+            assert!(each[1] <= most, "{each:?} of {most}");
+        }
+        // 330 KB after 10 000 requests, 420 after 50 000, 426 after 450 000: buffers that are used
+        // again keep the largest size they had, and one more chunk of 64 KiB may be in use at one
+        // moment than at another. Whatever a request left, were it one pointer, would be more.
+        let grown = last.live - first.live;
+        let most = 4 * 64 * 1024;
+        assert!(grown < most, "{grown} bytes of {} requests", ALL - WARM);
+        drop(client);
+        server.finish();
+    }));
+}

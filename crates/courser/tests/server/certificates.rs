@@ -1,0 +1,117 @@
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use courser::server::{Certificates, Event, Protocol};
+use courser::{Identity, serve};
+
+use super::client::Client;
+use super::within;
+
+/// A folder with a certificate and its key, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("courser-server-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("temporary files");
+        Self(path)
+    }
+
+    fn paths(&self) -> (PathBuf, PathBuf) {
+        (self.0.join("cert.pem"), self.0.join("key.pem"))
+    }
+
+    /// Puts another certificate there.
+    fn renew(&self) -> Identity {
+        let key = rcgen::KeyPair::generate().expect("random numbers");
+        let params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        let certificate = params.self_signed(&key).expect("signed");
+        let (cert_path, key_path) = self.paths();
+        std::fs::write(&cert_path, certificate.pem()).expect("ours");
+        std::fs::write(&key_path, key.serialize_pem()).expect("ours");
+        Identity::from_pem_files(cert_path, key_path).expect("written just now")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+type Told = Arc<Mutex<Vec<String>>>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn files_are_reloaded_for_all_protocols() {
+    let folder = Folder::new("reload");
+    let old = folder.renew();
+    let (cert, key) = folder.paths();
+    let certificates = Certificates::pem_files(&cert, &key).expect("readable");
+    let told = Told::default();
+    let listener = told.clone();
+    let server = serve("127.0.0.1:0", certificates).on_event(move |event: &Event| {
+        listener.lock().expect("no panic").push(event.to_string());
+    });
+    let bound = server.bind().expect("a free port");
+    let handle = bound.handle();
+    let app = Router::new().route("/", get(|| async { "served" }));
+    let task = tokio::spawn(bound.service(app).into_future());
+    let is_served = async |identity: &Identity| {
+        let mut served = Vec::new();
+        for protocol in Protocol::ALL {
+            match within(Client::connect(protocol, handle.local_addr(), identity)).await {
+                Ok(mut client) => {
+                    assert_eq!(within(client.text("/")).await, "served");
+                    served.push(protocol);
+                }
+                Err(_) => assert!(served.is_empty()),
+            }
+        }
+        !served.is_empty()
+    };
+    let wait_for = async |word: &str| {
+        within(async {
+            while !told
+                .lock()
+                .expect("no panic")
+                .iter()
+                .any(|line| line.contains(word))
+            {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+    };
+    assert!(is_served(&old).await);
+
+    std::fs::write(&key, "half a key").expect("ours");
+    wait_for("the old certificate stays in use").await;
+    assert!(is_served(&old).await);
+    assert!(handle.reload().is_err());
+
+    let new = folder.renew();
+    wait_for("replaced").await;
+    assert!(is_served(&new).await);
+    assert!(!is_served(&old).await);
+    assert_eq!(handle.reload(), Ok(false));
+    assert_ne!(
+        handle.stats().quic_handshakes_failed + handle.stats().tcp.handshakes_failed,
+        0
+    );
+    task.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn facts_are_those_of_the_certificate() {
+    let identity = Identity::dev().expect("random numbers");
+    let bound = serve("127.0.0.1:0", &identity).bind().expect("a free port");
+    let facts = bound.handle().certificate().expect("readable");
+    assert_eq!(facts.names, ["localhost", "127.0.0.1", "::1"]);
+    let der = identity.certificate();
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &der);
+    assert_eq!(facts.sha256, digest.as_ref());
+}

@@ -1,0 +1,203 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use bytes::Bytes;
+use courser::server::{Protocol, Server};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use tokio::sync::Notify;
+
+use super::client::{BoxBody, BoxError, Client, text};
+use super::{Running, start_with, within};
+
+/// An application whose responses begin, and end when it is told so.
+fn halting(go_on: &Arc<Notify>) -> Router {
+    let go_on = go_on.clone();
+    let halting = move || {
+        let go_on = go_on.clone();
+        async move {
+            let begin = Ok::<_, BoxError>(Frame::data(Bytes::from_static(b"begin")));
+            let end = async move {
+                go_on.notified().await;
+                Ok(Frame::data(Bytes::from_static(b" end")))
+            };
+            let first = futures_util::stream::iter([begin]);
+            let frames = futures_util::StreamExt::chain(first, futures_util::stream::once(end));
+            Body::new(StreamBody::new(frames))
+        }
+    };
+    Router::new()
+        .route("/halting", get(halting))
+        .route("/", get(|| async { "quick" }))
+}
+
+/// A response whose first part has arrived.
+async fn begun(running: &Running, protocol: Protocol) -> (Client, http::Response<BoxBody>) {
+    let address = running.handle.local_addr();
+    let client = Client::connect(protocol, address, &running.identity).await;
+    let mut client = client.expect("a server");
+    let mut response = within(client.get("/halting")).await.expect("an answer");
+    let frame = within(response.body_mut().frame()).await;
+    let data = frame.expect("a frame").expect("no error").into_data();
+    assert_eq!(data.expect("data"), "begin");
+    (client, response)
+}
+
+fn start(change: impl FnOnce(Server) -> Server) -> (Running, Arc<Notify>) {
+    let go_on = Arc::new(Notify::new());
+    (start_with(halting(&go_on), change), go_on)
+}
+
+async fn finishes(protocol: Protocol) {
+    let (running, go_on) = start(|server| server);
+    let (_client, response) = begun(&running, protocol).await;
+    let (handle, identity) = (running.handle.clone(), running.identity.clone());
+    assert!(handle.stats().ready);
+    handle.drain();
+    while !handle.stats().draining {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(!handle.stats().ready);
+    let late = Client::connect(protocol, handle.local_addr(), &identity);
+    // TCP's backlog may have taken it; then nobody answers.
+    let refused = match tokio::time::timeout(Duration::from_secs(5), late).await {
+        Ok(Ok(mut late)) => late.get("/").await.is_err(),
+        _ => true,
+    };
+    assert!(refused, "{protocol}: a new connection was served");
+    go_on.notify_one();
+    assert_eq!(within(text(response)).await, " end", "{protocol}");
+    let drained = running.drained().await;
+    assert_eq!(
+        (drained.finished, drained.cut),
+        (1, 0),
+        "{protocol}: {drained}"
+    );
+    assert_eq!(
+        (drained.connections, drained.connections_cut),
+        (1, 0),
+        "{protocol}: {drained}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http1_responses_are_finished() {
+    finishes(Protocol::Http1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http2_responses_are_finished() {
+    finishes(Protocol::Http2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http3_responses_are_finished() {
+    finishes(Protocol::Http3).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deadline_cuts_what_is_left() {
+    for protocol in Protocol::ALL {
+        let (running, _go_on) = start(|server| server.deadline(Duration::from_millis(300)));
+        let (_client, response) = begun(&running, protocol).await;
+        let drained = running.drained().await;
+        assert_eq!(
+            (drained.finished, drained.cut),
+            (0, 1),
+            "{protocol}: {drained}"
+        );
+        assert_eq!(drained.connections_cut, 1, "{protocol}: {drained}");
+        assert!(
+            drained.took >= Duration::from_millis(300),
+            "{protocol}: {drained}"
+        );
+        let rest = within(response.into_body().collect()).await;
+        assert!(
+            rest.is_err(),
+            "{protocol}: the client believes that it has all"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_connections_end_at_once() {
+    let (running, _go_on) = start(|server| server);
+    let mut clients = Vec::new();
+    for protocol in Protocol::ALL {
+        let address = running.handle.local_addr();
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        assert_eq!(within(client.text("/")).await, "quick");
+        clients.push(client);
+    }
+    let drained = running.drained().await;
+    assert_eq!((drained.finished, drained.cut), (0, 0), "{drained}");
+    assert_eq!(
+        (drained.connections, drained.connections_cut),
+        (3, 0),
+        "{drained}"
+    );
+    assert!(drained.took < Duration::from_secs(10), "{drained}");
+}
+
+/// Load balancers see that the server is not ready, while it still serves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readiness_goes_before_the_door_closes() {
+    let (running, _go_on) = start(|server| server.ready_delay(Duration::from_secs(3600)));
+    running.handle.drain();
+    assert!(!running.handle.stats().ready);
+    for protocol in Protocol::ALL {
+        let address = running.handle.local_addr();
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let text = within(client.expect("still served").text("/")).await;
+        assert_eq!(text, "quick", "{protocol}");
+    }
+    assert!(!running.handle.stats().draining);
+    running.handle.cut();
+    within(running.task).await.expect("no panic");
+}
+
+/// A client that remembers Alt-Svc would try a port where nobody listens.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alt_svc_is_taken_back() {
+    let (running, go_on) = start(|server| server);
+    let (mut client, response) = begun(&running, Protocol::Http2).await;
+    running.handle.drain();
+    while !running.handle.stats().draining {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Sent before the client has heard of GOAWAY; if it has, there is nothing to see.
+    if let Ok(response) = within(client.get("/")).await {
+        assert_eq!(response.headers()["alt-svc"], "clear");
+    }
+    go_on.notify_waiters();
+    go_on.notify_one();
+    assert_eq!(within(text(response)).await, " end");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_server_cuts_everything() {
+    let (running, _go_on) = start(|server| server);
+    let mut open = Vec::new();
+    for protocol in Protocol::ALL {
+        open.push((protocol, begun(&running, protocol).await));
+    }
+    running.task.abort();
+    for (protocol, (_client, response)) in open {
+        let rest = within(response.into_body().collect()).await;
+        assert!(rest.is_err(), "{protocol}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signal_future_drains() {
+    let signal = Arc::new(Notify::new());
+    let told = signal.clone();
+    let (running, _go_on) = start(|server| server.drain(async move { told.notified().await }));
+    signal.notify_one();
+    let drained = within(running.task).await.expect("no panic");
+    assert_eq!(drained.connections, 0);
+}

@@ -1,0 +1,154 @@
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::routing::get;
+use courser::server::{Error, Limits, Protocol};
+use courser::{Identity, serve};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::client::{Client, tls};
+use super::{start_with, within};
+
+fn app() -> Router {
+    Router::new().route("/", get(|| async { "served" }))
+}
+
+fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_instead_of_a_handshake_is_not_waited_for() {
+    let limits = limits(|limits| limits.handshake_timeout = Duration::from_millis(200));
+    let running = start_with(app(), |server| server.limits(limits));
+    let stream = tokio::net::TcpStream::connect(running.handle.local_addr()).await;
+    let mut stream = stream.expect("a server");
+    let read = within(stream.read(&mut [0; 1])).await;
+    assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
+    assert_eq!(running.handle.stats().tcp.handshakes_failed, 1);
+}
+
+/// A head that comes byte by byte, for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn slow_heads_are_given_up() {
+    let limits = limits(|limits| limits.header_read_timeout = Duration::from_millis(500));
+    let running = start_with(app(), |server| server.limits(limits));
+    let address = running.handle.local_addr();
+    let certificate = running.identity.certificate();
+    let stream = tls(address, certificate, &[b"http/1.1"]).await;
+    let mut stream = stream.expect("a server");
+    let began = Instant::now();
+    let given_up = within(async {
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ")
+            .await?;
+        loop {
+            stream.write_all(b"x").await?;
+            stream.flush().await?;
+            let mut byte = [0; 1];
+            let read = stream.read(&mut byte);
+            match tokio::time::timeout(Duration::from_millis(50), read).await {
+                Ok(Ok(0)) => return Ok(()),
+                Ok(Ok(_)) | Err(_) => {}
+                Ok(Err(error)) => return Err(error),
+            }
+        }
+    })
+    .await;
+    assert!(
+        began.elapsed() >= Duration::from_millis(400),
+        "{given_up:?}"
+    );
+    within(async {
+        while running.handle.stats().http1.connections_open > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_without_requests_end() {
+    let limits = limits(|limits| limits.idle_timeout = Duration::from_millis(300));
+    let running = start_with(app(), |server| server.limits(limits));
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let address = running.handle.local_addr();
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        assert_eq!(within(client.text("/")).await, "served");
+        assert_eq!(running.handle.stats().of(protocol).connections_open, 1);
+        within(async {
+            while running.handle.stats().of(protocol).connections_open > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_connection_too_many_is_turned_away() {
+    for protocol in Protocol::ALL {
+        let limits = limits(|limits| limits.max_connections = 1);
+        let running = start_with(app(), |server| server.limits(limits));
+        let address = running.handle.local_addr();
+        let first = Client::connect(protocol, address, &running.identity).await;
+        let mut first = first.expect("a server");
+        assert_eq!(within(first.text("/")).await, "served", "{protocol}");
+        let second = within(Client::connect(protocol, address, &running.identity)).await;
+        assert!(second.is_err(), "{protocol}");
+        assert_eq!(within(first.text("/")).await, "served", "{protocol}");
+        // A first flight of two datagrams may be refused twice.
+        assert!(running.handle.stats().refused >= 1, "{protocol}");
+    }
+}
+
+fn conflict(address: SocketAddr) -> String {
+    let identity = Identity::dev().expect("random numbers");
+    let error = serve(address, &identity)
+        .bind()
+        .expect_err("the port is taken");
+    assert!(error.is_port_taken(), "{error}");
+    let text = error.to_string();
+    assert_eq!(text.lines().count(), 1);
+    text
+}
+
+#[tokio::test]
+async fn taken_ports_are_named() {
+    let udp = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let text = conflict(udp.local_addr().expect("bound"));
+    assert!(
+        text.contains("UDP 127.0.0.1:") && text.contains("choose another"),
+        "{text}"
+    );
+    let tcp = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let text = conflict(tcp.local_addr().expect("bound"));
+    assert!(text.contains("TCP 127.0.0.1:"), "{text}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_listened_on_is_told() {
+    let identity = Identity::dev().expect("random numbers");
+    let error = serve("nowhere", &identity).bind().expect_err("no port");
+    assert!(error.to_string().contains("127.0.0.1:4433"), "{error}");
+    let server = serve("127.0.0.1:0", &identity).without_tcp().without_quic();
+    assert!(matches!(server.bind(), Err(Error::NothingToServe)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_addresses_are_one_server() {
+    let running = start_with(app(), |server| server.also_on("[::1]:0"));
+    let addresses = running.handle.local_addrs();
+    assert_eq!(addresses.len(), 2);
+    for address in addresses {
+        for protocol in Protocol::ALL {
+            let client = Client::connect(protocol, address, &running.identity).await;
+            let text = within(client.expect("a server").text("/")).await;
+            assert_eq!(text, "served", "{protocol} {address}");
+        }
+    }
+}
