@@ -1,0 +1,57 @@
+use super::*;
+
+#[test]
+fn the_peers_code_reaches_h3() {
+    let closed = ConnectionError::ApplicationClosed {
+        code: courser::ApplicationErrorCode::from(VarInt::from_u32(0x102)),
+        reason: bytes::Bytes::new(),
+    };
+    assert!(matches!(
+        connection_error(closed),
+        ConnectionErrorIncoming::ApplicationClose { error_code: 0x102 }
+    ));
+}
+
+#[test]
+fn both_timeouts_are_timeouts() {
+    for error in [
+        ConnectionError::TimedOut,
+        ConnectionError::HandshakeTimedOut,
+    ] {
+        assert!(matches!(
+            connection_error(error),
+            ConnectionErrorIncoming::Timeout
+        ));
+    }
+}
+
+#[test]
+fn other_ends_keep_their_reason() {
+    let ConnectionErrorIncoming::Undefined(error) = connection_error(ConnectionError::Reset) else {
+        panic!("a reset is none of the cases that h3 has a word for");
+    };
+    assert_eq!(
+        error.downcast_ref::<ConnectionError>(),
+        Some(&ConnectionError::Reset)
+    );
+}
+
+#[test]
+fn resets_and_stops_are_told_with_their_code() {
+    let code = VarInt::from_u32(0x10c);
+    for error in [
+        read_error(ReadError::Reset(code)),
+        write_error(WriteError::Stopped(code)),
+    ] {
+        assert!(matches!(
+            error,
+            StreamErrorIncoming::StreamTerminated { error_code: 0x10c }
+        ));
+    }
+}
+
+#[test]
+fn a_code_that_cannot_be_sent_becomes_the_largest() {
+    assert_eq!(var_int(u64::MAX), VarInt::MAX);
+    assert_eq!(var_int(7).into_inner(), 7);
+}

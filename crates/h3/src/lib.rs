@@ -1,0 +1,63 @@
+//! The transport traits of the [`h3`] crate on courser's connections.
+//!
+//! Names and shape are those of h3-quinn: a program written for that runs here after a change of
+//! its imports.
+//!
+//! | traits of `h3::quic` | here |
+//! |---|---|
+//! | `Connection`, `OpenStreams` | [`Connection`] |
+//! | `OpenStreams` | [`OpenStreams`], from [`Connection::opener`](h3::quic::Connection::opener) |
+//! | `BidiStream`, `SendStream`, `SendStreamUnframed`, `RecvStream` | [`BidiStream`] |
+//! | `SendStream`, `SendStreamUnframed` | [`SendStream`] |
+//! | `RecvStream` | [`RecvStream`] |
+//!
+//! courser has an HTTP/3 of its own, `courser::h3`, which is faster and does more. This crate is
+//! for programs that stand on `h3` already, and both can be at either end of a connection.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use courser::{ClientConfig, Endpoint, Identity, ServerConfig};
+//! use http::{Request, Response};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let identity = Identity::dev()?;
+//! let config = ServerConfig::with_identity(&identity)?.alpn(["h3"]);
+//! let server = Endpoint::server(config, "127.0.0.1:0".parse()?)?;
+//! let address = server.local_addr()?;
+//! tokio::spawn(async move {
+//!     let connection = server.accept().await.ok_or("closed")?.await?;
+//!     let connection = courser_h3::Connection::new(connection);
+//!     let mut connection = h3::server::Connection::<_, Bytes>::new(connection).await?;
+//!     while let Some(resolver) = connection.accept().await? {
+//!         let (_request, mut stream) = resolver.resolve_request().await?;
+//!         stream.send_response(Response::new(())).await?;
+//!         stream.send_data(Bytes::from("hello")).await?;
+//!         stream.finish().await?;
+//!     }
+//!     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+//! });
+//!
+//! let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
+//! let config = ClientConfig::with_roots([identity.certificate()])?.alpn(["h3"]);
+//! let connection = endpoint.connect_with(config, address, "localhost")?.await?;
+//! let (mut driver, mut client) = h3::client::new(courser_h3::Connection::new(connection)).await?;
+//! let driven = tokio::spawn(async move { driver.wait_idle().await });
+//! let mut stream = client.send_request(Request::get("https://localhost/").body(())?).await?;
+//! stream.finish().await?;
+//! assert_eq!(stream.recv_response().await?.status(), 200);
+//! let mut body = stream.recv_data().await?.ok_or("no body")?;
+//! assert_eq!(bytes::Buf::copy_to_bytes(&mut body, 5), "hello");
+//! # drop((stream, client));
+//! # driven.await?;
+//! # Ok(()) }
+//! ```
+
+mod connection;
+mod error;
+mod stream;
+
+pub use courser::{self, Endpoint, VarInt};
+
+pub use connection::{Connection, OpenStreams};
+pub use stream::{BidiStream, RecvStream, SendStream};

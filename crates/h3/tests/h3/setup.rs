@@ -1,0 +1,109 @@
+//! Ends of a connection, on courser and on quinn.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::{ClientConfig, Endpoint, Identity, ServerConfig};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+pub fn loopback() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// Fails a test that hangs.
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future)
+        .await
+        .expect("not in time")
+}
+
+/// Bytes of which no two neighbours of a chunk are alike.
+pub fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|n| (n ^ (n >> 8) ^ (n >> 16)) as u8).collect()
+}
+
+/// Connections between endpoints of courser.
+pub struct Pair {
+    pub server: Endpoint,
+    pub client: Endpoint,
+    pub certificate: CertificateDer<'static>,
+}
+
+impl Pair {
+    pub fn new() -> Self {
+        let identity = Identity::dev().expect("random numbers");
+        let certificate = identity.certificate();
+        let config = ServerConfig::with_identity(&identity)
+            .expect("own certificate")
+            .alpn(["h3"]);
+        let server = Endpoint::server(config, loopback()).expect("a port");
+        let mut client = Endpoint::client(loopback()).expect("a port");
+        let config = ClientConfig::with_roots([certificate.clone()]).expect("a certificate");
+        client.set_default_client_config(config.alpn(["h3"]));
+        Self {
+            server,
+            client,
+            certificate,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.local_addr().expect("bound")
+    }
+
+    /// Both ends of a new connection, the client's first.
+    pub async fn connect(&self) -> (courser::Connection, courser::Connection) {
+        let connecting = self.client.connect(self.address(), "localhost");
+        let connecting = connecting.expect("configured");
+        let (client, server) = tokio::join!(connecting, self.accept());
+        (client.expect("handshake"), server)
+    }
+
+    pub async fn accept(&self) -> courser::Connection {
+        let incoming = self.server.accept().await.expect("open");
+        incoming.await.expect("handshake")
+    }
+}
+
+/// A client of quinn's, and a connection of it to `address`.
+pub async fn quinn_client(
+    address: SocketAddr,
+    certificate: CertificateDer<'static>,
+) -> (quinn::Endpoint, quinn::Connection) {
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("a certificate");
+    let mut tls = rustls::ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let tls = QuicClientConfig::try_from(tls).expect("TLS 1.3");
+    let mut endpoint = quinn::Endpoint::client(loopback()).expect("a port");
+    endpoint.set_default_client_config(quinn::ClientConfig::new(Arc::new(tls)));
+    let connecting = endpoint.connect(address, "localhost").expect("configured");
+    let connection = connecting.await.expect("handshake");
+    (endpoint, connection)
+}
+
+/// A server of quinn's, and a courser client that trusts it.
+pub fn quinn_server() -> (quinn::Endpoint, Endpoint) {
+    let key = rcgen::KeyPair::generate().expect("random numbers");
+    let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    let certificate = params.self_signed(&key).expect("signed");
+    let chain = vec![certificate.der().clone()];
+    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+    let mut tls = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain.clone(), key)
+        .expect("own certificate");
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let tls = QuicServerConfig::try_from(tls).expect("TLS 1.3");
+    let config = quinn::ServerConfig::with_crypto(Arc::new(tls));
+    let server = quinn::Endpoint::server(config, loopback()).expect("a port");
+    let mut client = Endpoint::client(loopback()).expect("a port");
+    let config = ClientConfig::with_roots(chain).expect("a certificate");
+    client.set_default_client_config(config.alpn(["h3"]));
+    (server, client)
+}
