@@ -25,6 +25,12 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
+    /// Serves a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
+    Serve(Box<crate::serve::args::Arguments>),
+    /// Gets what URLs name, as curl does.
+    Get(Box<crate::get::args::Arguments>),
+    /// Loads a server with requests and measures how it answers.
+    Load(Box<crate::load::args::Arguments>),
     /// Measures throughput, requests, handshakes and closes, over QUIC and over TLS on TCP.
     #[command(subcommand)]
     Perf(PerfCommand),
@@ -229,7 +235,7 @@ pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
 }
 
-fn parse_mtu(text: &str) -> Result<u16, String> {
+pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
     let size = parse_quantity(text)?;
     let range = || format!("{size} is not within 1200 and 65507");
     u16::try_from(size)

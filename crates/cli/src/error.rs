@@ -161,7 +161,7 @@ impl Peer<'_> {
 }
 
 /// The TLS error inside an error of a TLS stream.
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 

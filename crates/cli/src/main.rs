@@ -4,11 +4,14 @@ mod args;
 mod cpu;
 mod demo;
 mod error;
+mod get;
+mod load;
 mod machine;
 mod output;
 mod perf;
 mod qlog;
 mod quantity;
+mod serve;
 mod sim;
 mod tls;
 
@@ -24,7 +27,7 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     match run(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("courser: {failure}");
             ExitCode::FAILURE
@@ -32,15 +35,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> Result<(), Failure> {
-    match arguments.command {
+fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let done = match arguments.command {
         None => demo::run(),
+        Some(Command::Serve(arguments)) => serve::main(&arguments),
+        // Has exit codes of its own: those of curl.
+        Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
+        Some(Command::Load(arguments)) => load::main(&arguments),
         Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
         Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
         Some(Command::Sim(command)) => sim::main(&command),
         Some(Command::Qlog(QlogCommand::Summary(arguments))) => qlog::summary(&arguments),
         Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 /// A runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock

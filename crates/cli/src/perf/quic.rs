@@ -53,7 +53,7 @@ impl QuicConnector {
 
 /// Resolves once the system says that the port is closed there, which it tells connected sockets
 /// only; never if there is no such answer.
-async fn nobody_listens(address: SocketAddr) {
+pub(crate) async fn nobody_listens(address: SocketAddr) {
     tokio::time::sleep(BEFORE_PROBE).await;
     let probe = || -> std::io::Result<UdpSocket> {
         let socket = UdpSocket::bind((local_ip_for(address.ip()), 0))?;
@@ -78,7 +78,7 @@ async fn nobody_listens(address: SocketAddr) {
 }
 
 /// An address to send from. A wildcard would have the system look it up for each batch.
-fn local_ip_for(peer: IpAddr) -> IpAddr {
+pub(crate) fn local_ip_for(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),

@@ -129,6 +129,11 @@ impl Folder {
         Self(path)
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
     /// Writes a file and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);

@@ -117,7 +117,7 @@ A LINK has fields between commas, all optional:
                                    right to send ICMP, CAP_NET_RAW)
   blackhole=5s:2s[:30s]            from when, for how long, how often
   rebind=[addr:]5s                 another port or address towards the server
-  rate@10s=5mbit                   from then on; also delay, jitter, loss, mtu
+  rate@10s=5mbit                   from then on; also delay, jitter, loss, mtu, policer
 '|' puts another link behind, ';' separates the ways there and back.
 
 Examples:

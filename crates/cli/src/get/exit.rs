@@ -1,0 +1,107 @@
+//! Failures, with the exit codes of curl.
+
+use std::fmt;
+
+use courser::client::{Error, ErrorKind, HttpVersion};
+
+/// Why a transfer failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failed {
+    pub(crate) code: u8,
+    pub(crate) text: String,
+}
+
+impl Failed {
+    pub(crate) fn new(code: u8, text: impl Into<String>) -> Self {
+        // Text of a peer or of a library may have several lines.
+        let text: String = text.into();
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { code, text }
+    }
+
+    pub(crate) fn of(error: &Error) -> Self {
+        Self::new(code_of(error), error.to_string())
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}) {}", self.code, self.text)
+    }
+}
+
+/// What curl ends with for the same mistake.
+fn code_of(error: &Error) -> u8 {
+    match error.kind() {
+        ErrorKind::Unsupported => UNSUPPORTED_PROTOCOL,
+        ErrorKind::Url => URL_MALFORMED,
+        ErrorKind::Config => FAILED_INIT,
+        ErrorKind::ResolveProxy => NO_PROXY_NAME,
+        ErrorKind::Resolve => NO_NAME,
+        ErrorKind::Connect => NO_CONNECTION,
+        ErrorKind::Partial => PARTIAL_FILE,
+        ErrorKind::RequestBody => READ_ERROR,
+        ErrorKind::Timeout => TIMED_OUT,
+        ErrorKind::Tls => TLS,
+        ErrorKind::Redirect => TOO_MANY_REDIRECTS,
+        ErrorKind::Empty => NO_ANSWER,
+        ErrorKind::Send => SEND_ERROR,
+        ErrorKind::Certificate => CERTIFICATE,
+        ErrorKind::Decode => BAD_CODING,
+        ErrorKind::Http2 => HTTP2_STREAM,
+        ErrorKind::Http3 => HTTP3,
+        ErrorKind::ConnectQuic => QUIC,
+        ErrorKind::Protocol => WEIRD_ANSWER,
+        // ErrorKind::Proxy, ErrorKind::Receive, and what comes to be.
+        _ => RECEIVE_ERROR,
+    }
+}
+
+/// The number that curl and its variables use for a version.
+pub(crate) const fn version_number(version: Option<http::Version>) -> &'static str {
+    match version {
+        Some(http::Version::HTTP_3) => "3",
+        Some(http::Version::HTTP_2) => "2",
+        Some(http::Version::HTTP_11) => "1.1",
+        Some(http::Version::HTTP_10) => "1.0",
+        _ => "0",
+    }
+}
+
+/// What the flags choose.
+pub(crate) const fn chosen_version(flags: [bool; 4]) -> HttpVersion {
+    match flags {
+        [true, ..] => HttpVersion::Http3,
+        [_, true, ..] => HttpVersion::Http3Only,
+        [_, _, true, _] => HttpVersion::Http2,
+        [.., true] => HttpVersion::Http1,
+        _ => HttpVersion::Auto,
+    }
+}
+
+pub(crate) const UNSUPPORTED_PROTOCOL: u8 = 1;
+pub(crate) const FAILED_INIT: u8 = 2;
+pub(crate) const URL_MALFORMED: u8 = 3;
+pub(crate) const NO_PROXY_NAME: u8 = 5;
+pub(crate) const NO_NAME: u8 = 6;
+pub(crate) const NO_CONNECTION: u8 = 7;
+pub(crate) const WEIRD_ANSWER: u8 = 1;
+pub(crate) const PARTIAL_FILE: u8 = 18;
+pub(crate) const HTTP_STATUS: u8 = 22;
+pub(crate) const WRITE_ERROR: u8 = 23;
+pub(crate) const READ_ERROR: u8 = 26;
+pub(crate) const TIMED_OUT: u8 = 28;
+pub(crate) const RANGE_ERROR: u8 = 33;
+pub(crate) const TLS: u8 = 35;
+pub(crate) const TOO_MANY_REDIRECTS: u8 = 47;
+pub(crate) const NO_ANSWER: u8 = 52;
+pub(crate) const SEND_ERROR: u8 = 55;
+pub(crate) const RECEIVE_ERROR: u8 = 56;
+pub(crate) const CLIENT_CERTIFICATE: u8 = 58;
+pub(crate) const CERTIFICATE: u8 = 60;
+pub(crate) const BAD_CODING: u8 = 61;
+pub(crate) const TOO_LARGE: u8 = 63;
+pub(crate) const CA_FILE: u8 = 77;
+pub(crate) const HTTP2_STREAM: u8 = 92;
+pub(crate) const HTTP3: u8 = 95;
+pub(crate) const QUIC: u8 = 96;

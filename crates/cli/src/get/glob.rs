@@ -1,0 +1,209 @@
+//! `{a,b}` and `[1-9]` in URLs.
+
+use super::exit::{Failed, URL_MALFORMED};
+
+/// A URL that a pattern stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expanded {
+    pub(crate) url: String,
+    /// What stands in each place of the pattern, for `#1` in names of files.
+    pub(crate) parts: Vec<String>,
+}
+
+impl Expanded {
+    /// A URL that is none of several.
+    pub(crate) fn plain(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Puts the parts into the name of a file, in place of `#1` and so on.
+    pub(crate) fn name(&self, template: &str) -> String {
+        let mut name = String::new();
+        let mut rest = template;
+        while let Some((before, behind)) = rest.split_once('#') {
+            name.push_str(before);
+            let digits = behind
+                .find(|c: char| !c.is_ascii_digit())
+                .unwrap_or(behind.len());
+            let number = behind[..digits].parse::<usize>().ok();
+            let part = number.and_then(|number| self.parts.get(number.checked_sub(1)?));
+            match part {
+                Some(part) => name.push_str(part),
+                None => {
+                    name.push('#');
+                    name.push_str(&behind[..digits]);
+                }
+            }
+            rest = &behind[digits..];
+        }
+        name + rest
+    }
+}
+
+/// All URLs of a pattern, the last place running fastest.
+pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
+    let mut all = vec![Expanded::plain("")];
+    let mut rest = pattern;
+    loop {
+        let end = rest.find(['{', '[']).unwrap_or(rest.len());
+        let (text, behind) = rest.split_at(end);
+        for expanded in &mut all {
+            expanded.url.push_str(text);
+        }
+        if behind.is_empty() {
+            return Ok(all);
+        }
+        let (choices, next) = match place(behind).map_err(|why| {
+            Failed::new(
+                URL_MALFORMED,
+                format!("bad pattern in '{pattern}': {why} (--globoff takes it as it is)"),
+            )
+        })? {
+            Place::Choices(choices, next) => (choices, next),
+            Place::Text(next) => {
+                // An IPv6 address.
+                let text = &behind[..behind.len() - next.len()];
+                all.iter_mut()
+                    .for_each(|expanded| expanded.url.push_str(text));
+                rest = next;
+                continue;
+            }
+        };
+        if all.len().saturating_mul(choices.len()) > MAX_URLS {
+            let text = format!("'{pattern}' stands for more than {MAX_URLS} URLs");
+            return Err(Failed::new(URL_MALFORMED, text));
+        }
+        all = all
+            .iter()
+            .flat_map(|expanded| choices.iter().map(|choice| with(expanded, choice)))
+            .collect();
+        rest = next;
+    }
+}
+
+fn with(expanded: &Expanded, choice: &str) -> Expanded {
+    let mut expanded = expanded.clone();
+    expanded.url.push_str(choice);
+    expanded.parts.push(choice.to_owned());
+    expanded
+}
+
+enum Place<'a> {
+    Choices(Vec<String>, &'a str),
+    Text(&'a str),
+}
+
+/// What stands in a place that begins here, and what follows it.
+fn place(text: &str) -> Result<Place<'_>, String> {
+    if let Some(inner) = text.strip_prefix('{') {
+        let (inner, next) = inner.split_once('}').ok_or("'{' without '}'")?;
+        let choices = inner.split(',').map(str::to_owned).collect();
+        return Ok(Place::Choices(choices, next));
+    }
+    let (inner, next) = text
+        .strip_prefix('[')
+        .and_then(|inner| inner.split_once(']'))
+        .ok_or("'[' without ']'")?;
+    if inner.contains(':') && inner.parse::<std::net::Ipv6Addr>().is_ok() {
+        return Ok(Place::Text(next));
+    }
+    range(inner).map(|choices| Place::Choices(choices, next))
+}
+
+/// `1-9`, `001-100:10`, `a-z`.
+fn range(text: &str) -> Result<Vec<String>, String> {
+    let wrong = || format!("'[{text}]' is no range such as [1-9], [01-20:2] or [a-z]");
+    let (range, step) = text.split_once(':').unwrap_or((text, "1"));
+    let step: usize = step
+        .parse()
+        .ok()
+        .filter(|step| *step > 0)
+        .ok_or_else(wrong)?;
+    let (from, to) = range.split_once('-').ok_or_else(wrong)?;
+    if let ([from], [to]) = (from.as_bytes(), to.as_bytes())
+        && from.is_ascii_alphabetic()
+        && to.is_ascii_alphabetic()
+    {
+        let letters = (*from..=*to).step_by(step);
+        let letters: Vec<_> = letters
+            .map(|letter| char::from(letter).to_string())
+            .collect();
+        return if letters.is_empty() {
+            Err(wrong())
+        } else {
+            Ok(letters)
+        };
+    }
+    let width = if from.starts_with('0') { from.len() } else { 0 };
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let (from, to) = (number(from)?, number(to)?);
+    if to < from {
+        return Err(wrong());
+    }
+    let count = (to - from) / step as u64;
+    if count >= MAX_URLS as u64 {
+        return Err(format!("'[{text}]' has more than {MAX_URLS} numbers"));
+    }
+    let numbers = (from..=to).step_by(step);
+    Ok(numbers.map(|number| format!("{number:0width$}")).collect())
+}
+
+/// More are a mistake, or an attack on a server.
+const MAX_URLS: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn urls(pattern: &str) -> Vec<String> {
+        let all = expand(pattern).expect(pattern);
+        all.into_iter().map(|expanded| expanded.url).collect()
+    }
+
+    #[test]
+    fn sets_and_ranges_multiply_the_last_fastest() {
+        assert_eq!(
+            urls("http://{a,b}/[1-2]"),
+            ["http://a/1", "http://a/2", "http://b/1", "http://b/2"]
+        );
+        assert_eq!(urls("[08-12:2]"), ["08", "10", "12"]);
+        assert_eq!(urls("[a-e:2]"), ["a", "c", "e"]);
+        assert_eq!(urls("x{,y}"), ["x", "xy"]);
+    }
+
+    #[test]
+    fn addresses_are_no_patterns() {
+        assert_eq!(
+            urls("https://[::1]:4433/[1-2]"),
+            ["https://[::1]:4433/1", "https://[::1]:4433/2"]
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for pattern in [
+            "{a",
+            "[1",
+            "[1-]",
+            "[9-1]",
+            "[x]",
+            "[1-3:0]",
+            "[1-999999999]",
+            "[b-a]",
+        ] {
+            let failed = expand(pattern).expect_err(pattern);
+            assert_eq!(failed.code, URL_MALFORMED, "{pattern}");
+        }
+        assert!(expand("[1-1000][1-1000]").is_err());
+    }
+
+    #[test]
+    fn names_of_files_take_parts() {
+        let all = expand("http://{a,b}/[1-2]").expect("a pattern");
+        assert_eq!(all[1].name("#1_#2.txt"), "a_2.txt");
+        assert_eq!(all[1].name("#3#x#"), "#3#x#");
+    }
+}

@@ -1,0 +1,330 @@
+//! Requests as the flags want them.
+
+use courser::client::Redirect;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Uri};
+use url::Url;
+
+use super::args::{Arguments, RequestArguments};
+use super::content::{self, Content, Prepared};
+use super::encoding::{base64, percent_decode};
+use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
+
+/// A request without its body.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) content: Content,
+    /// --request: stays the method, whatever redirects say.
+    forces_method: bool,
+    /// --location-trusted.
+    keeps_credentials: bool,
+}
+
+impl Message {
+    /// The first request to a URL.
+    pub(crate) fn new(
+        arguments: &Arguments,
+        prepared: &Prepared,
+        url: &str,
+    ) -> Result<Self, Failed> {
+        let request = &arguments.request;
+        let mut url = parse_url(arguments, url)?;
+        let content = prepared.content.clone();
+        if let Some(query) = &prepared.query {
+            add_query(&mut url, query);
+        }
+        if request.upload_file.is_some() && url.path().ends_with('/') {
+            add_file_name(&mut url, request);
+        }
+        let method = method(request, &content)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+        credentials(&mut headers, request, &url)?;
+        simple_fields(&mut headers, request)?;
+        if let Some(kind) = content.kind() {
+            headers.insert(
+                header::CONTENT_TYPE,
+                value("the type of the content", kind)?,
+            );
+        }
+        for field in fields(request)? {
+            apply_field(&mut headers, &field)?;
+        }
+        // They are not part of what is asked for.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.set_fragment(None);
+        let uri = url.as_str().parse().map_err(|error| {
+            Failed::new(URL_MALFORMED, format!("'{url}' is not a URL: {error}"))
+        })?;
+        Ok(Self {
+            method,
+            uri,
+            headers,
+            content,
+            forces_method: request.method.is_some(),
+            keeps_credentials: request.location_trusted,
+        })
+    }
+
+    /// The request that a redirect asks for.
+    pub(crate) fn redirected(&mut self, redirect: Redirect) {
+        let trusted = self.keeps_credentials;
+        let redirect = Redirect {
+            is_same_origin: redirect.is_same_origin || trusted,
+            ..redirect
+        };
+        redirect.clean(&mut self.headers);
+        if !redirect.keeps_body {
+            self.content = Content::None;
+        }
+        if !self.forces_method {
+            self.method = redirect.method;
+        }
+        self.uri = redirect.uri;
+    }
+}
+
+/// A URL; without a scheme it is http as with curl, or https if HTTP/3 is asked for.
+fn parse_url(arguments: &Arguments, text: &str) -> Result<Url, Failed> {
+    let wants_quic = arguments.connection.http3 || arguments.connection.http3_only;
+    let whole = match text.contains("://") {
+        true => text.to_owned(),
+        false if wants_quic => format!("https://{text}"),
+        false => format!("http://{text}"),
+    };
+    let url = Url::parse(&whole)
+        .map_err(|error| Failed::new(URL_MALFORMED, format!("'{text}' is not a URL: {error}")))?;
+    if url.host_str().is_none_or(str::is_empty) {
+        return Err(Failed::new(
+            URL_MALFORMED,
+            format!("'{text}' names no host"),
+        ));
+    }
+    Ok(url)
+}
+
+fn method(request: &RequestArguments, content: &Content) -> Result<Method, Failed> {
+    if let Some(name) = &request.method {
+        return Method::from_bytes(name.as_bytes())
+            .map_err(|_| Failed::new(FAILED_INIT, format!("'{name}' is not a method")));
+    }
+    Ok(match content {
+        _ if request.head => Method::HEAD,
+        Content::None => Method::GET,
+        _ if request.upload_file.is_some() => Method::PUT,
+        _ => Method::POST,
+    })
+}
+
+fn add_query(url: &mut Url, more: &str) {
+    let query = match url.query() {
+        Some(query) if !query.is_empty() => format!("{query}&{more}"),
+        _ => more.to_owned(),
+    };
+    url.set_query(Some(&query));
+}
+
+/// A file that is sent into a folder keeps its name.
+fn add_file_name(url: &mut Url, request: &RequestArguments) {
+    let path = request.upload_file.as_deref().unwrap_or_default();
+    let name = std::path::Path::new(path).file_name();
+    if let (Some(name), Ok(mut segments)) = (name, url.path_segments_mut()) {
+        segments.pop_if_empty().push(&name.to_string_lossy());
+    }
+}
+
+fn credentials(
+    headers: &mut HeaderMap,
+    request: &RequestArguments,
+    url: &Url,
+) -> Result<(), Failed> {
+    if let Some(token) = &request.oauth2_bearer {
+        let token = value("--oauth2-bearer", &format!("Bearer {token}"))?;
+        headers.insert(header::AUTHORIZATION, token);
+        return Ok(());
+    }
+    let in_url = || {
+        let user = percent_decode(url.username());
+        let password = percent_decode(url.password().unwrap_or_default());
+        (!url.username().is_empty()).then(|| format!("{user}:{password}"))
+    };
+    let user = request.user.clone().or_else(in_url);
+    if let Some(user) = user {
+        let user = if user.contains(':') {
+            user
+        } else {
+            format!("{user}:")
+        };
+        let coded = format!("Basic {}", base64(user.as_bytes()));
+        let mut coded = value("--user", &coded)?;
+        coded.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, coded);
+    }
+    Ok(())
+}
+
+fn simple_fields(headers: &mut HeaderMap, request: &RequestArguments) -> Result<(), Failed> {
+    if let Some(name) = &request.user_agent {
+        match name.as_str() {
+            "" => drop(headers.remove(header::USER_AGENT)),
+            name => drop(headers.insert(header::USER_AGENT, value("--user-agent", name)?)),
+        }
+    }
+    if let Some(referer) = &request.referer {
+        headers.insert(header::REFERER, value("--referer", referer)?);
+    }
+    if !request.cookie.is_empty() {
+        headers.insert(
+            header::COOKIE,
+            value("--cookie", &request.cookie.join("; "))?,
+        );
+    }
+    if let Some(range) = &request.range {
+        headers.insert(header::RANGE, value("--range", &format!("bytes={range}"))?);
+    }
+    Ok(())
+}
+
+/// All --header, with those of files.
+fn fields(request: &RequestArguments) -> Result<Vec<String>, Failed> {
+    let mut fields = Vec::new();
+    for field in &request.headers {
+        match field.strip_prefix('@') {
+            Some(path) => {
+                let text = content::read(path)?;
+                let text = String::from_utf8_lossy(&text);
+                let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+                fields.extend(lines.map(str::to_owned));
+            }
+            None => fields.push(field.clone()),
+        }
+    }
+    Ok(fields)
+}
+
+/// `Name: value`, `Name:` to leave one out, `Name;` for an empty one.
+fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
+    let wrong = || {
+        let text = format!("--header '{field}' is not 'Name: value'");
+        Failed::new(FAILED_INIT, text)
+    };
+    let (name, text, is_empty) = match field.split_once(':') {
+        Some((name, text)) => (name, text.trim(), false),
+        None => (field.strip_suffix(';').ok_or_else(wrong)?, "", true),
+    };
+    let name: HeaderName = name.trim().parse().map_err(|_| wrong())?;
+    if text.is_empty() && !is_empty {
+        headers.remove(name);
+        return Ok(());
+    }
+    let replaces = DEFAULTS.contains(&name);
+    let text = value("--header", text)?;
+    if replaces {
+        headers.insert(name, text);
+    } else {
+        headers.append(name, text);
+    }
+    Ok(())
+}
+
+fn value(what: &str, text: &str) -> Result<HeaderValue, Failed> {
+    HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
+        let text = format!("{what} has characters that no field may have (such as line ends)");
+        Failed::new(FAILED_INIT, text)
+    })
+}
+
+const USER_AGENT: &str = concat!("courser/", env!("CARGO_PKG_VERSION"));
+/// Have a value already that the user's takes the place of.
+const DEFAULTS: [HeaderName; 7] = [
+    header::USER_AGENT,
+    header::ACCEPT,
+    header::CONTENT_TYPE,
+    header::AUTHORIZATION,
+    header::HOST,
+    header::REFERER,
+    header::RANGE,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(change: impl FnOnce(&mut RequestArguments), url: &str) -> Result<Message, Failed> {
+        let mut arguments = Arguments::default();
+        change(&mut arguments.request);
+        let prepared = Prepared::of(&arguments.request)?;
+        Message::new(&arguments, &prepared, url)
+    }
+
+    #[test]
+    fn credentials_of_urls_become_a_field() {
+        let message = message(|_| {}, "http://user:p%40ss@a.test/x#y").expect("a request");
+        assert_eq!(message.uri, "http://a.test/x");
+        assert_eq!(message.headers[header::AUTHORIZATION], "Basic dXNlcjpwQHNz");
+    }
+
+    #[test]
+    fn fields_are_added_replaced_and_left_out() {
+        let headers = ["User-Agent: me", "Accept:", "X-A: 1", "x-a: 2", "X-Empty;"];
+        let message = message(
+            |request| request.headers = headers.map(str::to_owned).to_vec(),
+            "a.test",
+        )
+        .expect("a request");
+        assert_eq!(message.headers[header::USER_AGENT], "me");
+        assert!(!message.headers.contains_key(header::ACCEPT));
+        assert_eq!(message.headers.get_all("x-a").iter().count(), 2);
+        assert_eq!(message.headers["x-empty"], "");
+        assert_eq!(message.uri, "http://a.test/");
+    }
+
+    #[test]
+    fn methods_follow_from_what_is_sent() {
+        let method =
+            |change: fn(&mut RequestArguments)| message(change, "a").expect("a request").method;
+        assert_eq!(method(|_| {}), Method::GET);
+        assert_eq!(method(|request| request.head = true), Method::HEAD);
+        assert_eq!(
+            method(|request| request.data.push("x".to_owned())),
+            Method::POST
+        );
+        assert_eq!(
+            method(|request| request.method = Some("PURGE".to_owned())),
+            "PURGE"
+        );
+        assert_eq!(
+            method(|request| request.upload_file = Some("-".to_owned())),
+            Method::PUT
+        );
+    }
+
+    #[test]
+    fn data_goes_behind_the_url_with_get() {
+        let message = message(
+            |request| {
+                request.get = true;
+                request.data_urlencode.push("q=a b".to_owned());
+            },
+            "http://a.test/?x=1",
+        )
+        .expect("a request");
+        assert_eq!(message.uri, "http://a.test/?x=1&q=a%20b");
+        assert_eq!(message.method, Method::GET);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_codes() {
+        assert_eq!(
+            message(|_| {}, "http://").expect_err("no host").code,
+            URL_MALFORMED
+        );
+        let no_colon = message(|request| request.headers.push("x".to_owned()), "a");
+        assert_eq!(no_colon.expect_err("no colon").code, FAILED_INIT);
+    }
+}

@@ -1,0 +1,226 @@
+//! `courser get`: what curl does, over HTTP/3 too.
+
+pub(crate) mod args;
+mod content;
+mod dump;
+mod encoding;
+mod exit;
+mod facts;
+mod form;
+mod glob;
+mod message;
+mod progress;
+mod report;
+mod setup;
+mod sink;
+mod transfer;
+mod verbose;
+mod write_out;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use self::args::Arguments;
+use self::content::Prepared;
+use self::dump::Dump;
+use self::exit::{Failed, NO_CONNECTION, TIMED_OUT};
+use self::facts::Facts;
+use self::glob::Expanded;
+use self::progress::{Bar, Bars};
+use self::sink::Target;
+use self::transfer::{Context, Done, Job};
+
+/// Runs it. What goes wrong is told here, and ends with an exit code of curl.
+pub(crate) fn main(arguments: &Arguments) -> ExitCode {
+    let is_told = !arguments.output.silent || arguments.output.show_error;
+    let code = match begin(arguments) {
+        Ok(code) => code,
+        Err(failed) => {
+            if is_told {
+                eprintln!("courser: {failed}");
+            }
+            failed.code
+        }
+    };
+    ExitCode::from(code)
+}
+
+fn begin(arguments: &Arguments) -> Result<u8, Failed> {
+    let jobs = jobs(arguments)?;
+    let format = match &arguments.output.write_out {
+        Some(format) => Some(write_out::load(format)?),
+        None => None,
+    };
+    let prepared = Prepared::of(&arguments.request)?;
+    let dump = Dump::open(arguments.output.dump_header.as_deref())?;
+    let runtime =
+        crate::runtime().map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
+    let code = runtime.block_on(async {
+        let context = Arc::new(Context {
+            arguments: arguments.clone(),
+            client: setup::client(arguments)?,
+            dump,
+            prepared,
+        });
+        let code = run(&context, jobs, format).await;
+        // Servers learn that we leave, unless they are gone themselves.
+        let _ = tokio::time::timeout(FAREWELL, context.client.close()).await;
+        context
+            .client
+            .save_alt_svc()
+            .map_err(|error| Failed::of(&error))?;
+        Ok(code)
+    });
+    // A name lookup of the system cannot be called off, and nobody waits for it.
+    runtime.shutdown_background();
+    code
+}
+
+/// All URLs, with what patterns stand for.
+fn jobs(arguments: &Arguments) -> Result<Vec<Job>, Failed> {
+    let mut jobs = Vec::new();
+    for (index, pattern) in arguments.all_urls().enumerate() {
+        let all = match arguments.request.globoff {
+            true => vec![Expanded::plain(pattern)],
+            false => glob::expand(pattern)?,
+        };
+        for expanded in all {
+            let path = path_of(&expanded.url);
+            let name = |template: &str| expanded.name(template);
+            let target = Target::of(&arguments.output, index, path, name)?;
+            jobs.push(Job {
+                number: jobs.len(),
+                url: expanded.url.clone(),
+                target,
+            });
+        }
+    }
+    Ok(jobs)
+}
+
+/// The path of a URL, for names of files.
+fn path_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    rest.find('/').map_or("/", |slash| &rest[slash..])
+}
+
+/// Does them all; the exit code is that of the last one, or in parallel of the last failure.
+async fn run(context: &Arc<Context>, jobs: Vec<Job>, format: Option<String>) -> u8 {
+    let bars = Arc::new(Bars::new(&context.arguments.output));
+    let transfer = &context.arguments.transfer;
+    let mut code = 0;
+    if !transfer.parallel {
+        for job in jobs {
+            let bar = bars.bar(&job.target);
+            code = one(context, &job, &bar, format.as_deref()).await;
+            if code != 0 && transfer.fail_early {
+                break;
+            }
+        }
+        return code;
+    }
+    let places = Arc::new(Semaphore::new(usize::from(transfer.parallel_max)));
+    let mut running = JoinSet::new();
+    for job in jobs {
+        let (context, places, bars, format) = (
+            context.clone(),
+            places.clone(),
+            bars.clone(),
+            format.clone(),
+        );
+        running.spawn(async move {
+            // It is never closed.
+            let _place = places.acquire().await.ok();
+            let bar = bars.bar(&job.target);
+            one(&context, &job, &bar, format.as_deref()).await
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        match ended {
+            Ok(0) => {}
+            Ok(failed) => code = failed,
+            Err(_) => code = exit::FAILED_INIT,
+        }
+        if code != 0 && transfer.fail_early {
+            break;
+        }
+    }
+    code
+}
+
+/// Does one, as often as the flags allow, and tells of it.
+async fn one(context: &Context, job: &Job, bar: &Bar, format: Option<&str>) -> u8 {
+    let output = &context.arguments.output;
+    let mut facts = repeat(context, job, bar).await;
+    facts.is_on_stdout = job.target.is_stdout();
+    if let Some(failed) = &facts.failed
+        && (!output.silent || output.show_error)
+    {
+        eprintln!("courser: {failed}");
+    }
+    let mut code = facts.failed.as_ref().map_or(0, |failed| failed.code);
+    if let Some(format) = format
+        && let Err(failed) = write_out::write(format, &facts)
+    {
+        code = failed.code;
+    }
+    if output.timing || output.json {
+        report::show(&facts, output.json);
+    }
+    code
+}
+
+async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
+    let flags = &context.arguments.transfer;
+    let began = Instant::now();
+    let mut delay = FIRST_DELAY;
+    let mut retries = 0;
+    loop {
+        let mut facts = Facts {
+            url: job.url.clone(),
+            number: job.number,
+            retries,
+            ..Facts::default()
+        };
+        let is_time_left = flags
+            .retry_max_time
+            .is_none_or(|limit| began.elapsed() < limit);
+        let may_retry = retries < flags.retry && is_time_left;
+        let result = transfer::run(context, job, &mut facts, bar, may_retry).await;
+        let (why, asked) = match result {
+            Ok(Done::Done) => return facts,
+            Ok(Done::Later(status, asked)) => (format!("status {}", status.as_u16()), asked),
+            Err(failed) => {
+                let is_passing = flags.retry_all_errors
+                    || failed.code == TIMED_OUT
+                    || (failed.code == NO_CONNECTION && flags.retry_connrefused);
+                if !may_retry || !is_passing {
+                    facts.failed = Some(failed);
+                    return facts;
+                }
+                (failed.to_string(), None)
+            }
+        };
+        let wait = flags
+            .retry_delay
+            .unwrap_or_else(|| asked.unwrap_or(delay).min(LONGEST_DELAY));
+        retries += 1;
+        delay = (delay * 2).min(LONGEST_DELAY);
+        if !context.arguments.output.silent {
+            let left = flags.retry - retries;
+            eprintln!("courser: {why}; trying again in {wait:?}, {left} tries are left then");
+        }
+        tokio::time::sleep(wait).await;
+    }
+}
+
+/// As curl has them.
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const LONGEST_DELAY: Duration = Duration::from_secs(600);
+/// For the last datagram to each server, and a repetition.
+const FAREWELL: Duration = Duration::from_millis(500);

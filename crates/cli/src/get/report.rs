@@ -1,0 +1,215 @@
+//! `--timing`: how long the steps took, as bars one below the other.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use courser::client::{Outcome, Transport};
+use serde_json::{Value, json};
+
+use super::facts::Facts;
+use super::verbose::milliseconds;
+use super::write_out;
+use crate::output;
+
+/// A step, from when to when.
+struct Step {
+    name: String,
+    from: Duration,
+    to: Duration,
+    note: String,
+}
+
+/// Shows the steps of a transfer, or writes them as a line of JSON: where the body does not go.
+pub(crate) fn show(facts: &Facts, is_json: bool) {
+    let text = if is_json {
+        format!("{}\n", document(facts))
+    } else {
+        chart(facts)
+    };
+    // Who closes the pipe does not want to know.
+    let _ = if facts.is_on_stdout {
+        std::io::stderr().write_all(text.as_bytes())
+    } else {
+        std::io::stdout().write_all(text.as_bytes())
+    };
+}
+
+fn steps(facts: &Facts) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut push = |name: &str, from: Duration, to: Duration, note: String| {
+        if to > Duration::ZERO {
+            steps.push(Step {
+                name: name.to_owned(),
+                from,
+                to,
+                note,
+            });
+        }
+    };
+    let Some(timing) = &facts.timing else {
+        return steps;
+    };
+    let base = facts.last_began;
+    if facts.redirects > 0 {
+        let note = format!("{} of them", facts.redirects);
+        push("redirects", Duration::ZERO, base, note);
+    }
+    let taken = facts.steps();
+    push("name lookup", base, taken.name_lookup, String::new());
+    for attempt in &timing.attempts {
+        let from = base + attempt.began;
+        let ended = attempt.ended.map_or(taken.request, |ended| base + ended);
+        let transport = match attempt.transport {
+            Transport::Quic => "QUIC",
+            _ => "TCP",
+        };
+        let address = attempt.address;
+        match (&attempt.outcome, timing.tcp_connect) {
+            (Outcome::Won, Some(_)) => {
+                push("TCP", from, taken.connect, address.to_string());
+                if timing.tls_handshake.is_some() {
+                    push(
+                        "TLS",
+                        taken.connect,
+                        taken.secure,
+                        resumed(timing.is_resumed),
+                    );
+                }
+            }
+            (Outcome::Won, None) => {
+                let note = format!("{address}{}", resumed(timing.is_resumed));
+                push("QUIC and TLS", from, taken.secure, note);
+            }
+            (Outcome::Failed(why), _) => {
+                push(transport, from, ended, format!("{address} failed: {why}"))
+            }
+            _ => push(transport, from, ended, format!("{address} overtaken")),
+        }
+    }
+    let reused = if timing.is_reused {
+        "connection reused"
+    } else {
+        ""
+    };
+    push("server", taken.request, taken.first_byte, reused.to_owned());
+    let size = output::size(facts.size_download);
+    push("content", taken.first_byte, facts.total, size);
+    steps
+}
+
+fn resumed(is_resumed: bool) -> String {
+    if is_resumed {
+        " session taken up again".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+fn chart(facts: &Facts) -> String {
+    let total = facts.total.as_secs_f64().max(1e-9);
+    let version =
+        super::exit::version_number(facts.timing.as_ref().and_then(|timing| timing.protocol));
+    let status = facts
+        .status()
+        .map_or("-".to_owned(), |status| status.as_str().to_owned());
+    let mut text = format!("{} HTTP/{version} {status}\n", facts.url);
+    for step in steps(facts) {
+        let at = |time: Duration| {
+            (time.as_secs_f64() / total * WIDTH)
+                .clamp(0.0, WIDTH)
+                .round()
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to the width first"
+        )]
+        let (from, to) = (at(step.from) as usize, at(step.to) as usize);
+        let bar = format!(
+            "{}{}",
+            " ".repeat(from),
+            "█".repeat((to - from.min(to)).max(1))
+        );
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a constant"
+        )]
+        let width = WIDTH as usize + 1;
+        let took = milliseconds(step.to.saturating_sub(step.from));
+        text.push_str(&format!(
+            "{:<13}{bar:<width$}{took:>9.1} ms  {}\n",
+            step.name, step.note
+        ));
+    }
+    text.push_str(&format!(
+        "total{:>width$.1} ms\n",
+        milliseconds(facts.total),
+        width = 58
+    ));
+    if let Some(quic) = facts
+        .timing
+        .as_ref()
+        .and_then(|timing| timing.quic.as_ref())
+    {
+        text.push_str(&format!(
+            "QUIC: rtt {:.1} ms (lowest {:.1}), window {}, {} packets sent, {} received, {} lost, \
+             datagrams of {} bytes, {}\n",
+            milliseconds(quic.path.rtt),
+            milliseconds(quic.path.min_rtt),
+            output::size(quic.path.congestion_window),
+            quic.packets_sent,
+            quic.packets_received,
+            quic.packets_lost,
+            quic.path.mtu,
+            quic.path.controller,
+        ));
+    }
+    text
+}
+
+/// All variables of -w, and the steps and attempts.
+fn document(facts: &Facts) -> Value {
+    let mut document = write_out::json(facts);
+    let steps: Vec<_> = steps(facts)
+        .iter()
+        .map(|step| {
+            json!({
+                "name": step.name,
+                "from_ms": milliseconds(step.from),
+                "to_ms": milliseconds(step.to),
+            })
+        })
+        .collect();
+    let attempts = facts.timing.iter().flat_map(|timing| &timing.attempts);
+    let attempts: Vec<_> = attempts
+        .map(|attempt| {
+            let (outcome, reason) = match &attempt.outcome {
+                Outcome::Won => ("won", None),
+                Outcome::Failed(why) => ("failed", Some(why)),
+                _ => ("overtaken", None),
+            };
+            json!({
+                "transport": if attempt.transport == Transport::Quic { "udp" } else { "tcp" },
+                "address": attempt.address.to_string(),
+                "began_ms": milliseconds(attempt.began),
+                "ended_ms": attempt.ended.map(milliseconds),
+                "outcome": outcome,
+                "reason": reason,
+            })
+        })
+        .collect();
+    document["steps"] = json!(steps);
+    document["attempts"] = json!(attempts);
+    document["is_reused"] = json!(facts.timing.as_ref().is_some_and(|timing| timing.is_reused));
+    document["is_resumed"] = json!(
+        facts
+            .timing
+            .as_ref()
+            .is_some_and(|timing| timing.is_resumed)
+    );
+    document
+}
+
+/// Columns of the bars.
+const WIDTH: f64 = 40.0;

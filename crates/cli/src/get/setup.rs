@@ -1,0 +1,256 @@
+//! A client as the flags want it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::client::{ClientBuilder, DnsResolver, Family, Proxy};
+use courser::{Client, Identity};
+use courser_qlog::QlogDirectory;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+
+use super::args::{Arguments, ConnectionArguments};
+use super::exit::{CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, WRITE_ERROR, chosen_version};
+
+/// Makes the client for all transfers.
+pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
+    let connection = &arguments.connection;
+    let flags = [
+        connection.http3,
+        connection.http3_only,
+        connection.http2,
+        connection.http1,
+    ];
+    let mut builder = Client::builder()
+        .version(chosen_version(flags))
+        // Redirects are followed here, with the rules of curl.
+        .redirects(0)
+        .decompress(arguments.request.compressed)
+        .key_log(std::env::var_os("SSLKEYLOGFILE").is_some())
+        .attempt_delay(Duration::from_millis(connection.happy_eyeballs_timeout_ms))
+        .connect_timeout(connection.connect_timeout.unwrap_or(CONNECT_TIMEOUT));
+    builder = trust(builder, connection)?;
+    builder = places(builder, connection)?;
+    if let Some(proxy) = proxy(connection) {
+        builder = builder.proxy(proxy);
+    }
+    if let Some(path) = &connection.alt_svc {
+        builder = builder.alt_svc_file(path);
+    }
+    if let Some(directory) = &arguments.output.qlog {
+        builder = builder.sinks(traces(directory)?);
+    }
+    builder.build().map_err(|error| Failed::of(&error))
+}
+
+fn trust(
+    mut builder: ClientBuilder,
+    connection: &ConnectionArguments,
+) -> Result<ClientBuilder, Failed> {
+    if connection.insecure {
+        builder = builder.dangerous_insecure();
+    } else if let Some(path) = &connection.cacert {
+        builder = builder.platform_roots(false);
+        for certificate in certificates(path)? {
+            builder = builder.root(certificate);
+        }
+    }
+    if let Some(cert) = &connection.cert {
+        let key = connection.key.as_ref().unwrap_or(cert);
+        let identity = Identity::from_pem_files(cert, key).map_err(|error| {
+            Failed::new(
+                CLIENT_CERTIFICATE,
+                format!("cannot use the client certificate: {error}"),
+            )
+        })?;
+        builder = builder.identity(identity);
+    }
+    Ok(builder)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failed> {
+    let shown = path.display();
+    let wrong = |why: String| Failed::new(CA_FILE, format!("cannot use {shown}: {why}"));
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&text)
+        .collect::<Result<_, _>>()
+        .map_err(|error| wrong(error.to_string()))?;
+    if certificates.is_empty() {
+        return Err(wrong(
+            "there is no certificate in it, PEM is needed".to_owned(),
+        ));
+    }
+    Ok(certificates)
+}
+
+fn places(
+    mut builder: ClientBuilder,
+    connection: &ConnectionArguments,
+) -> Result<ClientBuilder, Failed> {
+    for rule in &connection.resolve {
+        let (host, port, addresses) = resolve_rule(rule)?;
+        builder = builder.resolve(&host, port, addresses);
+    }
+    for rule in &connection.connect_to {
+        let [from_host, from_port, to_host, to_port] = connect_to_rule(rule)?;
+        let port = |text: &Option<String>| match text {
+            None => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| wrong_connect_to(rule)),
+        };
+        builder = builder.connect_to(
+            (from_host.as_deref(), port(&from_port)?),
+            (to_host.as_deref(), port(&to_port)?),
+        );
+    }
+    if connection.ipv4 {
+        builder = builder.family(Family::V4);
+    } else if connection.ipv6 {
+        builder = builder.family(Family::V6);
+    }
+    if let Some(name) = &connection.interface {
+        let name = name.trim_start_matches("host!").trim_start_matches("if!");
+        builder = match name.parse::<IpAddr>() {
+            Ok(address) => builder.local_address(address),
+            Err(_) => builder.interface(name),
+        };
+    }
+    if !connection.dns_servers.is_empty() {
+        let servers = connection.dns_servers.iter().map(|text| name_server(text));
+        let servers = servers.collect::<Result<Vec<_>, _>>()?;
+        let resolver = DnsResolver::new(servers)
+            .map_err(|error| Failed::new(FAILED_INIT, error.to_string()))?;
+        builder = builder.resolver(resolver);
+    }
+    Ok(builder)
+}
+
+/// `[+]host:port:address[,address]`.
+fn resolve_rule(rule: &str) -> Result<(String, u16, Vec<IpAddr>), Failed> {
+    let wrong = || {
+        let text = format!("--resolve '{rule}' is not host:port:address[,address]");
+        Failed::new(FAILED_INIT, text)
+    };
+    let plain = rule.strip_prefix('+').unwrap_or(rule);
+    let mut parts = plain.splitn(3, ':');
+    let (Some(host), Some(port), Some(addresses)) = (parts.next(), parts.next(), parts.next())
+    else {
+        return Err(wrong());
+    };
+    let addresses = addresses
+        .split(',')
+        .map(|address| {
+            address
+                .trim_matches(['[', ']'])
+                .parse()
+                .map_err(|_| wrong())
+        })
+        .collect::<Result<_, _>>()?;
+    Ok((
+        host.to_owned(),
+        port.parse().map_err(|_| wrong())?,
+        addresses,
+    ))
+}
+
+/// `host:port:host:port`, any of them empty, addresses of IPv6 in brackets.
+fn connect_to_rule(rule: &str) -> Result<[Option<String>; 4], Failed> {
+    let mut parts = Vec::new();
+    let mut rest = rule;
+    loop {
+        let end = match rest.strip_prefix('[') {
+            Some(inner) => inner
+                .find(']')
+                .map(|end| end + 2)
+                .ok_or_else(|| wrong_connect_to(rule))?,
+            None => rest.find(':').unwrap_or(rest.len()),
+        };
+        let part = rest[..end].trim_matches(['[', ']']);
+        parts.push((!part.is_empty()).then(|| part.to_owned()));
+        match rest[end..].strip_prefix(':') {
+            Some(behind) => rest = behind,
+            None if end == rest.len() => break,
+            None => return Err(wrong_connect_to(rule)),
+        }
+    }
+    parts.try_into().map_err(|_| wrong_connect_to(rule))
+}
+
+fn wrong_connect_to(rule: &str) -> Failed {
+    let text = format!("--connect-to '{rule}' is not host:port:otherhost:otherport");
+    Failed::new(FAILED_INIT, text)
+}
+
+fn name_server(text: &str) -> Result<SocketAddr, Failed> {
+    let with_port = text.parse::<SocketAddr>().ok();
+    let address = with_port.or_else(|| {
+        let ip = text.trim_matches(['[', ']']).parse::<IpAddr>().ok()?;
+        Some(SocketAddr::new(ip, 53))
+    });
+    address.ok_or_else(|| {
+        let text =
+            format!("--dns-servers '{text}' is not an address such as 192.0.2.1 or [::1]:53");
+        Failed::new(FAILED_INIT, text)
+    })
+}
+
+fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
+    let except = connection.noproxy.clone().unwrap_or_default();
+    match connection.proxy.as_deref() {
+        // As curl has it: an empty one is none.
+        Some("") => Some(Proxy::Direct),
+        Some(url) => {
+            let has_scheme = url.contains("://");
+            let url = if has_scheme {
+                url.to_owned()
+            } else {
+                format!("http://{url}")
+            };
+            Some(Proxy::Url { url, except })
+        }
+        None if except == "*" => Some(Proxy::Direct),
+        None => None,
+    }
+}
+
+fn traces(directory: &Path) -> Result<Arc<QlogDirectory>, Failed> {
+    QlogDirectory::create(directory)
+        .map(Arc::new)
+        .map_err(|error| {
+            let text = format!("cannot write traces into {}: {error}", directory.display());
+            Failed::new(WRITE_ERROR, text)
+        })
+}
+
+/// As curl has it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_resolve_are_read() {
+        let (host, port, addresses) = resolve_rule("+a.test:443:192.0.2.1,[::1]").expect("a rule");
+        assert_eq!((host.as_str(), port), ("a.test", 443));
+        assert_eq!(addresses.len(), 2);
+        for rule in ["a:443", "a:x:::1", "a:443:b", ""] {
+            assert_eq!(resolve_rule(rule).expect_err(rule).code, FAILED_INIT);
+        }
+    }
+
+    #[test]
+    fn rules_of_connect_to_may_leave_parts_empty() {
+        let rule = |text| connect_to_rule(text).map(|parts| parts.map(Option::unwrap_or_default));
+        assert_eq!(rule("a:1:b:2"), Ok(["a", "1", "b", "2"].map(str::to_owned)));
+        assert_eq!(rule("::b:"), Ok(["", "", "b", ""].map(str::to_owned)));
+        assert_eq!(
+            rule("::[::1]:44"),
+            Ok(["", "", "::1", "44"].map(str::to_owned))
+        );
+        for wrong in ["", "a", "a:1:b", "a:1:b:2:3", "[::1", "[::1]x:1:b:2"] {
+            assert!(connect_to_rule(wrong).is_err(), "{wrong}");
+        }
+    }
+}

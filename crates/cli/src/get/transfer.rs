@@ -1,0 +1,412 @@
+//! One transfer: request, redirects, body.
+
+use std::time::{Duration, Instant};
+
+use courser::Client;
+use courser::client::{Body, Error, Redirect, Timing};
+use http::header::{self, HeaderValue};
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+
+use super::args::Arguments;
+use super::content::Prepared;
+use super::dump::Dump;
+use super::exit::{
+    FAILED_INIT, Failed, HTTP_STATUS, RANGE_ERROR, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS,
+    UNSUPPORTED_PROTOCOL,
+};
+use super::facts::Facts;
+use super::message::Message;
+use super::progress::Bar;
+use super::sink::Target;
+use super::verbose;
+
+/// What all transfers share.
+pub(crate) struct Context {
+    pub(crate) arguments: Arguments,
+    pub(crate) client: Client,
+    pub(crate) dump: Dump,
+    pub(crate) prepared: Prepared,
+}
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) number: usize,
+    pub(crate) url: String,
+    pub(crate) target: Target,
+}
+
+/// What came of it when nothing failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Done,
+    /// The server asks to come again, after this time if it says so. Nothing was written.
+    Later(StatusCode, Option<Duration>),
+}
+
+/// Does it once. `may_retry` holds back what servers send that ask to come again.
+pub(crate) async fn run(
+    context: &Context,
+    job: &Job,
+    facts: &mut Facts,
+    bar: &Bar,
+    may_retry: bool,
+) -> Result<Done, Failed> {
+    let began = Instant::now();
+    let limit = context.arguments.transfer.max_time;
+    let transfer = Transfer {
+        context,
+        job,
+        began,
+        bar,
+        may_retry,
+    };
+    let running = transfer.run(facts);
+    let result = match limit {
+        None => running.await,
+        Some(limit) => match tokio::time::timeout(limit, running).await {
+            Ok(result) => result,
+            Err(_) => {
+                let received = facts.size_download;
+                let text = format!("time ran out after {limit:?} with {received} bytes received");
+                Err(Failed::new(TIMED_OUT, text))
+            }
+        },
+    };
+    facts.total = began.elapsed();
+    result
+}
+
+struct Transfer<'a> {
+    context: &'a Context,
+    job: &'a Job,
+    began: Instant,
+    bar: &'a Bar,
+    may_retry: bool,
+}
+
+impl Transfer<'_> {
+    async fn run(&self, facts: &mut Facts) -> Result<Done, Failed> {
+        let arguments = &self.context.arguments;
+        let mut message = Message::new(arguments, &self.context.prepared, &self.job.url)?;
+        facts.method = message.method.clone();
+        let offset = self.offset(&mut message.headers)?;
+        loop {
+            facts.last_began = self.began.elapsed();
+            facts.effective = Some(message.uri.clone());
+            let response = self.ask(&message, facts).await?;
+            let (head, body) = response.into_parts();
+            let text = verbose::head(&head);
+            facts.size_header += text.len() as u64;
+            self.context.dump.write(&text)?;
+            let found = Redirect::of(&message.method, &message.uri, head.status, &head.headers);
+            let found = match found {
+                // As curl has it: 47 is for too many of them.
+                Err(error) if arguments.follows() => {
+                    return Err(Failed::new(UNSUPPORTED_PROTOCOL, error.to_string()));
+                }
+                found => found.unwrap_or(None),
+            };
+            facts.redirect_url = None;
+            facts.response = Some(head);
+            match found {
+                Some(redirect) if arguments.follows() => {
+                    if self.shows_heads() {
+                        self.show_head(&text)?;
+                    }
+                    self.check_redirects(facts, &redirect)?;
+                    drain(body).await;
+                    if arguments.output.verbose {
+                        verbose::note(&format!("Following to {}", redirect.uri));
+                    }
+                    message.redirected(redirect);
+                    facts.redirects += 1;
+                }
+                found => {
+                    facts.redirect_url = found.map(|redirect| redirect.uri);
+                    return self.finish(facts, &text, body, offset).await;
+                }
+            }
+        }
+    }
+
+    /// Sends a request and notes how that went.
+    async fn ask(&self, message: &Message, facts: &mut Facts) -> Result<Response<Body>, Failed> {
+        let body = message.content.open().await?;
+        let mut request = Request::new(body);
+        *request.method_mut() = message.method.clone();
+        *request.uri_mut() = message.uri.clone();
+        *request.headers_mut() = message.headers.clone();
+        if let Some(len) = message.content.len().filter(|len| *len > 0) {
+            request
+                .headers_mut()
+                .insert(header::CONTENT_LENGTH, len.into());
+        }
+        let is_verbose = self.context.arguments.output.verbose;
+        let response = match self.context.client.send(request).await {
+            Ok(response) => response,
+            Err(error) => return Err(self.on_error(&error, message, facts)),
+        };
+        if let Some(timing) = response.extensions().get::<Timing>() {
+            facts.connects += timing.connects();
+            facts.timing = Some(timing.clone());
+        }
+        facts.size_upload = message.content.len().unwrap_or(0);
+        facts.size_request += message_size(message);
+        if is_verbose {
+            facts.timing.iter().for_each(verbose::connection);
+            verbose::request(message, Some(response.version()));
+            let (head, body) = response.into_parts();
+            verbose::response(&head);
+            return Ok(Response::from_parts(head, body));
+        }
+        Ok(response)
+    }
+
+    fn on_error(&self, error: &Error, message: &Message, facts: &mut Facts) -> Failed {
+        if let Some(timing) = error.timing() {
+            if self.context.arguments.output.verbose {
+                verbose::connection(timing);
+                if timing.request_started.is_some() {
+                    verbose::request(message, timing.protocol);
+                }
+            }
+            facts.timing = Some(timing.clone());
+        }
+        Failed::of(error)
+    }
+
+    fn check_redirects(&self, facts: &Facts, redirect: &Redirect) -> Result<(), Failed> {
+        let limit = self.context.arguments.request.max_redirs;
+        match u64::try_from(limit) {
+            Ok(limit) if facts.redirects >= limit => {
+                let text = format!(
+                    "more than {limit} redirects (--max-redirs), the next to {}",
+                    redirect.uri
+                );
+                Err(Failed::new(TOO_MANY_REDIRECTS, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What to do with the last response.
+    async fn finish(
+        &self,
+        facts: &mut Facts,
+        head: &str,
+        body: Body,
+        offset: u64,
+    ) -> Result<Done, Failed> {
+        let arguments = &self.context.arguments;
+        let (status, headers) = match &facts.response {
+            Some(response) => (response.status, response.headers.clone()),
+            None => return Ok(Done::Done),
+        };
+        if self.may_retry && RETRIED.contains(&status.as_u16()) {
+            return Ok(Done::Later(status, retry_after(&headers)));
+        }
+        let is_refused = status.is_client_error() || status.is_server_error();
+        let failed = || {
+            let text = format!("the requested URL returned error: {}", status.as_u16());
+            Failed::new(HTTP_STATUS, text)
+        };
+        if offset > 0 && !is_resumable(status, &headers, offset)? {
+            // It is complete already.
+            return Ok(Done::Done);
+        }
+        if is_refused && arguments.output.fail {
+            return Err(failed());
+        }
+        let creates_folders = arguments.output.create_dirs;
+        let mut sink = self.job.target.open(&headers, offset, creates_folders)?;
+        facts.file_name = sink.name();
+        if self.shows_heads() {
+            sink.write(head.as_bytes())?;
+        }
+        self.receive(facts, body, &mut sink).await?;
+        if is_refused && arguments.output.fail_with_body {
+            return Err(failed());
+        }
+        Ok(Done::Done)
+    }
+
+    async fn receive(
+        &self,
+        facts: &mut Facts,
+        mut body: Body,
+        sink: &mut super::sink::Sink,
+    ) -> Result<(), Failed> {
+        let limit = self
+            .context
+            .arguments
+            .transfer
+            .max_filesize
+            .unwrap_or(u64::MAX);
+        let too_large = |size: u64| {
+            let text = format!("the body has {size} bytes, --max-filesize allows {limit}");
+            Failed::new(TOO_LARGE, text)
+        };
+        let expected = http_body::Body::size_hint(&body).exact();
+        if let Some(size) = expected.filter(|size| *size > limit) {
+            return Err(too_large(size));
+        }
+        self.bar.begin(&self.job.url, expected);
+        let result = loop {
+            match body.frame().await {
+                None => break Ok(()),
+                Some(Err(error)) => break Err(Failed::of(&error)),
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else {
+                        continue;
+                    };
+                    facts.size_download += data.len() as u64;
+                    if facts.size_download > limit {
+                        break Err(too_large(facts.size_download));
+                    }
+                    sink.write(&data)?;
+                    self.bar.at(facts.size_download);
+                }
+            }
+        };
+        sink.finish()?;
+        facts.timing = Some(body.timing());
+        result
+    }
+
+    /// Where a file ends that is to be gone on with; asks for the rest.
+    fn offset(&self, headers: &mut HeaderMap) -> Result<u64, Failed> {
+        let offset = match self.context.arguments.transfer.continue_at.as_deref() {
+            None => return Ok(0),
+            Some("-") => {
+                let file = self.job.target.known_file();
+                // There is none yet: all of it is asked for.
+                file.and_then(|path| path.metadata().ok())
+                    .map_or(0, |file| file.len())
+            }
+            Some(number) => number.parse().map_err(|_| {
+                let text = format!("--continue-at '{number}' is neither '-' nor a number of bytes");
+                Failed::new(FAILED_INIT, text)
+            })?,
+        };
+        if offset > 0 {
+            let range = format!("bytes={offset}-");
+            if let Ok(range) = HeaderValue::try_from(range) {
+                headers.insert(header::RANGE, range);
+            }
+        }
+        Ok(offset)
+    }
+
+    const fn shows_heads(&self) -> bool {
+        self.context.arguments.output.include || self.context.arguments.request.head
+    }
+
+    /// Of a redirect that is followed: where the body will go.
+    fn show_head(&self, text: &str) -> Result<(), Failed> {
+        if self.job.target.is_stdout() {
+            let mut sink = Target::ForcedStdout.open(&HeaderMap::new(), 0, false)?;
+            sink.write(text.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the rest of a file is coming; false when there is no rest.
+fn is_resumable(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<bool, Failed> {
+    let range = headers.get(header::CONTENT_RANGE);
+    let range = range
+        .and_then(|range| range.to_str().ok())
+        .unwrap_or_default();
+    let range = range.trim_start_matches("bytes").trim();
+    match status {
+        StatusCode::PARTIAL_CONTENT => {
+            let start = range.split('-').next().and_then(|start| start.parse().ok());
+            if start == Some(offset) {
+                return Ok(true);
+            }
+            let text = format!("asked for the rest from byte {offset}, the server sends '{range}'");
+            Err(Failed::new(RANGE_ERROR, text))
+        }
+        StatusCode::RANGE_NOT_SATISFIABLE => {
+            let size = range
+                .rsplit('/')
+                .next()
+                .and_then(|size| size.parse::<u64>().ok());
+            match size {
+                Some(size) if size != offset => {
+                    let text = format!(
+                        "the file has {offset} bytes, that of the server {size}: they differ"
+                    );
+                    Err(Failed::new(RANGE_ERROR, text))
+                }
+                _ => Ok(false),
+            }
+        }
+        status if status.is_success() => {
+            let text = "the server does not send parts of files: get it anew without --continue-at";
+            Err(Failed::new(RANGE_ERROR, text))
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Reads what little a redirect says, so that its connection can be used again.
+async fn drain(mut body: Body) {
+    let mut left = MAX_DRAINED;
+    let all = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, bytes::Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // What does not come soon costs more than a connection.
+    let _ = tokio::time::timeout(DRAIN_TIME, all).await;
+}
+
+/// As it would be in HTTP/1.1; compression makes it less.
+fn message_size(message: &Message) -> u64 {
+    let fields = message.headers.iter();
+    let fields: usize = fields
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
+    let line = message.method.as_str().len() + message.uri.path().len() + 14;
+    (line + fields) as u64
+}
+
+/// In seconds; dates are for caches.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?;
+    Some(Duration::from_secs(value.trim().parse().ok()?))
+}
+
+/// Statuses that may be others soon, as curl has them.
+const RETRIED: [u16; 6] = [408, 429, 500, 502, 503, 504];
+const MAX_DRAINED: usize = 64 * 1024;
+const DRAIN_TIME: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resumable(status: u16, range: &'static str) -> Result<bool, u8> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_RANGE, HeaderValue::from_static(range));
+        let status = StatusCode::from_u16(status).expect("a status");
+        is_resumable(status, &headers, 100).map_err(|failed| failed.code)
+    }
+
+    #[test]
+    fn rest_of_a_file_is_checked() {
+        assert_eq!(resumable(206, "bytes 100-199/200"), Ok(true));
+        assert_eq!(resumable(206, "bytes 0-199/200"), Err(RANGE_ERROR));
+        assert_eq!(resumable(206, "garbage"), Err(RANGE_ERROR));
+        assert_eq!(resumable(416, "bytes */100"), Ok(false));
+        assert_eq!(resumable(416, "bytes */50"), Err(RANGE_ERROR));
+        assert_eq!(resumable(200, ""), Err(RANGE_ERROR));
+        assert_eq!(resumable(404, ""), Ok(true), "says itself what is wrong");
+    }
+}

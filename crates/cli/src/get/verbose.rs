@@ -1,0 +1,135 @@
+//! What --verbose, --include and --dump-header show.
+
+use std::io::Write as _;
+
+use courser::client::{Outcome, Timing, Transport};
+use http::response::Parts;
+use http::{HeaderMap, StatusCode, Version};
+
+use super::exit::version_number;
+use super::message::Message;
+
+/// A head as it stands in files: `HTTP/3 200`, then the fields.
+pub(crate) fn head(response: &Parts) -> String {
+    let mut text = format!("{} \r\n", status_line(response.version, response.status));
+    if response.version <= Version::HTTP_11 {
+        let reason = response.status.canonical_reason().unwrap_or_default();
+        text = format!(
+            "{} {reason}\r\n",
+            status_line(response.version, response.status)
+        );
+    }
+    for (name, value) in &response.headers {
+        text.push_str(name.as_str());
+        text.push_str(": ");
+        text.push_str(&String::from_utf8_lossy(value.as_bytes()));
+        text.push_str("\r\n");
+    }
+    text + "\r\n"
+}
+
+fn status_line(version: Version, status: StatusCode) -> String {
+    format!("HTTP/{} {}", version_number(Some(version)), status.as_u16())
+}
+
+/// How the connection came to be.
+pub(crate) fn connection(timing: &Timing) {
+    let mut lines = Vec::new();
+    for attempt in &timing.attempts {
+        let transport = match attempt.transport {
+            Transport::Quic => "udp",
+            _ => "tcp",
+        };
+        let what = match &attempt.outcome {
+            Outcome::Won => "connected".to_owned(),
+            Outcome::Failed(why) => format!("failed: {why}"),
+            _ => "overtaken".to_owned(),
+        };
+        let after = attempt.ended.unwrap_or_else(|| timing.began.elapsed());
+        lines.push(format!(
+            "Trying {transport} {} at {:.1} ms: {what} at {:.1} ms",
+            attempt.address,
+            milliseconds(attempt.began),
+            milliseconds(after)
+        ));
+    }
+    if let (Some(protocol), Some(remote)) = (timing.protocol, timing.remote) {
+        let how = match (timing.is_reused, timing.is_resumed) {
+            (true, _) => "the connection there was",
+            (false, true) => "a new connection, session taken up again",
+            (false, false) => "a new connection",
+        };
+        let through = if timing.is_proxied { " (proxy)" } else { "" };
+        let version = version_number(Some(protocol));
+        lines.push(format!("HTTP/{version} with {remote}{through}, on {how}"));
+    }
+    if timing.retries > 0 {
+        lines.push(format!(
+            "Sent again {} times, for it was not processed",
+            timing.retries
+        ));
+    }
+    print("*", lines.iter().map(String::as_str));
+}
+
+/// What is asked.
+pub(crate) fn request(message: &Message, version: Option<Version>) {
+    let path = message
+        .uri
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
+    let mut lines = vec![
+        format!("{} {path} HTTP/{}", message.method, version_number(version)),
+        format!(
+            "host: {}",
+            message
+                .uri
+                .authority()
+                .map_or("", |authority| authority.as_str())
+        ),
+    ];
+    lines.extend(fields(&message.headers));
+    lines.push(String::new());
+    print(">", lines.iter().map(String::as_str));
+}
+
+/// What is answered.
+pub(crate) fn response(response: &Parts) {
+    let mut lines = vec![status_line(response.version, response.status)];
+    lines.extend(fields(&response.headers));
+    lines.push(String::new());
+    print("<", lines.iter().map(String::as_str));
+}
+
+/// Says something else.
+pub(crate) fn note(text: &str) {
+    print("*", [text].into_iter());
+}
+
+fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {
+    headers.iter().map(|(name, value)| {
+        let value = if value.is_sensitive() {
+            // Logs are shown to others.
+            "[not shown]".into()
+        } else {
+            String::from_utf8_lossy(value.as_bytes())
+        };
+        format!("{name}: {value}")
+    })
+}
+
+fn print<'a>(mark: &str, lines: impl Iterator<Item = &'a str>) {
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(mark);
+        text.push(' ');
+        // What a server says must not move the cursor of a terminal.
+        text.extend(line.chars().map(|c| if c.is_control() { '?' } else { c }));
+        text.push('\n');
+    }
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+pub(crate) fn milliseconds(time: std::time::Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}

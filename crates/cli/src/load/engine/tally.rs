@@ -1,0 +1,339 @@
+//! What came of the requests and connections of one thread.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use super::sender::Answer;
+use crate::error::Failure;
+use crate::load::request::Spoken;
+
+/// What came of the requests and connections of one thread, or of all.
+#[derive(Debug)]
+pub(in crate::load) struct Tally {
+    /// Nothing that was sent before counts.
+    measured_from: Instant,
+    /// Requests that were answered to the end.
+    pub(in crate::load) done: u64,
+    /// Requests that were not.
+    pub(in crate::load) errored: u64,
+    /// Of these, requests whose time ran out.
+    pub(in crate::load) timeouts: u64,
+    /// Requests that were not answered, and connections that were not made, by what was wrong.
+    pub(in crate::load) errors: BTreeMap<String, u64>,
+    /// Answers by their status.
+    pub(in crate::load) statuses: BTreeMap<u16, u64>,
+    /// The status of the last answer and how many had it: most have the same.
+    run: (u16, u64),
+    /// Content received.
+    pub(in crate::load) data: u64,
+    /// Fields received, names and values as they are without compression.
+    pub(in crate::load) fields: u64,
+    /// Nanoseconds from when a request was due, or sent, to the end of its response.
+    pub(in crate::load) latency: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the end of its response; where that is
+    /// something else.
+    pub(in crate::load) service: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the head of its response.
+    pub(in crate::load) head: Histogram<u64>,
+    /// Answers in each tenth of a second since the measurement began.
+    pub(in crate::load) tenths: Vec<u64>,
+    /// When the last request was over.
+    pub(in crate::load) last: Option<Instant>,
+    /// Connections that were made and are over.
+    pub(in crate::load) connections: Vec<ConnectionRecord>,
+    /// Connections that could not be made.
+    pub(in crate::load) refused: u64,
+    /// Connections that broke before the end.
+    pub(in crate::load) lost: u64,
+    /// Why the first connection could not be made, for the case that none can.
+    pub(in crate::load) failure: Option<Failure>,
+    pub(in crate::load) agreed: Option<Agreed>,
+}
+
+/// What both ends speak.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::load) struct Agreed {
+    pub(in crate::load) spoken: Spoken,
+    /// Cipher suite and key exchange; without TLS there are none.
+    pub(in crate::load) cipher: Option<String>,
+    pub(in crate::load) group: Option<String>,
+}
+
+/// One connection, once it is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::load) struct ConnectionRecord {
+    /// From the first packet to the end of the handshake.
+    pub(in crate::load) connect: Duration,
+    /// From the first packet to the head of the first response.
+    pub(in crate::load) first_byte: Option<Duration>,
+    /// Requests answered while it was measured, and for how long that was.
+    pub(in crate::load) requests: u64,
+    pub(in crate::load) measured: Duration,
+    /// Bytes of HTTP, TLS and what is below apart.
+    pub(in crate::load) received: u64,
+    pub(in crate::load) sent: u64,
+    pub(in crate::load) quic: Option<QuicRecord>,
+}
+
+/// What QUIC counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::load) struct QuicRecord {
+    pub(in crate::load) min_rtt: Duration,
+    pub(in crate::load) smoothed_rtt: Duration,
+    pub(in crate::load) packets_sent: u64,
+    pub(in crate::load) packets_received: u64,
+    pub(in crate::load) packets_lost: u64,
+    pub(in crate::load) datagrams_sent: u64,
+    pub(in crate::load) datagrams_received: u64,
+    /// Calls to the kernel that sent and received them.
+    pub(in crate::load) send_calls: u64,
+    pub(in crate::load) receive_calls: u64,
+}
+
+/// Times of one request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// When it should have been sent, if there was such a time.
+    pub(super) due: Option<Instant>,
+    pub(super) sent: Instant,
+    pub(super) over: Instant,
+}
+
+impl Tally {
+    pub(in crate::load) fn new(measured_from: Instant) -> Result<Self, Failure> {
+        let histogram = || {
+            Histogram::new(DIGITS)
+                .map_err(|error| Failure::new(format!("cannot count times: {error}")))
+        };
+        Ok(Self {
+            measured_from,
+            done: 0,
+            errored: 0,
+            timeouts: 0,
+            errors: BTreeMap::new(),
+            statuses: BTreeMap::new(),
+            run: (0, 0),
+            data: 0,
+            fields: 0,
+            latency: histogram()?,
+            service: histogram()?,
+            head: histogram()?,
+            tenths: Vec::new(),
+            last: None,
+            connections: Vec::new(),
+            refused: 0,
+            lost: 0,
+            failure: None,
+            agreed: None,
+        })
+    }
+
+    /// A request was answered. `is_corrected` counts from when it was due.
+    pub(super) fn on_answer(&mut self, times: Times, answer: &Answer, is_corrected: bool) -> bool {
+        let from = match times.due {
+            Some(due) if is_corrected => due,
+            _ => times.sent,
+        };
+        if from < self.measured_from {
+            return false;
+        }
+        self.done += 1;
+        self.data += answer.data;
+        self.fields += answer.fields;
+        if self.run.0 == answer.status {
+            self.run.1 += 1;
+        } else {
+            self.end_run();
+            self.run = (answer.status, 1);
+        }
+        count(&mut self.latency, times.over - from);
+        if is_corrected {
+            count(&mut self.service, times.over - times.sent);
+        }
+        count(&mut self.head, answer.head - times.sent);
+        self.on_over(times.over);
+        true
+    }
+
+    /// A request was not answered, or a connection for it not made.
+    pub(super) fn on_error(
+        &mut self,
+        sent: Instant,
+        over: Instant,
+        label: String,
+        timed_out: bool,
+    ) {
+        if sent < self.measured_from {
+            return;
+        }
+        self.errored += 1;
+        self.timeouts += u64::from(timed_out);
+        self.count_error(label);
+        self.last = self.last.max(Some(over));
+    }
+
+    /// Counts something that went wrong, without a request.
+    pub(super) fn count_error(&mut self, label: String) {
+        let is_known = self.errors.contains_key(&label);
+        let label = if is_known || self.errors.len() < MAX_LABELS {
+            label
+        } else {
+            "others".to_owned()
+        };
+        *self.errors.entry(label).or_default() += 1;
+    }
+
+    /// Adds what another thread counted.
+    pub(in crate::load) fn add(&mut self, mut other: Self) {
+        other.end_run();
+        self.end_run();
+        self.done += other.done;
+        self.errored += other.errored;
+        self.timeouts += other.timeouts;
+        self.data += other.data;
+        self.fields += other.fields;
+        self.refused += other.refused;
+        self.lost += other.lost;
+        for (label, count) in other.errors {
+            *self.errors.entry(label).or_default() += count;
+        }
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        for (mine, its) in [
+            (&mut self.latency, &other.latency),
+            (&mut self.service, &other.service),
+            (&mut self.head, &other.head),
+        ] {
+            // Both grow as far as is needed.
+            let _ = mine.add(its);
+        }
+        if self.tenths.len() < other.tenths.len() {
+            self.tenths.resize(other.tenths.len(), 0);
+        }
+        for (mine, its) in self.tenths.iter_mut().zip(&other.tenths) {
+            *mine += its;
+        }
+        self.last = self.last.max(other.last);
+        self.connections.extend(other.connections);
+        self.failure = self.failure.take().or(other.failure);
+        self.agreed = self.agreed.take().or(other.agreed);
+    }
+
+    fn end_run(&mut self) {
+        let (status, count) = std::mem::take(&mut self.run);
+        if count > 0 {
+            *self.statuses.entry(status).or_default() += count;
+        }
+    }
+
+    fn on_over(&mut self, over: Instant) {
+        self.last = self.last.max(Some(over));
+        let tenth = (over - self.measured_from).as_millis() / 100;
+        let Some(tenth) = usize::try_from(tenth)
+            .ok()
+            .filter(|tenth| *tenth < MAX_TENTHS)
+        else {
+            return;
+        };
+        if self.tenths.len() <= tenth {
+            self.tenths.resize(tenth + 1, 0);
+        }
+        self.tenths[tenth] += 1;
+    }
+}
+
+/// The histogram grows with what it is told; the saturating call would cut instead.
+fn count(times: &mut Histogram<u64>, time: Duration) {
+    let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    // It fails for more than it has memory for: five hundred years.
+    let _ = times.record(nanoseconds);
+}
+
+/// Times are right to one part in a thousand.
+const DIGITS: u8 = 3;
+
+/// Texts of a peer must not fill the memory.
+const MAX_LABELS: usize = 100;
+
+/// A day.
+const MAX_TENTHS: usize = 864_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, head: Instant) -> Answer {
+        Answer {
+            status,
+            head,
+            data: 10,
+            fields: 20,
+        }
+    }
+
+    #[test]
+    fn correction_counts_from_when_a_request_was_due() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let times = Times {
+            due: Some(at(100)),
+            sent: at(900),
+            over: at(1000),
+        };
+        let mut tally = Tally::new(start).expect("three digits are fine");
+        assert!(tally.on_answer(times, &answer(200, at(950)), true));
+        assert_eq!(tally.latency.max() / 1_000_000, 900);
+        assert_eq!(tally.service.max() / 1_000_000, 100);
+        let mut tally = Tally::new(start).expect("three digits are fine");
+        assert!(tally.on_answer(times, &answer(200, at(950)), false));
+        assert_eq!(tally.latency.max() / 1_000_000, 100);
+    }
+
+    #[test]
+    fn nothing_of_the_warm_up_counts() {
+        let start = Instant::now();
+        let mut tally = Tally::new(start + Duration::from_secs(1)).expect("three digits are fine");
+        let times = Times {
+            due: None,
+            sent: start,
+            over: start + Duration::from_secs(2),
+        };
+        assert!(!tally.on_answer(times, &answer(200, times.over), false));
+        tally.on_error(start, times.over, "gone".to_owned(), false);
+        assert_eq!((tally.done, tally.errored), (0, 0));
+    }
+
+    #[test]
+    fn statuses_are_counted_over_threads() {
+        let start = Instant::now();
+        let times = Times {
+            due: None,
+            sent: start,
+            over: start,
+        };
+        let count = |statuses: &[u16]| {
+            let mut tally = Tally::new(start).expect("three digits are fine");
+            for status in statuses {
+                tally.on_answer(times, &answer(*status, start), false);
+            }
+            tally
+        };
+        let mut all = count(&[200, 200, 503, 200]);
+        all.add(count(&[404, 503]));
+        let expected = BTreeMap::from([(200, 3), (404, 1), (503, 2)]);
+        assert_eq!((all.done, all.statuses), (6, expected));
+    }
+
+    #[test]
+    fn what_a_peer_says_cannot_fill_the_memory() {
+        let mut tally = Tally::new(Instant::now()).expect("three digits are fine");
+        for number in 0..10_000 {
+            tally.count_error(format!("error {number}"));
+        }
+        assert!(tally.errors.len() <= MAX_LABELS + 1);
+        assert_eq!(tally.errors.values().sum::<u64>(), 10_000);
+    }
+}

@@ -1,0 +1,104 @@
+//! `courser load`: many requests to one server, and how it answers them.
+//!
+//! The generator is lean so that it can measure servers that are: a runtime on each thread, no
+//! lock that two threads want at once but for the number of the next request, no timer for a
+//! request that has no time limit and no time to be sent at.
+
+pub(crate) mod args;
+mod engine;
+mod plan;
+mod report;
+mod request;
+mod target;
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use self::args::Style;
+use self::engine::Schedule;
+use self::plan::Plan;
+use self::report::Summary;
+use crate::error::Failure;
+use crate::output::{self, Progress};
+
+/// Runs it.
+pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
+    let flags = &arguments.flags;
+    if let Some(core) = flags.core {
+        crate::cpu::pin_to(core).map_err(Failure::new)?;
+    }
+    let plan = Arc::new(Plan::new(arguments)?);
+    let is_h2load = arguments.style == Style::H2load && !flags.json;
+    if is_h2load {
+        output::line(report::before_h2load(&plan).trim_end());
+    }
+    let stop = on_interrupt()?;
+    let finished = {
+        let progress = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
+        engine::run(&plan, &stop, |schedule, done| progress.show(schedule, done))?
+    };
+    crate::perf::tell_traces(plan.qlog.as_deref());
+    if finished.tally.connections.is_empty()
+        && let Some(failure) = &finished.tally.failure
+    {
+        return Err(failure.clone());
+    }
+    let summary = Summary::new(&plan, finished);
+    if flags.json {
+        output::line(report::document(&plan, &summary).to_string());
+    } else if is_h2load {
+        output::line(report::text_h2load(&summary));
+    } else {
+        output::line(report::text_oha(&summary));
+    }
+    Ok(())
+}
+
+/// True once the user has had enough; what was measured until then is told.
+fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
+    let (sender, receiver) = watch::channel(false);
+    let runtime = crate::runtime()?;
+    std::thread::Builder::new()
+        .name("interrupt".to_owned())
+        .spawn(move || {
+            runtime.block_on(crate::perf::stop_signal());
+            // Nobody listens when the run is over.
+            let _ = sender.send(true);
+            // A second signal ends the process, whatever still runs.
+            runtime.block_on(crate::perf::stop_signal());
+            std::process::exit(INTERRUPTED);
+        })
+        .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))?;
+    Ok(receiver)
+}
+
+/// What shells make of SIGINT.
+const INTERRUPTED: i32 = 130;
+
+/// How far it is, on a terminal.
+struct Drawn {
+    progress: Option<Progress>,
+    began: Instant,
+}
+
+impl Drawn {
+    fn new(is_wanted: bool) -> Self {
+        Self {
+            progress: is_wanted.then(Progress::new),
+            began: Instant::now(),
+        }
+    }
+
+    fn show(&self, schedule: &Schedule, done: u64) {
+        let Some(progress) = &self.progress else {
+            return;
+        };
+        let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
+        let rate = output::per_second(output::to_f64(done) / seconds);
+        progress.begin(&format!("{done} answers, {rate}"));
+        progress.at(schedule.share(Instant::now(), done));
+    }
+}

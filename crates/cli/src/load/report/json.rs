@@ -1,0 +1,163 @@
+//! The report for programs: oha's names where oha has them, and what it has not besides.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+
+use super::stats::{Stats, seconds, to_f64};
+use super::summary::Summary;
+use super::text_oha::SHARES;
+use crate::load::engine::QuicRecord;
+use crate::load::plan::Plan;
+
+/// The whole report. Times are in seconds, sizes in bytes.
+pub(in crate::load) fn document(plan: &Plan, summary: &Summary) -> Value {
+    let latency = Stats::of_times(&summary.latency);
+    let all = summary.done + summary.errored;
+    let rps = Stats::of(summary.rates.iter().copied());
+    json!({
+        "summary": {
+            "successRate": if all > 0 { to_f64(summary.done) / to_f64(all) } else { 0.0 },
+            "total": summary.elapsed,
+            "slowest": latency.max,
+            "fastest": latency.min,
+            "average": latency.mean,
+            "requestsPerSec": summary.over_time(all),
+            "totalData": summary.data,
+            "sizePerRequest": summary.data.checked_div(summary.done),
+            "sizePerSec": summary.over_time(summary.data),
+        },
+        "responseTimeHistogram": histogram(&summary.latency),
+        "latencyPercentiles": percentiles(&summary.latency),
+        "firstByteHistogram": histogram(&summary.head),
+        "firstBytePercentiles": percentiles(&summary.head),
+        "rps": {
+            "mean": rps.mean, "stddev": rps.sd, "max": rps.max, "min": rps.min,
+            "percentiles": { "p50": rps.median, "p95": rps.p95, "p99": rps.p99 },
+        },
+        "details": {
+            "DNSDialup": triple(&summary.connects()),
+            "firstByte": triple(&Stats::of_times(&summary.head)),
+        },
+        "statusCodeDistribution": summary.statuses,
+        "errorDistribution": summary.errors,
+        "url": plan.target.url,
+        "protocol": summary.agreed.as_ref().map(|agreed| agreed.spoken.name()),
+        "tls": summary.agreed.as_ref().map(|agreed| json!({
+            "cipher": agreed.cipher, "group": agreed.group,
+        })),
+        "settings": {
+            "clients": plan.connections, "threads": plan.threads, "streams": plan.streams,
+            "rate": plan.rate, "latencyCorrection": plan.is_corrected,
+        },
+        "requests": {
+            "asked": summary.asked, "started": summary.sent, "done": summary.done,
+            "succeeded": summary.succeeded, "errored": summary.errored,
+            "timeout": summary.timeouts,
+        },
+        "latency": latency,
+        "latencyFromSent": summary.is_corrected.then(|| Stats::of_times(&summary.service)),
+        "connections": connections(summary),
+        "traffic": {
+            "received": summary.received, "sent": summary.sent_bytes, "data": summary.data,
+            "fields": summary.fields,
+        },
+        "cpu": {
+            "seconds": summary.cpu_seconds, "perRequest": summary.cpu_per_answer(),
+        },
+    })
+}
+
+fn connections(summary: &Summary) -> Value {
+    let quic = |of: fn(&QuicRecord) -> f64| summary.quic(of);
+    json!({
+        "made": summary.connections.len(), "refused": summary.refused, "lost": summary.lost,
+        "connect": summary.connects(),
+        "firstByte": summary.first_bytes(),
+        "requestsPerSec": summary.rates_of_connections(),
+        "minRtt": quic(|quic| quic.min_rtt.as_secs_f64()),
+        "smoothedRtt": quic(|quic| quic.smoothed_rtt.as_secs_f64()),
+        "packetsSent": quic(|quic| to_f64(quic.packets_sent)),
+        "packetsReceived": quic(|quic| to_f64(quic.packets_received)),
+        "packetsLost": quic(|quic| to_f64(quic.packets_lost)),
+        "datagramsSent": summary.quic_sum(|quic| quic.datagrams_sent),
+        "datagramsReceived": summary.quic_sum(|quic| quic.datagrams_received),
+        "sendCalls": summary.quic_sum(|quic| quic.send_calls),
+        "receiveCalls": summary.quic_sum(|quic| quic.receive_calls),
+    })
+}
+
+fn triple(stats: &Stats) -> Value {
+    json!({ "average": stats.mean, "fastest": stats.min, "slowest": stats.max })
+}
+
+fn percentiles(times: &Histogram<u64>) -> Map<String, Value> {
+    let name = |share: f64| format!("p{share}");
+    SHARES
+        .iter()
+        .map(|share| {
+            let value = seconds(times.value_at_quantile(share / 100.0));
+            (name(*share), json!(value))
+        })
+        .collect()
+}
+
+fn histogram(times: &Histogram<u64>) -> BTreeMap<String, u64> {
+    let classes = classes(times).into_iter();
+    classes
+        .map(|(upper, count)| (format!("{upper:.9}"), count))
+        .collect()
+}
+
+/// Eleven classes of equal width: their upper end in seconds, and how many times are in them.
+pub(super) fn classes(times: &Histogram<u64>) -> Vec<(f64, u64)> {
+    if times.is_empty() {
+        return Vec::new();
+    }
+    let (min, max) = (times.min(), times.max());
+    let step = (max - min) / CLASSES;
+    let mut lower = 0;
+    let mut classes = Vec::new();
+    for class in 0..=CLASSES {
+        let upper = if class == CLASSES {
+            max
+        } else {
+            min + class * step
+        };
+        let count = if upper >= lower {
+            times.count_between(lower, upper)
+        } else {
+            0
+        };
+        classes.push((seconds(upper), count));
+        // The histogram cannot tell apart what is closer than this.
+        lower = times.next_non_equivalent(upper).max(lower);
+    }
+    classes
+}
+
+const CLASSES: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_every_time_once() {
+        for times in [
+            &[5][..],
+            &[5, 5, 5],
+            &[1, 2, 3, 4],
+            &[1_000, 1_000_000, 1_000_000_000],
+            &[123_456, 123_999, 130_000, 177_777],
+        ] {
+            let mut histogram = Histogram::new(3).expect("three digits are fine");
+            for time in times {
+                histogram.record(*time).expect("it grows");
+            }
+            let sum: u64 = classes(&histogram).iter().map(|(_, count)| count).sum();
+            assert_eq!(sum, times.len() as u64, "{times:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Which server is loaded, and what it is asked for.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use http::Uri;
+
+use super::args::Flags;
+use crate::error::{Failure, Peer};
+use crate::perf::{resolve, split_target};
+
+/// The one server that a run loads.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    /// As the first URL has it.
+    pub(super) url: String,
+    /// True for https.
+    pub(super) is_secure: bool,
+    /// Where it may be, in the system's order of preference; at least one.
+    pub(super) addresses: Vec<SocketAddr>,
+    /// What TLS is told, and what the certificate has to be for.
+    pub(super) server_name: String,
+}
+
+impl Target {
+    /// What is asked for, and of whom.
+    pub(super) fn read(flags: &Flags) -> Result<(Self, Vec<Uri>), Failure> {
+        let texts = match &flags.input_file {
+            Some(path) => lines(path)?,
+            None => flags.urls.clone(),
+        };
+        let urls: Vec<Uri> = texts
+            .iter()
+            .map(|text| parse(text))
+            .collect::<Result<_, _>>()?;
+        let first = urls.first().ok_or_else(|| {
+            Failure::new("there is no URL in the file: one on each line is needed")
+        })?;
+        if let Some(other) = urls.iter().find(|url| origin(url) != origin(first)) {
+            return Err(Failure::new(format!(
+                "'{other}' is for another server than '{first}': a run loads one server"
+            )));
+        }
+        let (host, port) = host_and_port(first);
+        let (to_host, to_port) = match &flags.connect_to {
+            Some(text) => connect_to(text, &host, port)?,
+            None => (host.clone(), port),
+        };
+        let target = Self {
+            url: first.to_string(),
+            is_secure: is_secure(first),
+            addresses: resolve(&to_host, to_port)?,
+            server_name: flags.sni.clone().unwrap_or(host),
+        };
+        Ok((target, urls))
+    }
+
+    /// For messages about a connection to one of the addresses.
+    pub(super) fn peer(&self, address: SocketAddr) -> Peer<'_> {
+        Peer {
+            address,
+            name: &self.server_name,
+        }
+    }
+}
+
+/// Reads a URL: whole, with a scheme that can be loaded.
+fn parse(text: &str) -> Result<Uri, Failure> {
+    let wrong = |what: &str| {
+        Failure::new(format!(
+            "'{text}' is not a URL to load: {what}, as in https://example.org/path"
+        ))
+    };
+    // What is behind '#' stays with the client (RFC 9110 §4.2.5).
+    let sent = text.split('#').next().unwrap_or(text);
+    let url: Uri = sent.parse().map_err(|error| wrong(&format!("{error}")))?;
+    match url.scheme_str() {
+        Some("http" | "https") => {}
+        Some(other) => return Err(wrong(&format!("'{other}' is neither http nor https"))),
+        None => return Err(wrong("'https://' is missing")),
+    }
+    let Some(authority) = url.authority() else {
+        return Err(wrong("the host is missing"));
+    };
+    if authority.host().is_empty() {
+        return Err(wrong("the host is missing"));
+    }
+    if authority.as_str().contains('@') {
+        return Err(wrong("names and passwords go into a field, see --header"));
+    }
+    Ok(url)
+}
+
+fn is_secure(url: &Uri) -> bool {
+    url.scheme_str() == Some("https")
+}
+
+fn host_and_port(url: &Uri) -> (String, u16) {
+    let host = url.host().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let default = if is_secure(url) { 443 } else { 80 };
+    (host.to_owned(), url.port_u16().unwrap_or(default))
+}
+
+fn origin(url: &Uri) -> (bool, String, u16) {
+    let (host, port) = host_and_port(url);
+    (is_secure(url), host.to_ascii_lowercase(), port)
+}
+
+/// `HOST[:PORT]` as h2load has it, or oha's `host:port:to-host:to-port`.
+fn connect_to(text: &str, host: &str, port: u16) -> Result<(String, u16), Failure> {
+    let prefix = format!("{host}:{port}:");
+    let bracketed = format!("[{host}]:{port}:");
+    let rest = text
+        .strip_prefix(&prefix)
+        .or_else(|| text.strip_prefix(&bracketed))
+        .unwrap_or(text);
+    let is_without_port = rest.ends_with(']') || !rest.contains(':');
+    let (to_host, to_port) = split_target(rest)?;
+    let to_port = if is_without_port { port } else { to_port };
+    Ok((to_host.to_owned(), to_port))
+}
+
+/// The URLs in a file, empty lines apart.
+fn lines(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(path)
+    };
+    let text = text.map_err(|error| {
+        Failure::new(format!("cannot read URLs from {}: {error}", path.display()))
+    })?;
+    let lines = text.lines().map(str::trim);
+    Ok(lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,219 @@
+//! What is said at the start and at the end.
+
+use std::fmt::Write as _;
+use std::net::{Ipv6Addr, SocketAddr};
+
+use courser::server::{CertificateFacts, Drained, ServerHandle};
+use serde_json::json;
+
+use super::clock;
+use crate::output;
+
+/// What there is to say.
+#[derive(Debug)]
+pub(super) struct Announcement<'a> {
+    pub(super) handle: &'a ServerHandle,
+    pub(super) domains: &'a [String],
+    pub(super) what: &'a str,
+    pub(super) has_quic: bool,
+    pub(super) has_tcp: bool,
+    pub(super) admin: Option<SocketAddr>,
+    /// That nobody trusts by itself.
+    pub(super) is_dev: bool,
+}
+
+impl Announcement<'_> {
+    pub(super) fn say(&self, as_json: bool) {
+        if as_json {
+            output::line(self.json().to_string());
+        } else {
+            output::line(self.text());
+        }
+    }
+
+    fn protocols(&self) -> Vec<&'static str> {
+        let quic: &[_] = if self.has_quic { &["h3"] } else { &[] };
+        let tcp: &[_] = if self.has_tcp {
+            &["h2", "http/1.1"]
+        } else {
+            &[]
+        };
+        [quic, tcp].concat()
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let certificate = self.handle.certificate();
+        json!({
+            "event": "listening",
+            "url": self.url(),
+            "addresses": self.handle.local_addrs(),
+            "protocols": self.protocols(),
+            "serves": self.what,
+            "admin": self.admin.map(|address| format!("http://{address}/")),
+            "certificate": certificate.as_ref().map(|it| json!({
+                "names": it.names,
+                "not_after": clock::rfc3339(it.not_after),
+                "spki_sha256": base64(&it.spki_sha256),
+                "sha256": hex(&it.sha256),
+            })),
+            "chrome": certificate.as_ref().map(|it| self.chrome(it)),
+        })
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        let mut row = |name: &str, value: &str| {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{name:<12} {value}");
+        };
+        row("serving", self.what);
+        row(
+            "url",
+            &format!("{}  ({})", self.url(), self.protocols().join(", ")),
+        );
+        for address in self.handle.local_addrs() {
+            row("listening", &format!("{address}  ({})", self.transports()));
+        }
+        if let Some(certificate) = self.handle.certificate() {
+            let until = clock::rfc3339(certificate.not_after);
+            let names = certificate.names.join(", ");
+            let kind = if self.is_dev {
+                "for development"
+            } else {
+                "from files"
+            };
+            row(
+                "certificate",
+                &format!("{kind}, for {names}, until {until}"),
+            );
+            row("spki sha256", &base64(&certificate.spki_sha256));
+            if self.is_dev && self.has_quic {
+                row("chrome", &self.chrome(&certificate));
+            }
+        }
+        if let Some(domain) = self.domains.first() {
+            let port = self.handle.local_addr().port();
+            let at_port = if port == 443 {
+                String::new()
+            } else {
+                format!(" port={port}")
+            };
+            let alpn = if self.has_tcp { "h3,h2" } else { "h3" };
+            let record = format!("{domain}. HTTPS 1 . alpn=\"{alpn}\"{at_port}");
+            row("dns", &record);
+        }
+        if let Some(admin) = self.admin {
+            row(
+                "admin",
+                &format!("http://{admin}/  (/health /ready /metrics /status)"),
+            );
+        }
+        text.trim_end().to_owned()
+    }
+
+    fn transports(&self) -> &'static str {
+        match (self.has_quic, self.has_tcp) {
+            (true, true) => "UDP and TCP",
+            (true, false) => "UDP",
+            _ => "TCP",
+        }
+    }
+
+    /// How clients here reach it: browsers take `localhost` for ::1 first, and do not try
+    /// 127.0.0.1 over QUIC when nobody is there.
+    fn authority(&self) -> String {
+        let addresses = self.handle.local_addrs();
+        let is_everywhere = addresses
+            .iter()
+            .any(|address| address.ip().is_unspecified());
+        let has_v6 = addresses.contains(&(Ipv6Addr::LOCALHOST, addresses[0].port()).into());
+        let host = match (self.domains.first(), addresses.as_slice()) {
+            (Some(domain), _) => domain.clone(),
+            (None, [SocketAddr::V4(address)]) if !is_everywhere => address.ip().to_string(),
+            (None, [SocketAddr::V6(address)]) if !is_everywhere && !has_v6 => {
+                format!("[{}]", address.ip())
+            }
+            _ => "localhost".to_owned(),
+        };
+        format!("{host}:{}", addresses[0].port())
+    }
+
+    fn url(&self) -> String {
+        let authority = self.authority();
+        format!(
+            "https://{}/",
+            authority.strip_suffix(":443").unwrap_or(&authority)
+        )
+    }
+
+    fn chrome(&self, certificate: &CertificateFacts) -> String {
+        format!(
+            "google-chrome --origin-to-force-quic-on={} --ignore-certificate-errors-spki-list={} {}",
+            self.authority(),
+            base64(&certificate.spki_sha256),
+            self.url()
+        )
+    }
+}
+
+/// How it ended.
+pub(super) fn say_drained(drained: &Drained, as_json: bool) {
+    if !as_json {
+        output::line(drained.to_string());
+        return;
+    }
+    let event = json!({
+        "event": "drained",
+        "requests_finished": drained.finished,
+        "requests_cut": drained.cut,
+        "connections": drained.connections,
+        "connections_cut": drained.connections_cut,
+        "seconds": drained.took.as_secs_f64(),
+    });
+    output::line(event.to_string());
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// RFC 4648 §4.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let byte = |index| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let index = bits >> (18 - 6 * place) & 63;
+            let letter = char::from(LETTERS[index as usize]);
+            text.push(if place <= chunk.len() { letter } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4648 §10.
+    #[test]
+    fn base64_is_that_of_the_rfc() {
+        let known = [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ];
+        for (bytes, text) in known {
+            assert_eq!(base64(bytes.as_bytes()), text, "{bytes}");
+        }
+    }
+}

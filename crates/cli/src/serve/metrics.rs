@@ -1,0 +1,328 @@
+//! Counters for Prometheus.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::UNIX_EPOCH;
+
+use courser::server::{Protocol, ProtocolStats, ServerHandle, ServerStats};
+use http::Method;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeLabelSet, EncodeMetric, text,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::access_log::AccessLog;
+use super::record::Exchange;
+use crate::output::to_f64;
+
+/// What is counted of requests, and what the server counts itself.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter<u64, AtomicU64>>,
+    durations: Family<ProtocolLabel, Histogram, fn() -> Histogram>,
+    bytes: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
+    incomplete: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
+}
+
+/// Few values each: what clients send makes no series of its own.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    protocol: &'static str,
+    method: &'static str,
+    code: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ProtocolLabel {
+    protocol: &'static str,
+}
+
+impl Metrics {
+    pub(super) fn new(handle: ServerHandle, log: Option<AccessLog>) -> Arc<Self> {
+        let durations: fn() -> Histogram = || Histogram::new(BOUNDS);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("courser"),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(durations),
+            bytes: Family::default(),
+            incomplete: Family::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register(
+            "http_requests",
+            "Requests answered",
+            metrics.requests.clone(),
+        );
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time from the head of a request to the end of its response",
+            Unit::Seconds,
+            metrics.durations.clone(),
+        );
+        registry.register_with_unit(
+            "http_response_content",
+            "Content of responses, without heads",
+            Unit::Bytes,
+            metrics.bytes.clone(),
+        );
+        registry.register(
+            "http_responses_incomplete",
+            "Responses that did not get to their end",
+            metrics.incomplete.clone(),
+        );
+        registry.register_collector(Box::new(Server { handle, log }));
+        Arc::new(metrics)
+    }
+
+    pub(super) fn note(&self, exchange: &Exchange) {
+        let protocol = exchange
+            .peer
+            .as_ref()
+            .map_or("none", |peer| peer.protocol().name());
+        let labels = RequestLabels {
+            protocol,
+            method: method(&exchange.method),
+            code: exchange.status.as_u16(),
+        };
+        self.requests.get_or_create(&labels).inc();
+        let label = ProtocolLabel { protocol };
+        let seconds = exchange.took.as_secs_f64();
+        self.durations.get_or_create(&label).observe(seconds);
+        self.bytes.get_or_create(&label).inc_by(exchange.bytes);
+        if !exchange.is_complete {
+            self.incomplete.get_or_create(&label).inc();
+        }
+    }
+
+    /// In the text format of OpenMetrics.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+fn method(method: &Method) -> &'static str {
+    const KNOWN: [&str; 9] = [
+        "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE",
+    ];
+    let known = KNOWN.into_iter().find(|known| *known == method.as_str());
+    known.unwrap_or("other")
+}
+
+/// What the server counts, asked for when somebody asks us.
+#[derive(Debug)]
+struct Server {
+    handle: ServerHandle,
+    log: Option<AccessLog>,
+}
+
+impl Collector for Server {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let stats = self.handle.stats();
+        let mut out = Out(&mut encoder);
+        self.protocols(&mut out, &stats)?;
+        self.quic(&mut out, &stats)?;
+        out.counter(
+            "tcp_received_bytes",
+            "Bytes received over TCP",
+            stats.tcp.bytes_received,
+        )?;
+        out.counter(
+            "tcp_sent_bytes",
+            "Bytes sent over TCP",
+            stats.tcp.bytes_sent,
+        )?;
+        let failed = stats.tcp.handshakes_failed;
+        out.counter(
+            "tcp_handshakes_failed",
+            "TLS handshakes over TCP that failed",
+            failed,
+        )?;
+        out.counter(
+            "connections_refused",
+            "Connections beyond the limit",
+            stats.refused,
+        )?;
+        out.gauge(
+            "ready",
+            "1 while new clients are welcome",
+            f64::from(u8::from(stats.ready)),
+        )?;
+        let draining = f64::from(u8::from(stats.draining));
+        out.gauge("draining", "1 while the server goes away", draining)?;
+        if let Some(log) = &self.log {
+            let dropped = log.dropped();
+            out.counter("access_log_dropped", "Lines that were not written", dropped)?;
+        }
+        if let Some(certificate) = self.handle.certificate() {
+            let until = certificate
+                .not_after
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            let help = "Until when the certificate is valid, in seconds since 1970";
+            out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    fn protocols(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let each = |count: fn(&ProtocolStats) -> u64| {
+            Protocol::ALL.map(|protocol| (protocol.name(), count(stats.of(protocol))))
+        };
+        let open = each(|it| it.connections_open);
+        out.gauges("connections_open", "Connections that are open", open)?;
+        let in_flight = each(|it| it.requests_in_flight);
+        out.gauges(
+            "requests_in_flight",
+            "Requests whose response is not over",
+            in_flight,
+        )?;
+        let all = each(|it| it.connections);
+        out.counters("connections", "Connections so far", all)
+    }
+
+    fn quic(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let quic = stats.quic;
+        out.counter("quic_handshakes", "Handshakes over QUIC", quic.handshakes)?;
+        let seconds = quic.handshake_time.as_secs_f64();
+        let help = "Time that handshakes over QUIC took, together";
+        out.counter("quic_handshakes_duration_seconds", help, seconds)?;
+        let failed = stats.quic_handshakes_failed;
+        out.counter(
+            "quic_handshakes_failed",
+            "Handshakes over QUIC that failed",
+            failed,
+        )?;
+        out.counter("quic_packets_sent", "QUIC packets sent", quic.packets_sent)?;
+        out.counter(
+            "quic_packets_received",
+            "QUIC packets received",
+            quic.packets_received,
+        )?;
+        out.counter(
+            "quic_packets_lost",
+            "Packets sent that count as lost",
+            quic.packets_lost,
+        )?;
+        let late = quic.packets_spuriously_lost;
+        out.counter(
+            "quic_packets_spuriously_lost",
+            "Of these, packets that were only late",
+            late,
+        )?;
+        out.counter("quic_ptos", "Probe timeouts", quic.ptos)?;
+        let cuts = quic.congestion_events;
+        out.counter(
+            "quic_congestion_events",
+            "Times a congestion window was cut",
+            cuts,
+        )?;
+        self.sockets(out, stats)
+    }
+
+    fn sockets(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let endpoints = || stats.listeners.iter().filter_map(|listener| listener.quic);
+        let sum = |count: fn(courser::EndpointStats) -> u64| endpoints().map(count).sum::<u64>();
+        out.counter(
+            "quic_retries_sent",
+            "Retry packets sent",
+            sum(|it| it.retries_sent),
+        )?;
+        out.counter(
+            "quic_refused",
+            "Clients that were refused",
+            sum(|it| it.refused),
+        )?;
+        let dropped = sum(|it| it.datagrams_dropped);
+        out.counter(
+            "quic_datagrams_dropped",
+            "Datagrams that belonged to nobody",
+            dropped,
+        )?;
+        let sockets = || stats.listeners.iter().filter_map(|listener| listener.udp);
+        let sum = |count: fn(courser::Counters) -> u64| sockets().map(count).sum::<u64>();
+        out.counter(
+            "udp_sent_bytes",
+            "Bytes sent over UDP",
+            sum(|it| it.sent_bytes),
+        )?;
+        out.counter(
+            "udp_received_bytes",
+            "Bytes received over UDP",
+            sum(|it| it.received_bytes),
+        )?;
+        out.counter(
+            "udp_send_calls",
+            "System calls that sent",
+            sum(|it| it.send_calls),
+        )?;
+        out.counter(
+            "udp_receive_calls",
+            "System calls that received",
+            sum(|it| it.receive_calls),
+        )
+    }
+}
+
+/// Writes what has no series of its own.
+struct Out<'a, 'b>(&'a mut DescriptorEncoder<'b>);
+
+impl Out<'_, '_> {
+    fn counter<N>(&mut self, name: &str, help: &str, value: N) -> std::fmt::Result
+    where
+        N: EncodeCounterValue,
+        ConstCounter<N>: EncodeMetric,
+    {
+        let encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(encoder)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> std::fmt::Result {
+        let encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(encoder)
+    }
+
+    fn counters(&mut self, name: &str, help: &str, values: PerProtocol) -> std::fmt::Result {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (protocol, value) in values {
+            let label = [("protocol", protocol)];
+            ConstCounter::new(value).encode(encoder.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
+
+    fn gauges(&mut self, name: &str, help: &str, values: PerProtocol) -> std::fmt::Result {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (protocol, value) in values {
+            let label = [("protocol", protocol)];
+            ConstGauge::new(to_f64(value)).encode(encoder.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
+}
+
+type PerProtocol = [(&'static str, u64); 3];
+
+/// From what a file on a local machine takes to what somebody gives up at.
+const BOUNDS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];

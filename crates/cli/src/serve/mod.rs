@@ -1,0 +1,324 @@
+//! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
+
+mod access_log;
+mod admin;
+mod announce;
+pub(crate) mod args;
+mod body;
+mod clock;
+mod files;
+mod listing;
+mod metrics;
+mod proxy;
+mod record;
+mod site;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use courser::server::{Acme, Bound, Certificates, Event, Server, ServerHandle, shutdown_signal};
+use courser::{Identity, TransportConfig, rustls};
+use courser_qlog::QlogDirectory;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use serde_json::json;
+
+use self::access_log::AccessLog;
+use self::admin::Admin;
+use self::announce::Announcement;
+use self::args::{Arguments, CertificateArguments};
+use self::files::Files;
+use self::metrics::Metrics;
+use self::proxy::Proxy;
+use self::record::Recorder;
+use self::site::Site;
+use crate::error::Failure;
+use crate::output;
+
+/// Serves until a signal ends it.
+pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
+    runtime.block_on(run(arguments))
+}
+
+async fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let site = site(arguments)?;
+    let what = site.name();
+    let bound = bind(arguments)?;
+    let handle = bound.handle();
+    let (log, writer) = match arguments.access_log {
+        None => (None, None),
+        Some(format) => {
+            let (log, writer) = AccessLog::open(format, arguments.access_log_file.as_deref())?;
+            (Some(log), Some(writer))
+        }
+    };
+    let mut metrics = None;
+    let mut admin_address = None;
+    if let Some(address) = arguments.admin {
+        let listener = admin::bind(address).await?;
+        admin_address = Some(listener.local_addr()?);
+        let counted = Metrics::new(handle.clone(), log.clone());
+        metrics = Some(counted.clone());
+        let admin = Admin {
+            handle: handle.clone(),
+            metrics: counted,
+            what: what.clone(),
+            began: Instant::now(),
+        };
+        tokio::spawn(admin::serve(listener, Arc::new(admin)));
+    }
+    // From here on signals are for us: whoever reads the announcement may send them.
+    let hangups = tokio::spawn(on_hangup(
+        hangups(),
+        handle.clone(),
+        log.clone(),
+        arguments.json,
+    ));
+    let impatience = tokio::spawn(on_second_signal(handle.clone()));
+    let announcement = Announcement {
+        handle: &handle,
+        domains: &arguments.domain,
+        what: &what,
+        has_quic: !arguments.no_quic,
+        has_tcp: !arguments.no_tcp,
+        admin: admin_address,
+        is_dev: !arguments.certificate.is_public(),
+    };
+    announcement.say(arguments.json);
+    let recorder = Recorder {
+        log: log.clone(),
+        metrics,
+    };
+    let service = site.into_service(!arguments.no_compress, recorder);
+    let drained = bound.service(service).await;
+    hangups.abort();
+    impatience.abort();
+    if let (Some(log), Some(writer)) = (log, writer) {
+        log.end(writer);
+    }
+    let drained = drained.map_err(|error| Failure::new(error.to_string()))?;
+    announce::say_drained(&drained, arguments.json);
+    Ok(())
+}
+
+fn site(arguments: &Arguments) -> Result<Site, Failure> {
+    if let Some(backend) = &arguments.proxy {
+        return Ok(Site::Proxy(Box::new(Proxy::new(
+            backend.clone(),
+            arguments.proxy_timeout,
+        ))));
+    }
+    let folder = arguments.folder.as_deref().or(arguments.root.as_deref());
+    let files = Files::new(folder.unwrap_or(Path::new(".")), arguments.files.clone())?;
+    Ok(Site::Files(Box::new(files)))
+}
+
+/// Opens the sockets.
+fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
+    let (first, others) = addresses(arguments);
+    let certificates = certificates(&arguments.certificate, &arguments.domain)?;
+    let as_json = arguments.json;
+    let mut server = courser::serve(first, certificates)
+        .transport(transport(arguments)?)
+        .tls(|config| config.key_log = Arc::new(rustls::KeyLogFile::new()))
+        .drain(shutdown_signal())
+        .ready_delay(arguments.drain_delay.unwrap_or_default())
+        .deadline(arguments.drain_timeout)
+        .on_event(move |event| say(event, as_json));
+    for address in others {
+        server = server.also_on(address);
+    }
+    server = without(server, arguments);
+    server
+        .bind()
+        .map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))
+}
+
+fn remedy(error: &courser::server::Error) -> &'static str {
+    if error.is_port_taken() {
+        " (--listen)"
+    } else {
+        ""
+    }
+}
+
+fn without(mut server: Server, arguments: &Arguments) -> Server {
+    if arguments.no_tcp {
+        server = server.without_tcp();
+    }
+    if arguments.no_quic {
+        server = server.without_quic();
+    }
+    if arguments.no_alt_svc {
+        server = server.alt_svc(None);
+    }
+    server
+}
+
+/// Without a certificate that others trust nobody but this machine is served, unless it is asked
+/// for.
+fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
+    if let Some((first, others)) = arguments.listen.split_first() {
+        return (*first, others.to_vec());
+    }
+    let port = crate::args::DEFAULT_PORT;
+    let everywhere = std::net::Ipv6Addr::UNSPECIFIED;
+    if arguments.certificate.acme {
+        ((everywhere, HTTPS_PORT).into(), Vec::new())
+    } else if arguments.certificate.is_public() {
+        ((everywhere, port).into(), Vec::new())
+    } else {
+        let v6 = (std::net::Ipv6Addr::LOCALHOST, port).into();
+        // Machines without IPv6 have no such address.
+        let others = if std::net::UdpSocket::bind("[::1]:0").is_ok() {
+            vec![v6]
+        } else {
+            Vec::new()
+        };
+        ((std::net::Ipv4Addr::LOCALHOST, port).into(), others)
+    }
+}
+
+fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
+    let mut transport = TransportConfig {
+        congestion: arguments.cc,
+        max_bidi_streams: REQUESTS_AT_A_TIME,
+        ..TransportConfig::default()
+    };
+    if let Some(folder) = &arguments.qlog {
+        let sinks = QlogDirectory::create(folder).map_err(|error| {
+            Failure::new(format!(
+                "cannot write traces to {}: {error}",
+                folder.display()
+            ))
+        })?;
+        transport.sinks = Some(Arc::new(sinks));
+    }
+    Ok(transport)
+}
+
+impl CertificateArguments {
+    /// True when clients trust it without being told to.
+    const fn is_public(&self) -> bool {
+        self.cert.is_some() || self.acme
+    }
+}
+
+fn certificates(
+    arguments: &CertificateArguments,
+    domains: &[String],
+) -> Result<Certificates, Failure> {
+    if let (Some(cert), Some(key)) = (&arguments.cert, &arguments.key) {
+        return Ok(Certificates::pem_files(cert, key)?);
+    }
+    if let Some(folder) = &arguments.tls_dev_dir {
+        return Ok(Certificates::dev_in(folder, domains)?);
+    }
+    if !arguments.acme {
+        let always = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        let names = domains
+            .iter()
+            .filter(|name| !always.contains(name))
+            .cloned();
+        let identity = Identity::self_signed(always.iter().cloned().chain(names))?;
+        return Ok(Certificates::try_from(identity)?);
+    }
+    let mut acme = Acme::new(domains, &arguments.acme_dir);
+    if let Some(email) = &arguments.email {
+        acme = acme.contact(email);
+    }
+    if let Some(url) = &arguments.acme_server {
+        acme = acme.directory(url);
+    }
+    if let Some(path) = &arguments.acme_ca {
+        acme = acme.roots(roots(path)?);
+    }
+    Ok(Certificates::acme(acme)?)
+}
+
+fn roots(path: &Path) -> Result<rustls::RootCertStore, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        Failure::new(format!(
+            "cannot read certificates from {}: {error}",
+            path.display()
+        ))
+    };
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| wrong(&error))? {
+        let certificate = certificate.map_err(|error| wrong(&error))?;
+        roots.add(certificate).map_err(|error| wrong(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong(&"there is none"));
+    }
+    Ok(roots)
+}
+
+fn say(event: &Event, as_json: bool) {
+    match (event, as_json) {
+        (event, true) => {
+            let kind = match event {
+                Event::CertificateReplaced => "certificate_replaced",
+                Event::CertificateKept(_) => "certificate_kept",
+                Event::AcceptFailed(_) => "accept_failed",
+                Event::Draining => "draining",
+                _ => "other",
+            };
+            output::line(json!({"event": kind, "text": event.to_string()}).to_string());
+        }
+        (event, false) => output::note(event.to_string()),
+    }
+}
+
+/// Reads the certificate anew at SIGHUP, and opens the access log anew.
+async fn on_hangup(
+    mut hangups: Option<Hangups>,
+    handle: ServerHandle,
+    log: Option<AccessLog>,
+    as_json: bool,
+) {
+    while let Some(hangups) = &mut hangups
+        && hangups.recv().await.is_some()
+    {
+        if let Some(log) = &log {
+            log.reopen();
+        }
+        // What is new is told by an event.
+        if let Err(error) = handle.reload() {
+            say(&Event::CertificateKept(error), as_json);
+        }
+    }
+}
+
+#[cfg(unix)]
+type Hangups = tokio::signal::unix::Signal;
+
+#[cfg(unix)]
+fn hangups() -> Option<Hangups> {
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).ok()
+}
+
+/// Other systems have none.
+#[cfg(not(unix))]
+type Hangups = tokio::sync::mpsc::Receiver<()>;
+
+#[cfg(not(unix))]
+fn hangups() -> Option<Hangups> {
+    None
+}
+
+/// Whoever asks twice does not want to wait.
+async fn on_second_signal(handle: ServerHandle) {
+    shutdown_signal().await;
+    shutdown_signal().await;
+    handle.cut();
+}
+
+const HTTPS_PORT: u16 = 443;
+const REQUESTS_AT_A_TIME: u64 = 256;

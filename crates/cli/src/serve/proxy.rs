@@ -1,0 +1,277 @@
+//! Requests passed on to a server behind this one.
+
+mod forward;
+
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::server;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::uri::{Authority, Scheme};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+
+use super::body::{Body, boxed, plain};
+
+/// The server behind.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Backend {
+    authority: Authority,
+    /// Spoken to in HTTP/2 without a word before (RFC 9113 §3.3).
+    is_http2: bool,
+}
+
+impl Backend {
+    /// `http://HOST[:PORT]` or `h2c://HOST[:PORT]`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| {
+            format!("'{text}' {what}: use http://HOST[:PORT], or h2c://HOST[:PORT] for HTTP/2")
+        };
+        let uri: Uri = text.parse().map_err(|_| wrong("is no URL"))?;
+        let is_http2 = match uri.scheme_str() {
+            Some("http") => false,
+            Some("h2c") => true,
+            Some("https") => return Err(wrong("would need TLS behind this server")),
+            _ => return Err(wrong("has no scheme that is known")),
+        };
+        if !matches!(
+            uri.path_and_query().map(http::uri::PathAndQuery::as_str),
+            None | Some("/")
+        ) {
+            return Err(wrong("has a path, and paths are passed on as they come"));
+        }
+        let authority = uri
+            .authority()
+            .cloned()
+            .ok_or_else(|| wrong("has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("has a user, which is passed on to nobody"));
+        }
+        Ok(Self {
+            authority,
+            is_http2,
+        })
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_http2 { "h2c" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority)
+    }
+}
+
+/// Passes requests on.
+#[derive(Clone, Debug)]
+pub(super) struct Proxy {
+    backend: Backend,
+    client: Client<HttpConnector, Body>,
+    timeout: Duration,
+}
+
+impl Proxy {
+    pub(super) fn new(backend: Backend, timeout: Duration) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            // Shorter than servers have it, who would close a connection under a request.
+            .pool_idle_timeout(POOL_IDLE)
+            .http2_only(backend.is_http2)
+            .http2_adaptive_window(true)
+            .build(connector);
+        Self {
+            backend,
+            client,
+            timeout,
+        }
+    }
+
+    pub(super) const fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// The answer of the server behind, or ours if it gives none: 502 when it cannot be reached or
+    /// does not speak HTTP, 504 when it takes too long.
+    pub(super) async fn answer(&self, request: Request<server::Body>) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        let is_upgrade = forward::is_upgrade(&parts);
+        let client_side = parts
+            .extensions
+            .remove::<OnUpgrade>()
+            .filter(|_| is_upgrade);
+        let version = parts.version;
+        let Some(uri) = self.uri(&parts.uri) else {
+            return plain(StatusCode::BAD_REQUEST);
+        };
+        forward::prepare_request(&mut parts, client_side.is_some());
+        parts.uri = uri;
+        parts.version = if self.backend.is_http2 {
+            Version::HTTP_2
+        } else {
+            Version::HTTP_11
+        };
+        parts.extensions = http::Extensions::new();
+        let body = match body_of(&parts, version, body).await {
+            Ok(body) => body,
+            // The client has gone, or has broken the rules of its protocol.
+            Err(_) => return plain(StatusCode::BAD_REQUEST),
+        };
+        let asked = self.client.request(Request::from_parts(parts, body));
+        let response = match tokio::time::timeout(self.timeout, asked).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return plain(status_of(&error)),
+            Err(_) => return plain(StatusCode::GATEWAY_TIMEOUT),
+        };
+        finish(response, client_side, version)
+    }
+
+    fn uri(&self, asked: &Uri) -> Option<Uri> {
+        let path = asked.path_and_query()?.clone();
+        Uri::builder()
+            .scheme(Scheme::HTTP)
+            .authority(self.backend.authority.clone())
+            .path_and_query(path)
+            .build()
+            .ok()
+    }
+}
+
+/// What the client gets of the answer.
+fn finish(
+    mut response: Response<hyper::body::Incoming>,
+    client_side: Option<OnUpgrade>,
+    version: Version,
+) -> Response<Body> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let Some(client_side) = client_side else {
+            // Nobody asked for it.
+            return plain(StatusCode::BAD_GATEWAY);
+        };
+        let backend_side = hyper::upgrade::on(&mut response);
+        tokio::spawn(join(client_side, backend_side));
+        let (mut parts, _) = response.into_parts();
+        forward::prepare_upgrade(&mut parts);
+        return Response::from_parts(parts, super::body::full(Bytes::new()));
+    }
+    let (mut parts, body) = response.into_parts();
+    forward::prepare_response(&mut parts, version);
+    Response::from_parts(parts, boxed(body))
+}
+
+/// Carries bytes both ways until both have ended, or either is gone.
+async fn join(client: OnUpgrade, backend: OnUpgrade) {
+    let (Ok(client), Ok(backend)) = tokio::join!(client, backend) else {
+        return;
+    };
+    let (mut client, mut backend) = (TokioIo::new(client), TokioIo::new(backend));
+    let _ = tokio::io::copy_bidirectional(&mut client, &mut backend).await;
+}
+
+fn status_of(error: &Error) -> StatusCode {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<std::io::Error>()
+            && error.kind() == std::io::ErrorKind::TimedOut
+        {
+            return StatusCode::GATEWAY_TIMEOUT;
+        }
+        source = error.source();
+    }
+    StatusCode::BAD_GATEWAY
+}
+
+/// The body to send on. Over HTTP/2 and HTTP/3 only its end tells that a request has none: a server
+/// behind that speaks HTTP/1.1 would be told of a body of unknown length, which many refuse of GET.
+async fn body_of(
+    parts: &http::request::Parts,
+    version: Version,
+    mut body: server::Body,
+) -> Result<Body, server::BodyError> {
+    let says_so = parts.headers.contains_key(CONTENT_LENGTH)
+        || parts.headers.contains_key(TRANSFER_ENCODING)
+        || version < Version::HTTP_2;
+    let is_likely_empty = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if says_so || !is_likely_empty {
+        return Ok(boxed(body));
+    }
+    match body.frame().await.transpose()? {
+        None => Ok(super::body::full(Bytes::new())),
+        Some(first) => Ok(boxed(Begun {
+            first: Some(first),
+            rest: body,
+        })),
+    }
+}
+
+/// A body whose first frame was taken.
+struct Begun {
+    first: Option<Frame<Bytes>>,
+    rest: server::Body,
+}
+
+impl http_body::Body for Begun {
+    type Data = Bytes;
+    type Error = server::BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(first))),
+            None => pin!(&mut self.rest).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const POOL_IDLE: Duration = Duration::from_secs(15);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_are_read() {
+        let plain = Backend::parse("http://localhost:8080").expect("a backend");
+        assert_eq!(plain.to_string(), "http://localhost:8080");
+        assert!(Backend::parse("h2c://[::1]:1").expect("a backend").is_http2);
+        assert!(Backend::parse("http://localhost/").is_ok());
+    }
+
+    #[test]
+    fn what_is_no_backend_is_told() {
+        for (text, word) in [
+            ("localhost:80", "no scheme"),
+            ("https://x", "TLS"),
+            ("http://x/path", "path"),
+            ("http://me@x", "user"),
+            ("ftp://x", "no scheme"),
+            ("", "no URL"),
+        ] {
+            let error = Backend::parse(text).expect_err(text);
+            assert!(
+                error.contains(word) && error.contains("use http://"),
+                "{error}"
+            );
+        }
+    }
+}

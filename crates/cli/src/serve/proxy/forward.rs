@@ -1,0 +1,239 @@
+//! Which fields are passed on, and which belong to one connection alone (RFC 9110 §7.6).
+
+use std::net::{IpAddr, SocketAddr};
+
+use courser::server::Peer;
+use http::header::{
+    CONNECTION, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
+    TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+
+/// True when the client wants to speak another protocol on this connection, such as WebSocket.
+pub(super) fn is_upgrade(parts: &Parts) -> bool {
+    let lists = parts.headers.get_all(CONNECTION);
+    let is_listed = lists
+        .iter()
+        .flat_map(tokens)
+        .any(|token| token.eq_ignore_ascii_case("upgrade"));
+    is_listed && parts.headers.contains_key(UPGRADE) && parts.version == Version::HTTP_11
+}
+
+/// Takes out what is of this connection, and says who asked. Whatever the client says about that
+/// itself is not believed.
+pub(super) fn prepare_request(parts: &mut Parts, is_upgrade: bool) {
+    let host = parts
+        .headers
+        .get(HOST)
+        .cloned()
+        .or_else(|| HeaderValue::try_from(parts.uri.authority()?.as_str()).ok());
+    let upgrade = parts.headers.get(UPGRADE).cloned().filter(|_| is_upgrade);
+    let wants_trailers = parts
+        .headers
+        .get_all(TE)
+        .iter()
+        .flat_map(tokens)
+        .any(|token| token.eq_ignore_ascii_case("trailers"));
+    let headers = &mut parts.headers;
+    remove_hop_by_hop(headers);
+    // It was answered here.
+    headers.remove(EXPECT);
+    for name in [
+        FORWARDED,
+        X_FORWARDED_FOR,
+        X_FORWARDED_PROTO,
+        X_FORWARDED_HOST,
+        X_REAL_IP,
+    ] {
+        headers.remove(name);
+    }
+    if let Some(upgrade) = upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, upgrade);
+    }
+    if wants_trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    if let Some(host) = &host {
+        headers.insert(HOST, host.clone());
+        headers.insert(X_FORWARDED_HOST, host.clone());
+    }
+    headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
+    if let Some(peer) = parts.extensions.get::<Peer>() {
+        let (address, host) = (peer.address(), host.as_ref());
+        if let Ok(value) = HeaderValue::try_from(address.ip().to_string()) {
+            headers.insert(X_FORWARDED_FOR, value);
+        }
+        if let Some(value) = forwarded(address, host) {
+            headers.insert(FORWARDED, value);
+        }
+    }
+    headers.append(VIA, via(parts.version));
+}
+
+/// Takes out what is of the connection to the server behind.
+pub(super) fn prepare_response(parts: &mut http::response::Parts, version: Version) {
+    let via = via(parts.version);
+    remove_hop_by_hop(&mut parts.headers);
+    parts.headers.append(VIA, via);
+    parts.version = version;
+    parts.extensions = http::Extensions::new();
+}
+
+/// The same, but for what makes the upgrade.
+pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
+    let upgrade = parts.headers.get(UPGRADE).cloned();
+    prepare_response(parts, Version::HTTP_11);
+    parts
+        .headers
+        .insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    if let Some(upgrade) = upgrade {
+        parts.headers.insert(UPGRADE, upgrade);
+    }
+}
+
+/// `trailer` stays: over HTTP/1.1 no trailers are sent that were not announced.
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(tokens)
+        .filter_map(|token| token.parse().ok())
+        .collect();
+    for name in listed {
+        headers.remove(name);
+    }
+    for name in [
+        CONNECTION,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TE,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ] {
+        headers.remove(name);
+    }
+}
+
+fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    let text = value.to_str().unwrap_or_default();
+    text.split(',')
+        .map(str::trim)
+        .filter(|token| !token.is_empty())
+}
+
+/// RFC 7239.
+fn forwarded(peer: SocketAddr, host: Option<&HeaderValue>) -> Option<HeaderValue> {
+    let who = match peer.ip() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("\"[{ip}]\""),
+    };
+    let host = host.and_then(|host| host.to_str().ok());
+    // Quoted, for a port follows a colon. What would end the quotes is no host.
+    let host = host.filter(|host| !host.contains(['"', '\\']));
+    let host = host.map_or_else(String::new, |host| format!(";host=\"{host}\""));
+    HeaderValue::try_from(format!("for={who}{host};proto=https")).ok()
+}
+
+fn via(version: Version) -> HeaderValue {
+    HeaderValue::from_static(match version {
+        Version::HTTP_09 | Version::HTTP_10 => "1.0 courser",
+        Version::HTTP_2 => "2.0 courser",
+        Version::HTTP_3 => "3.0 courser",
+        _ => "1.1 courser",
+    })
+}
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(fields: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::get("https://example.org:4433/path");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("a request").into_parts().0
+    }
+
+    #[test]
+    fn fields_of_one_connection_are_not_passed_on() {
+        let mut parts = parts(&[
+            ("connection", "close, X-Mine"),
+            ("x-mine", "1"),
+            ("keep-alive", "5"),
+            ("te", "gzip, trailers"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "h2c"),
+            ("proxy-authorization", "Basic x"),
+            ("expect", "100-continue"),
+            ("x-kept", "1"),
+        ]);
+        prepare_request(&mut parts, false);
+        let mut names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        let wanted = [
+            "host",
+            "te",
+            "via",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+            "x-kept",
+        ];
+        assert_eq!(names, wanted);
+        assert_eq!(parts.headers["te"], "trailers");
+        assert_eq!(parts.headers["host"], "example.org:4433");
+    }
+
+    #[test]
+    fn what_clients_say_about_themselves_is_not_believed() {
+        let mut parts = parts(&[
+            ("forwarded", "for=1.2.3.4"),
+            ("x-forwarded-for", "1.2.3.4"),
+            ("x-forwarded-proto", "http"),
+            ("x-real-ip", "1.2.3.4"),
+        ]);
+        prepare_request(&mut parts, false);
+        assert!(!parts.headers.values().any(|value| value == "1.2.3.4"));
+        assert_eq!(parts.headers["x-forwarded-proto"], "https");
+        assert!(!parts.headers.contains_key(FORWARDED));
+    }
+
+    #[test]
+    fn forwarded_follows_its_grammar() {
+        let host = HeaderValue::from_static("example.org:4433");
+        let value = forwarded(([127, 0, 0, 1], 5).into(), Some(&host)).expect("a value");
+        assert_eq!(value, "for=127.0.0.1;host=\"example.org:4433\";proto=https");
+        let odd = HeaderValue::from_static("a\";for=x");
+        let value = forwarded(
+            SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), 5),
+            Some(&odd),
+        );
+        assert_eq!(value.expect("a value"), "for=\"[::1]\";proto=https");
+    }
+
+    #[test]
+    fn upgrades_are_those_of_http1_that_say_so_twice() {
+        let with = |fields: &[(&str, &str)], version| {
+            let mut parts = parts(fields);
+            parts.version = version;
+            is_upgrade(&parts)
+        };
+        let both = [
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+        ];
+        assert!(with(&both, Version::HTTP_11));
+        assert!(!with(&both, Version::HTTP_2));
+        assert!(!with(&both[..1], Version::HTTP_11));
+        assert!(!with(&both[1..], Version::HTTP_11));
+    }
+}

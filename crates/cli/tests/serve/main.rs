@@ -1,0 +1,24 @@
+//! `courser serve`, the real binary, asked over all three protocols.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod client;
+mod files;
+mod proxy;
+mod running;
+mod serving;
+
+use std::future::Future;
+use std::time::Duration;
+
+/// Fails a test that hangs, there where it does.
+#[track_caller]
+fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let place = std::panic::Location::caller();
+    async move {
+        tokio::time::timeout(Duration::from_secs(60), future)
+            .await
+            .unwrap_or_else(|_| panic!("not in time at {place}"))
+    }
+}

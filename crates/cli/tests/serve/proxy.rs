@@ -1,0 +1,230 @@
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use courser::server::Protocol;
+use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
+use http_body_util::{Full, StreamBody};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::client::{BoxBody, Client, request};
+use super::serving::Serving;
+use super::within;
+
+/// A server to stand behind: says what it was asked, and gives content and trailers back.
+async fn backend(http2: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let service = hyper::service::service_fn(|request| async {
+                Ok::<_, Infallible>(behind(request).await)
+            });
+            let io = TokioIo::new(stream);
+            tokio::spawn(async move {
+                if http2 {
+                    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+                    drop(server.serve_connection(io, service).await);
+                } else {
+                    let server = hyper::server::conn::http1::Builder::new();
+                    drop(server.serve_connection(io, service).with_upgrades().await);
+                }
+            });
+        }
+    });
+    address
+}
+
+async fn behind(mut request: Request<Incoming>) -> Response<BoxBody> {
+    let full = |text: String| {
+        Full::new(Bytes::from(text))
+            .map_err(|never| match never {})
+            .boxed_unsync()
+    };
+    match request.uri().path() {
+        "/echo" => {
+            let collected = request.into_body().collect().await.expect("a body");
+            let trailers = collected.trailers().cloned().unwrap_or_default();
+            let frames = [
+                Ok(Frame::data(collected.to_bytes())),
+                Ok(Frame::trailers(trailers)),
+            ];
+            let body = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
+            Response::builder()
+                .header("trailer", "x-sum")
+                .body(body)
+                .expect("a response")
+        }
+        "/slow" => std::future::pending().await,
+        "/up" => {
+            let upgraded = hyper::upgrade::on(&mut request);
+            tokio::spawn(async move {
+                let mut io = TokioIo::new(upgraded.await.expect("upgraded"));
+                let mut word = [0; 4];
+                io.read_exact(&mut word).await.expect("four bytes");
+                word.reverse();
+                io.write_all(&word).await.expect("open");
+                io.shutdown().await.expect("open");
+            });
+            let response = Response::builder()
+                .status(101)
+                .header("connection", "upgrade");
+            response
+                .header("upgrade", "reverse")
+                .body(full(String::new()))
+                .expect("a response")
+        }
+        _ => {
+            let mut fields: Vec<String> = request
+                .headers()
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))
+                .collect();
+            fields.sort();
+            let text = format!(
+                "{} {}\n{}\n",
+                request.method(),
+                request.uri(),
+                fields.join("\n")
+            );
+            let response = Response::builder()
+                .header("connection", "x-hop")
+                .header("x-hop", "1");
+            response
+                .header("x-kept", "1")
+                .body(full(text))
+                .expect("a response")
+        }
+    }
+}
+
+async fn start(scheme: &str, arguments: &[&str]) -> Serving {
+    let url = format!("{scheme}://{}", backend(scheme == "h2c").await);
+    Serving::start(&[&["--proxy", &url], arguments].concat())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_are_passed_on_with_who_asked() {
+    let serving = start("http", &[]).await;
+    for protocol in Protocol::ALL {
+        let mut client = serving.client(protocol).await;
+        let fields = [
+            ("x-mine", "1"),
+            ("x-forwarded-for", "6.6.6.6"),
+            ("te", "trailers"),
+        ];
+        let answer = client.get("/path?a=b%20c", &fields).await;
+        let text = answer.text();
+        assert!(
+            text.starts_with("GET /path?a=b%20c\n"),
+            "{protocol}: {text}"
+        );
+        for line in [
+            "x-mine: 1",
+            "x-forwarded-for: 127.0.0.1",
+            "x-forwarded-proto: https",
+            "x-forwarded-host: localhost",
+            "forwarded: for=127.0.0.1;host=\"localhost\";proto=https",
+            "host: localhost",
+        ] {
+            assert!(
+                text.lines().any(|seen| seen == line),
+                "{protocol}: no {line} in {text}"
+            );
+        }
+        assert!(
+            !text.contains("6.6.6.6") && !text.contains("transfer-encoding"),
+            "{protocol}: {text}"
+        );
+        assert_eq!(answer.header("x-kept"), "1");
+        assert_eq!(answer.header("x-hop"), "", "{protocol}");
+        assert_eq!(answer.header("via"), "1.1 courser");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn content_and_trailers_are_passed_on_both_ways() {
+    for scheme in ["http", "h2c"] {
+        let serving = start(scheme, &["--no-compress"]).await;
+        for protocol in Protocol::ALL {
+            let mut client = serving.client(protocol).await;
+            let content = Bytes::from(vec![b'x'; 3_000_000]);
+            let mut trailers = HeaderMap::new();
+            trailers.insert("x-sum", HeaderValue::from_static("42"));
+            let frames = [
+                Ok(Frame::data(content.clone())),
+                Ok(Frame::trailers(trailers)),
+            ];
+            let body = StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync();
+            let fields = [("te", "trailers"), ("trailer", "x-sum")];
+            let post = request(Method::POST, "/echo", &fields, "").map(|_| body);
+            let answer = within(client.send(post)).await.expect("an answer");
+            assert!(
+                answer.content == content,
+                "{scheme} {protocol}: {} bytes",
+                answer.content.len()
+            );
+            let sum = answer
+                .trailers
+                .as_ref()
+                .and_then(|trailers| trailers.get("x-sum"));
+            assert_eq!(
+                sum,
+                Some(&HeaderValue::from_static("42")),
+                "{scheme} {protocol}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn upgrades_are_passed_on() {
+    let serving = start("http", &[]).await;
+    let Client::Http1(mut send) = serving.client(Protocol::Http1).await else {
+        panic!("HTTP/1.1 was asked for")
+    };
+    let fields = [
+        ("connection", "upgrade"),
+        ("upgrade", "reverse"),
+        ("host", "localhost"),
+    ];
+    let mut up = request(Method::GET, "/up", &fields, "");
+    *up.uri_mut() = "/up".parse().expect("a path");
+    let response = within(send.send_request(up)).await.expect("an answer");
+    assert_eq!(response.status(), 101);
+    assert_eq!(response.headers()["upgrade"], "reverse");
+    let mut io = TokioIo::new(
+        within(hyper::upgrade::on(response))
+            .await
+            .expect("upgraded"),
+    );
+    io.write_all(b"abcd").await.expect("open");
+    let mut answer = String::new();
+    within(io.read_to_string(&mut answer)).await.expect("open");
+    assert_eq!(answer, "dcba");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_are_away_or_slow_are_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", taken.local_addr().expect("bound"));
+    drop(taken);
+    let serving = Serving::start(&["--proxy", &url]);
+    let answer = serving.client(Protocol::Http3).await.get("/", &[]).await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.text().as_str()),
+        (502, "502 Bad Gateway\n")
+    );
+    let serving = start("http", &["--proxy-timeout", "0.3"]).await;
+    let answer = serving
+        .client(Protocol::Http3)
+        .await
+        .get("/slow", &[])
+        .await;
+    assert_eq!(answer.status, 504);
+}
