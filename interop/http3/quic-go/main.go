@@ -1,0 +1,204 @@
+// quic-go's side of examples/interop_http3.rs, which tells what is asked and answered.
+//
+//	quic-go server CERTIFICATE KEY
+//	quic-go client ROOT PORT SIZE COUNT
+package main
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go/http3"
+)
+
+const blockLen = 65521
+
+var block = func() []byte {
+	block := make([]byte, blockLen)
+	for n := range block {
+		block[n] = byte(n*7 + n>>8)
+	}
+	return block
+}()
+
+// pattern reads the first bytes of the endless repetition of the block.
+type pattern struct{ at, left int64 }
+
+func (p *pattern) Read(out []byte) (int, error) {
+	if p.left == 0 {
+		return 0, io.EOF
+	}
+	read := copy(out[:min(int64(len(out)), p.left)], block[p.at:])
+	p.at = (p.at + int64(read)) % blockLen
+	p.left -= int64(read)
+	return read, nil
+}
+
+func text(digest hash.Hash) string { return hex.EncodeToString(digest.Sum(nil)) }
+
+func hashOf(body io.Reader) (int64, string, error) {
+	digest := sha256.New()
+	length, err := io.Copy(digest, body)
+	return length, text(digest), err
+}
+
+func serve(certificate, key string) error {
+	handler := http.NewServeMux()
+	handler.HandleFunc("/bytes/{count}", func(w http.ResponseWriter, r *http.Request) {
+		count, err := strconv.ParseInt(r.PathValue("count"), 10, 64)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		io.Copy(w, &pattern{left: count})
+	})
+	handler.HandleFunc("/hash", func(w http.ResponseWriter, r *http.Request) {
+		length, digest, err := hashOf(r.Body)
+		if err == nil {
+			fmt.Fprintf(w, "%d %s", length, digest)
+		}
+	})
+	handler.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "hello over HTTP/3\n")
+	})
+	pair, err := tls.LoadX509KeyPair(certificate, key)
+	if err != nil {
+		return err
+	}
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return err
+	}
+	fmt.Println("listening on", socket.LocalAddr())
+	config := http3.ConfigureTLSConfig(&tls.Config{Certificates: []tls.Certificate{pair}})
+	server := http3.Server{Handler: handler, TLSConfig: config}
+	return server.Serve(socket)
+}
+
+func ask(root, port, size, count string) error {
+	pem, err := os.ReadFile(root)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return errors.New("no certificate in " + root)
+	}
+	transport := &http3.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	defer transport.Close()
+	client := &http.Client{Transport: transport}
+	origin := "https://localhost:" + port
+	length, err := strconv.ParseInt(size, 10, 64)
+	if err != nil {
+		return err
+	}
+	if err := transfers(client, origin, length); err != nil {
+		return err
+	}
+	response, err := client.Get(origin + "/not/there")
+	if err != nil {
+		return err
+	}
+	if err := check("status", response.StatusCode, http.StatusNotFound); err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := atOnce(client, origin, number); err != nil {
+		return err
+	}
+	fmt.Printf("%d requests at once in %v\n", number, time.Since(begun))
+	return nil
+}
+
+func transfers(client *http.Client, origin string, size int64) error {
+	begun := time.Now()
+	response, err := client.Get(fmt.Sprintf("%s/bytes/%d", origin, size))
+	if err != nil {
+		return err
+	}
+	length, digest, err := hashOf(response.Body)
+	if err != nil {
+		return err
+	}
+	took := time.Since(begun)
+	_, expected, _ := hashOf(&pattern{left: size})
+	err = errors.Join(check("protocol", response.Proto, "HTTP/3.0"),
+		check("bytes received", length, size), check("hash", digest, expected))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d bytes down in %v, the hashes agree\n", size, took)
+	begun = time.Now()
+	response, err = client.Post(origin+"/hash", "application/octet-stream", &pattern{left: size})
+	if err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if err := check("what was sent", string(answer), fmt.Sprintf("%d %s", size, expected)); err != nil {
+		return err
+	}
+	fmt.Printf("%d bytes up in %v, the hashes agree\n", size, time.Since(begun))
+	return nil
+}
+
+func atOnce(client *http.Client, origin string, count int) error {
+	results := make([]error, count)
+	var group sync.WaitGroup
+	for number := range count {
+		group.Go(func() {
+			size := int64(number % 1000)
+			response, err := client.Get(fmt.Sprintf("%s/bytes/%d", origin, size))
+			if err != nil {
+				results[number] = err
+				return
+			}
+			defer response.Body.Close()
+			_, expected, _ := hashOf(&pattern{left: size})
+			_, digest, err := hashOf(response.Body)
+			results[number] = errors.Join(err, check("hash", digest, expected))
+		})
+	}
+	group.Wait()
+	return errors.Join(results...)
+}
+
+func check[T comparable](what string, seen, expected T) error {
+	if seen != expected {
+		return fmt.Errorf("%s: %v, expected %v", what, seen, expected)
+	}
+	return nil
+}
+
+func main() {
+	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY", "client ROOT PORT SIZE COUNT"}, " | "))
+	switch arguments := os.Args[1:]; {
+	case len(arguments) == 3 && arguments[0] == "server":
+		err = serve(arguments[1], arguments[2])
+	case len(arguments) == 5 && arguments[0] == "client":
+		err = ask(arguments[1], arguments[2], arguments[3], arguments[4])
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
