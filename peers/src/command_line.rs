@@ -54,15 +54,18 @@ pub struct ClientOptions {
     /// The work.
     #[arg(long)]
     pub scenario: Scenario,
-    /// Bytes to move in `up` and `down`.
+    /// Bytes to move in `up` and `down`; length of each response in `http`.
     #[arg(long, default_value_t = 0)]
     pub bytes: u64,
-    /// Handshakes or requests to do in `handshake` and `rr`.
+    /// Handshakes or requests to do in `handshake`, `rr` and `http`.
     #[arg(long, default_value_t = 0)]
     pub count: u64,
     /// Handshakes or requests that are under way at the same time.
     #[arg(long, default_value_t = 1)]
     pub in_flight: u32,
+    /// Connections that `http` spreads its requests over.
+    #[arg(long, default_value_t = 1)]
+    pub connections: u32,
     /// How the transport is set.
     #[command(flatten)]
     pub transport: TransportOptions,
@@ -105,4 +108,6 @@ pub enum Scenario {
     Handshake,
     /// One byte there and one back on one connection, each time on a stream of its own.
     Rr,
+    /// `GET /N`, answered with N bytes.
+    Http,
 }

@@ -17,6 +17,8 @@ pub fn generate(folder: &Path) -> Result<(), Failure> {
     let certificate = parameters.self_signed(&key)?;
     fs::write(folder.join(CERTIFICATE), certificate.der())?;
     fs::write(folder.join(KEY), key.serialize_der())?;
+    fs::write(folder.join(CERTIFICATE_PEM), certificate.pem())?;
+    fs::write(folder.join(KEY_PEM), key.serialize_pem())?;
     Ok(())
 }
 
@@ -38,3 +40,8 @@ pub fn key(folder: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
 
 const CERTIFICATE: &str = "certificate.der";
 const KEY: &str = "key.der";
+
+/// The same for programs that read PEM.
+pub const CERTIFICATE_PEM: &str = "certificate.pem";
+/// The same for programs that read PEM.
+pub const KEY_PEM: &str = "key.pem";

@@ -10,6 +10,8 @@
 //! server sends as many bytes as were wanted, and FIN.
 
 pub mod command_line;
+pub mod http_client;
+pub mod http_server;
 pub mod identity;
 pub mod latency;
 pub mod process;
@@ -17,6 +19,7 @@ pub mod settings;
 pub mod sockets;
 pub mod tally;
 pub mod tls;
+pub mod web;
 
 mod result_line;
 

@@ -103,6 +103,7 @@ async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
         Scenario::Down => transfer(&endpoint, options, 0, options.bytes).await?,
         Scenario::Handshake => handshakes(&endpoint, options).await?,
         Scenario::Rr => requests(&endpoint, options).await?,
+        Scenario::Http => return Err("this program does not speak HTTP".into()),
     };
     endpoint.close(stack::NO_ERROR, b"");
     endpoint.wait_idle().await;

@@ -21,6 +21,9 @@ pub struct Ready {
 /// A server's last line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerResult {
+    /// The stack's version, where the client's result does not tell it.
+    #[serde(default)]
+    pub version: String,
     /// Connections whose handshake came to its end.
     pub connections: u64,
     /// Streams, or requests, answered to the end.
@@ -40,6 +43,7 @@ impl ServerResult {
     /// What was counted, and the memory until now.
     pub fn new(tally: &Tally) -> Self {
         Self {
+            version: String::new(),
             connections: tally.connections.load(Ordering::Relaxed),
             answers: tally.answers.load(Ordering::Relaxed),
             received: tally.received.load(Ordering::Relaxed),

@@ -58,6 +58,30 @@ fn every_stack_does_every_workload() {
 }
 
 #[test]
+fn http_is_asked_for_and_answered() {
+    let clients = "--stacks from-courser,from-h3-quinn --http-baseline from-h3-quinn";
+    let workloads = "--pairs 1 --workloads http-1,http-4x2,http-down --response-size 3";
+    let output = run(&format!("{workloads} {clients}"), &[]);
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    assert_eq!(measurements.len(), 6, "{output:?}");
+    for line in measurements {
+        let (sent, count) = match line["workload"].as_str() {
+            Some("http-down") => (2_000_000, 1),
+            _ => (150, 50),
+        };
+        assert_eq!(line["server"]["sent"], sent, "{line}");
+        assert_eq!(line["client"]["bytes"], sent, "{line}");
+        assert_eq!(line["server"]["answers"], count, "{line}");
+        let connections = if line["workload"] == "http-4x2" { 2 } else { 1 };
+        assert_eq!(line["server"]["connections"], connections, "{line}");
+    }
+    let summaries = of_type(&lines, "summary");
+    assert_eq!(summaries[0]["ratios"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
 fn stacks_alternate() {
     let output = run("--pairs 2 --workloads up --stacks tls-tcp,quinn", &[]);
     let lines = lines(&output);

@@ -106,6 +106,7 @@ async fn work(options: &ClientOptions) -> Result<ClientResult, Failure> {
         Scenario::Down => (transfer(options, 0, options.bytes).await?, None),
         Scenario::Handshake => handshakes(options).await?,
         Scenario::Rr => requests(options).await?,
+        Scenario::Http => return Err("this program does not speak HTTP".into()),
     };
     Ok(ClientResult {
         version: format!("rustls {}", peers::locked_version("rustls")),

@@ -12,8 +12,9 @@ use serde::Serialize;
 use super::child::Program;
 use super::host::{CoreTimes, CpuTime, Disturbance};
 use super::link::{LinkReport, Proxy};
+use super::load::{self, LoadReport};
 use super::plan::{Plan, Workload};
-use super::registry::Stack;
+use super::registry::{Client, Stack};
 
 /// What one pair of processes did and used.
 #[derive(Clone, Debug, Serialize)]
@@ -154,7 +155,11 @@ impl<'a> Measurer<'a> {
         let entrance = proxy.as_ref().map_or(ready.listening, Proxy::address);
         let command = self.client(stack, workload, entrance);
         let client = Program::start("client", command, Some(plan.client_core))?;
-        let client_result: ClientResult = client.line(Duration::from_secs(plan.timeout))?;
+        let timeout = Duration::from_secs(plan.timeout);
+        let client_result = match &stack.client {
+            Client::Peer(_) => client.line::<ClientResult>(timeout)?,
+            Client::Load { .. } => client.line::<LoadReport>(timeout)?.result()?,
+        };
         let client_cpu = client.finish()?;
         server.close_stdin();
         let server_result: ServerResult = server.line(SERVER_TIMEOUT)?;
@@ -183,7 +188,7 @@ impl<'a> Measurer<'a> {
         // A slot of a stream comes free with an acknowledgement only: grant well above what is
         // in flight.
         let streams = (workload.in_flight() * 4).max(100);
-        let mut command = Command::new(&stack.program);
+        let mut command = Command::new(&stack.server);
         command
             .arg("server")
             .arg("--identity")
@@ -195,7 +200,16 @@ impl<'a> Measurer<'a> {
 
     fn client(&self, stack: &Stack, workload: Workload, server: SocketAddr) -> Command {
         let scenario = workload.scenario();
-        let mut command = Command::new(&stack.program);
+        let program = match &stack.client {
+            Client::Peer(program) => program,
+            Client::Load { program, protocol } => {
+                let folder = &self.identity.folder;
+                let mut command = load::command(program, protocol, folder, server);
+                command.args(load::work(self.plan, workload));
+                return command;
+            }
+        };
+        let mut command = Command::new(program);
         command
             .arg("client")
             .arg("--identity")
@@ -216,6 +230,19 @@ impl<'a> Measurer<'a> {
                 command.args(["--count", &self.plan.requests.to_string()]);
                 command.args(["--in-flight", &in_flight.to_string()]);
             }
+            Workload::Http {
+                in_flight,
+                connections,
+            } => {
+                command.args(["--count", &self.plan.requests.to_string()]);
+                command.args(["--bytes", &self.plan.response_size.to_string()]);
+                command.args(["--in-flight", &in_flight.to_string()]);
+                command.args(["--connections", &connections.to_string()]);
+            }
+            Workload::HttpDown => {
+                command.args(["--count", "1"]);
+                command.args(["--bytes", &self.plan.bytes().to_string()]);
+            }
         }
         command
     }
@@ -229,6 +256,9 @@ fn check(workload: Workload, client: &ClientResult, server: &ServerResult) -> Re
         // The last one may still be on its way when the server is told to end.
         Workload::Handshake => server.connections + 1 >= client.count,
         Workload::Requests { .. } => server.answers == client.count && server.sent == client.count,
+        Workload::Http { .. } | Workload::HttpDown => {
+            server.answers == client.count && server.sent == client.bytes
+        }
     };
     if agrees {
         Ok(())
@@ -285,6 +315,7 @@ mod tests {
                 path: None,
             },
             server: ServerResult {
+                version: String::new(),
                 connections: 1,
                 answers: 1,
                 received: 2_000_000_000,

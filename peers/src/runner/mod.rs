@@ -8,6 +8,7 @@ mod build;
 mod child;
 mod host;
 mod link;
+mod load;
 mod measure;
 mod plan;
 mod registry;
@@ -30,7 +31,7 @@ pub(crate) fn run() -> Result<ExitCode, Failure> {
     let plan = Plan::parse();
     plan.check()?;
     if !plan.no_build {
-        build::programs(plan.link.is_some())?;
+        build::programs(&plan)?;
     }
     let stacks = registry::select(&plan)?;
     if plan.link.is_some() {
@@ -70,7 +71,7 @@ fn measure_all(
     let mut measurements = Vec::new();
     for pair in 0..plan.pairs {
         for workload in &plan.workloads {
-            for stack in stacks {
+            for stack in stacks.iter().filter(|stack| stack.does(*workload)) {
                 match measurer.measure(stack, *workload, pair) {
                     Ok(measurement) => {
                         if plan.json {

@@ -24,7 +24,9 @@ pub(crate) struct Plan {
     /// Requests of one measurement.
     #[arg(long, default_value_t = 50_000)]
     pub(crate) requests: u64,
-    /// Any of up, down, handshake and rr-N with N requests in flight.
+    /// Any of up, down, handshake, rr-N with N requests in flight, and of HTTP: http-N with N
+    /// requests in flight on one connection, http-NxC with N in flight over C connections,
+    /// http-down with one response of --gigabytes.
     #[arg(
         long,
         value_delimiter = ',',
@@ -49,6 +51,12 @@ pub(crate) struct Plan {
     /// The stack that ratios are to.
     #[arg(long, default_value = "quinn")]
     pub(crate) baseline: String,
+    /// The stack that ratios of HTTP are to.
+    #[arg(long, default_value = "h3-quinn")]
+    pub(crate) http_baseline: String,
+    /// Bytes of each response of http-N.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) response_size: u64,
     /// Core of the servers.
     #[arg(long, default_value_t = 0)]
     pub(crate) server_core: usize,
@@ -99,6 +107,10 @@ pub(crate) enum Workload {
     Handshake,
     /// Requests of one byte.
     Requests { in_flight: u32 },
+    /// `GET`s of small responses; `in_flight` is over all connections.
+    Http { in_flight: u32, connections: u32 },
+    /// One `GET` of a large response.
+    HttpDown,
 }
 
 impl Workload {
@@ -109,18 +121,32 @@ impl Workload {
             Self::Down => Scenario::Down,
             Self::Handshake => Scenario::Handshake,
             Self::Requests { .. } => Scenario::Rr,
+            Self::Http { .. } | Self::HttpDown => Scenario::Http,
         }
     }
 
     /// True when it is measured in bytes, false when in operations.
     pub(crate) fn is_transfer(self) -> bool {
-        matches!(self, Self::Up | Self::Down)
+        matches!(self, Self::Up | Self::Down | Self::HttpDown)
+    }
+
+    /// True when it takes programs that speak HTTP.
+    pub(crate) fn is_http(self) -> bool {
+        matches!(self, Self::Http { .. } | Self::HttpDown)
     }
 
     /// Operations under way at once.
     pub(crate) fn in_flight(self) -> u32 {
         match self {
-            Self::Requests { in_flight } => in_flight,
+            Self::Requests { in_flight } | Self::Http { in_flight, .. } => in_flight,
+            _ => 1,
+        }
+    }
+
+    /// Connections at once.
+    pub(crate) fn connections(self) -> u32 {
+        match self {
+            Self::Http { connections, .. } => connections,
             _ => 1,
         }
     }
@@ -133,16 +159,38 @@ impl FromStr for Workload {
         let requests = text
             .strip_prefix("rr-")
             .and_then(|number| number.parse().ok());
+        if let Some(http) = text.strip_prefix("http-") {
+            return http_workload(http).ok_or_else(|| unknown(text));
+        }
         match (text, requests) {
             ("up", _) => Ok(Self::Up),
             ("down", _) => Ok(Self::Down),
             ("handshake", _) => Ok(Self::Handshake),
             (_, Some(in_flight @ 1..=MAX_IN_FLIGHT)) => Ok(Self::Requests { in_flight }),
-            _ => Err(format!(
-                "`{text}` is none of up, down, handshake, rr-1 to rr-{MAX_IN_FLIGHT}"
-            )),
+            _ => Err(unknown(text)),
         }
     }
+}
+
+/// `N`, `NxC` with N a multiple of C, or `down`.
+fn http_workload(text: &str) -> Option<Workload> {
+    if text == "down" {
+        return Some(Workload::HttpDown);
+    }
+    let (in_flight, connections) = text.split_once('x').unwrap_or((text, "1"));
+    let (in_flight, connections): (u32, u32) = (in_flight.parse().ok()?, connections.parse().ok()?);
+    let is_spread = connections > 0 && in_flight.is_multiple_of(connections);
+    ((1..=MAX_IN_FLIGHT).contains(&in_flight) && is_spread).then_some(Workload::Http {
+        in_flight,
+        connections,
+    })
+}
+
+fn unknown(text: &str) -> String {
+    format!(
+        "`{text}` is none of up, down, handshake, rr-1 to rr-{MAX_IN_FLIGHT}, http-1 to \
+         http-{MAX_IN_FLIGHT}, http-8x4 (8 over 4 connections, a multiple), http-down"
+    )
 }
 
 impl fmt::Display for Workload {
@@ -152,6 +200,15 @@ impl fmt::Display for Workload {
             Self::Down => f.pad("down"),
             Self::Handshake => f.pad("handshake"),
             Self::Requests { in_flight } => f.pad(&format!("rr-{in_flight}")),
+            Self::Http {
+                in_flight,
+                connections: 1,
+            } => f.pad(&format!("http-{in_flight}")),
+            Self::Http {
+                in_flight,
+                connections,
+            } => f.pad(&format!("http-{in_flight}x{connections}")),
+            Self::HttpDown => f.pad("http-down"),
         }
     }
 }
@@ -192,14 +249,26 @@ mod tests {
 
     #[test]
     fn workloads_are_read_as_they_are_written() {
-        for name in ["up", "down", "handshake", "rr-1", "rr-100"] {
+        for name in [
+            "up",
+            "down",
+            "handshake",
+            "rr-1",
+            "rr-100",
+            "http-1",
+            "http-8x4",
+            "http-down",
+        ] {
             assert_eq!(name.parse::<Workload>().unwrap().to_string(), name);
         }
     }
 
     #[test]
     fn other_workloads_are_refused() {
-        for name in ["", "rr", "rr-0", "rr-x", "rr-99999", "sideways"] {
+        for name in [
+            "", "rr", "rr-0", "rr-x", "rr-99999", "sideways", "http-", "http-0", "http-3x2",
+            "http-4x0",
+        ] {
             assert!(name.parse::<Workload>().is_err(), "{name}");
         }
     }

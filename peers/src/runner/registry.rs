@@ -1,28 +1,107 @@
 //! The stacks there are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use peers::Failure;
 
-use super::plan::Plan;
+use super::plan::{Plan, Workload};
 
-/// A stack and the program that speaks for it.
+/// Programs that are measured together, under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stack {
     pub(crate) name: String,
-    pub(crate) program: PathBuf,
+    pub(crate) server: PathBuf,
+    pub(crate) client: Client,
+    /// True when its programs speak HTTP, false when they speak `perf`.
+    pub(crate) is_http: bool,
 }
 
-/// Name and program of each stack, in the order of measurement; programs lie beside this one.
+/// What asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// A peer program.
+    Peer(PathBuf),
+    /// `courser load`, the same for all servers of HTTP, with its word for the protocol.
+    Load {
+        program: PathBuf,
+        protocol: &'static str,
+    },
+}
+
+impl Stack {
+    /// True when this stack can do this.
+    pub(crate) fn does(&self, workload: Workload) -> bool {
+        self.is_http == workload.is_http()
+    }
+
+    fn programs(&self) -> [&Path; 2] {
+        let client = match &self.client {
+            Client::Peer(program) | Client::Load { program, .. } => program,
+        };
+        [&self.server, client]
+    }
+}
+
+/// A stack as the tables below have it; programs lie beside this one.
+#[derive(Clone, Copy)]
+struct Entry {
+    name: &'static str,
+    server: &'static str,
+    client: &'static str,
+    is_optional: bool,
+}
+
+/// Stacks of QUIC, and TCP, in the order of measurement: the same program at both ends.
 const STACKS: &[(&str, &str)] = &[
     ("courser", "peer-courser"),
     ("quinn", "peer-quinn"),
     (TCP, "peer-tls-tcp"),
 ];
 
+/// Servers of HTTP with one client for all, then clients with one server for all. Optional are
+/// those that take more than this workspace to build.
+const HTTP_STACKS: &[Entry] = &[
+    server("h3-courser", "peer-http-courser", H3),
+    server("h3-quinn", "peer-http-h3-quinn", H3),
+    server("h2-hyper", "peer-http-hyper", H2),
+    optional(server("h3-quic-go", "peer-http-quic-go", H3)),
+    client("from-courser", "peer-http-courser"),
+    client("from-h3-quinn", "peer-http-h3-quinn"),
+    optional(client("from-quic-go", "peer-http-quic-go")),
+];
+
+const fn server(name: &'static str, server: &'static str, client: &'static str) -> Entry {
+    Entry {
+        name,
+        server,
+        client,
+        is_optional: false,
+    }
+}
+
+const fn client(name: &'static str, client: &'static str) -> Entry {
+    Entry {
+        name,
+        server: "peer-http-courser",
+        client,
+        is_optional: false,
+    }
+}
+
+const fn optional(entry: Entry) -> Entry {
+    Entry {
+        is_optional: true,
+        ..entry
+    }
+}
+
+/// `courser load` over HTTP/3 and HTTP/2.
+const H3: &str = "--h3";
+const H2: &str = "--h2";
+
 const TCP: &str = "tls-tcp";
 
-/// The stacks of a plan.
+/// The stacks of a plan: those that do any of its workloads.
 pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
     let mut known = Vec::new();
     for (name, program) in STACKS {
@@ -30,16 +109,17 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
         if plan.link.is_some() && *name == TCP {
             continue;
         }
-        known.push(Stack {
-            name: (*name).to_owned(),
-            program: beside(program)?,
-        });
+        known.push(both_ends(name, beside(program)?));
+    }
+    for entry in HTTP_STACKS {
+        let stack = of_http(entry)?;
+        let is_built = stack.programs().iter().all(|program| program.is_file());
+        if is_built || !entry.is_optional || plan.stacks.contains(&stack.name) {
+            known.push(stack);
+        }
     }
     for peer in &plan.peers {
-        let stack = Stack {
-            name: peer.name.clone(),
-            program: peer.program.clone(),
-        };
+        let stack = both_ends(&peer.name, peer.program.clone());
         match known.iter_mut().find(|known| known.name == stack.name) {
             Some(replaced) => *replaced = stack,
             None => known.push(stack),
@@ -48,18 +128,46 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
     if plan.link.is_some() && plan.stacks.iter().any(|name| name == TCP) {
         return Err(format!("--link is one of UDP: leave {TCP} out of --stacks").into());
     }
-    let selected = choose(known, &plan.stacks)?;
+    let is_wanted = |stack: &Stack| plan.workloads.iter().any(|one| stack.does(*one));
+    let mut selected = choose(known, &plan.stacks)?;
+    selected.retain(is_wanted);
+    if selected.is_empty() {
+        return Err("none of the stacks does any of the workloads".into());
+    }
     for stack in &selected {
-        if !stack.program.is_file() {
-            return Err(format!(
-                "{} has no program at {}",
-                stack.name,
-                stack.program.display()
-            )
-            .into());
+        for program in stack.programs() {
+            if !program.is_file() {
+                let (name, program) = (&stack.name, program.display());
+                return Err(format!("{name} has no program at {program}").into());
+            }
         }
     }
     Ok(selected)
+}
+
+fn both_ends(name: &str, program: PathBuf) -> Stack {
+    Stack {
+        name: name.to_owned(),
+        server: program.clone(),
+        client: Client::Peer(program),
+        is_http: false,
+    }
+}
+
+fn of_http(entry: &Entry) -> Result<Stack, Failure> {
+    let client = match entry.client {
+        protocol @ (H3 | H2) => Client::Load {
+            program: beside("courser")?,
+            protocol,
+        },
+        program => Client::Peer(beside(program)?),
+    };
+    Ok(Stack {
+        name: entry.name.to_owned(),
+        server: beside(entry.server)?,
+        client,
+        is_http: true,
+    })
 }
 
 /// A program in the folder of this one.
@@ -84,10 +192,7 @@ mod tests {
     use super::*;
 
     fn stack(name: &str) -> Stack {
-        Stack {
-            name: name.to_owned(),
-            program: PathBuf::new(),
-        }
+        both_ends(name, PathBuf::new())
     }
 
     #[test]
@@ -101,5 +206,12 @@ mod tests {
     fn an_unknown_stack_is_refused() {
         assert!(choose(vec![stack("a")], &["x".to_owned()]).is_err());
         assert_eq!(choose(vec![stack("a")], &[]).unwrap(), [stack("a")]);
+    }
+
+    #[test]
+    fn stacks_do_what_they_speak() {
+        assert!(stack("a").does(Workload::Up) && !stack("a").does(Workload::HttpDown));
+        let http = of_http(&HTTP_STACKS[0]).unwrap();
+        assert!(http.does(Workload::HttpDown) && !http.does(Workload::Handshake));
     }
 }

@@ -52,7 +52,7 @@ impl Summary {
     pub(crate) fn new(plan: &Plan, stacks: &[Stack], measurements: &[Measurement]) -> Self {
         let mut rows = Vec::new();
         for workload in &plan.workloads {
-            for stack in stacks {
+            for stack in stacks.iter().filter(|stack| stack.does(*workload)) {
                 rows.extend(Row::of(&of_stack(measurements, *workload, &stack.name)));
             }
         }
@@ -84,7 +84,10 @@ impl Row {
         Some(Self {
             workload: first.workload,
             stack: first.stack.clone(),
-            version: first.client.version.clone(),
+            version: match first.client.version.as_str() {
+                "" => first.server.version.clone(),
+                version => version.to_owned(),
+            },
             runs: measurements.len(),
             speed: median(&speeds)?,
             slowest: speeds.iter().copied().min_by(f64::total_cmp)?,
@@ -120,8 +123,13 @@ impl Ratio {
     pub(crate) fn all(plan: &Plan, stacks: &[Stack], measurements: &[Measurement]) -> Vec<Self> {
         let mut ratios = Vec::new();
         for workload in &plan.workloads {
-            let baseline = of_stack(measurements, *workload, &plan.baseline);
-            for stack in stacks.iter().filter(|stack| stack.name != plan.baseline) {
+            let name = if workload.is_http() {
+                &plan.http_baseline
+            } else {
+                &plan.baseline
+            };
+            let baseline = of_stack(measurements, *workload, name);
+            for stack in stacks.iter().filter(|stack| stack.name != *name) {
                 ratios.extend(Self::of(
                     &of_stack(measurements, *workload, &stack.name),
                     &baseline,
@@ -171,7 +179,7 @@ pub(crate) fn render(plan: &Plan, summary: &Summary, ratios: &[Ratio]) -> String
     text.push_str(&transfer_table(&summary.rows));
     text.push_str(&through_link::table(&summary.rows));
     text.push_str(&operation_table(&summary.rows));
-    text.push_str(&ratio_table(plan, ratios));
+    text.push_str(&ratio_table(ratios));
     text
 }
 
@@ -246,12 +254,21 @@ fn transfer_table(rows: &[Row]) -> String {
             format!("{:.2}-{:.2}", row.slowest, row.fastest),
             format!("{:.3}", row.client_cost),
             format!("{:.3}", row.server_cost),
-            format!("{:.1}", row.client_mib),
-            format!("{:.1}", row.server_mib),
+            mebibytes(row.client_mib),
+            mebibytes(row.server_mib),
             row.runs.to_string(),
         ]);
     }
     table.render()
+}
+
+/// Nothing where a program does not tell.
+fn mebibytes(size: f64) -> String {
+    if size > 0.0 {
+        format!("{size:.1}")
+    } else {
+        String::new()
+    }
 }
 
 fn operation_table(rows: &[Row]) -> String {
@@ -278,19 +295,18 @@ fn operation_table(rows: &[Row]) -> String {
             row.p99_us.map_or_else(String::new, |us| format!("{us:.0}")),
             format!("{:.1}", row.client_cost),
             format!("{:.1}", row.server_cost),
-            format!("{:.1}", row.client_mib),
-            format!("{:.1}", row.server_mib),
+            mebibytes(row.client_mib),
+            mebibytes(row.server_mib),
             row.runs.to_string(),
         ]);
     }
     table.render()
 }
 
-fn ratio_table(plan: &Plan, ratios: &[Ratio]) -> String {
-    let against = format!("to {}", plan.baseline);
+fn ratio_table(ratios: &[Ratio]) -> String {
     let mut table = Table::new(&[
         "workload",
-        &against,
+        "stack to baseline",
         "speed [95 %]",
         "client CPU [95 %]",
         "server CPU [95 %]",
@@ -299,7 +315,7 @@ fn ratio_table(plan: &Plan, ratios: &[Ratio]) -> String {
     for ratio in ratios {
         table.row(vec![
             ratio.workload.to_string(),
-            ratio.stack.clone(),
+            format!("{} to {}", ratio.stack, ratio.baseline),
             interval(ratio.speed),
             interval(ratio.client_cost),
             interval(ratio.server_cost),

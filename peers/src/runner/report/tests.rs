@@ -21,6 +21,7 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
             path: None,
         },
         server: ServerResult {
+            version: String::new(),
             connections: 1,
             answers: 1,
             received: 1_000_000_000,
