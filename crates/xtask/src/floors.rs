@@ -8,7 +8,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (4, &["udp"]),
     (5, &["courser"]),
-    (6, &["sim"]),
+    (6, &["h3", "sim"]),
     (TOOLS, &["cli", "bench", "peers", "xtask"]),
 ];
 

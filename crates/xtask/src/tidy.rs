@@ -227,10 +227,11 @@ impl Guarded {
 const GUARDED: &[Guarded] = &[
     Guarded {
         name: "rustls",
-        may_use: |folder| folder == "tls" || is_at_least(folder, floors::TOOLS),
+        // The facade serves TLS over TCP beside QUIC.
+        may_use: |folder| folder == "tls" || is_at_least(folder, floors::FACADE),
         // Users bring their own configurations, which the facade takes through tls.
         may_name: |folder| folder == "tls" || is_at_least(folder, floors::FACADE),
-        rule: "tls is the only library that depends on rustls",
+        rule: "below the facade, tls is the only crate that depends on rustls",
     },
     Guarded {
         name: "tokio",

@@ -68,7 +68,7 @@ fn rustls_belongs_to_tls() {
     let problems = check_named_dependencies(&manifests(&[
         crate_file("tls", "courser-tls", uses),
         crate_file("cli", "courser-cli", uses),
-        crate_file("courser", "courser", uses),
+        crate_file("transport", "courser-transport", uses),
         crate_file(
             "udp",
             "courser-udp",
@@ -78,7 +78,7 @@ fn rustls_belongs_to_tls() {
     assert_eq!(
         problems,
         [
-            "crates/courser/Cargo.toml: depends on rustls; tls is the only library that depends on rustls"
+            "crates/transport/Cargo.toml: depends on rustls; below the facade, tls is the only crate that depends on rustls"
         ]
     );
 }
