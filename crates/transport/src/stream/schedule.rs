@@ -8,85 +8,63 @@ use std::collections::VecDeque;
 /// that a small response does not wait for a large one.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
-    /// Highest priority first; no level is empty.
-    levels: Vec<Level>,
+    /// Highest priority first. Requests of HTTP/3 have a priority each, one below the other, so that
+    /// most come to the end and leave from the front.
+    entries: VecDeque<Entry>,
     /// Bytes of the turn that are used up.
     spent: u64,
-    /// Memory for the next level.
-    spare: VecDeque<u32>,
 }
 
-#[derive(Debug)]
-struct Level {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entry {
     priority: i32,
-    streams: VecDeque<u32>,
+    stream: u32,
 }
 
 impl Schedule {
     /// True when no stream waits.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.levels.is_empty()
+        self.entries.is_empty()
     }
 
     /// The stream whose turn it is.
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
-        self.levels.first()?.streams.front().copied()
+        self.entries.front().map(|entry| entry.stream)
     }
 
     /// Adds a stream behind those of its priority.
     pub(super) fn push(&mut self, priority: i32, stream: u32) {
-        let at = self
-            .levels
-            .partition_point(|level| level.priority > priority);
-        if self
-            .levels
-            .get(at)
-            .is_none_or(|level| level.priority != priority)
-        {
-            let streams = std::mem::take(&mut self.spare);
-            self.levels.insert(at, Level { priority, streams });
-        }
-        if at == 0 && self.levels[0].streams.is_empty() {
+        let entry = Entry { priority, stream };
+        let at = match self.entries.back() {
+            Some(last) if last.priority < priority => self.end_of(priority),
+            _ => self.entries.len(),
+        };
+        if at == 0 {
             self.spent = 0;
         }
-        self.levels[at].streams.push_back(stream);
+        self.entries.insert(at, entry);
     }
 
     /// Takes out the stream whose turn it is.
     pub(super) fn pop_first(&mut self) {
         self.spent = 0;
-        if let Some(level) = self.levels.first_mut() {
-            level.streams.pop_front();
-            self.drop_if_empty(0);
-        }
+        self.entries.pop_front();
     }
 
     /// Takes out any stream.
     pub(super) fn remove(&mut self, priority: i32, stream: u32) {
-        let at = self
-            .levels
-            .partition_point(|level| level.priority > priority);
-        let level = self
-            .levels
-            .get_mut(at)
-            .filter(|level| level.priority == priority);
-        let Some(level) = level else { return };
-        let Some(place) = level.streams.iter().position(|&other| other == stream) else {
-            return;
-        };
-        level.streams.remove(place);
-        if (at, place) == (0, 0) {
+        let begin = self
+            .entries
+            .partition_point(|entry| entry.priority > priority);
+        let mut level = self.entries.range(begin..);
+        let place = level.position(|entry| *entry == Entry { priority, stream });
+        let Some(place) = place else { return };
+        if begin + place == 0 {
             self.spent = 0;
         }
-        self.drop_if_empty(at);
-    }
-
-    fn drop_if_empty(&mut self, at: usize) {
-        if self.levels[at].streams.is_empty() {
-            self.spare = self.levels.remove(at).streams;
-        }
+        self.entries.remove(begin + place);
     }
 
     /// The stream whose turn it is has sent `len` bytes.
@@ -94,11 +72,22 @@ impl Schedule {
     pub(super) fn on_sent(&mut self, len: u64) {
         self.spent += len;
         if self.spent >= QUANTUM {
-            self.spent = 0;
-            if let Some(level) = self.levels.first_mut() {
-                level.streams.rotate_left(1);
-            }
+            self.end_turn();
         }
+    }
+
+    fn end_turn(&mut self) {
+        self.spent = 0;
+        if let Some(first) = self.entries.pop_front() {
+            let at = self.end_of(first.priority);
+            self.entries.insert(at, first);
+        }
+    }
+
+    /// The place behind all of this priority.
+    fn end_of(&self, priority: i32) -> usize {
+        self.entries
+            .partition_point(|entry| entry.priority >= priority)
     }
 
     /// Forgets all streams.

@@ -43,8 +43,8 @@ impl Slot {
 
 /// All streams of a connection that are not over.
 ///
-/// Slots of ended streams are used again, with the memory of their lists. A handful of recent
-/// lookups is remembered, so that a stream that moves bulk data is not hashed per packet.
+/// Slots of ended streams are used again, with the memory of their lists. Recent lookups are
+/// remembered, about as many as there are streams, so that IDs are not hashed per frame.
 #[derive(Debug)]
 pub(super) struct Table {
     side: Side,
@@ -52,7 +52,8 @@ pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_id: HashMap<u64, u32, KeyedState>,
-    recent: [(u64, u32); RECENT],
+    /// A power of two of places.
+    recent: Vec<(u64, u32)>,
 }
 
 impl Table {
@@ -63,14 +64,14 @@ impl Table {
             slots: Vec::new(),
             free: Vec::new(),
             by_id: HashMap::with_hasher(KeyedState::new(hash_key)),
-            recent: [NOBODY; RECENT],
+            recent: vec![NOBODY; FEWEST_RECENT],
         }
     }
 
     /// The slot of a stream.
     #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Option<u32> {
-        let (recent, slot) = self.recent[place(id)];
+        let (recent, slot) = self.recent[self.place(id)];
         if recent == id.value() {
             return Some(slot);
         }
@@ -80,7 +81,7 @@ impl Table {
     #[inline(never)]
     fn find_hashed(&mut self, id: StreamId) -> Option<u32> {
         let slot = *self.by_id.get(&id.value())?;
-        self.recent[place(id)] = (id.value(), slot);
+        self.remember(id, slot);
         Some(slot)
     }
 
@@ -106,7 +107,7 @@ impl Table {
         (state.id, state.priority) = (id, 0);
         (state.sends, state.receives) = (is_bidi || is_ours, is_bidi || !is_ours);
         self.by_id.insert(id.value(), slot);
-        self.recent[place(id)] = (id.value(), slot);
+        self.remember(id, slot);
         slot
     }
 
@@ -114,6 +115,9 @@ impl Table {
         if self.slots.len() == self.slots.capacity() {
             // A vector would begin with four, and most connections have one stream at a time.
             self.slots.reserve_exact(self.slots.len().max(1));
+        }
+        if self.slots.len() == self.recent.len() && self.recent.len() < MOST_RECENT {
+            self.recent = vec![NOBODY; self.recent.len() * 2];
         }
         self.slots.push(Slot {
             id: StreamId::from_value(0),
@@ -136,8 +140,9 @@ impl Table {
         state.send.recycle(buffers);
         state.receive.recycle(buffers);
         self.by_id.remove(&id.value());
-        if self.recent[place(id)].0 == id.value() {
-            self.recent[place(id)] = NOBODY;
+        let place = self.place(id);
+        if self.recent[place].0 == id.value() {
+            self.recent[place] = NOBODY;
         }
         self.free.push(slot);
     }
@@ -167,19 +172,26 @@ impl Table {
         (self.slots, self.free) = (Vec::new(), Vec::new());
         self.by_id.clear();
         self.by_id.shrink_to_fit();
-        self.recent = [NOBODY; RECENT];
+        self.recent = vec![NOBODY; FEWEST_RECENT];
+    }
+
+    fn remember(&mut self, id: StreamId, slot: u32) {
+        let place = self.place(id);
+        self.recent[place] = (id.value(), slot);
+    }
+
+    /// Where a stream is remembered: neighbours of one kind get different places.
+    #[inline]
+    fn place(&self, id: StreamId) -> usize {
+        let value = id.value();
+        (value >> 2 ^ value << 1) as usize & (self.recent.len() - 1)
     }
 }
 
-/// Where a stream is remembered: neighbours of one kind get different places.
-#[inline]
-const fn place(id: StreamId) -> usize {
-    let value = id.value();
-    ((value >> 2 ^ value << 1) % RECENT as u64) as usize
-}
-
-/// Lookups remembered.
-const RECENT: usize = 8;
+/// Lookups remembered while there are few streams.
+const FEWEST_RECENT: usize = 8;
+/// Lookups remembered at most: 4 KiB of them.
+const MOST_RECENT: usize = 256;
 /// No stream has this ID.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
 /// More empty slots than this are freed at once when the last stream ends.
