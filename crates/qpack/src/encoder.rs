@@ -90,7 +90,7 @@ impl Encoder {
             table: DynamicTable::default(),
             index: Index::new(seed),
             history: History::default(),
-            outstanding: Outstanding::default(),
+            outstanding: Outstanding::new(seed),
             max_capacity: 0,
             max_blocked: 0,
             instructions: Vec::new(),

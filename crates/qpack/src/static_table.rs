@@ -16,57 +16,86 @@ pub(crate) enum Match {
     None,
 }
 
-/// Looks only at names of the same length, and knows where those are.
+/// Looks only at names of the same length, and at the values of one of them.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> Match {
-    let Some(range) = BY_LENGTH.starts.get(name.len()..name.len() + 2) else {
+    let Some(&[from, to]) = NAMES.starts.get(name.len()..name.len() + 2) else {
         return Match::None;
     };
-    let mut found = Match::None;
-    for &index in &BY_LENGTH.order[usize::from(range[0])..usize::from(range[1])] {
-        let entry = ENTRIES[usize::from(index)];
-        if entry.0.as_bytes() != name {
+    for &[first, end] in &NAMES.ranges[usize::from(from)..usize::from(to)] {
+        let indices = &NAMES.order[usize::from(first)..usize::from(end)];
+        if ENTRIES[usize::from(indices[0])].0.as_bytes() != name {
             continue;
         }
-        if entry.1.as_bytes() == value {
-            return Match::Whole(u64::from(index));
-        }
-        if found == Match::None {
-            found = Match::Name(u64::from(index));
-        }
+        let has_value = |&&index: &&u8| ENTRIES[usize::from(index)].1.as_bytes() == value;
+        return match indices.iter().find(has_value) {
+            Some(&index) => Match::Whole(u64::from(index)),
+            None => Match::Name(u64::from(indices[0])),
+        };
     }
-    found
+    Match::None
 }
 
-/// The entries in the order of the length of their names, and where each length starts.
-struct ByLength {
+/// The entries by their names, and the names by their length.
+struct Names {
+    /// Entries with the same name stand together.
     order: [u8; ENTRIES.len()],
+    /// Where those of each name are; no more names than entries.
+    ranges: [[u8; 2]; ENTRIES.len()],
+    /// Where the names of each length are among the ranges.
     starts: [u8; LONGEST + 2],
 }
 
 const LONGEST: usize = 32;
 
-static BY_LENGTH: ByLength = by_length();
+static NAMES: Names = names();
 
-const fn by_length() -> ByLength {
-    let mut order = [0; ENTRIES.len()];
-    let mut starts = [0; LONGEST + 2];
-    let mut used = 0;
-    let mut len = 0;
+const fn names() -> Names {
+    let mut names = Names {
+        order: [0; ENTRIES.len()],
+        ranges: [[0; 2]; ENTRIES.len()],
+        starts: [0; LONGEST + 2],
+    };
+    let (mut used, mut count, mut len) = (0, 0, 0);
     while len <= LONGEST {
-        starts[len] = used as u8;
+        names.starts[len] = count as u8;
         let mut index = 0;
         while index < ENTRIES.len() {
-            if ENTRIES[index].0.len() == len {
-                order[used] = index as u8;
-                used += 1;
+            if ENTRIES[index].0.len() == len && first_with_name_of(index) == index {
+                let begin = used as u8;
+                let mut other = index;
+                while other < ENTRIES.len() {
+                    if first_with_name_of(other) == index {
+                        names.order[used] = other as u8;
+                        used += 1;
+                    }
+                    other += 1;
+                }
+                names.ranges[count] = [begin, used as u8];
+                count += 1;
             }
             index += 1;
         }
         len += 1;
     }
-    starts[len] = used as u8;
+    names.starts[len] = count as u8;
     assert!(used == ENTRIES.len(), "a name longer than the longest");
-    ByLength { order, starts }
+    names
+}
+
+const fn first_with_name_of(index: usize) -> usize {
+    let name = ENTRIES[index].0.as_bytes();
+    let mut first = 0;
+    loop {
+        let other = ENTRIES[first].0.as_bytes();
+        let mut same = 0;
+        while same < name.len() && same < other.len() && name[same] == other[same] {
+            same += 1;
+        }
+        if same == name.len() && same == other.len() {
+            return first;
+        }
+        first += 1;
+    }
 }
 
 pub(crate) const ENTRIES: [(&str, &str); 99] = [

@@ -1,10 +1,13 @@
 //! Sections that were not acknowledged, and what they keep in the table. RFC 9204 §2.1.1, §2.1.2.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-#[derive(Debug, Default)]
+use foldhash::fast::FixedState;
+
+#[derive(Debug)]
 pub(super) struct Outstanding {
-    streams: HashMap<u64, VecDeque<Sent>>,
+    streams: HashMap<u64, Sections, FixedState>,
     sections: usize,
     /// The smallest index of each section, and how many sections share it.
     smallest: BTreeMap<u64, u32>,
@@ -20,7 +23,25 @@ struct Sent {
     smallest: u64,
 }
 
+/// Of one stream. Most have one, which takes no list.
+#[derive(Debug)]
+struct Sections {
+    oldest: Sent,
+    later: VecDeque<Sent>,
+}
+
 impl Outstanding {
+    /// Its hashes depend on `seed`: the peer chooses the numbers of streams.
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            streams: HashMap::with_hasher(FixedState::with_seed(seed)),
+            sections: 0,
+            smallest: BTreeMap::new(),
+            blocked: Vec::new(),
+            known_received: 0,
+        }
+    }
+
     pub(super) const fn known_received(&self) -> u64 {
         self.known_received
     }
@@ -48,7 +69,15 @@ impl Outstanding {
 
     pub(super) fn add(&mut self, stream: u64, required: u64, smallest: u64) {
         let sent = Sent { required, smallest };
-        self.streams.entry(stream).or_default().push_back(sent);
+        match self.streams.entry(stream) {
+            Entry::Occupied(mut sections) => sections.get_mut().later.push_back(sent),
+            Entry::Vacant(place) => {
+                place.insert(Sections {
+                    oldest: sent,
+                    later: VecDeque::new(),
+                });
+            }
+        }
         self.sections += 1;
         *self.smallest.entry(smallest).or_default() += 1;
         if required > self.known_received {
@@ -65,11 +94,13 @@ impl Outstanding {
 
     /// The oldest section of a stream was decoded (§4.4.1). `None` if there is none.
     pub(super) fn acknowledge(&mut self, stream: u64) -> Option<()> {
-        let sections = self.streams.get_mut(&stream)?;
-        let sent = sections.pop_front()?;
-        if sections.is_empty() {
-            self.streams.remove(&stream);
-        }
+        let Entry::Occupied(mut sections) = self.streams.entry(stream) else {
+            return None;
+        };
+        let sent = match sections.get_mut().later.pop_front() {
+            Some(next) => std::mem::replace(&mut sections.get_mut().oldest, next),
+            None => sections.remove().oldest,
+        };
         self.release(sent);
         self.receive(sent.required);
         Some(())
@@ -77,8 +108,11 @@ impl Outstanding {
 
     /// No section of a stream will be decoded any more (§4.4.2).
     pub(super) fn cancel(&mut self, stream: u64) {
-        for sent in self.streams.remove(&stream).unwrap_or_default() {
-            self.release(sent);
+        if let Some(sections) = self.streams.remove(&stream) {
+            self.release(sections.oldest);
+            for sent in sections.later {
+                self.release(sent);
+            }
         }
         self.blocked.retain(|&(blocked, _)| blocked != stream);
     }
