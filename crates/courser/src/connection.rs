@@ -121,6 +121,41 @@ impl Connection {
         ))
     }
 
+    /// As [`accept_bi`](Connection::accept_bi), with a priority by the index of the stream. Before
+    /// it waits, `before_wait` is called, which may still write.
+    #[cfg(feature = "http3")]
+    pub(crate) async fn accept_bi_at(
+        &self,
+        priority: fn(u64) -> i32,
+        before_wait: impl FnOnce(),
+    ) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let key = self.0.key;
+        let accept = move |locked: &mut Locked<'_>| {
+            let streams = locked.streams(key)?;
+            let id = streams.accept(Direction::Bidirectional)?;
+            // It is open: it was just accepted.
+            let _ = streams.set_priority(id, priority(id.index()));
+            Some(id)
+        };
+        let there = accept(&mut self.0.lock());
+        let id = match there {
+            Some(id) => id,
+            None => {
+                before_wait();
+                let accept = move |locked: &mut Locked<'_>| match accept(locked) {
+                    Some(id) => Poll::Ready(Ok(id)),
+                    None => locked.poll_open(key),
+                };
+                let topic = Topic::Accept(Direction::Bidirectional);
+                self.0.wait(topic, accept).await?
+            }
+        };
+        Ok((
+            SendStream::new(self.0.clone(), id),
+            RecvStream::new(self.0.clone(), id),
+        ))
+    }
+
     async fn open(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
         let key = self.0.key;
         let open = move |locked: &mut Locked<'_>| {
@@ -147,10 +182,7 @@ impl Connection {
             let streams = locked.streams(key);
             match streams.and_then(|streams| streams.accept(direction)) {
                 Some(id) => Poll::Ready(Ok(id)),
-                None => match locked.open_connection(key) {
-                    Ok(_) => Poll::Pending,
-                    Err(error) => Poll::Ready(Err(error)),
-                },
+                None => locked.poll_open(key),
             }
         };
         self.0.wait(Topic::Accept(direction), accept).await

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use courser_base::Time;
 use courser_transport::{
@@ -134,6 +134,14 @@ impl State {
         match &self.slots[key].error {
             Some(error) => Err(error.clone()),
             None => self.connection(key).ok_or(ConnectionError::LocallyClosed),
+        }
+    }
+
+    /// Pending while the connection is not over.
+    pub(crate) fn poll_open<T>(&mut self, key: usize) -> Poll<Result<T, ConnectionError>> {
+        match self.open_connection(key) {
+            Ok(_) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
         }
     }
 

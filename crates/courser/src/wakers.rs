@@ -9,6 +9,7 @@ use std::task::Waker;
 
 use courser_transport::{DatagramFate, DatagramId};
 use courser_wire::{Direction, StreamId};
+use foldhash::fast::RandomState;
 use slab::Slab;
 
 use crate::VarInt;
@@ -84,6 +85,10 @@ enum Fate {
     Known(DatagramFate),
 }
 
+/// Each small request waits here once or twice, which the hash should not be half of. Few bits of
+/// an ID are free for a peer to choose, and the seed is not for it to know.
+type ByStream = HashMap<StreamId, Waker, RandomState>;
+
 /// Everybody who waits for something on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionWakers {
@@ -94,8 +99,8 @@ pub(crate) struct ConnectionWakers {
     datagram: Waiters,
     datagram_room: Waiters,
     // A stream half belongs to one handle that is borrowed while it waits: one waker each.
-    readers: HashMap<StreamId, Waker>,
-    writers: HashMap<StreamId, Waker>,
+    readers: ByStream,
+    writers: ByStream,
     // Any number of tasks may wait for the end of one stream; the number tells them apart.
     ends: BTreeMap<(StreamId, u64), End>,
     next_end: u64,
@@ -246,7 +251,7 @@ fn place(direction: Direction) -> usize {
     }
 }
 
-fn register(wakers: &mut HashMap<StreamId, Waker>, id: StreamId, waker: &Waker) {
+fn register(wakers: &mut ByStream, id: StreamId, waker: &Waker) {
     wakers
         .entry(id)
         .and_modify(|known| known.clone_from(waker))
@@ -255,7 +260,7 @@ fn register(wakers: &mut HashMap<StreamId, Waker>, id: StreamId, waker: &Waker) 
 
 /// Wakes all in the order of their streams: a table's own order differs from run to run, and a
 /// simulated one has to be repeatable.
-fn wake_in_order(wakers: &mut HashMap<StreamId, Waker>, woken: &mut Vec<Waker>) {
+fn wake_in_order(wakers: &mut ByStream, woken: &mut Vec<Waker>) {
     let mut all: Vec<_> = std::mem::take(wakers).into_iter().collect();
     all.sort_unstable_by_key(|(id, _)| *id);
     woken.extend(all.into_iter().map(|(_, waker)| waker));

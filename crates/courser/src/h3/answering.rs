@@ -1,9 +1,10 @@
 //! Where requests are answered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::runtime;
 
@@ -13,8 +14,12 @@ use crate::runtime;
 /// is read; what has to wait moves to a task, and what took long has the next requests begin in
 /// tasks, where other cores can take them.
 #[derive(Debug)]
-pub(super) struct Answering {
+pub(super) struct Answering<F> {
     active: Arc<Active>,
+    /// Where the last one was, for the next one.
+    place: Option<Pin<Box<F>>>,
+    /// When the last one was done.
+    last: Option<Instant>,
     /// As many requests begin in tasks before the next is tried at once.
     in_tasks: u32,
     /// Answered since the reader of the connection let others run.
@@ -30,46 +35,72 @@ const CAREFUL: u32 = 15;
 /// Answers after which other tasks of the thread have their turn.
 const MOST_IN_A_ROW: u32 = 64;
 
-impl Answering {
+impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
     pub(super) fn new(active: Arc<Active>) -> Self {
         Self {
             active,
+            place: None,
+            last: None,
             in_tasks: 0,
             in_a_row: 0,
         }
     }
 
     /// Answers a request or has it answered.
-    pub(super) fn begin(&mut self, answer: impl Future<Output = ()> + Send + 'static) {
+    pub(super) fn begin(&mut self, answer: F) {
         if self.in_tasks > 0 {
             self.in_tasks -= 1;
             self.spawn(Box::pin(answer));
             return;
         }
-        let began = runtime::now();
-        let mut answer = Box::pin(answer);
+        let began = match self.last.take() {
+            // To look at the clock is not free.
+            Some(last) => last,
+            None => runtime::now(),
+        };
+        let mut answer = match self.place.take() {
+            Some(mut place) => {
+                place.set(answer);
+                place
+            }
+            None => Box::pin(answer),
+        };
         // Whoever spawns it polls it again, with a waker that counts.
         let mut cx = Context::from_waker(Waker::noop());
         // A service that panics ends its own request, as it would in a task.
         let poll = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(&mut cx)));
-        if matches!(poll, Ok(Poll::Pending)) {
-            self.in_tasks = CAREFUL;
-            self.spawn(answer);
-        } else if runtime::now() - began > LONG {
-            self.in_tasks = CAREFUL;
+        match poll {
+            Ok(Poll::Pending) => {
+                self.in_tasks = CAREFUL;
+                self.spawn(answer);
+            }
+            Ok(Poll::Ready(())) => {
+                let now = runtime::now();
+                if now - began > LONG {
+                    self.in_tasks = CAREFUL;
+                }
+                (self.place, self.last) = (Some(answer), Some(now));
+            }
+            Err(_) => {}
         }
         self.in_a_row += 1;
+    }
+
+    /// The next request has to be waited for.
+    pub(super) fn pause(&mut self) {
+        self.last = None;
     }
 
     /// Lets other tasks run when they have waited long enough.
     pub(super) async fn rest(&mut self) {
         if self.in_a_row >= MOST_IN_A_ROW {
             self.in_a_row = 0;
+            self.pause();
             yield_now().await;
         }
     }
 
-    fn spawn(&self, answer: std::pin::Pin<Box<impl Future<Output = ()> + Send + 'static>>) {
+    fn spawn(&self, answer: Pin<Box<F>>) {
         let counted = Counted::new(&self.active);
         runtime::spawn(async move {
             answer.await;

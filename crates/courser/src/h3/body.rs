@@ -30,9 +30,9 @@ pub struct Body {
 }
 
 impl Body {
-    pub(super) fn new(incoming: Incoming, length: Option<u64>) -> Self {
+    pub(super) fn new(incoming: Box<Incoming>, length: Option<u64>) -> Self {
         Self {
-            incoming: Some(Box::new(incoming)),
+            incoming: Some(incoming).filter(|incoming| !incoming.is_over()),
             offer: None,
             left: length,
         }

@@ -10,7 +10,6 @@ use super::datagrams::Datagrams;
 use super::error::Error;
 use super::message::Incoming;
 use super::outgoing::Outgoing;
-use super::server::add_length;
 use super::shared::{Guard, Shared};
 use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
@@ -53,15 +52,14 @@ impl Client {
     {
         let (mut parts, body) = request.into_parts();
         let is_connect = parts.method == Method::CONNECT;
-        if !body.is_end_stream() && !is_connect {
-            add_length(&mut parts.headers, &body);
-        }
+        let has_content = !body.is_end_stream() && !is_connect;
+        let length = body.size_hint().exact().filter(|_| has_content);
         let Exchange {
             mut outgoing,
             incoming,
             head,
             datagrams,
-        } = self.begin(&mut parts).await?;
+        } = self.begin(&mut parts, length).await?;
         if body.is_end_stream() && !is_connect {
             ignore_stop(outgoing.send(head, super::Empty).await)?;
         } else {
@@ -106,7 +104,7 @@ impl Client {
             incoming,
             head,
             datagrams,
-        } = self.begin(&mut parts).await?;
+        } = self.begin(&mut parts, None).await?;
         outgoing.write(head).await?;
         let (response, incoming) = self.response(incoming, &parts).await?;
         if !response.0.status().is_success() {
@@ -119,32 +117,41 @@ impl Client {
         Ok(response.0.map(|()| upgraded))
     }
 
-    /// Opens a stream for a request that may be sent.
-    async fn begin(&self, parts: &mut http::request::Parts) -> Result<Exchange, Error> {
+    /// Opens a stream for a request that may be sent, whose content has this length.
+    async fn begin(
+        &self,
+        parts: &mut http::request::Parts,
+        length: Option<u64>,
+    ) -> Result<Exchange, Error> {
+        let priority = parts.extensions.get::<Priority>().copied();
+        if let Some(priority) = priority
+            && !parts.headers.contains_key("priority")
+            && let Ok(value) = http::HeaderValue::try_from(priority.to_string())
+        {
+            parts.headers.insert("priority", value);
+        }
         // Fails before a stream is opened for it.
-        FieldsToSend::request(parts)?;
+        let mut fields = FieldsToSend::request(parts)?;
+        if let Some(length) = length {
+            fields = fields.with_content_length(length);
+        }
         self.check(parts).await?;
         let (send, receive) = self.0.quic.open_bi().await?;
         let stream = send.id();
         let outgoing = Outgoing::new(self.0.clone(), send);
-        let incoming = Incoming::new(self.0.clone(), receive);
-        let refused = self
-            .0
-            .with(|state| Ok(stream.value() >= state.first_refused))?;
-        if refused || self.goes_away() {
-            return Err(Error::GoingAway);
+        let incoming = Box::new(Incoming::new(self.0.clone(), receive));
+        if let Some(priority) = priority {
+            let level = priority::level(priority, stream.index());
+            let _ = outgoing.send.set_priority(level);
         }
-        if let Some(priority) = parts.extensions.get::<Priority>() {
-            let _ = outgoing
-                .send
-                .set_priority(priority::level(*priority, stream.index()));
-            if !parts.headers.contains_key("priority")
-                && let Ok(value) = http::HeaderValue::try_from(priority.to_string())
-            {
-                parts.headers.insert("priority", value);
+        let mut head = Vec::with_capacity(256);
+        self.0.with(|state| {
+            if stream.value() >= state.first_refused || state.http.peer_goes_away() {
+                return Ok(Err(Error::GoingAway));
             }
-        }
-        let head = outgoing.encode(&FieldsToSend::request(parts)?)?;
+            let encoded = state.http.encode(stream.value(), &fields, &mut head);
+            Ok(encoded.map_err(Into::into))
+        })??;
         let registry = &self.0.datagrams;
         let datagrams = registry.is_enabled().then(|| {
             registry.open(self.0.now(), stream.value());
@@ -161,9 +168,9 @@ impl Client {
     /// Waits for the final response.
     async fn response(
         &self,
-        mut incoming: Incoming,
+        mut incoming: Box<Incoming>,
         parts: &http::request::Parts,
-    ) -> Result<(ResponseHead, Incoming), Error> {
+    ) -> Result<(ResponseHead, Box<Incoming>), Error> {
         let on_interim = parts.extensions.get::<OnInterim>();
         loop {
             let (response, length) = match incoming.response(&parts.method).await {
@@ -213,8 +220,8 @@ impl Client {
     async fn check(&self, parts: &http::request::Parts) -> Result<(), Error> {
         if parts.extensions.get::<http3::Protocol>().is_some() {
             self.settings().await;
+            self.0.with(|state| Ok(state.http.check_request(parts)))??;
         }
-        self.0.with(|state| Ok(state.http.check_request(parts)))??;
         Ok(())
     }
 
@@ -231,14 +238,14 @@ impl Client {
 /// A request whose stream is open, and whose head is to be written.
 struct Exchange {
     outgoing: Outgoing,
-    incoming: Incoming,
+    incoming: Box<Incoming>,
     head: Vec<u8>,
     datagrams: Option<Datagrams>,
 }
 
 fn into_body(
     (response, length): ResponseHead,
-    incoming: Incoming,
+    incoming: Box<Incoming>,
     method: &Method,
 ) -> Response<Body> {
     let length = if *method == Method::HEAD {

@@ -24,6 +24,8 @@ pub(super) struct Incoming {
     section: Option<Bytes>,
     /// Bytes that are kept while the section waits, and that the peer gets no credit for.
     held: u64,
+    /// Trailers, until the stream has ended behind them.
+    trailers: Option<Box<HeaderMap>>,
     is_over: bool,
     /// The section was blocked once.
     has_waited: bool,
@@ -42,6 +44,7 @@ impl Incoming {
             reader: MessageReader::new(side, limits),
             section: None,
             held: 0,
+            trailers: None,
             is_over: false,
             has_waited: false,
         }
@@ -57,19 +60,23 @@ impl Incoming {
     }
 
     pub(super) async fn request(&mut self) -> Result<Decoded<RequestHead>, Error> {
-        let head = std::future::poll_fn(|cx| {
-            self.poll_head(cx, |http, stream, section| {
-                http.decode_request(stream, section)
-            })
-        })
-        .await?;
-        if let Ok((request, length)) = &head {
+        std::future::poll_fn(|cx| self.poll_request(cx)).await
+    }
+
+    pub(super) fn poll_request(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Decoded<RequestHead>, Error>> {
+        let head = ready!(self.poll_head(cx, |http, stream, section| {
+            http.decode_request(stream, section)
+        }));
+        if let Ok(Ok((request, length))) = &head {
             let is_extended = request.extensions().get::<http3::Protocol>().is_some();
             self.reader
                 .on_request(request.method(), is_extended, *length);
             self.end_with_head();
         }
-        Ok(head)
+        Poll::Ready(head)
     }
 
     /// A message without content is over as soon as its head is known, if the end came along.
@@ -106,20 +113,27 @@ impl Incoming {
         if self.is_over {
             return Poll::Ready(Ok(None));
         }
-        if self.section.is_none() {
-            match ready!(self.poll_part(cx))? {
-                Some(Part::Data(data)) => return Poll::Ready(Ok(Some(Content::Data(data)))),
-                Some(Part::Trailers(section)) => self.section = Some(section),
-                _ => return Poll::Ready(Ok(None)),
+        if self.trailers.is_none() {
+            if self.section.is_none() {
+                match ready!(self.poll_part(cx))? {
+                    Some(Part::Data(data)) => return Poll::Ready(Ok(Some(Content::Data(data)))),
+                    Some(Part::Trailers(section)) => self.section = Some(section),
+                    _ => return Poll::Ready(Ok(None)),
+                }
+            }
+            let decoded = ready!(self.poll_section(cx, |http, stream, section| {
+                http.decode_trailers(stream, section)
+            }))?;
+            match decoded {
+                Ok(trailers) => self.trailers = Some(Box::new(trailers)),
+                Err(error) => return Poll::Ready(Err(self.fail(error.to_error()))),
             }
         }
-        let decoded = ready!(self.poll_section(cx, |http, stream, section| {
-            http.decode_trailers(stream, section)
-        }))?;
-        Poll::Ready(match decoded {
-            Ok(trailers) => Ok(Some(Content::Trailers(trailers))),
-            Err(error) => Err(self.fail(error.to_error())),
-        })
+        // Whoever has the trailers reads no further, so they wait for the end: what stands between
+        // makes the message malformed (RFC 9114 §4.1).
+        while ready!(self.poll_part(cx))?.is_some() {}
+        let trailers = self.trailers.take().map(|trailers| Content::Trailers(*trailers));
+        Poll::Ready(Ok(trailers))
     }
 
     /// Ends the stream, for its head makes no message.
@@ -164,7 +178,7 @@ impl Incoming {
             let section = self.section.as_deref().unwrap_or_default();
             let decoded = self
                 .guard
-                .with(|state| match decode(&mut state.http, stream, section) {
+                .decode(|http| match decode(http, stream, section) {
                     Err(error) if error.scope == Scope::Stream => Ok(Err(error)),
                     decoded => decoded.map(Ok),
                 });

@@ -20,6 +20,8 @@ pub(super) struct Outgoing {
     pub(super) guard: Arc<Guard>,
     pub(super) send: SendStream,
     is_over: bool,
+    /// What the stream is reset with when this is dropped.
+    code: Code,
 }
 
 /// Until the peer wants no more of the message.
@@ -30,11 +32,22 @@ type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Outgoing {
     pub(super) fn new(guard: Arc<Guard>, send: SendStream) -> Self {
+        let code = match guard.side() {
+            Side::Server => Code::REQUEST_REJECTED,
+            Side::Client => Code::REQUEST_CANCELLED,
+        };
         Self {
             guard,
             send,
             is_over: false,
+            code,
         }
+    }
+
+    /// The request is in the hands of somebody who may have processed some of it
+    /// (RFC 9114 §4.1.1).
+    pub(super) fn has_begun(&mut self) {
+        self.code = Code::INTERNAL_ERROR;
     }
 
     /// A HEADERS frame.
@@ -191,10 +204,7 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        self.reset(match self.guard.side() {
-            Side::Server => Code::INTERNAL_ERROR,
-            Side::Client => Code::REQUEST_CANCELLED,
-        });
+        self.reset(self.code);
     }
 }
 

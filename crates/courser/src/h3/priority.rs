@@ -23,11 +23,11 @@ const TURNS: i32 = 1 << 24;
 const LEVELS: i32 = 1 << 26;
 
 /// Asked for by the request, unless PRIORITY_UPDATE has said something else.
-pub(super) fn of_request(headers: &http::HeaderMap) -> Priority {
+pub(super) fn of_request(headers: &http::HeaderMap) -> Option<Priority> {
     let mut values = headers.get_all("priority").iter();
     match (values.next(), values.next()) {
-        (Some(value), None) => Priority::parse(value.as_bytes()).unwrap_or_default(),
-        _ => Priority::default(),
+        (Some(value), None) => Priority::parse(value.as_bytes()),
+        _ => None,
     }
 }
 

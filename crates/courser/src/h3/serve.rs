@@ -113,56 +113,61 @@ where
     let active = Arc::new(Active::default());
     let mut answering = Answering::new(active.clone());
     let limit = serve.head_timeout;
+    let mut begin = move |request: Unresolved| {
+        let request = request.head_timeout(limit);
+        answer(request, service.clone(), protocols.clone())
+    };
     // Until the signal, for ever without one.
-    let mut drain = serve
+    let drain = serve
         .drain
         .unwrap_or_else(|| Box::pin(std::future::pending()));
-    while let Some(request) = next(&server, drain.as_mut()).await? {
-        let request = request.head_timeout(limit);
-        answering.begin(answer(request, service.clone(), protocols.clone()));
-        answering.rest().await;
-    }
+    take_until(drain, &server, &mut answering, &mut begin).await?;
     server.announce_going_away();
-    let mut grace = pin!(runtime::sleep(server.quic().rtt().max(SHORTEST_GRACE)));
-    while let Some(request) = next(&server, grace.as_mut()).await? {
-        let request = request.head_timeout(limit);
-        answering.begin(answer(request, service.clone(), protocols.clone()));
-        answering.rest().await;
-    }
+    let grace = runtime::sleep(server.quic().rtt().max(SHORTEST_GRACE));
+    take_until(grace, &server, &mut answering, &mut begin).await?;
     server.go_away();
-    let mut none = pin!(async {
+    let none = async {
         std::future::poll_fn(|cx| active.poll_none(cx)).await;
         // Closing would take back what the client does not have yet.
         while server.quic().has_undelivered() {
             let pause = (server.quic().rtt() / 4).max(SHORTEST_GRACE);
             runtime::sleep(pause).await;
         }
-    });
+    };
     // Refuses what still comes.
-    while let Some(request) = next(&server, none.as_mut()).await? {
-        let request = request.head_timeout(limit);
-        answering.begin(answer(request, service.clone(), protocols.clone()));
-        answering.rest().await;
-    }
+    take_until(none, &server, &mut answering, &mut begin).await?;
     server.close();
     Ok(())
 }
 
-/// The next request, or `None` when `end` is there first.
-async fn next(
+/// Takes requests and has them answered, until `end`.
+async fn take_until<F>(
+    end: impl Future<Output = ()>,
     server: &ServerConnection,
-    mut end: Pin<&mut (impl Future<Output = ()> + ?Sized)>,
-) -> Result<Option<Unresolved>, Error> {
-    let mut accepted = pin!(server.accept());
-    let next = std::future::poll_fn(|cx| {
-        if end.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Ok(None));
-        }
-        accepted.as_mut().poll(cx).map_ok(Some)
-    });
-    match next.await {
-        Err(error) if error.is_clean_close() => Err(error),
-        result => result,
+    answering: &mut Answering<F>,
+    begin: &mut impl FnMut(Unresolved) -> F,
+) -> Result<(), Error>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut end = pin!(end);
+    loop {
+        let mut accepted = pin!(server.accept());
+        let next = std::future::poll_fn(|cx| {
+            if end.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            let accepted = accepted.as_mut().poll(cx);
+            if accepted.is_pending() {
+                answering.pause();
+            }
+            accepted.map(Some)
+        });
+        let Some(request) = next.await.transpose()? else {
+            return Ok(());
+        };
+        answering.begin(begin(request));
+        answering.rest().await;
     }
 }
 

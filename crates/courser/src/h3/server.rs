@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use courser_http3::{self as http3, Code, FieldsError, FieldsToSend};
-use http::header::CONTENT_LENGTH;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use courser_http3::{self as http3, Code, FieldsError, FieldsToSend, RequestHead};
+use http::{Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
 use super::datagrams::Datagrams;
@@ -17,7 +16,7 @@ use super::outgoing::Outgoing;
 use super::shared::{Guard, Shared};
 use super::upgrade::{Offer, Slot, Upgraded};
 use super::{driver, priority};
-use crate::{Connection, SendStream, StoppedError, VarInt, runtime};
+use crate::{Connection, StoppedError, VarInt, runtime};
 
 /// The server's end of a connection.
 #[derive(Clone, Debug)]
@@ -41,7 +40,8 @@ impl ServerConnection {
     /// Dropped before it is ready, it has taken nothing.
     pub async fn accept(&self) -> Result<Unresolved, Error> {
         loop {
-            let (mut send, mut receive) = self.0.quic.accept_bi().await?;
+            let accepted = self.0.quic.accept_bi_at(level_of_new, || self.0.write_answers());
+            let (send, mut receive) = accepted.await?;
             let stream = send.id();
             // Before its datagrams are told from early ones.
             let datagrams = self.datagrams(stream.value());
@@ -49,21 +49,23 @@ impl ServerConnection {
                 let update = state.http.on_request_opened(stream.value());
                 Ok((state.http.is_served(stream.value()), update))
             })?;
+            let mut outgoing = Outgoing::new(self.0.clone(), send);
             if !is_served {
-                let _ = send.reset(var_int(Code::REQUEST_REJECTED));
+                outgoing.reset(Code::REQUEST_REJECTED);
                 let _ = receive.stop(var_int(Code::REQUEST_REJECTED));
                 self.0.datagrams.on_receiving_over(stream.value());
                 continue;
             }
             if let Some(update) = update {
-                let _ = send.set_priority(priority::level(update, stream.index()));
+                let level = priority::level(update, stream.index());
+                let _ = outgoing.send.set_priority(level);
             }
             return Ok(Unresolved {
                 datagrams,
                 has_priority: update.is_some(),
                 head_timeout: None,
-                send,
-                incoming: Incoming::new(self.0.clone(), receive),
+                outgoing,
+                incoming: Box::new(Incoming::new(self.0.clone(), receive)),
             });
         }
     }
@@ -109,8 +111,8 @@ impl ServerConnection {
 /// Dropped, it is reset as not processed, so that the client may send it again.
 #[derive(Debug)]
 pub struct Unresolved {
-    send: SendStream,
-    incoming: Incoming,
+    outgoing: Outgoing,
+    incoming: Box<Incoming>,
     has_priority: bool,
     head_timeout: Option<Duration>,
     datagrams: Option<Datagrams>,
@@ -132,62 +134,88 @@ impl Unresolved {
     ///
     /// # Cancel safety
     /// Not safe: the request is given up.
-    pub async fn resolve(self) -> Result<(Request<Body>, Respond), Error> {
-        let Self {
-            send,
-            mut incoming,
-            has_priority,
-            head_timeout,
-            datagrams,
-        } = self;
-        let stream = send.id();
-        let guard = incoming.guard.clone();
-        let mut outgoing = Outgoing::new(guard, send);
-        let stopped = outgoing.send.stopped();
-        let head = match unless(incoming.request(), stopped, head_timeout).await {
-            Ok(Ok(head)) => head,
-            Ok(Err(error)) => {
-                outgoing.reset(code_of(&error));
+    pub async fn resolve(mut self) -> Result<(Request<Body>, Respond), Error> {
+        // Most heads are there at once, and need neither a timer nor room for what else waits.
+        let head = std::future::poll_fn(|cx| Poll::Ready(self.incoming.poll_request(cx))).await;
+        let head = match head {
+            Poll::Ready(Ok(head)) => head,
+            Poll::Ready(Err(error)) => {
+                self.outgoing.reset(code_of(&error));
                 return Err(error);
             }
-            Err(code) => {
-                outgoing.reset(code);
-                return Err(incoming.give_up(code));
-            }
+            Poll::Pending => Box::pin(self.wait_for_head()).await?,
         };
-        let (mut request, length) = match head {
-            Ok(head) => head,
-            Err(error @ FieldsError::TooLarge(_)) => {
+        match head {
+            Ok(head) => Ok(self.begin(head)),
+            Err(error) => Err(Box::pin(self.refuse(error)).await),
+        }
+    }
+
+    /// Waits for the rest of the head.
+    async fn wait_for_head(&mut self) -> Result<Result<RequestHead, FieldsError>, Error> {
+        let stopped = self.outgoing.send.stopped();
+        let code = match unless(self.incoming.request(), stopped, self.head_timeout).await {
+            Ok(Ok(head)) => return Ok(head),
+            Ok(Err(error)) => {
+                self.outgoing.reset(code_of(&error));
+                return Err(error);
+            }
+            Err(code) => code,
+        };
+        self.outgoing.reset(code);
+        Err(self.incoming.give_up(code))
+    }
+
+    /// Answers a head that makes no request.
+    async fn refuse(mut self, error: FieldsError) -> Error {
+        match error {
+            FieldsError::TooLarge(_) => {
                 let mut response = Response::new(Empty);
                 *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                // Rare and large, it would make the future of every request so large.
-                let respond = Respond::new(outgoing, Method::GET, None);
-                Box::pin(respond.send(response)).await?;
-                return Err(Error::Fields(error));
+                let respond = Respond::new(self.outgoing, Method::GET, None);
+                match respond.send(response).await {
+                    Ok(()) => Error::Fields(error),
+                    Err(error) => error,
+                }
             }
-            Err(FieldsError::Malformed(reason)) => {
-                outgoing.reset(Code::MESSAGE_ERROR);
-                return Err(incoming.malformed(reason));
+            FieldsError::Malformed(reason) => {
+                self.outgoing.reset(Code::MESSAGE_ERROR);
+                self.incoming.malformed(reason)
             }
-        };
-        if !has_priority {
-            let priority = priority::of_request(request.headers());
-            let level = priority::level(priority, stream.index());
+        }
+    }
+
+    fn begin(self, (mut request, length): RequestHead) -> (Request<Body>, Respond) {
+        let Self {
+            mut outgoing,
+            incoming,
+            has_priority,
+            datagrams,
+            head_timeout: _,
+        } = self;
+        if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
+            let level = priority::level(priority, outgoing.send.id().index());
             let _ = outgoing.send.set_priority(level);
         }
+        outgoing.has_begun();
         if let Some(datagrams) = datagrams {
             request.extensions_mut().insert(datagrams);
         }
         let method = request.method().clone();
         if method != Method::CONNECT {
             let respond = Respond::new(outgoing, method, None);
-            return Ok((request.map(|()| Body::new(incoming, length)), respond));
+            return (request.map(|()| Body::new(incoming, length)), respond);
         }
         let slot = Slot::new(incoming);
         request.extensions_mut().insert(Offer(slot.clone()));
         let respond = Respond::new(outgoing, method, Some(slot.clone()));
-        Ok((request.map(|()| Body::offered(slot)), respond))
+        (request.map(|()| Body::offered(slot)), respond)
     }
+}
+
+/// Where a response stands until its request or the client says otherwise.
+fn level_of_new(index: u64) -> i32 {
+    priority::level(http3::Priority::default(), index)
 }
 
 /// The output of `future`, or why it is not waited for: the client has `stopped` to want an answer,
@@ -295,12 +323,16 @@ impl Respond {
             offer: _,
         } = self;
         // Done before the first wait, so that the future does not hold what only this needs.
-        let (mut parts, body) = response.into_parts();
+        let (parts, body) = response.into_parts();
         let has_content = method != Method::HEAD && may_have_content(parts.status);
-        if has_content && method != Method::CONNECT {
-            add_length(&mut parts.headers, &body);
+        let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
+        if has_content
+            && method != Method::CONNECT
+            && let Some(length) = body.size_hint().exact()
+        {
+            fields = fields.with_content_length(length);
         }
-        let head = outgoing.encode(&FieldsToSend::response(&parts.status, &parts.headers));
+        let head = outgoing.encode(&fields);
         async move {
             let head = head?;
             if has_content {
@@ -385,12 +417,4 @@ impl Respond {
 /// RFC 9110 §6.4.1.
 fn may_have_content(status: StatusCode) -> bool {
     status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
-}
-
-pub(super) fn add_length<B: http_body::Body>(headers: &mut http::HeaderMap, body: &B) {
-    if let Some(length) = body.size_hint().exact()
-        && !headers.contains_key(CONTENT_LENGTH)
-    {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
-    }
 }

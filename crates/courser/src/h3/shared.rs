@@ -38,6 +38,10 @@ pub(super) struct State {
     settings: Vec<Waker>,
     /// The task that writes what could not be written at once.
     writer: Option<Waker>,
+    /// Answers to the peer's encoder wait for more of them.
+    owes_answers: bool,
+    /// To be woken when the lock is released.
+    woken: Vec<Waker>,
     /// The first request that the server does not serve.
     pub(super) first_refused: u64,
     /// What ended the connection, if it was us.
@@ -64,6 +68,8 @@ impl Shared {
                 unblocked: HashSet::new(),
                 settings: Vec::new(),
                 writer: None,
+                owes_answers: false,
+                woken: Vec::new(),
                 first_refused: u64::MAX,
                 failure: None,
             }),
@@ -94,7 +100,47 @@ impl Shared {
         }
         let result = run(&mut state);
         state.write();
-        let woken = state.take_events(&self.quic);
+        self.after(state, result)
+    }
+
+    /// As [`with`](Self::with), for what has nothing to send but answers to the peer's encoder. Those
+    /// of a server wait until it has taken all requests that are there: each would cost as much as
+    /// half a small request.
+    pub(super) fn decode<T>(
+        &self,
+        run: impl FnOnce(&mut http3::Connection) -> Result<T, http3::Error>,
+    ) -> Result<T, Error> {
+        let mut state = self.lock();
+        if let Some(failure) = state.failure {
+            return Err(failure.into());
+        }
+        let result = run(&mut state.http);
+        let has_answers = !state.http.outgoing(UniStream::Decoder).is_empty();
+        if self.side() == Side::Client {
+            state.write();
+        } else if has_answers && !std::mem::replace(&mut state.owes_answers, true) {
+            // In case nobody asks for the next request.
+            let writer = state.writer.clone();
+            state.woken.extend(writer);
+        }
+        self.after(state, result)
+    }
+
+    /// Writes what the peer's encoder waits for, if anything.
+    pub(super) fn write_answers(&self) {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.owes_answers) {
+            state.write();
+        }
+    }
+
+    fn after<T>(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        result: Result<T, http3::Error>,
+    ) -> Result<T, Error> {
+        state.take_events(&self.quic);
+        let woken = std::mem::take(&mut state.woken);
         let fatal = result.as_ref().err().copied();
         let fatal = fatal.filter(|error| error.scope == Scope::Connection);
         state.failure = fatal;
@@ -127,6 +173,7 @@ impl Shared {
     pub(super) fn write(&self, cx: &Context<'_>) {
         let mut state = self.lock();
         state.writer = Some(cx.waker().clone());
+        state.owes_answers = false;
         state.write();
     }
 
@@ -221,11 +268,14 @@ const OVER: http3::Error = http3::Error {
 };
 
 impl State {
-    /// Writes what waits on our streams, as far as it goes.
+    /// Writes what waits on our streams, as far as it goes, and as far as it has to leave now.
     fn write(&mut self) {
         let waker = self.writer.as_ref().unwrap_or(Waker::noop());
         let mut cx = Context::from_waker(waker);
         for (stream, place) in UniStream::ALL.into_iter().zip(&mut self.streams) {
+            if self.owes_answers && stream == UniStream::Decoder {
+                continue;
+            }
             let out = self.http.outgoing(stream);
             let Some(send) = place else {
                 continue;
@@ -240,16 +290,15 @@ impl State {
         }
     }
 
-    /// Does what events ask for; returns who is to be woken.
-    fn take_events(&mut self, quic: &Connection) -> Vec<Waker> {
-        let mut woken = Vec::new();
+    /// Does what events ask for.
+    fn take_events(&mut self, quic: &Connection) {
         while let Some(event) = self.http.poll_event() {
             match event {
                 Event::Unblocked { stream } => {
                     self.unblocked.insert(stream);
-                    woken.extend(self.blocked.remove(&stream));
+                    self.woken.extend(self.blocked.remove(&stream));
                 }
-                Event::Settings(_) => woken.append(&mut self.settings),
+                Event::Settings(_) => self.woken.append(&mut self.settings),
                 Event::GoAway { first_refused } => self.first_refused = first_refused,
                 Event::Priority { stream, priority } => {
                     let id = StreamId::from_value(stream);
@@ -258,7 +307,6 @@ impl State {
                 Event::Origins(_) => {}
             }
         }
-        woken
     }
 }
 

@@ -120,9 +120,9 @@ struct Halves {
 }
 
 impl Slot {
-    pub(super) fn new(incoming: Incoming) -> Arc<Self> {
+    pub(super) fn new(incoming: Box<Incoming>) -> Arc<Self> {
         Arc::new(Self(Mutex::new(Halves {
-            incoming: Some(Box::new(incoming)),
+            incoming: Some(incoming),
             ..Halves::default()
         })))
     }

@@ -383,6 +383,44 @@ async fn a_second_request_on_a_stream_is_malformed() {
     raw.upload(10).await;
 }
 
+/// RFC 9114 §4.1: nothing follows trailers. A service that reads no further than those does not have
+/// them before that is known.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn frames_behind_trailers_are_seen() {
+    let pair = super::pair();
+    let mut raw = Raw::new(&pair).await;
+    let trailers = [0x01, 6, 0, 0, 0x21, b'x', 1, b'v'];
+    let bytes = [&head(0, 0)[..], &trailers].concat();
+    let (mut send, mut receive) = raw.open(&bytes, false).await;
+    // Long enough for the server to have read what is there.
+    raw.upload(10).await;
+    let answer = receive.read_to_end(1000);
+    let early = tokio::time::timeout(Duration::from_millis(50), answer).await;
+    assert!(early.is_err(), "answered before the end: {early:?}");
+    send.write_all(&[0x00, 1, b'a']).await.expect("open");
+    let error = h3::Error::from(within(raw.connection.closed()).await);
+    assert_eq!(error.code(), Some(h3::Code::FRAME_UNEXPECTED), "{error}");
+    // With nothing but the end behind them, all is well.
+    let mut raw = Raw::new(&pair).await;
+    let (_send, mut receive) = raw.open(&bytes, true).await;
+    let answer = within(receive.read_to_end(1000)).await.expect("answered");
+    assert!(answer.ends_with(b"0"), "{answer:?}");
+}
+
+/// RFC 9114 §4.1.1: what nobody has looked at was not processed, and may be sent again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_nobody_resolves_was_not_processed() {
+    let pair = super::pair();
+    let (client, server) = pair.connect().await;
+    let client = h3::Client::new(client);
+    let served = h3::ServerConnection::new(server, h3::Config::new(Side::Server));
+    let dropping = async { drop(served.accept().await.expect("a request")) };
+    let (response, ()) = within(async { tokio::join!(client.send(get("/")), dropping) }).await;
+    let error = response.expect_err("no answer");
+    assert_eq!(error.code(), Some(h3::Code::REQUEST_REJECTED), "{error}");
+    assert!(error.is_unprocessed());
+}
+
 /// RFC 9114 §4.1.2: the request of a malformed response fails, and nothing else.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_malformed_response_ends_its_request_alone() {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use courser_qpack::{FieldLine, line_size};
-use http::header::{CONNECTION, COOKIE, HOST, TE};
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, TE};
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
 
@@ -20,6 +20,37 @@ pub struct FieldsToSend<'a> {
     headers: &'a HeaderMap,
     /// `host` says the same as `:authority`.
     is_host_dropped: bool,
+    content_length: Option<Digits>,
+}
+
+/// A number as text.
+#[derive(Clone, Copy, Debug)]
+struct Digits {
+    text: [u8; 20],
+    begin: u8,
+}
+
+impl Digits {
+    fn new(mut number: u64) -> Self {
+        let mut text = [b'0'; 20];
+        let mut begin = text.len();
+        loop {
+            begin -= 1;
+            text[begin] += (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        Self {
+            text,
+            begin: begin as u8,
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.text[usize::from(self.begin)..]
+    }
 }
 
 impl<'a> FieldsToSend<'a> {
@@ -64,6 +95,7 @@ impl<'a> FieldsToSend<'a> {
             pseudo,
             headers: &parts.headers,
             is_host_dropped: true,
+            content_length: None,
         })
     }
 
@@ -79,6 +111,7 @@ impl<'a> FieldsToSend<'a> {
             ],
             headers,
             is_host_dropped: false,
+            content_length: None,
         }
     }
 
@@ -88,7 +121,16 @@ impl<'a> FieldsToSend<'a> {
             pseudo: [const { None }; 5],
             headers,
             is_host_dropped: false,
+            content_length: None,
         }
+    }
+
+    /// With a `content-length` besides, unless the headers have one. It costs less here than there.
+    pub fn with_content_length(mut self, length: u64) -> Self {
+        if !self.headers.contains_key(CONTENT_LENGTH) {
+            self.content_length = Some(Digits::new(length));
+        }
+        self
     }
 
     /// Bytes of names and values and 32 for each line.
@@ -117,7 +159,11 @@ impl<'a> FieldsToSend<'a> {
             is_sensitive: value.is_sensitive(),
             ..FieldLine::new(name.as_str().as_bytes(), value.as_bytes())
         });
-        pseudo.chain(fields)
+        let length = self.content_length.as_ref().map(|length| {
+            let name = CONTENT_LENGTH.as_str().as_bytes();
+            FieldLine::new(name, length.as_bytes())
+        });
+        pseudo.chain(length).chain(fields)
     }
 }
 

@@ -2,22 +2,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Begins an answer that first does `work`; true if it was over when `begin` returned.
 fn is_over_at_once(
-    answering: &mut Answering,
+    answering: &mut Answering<Work>,
     work: impl Future<Output = ()> + Send + 'static,
 ) -> bool {
     let is_over = Arc::new(AtomicBool::new(false));
     let over = is_over.clone();
-    answering.begin(async move {
+    answering.begin(Box::pin(async move {
         work.await;
         over.store(true, Ordering::SeqCst);
-    });
+    }));
     is_over.load(Ordering::SeqCst)
 }
 
 /// Counts the answers that begin in tasks before one is tried at once.
-fn in_tasks(answering: &mut Answering) -> u32 {
+fn in_tasks(answering: &mut Answering<Work>) -> u32 {
     let mut count = 0;
     while !is_over_at_once(answering, async {}) {
         count += 1;
@@ -69,7 +71,7 @@ async fn others_have_their_turn_after_many() {
     for _ in 0..MOST_IN_A_ROW {
         assert!(!has_run.load(Ordering::SeqCst));
         answering.rest().await;
-        answering.begin(async {});
+        answering.begin(Box::pin(async {}));
     }
     answering.rest().await;
     assert!(has_run.load(Ordering::SeqCst));
