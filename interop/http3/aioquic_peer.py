@@ -1,7 +1,10 @@
-"""aioquic's side of examples/interop_http3.rs, which tells what is asked and answered.
+"""aioquic's side: GET /bytes/N is answered with the first N bytes of the endless repetition of
+BLOCK, POST /hash with length and SHA-256 of what came.
 
 aioquic_peer.py server CERTIFICATE KEY
-aioquic_peer.py client ROOT PORT SIZE COUNT
+aioquic_peer.py client ROOT PORT UPLOADS SIZE COUNT
+
+The client takes from the server at PORT and sends to the one at UPLOADS, which may be the same.
 """
 
 import asyncio
@@ -87,7 +90,7 @@ class Http3(QuicConnectionProtocol):
         self.transmit()
 
     async def answer(self, stream: int, message: Message) -> None:
-        path = message.headers[b":path"].decode()
+        path = message.headers[b":path"].decode().partition("?")[0]
         status, chunks = 404, []
         if path.startswith("/bytes/"):
             status, chunks = 200, pattern(int(path.removeprefix("/bytes/")))
@@ -122,21 +125,21 @@ def check(what: str, seen, expected) -> None:
         sys.exit(f"{what}: {seen}, expected {expected}")
 
 
-async def run_client(root: str, port: int, size: int, count: int) -> None:
+def connect_to(root: str, port: int):
     options = configuration(is_client=True)
     options.load_verify_locations(root)
-    async with connect("localhost", port, configuration=options, create_protocol=Http3) as http:
-        expected = hash_of_pattern(size)
+    return connect("localhost", port, configuration=options, create_protocol=Http3)
+
+
+async def run_client(root: str, port: int, uploads: int, size: int, count: int) -> None:
+    expected = hash_of_pattern(size)
+    async with connect_to(root, port) as http:
         begun = time.monotonic()
         message = await http.ask(b"GET", f"/bytes/{size}")
         check("status", message.headers[b":status"], b"200")
         check("bytes received", message.length, size)
         check("hash", message.digest.hexdigest(), expected)
         print(f"{size} bytes down in {time.monotonic() - begun:.1f} s, the hashes agree")
-        begun = time.monotonic()
-        message = await http.ask(b"POST", "/hash", pattern(size))
-        check("what was sent", message.short.decode(), f"{size} {expected}")
-        print(f"{size} bytes up in {time.monotonic() - begun:.1f} s, the hashes agree")
         message = await http.ask(b"GET", "/not/there")
         check("status", message.headers[b":status"], b"404")
         messages = await asyncio.gather(
@@ -146,6 +149,11 @@ async def run_client(root: str, port: int, size: int, count: int) -> None:
             check("length", message.length, number % 1000)
             check("hash", message.digest.hexdigest(), hash_of_pattern(number % 1000))
         print(f"{count} requests at once")
+    async with connect_to(root, uploads) as http:
+        begun = time.monotonic()
+        message = await http.ask(b"POST", "/hash", pattern(size))
+        check("what was sent", message.short.decode(), f"{size} {expected}")
+        print(f"{size} bytes up in {time.monotonic() - begun:.1f} s, the hashes agree")
 
 
 async def run_server(certificate: str, key: str) -> None:
@@ -159,7 +167,7 @@ async def run_server(certificate: str, key: str) -> None:
 match sys.argv[1:]:
     case ["server", certificate, key]:
         asyncio.run(run_server(certificate, key))
-    case ["client", root, port, size, count]:
-        asyncio.run(run_client(root, int(port), int(size), int(count)))
+    case ["client", root, *numbers] if len(numbers) == 4:
+        asyncio.run(run_client(root, *map(int, numbers)))
     case _:
         sys.exit(__doc__)

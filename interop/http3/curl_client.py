@@ -1,4 +1,7 @@
-"""curl against the server of examples/interop_http3.rs: curl_client.py ROOT PORT SIZE"""
+"""curl against our servers: curl_client.py ROOT PORT UPLOADS SIZE
+
+Files are at PORT, at UPLOADS is what takes what is sent.
+"""
 
 import concurrent.futures
 import hashlib
@@ -37,11 +40,12 @@ class Client:
         return response
 
 
-root, port, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
+root, port, uploads, size = *sys.argv[1:4], int(sys.argv[4])
 client = Client(root, port)
-response = client.ask("GET", "/")
+sender = Client(root, uploads)
+response = sender.ask("GET", "/")
 check("text", response.text, "hello over HTTP/3\n")
-response = client.ask("POST", "/echo", data=b"what was sent", headers={"x-many": "v" * 5000})
+response = sender.ask("POST", "/echo", data=b"what was sent", headers={"x-many": "v" * 5000})
 check("echo", response.content, b"what was sent")
 check("status of what is not there", client.ask("GET", "/not/there").status_code, 404)
 print("GET, POST and 404")
@@ -52,7 +56,7 @@ response = client.ask("GET", f"/bytes/{size}")
 check("hash", hashlib.sha256(response.content).hexdigest(), hashlib.sha256(body).hexdigest())
 print(f"{size} bytes down in {time.monotonic() - begun:.1f} s, the hashes agree")
 begun = time.monotonic()
-response = client.ask("POST", "/hash", data=body)
+response = sender.ask("POST", "/hash", data=body)
 check("what was sent", response.text, f"{size} {hashlib.sha256(body).hexdigest()}")
 print(f"{size} bytes up in {time.monotonic() - begun:.1f} s, the hashes agree")
 

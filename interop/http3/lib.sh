@@ -8,6 +8,8 @@ target=$(mkdir -p "$target" && cd "$target" && pwd)
 work=$target/interop/http3
 certificate=$work/certificate.pem key=$work/key.pem root=$work/root.pem
 ours=$target/debug/examples/interop_http3
+courser=${COURSER:-$target/debug/courser}
+site=$work/site
 mkdir -p "$work"
 
 # skip WHY: what is needed cannot be had here.
@@ -28,7 +30,13 @@ quietly() {
     rm "$log"
 }
 
-# build [PROFILE-FLAG]: our end.
+# binary: the binary `courser`, in $courser; $COURSER names another one.
+binary() {
+    [[ -n ${COURSER-} ]] || cargo build --quiet --locked --package courser-cli
+    get=("$courser" get --http3-only --ipv4 --cacert "$root" --silent --show-error)
+}
+
+# build [PROFILE-FLAG]: the library's own end, $ours, for what the binary is not made for.
 build() {
     cargo build --quiet --locked --package courser --example interop_http3 "$@"
 }
@@ -61,38 +69,152 @@ python() {
     fi
 }
 
-# start COMMAND...: a server that says "listening on ADDRESS" first; the address is in $address.
-server=
+# site SIZE...: files of 0 to 999 bytes and of these sizes in $site/bytes, each the beginning of the
+# same endless pattern.
+site() {
+    mkdir -p "$site/bytes"
+    python3 - "$site/bytes" "$@" <<'PYTHON'
+import os, sys
+block = bytes((n * 7 + (n >> 8)) & 0xFF for n in range(65521))
+folder, sizes = sys.argv[1], map(int, sys.argv[2:])
+for size in [*range(1000), *sizes]:
+    path = f"{folder}/{size}"
+    if os.path.exists(path) and os.path.getsize(path) == size:
+        continue
+    with open(path + ".part", "wb") as file:
+        whole, rest = divmod(size, len(block))
+        for _ in range(whole):
+            file.write(block)
+        file.write(block[:rest])
+    os.rename(path + ".part", path)
+PYTHON
+}
+
+# launch COMMAND...: in the background, until `stop`; its process is $server, what it says is in $log.
+servers=() logs=()
+launch() {
+    log=$(mktemp "$work/server.XXXXXX")
+    logs+=("$log")
+    "$@" >"$log" 2>&1 &
+    server=$!
+    servers+=("$server")
+}
+
+# heard PATTERN: waits for the server to say this, and prints it.
+heard() {
+    for _ in {1..600}; do
+        grep -m 1 -oE "$1" "$log" && return
+        kill -0 "$server" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "the server has not said '$1'" >&2
+    return 1
+}
+
+# start COMMAND...: a server that says "listening on ADDRESS", or as `courser serve --json` does;
+# the address is in $address, its port in $port.
 start() {
-    local line output
-    coproc SERVER { exec "$@" 2>"$work/server.log"; }
-    server=$SERVER_PID
-    output=${SERVER[0]}
-    exec {output}<&"$output"
-    if ! read -r -t 60 line <&"$output" || [[ $line != 'listening on '* ]]; then
-        echo "the server says: ${line-nothing}" >&2
-        cat "$work/server.log" >&2
-        return 1
-    fi
-    # What else it says is of use when something goes wrong.
-    cat <&"$output" >>"$work/server.log" &
-    address=${line#listening on }
+    local said
+    launch "$@"
+    said=$(heard '^listening on [^ ]+|"addresses":\["[^"]+')
+    address=${said##*[ \"]}
     port=${address##*:}
 }
 
-# stop: ends that server.
+# serve [OPTIONS...]: `courser serve` on loopback with our certificate; $listen chooses a port.
+serve() {
+    start "$courser" serve --json --no-tcp --no-compress --listen "${listen:-127.0.0.1:0}" \
+        --cert "$certificate" --key "$key" "$@"
+}
+
+# serve_both: `courser serve` twice. Files are at $port, by $server; at $uploads a server behind
+# `--proxy` tells length and hash of what is sent, as the binary keeps nothing itself.
+serve_both() {
+    start python3 interop/http3/backend.py
+    serve --proxy "http://$address"
+    uploads=$port
+    serve "$site"
+}
+
+# stop: ends all of them.
 stop() {
-    [[ -n $server ]] || return 0
-    kill "$server" 2>/dev/null || true
-    wait "$server" 2>/dev/null || true
-    server=
+    [[ ${#servers[@]} == 0 ]] || {
+        kill "${servers[@]}" && wait "${servers[@]}"
+    } 2>/dev/null || true
+    [[ ${#logs[@]} == 0 ]] || rm -f "${logs[@]}"
+    servers=() logs=()
 }
 
 finish() {
-    local status=$?
-    if [[ $status -ne 0 && $status -ne 77 && -s $work/server.log ]]; then
-        sed 's/^/server: /' "$work/server.log" | tail -n 20 >&2
+    local status=$? log
+    if [[ $status -ne 0 && $status -ne 77 ]]; then
+        for log in "${logs[@]}"; do
+            sed 's/^/server: /' "$log" | tail -n 20 >&2
+        done
     fi
     stop
 }
 trap finish EXIT
+
+# expect WHAT SEEN EXPECTED
+expect() {
+    [[ $2 == "$3" ]] || { echo "$1: $2, expected $3" >&2; return 1; }
+}
+
+hash_of() {
+    sha256sum "$1" | cut -d ' ' -f 1
+}
+
+# down PORT SIZE: `courser get` of the file of that size.
+down() {
+    local seen began=$EPOCHREALTIME
+    seen=$("${get[@]}" --fail -o - "https://localhost:$1/bytes/$2" | sha256sum)
+    expect 'hash of what was received' "${seen%% *}" "$(hash_of "$site/bytes/$2")"
+    echo "$2 bytes down in $(since "$began") s, the hashes agree"
+}
+
+# up PORT SIZE: `courser get` sends that file to a server that tells length and hash.
+up() {
+    local seen began=$EPOCHREALTIME
+    seen=$("${get[@]}" --fail -o - -X POST -T "$site/bytes/$2" "https://localhost:$1/hash")
+    expect 'what was sent' "$seen" "$2 $(hash_of "$site/bytes/$2")"
+    echo "$2 bytes up in $(since "$began") s, the hashes agree"
+}
+
+since() {
+    awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'
+}
+
+# not_there PORT
+not_there() {
+    local seen
+    seen=$("${get[@]}" -o - -w '%{http_code}' "https://localhost:$1/not/there")
+    expect 'status of what is not there' "${seen: -3}" 404
+}
+
+# at_once PORT COUNT: so many short requests of `courser get` on one connection, 300 at a time (it
+# takes no more, like curl), each answer compared. COUNT is up to 1000, or so many thousands.
+at_once() {
+    local folder last=$(($2 < 1000 ? $2 - 1 : 999)) rounds=$(($2 < 1000 ? 1 : $2 / 1000)) round seen
+    folder=$(mktemp -d "$work/got.XXXXXX")
+    local began=$EPOCHREALTIME
+    "${get[@]}" --fail --parallel --parallel-max 300 -o "$folder/#1.#2" -w '%{http_version} %{num_connects}\n' \
+        "https://localhost:$1/bytes/[0-$last]?[1-$rounds]" >"$folder/versions"
+    seen=$(since "$began")
+    expect 'answers over HTTP/3' "$(grep -c '^3 ' "$folder/versions")" "$2"
+    expect 'connections' "$(awk '{ all += $2 } END { print all }' "$folder/versions")" 1
+    for ((round = 1; round <= rounds; round++)); do
+        (cd "$site/bytes" && seq 0 "$last" | xargs sha256sum) | sed "s/\$/.$round/" |
+            (cd "$folder" && sha256sum --check --strict --quiet)
+    done
+    rm -r "$folder"
+    echo "$2 requests, 300 at a time, in $seen s, the hashes agree"
+}
+
+# ask PORT UPLOADS SIZE COUNT: all four.
+ask() {
+    down "$1" "$3"
+    up "$2" "$3"
+    not_there "$1"
+    at_once "$1" "$4"
+}

@@ -1,7 +1,10 @@
-// quic-go's side of examples/interop_http3.rs, which tells what is asked and answered.
+// quic-go's side: GET /bytes/N is answered with the first N bytes of the endless repetition of a
+// block, POST /hash with length and SHA-256 of what came.
 //
 //	quic-go server CERTIFICATE KEY
-//	quic-go client ROOT PORT SIZE COUNT
+//	quic-go client ROOT PORT UPLOADS SIZE COUNT
+//
+// The client takes from the server at PORT and sends to the one at UPLOADS, which may be the same.
 package main
 
 import (
@@ -88,7 +91,7 @@ func serve(certificate, key string) error {
 	return server.Serve(socket)
 }
 
-func ask(root, port, size, count string) error {
+func ask(root, port, uploads, size, count string) error {
 	pem, err := os.ReadFile(root)
 	if err != nil {
 		return err
@@ -105,7 +108,11 @@ func ask(root, port, size, count string) error {
 	if err != nil {
 		return err
 	}
-	if err := transfers(client, origin, length); err != nil {
+	expected, err := down(client, origin, length)
+	if err != nil {
+		return err
+	}
+	if err := up(client, "https://localhost:"+uploads, length, expected); err != nil {
 		return err
 	}
 	response, err := client.Get(origin + "/not/there")
@@ -127,26 +134,32 @@ func ask(root, port, size, count string) error {
 	return nil
 }
 
-func transfers(client *http.Client, origin string, size int64) error {
+// down gets so many bytes, and returns their hash.
+func down(client *http.Client, origin string, size int64) (string, error) {
 	begun := time.Now()
 	response, err := client.Get(fmt.Sprintf("%s/bytes/%d", origin, size))
 	if err != nil {
-		return err
+		return "", err
 	}
 	length, digest, err := hashOf(response.Body)
 	if err != nil {
-		return err
+		return "", err
 	}
 	took := time.Since(begun)
 	_, expected, _ := hashOf(&pattern{left: size})
 	err = errors.Join(check("protocol", response.Proto, "HTTP/3.0"),
 		check("bytes received", length, size), check("hash", digest, expected))
 	if err != nil {
-		return err
+		return "", err
 	}
 	fmt.Printf("%d bytes down in %v, the hashes agree\n", size, took)
-	begun = time.Now()
-	response, err = client.Post(origin+"/hash", "application/octet-stream", &pattern{left: size})
+	return expected, nil
+}
+
+// up sends as many to a server that tells their hash.
+func up(client *http.Client, origin string, size int64, expected string) error {
+	begun := time.Now()
+	response, err := client.Post(origin+"/hash", "application/octet-stream", &pattern{left: size})
 	if err != nil {
 		return err
 	}
@@ -190,12 +203,12 @@ func check[T comparable](what string, seen, expected T) error {
 }
 
 func main() {
-	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY", "client ROOT PORT SIZE COUNT"}, " | "))
+	err := errors.New("usage: " + strings.Join([]string{"server CERTIFICATE KEY", "client ROOT PORT UPLOADS SIZE COUNT"}, " | "))
 	switch arguments := os.Args[1:]; {
 	case len(arguments) == 3 && arguments[0] == "server":
 		err = serve(arguments[1], arguments[2])
-	case len(arguments) == 5 && arguments[0] == "client":
-		err = ask(arguments[1], arguments[2], arguments[3], arguments[4])
+	case len(arguments) == 6 && arguments[0] == "client":
+		err = ask(arguments[1], arguments[2], arguments[3], arguments[4], arguments[5])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
