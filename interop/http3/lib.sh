@@ -7,7 +7,7 @@ target=${CARGO_TARGET_DIR:-target}
 target=$(mkdir -p "$target" && cd "$target" && pwd)
 work=$target/interop/http3
 certificate=$work/certificate.pem key=$work/key.pem root=$work/root.pem
-ours=$target/debug/examples/interop_http3
+ours=${OURS:-$target/debug/examples/interop_http3}
 courser=${COURSER:-$target/debug/courser}
 site=$work/site
 mkdir -p "$work"
@@ -36,9 +36,9 @@ binary() {
     get=("$courser" get --http3-only --ipv4 --cacert "$root" --silent --show-error)
 }
 
-# build [PROFILE-FLAG]: the library's own end, $ours, for what the binary is not made for.
+# build: the library's own end, in $ours, for what the binary is not made for; $OURS names another.
 build() {
-    cargo build --quiet --locked --package courser --example interop_http3 "$@"
+    [[ -n ${OURS-} ]] || cargo build --quiet --locked --package courser --example interop_http3
 }
 
 # certificates: a root, and a server's certificate from it for localhost.
@@ -109,6 +109,12 @@ heard() {
     done
     echo "the server has not said '$1'" >&2
     return 1
+}
+
+# free_port: one for a server that cannot choose for itself.
+free_port() {
+    python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
 # start COMMAND...: a server that says "listening on ADDRESS", or as `courser serve --json` does;
@@ -192,19 +198,22 @@ not_there() {
     expect 'status of what is not there' "${seen: -3}" 404
 }
 
-# at_once PORT COUNT: so many short requests of `courser get` on one connection, 300 at a time (it
-# takes no more, like curl), each answer compared. COUNT is up to 1000, or so many thousands.
+# at_once PORT COUNT [FIRST]: so many short requests of `courser get` on one connection, 300 at a
+# time (it takes no more, like curl), each answer compared. COUNT is up to 1000, or so many
+# thousands; the shortest answer has FIRST bytes.
 at_once() {
-    local folder last=$(($2 < 1000 ? $2 - 1 : 999)) rounds=$(($2 < 1000 ? 1 : $2 / 1000)) round seen
+    local first=${3:-0} rounds=1 round seen folder
+    local last=$((first + $2 - 1))
+    [[ $2 -lt 1000 ]] || { last=999; rounds=$(($2 / 1000)); }
     folder=$(mktemp -d "$work/got.XXXXXX")
     local began=$EPOCHREALTIME
     "${get[@]}" --fail --parallel --parallel-max 300 -o "$folder/#1.#2" -w '%{http_version} %{num_connects}\n' \
-        "https://localhost:$1/bytes/[0-$last]?[1-$rounds]" >"$folder/versions"
+        "https://localhost:$1/bytes/[$first-$last]?[1-$rounds]" >"$folder/versions"
     seen=$(since "$began")
     expect 'answers over HTTP/3' "$(grep -c '^3 ' "$folder/versions")" "$2"
     expect 'connections' "$(awk '{ all += $2 } END { print all }' "$folder/versions")" 1
     for ((round = 1; round <= rounds; round++)); do
-        (cd "$site/bytes" && seq 0 "$last" | xargs sha256sum) | sed "s/\$/.$round/" |
+        (cd "$site/bytes" && seq "$first" "$last" | xargs sha256sum) | sed "s/\$/.$round/" |
             (cd "$folder" && sha256sum --check --strict --quiet)
     done
     rm -r "$folder"
