@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034 # What is set here is used by them.
 # What the scripts beside this file share; to be sourced. Programs and certificates that they make
 # are kept under target/interop, or $CARGO_TARGET_DIR.
 set -euo pipefail
@@ -217,7 +218,7 @@ at_once() {
             (cd "$folder" && sha256sum --check --strict --quiet)
     done
     rm -r "$folder"
-    echo "$2 requests, 300 at a time, in $seen s, the hashes agree"
+    echo "$2 requests, up to 300 at a time, in $seen s, the hashes agree"
 }
 
 # ask PORT UPLOADS SIZE COUNT: all four.
