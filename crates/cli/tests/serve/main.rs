@@ -5,6 +5,7 @@ mod common;
 
 mod client;
 mod files;
+mod malformed;
 mod proxy;
 mod running;
 mod serving;

@@ -103,7 +103,7 @@ async fn behind(mut request: Request<Incoming>) -> Response<BoxBody> {
     }
 }
 
-async fn start(scheme: &str, arguments: &[&str]) -> Serving {
+pub(crate) async fn start(scheme: &str, arguments: &[&str]) -> Serving {
     let url = format!("{scheme}://{}", backend(scheme == "h2c").await);
     Serving::start(&[&["--proxy", &url], arguments].concat())
 }
