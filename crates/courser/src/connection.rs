@@ -343,6 +343,19 @@ impl Connection {
         locked.on_used(self.0.key, 0);
     }
 
+    /// Keeps the connection alive while an answer is waited for: while a stream for both directions
+    /// is open that this end has opened, a PING leaves after a third of the idle timeout of silence.
+    /// Off at first; [`h3::Client`](crate::h3::Client) switches it on (RFC 9114 §5.1). For all of
+    /// the time there is
+    /// [`TransportConfig::keep_alive_interval`](crate::TransportConfig::keep_alive_interval).
+    pub fn keep_alive_while_busy(&self, is_on: bool) {
+        let mut locked = self.0.lock();
+        if let Ok(connection) = locked.open_connection(self.0.key) {
+            connection.keep_alive_while_busy(is_on);
+        }
+        locked.on_used(self.0.key, 0);
+    }
+
     /// Has everything that happens on the connection recorded from now on, or nothing any more.
     ///
     /// Records are typed; see [`crate::telemetry`]. The sink is called under the endpoint's lock

@@ -28,6 +28,8 @@ impl Client {
 
     /// Speaks HTTP/3 on a connection.
     pub fn with_config(connection: Connection, config: http3::Config) -> Self {
+        // §5.1: an answer may take longer than a silent connection lives.
+        connection.keep_alive_while_busy(true);
         let shared = Shared::new(connection, config);
         driver::start(&shared);
         Self(Arc::new(Guard(shared)))

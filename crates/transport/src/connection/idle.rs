@@ -9,6 +9,8 @@ use courser_base::Time;
 pub(crate) struct Idle {
     timeout: Option<Duration>,
     keep_alive: Option<Duration>,
+    /// Keeps the connection alive while the application waits for an answer.
+    keep_while_busy: bool,
     last: Time,
     /// When the peer was last heard.
     heard: Time,
@@ -21,6 +23,7 @@ impl Idle {
         Self {
             timeout,
             keep_alive,
+            keep_while_busy: false,
             last: now,
             heard: now,
             sent_since: false,
@@ -62,12 +65,23 @@ impl Idle {
         Some(self.last + timeout.max(pto.saturating_mul(3)))
     }
 
-    /// When a keep-alive is due.
-    pub(crate) fn keep_alive_at(&self) -> Option<Time> {
+    pub(crate) fn keep_while_busy(&mut self, is_on: bool) {
+        self.keep_while_busy = is_on;
+    }
+
+    /// When a keep-alive is due. `is_busy` says whether the application waits for an answer.
+    pub(crate) fn keep_alive_at(&self, is_busy: bool) -> Option<Time> {
         // After an unanswered packet the probe timer takes over.
-        self.keep_alive
-            .filter(|_| !self.sent_since)
-            .map(|interval| self.last + interval)
+        if self.sent_since {
+            return None;
+        }
+        let busy = self.timeout.filter(|_| is_busy && self.keep_while_busy);
+        let busy = busy.map(|timeout| timeout / 3);
+        let interval = match (self.keep_alive, busy) {
+            (Some(always), Some(busy)) => Some(always.min(busy)),
+            (always, busy) => always.or(busy),
+        };
+        Some(self.last + interval?)
     }
 }
 

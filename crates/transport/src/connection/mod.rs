@@ -312,6 +312,12 @@ impl Connection {
         }
     }
 
+    /// Sends a PING after a third of the idle timeout of silence while a stream for both directions
+    /// is open that we have opened. Off at first.
+    pub fn keep_alive_while_busy(&mut self, is_on: bool) {
+        self.idle.keep_while_busy(is_on);
+    }
+
     /// Plugs in a sink for records, or takes it out.
     pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
         self.tap.set(sink);

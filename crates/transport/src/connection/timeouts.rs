@@ -149,7 +149,7 @@ impl Connection {
         if self.state.is_handshaking() || self.spaces.application.ping {
             return None;
         }
-        self.idle.keep_alive_at()
+        self.idle.keep_alive_at(self.streams.has_own_exchanges())
     }
 
     /// When to ask for credit again: nothing is in flight whose loss would be noticed, and what

@@ -34,6 +34,11 @@ impl LocalStreams {
         Some(self.opened - 1)
     }
 
+    /// True while a stream is open.
+    pub(super) const fn are_open(&self) -> bool {
+        self.opened > self.closed
+    }
+
     /// True when the stream with this index was opened, and maybe closed since.
     #[inline]
     pub(super) const fn was_opened(&self, index: u64) -> bool {

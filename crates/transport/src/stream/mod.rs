@@ -377,6 +377,11 @@ impl Streams {
 
     /// Forgets a stream of which both parts are over.
     #[inline]
+    /// True while a stream for both directions is open that we have opened.
+    pub fn has_own_exchanges(&self) -> bool {
+        self.local[index(Direction::Bidirectional)].are_open()
+    }
+
     fn retire_if_over(&mut self, slot: u32) {
         if self.table.at(slot).is_over() {
             self.retire(slot);

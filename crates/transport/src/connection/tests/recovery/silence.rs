@@ -109,6 +109,32 @@ fn keep_alive_of_either_end_keeps_both() {
     }
 }
 
+/// RFC 9114 §5.1 asks for it: only while an answer is waited for.
+#[test]
+fn keep_alive_while_busy_ends_with_the_exchange() {
+    let mut pair = connected(|config| config.max_idle_timeout = Some(Duration::from_secs(6)));
+    pair.client.connection().keep_alive_while_busy(true);
+    let streams = pair.client.connection().streams();
+    let id = streams.open(Direction::Bidirectional).expect("allowed");
+    streams.write(id, b"question").expect("room");
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(60));
+    assert!(!pair.client.connection().is_closed() && !pair.server.connection().is_closed());
+    // One of the peer's keeps nothing alive.
+    let server = pair.server.connection();
+    server.keep_alive_while_busy(true);
+    server.streams().reset(id, 0).expect("open");
+    server.streams().stop(id, 0).expect("open");
+    pair.server.touch();
+    pair.run_for(Duration::from_secs(1));
+    let now = pair.now;
+    let read = pair.client.connection().streams().read(now, id, &mut [0; 9]);
+    assert_eq!(read, Err(crate::ReadError::Reset(0)));
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(10));
+    assert!(is_timed_out(&pair.client.events) && is_timed_out(&pair.server.events));
+}
+
 #[test]
 fn keep_alive_does_not_hide_that_the_peer_is_gone() {
     let mut pair = connected(|config| {
