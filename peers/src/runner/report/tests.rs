@@ -3,6 +3,7 @@ use peers::{ClientResult, PathCounts, ServerResult};
 
 use super::super::host::{CpuTime, Disturbance};
 use super::super::link::LinkReport;
+use super::super::registry::Client;
 use super::*;
 
 fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
@@ -50,7 +51,9 @@ fn stacks() -> Vec<Stack> {
     ["fast", "quinn"]
         .map(|name| Stack {
             name: name.to_owned(),
-            program: "x".into(),
+            server: "x".into(),
+            client: Client::Peer("x".into()),
+            is_http: false,
         })
         .to_vec()
 }
