@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use crate::tally::Tally;
-use crate::{Failure, Ready, ServerResult, process};
+use crate::{Failure, Ready, ServerResult, standard_input};
 
 /// Accepts connections until standard input ends. What `accept` returns is run as a task; `None`
 /// ends the server.
@@ -25,7 +25,7 @@ where
     Serving: Future<Output = ()> + Send + 'static,
 {
     crate::print(&Ready { listening })?;
-    let stop = process::stdin_closed();
+    let stop = standard_input::closed();
     tokio::pin!(stop);
     let mut connections = JoinSet::new();
     loop {

@@ -17,13 +17,30 @@ pub mod latency;
 pub mod process;
 pub mod settings;
 pub mod sockets;
+pub mod standard_input;
 pub mod tally;
 pub mod tls;
 pub mod web;
 
 mod result_line;
 
-pub use result_line::{ClientResult, PathCounts, Ready, ServerResult, locked_version, print};
+pub use result_line::{ClientResult, PathCounts, Ready, ServerResult, print, version_in};
 
 /// Any error of a program; it is printed and ends the program.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The version of `package` in this workspace's lock file.
+pub fn locked_version(package: &str) -> String {
+    version_in(include_str!("../Cargo.lock"), package)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_the_stacks_are_known() {
+        let version = locked_version("quinn");
+        assert!(version.starts_with("0.11."), "{version}");
+    }
+}

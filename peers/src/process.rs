@@ -1,10 +1,5 @@
 //! What a program knows about itself.
 
-use std::io::Read;
-use std::thread;
-
-use tokio::sync::oneshot;
-
 /// Peak resident memory in KiB; 0 where the kernel does not tell.
 ///
 /// From `VmHWM` and not from `getrusage`: the latter begins with the memory of the process that
@@ -12,18 +7,6 @@ use tokio::sync::oneshot;
 pub fn peak_rss_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     parse_peak(&status).unwrap_or(0)
-}
-
-/// Resolves when standard input ends: the runner is done with this server, or is gone.
-pub async fn stdin_closed() {
-    let (closed, wait) = oneshot::channel();
-    thread::spawn(move || {
-        let mut ignored = Vec::new();
-        // An unreadable input is a closed one.
-        let _ = std::io::stdin().read_to_end(&mut ignored);
-        let _ = closed.send(());
-    });
-    let _ = wait.await;
 }
 
 fn parse_peak(status: &str) -> Option<u64> {

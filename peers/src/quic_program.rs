@@ -15,7 +15,7 @@ use peers::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOpti
 use peers::latency::Latency;
 use peers::settings::{CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
 use peers::tally::{Tally, Work};
-use peers::{ClientResult, Failure, PathCounts, Ready, ServerResult, process};
+use peers::{ClientResult, Failure, PathCounts, Ready, ServerResult, process, standard_input};
 use tokio::task::JoinSet;
 
 use crate::stack::{self, Connection, ConnectionError, Endpoint, Incoming, RecvStream, SendStream};
@@ -41,7 +41,7 @@ async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
         listening: endpoint.local_addr()?,
     })?;
     let tally = Arc::new(Tally::default());
-    let stop = process::stdin_closed();
+    let stop = standard_input::closed();
     tokio::pin!(stop);
     let mut connections = JoinSet::new();
     loop {

@@ -11,7 +11,7 @@ use peers::command_line::{ClientOptions, CommandLine, Role, Scenario, ServerOpti
 use peers::latency::Latency;
 use peers::settings::{ALPN, ALPN_REQUESTS, CHUNK_SIZE, HEADER_LEN, SERVER_NAME};
 use peers::tally::{Tally, Work};
-use peers::{ClientResult, Failure, Ready, ServerResult, process, sockets, tls};
+use peers::{ClientResult, Failure, Ready, ServerResult, process, sockets, standard_input, tls};
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -41,7 +41,7 @@ async fn serve(options: &ServerOptions) -> Result<ServerResult, Failure> {
         listening: listener.local_addr()?,
     })?;
     let tally = Arc::new(Tally::default());
-    let stop = process::stdin_closed();
+    let stop = standard_input::closed();
     tokio::pin!(stop);
     loop {
         tokio::select! {
