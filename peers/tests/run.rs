@@ -1,5 +1,6 @@
 //! Small runs of the whole: every stack under every workload, and a stack that fails.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -59,13 +60,35 @@ fn every_stack_does_every_workload() {
 
 #[test]
 fn http_is_asked_for_and_answered() {
-    let clients = "--stacks from-courser,from-h3-quinn --http-baseline from-h3-quinn";
+    let output = ask("--stacks from-courser,from-h3-quinn --http-baseline from-h3-quinn");
+    check_answers(&output, 2);
+}
+
+#[test]
+fn quiche_asks_where_it_is_built() {
+    let output = ask("--stacks from-courser,from-quiche --http-baseline from-courser");
+    let runner = Path::new(env!("CARGO_BIN_EXE_peers"));
+    if runner.with_file_name("peer-http-quiche").is_file() {
+        check_answers(&output, 2);
+    } else {
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{output:?}");
+        assert!(error.contains("from-quiche has no program"), "{error}");
+    }
+}
+
+/// One pair of small HTTP workloads.
+fn ask(clients: &str) -> Output {
     let workloads = "--pairs 1 --workloads http-1,http-4x2,http-down --response-size 3";
-    let output = run(&format!("{workloads} {clients}"), &[]);
+    run(&format!("{workloads} {clients}"), &[])
+}
+
+/// Both ends of so many stacks have counted what `ask` asks for.
+fn check_answers(output: &Output, stacks: usize) {
     assert!(output.status.success(), "{output:?}");
-    let lines = lines(&output);
+    let lines = lines(output);
     let measurements = of_type(&lines, "measurement");
-    assert_eq!(measurements.len(), 6, "{output:?}");
+    assert_eq!(measurements.len(), 3 * stacks, "{output:?}");
     for line in measurements {
         let (sent, count) = match line["workload"].as_str() {
             Some("http-down") => (2_000_000, 1),
@@ -78,7 +101,8 @@ fn http_is_asked_for_and_answered() {
         assert_eq!(line["server"]["connections"], connections, "{line}");
     }
     let summaries = of_type(&lines, "summary");
-    assert_eq!(summaries[0]["ratios"].as_array().map(Vec::len), Some(3));
+    let ratios = summaries[0]["ratios"].as_array().map(Vec::len);
+    assert_eq!(ratios, Some(3 * (stacks - 1)));
 }
 
 #[test]

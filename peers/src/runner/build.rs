@@ -1,68 +1,130 @@
 //! Builds the peer programs beside the runner, since `cargo run` builds the runner alone.
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use peers::Failure;
 
 use super::plan::Plan;
 
-/// Builds every program of this package in the runner's profile, and the binary of courser if
-/// there is a proxy or a client of HTTP in the plan; does nothing when Cargo did not start the
-/// runner.
+/// Builds every program of this package in the runner's profile, and for HTTP and links what they
+/// take besides; does nothing when Cargo did not start the runner. What takes more than this
+/// workspace to build may fail, and is left out with a line that says so.
 pub(crate) fn programs(plan: &Plan) -> Result<(), Failure> {
     let has_http = plan.workloads.iter().any(|workload| workload.is_http());
-    let with_courser = plan.link.is_some() || has_http;
-    let (Some(cargo), Some(folder)) = (
-        std::env::var_os("CARGO"),
-        std::env::var_os("CARGO_MANIFEST_DIR"),
-    ) else {
+    let Some(build) = Build::found()? else {
         return Ok(());
     };
-    let own = std::env::current_exe()?;
-    // <target>/<profile>/peers
-    let (Some(profile), Some(target)) = (
-        own.parent().and_then(Path::file_name),
-        own.ancestors().nth(2),
-    ) else {
-        return Err(format!("{} is not in a target folder", own.display()).into());
-    };
-    let profile = if profile == "debug" {
-        "dev".as_ref()
-    } else {
-        profile
-    };
-    let folder = Path::new(&folder);
-    let build = |manifest: &Path, package: &str| {
-        let status = Command::new(&cargo)
-            .args(["build", "--quiet", "--locked", "--bins", "--package"])
-            .arg(package)
-            .arg("--manifest-path")
-            .arg(manifest)
-            .arg("--target-dir")
-            .arg(target)
-            .args([OsStr::new("--profile"), profile])
+    build.package("peers", "Cargo.toml")?;
+    if plan.link.is_some() || has_http {
+        build.package("courser-cli", "../Cargo.toml")?;
+    }
+    if has_http {
+        let program = build.runner.with_file_name("peer-http-quic-go");
+        if let Err(failure) = with_go(&build.folder.join("go"), &program) {
+            eprintln!("peers: left out quic-go: {failure}");
+        }
+        if let Err(failure) = build.with_boringssl() {
+            eprintln!("peers: left out quiche: {failure}");
+        }
+    }
+    Ok(())
+}
+
+/// Where things are, and how the runner was built.
+struct Build {
+    cargo: OsString,
+    /// Of this package.
+    folder: PathBuf,
+    target: PathBuf,
+    profile: String,
+    runner: PathBuf,
+}
+
+impl Build {
+    /// `None` when Cargo did not start the runner.
+    fn found() -> Result<Option<Self>, Failure> {
+        let (Some(cargo), Some(folder)) = (
+            std::env::var_os("CARGO"),
+            std::env::var_os("CARGO_MANIFEST_DIR"),
+        ) else {
+            return Ok(None);
+        };
+        let runner = std::env::current_exe()?;
+        // <target>/<profile>/peers
+        let (Some(profile), Some(target)) = (
+            runner.parent().and_then(Path::file_name),
+            runner.ancestors().nth(2),
+        ) else {
+            return Err(format!("{} is not in a target folder", runner.display()).into());
+        };
+        let profile = if profile == "debug" {
+            "dev".to_owned()
+        } else {
+            profile.to_string_lossy().into_owned()
+        };
+        Ok(Some(Self {
+            cargo,
+            folder: folder.into(),
+            target: target.to_owned(),
+            profile,
+            runner,
+        }))
+    }
+
+    /// Builds the programs of a package beside the runner.
+    fn package(&self, name: &str, manifest: &str) -> Result<(), Failure> {
+        let status = Command::new(&self.cargo)
+            .args(self.arguments(name, manifest))
             .status()?;
         if status.success() {
             Ok(())
         } else {
-            Err(Failure::from(format!(
-                "cannot build the programs of {package}"
-            )))
-        }
-    };
-    build(&folder.join("Cargo.toml"), "peers")?;
-    if with_courser {
-        build(&folder.join("../Cargo.toml"), "courser-cli")?;
-    }
-    if has_http {
-        let program = own.with_file_name("peer-http-quic-go");
-        if let Err(failure) = with_go(&folder.join("go"), &program) {
-            eprintln!("peers: left out quic-go: {failure}");
+            Err(format!("cannot build the programs of {name}").into())
         }
     }
-    Ok(())
+
+    /// Builds the program of quiche, whose BoringSSL takes more than Cargo fetches.
+    fn with_boringssl(&self) -> Result<(), Failure> {
+        let name = "peer-http-quiche";
+        if !self.runner.with_file_name(name).is_file() {
+            eprintln!("peers: building quiche, which takes minutes the first time");
+        }
+        let script = self.folder.join("quiche/with-boringssl");
+        let output = Command::new(&script)
+            .arg(&self.cargo)
+            .args(self.arguments(name, "quiche/Cargo.toml"))
+            .env("CARGO_TARGET_DIR", &self.target)
+            .output()
+            .map_err(|error| format!("cannot run {}: {error}", script.display()))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        // What is missing is said in the last line; of what failed all may matter.
+        if output.status.code() == Some(IS_MISSING) {
+            return Err(said.lines().last().unwrap_or_default().into());
+        }
+        eprint!("{said}");
+        Err("cargo build failed".into())
+    }
+
+    fn arguments(&self, package: &str, manifest: &str) -> Vec<OsString> {
+        let arguments = [
+            "build",
+            "--quiet",
+            "--locked",
+            "--bins",
+            "--package",
+            package,
+        ];
+        let mut arguments: Vec<OsString> = arguments.map(Into::into).into();
+        arguments.extend(["--manifest-path".into(), self.folder.join(manifest).into()]);
+        arguments.extend(["--target-dir".into(), self.target.clone().into()]);
+        arguments.extend(["--profile".into(), (&self.profile).into()]);
+        arguments
+    }
 }
 
 /// Builds the program of quic-go, which Go's own tools fetch.
@@ -80,3 +142,6 @@ fn with_go(folder: &Path, program: &Path) -> Result<(), Failure> {
         Err("go build failed".into())
     }
 }
+
+/// What scripts end with where something that they take cannot be had.
+const IS_MISSING: i32 = 77;

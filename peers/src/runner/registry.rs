@@ -65,9 +65,11 @@ const HTTP_STACKS: &[Entry] = &[
     server("h3-quinn", "peer-http-h3-quinn", H3),
     server("h2-hyper", "peer-http-hyper", H2),
     optional(server("h3-quic-go", "peer-http-quic-go", H3)),
+    optional(server("h3-quiche", "peer-http-quiche", H3)),
     client("from-courser", "peer-http-courser"),
     client("from-h3-quinn", "peer-http-h3-quinn"),
     optional(client("from-quic-go", "peer-http-quic-go")),
+    optional(client("from-quiche", "peer-http-quiche")),
 ];
 
 const fn server(name: &'static str, server: &'static str, client: &'static str) -> Entry {
