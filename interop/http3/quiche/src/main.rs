@@ -41,9 +41,11 @@ fn main() -> Result {
             println!("{}", hash_of_pattern(size.parse()?));
             Ok(())
         }
-        _ => Err("usage: interop-quiche server CERTIFICATE KEY | client ROOT ADDRESS SIZE COUNT | \
+        _ => Err(
+            "usage: interop-quiche server CERTIFICATE KEY | client ROOT ADDRESS SIZE COUNT | \
                   fetch ROOT ADDRESS METHOD PATH COUNT | hash SIZE"
-            .into()),
+                .into(),
+        ),
     }
 }
 
