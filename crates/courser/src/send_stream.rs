@@ -228,7 +228,9 @@ impl SendStream {
                     return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
                 }
                 Err(transport::WriteError::ClosedStream) => {
-                    return Poll::Ready(Err(WriteError::ClosedStream));
+                    let code = locked.slot(key).wakers.stop_code(self.id, None);
+                    let error = code.map_or(WriteError::ClosedStream, WriteError::Stopped);
+                    return Poll::Ready(Err(error));
                 }
             }
         }
@@ -259,7 +261,10 @@ impl SendStream {
                 Ok(())
             }
             Err(transport::FinishError::Stopped(_)) => Ok(()),
-            Err(transport::FinishError::ClosedStream) => Err(ClosedStream),
+            Err(transport::FinishError::ClosedStream) => {
+                let was_stopped = locked.slot(key).wakers.stop_code(self.id, None).is_some();
+                was_stopped.then_some(()).ok_or(ClosedStream)
+            }
         }
     }
 
@@ -315,7 +320,8 @@ impl SendStream {
 
     /// Waits until the peer stops the stream or has received all of it.
     ///
-    /// Gives the peer's code in the first case. `None` means that the stream was finished and
+    /// Gives the peer's code in the first case, however late it is asked while the handle exists;
+    /// of streams that were finished before they were stopped, the last 64. `None` means that the stream was finished and
     /// everything was acknowledged, or that it was reset; the peer's application may still have
     /// to read it. Acknowledgements may be delayed: an answer of the application is faster.
     ///

@@ -126,9 +126,15 @@ impl Slot {
             }
             StreamEvent::Readable { id } => self.wakers.wake_reader(id, woken),
             StreamEvent::Writable { id } => self.wakers.wake_writer(id, woken),
-            StreamEvent::Stopped { id, code } => {
+            StreamEvent::Stopped {
+                id,
+                code,
+                was_finished,
+            } => {
+                let code = VarInt::from_wire(code);
+                self.wakers.on_stopped(id, code, was_finished);
                 self.wakers.wake_writer(id, woken);
-                self.wakers.wake_stopped(id, VarInt::from_wire(code), woken);
+                self.wakers.wake_stopped(id, code, woken);
             }
             StreamEvent::Finished { id } => self.wakers.wake_finished(id, woken),
         }

@@ -12,7 +12,10 @@ use courser_wire::{Direction, StreamId};
 use foldhash::fast::RandomState;
 use slab::Slab;
 
+use self::stops::Stops;
 use crate::VarInt;
+
+mod stops;
 
 /// Tasks that wait for the same thing. Each holds a ticket, so that one that gives up leaves
 /// nothing behind.
@@ -104,6 +107,7 @@ pub(crate) struct ConnectionWakers {
     // Any number of tasks may wait for the end of one stream; the number tells them apart.
     ends: BTreeMap<(StreamId, u64), End>,
     next_end: u64,
+    stops: Stops,
     // Datagrams that somebody wants to know the fate of, until it is asked for or given up.
     fates: BTreeMap<DatagramId, Fate>,
 }
@@ -136,21 +140,23 @@ impl ConnectionWakers {
         self.ends.insert((id, number), End::Awaited(waker.clone()));
     }
 
-    /// The code with which the peer stopped a stream while the ticket's holder waited: the
-    /// transport may have forgotten the stream before the holder's task runs.
+    /// The code with which the peer stopped a stream whose handle exists, or stopped it while the
+    /// ticket's holder waited: the transport may have forgotten the stream.
     pub(crate) fn stop_code(&self, id: StreamId, ticket: Option<u64>) -> Option<VarInt> {
-        match self.ends.get(&(id, ticket?))? {
-            End::Stopped(code) => Some(*code),
-            End::Awaited(_) => None,
+        if let Some(End::Stopped(code)) = ticket.and_then(|ticket| self.ends.get(&(id, ticket))) {
+            return Some(*code);
         }
+        self.stops.code(id)
     }
 
     pub(crate) fn forget_reader(&mut self, id: StreamId) {
         self.readers.remove(&id);
     }
 
+    /// The handle of a stream that is sent on is gone.
     pub(crate) fn forget_writer(&mut self, id: StreamId) {
         self.writers.remove(&id);
+        self.stops.forget(id);
     }
 
     pub(crate) fn forget_end(&mut self, id: StreamId, ticket: u64) {
@@ -174,7 +180,12 @@ impl ConnectionWakers {
         }
     }
 
-    /// The peer stopped a stream.
+    /// The peer stopped a stream; its handle may ask for the code as long as it exists.
+    pub(crate) fn on_stopped(&mut self, id: StreamId, code: VarInt, was_finished: bool) {
+        self.stops.keep(id, code, was_finished);
+    }
+
+    /// Wakes those who wait for the end of a stream that the peer stopped.
     pub(crate) fn wake_stopped(&mut self, id: StreamId, code: VarInt, woken: &mut Vec<Waker>) {
         for (_, end) in self.ends.range_mut((id, 0)..=(id, u64::MAX)) {
             if let End::Awaited(waker) = std::mem::replace(end, End::Stopped(code)) {

@@ -3,9 +3,10 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Pair, pair, pattern, within};
+use common::{Pair, pair, pair_with, pattern, within};
 use courser::{
-    Connection, ReadError, ReadExactError, ReadToEndError, RecvStream, SendStream, WriteError,
+    Connection, ReadError, ReadExactError, ReadToEndError, RecvStream, SendStream, TransportConfig,
+    WriteError,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -170,6 +171,53 @@ async fn stop_reaches_the_writer_with_its_code() {
         matches!(error, WriteError::Stopped(_) | WriteError::ClosedStream),
         "{error:?}"
     );
+}
+
+/// Waits until the acknowledgement of the reset has made the transport forget the stream.
+async fn until_forgotten(send: &SendStream) {
+    let is_known = || send.priority().is_ok();
+    within(10, async {
+        while is_known() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn code_of_a_stop_is_kept_for_a_writer_that_asks_late() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("opened");
+    send.write_all(b"unwanted").await.expect("written");
+    let mut receive = within(10, server.accept_uni()).await.expect("accepted");
+    receive.stop(9u32.into()).expect("open");
+    until_forgotten(&send).await;
+    for _ in 0..2 {
+        let error = within(10, send.write(b"more")).await.expect_err("stopped");
+        assert_eq!(error, WriteError::Stopped(9u32.into()));
+        assert_eq!(within(10, send.stopped()).await, Ok(Some(9u32.into())));
+        assert_eq!(send.finish(), Ok(()), "the peer does not want the end");
+    }
+}
+
+#[tokio::test]
+async fn code_of_a_stop_after_the_end_was_written_is_kept_too() {
+    let transport = TransportConfig {
+        stream_receive_window: 10_000,
+        stream_receive_window_max: 10_000,
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(transport, |config| config);
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("opened");
+    // More than the peer takes before it reads: the end is not delivered.
+    send.write_all(&[0; 100_000]).await.expect("written");
+    send.finish().expect("first time");
+    let mut receive = within(10, server.accept_uni()).await.expect("accepted");
+    receive.stop(10u32.into()).expect("open");
+    until_forgotten(&send).await;
+    assert_eq!(within(10, send.stopped()).await, Ok(Some(10u32.into())));
 }
 
 #[tokio::test]

@@ -80,7 +80,18 @@ fn code_of_a_stopped_stream_waits_for_who_asked() {
     assert_eq!(woken.len(), 1);
     assert_eq!(wakers.stop_code(stream(0), first), Some(7u8.into()));
     assert_eq!(wakers.stop_code(stream(1), second), None);
-    assert_eq!(wakers.stop_code(stream(0), None), None);
+}
+
+#[test]
+fn code_of_a_stopped_stream_is_kept_until_its_handle_is_gone() {
+    let (mut wakers, id) = (ConnectionWakers::default(), stream(0));
+    assert_eq!(wakers.stop_code(id, None), None);
+    for was_finished in [false, true] {
+        wakers.on_stopped(id, 9u8.into(), was_finished);
+        assert_eq!(wakers.stop_code(id, None), Some(9u8.into()));
+        wakers.forget_writer(id);
+        assert_eq!(wakers.stop_code(id, None), None);
+    }
 }
 
 #[test]

@@ -409,7 +409,7 @@ impl App for Actor {
         event: StreamEvent,
     ) {
         self.with(context, handle, |linked, hands| match event {
-            StreamEvent::Stopped { id, code } => linked.on_stopped(hands, id, code),
+            StreamEvent::Stopped { id, code, .. } => linked.on_stopped(hands, id, code),
             StreamEvent::Available { direction } => {
                 linked.open_one(hands, direction);
                 if linked.is_settling {

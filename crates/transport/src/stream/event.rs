@@ -32,6 +32,8 @@ pub enum StreamEvent {
         id: StreamId,
         /// The application error code the peer gave.
         code: u64,
+        /// [`Streams::finish`](super::Streams::finish) had been called.
+        was_finished: bool,
     },
     /// The sending part is over: all data acknowledged, or the reset acknowledged. After
     /// [`StreamEvent::Stopped`] it may come before the stream is accepted too.

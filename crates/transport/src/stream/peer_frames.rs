@@ -107,7 +107,7 @@ impl Streams {
             return Ok(());
         };
         let state = self.table.at(slot);
-        let retained = state.send.retained();
+        let (retained, was_finished) = (state.send.retained(), state.send.is_finished());
         if state
             .send
             .on_stop_sending(frame.error_code, &mut self.buffers)
@@ -115,6 +115,7 @@ impl Streams {
             self.events.push_back(StreamEvent::Stopped {
                 id: frame.id,
                 code: frame.error_code,
+                was_finished,
             });
             self.on_reset_due(slot, retained);
         }

@@ -201,6 +201,11 @@ impl SendPart {
         }
     }
 
+    /// True when the application has said that it wrote everything.
+    pub(super) const fn is_finished(&self) -> bool {
+        self.buffer.is_finished()
+    }
+
     /// STOP_SENDING arrived; true when RESET_STREAM answers it (RFC 9000 §3.5), with the code
     /// of the peer.
     pub(super) fn on_stop_sending(&mut self, code: u64, buffers: &mut Buffers) -> bool {

@@ -36,6 +36,15 @@ struct Flying {
     frames: SentFrames,
 }
 
+/// What is told of a STOP_SENDING frame.
+fn stopped(id: StreamId, code: u64, was_finished: bool) -> StreamEvent {
+    StreamEvent::Stopped {
+        id,
+        code,
+        was_finished,
+    }
+}
+
 impl End {
     /// An end whose peer allows what `config` allows.
     fn new(side: Side, config: &StreamsConfig) -> Self {

@@ -193,10 +193,11 @@ fn stop_sending_is_answered_by_a_reset_with_the_same_code() {
     streams.stop(id, 31).expect("open");
     pair.server.touch();
     pair.run_for(RTT * 2);
-    assert!(
-        pair.client
-            .has(&Event::Stream(StreamEvent::Stopped { id, code: 31 }))
-    );
+    assert!(pair.client.has(&Event::Stream(StreamEvent::Stopped {
+        id,
+        code: 31,
+        was_finished: false
+    })));
     let sent = eye.client_sent(&pair);
     let resets = sent
         .iter()

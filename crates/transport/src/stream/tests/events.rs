@@ -140,6 +140,21 @@ fn reset_of_one_stream_frees_room_for_the_others() {
 }
 
 #[test]
+fn stop_says_whether_the_end_was_written() {
+    let mut client = End::client();
+    for was_finished in [false, true] {
+        let id = client.streams.open(UNI).unwrap();
+        client.streams.write(id, b"all of it").unwrap();
+        if was_finished {
+            client.streams.finish(id).unwrap();
+        }
+        client.send_all();
+        client.stop_sending(id, 35).unwrap();
+        assert_eq!(client.events(), [stopped(id, 35, was_finished)]);
+    }
+}
+
+#[test]
 fn finished_is_told_when_all_is_acknowledged() {
     let mut client = End::client();
     let (sent, reset) = (

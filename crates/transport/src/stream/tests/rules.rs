@@ -309,11 +309,7 @@ fn stop_sending_is_answered_with_the_same_code() {
         server.send_all();
         server.streams.write(id, b"never sent").unwrap();
         server.stop_sending(id, 33).unwrap();
-        assert_eq!(
-            server.events()[1..],
-            [StreamEvent::Stopped { id, code: 33 }],
-            "{name}"
-        );
+        assert_eq!(server.events()[1..], [stopped(id, 33, false)], "{name}");
         assert_eq!(server.streams.stopped(id), Ok(Some(33)));
         let answer = [format!("RESET_STREAM 0 33 {data}")];
         assert_eq!(kinds(&server.send_all()), answer, "{name}");

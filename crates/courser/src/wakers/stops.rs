@@ -1,0 +1,62 @@
+//! With which codes the peer has stopped streams.
+
+use std::collections::{HashMap, VecDeque};
+
+use courser_wire::StreamId;
+
+use crate::VarInt;
+
+/// Codes of STOP_SENDING frames, kept for handles that ask late: the transport answers with
+/// RESET_STREAM by itself (RFC 9000 §3.5) and forgets the stream when that is acknowledged.
+///
+/// Holds nothing, and costs nothing, while the peer stops no stream.
+#[derive(Debug, Default)]
+pub(super) struct Stops {
+    /// Streams that were not finished. Each has a handle, or will have one when it is accepted,
+    /// since dropping a handle finishes its stream: there are as many as the stream limits allow.
+    open: HashMap<StreamId, VarInt>,
+    /// Streams that were finished before. Their handles may be gone, and those say nothing when
+    /// they go: the last [`FINISHED_MAX`] are kept.
+    finished: VecDeque<(StreamId, VarInt)>,
+}
+
+/// A program that finishes more streams than that, sees all of them stopped, and only then asks
+/// about the first one, is told that it is over.
+const FINISHED_MAX: usize = 64;
+
+impl Stops {
+    pub(super) fn keep(&mut self, id: StreamId, code: VarInt, was_finished: bool) {
+        if !was_finished {
+            self.open.insert(id, code);
+            return;
+        }
+        if self.finished.len() == FINISHED_MAX {
+            self.finished.pop_front();
+        }
+        self.finished.push_back((id, code));
+    }
+
+    pub(super) fn code(&self, id: StreamId) -> Option<VarInt> {
+        if self.is_empty() {
+            return None;
+        }
+        let finished = self.finished.iter().find(|(known, _)| *known == id);
+        let finished = finished.map(|(_, code)| *code);
+        self.open.get(&id).copied().or(finished)
+    }
+
+    pub(super) fn forget(&mut self, id: StreamId) {
+        if self.is_empty() {
+            return;
+        }
+        self.open.remove(&id);
+        self.finished.retain(|(known, _)| *known != id);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.finished.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests;
