@@ -258,6 +258,40 @@ fn timing_shows_the_steps_where_the_body_is_not() {
     assert_eq!(document["attempts"][0]["transport"], "udp", "{document}");
 }
 
+/// What went on beside them does not count.
+#[test]
+fn steps_add_up_to_the_total() {
+    let server = Server::start(Speaks::Both);
+    let nobody = format!("https://localhost:{}/", server::unused_port());
+    let (plain, redirected) = (server.url("/hello"), server.url("/moved"));
+    for arguments in [
+        &["--http3", &plain][..],
+        &["--http2", &plain],
+        &["--http1.1", &plain],
+        &["--http2", "-L", &redirected],
+        &["--http2", &nobody],
+        // The second one finds a connection.
+        &["--http2", &plain, &plain, "-o", "/dev/null"],
+    ] {
+        let common = ["-s", "--json", "--cacert", &server.cert, "-o", "/dev/null"];
+        let output = run(&[&common[..], arguments].concat());
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(!text.is_empty(), "{arguments:?}");
+        for line in text.lines() {
+            let document: Value = serde_json::from_str(line).expect("JSON");
+            let mut at = 0.0;
+            for step in document["steps"].as_array().expect("a list") {
+                if step["is_aside"] == false {
+                    assert_eq!(step["from_ms"].as_f64(), Some(at), "{arguments:?}: {step}");
+                    at = step["to_ms"].as_f64().expect("a number");
+                }
+            }
+            assert!(at > 0.0, "{arguments:?}: {document}");
+            assert_eq!(document["total_ms"].as_f64(), Some(at), "{arguments:?}");
+        }
+    }
+}
+
 #[test]
 fn requests_carry_what_was_asked_for() {
     let server = Server::start(Speaks::Both);

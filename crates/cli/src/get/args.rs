@@ -159,7 +159,8 @@ pub(crate) struct OutputArguments {
     #[arg(long, conflicts_with = "fail")]
     pub(crate) fail_with_body: bool,
     /// Shows how long the steps of each transfer took: on standard output if the body goes
-    /// elsewhere, else on standard error.
+    /// elsewhere, else on standard error. They add up to the total; connections that did not win
+    /// the race are in brackets.
     #[arg(long)]
     pub(crate) timing: bool,
     /// Like --timing, in JSON, a line for each transfer.
@@ -218,7 +219,8 @@ pub(crate) struct ConnectionArguments {
     /// Name servers to ask instead of the system.
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     pub(crate) dns_servers: Vec<String>,
-    /// A proxy, `http://user:password@host:port`. HTTP/3 is not used then.
+    /// A proxy, `http://user:password@host:port`, or https:// for one that is reached over TLS: who
+    /// it is, is judged like servers are. HTTP/3 is not used then.
     #[arg(short = 'x', long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
     /// Hosts that are reached without a proxy, separated by commas; `*` is all.

@@ -22,6 +22,9 @@ pub(crate) struct Facts {
     /// When the last request began: what was before are redirects, if there were any.
     pub(crate) last_began: Duration,
     pub(crate) total: Duration,
+    /// What the first transfer had to wait for before it began: the client was made. Not in
+    /// `total`, nor in the steps, which count as curl does.
+    pub(crate) set_up: Duration,
     pub(crate) redirects: u64,
     pub(crate) retries: u32,
     pub(crate) connects: usize,

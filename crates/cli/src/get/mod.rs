@@ -60,9 +60,12 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     let runtime =
         crate::runtime().map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
     let code = runtime.block_on(async {
+        let began = Instant::now();
+        let client = setup::client(arguments)?;
         let context = Arc::new(Context {
             arguments: arguments.clone(),
-            client: setup::client(arguments)?,
+            client,
+            set_up: began.elapsed(),
             dump,
             prepared,
         });
@@ -185,6 +188,10 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
             url: job.url.clone(),
             number: job.number,
             retries,
+            set_up: match (job.number, retries) {
+                (0, 0) => context.set_up,
+                _ => Duration::ZERO,
+            },
             ..Facts::default()
         };
         let is_time_left = flags

@@ -1,9 +1,10 @@
-//! `--timing`: how long the steps took, as bars one below the other.
+//! `--timing`: how long the steps took, as bars one below the other. They add up to the total but
+//! for those in brackets, connections that did not win.
 
 use std::io::Write as _;
 use std::time::Duration;
 
-use courser::client::{Outcome, Transport};
+use courser::client::{Attempt, Outcome, Timing, Transport};
 use serde_json::{Value, json};
 
 use super::facts::Facts;
@@ -11,12 +12,49 @@ use super::verbose::milliseconds;
 use super::write_out;
 use crate::output;
 
-/// A step, from when to when.
+/// A step, from when to when, counted from when the client began to be made.
 struct Step {
-    name: String,
+    name: &'static str,
     from: Duration,
     to: Duration,
     note: String,
+    /// Something else is waited for meanwhile.
+    is_aside: bool,
+}
+
+/// Steps that follow each other without gaps, so that they add up to the total, and what went on
+/// beside them.
+#[derive(Default)]
+struct Steps {
+    steps: Vec<Step>,
+    at: Duration,
+}
+
+impl Steps {
+    /// What went on since the step before.
+    fn until(&mut self, to: Duration, name: &'static str, note: impl Into<String>) {
+        if to > self.at {
+            let from = std::mem::replace(&mut self.at, to);
+            let (note, is_aside) = (note.into(), false);
+            self.steps.push(Step {
+                name,
+                from,
+                to,
+                note,
+                is_aside,
+            });
+        }
+    }
+
+    fn aside(&mut self, (from, to): (Duration, Duration), name: &'static str, note: String) {
+        self.steps.push(Step {
+            name,
+            from,
+            to,
+            note,
+            is_aside: true,
+        });
+    }
 }
 
 /// Shows the steps of a transfer, or writes them as a line of JSON: where the body does not go.
@@ -35,78 +73,83 @@ pub(crate) fn show(facts: &Facts, is_json: bool) {
 }
 
 fn steps(facts: &Facts) -> Vec<Step> {
-    let mut steps = Vec::new();
-    let mut push = |name: &str, from: Duration, to: Duration, note: String| {
-        if to > Duration::ZERO {
-            steps.push(Step {
-                name: name.to_owned(),
-                from,
-                to,
-                note,
-            });
-        }
-    };
-    let Some(timing) = &facts.timing else {
-        return steps;
-    };
-    let base = facts.last_began;
+    let mut steps = Steps::default();
+    let base = facts.set_up + facts.last_began;
+    let total = facts.set_up + facts.total;
     if facts.redirects > 0 {
+        steps.until(facts.set_up, "set-up", "");
         let note = format!("{} of them", facts.redirects);
-        push("redirects", Duration::ZERO, base, note);
+        steps.until(base, "redirects", note);
+    } else {
+        steps.until(base, "set-up", "");
     }
-    let taken = facts.steps();
-    push("name lookup", base, taken.name_lookup, String::new());
+    if let Some(timing) = &facts.timing {
+        let at = |step: Option<Duration>| step.map_or(Duration::ZERO, |step| base + step);
+        steps.until(at(timing.name_lookup), "name lookup", "");
+        connections(&mut steps, timing, base);
+        let note = match timing.is_reused {
+            true => "connection reused",
+            false => "",
+        };
+        steps.until(at(timing.request_started), "HTTP", note);
+        steps.until(at(timing.first_byte), "server", "");
+    }
+    match facts.failed {
+        Some(_) => steps.until(total, "failed", ""),
+        None => steps.until(total, "content", output::size(facts.size_download)),
+    }
+    steps.steps
+}
+
+/// The connection that won, and beside it those that did not.
+fn connections(steps: &mut Steps, timing: &Timing, base: Duration) {
     for attempt in &timing.attempts {
         let from = base + attempt.began;
-        let ended = attempt.ended.map_or(taken.request, |ended| base + ended);
+        let ended = attempt.ended.or(timing.request_started);
+        let ended = ended.map_or(from, |ended| base + ended);
         let transport = match attempt.transport {
             Transport::Quic => "QUIC",
             _ => "TCP",
         };
         let address = attempt.address;
-        match (&attempt.outcome, timing.tcp_connect) {
-            (Outcome::Won, Some(_)) => {
-                push("TCP", from, taken.connect, address.to_string());
-                if timing.tls_handshake.is_some() {
-                    push(
-                        "TLS",
-                        taken.connect,
-                        taken.secure,
-                        resumed(timing.is_resumed),
-                    );
-                }
+        match &attempt.outcome {
+            Outcome::Failed(why) => {
+                let note = format!("{address} failed: {why}");
+                steps.aside((from, ended), transport, note);
             }
-            (Outcome::Won, None) => {
-                let note = format!("{address}{}", resumed(timing.is_resumed));
-                push("QUIC and TLS", from, taken.secure, note);
-            }
-            (Outcome::Failed(why), _) => {
-                push(transport, from, ended, format!("{address} failed: {why}"))
-            }
-            _ => push(transport, from, ended, format!("{address} overtaken")),
+            Outcome::Won => {}
+            _ => steps.aside((from, ended), transport, format!("{address} overtaken")),
         }
     }
-    let reused = if timing.is_reused {
-        "connection reused"
-    } else {
-        ""
+    let won = |attempt: &&Attempt| attempt.outcome == Outcome::Won;
+    let Some(attempt) = timing.attempts.iter().find(won) else {
+        return;
     };
-    push("server", taken.request, taken.first_byte, reused.to_owned());
-    let size = output::size(facts.size_download);
-    push("content", taken.first_byte, facts.total, size);
-    steps
+    let (address, resumed) = (attempt.address, resumed(timing.is_resumed));
+    steps.until(base + attempt.began, "waiting", "");
+    match (timing.tcp_connect, timing.quic_handshake) {
+        (Some(connected), _) => {
+            steps.until(base + connected, "TCP", address.to_string());
+            let secure = timing.tls_handshake.unwrap_or_default();
+            steps.until(base + secure, "TLS", resumed);
+        }
+        (None, Some(done)) => {
+            let note = format!("{address}{resumed}");
+            steps.until(base + done, "QUIC and TLS", note);
+        }
+        (None, None) => {}
+    }
 }
 
-fn resumed(is_resumed: bool) -> String {
-    if is_resumed {
-        " session taken up again".to_owned()
-    } else {
-        String::new()
+const fn resumed(is_resumed: bool) -> &'static str {
+    match is_resumed {
+        true => " session taken up again",
+        false => "",
     }
 }
 
 fn chart(facts: &Facts) -> String {
-    let total = facts.total.as_secs_f64().max(1e-9);
+    let total = (facts.set_up + facts.total).as_secs_f64().max(1e-9);
     let version =
         super::exit::version_number(facts.timing.as_ref().and_then(|timing| timing.protocol));
     let status = facts
@@ -137,14 +180,18 @@ fn chart(facts: &Facts) -> String {
         )]
         let width = WIDTH as usize + 1;
         let took = milliseconds(step.to.saturating_sub(step.from));
+        let name = match step.is_aside {
+            true => format!("({})", step.name),
+            false => step.name.to_owned(),
+        };
         text.push_str(&format!(
-            "{:<13}{bar:<width$}{took:>9.1} ms  {}\n",
-            step.name, step.note
+            "{name:<13}{bar:<width$}{took:>9.1} ms  {}\n",
+            step.note
         ));
     }
     text.push_str(&format!(
         "total{:>width$.1} ms\n",
-        milliseconds(facts.total),
+        milliseconds(facts.set_up + facts.total),
         width = 58
     ));
     if let Some(quic) = facts
@@ -178,6 +225,7 @@ fn document(facts: &Facts) -> Value {
                 "name": step.name,
                 "from_ms": milliseconds(step.from),
                 "to_ms": milliseconds(step.to),
+                "is_aside": step.is_aside,
             })
         })
         .collect();
@@ -200,6 +248,7 @@ fn document(facts: &Facts) -> Value {
         })
         .collect();
     document["steps"] = json!(steps);
+    document["total_ms"] = json!(milliseconds(facts.set_up + facts.total));
     document["attempts"] = json!(attempts);
     document["is_reused"] = json!(facts.timing.as_ref().is_some_and(|timing| timing.is_reused));
     document["is_resumed"] = json!(

@@ -25,6 +25,8 @@ use super::verbose;
 pub(crate) struct Context {
     pub(crate) arguments: Arguments,
     pub(crate) client: Client,
+    /// How long it took to make the client.
+    pub(crate) set_up: Duration,
     pub(crate) dump: Dump,
     pub(crate) prepared: Prepared,
 }
