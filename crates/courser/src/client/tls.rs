@@ -1,7 +1,8 @@
 //! Configurations of TLS, for QUIC and for TCP, from the same settings.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use courser_tls::Trust as Judge;
 use courser_tls::rustls::client::Resumption;
@@ -37,9 +38,11 @@ pub(super) struct TlsSettings {
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) quic: ClientConfig,
-    pub(super) tcp: Arc<rustls::ClientConfig>,
+    tcp: Arc<rustls::ClientConfig>,
     /// To a proxy, with which HTTP/1.1 is spoken whatever the origin speaks.
     pub(super) proxy: Arc<rustls::ClientConfig>,
+    /// As `tcp`, each with tickets of its own.
+    ports: Arc<Mutex<HashMap<u16, Arc<rustls::ClientConfig>>>>,
 }
 
 impl Tls {
@@ -49,6 +52,7 @@ impl Tls {
         quic.alpn_protocols = vec![h3::ALPN.into()];
         let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
         let mut proxy = tcp.clone();
+        proxy.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
         tcp.alpn_protocols = version
             .tcp_protocols()
             .iter()
@@ -59,7 +63,31 @@ impl Tls {
             quic: ClientConfig::with_rustls(Arc::new(quic)),
             tcp: Arc::new(tcp),
             proxy: Arc::new(proxy),
+            ports: Arc::default(),
         })
+    }
+
+    /// The configuration for servers at this port.
+    ///
+    /// Tickets are kept by the names of servers, and those at two ports of one host are not the
+    /// same server. What one has given away does not only fail to help with the other: where it
+    /// makes the client change its mind after a HelloRetryRequest, the handshake fails
+    /// (RFC 9846 §4.2.2).
+    pub(super) fn tcp(&self, port: u16) -> Arc<rustls::ClientConfig> {
+        if port == HTTPS_PORT {
+            return self.tcp.clone();
+        }
+        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
+        if ports.len() >= REMEMBERED_PORTS && !ports.contains_key(&port) {
+            // Only tickets are lost.
+            ports.clear();
+        }
+        let made = || {
+            let mut config = rustls::ClientConfig::clone(&self.tcp);
+            config.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
+            Arc::new(config)
+        };
+        ports.entry(port).or_insert_with(made).clone()
     }
 }
 
@@ -131,3 +159,6 @@ fn unusable(error: impl fmt::Display) -> Error {
 
 /// Servers whose sessions can be taken up again, each with a few tickets.
 const REMEMBERED_SERVERS: usize = 256;
+/// More than programs that do not scan ports come to.
+const REMEMBERED_PORTS: usize = 64;
+const HTTPS_PORT: u16 = 443;

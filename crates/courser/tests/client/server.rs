@@ -260,7 +260,8 @@ async fn serve_tcp(
                     if stream.get_ref().1.handshake_kind() == Some(rustls::HandshakeKind::Resumed) {
                         connections.resumed.fetch_add(1, Ordering::SeqCst);
                     }
-                    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+                    let io = TokioIo::new(stream);
+                    let _ = http.serve_connection_with_upgrades(io, service).await;
                 }
             }
         });

@@ -62,7 +62,8 @@ pub(super) async fn attempt(
     if !key.origin.is_secure() {
         return http1_link(stream, facts).await;
     }
-    let tls = secure(stream, &core.tls.tcp, key.origin.host()).await?;
+    let config = core.tls.tcp(key.origin.port());
+    let tls = secure(stream, &config, key.origin.host()).await?;
     facts.tls_complete = Some(Instant::now());
     let (_, session) = tls.get_ref();
     facts.is_resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
