@@ -3,6 +3,7 @@
 //! Both start from a TLS configuration, made here or the user's own, and need the names of the
 //! application protocols they speak (ALPN), without which QUIC makes no connection.
 
+use std::fmt;
 use std::sync::Arc;
 
 use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
@@ -29,6 +30,7 @@ use crate::identity::Identity;
 pub struct ServerConfig {
     tls: Arc<rustls::ServerConfig>,
     settings: courser_transport::ServerConfig,
+    pub(crate) reset_key: Option<ResetKey>,
 }
 
 impl ServerConfig {
@@ -85,6 +87,7 @@ impl ServerConfig {
         Self {
             tls,
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
+            reset_key: None,
         }
     }
 
@@ -136,6 +139,23 @@ impl ServerConfig {
         self
     }
 
+    /// Secret that stateless reset tokens are derived from, for [`Endpoint::server`]. The same one
+    /// after a restart lets clients of before learn at once that they are forgotten
+    /// (RFC 9000 §10.3.2); the default is another one each time.
+    ///
+    /// No two endpoints that run at the same time may have the same key, or the resets of one end
+    /// connections of the other (RFC 9000 §21.11). Those made with [`Endpoint::bind`] and
+    /// [`Endpoint::new`] have the key of their [`EndpointConfig`](crate::EndpointConfig) instead.
+    ///
+    /// [`Endpoint::server`]: crate::Endpoint::server
+    /// [`Endpoint::bind`]: crate::Endpoint::bind
+    /// [`Endpoint::new`]: crate::Endpoint::new
+    #[must_use]
+    pub fn reset_key(mut self, key: [u8; 32]) -> Self {
+        self.reset_key = Some(ResetKey(key));
+        self
+    }
+
     /// Whether clients may change their address. Default on.
     #[must_use]
     pub fn migration(mut self, allowed: bool) -> Self {
@@ -151,6 +171,16 @@ impl ServerConfig {
             tls,
             ..self.settings
         }))
+    }
+}
+
+/// A secret that stays out of logs.
+#[derive(Clone)]
+pub(crate) struct ResetKey(pub(crate) [u8; 32]);
+
+impl fmt::Debug for ResetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetKey")
     }
 }
 

@@ -59,7 +59,11 @@ impl Endpoint {
     pub fn server(config: ServerConfig, addr: SocketAddr) -> Result<Self, BindError> {
         let runtime = Current::require()?;
         let socket = runtime.bind(addr)?;
-        Self::start(&runtime, random_config(&runtime)?, Some(config), socket)
+        let mut endpoint = random_config(&runtime)?;
+        if let Some(key) = &config.reset_key {
+            endpoint.reset_key = key.0;
+        }
+        Self::start(&runtime, endpoint, Some(config), socket)
     }
 
     /// An endpoint that connects from `addr`; port 0 lets the system choose one.

@@ -44,6 +44,7 @@ mod listen;
 mod peer;
 mod phase;
 mod quic;
+mod reset;
 mod run;
 mod signal;
 mod socket;
@@ -77,6 +78,7 @@ pub use self::stats::{ConnectionSummary, ListenerStats, ProtocolStats, ServerSta
 pub use self::tally::QuicTotals;
 
 use self::events::Events;
+use self::reset::ResetSecret;
 use crate::{ConfigError, RetryPolicy, TransportConfig, h3};
 
 /// A server on `address`, with this certificate. Nothing is opened before it is
@@ -99,6 +101,7 @@ where
         http3: h3::Config::new(crate::Side::Server),
         transport: None,
         retry: RetryPolicy::default(),
+        reset: None,
         alt_svc: Some(AltSvc::default()),
         with_tcp: true,
         with_quic: true,
@@ -119,6 +122,7 @@ pub struct Server {
     http3: h3::Config,
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
+    reset: Option<ResetSecret>,
     alt_svc: Option<AltSvc>,
     with_tcp: bool,
     with_quic: bool,
@@ -183,6 +187,21 @@ impl Server {
     /// under way.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
+        self
+    }
+
+    /// Secret that the keys of stateless resets are derived from, one for each address listened on.
+    ///
+    /// A server that is back with the same secret after a crash tells clients of before at once
+    /// that it knows them no more; without it they wait for their idle timeout (RFC 9000 §10.3).
+    /// The default comes with the certificate: from its private key, or from the folder where it
+    /// is kept. Only with port 0, with a resolver of one's own, and with a private key on systems
+    /// other than Linux, which give no way to tell machines with the same key apart, it is random.
+    ///
+    /// No other server that runs at the same time on the same address and port, as machines behind
+    /// a load balancer do, may have the same secret (RFC 9000 §21.11).
+    pub fn reset_secret(mut self, secret: [u8; 32]) -> Self {
+        self.reset = Some(ResetSecret::of_user(secret));
         self
     }
 

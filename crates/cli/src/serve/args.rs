@@ -126,11 +126,12 @@ pub(crate) struct CertificateArguments {
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
 
-    /// Private key of the certificate, PEM.
+    /// Private key of the certificate, PEM. On Linux the keys of stateless resets come from it.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
 
-    /// Keeps a certificate for development there, so that its hash stays the same.
+    /// Keeps a certificate for development there, so that its hash stays the same, and the secret of
+    /// stateless resets, so that clients of a server that crashed learn of it when it is back.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "acme"])]
     pub(crate) tls_dev_dir: Option<PathBuf>,
 
@@ -143,7 +144,7 @@ pub(crate) struct CertificateArguments {
     #[arg(long, value_name = "ADDRESS", requires = "acme")]
     pub(crate) email: Option<String>,
 
-    /// Where the ACME account and certificate are kept.
+    /// Where the ACME account and certificate are kept, and the secret of stateless resets.
     #[arg(
         long,
         value_name = "DIR",

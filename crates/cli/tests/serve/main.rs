@@ -7,6 +7,7 @@ mod client;
 mod files;
 mod malformed;
 mod proxy;
+mod restart;
 mod running;
 mod serving;
 

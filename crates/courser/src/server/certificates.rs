@@ -20,7 +20,9 @@ pub(super) use self::resolver::Resolver;
 
 use self::files::Files;
 use self::kept::Kept;
+pub(super) use self::kept::{make_folder, write_private};
 use super::events::{Event, Events};
+use super::reset::ResetSecret;
 use crate::{ConfigError, Identity};
 
 /// The certificate of a server, one for all its protocols.
@@ -32,6 +34,8 @@ use crate::{ConfigError, Identity};
 pub struct Certificates {
     pub(super) resolver: Arc<Resolver>,
     pub(super) source: Source,
+    /// Where the keys of stateless resets come from, if they are to survive a restart.
+    pub(super) reset: Option<ResetSecret>,
 }
 
 /// Where a new one may come from.
@@ -50,6 +54,10 @@ impl Certificates {
     /// and takes the new ones when they fit together; until then it goes on with what it has, and
     /// says so with [`Event::CertificateKept`].
     ///
+    /// On Linux the keys of stateless resets are derived from the private key, so that clients of a
+    /// server that crashed learn of it as soon as it is back; see
+    /// [`Server::reset_secret`](super::Server::reset_secret).
+    ///
     /// # Errors
     /// When a file cannot be read, or certificate and key do not fit together.
     pub fn pem_files(chain: impl AsRef<Path>, key: impl AsRef<Path>) -> Result<Self, ConfigError> {
@@ -57,6 +65,7 @@ impl Certificates {
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
             source: Source::Files(files),
+            reset: ResetSecret::of_identity(&identity),
         })
     }
 
@@ -65,8 +74,11 @@ impl Certificates {
     /// `127.0.0.1` and `::1`. It is valid for 13 days, because browsers that are given a hash
     /// accept no more than 14, and is made anew in the last two, or for another list of names.
     ///
+    /// The secret of stateless resets is kept beside it, as `reset.key`; see
+    /// [`Server::reset_secret`](super::Server::reset_secret).
+    ///
     /// # Errors
-    /// When the folder cannot be written.
+    /// When the folder cannot be written, or holds another `reset.key`.
     pub fn dev_in(
         folder: impl AsRef<Path>,
         names: impl IntoIterator<Item = impl Into<String>>,
@@ -75,20 +87,27 @@ impl Certificates {
         Ok(Self {
             resolver: Resolver::holding(&identity)?,
             source: Source::Kept(kept),
+            reset: Some(ResetSecret::kept_in(folder.as_ref())?),
         })
     }
 
     /// Certificates that an ACME server signs, such as Let's Encrypt. Needs the TCP part of the
     /// server to be reached on port 443, where the names are proven (RFC 8737).
     ///
+    /// The secret of stateless resets is kept in the folder for the account, as `reset.key`; see
+    /// [`Server::reset_secret`](super::Server::reset_secret).
+    ///
     /// # Errors
-    /// When there are no names, or the folder for the account cannot be made.
+    /// When there are no names, or the folder for the account cannot be made or holds another
+    /// `reset.key`.
     #[cfg(feature = "acme")]
     pub fn acme(acme: Acme) -> Result<Self, ConfigError> {
+        let folder = acme.folder().to_owned();
         let running = acme.start()?;
         Ok(Self {
             resolver: Resolver::of_user(running.resolver()),
             source: Source::Acme(Box::new(running)),
+            reset: Some(ResetSecret::kept_in(&folder)?),
         })
     }
 
@@ -97,6 +116,7 @@ impl Certificates {
         Self {
             resolver: Resolver::of_user(resolver),
             source: Source::Fixed,
+            reset: None,
         }
     }
 
@@ -122,6 +142,7 @@ impl TryFrom<&Identity> for Certificates {
         Ok(Self {
             resolver: Resolver::holding(identity)?,
             source: Source::Fixed,
+            reset: ResetSecret::of_identity(identity),
         })
     }
 }

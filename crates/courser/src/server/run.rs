@@ -50,6 +50,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let addresses = server.addresses.map_err(Error::Address)?;
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
+    let reset = server.reset.or(certificates.reset);
     let hook = server.tls.as_ref();
     let quic = if server.with_quic {
         let tls = tls::quic(&resolver, hook)?;
@@ -65,6 +66,11 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         if let (0, Some(first)) = (address.port(), doors.first()) {
             address.set_port(first.address.port());
         }
+        let key = reset.as_ref().and_then(|secret| secret.key_for(address));
+        let quic = quic.clone().map(|config| match key {
+            Some(key) => config.reset_key(key),
+            None => config,
+        });
         doors.push(listen::open(address, quic.as_ref(), server.with_tcp)?);
     }
     let source = certificates.source;

@@ -85,6 +85,10 @@ impl Acme {
         self
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     pub(super) fn start(self) -> Result<Running, ConfigError> {
         if self.names.is_empty() {
             return Err(ConfigError::Identity("ACME needs a DNS name".to_owned()));

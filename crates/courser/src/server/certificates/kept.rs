@@ -78,8 +78,8 @@ impl Kept {
         let (chain_text, key_text) = (certificate.pem(), key.serialize_pem());
         let (chain_path, key_path) = self.paths();
         let written = make_folder(&self.folder)
-            .and_then(|()| write(&key_path, &key_text))
-            .and_then(|()| write(&chain_path, &chain_text));
+            .and_then(|()| write_private(&key_path, key_text.as_bytes()))
+            .and_then(|()| write_private(&chain_path, chain_text.as_bytes()));
         written.map_err(|error| {
             ConfigError::Identity(format!(
                 "cannot keep the certificate in {}: {error}",
@@ -95,7 +95,7 @@ impl Kept {
 }
 
 /// Makes a folder that nobody else may look into.
-pub(super) fn make_folder(path: &Path) -> std::io::Result<()> {
+pub(in crate::server) fn make_folder(path: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -103,13 +103,13 @@ pub(super) fn make_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// Writes a whole file or leaves the old one, for its owner only.
-fn write(path: &Path, text: &str) -> std::io::Result<()> {
+pub(in crate::server) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&new)?.write_all(text.as_bytes())?;
+    options.open(&new)?.write_all(bytes)?;
     std::fs::rename(&new, path)
 }
 
