@@ -6,27 +6,34 @@ use std::time::Duration;
 
 use courser::h3;
 use futures_util::{StreamExt as _, stream};
+use http_body::Body as HttpBody;
 use tonic::body::Body;
-use tonic::codegen::http;
+use tonic::codegen::{StdError, http};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::words::{self, Answer, Number, Text, Texts, Words};
 
 /// Answers the calls that come on a connection.
 pub async fn serve(connection: courser::Connection) -> Result<(), h3::Error> {
-    let words = Arc::new(Counting);
-    let service = tower::service_fn(move |request| {
-        let answer = within_deadline(words.clone(), request);
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    h3::serve(connection, service).await
+    h3::serve(connection, tower::service_fn(answer)).await
+}
+
+/// Answers a call, whatever the version of HTTP it came with: a service for `courser::serve` too.
+pub async fn answer<B>(request: http::Request<B>) -> Result<http::Response<Body>, Infallible>
+where
+    B: HttpBody + Send + 'static,
+    B::Error: Into<StdError> + Send,
+{
+    Ok(within_deadline(Arc::new(Counting), request).await)
 }
 
 /// The client's deadline, which tonic itself leaves to a layer of its own server.
-async fn within_deadline<W: Words>(
-    words: Arc<W>,
-    request: http::Request<h3::Body>,
-) -> http::Response<Body> {
+async fn within_deadline<W, B>(words: Arc<W>, request: http::Request<B>) -> http::Response<Body>
+where
+    W: Words,
+    B: HttpBody + Send + 'static,
+    B::Error: Into<StdError> + Send,
+{
     let timeout = request.headers().get("grpc-timeout").map(timeout);
     let answer = words::route(words, request);
     match timeout {

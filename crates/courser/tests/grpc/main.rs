@@ -5,6 +5,7 @@
 mod common;
 #[path = "../../../../examples/grpc/server.rs"]
 mod server;
+mod versions;
 #[path = "../../../../examples/grpc/words.rs"]
 mod words;
 
