@@ -65,6 +65,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ADDR", value_parser = parse_admin)]
     pub(crate) admin: Option<SocketAddr>,
 
+    /// Slowest rate at which bodies of requests have to come, in bytes a second. 0 waits for ever.
+    /// Not for CONNECT and gRPC, whose streams may be silent.
+    #[arg(long, value_name = "N", default_value = "240")]
+    pub(crate) body_rate: u32,
+
+    /// How long a body may be waited for before --body-rate counts, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration)]
+    pub(crate) body_grace: Duration,
+
     /// How long requests may take after SIGTERM or SIGINT, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration)]
     pub(crate) drain_timeout: Duration,

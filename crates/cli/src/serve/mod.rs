@@ -18,7 +18,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use courser::server::{Acme, Bound, Certificates, Event, Server, ServerHandle, shutdown_signal};
+use courser::server::{
+    Acme, BodyRate, Bound, Certificates, Event, Limits, Server, ServerHandle, shutdown_signal,
+};
 use courser::{Identity, TransportConfig, rustls};
 use courser_qlog::QlogDirectory;
 use rustls::pki_types::CertificateDer;
@@ -126,6 +128,7 @@ fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
     let as_json = arguments.json;
     let mut server = courser::serve(first, certificates)
         .transport(transport(arguments)?)
+        .limits(limits(arguments))
         .tls(|config| config.key_log = Arc::new(rustls::KeyLogFile::new()))
         .drain(shutdown_signal())
         .ready_delay(arguments.drain_delay.unwrap_or_default())
@@ -138,6 +141,15 @@ fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
     server
         .bind()
         .map_err(|error| Failure::new(format!("{error}{}", remedy(&error))))
+}
+
+fn limits(arguments: &Arguments) -> Limits {
+    let mut limits = Limits::default();
+    limits.body_rate = (arguments.body_rate > 0).then_some(BodyRate {
+        bytes_per_second: arguments.body_rate,
+        grace: arguments.body_grace,
+    });
+    limits
 }
 
 fn remedy(error: &courser::server::Error) -> &'static str {

@@ -123,8 +123,7 @@ impl Proxy {
         parts.extensions = http::Extensions::new();
         let body = match body_of(&parts, version, body).await {
             Ok(body) => body,
-            // The client has gone, or has broken the rules of its protocol.
-            Err(_) => return plain(StatusCode::BAD_REQUEST),
+            Err(error) => return plain(status_of_body(&error)),
         };
         let asked = self.client.request(Request::from_parts(parts, body));
         let response = match tokio::time::timeout(self.timeout, asked).await {
@@ -190,9 +189,20 @@ fn status_of(error: &Error) -> StatusCode {
         {
             return StatusCode::GATEWAY_TIMEOUT;
         }
+        if let Some(error) = error.downcast_ref() {
+            return status_of_body(error);
+        }
         source = error.source();
     }
     StatusCode::BAD_GATEWAY
+}
+
+/// The client is slow (RFC 9110 §15.5.9), has gone, or has broken the rules of its protocol.
+const fn status_of_body(error: &server::BodyError) -> StatusCode {
+    match error {
+        server::BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+        _ => StatusCode::BAD_REQUEST,
+    }
 }
 
 /// The body to send on. Over HTTP/2 and HTTP/3 only its end tells that a request has none: a server

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use courser::server::Protocol;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body::Frame;
 use http_body_util::BodyExt as _;
@@ -227,4 +228,21 @@ async fn servers_that_are_away_or_slow_are_told() {
         .get("/slow", &[])
         .await;
     assert_eq!(answer.status, 504);
+}
+
+/// One byte each 100 ms, for longer than the test takes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_send_too_slowly_are_told() {
+    let serving = start("http", &["--body-rate", "1000", "--body-grace", "0.3"]).await;
+    for protocol in Protocol::ALL {
+        let drops = futures_util::stream::repeat(Bytes::from_static(b"x")).then(|drop| async {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            Ok(Frame::data(drop))
+        });
+        let mut slow = request(Method::POST, "/slow", &[], "");
+        *slow.body_mut() = StreamBody::new(drops).boxed_unsync();
+        let mut client = serving.client(protocol).await;
+        let answer = within(client.begin(slow)).await.expect("an answer");
+        assert_eq!(answer.status(), 408, "{protocol}");
+    }
 }

@@ -5,7 +5,9 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep};
 
+use super::pace::{BodyRate, Pace, TooSlow};
 use crate::h3;
 
 /// The body of a request, whatever protocol it came by: content as it comes, then trailers.
@@ -16,7 +18,19 @@ use crate::h3;
 /// # Cancel safety
 /// A frame that was not handed out is handed out by the next poll.
 #[derive(Debug, Default)]
-pub struct Body(Inner);
+pub struct Body {
+    inner: Inner,
+    /// How fast it has to come.
+    rate: Option<BodyRate>,
+    /// Once it was waited for.
+    watch: Option<Box<Watch>>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    pace: Pace,
+    alarm: Pin<Box<Sleep>>,
+}
 
 #[derive(Debug, Default)]
 enum Inner {
@@ -29,7 +43,43 @@ enum Inner {
 impl Body {
     /// Nothing: for requests that are made here.
     pub const fn empty() -> Self {
-        Self(Inner::Empty)
+        Self::of(Inner::Empty)
+    }
+
+    const fn of(inner: Inner) -> Self {
+        Self {
+            inner,
+            rate: None,
+            watch: None,
+        }
+    }
+
+    /// The same, that has to come at this rate.
+    pub(super) fn with_rate(self, rate: Option<BodyRate>) -> Self {
+        Self { rate, ..self }
+    }
+
+    /// Nothing is there: an error once that was so for too long.
+    fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+        let Some(rate) = self.rate else {
+            return Poll::Pending;
+        };
+        let now = Instant::now();
+        let watch = self.watch.get_or_insert_with(|| {
+            let mut pace = Pace::new(rate);
+            let alarm = Box::pin(tokio::time::sleep_until(pace.on_waiting(now)));
+            Box::new(Watch { pace, alarm })
+        });
+        let due = watch.pace.on_waiting(now);
+        if watch.alarm.deadline() != due {
+            watch.alarm.as_mut().reset(due);
+        }
+        watch.alarm.as_mut().poll(cx).map(|()| {
+            let slow = watch.pace.too_slow(Instant::now());
+            // What still comes is not wanted: the protocol says so when its body is dropped.
+            self.inner = Inner::Empty;
+            slow
+        })
     }
 }
 
@@ -43,17 +93,20 @@ pub enum BodyError {
     /// Over HTTP/2 or HTTP/1.1.
     #[error(transparent)]
     Tcp(#[from] hyper::Error),
+    /// It came more slowly than [`Limits::body_rate`](super::Limits::body_rate) allows.
+    #[error(transparent)]
+    TooSlow(#[from] TooSlow),
 }
 
 impl From<h3::Body> for Body {
     fn from(body: h3::Body) -> Self {
-        Self(Inner::Http3(body))
+        Self::of(Inner::Http3(body))
     }
 }
 
 impl From<hyper::body::Incoming> for Body {
     fn from(body: hyper::body::Incoming) -> Self {
-        Self(Inner::Tcp(body))
+        Self::of(Inner::Tcp(body))
     }
 }
 
@@ -65,15 +118,24 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.0 {
+        let this = &mut *self;
+        let polled: Poll<Option<Result<Frame<Bytes>, BodyError>>> = match &mut this.inner {
             Inner::Empty => Poll::Ready(None),
             Inner::Http3(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
             Inner::Tcp(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+        };
+        let Poll::Ready(frame) = polled else {
+            return this.poll_too_slow(cx).map(|slow| Some(Err(slow.into())));
+        };
+        if let (Some(watch), Some(Ok(frame))) = (&mut this.watch, &frame) {
+            let content = frame.data_ref().map_or(0, Bytes::len);
+            watch.pace.on_received(Instant::now(), content as u64);
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.inner {
             Inner::Empty => true,
             Inner::Http3(body) => body.is_end_stream(),
             Inner::Tcp(body) => body.is_end_stream(),
@@ -81,7 +143,7 @@ impl http_body::Body for Body {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.inner {
             Inner::Empty => SizeHint::with_exact(0),
             Inner::Http3(body) => body.size_hint(),
             Inner::Tcp(body) => body.size_hint(),

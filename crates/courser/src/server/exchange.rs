@@ -4,13 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::header::ALT_SVC;
-use http::{HeaderValue, Request, Response};
+use http::header::{ALT_SVC, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, Response};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::body::Body;
+use super::pace::BodyRate;
 use super::phase::Part;
 use super::tally::{InFlight, Open};
 use crate::h3;
@@ -40,19 +41,26 @@ pub(super) struct Exchange<S> {
     service: S,
     open: Arc<Open>,
     alt_svc: Option<AltSvcHeader>,
+    body_rate: Option<BodyRate>,
 }
 
 impl<S> Exchange<S> {
-    pub(super) fn new(service: S, open: Arc<Open>, alt_svc: Option<AltSvcHeader>) -> Self {
+    pub(super) fn new(service: S, open: Arc<Open>, body_rate: Option<BodyRate>) -> Self {
         Self {
             service,
             open,
-            alt_svc,
+            alt_svc: None,
+            body_rate,
         }
     }
 
+    pub(super) fn alt_svc(self, alt_svc: Option<AltSvcHeader>) -> Self {
+        Self { alt_svc, ..self }
+    }
+
     fn prepare<B: Into<Body>>(&self, request: Request<B>) -> Request<Body> {
-        let mut request = request.map(Into::into);
+        let rate = self.body_rate.filter(|_| !may_pause(&request));
+        let mut request = request.map(|body| body.into().with_rate(rate));
         let peer = self.open.record.peer.clone();
         request.extensions_mut().insert(peer);
         request
@@ -65,8 +73,16 @@ impl<S: Clone> Clone for Exchange<S> {
             service: self.service.clone(),
             open: self.open.clone(),
             alt_svc: self.alt_svc.clone(),
+            body_rate: self.body_rate,
         }
     }
+}
+
+/// Calls that stay open for whatever comes: tunnels, and gRPC, whose streams may be silent.
+fn may_pause<B>(request: &Request<B>) -> bool {
+    let kind = request.headers().get(CONTENT_TYPE);
+    let is_grpc = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+    is_grpc || request.method() == Method::CONNECT
 }
 
 /// For HTTP/3.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::pace::BodyRate;
+
 /// Bounds on what clients may take of a server. Those of HTTP/3's fields and streams are in
 /// [`h3::Config`](crate::h3::Config) and [`TransportConfig`](crate::TransportConfig).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -17,9 +19,14 @@ pub struct Limits {
     pub header_read_timeout: Duration,
     /// How long a connection over TCP may be without a request. Default 60 s.
     pub idle_timeout: Duration,
-    /// How long a client over TCP may read nothing of what waits for it. Default 60 s; `None`
-    /// waits for ever.
+    /// How long a client may read nothing of what waits for it on its connection. Default 60 s;
+    /// `None` waits for ever. Over HTTP/3 such a connection is closed with `H3_EXCESSIVE_LOAD`.
     pub write_timeout: Option<Duration>,
+    /// How fast bodies of requests have to come that the service waits for; a service that reads on
+    /// gets [`BodyError::TooSlow`](super::BodyError::TooSlow). Default 240 bytes a second after
+    /// 30 s; `None` waits for ever. Not for CONNECT and `application/grpc`, whose streams may be
+    /// silent.
+    pub body_rate: Option<BodyRate>,
     /// Bytes of all fields of a request's head over TCP. Default 64 KiB.
     pub max_header_bytes: u32,
     /// Requests at a time on a connection over HTTP/2. Default 256.
@@ -34,6 +41,7 @@ impl Default for Limits {
             header_read_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Some(Duration::from_secs(60)),
+            body_rate: Some(BodyRate::default()),
             max_header_bytes: 64 * 1024,
             max_http2_streams: 256,
         }

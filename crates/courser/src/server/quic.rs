@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use tower_service::Service;
 
 use super::body::Body;
 use super::exchange::Exchange;
+use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
 use super::tally::{Open, Tally};
@@ -18,7 +20,7 @@ use crate::{Connection, Endpoint, Incoming, VarInt};
 #[derive(Debug)]
 pub(super) struct QuicContext {
     pub(super) http3: h3::Config,
-    pub(super) max_connections: usize,
+    pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
     /// The port that clients came to.
     pub(super) port: u16,
@@ -49,7 +51,7 @@ pub(super) async fn accept<S, B>(
         let Some(incoming) = incoming else {
             return;
         };
-        if endpoint.open_connections() >= context.max_connections {
+        if endpoint.open_connections() >= context.limits.max_connections {
             context.tally.refused.fetch_add(1, Relaxed);
             incoming.refuse();
             continue;
@@ -92,13 +94,39 @@ where
     );
     let open = Arc::new(open);
     let cut = part.clone().will_reach(Phase::Cut);
-    let serving = h3::serve(connection.clone(), Exchange::new(service, open, None))
+    let limits = &context.limits;
+    let exchange = Exchange::new(service, open, limits.body_rate);
+    let stalled = stalled(&connection, limits.write_timeout);
+    let serving = h3::serve(connection.clone(), exchange)
         .config(context.http3.clone())
         .drain(async move { part.reached(Phase::Draining).await });
     tokio::select! {
         // What clients do wrong is theirs to know.
         _ = serving.into_future() => {}
         () = cut => connection.close(no_error(), b"the server has ended"),
+        () = stalled => {
+            let code = error_code(Code::EXCESSIVE_LOAD);
+            connection.close(code, b"nothing was read for too long");
+        }
+    }
+}
+
+/// Ready when the client has read nothing of what waits for it for this long, or a quarter more.
+///
+/// One that is gone is noticed by QUIC; this is for those who are there, and grant no credit.
+async fn stalled(connection: &Connection, patience: Option<Duration>) {
+    let Some(patience) = patience else {
+        return std::future::pending().await;
+    };
+    let (mut seen, mut since) = (0, Instant::now());
+    loop {
+        tokio::time::sleep(patience / 4).await;
+        let acked = connection.stats().data_acked;
+        if acked != seen || !connection.has_undelivered() {
+            (seen, since) = (acked, Instant::now());
+        } else if since.elapsed() >= patience {
+            return;
+        }
     }
 }
 
@@ -124,5 +152,9 @@ const fn suite_name(suite: crate::CipherSuite) -> &'static str {
 }
 
 pub(super) fn no_error() -> VarInt {
-    VarInt::from_u64(Code::NO_ERROR.value()).unwrap_or(VarInt::MAX)
+    error_code(Code::NO_ERROR)
+}
+
+fn error_code(code: Code) -> VarInt {
+    VarInt::from_u64(code.value()).unwrap_or(VarInt::MAX)
 }

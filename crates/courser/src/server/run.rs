@@ -18,6 +18,7 @@ use super::handle::{ServerHandle, Shared};
 use super::listen::{self, Door};
 use super::phase::{Conductor, Phase};
 use super::quic::QuicContext;
+use super::reset::ResetSecret;
 use super::tally::Tally;
 use super::tcp::TcpContext;
 use super::{Server, quic, tcp, tls};
@@ -66,11 +67,9 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         if let (0, Some(first)) = (address.port(), doors.first()) {
             address.set_port(first.address.port());
         }
-        let key = reset.as_ref().and_then(|secret| secret.key_for(address));
-        let quic = quic.clone().map(|config| match key {
-            Some(key) => config.reset_key(key),
-            None => config,
-        });
+        let quic = quic
+            .clone()
+            .map(|config| with_reset_key(config, reset.as_ref(), address));
         doors.push(listen::open(address, quic.as_ref(), server.with_tcp)?);
     }
     let source = certificates.source;
@@ -115,6 +114,18 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         doors,
         handle,
     })
+}
+
+/// For this address, if there is to be one.
+fn with_reset_key(
+    config: ServerConfig,
+    reset: Option<&ResetSecret>,
+    address: SocketAddr,
+) -> ServerConfig {
+    match reset.and_then(|secret| secret.key_for(address)) {
+        Some(key) => config.reset_key(key),
+        None => config,
+    }
 }
 
 type Acme = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -250,7 +261,7 @@ where
         if let Some(endpoint) = door.quic {
             let context = Arc::new(QuicContext {
                 http3: server.http3.clone(),
-                max_connections: server.limits.max_connections,
+                limits: server.limits.clone(),
                 tally: shared.tally.clone(),
                 port,
             });

@@ -139,7 +139,8 @@ async fn serve<S, B>(
     let peer = Peer::new(addresses, protocol, context.tally.new_id(), facts(tls));
     let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
-    let exchange = Exchange::new(service, open.clone(), context.alt_svc.clone());
+    let exchange = Exchange::new(service, open.clone(), context.limits.body_rate);
+    let exchange = exchange.alt_svc(context.alt_svc.clone());
     let io = TokioIo::new(stream);
     let limits = &context.limits;
     let idle = idle(open, limits.idle_timeout);

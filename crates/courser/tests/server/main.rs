@@ -5,6 +5,7 @@ mod client;
 mod drain;
 mod exchange;
 mod limits;
+mod slow;
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,0 +1,127 @@
+//! Clients that send or read next to nothing.
+
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use courser::server::{BodyRate, Limits, Protocol};
+use courser::{ClientConfig, Endpoint, TransportConfig, h3};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+
+use super::client::{BoxBody, Client, request, text};
+use super::{Running, start_with, within};
+
+/// Says what was received, or why it was not.
+async fn count(body: Body) -> String {
+    match body.collect().await {
+        Ok(content) => format!("{} bytes", content.to_bytes().len()),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn start(change: impl FnOnce(&mut Limits)) -> Running {
+    let app = Router::new()
+        .route("/count", post(count))
+        .route("/large", get(|| async { vec![7; 1_000_000] }));
+    let mut limits = Limits::default();
+    change(&mut limits);
+    start_with(app, |server| server.limits(limits))
+}
+
+/// So many bytes, one at a time and so far apart.
+fn drops(count: u32, apart: Duration) -> BoxBody {
+    let drops = futures_util::stream::unfold(0, move |sent| async move {
+        if sent == count {
+            return None;
+        }
+        tokio::time::sleep(apart).await;
+        Some((Ok(Frame::data(Bytes::from_static(b"x"))), sent + 1))
+    });
+    StreamBody::new(drops).boxed_unsync()
+}
+
+const RATE: BodyRate = BodyRate {
+    bytes_per_second: 100,
+    grace: Duration::from_millis(500),
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_come_too_slowly_are_not_waited_for() {
+    let running = start(|limits| limits.body_rate = Some(RATE));
+    let address = running.handle.local_addr();
+    for protocol in Protocol::ALL {
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        let began = Instant::now();
+        // Ten a second, for ever as far as this test goes.
+        let body = drops(10_000, Duration::from_millis(100));
+        let answer = within(client.send(request("POST", "/count", body))).await;
+        let said = within(text(answer.expect("an answer"))).await;
+        assert!(said.contains("of the body came in"), "{protocol}: {said}");
+        assert!(began.elapsed() >= RATE.grace, "{protocol}: {said}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{protocol}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_may_be_silent_are_waited_for() {
+    let running = start(|limits| limits.body_rate = Some(RATE));
+    let address = running.handle.local_addr();
+    for protocol in Protocol::ALL {
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        let body = drops(2, Duration::from_millis(600));
+        let mut request = request("POST", "/count", body);
+        let kind = "application/grpc+proto".parse().expect("a value");
+        request.headers_mut().insert("content-type", kind);
+        let answer = within(client.send(request)).await.expect("an answer");
+        assert_eq!(within(text(answer)).await, "2 bytes", "{protocol}");
+    }
+}
+
+/// A client of HTTP/3 that grants little credit, and keeps its connection alive.
+async fn narrow(running: &Running) -> h3::Client {
+    let transport = TransportConfig {
+        stream_receive_window: 10_000,
+        stream_receive_window_max: 10_000,
+        keep_alive_interval: Some(Duration::from_millis(100)),
+        ..TransportConfig::default()
+    };
+    let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let config = ClientConfig::with_roots([running.identity.certificate()]).expect("our own");
+    let config = config.alpn([h3::ALPN]).transport_config(transport);
+    let address = running.handle.local_addr();
+    let connecting = endpoint.connect_with(config, address, "localhost");
+    let connection = within(connecting.expect("configured")).await;
+    h3::Client::new(connection.expect("a server"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http3_that_read_nothing_are_not_waited_for() {
+    let running = start(|limits| limits.write_timeout = Some(Duration::from_millis(1500)));
+    let (silent, slow) = (narrow(&running).await, narrow(&running).await);
+    let ask = || request("GET", "/large", super::client::empty());
+    let began = Instant::now();
+    let _unread = within(silent.send(ask())).await.expect("an answer");
+    let mut read = within(slow.send(ask()))
+        .await
+        .expect("an answer")
+        .into_body();
+    // Slower than the network, but never silent: for longer than the silent one is waited for.
+    let mut received = 0;
+    while let Some(frame) = within(read.frame()).await {
+        let frame = frame.expect("goes on");
+        received += frame.data_ref().map_or(0, Bytes::len);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    assert_eq!(received, 1_000_000);
+    assert!(began.elapsed() > Duration::from_millis(2500), "as meant");
+    let closed = within(silent.quic().closed()).await;
+    let is_excess = matches!(&closed, courser::ConnectionError::ApplicationClosed { code, .. }
+        if code.value() == 0x107);
+    assert!(is_excess, "{closed:?}");
+    assert!(slow.quic().close_reason().is_none());
+}
