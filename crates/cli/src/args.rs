@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use courser::Algorithm;
 
 use crate::qlog::args::QlogCommand;
@@ -200,7 +200,12 @@ pub(crate) struct ClientArguments {
 
 /// Reads the command line. In the error case everything was said already.
 pub(crate) fn parse() -> Result<Arguments, ExitCode> {
-    Arguments::try_parse().map_err(|error| {
+    let words = std::env::args_os().collect();
+    let words = crate::get::config::expand(words, &Arguments::command()).map_err(|failed| {
+        eprintln!("courser: {failed}");
+        ExitCode::from(failed.code)
+    })?;
+    Arguments::try_parse_from(words).map_err(|error| {
         let shown = matches!(
             error.kind(),
             ErrorKind::DisplayHelp

@@ -293,6 +293,34 @@ fn steps_add_up_to_the_total() {
 }
 
 #[test]
+fn flags_are_read_from_files() {
+    let server = Server::start(Speaks::Both);
+    let folder = Folder::new();
+    let text = format!(
+        "# what all requests share\n\ncacert = {}\n--silent\nheader = \"x-blank: a b\"\n\
+         -X PUT\nuser-agent: file\nurl = \"{}\"\n",
+        server.cert,
+        server.url("/echo")
+    );
+    let file = folder.file("flags", &text);
+    let said = get(&["-K", &file]);
+    assert!(said.contains("PUT /echo"), "{said}");
+    assert!(said.contains("x-blank: a b"), "{said}");
+    // What comes later counts.
+    let said = get(&["--http2", &format!("-sK{file}"), "-A", "line"]);
+    assert!(said.contains("user-agent: line"), "{said}");
+    let said = get(&["-A", "line", &format!("--config={file}")]);
+    assert!(said.contains("user-agent: file"), "{said}");
+    let wrong = folder.file("wrong", "silent\nno-such-flag = 1\n");
+    let said = refusal(&["get", "-K", &wrong]);
+    assert!(
+        said.contains("line 2") && said.contains("no-such-flag"),
+        "{said}"
+    );
+    assert_eq!(code(&["-K", "/no/such/file"]), 26);
+}
+
+#[test]
 fn requests_carry_what_was_asked_for() {
     let server = Server::start(Speaks::Both);
     let url = server.url("/echo");

@@ -9,6 +9,8 @@ use crate::quantity::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug, Clone, Default)]
 #[command(
+    // As curl has it: of a flag that is given twice the later one counts.
+    args_override_self = true,
     after_help = "Exit codes are those of curl: 6 no such name, 7 no connection, 22 --fail, 23 \
     cannot write, 28 time ran out, 35 TLS, 47 too many redirects, 52 no answer, 60 certificate, \
     95 HTTP/3, 96 QUIC."
@@ -20,6 +22,10 @@ pub(crate) struct Arguments {
     /// The same as URL.
     #[arg(long = "url", value_name = "URL")]
     pub(crate) more_urls: Vec<String>,
+    /// Reads flags from a file, as if they stood here: one a line, `name = value`, with or without
+    /// dashes, values with blanks in double quotes, comments behind `#`. `-` is standard input.
+    #[arg(short = 'K', long, value_name = "FILE")]
+    pub(crate) config: Vec<String>,
 
     #[command(flatten)]
     pub(crate) request: RequestArguments,

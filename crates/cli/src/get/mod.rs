@@ -1,6 +1,7 @@
 //! `courser get`: what curl does, over HTTP/3 too.
 
 pub(crate) mod args;
+pub(crate) mod config;
 mod content;
 mod dump;
 mod encoding;
