@@ -4,7 +4,7 @@ mod forward;
 
 use std::fmt;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -179,11 +179,6 @@ async fn join(client: OnUpgrade, backend: OnUpgrade) {
 fn status_of(error: &Error) -> StatusCode {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {
-        // The client has gone, or has broken the rules of its protocol (RFC 9114 §4.1.2): the
-        // server behind is not to blame.
-        if error.is::<server::BodyError>() {
-            return StatusCode::BAD_REQUEST;
-        }
         if let Some(error) = error.downcast_ref::<std::io::Error>()
             && error.kind() == std::io::ErrorKind::TimedOut
         {
@@ -197,7 +192,8 @@ fn status_of(error: &Error) -> StatusCode {
     StatusCode::BAD_GATEWAY
 }
 
-/// The client is slow (RFC 9110 §15.5.9), has gone, or has broken the rules of its protocol.
+/// The client is slow (RFC 9110 §15.5.9), has gone, or has broken the rules of its protocol
+/// (RFC 9114 §4.1.2): the server behind is not to blame.
 const fn status_of_body(error: &server::BodyError) -> StatusCode {
     match error {
         server::BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
@@ -210,12 +206,8 @@ const fn status_of_body(error: &server::BodyError) -> StatusCode {
 async fn body_of(
     parts: &http::request::Parts,
     version: Version,
-    body: server::Body,
+    mut body: server::Body,
 ) -> Result<Body, server::BodyError> {
-    let mut body = Whole {
-        trailers: None,
-        rest: body,
-    };
     let says_so = parts.headers.contains_key(CONTENT_LENGTH)
         || parts.headers.contains_key(TRANSFER_ENCODING)
         || version < Version::HTTP_2;
@@ -235,7 +227,7 @@ async fn body_of(
 /// A body whose first frame was taken.
 struct Begun {
     first: Option<Frame<Bytes>>,
-    rest: Whole,
+    rest: server::Body,
 }
 
 impl http_body::Body for Begun {
@@ -258,39 +250,6 @@ impl http_body::Body for Begun {
 
     fn size_hint(&self) -> SizeHint {
         SizeHint::default()
-    }
-}
-
-/// A body that gives its trailers only when nothing follows them. Nobody asks for more behind
-/// trailers, and what breaks the rules there (RFC 9114 §4.1) would be passed on as a correct request.
-struct Whole {
-    trailers: Option<Frame<Bytes>>,
-    rest: server::Body,
-}
-
-impl http_body::Body for Whole {
-    type Data = Bytes;
-    type Error = server::BodyError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        loop {
-            match ready!(pin!(&mut self.rest).poll_frame(cx)) {
-                Some(Ok(frame)) if frame.is_trailers() => self.trailers = Some(frame),
-                None => return Poll::Ready(self.trailers.take().map(Ok)),
-                frame => return Poll::Ready(frame),
-            }
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.trailers.is_none() && self.rest.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.rest.size_hint()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
-use courser_http3::UniFate;
+use courser_http3::{self as http3, Code, Scope, UniFate};
 
 use super::error::var_int;
 use super::shared::Shared;
@@ -18,9 +19,10 @@ pub(super) fn start(shared: &Arc<Shared>) {
     if shared.datagrams.is_enabled() {
         runtime::spawn(receive_datagrams(shared.clone()));
     }
-    if shared.side() == Side::Client {
-        runtime::spawn(refuse_bidirectional(shared.clone()));
-    }
+    match shared.side() {
+        Side::Client => runtime::spawn(refuse_bidirectional(shared.clone())),
+        Side::Server => runtime::spawn(expect_settings(shared.clone())),
+    };
 }
 
 type Stopped = Pin<Box<dyn Future<Output = Result<Option<VarInt>, StoppedError>> + Send>>;
@@ -102,6 +104,23 @@ async fn receive_datagrams(shared: Arc<Shared>) {
         }
     }
 }
+
+/// Against clients that hold a connection and never say what it is for (A79): SETTINGS have to come
+/// first (RFC 9114 §6.2.1), and no time is named for it.
+async fn expect_settings(shared: Arc<Shared>) {
+    let settings = std::future::poll_fn(|cx| shared.poll_settings(cx));
+    if runtime::timeout(SETTINGS_TIMEOUT, settings).await.is_err() {
+        let error = http3::Error {
+            code: Code::MISSING_SETTINGS,
+            scope: Scope::Connection,
+            reason: "no SETTINGS within 10 s",
+        };
+        // It closes the connection.
+        let _ = shared.with(|_| Err::<(), _>(error));
+    }
+}
+
+const SETTINGS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server opens no bidirectional streams without an extension (RFC 9114 §6.1).
 async fn refuse_bidirectional(shared: Arc<Shared>) {

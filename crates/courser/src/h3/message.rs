@@ -132,7 +132,10 @@ impl Incoming {
         // Whoever has the trailers reads no further, so they wait for the end: what stands between
         // makes the message malformed (RFC 9114 §4.1).
         while ready!(self.poll_part(cx))?.is_some() {}
-        let trailers = self.trailers.take().map(|trailers| Content::Trailers(*trailers));
+        let trailers = self
+            .trailers
+            .take()
+            .map(|trailers| Content::Trailers(*trailers));
         Poll::Ready(Ok(trailers))
     }
 

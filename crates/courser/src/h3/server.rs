@@ -40,7 +40,10 @@ impl ServerConnection {
     /// Dropped before it is ready, it has taken nothing.
     pub async fn accept(&self) -> Result<Unresolved, Error> {
         loop {
-            let accepted = self.0.quic.accept_bi_at(level_of_new, || self.0.write_answers());
+            let accepted = self
+                .0
+                .quic
+                .accept_bi_at(level_of_new, || self.0.write_answers());
             let (send, mut receive) = accepted.await?;
             let stream = send.id();
             // Before its datagrams are told from early ones.

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -25,6 +25,8 @@ pub(super) struct Socket {
     /// How long the peer may leave what we have to say.
     patience: Option<Duration>,
     stalled: Option<Pin<Box<Sleep>>>,
+    /// All was said; how long the peer may take to hear it.
+    lingering: Option<Pin<Box<Sleep>>>,
     /// Its place among the connections that may be.
     _permit: OwnedSemaphorePermit,
     /// Counted as open, also after an upgrade.
@@ -47,6 +49,7 @@ impl Socket {
             is_cut: false,
             patience,
             stalled: None,
+            lingering: None,
             _permit: permit,
             open: None,
         }
@@ -71,6 +74,22 @@ impl Socket {
             ));
         }
         Ok(())
+    }
+
+    /// Ready when the peer has ended, or taken too long to.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut scratch = [0; 1024];
+        loop {
+            let is_late = |sleep: &mut Pin<Box<Sleep>>| sleep.as_mut().poll(cx).is_ready();
+            if self.lingering.as_mut().is_none_or(is_late) || self.check_cut(cx).is_err() {
+                return Poll::Ready(());
+            }
+            let mut unwanted = ReadBuf::new(&mut scratch);
+            match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut unwanted)) {
+                Ok(()) if !unwanted.filled().is_empty() => {}
+                _ => return Poll::Ready(()),
+            }
+        }
     }
 
     fn on_written(
@@ -144,7 +163,19 @@ impl AsyncWrite for Socket {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
+    /// Waits until the peer has ended too, for a while: TCP would take back what is on its way if
+    /// the socket were closed with something unread (RFC 9112 §9.6).
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if self.lingering.is_none() {
+            ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
+            self.lingering = Some(Box::pin(tokio::time::sleep(LINGER)));
+        }
+        self.poll_linger(cx).map(Ok)
     }
 }
+
+/// Long enough for a round trip and what a slow reader has still to read.
+const LINGER: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests;

@@ -119,6 +119,8 @@ async fn promised_requests_are_refused_unseen() {
 /// A client that writes its own frames, and hears what the server grants.
 struct Raw {
     connection: Connection,
+    /// Carries the settings, and may not end.
+    _control: SendStream,
     instructions: SendStream,
     /// The largest MAX_DATA.
     granted: Arc<AtomicUsize>,
@@ -151,15 +153,19 @@ impl Raw {
                 }
             }
         })));
+        let mut control = connection.open_uni().await.expect("allowed");
+        let settings = [0x00, 0x04, 0x00];
+        control.write_all(&settings).await.expect("open");
         let mut instructions = connection.open_uni().await.expect("allowed");
         // The type of the stream, and a capacity of 4096.
         let begin = [0x02, 0x3f, 0xe1, 0x1f];
         instructions.write_all(&begin).await.expect("open");
         Self {
             connection,
+            _control: control,
             instructions,
             granted,
-            sent: begin.len(),
+            sent: settings.len() + begin.len(),
         }
     }
 
@@ -383,6 +389,30 @@ async fn a_second_request_on_a_stream_is_malformed() {
     raw.upload(10).await;
 }
 
+/// RFC 9114 §5.1: an answer may take longer than a silent connection lives.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_lives_while_an_answer_is_waited_for() {
+    let idle = Duration::from_secs(1);
+    let transport = TransportConfig {
+        max_idle_timeout: Some(idle),
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(transport, |config| config);
+    let (client, server) = pair.connect().await;
+    let client = h3::Client::new(client);
+    let service = tower::service_fn(move |_| async move {
+        tokio::time::sleep(3 * idle).await;
+        Ok::<_, Infallible>(Response::new(full("late")))
+    });
+    tokio::spawn(h3::serve(server, service).into_future());
+    let response = within(client.send(get("/"))).await.expect("answered");
+    let body = within(response.into_body().collect()).await.expect("whole");
+    assert_eq!(body.to_bytes(), "late");
+    // Nobody waits any more.
+    let reason = within(client.quic().closed()).await;
+    assert!(matches!(reason, ConnectionError::TimedOut), "{reason}");
+}
+
 /// RFC 9114 §4.1: nothing follows trailers. A service that reads no further than those does not have
 /// them before that is known.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -473,6 +503,20 @@ async fn floods_of_frames_that_bring_nothing_end_the_connection() {
     let (_send, mut receive) = raw.open(&most, true).await;
     let answer = within(receive.read_to_end(1000)).await.expect("answered");
     assert!(answer.ends_with(b"0"));
+}
+
+/// A79: a client says within 10 s what its connection is for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settings_that_never_come_are_not_waited_for() {
+    let pair = super::pair();
+    let (client, server) = pair.connect().await;
+    let service = tower::service_fn(|_| async { Ok::<_, Infallible>(Response::new(full("late"))) });
+    tokio::spawn(h3::serve(server, service).into_future());
+    let began = std::time::Instant::now();
+    let reason = tokio::time::timeout(Duration::from_secs(20), client.closed()).await;
+    let error = h3::Error::from(reason.expect("not waited for"));
+    assert_eq!(error.code(), Some(h3::Code::MISSING_SETTINGS), "{error}");
+    assert!(began.elapsed() >= Duration::from_secs(9));
 }
 
 /// A88: a head that never comes is not waited for.

@@ -1,0 +1,60 @@
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::super::phase::Conductor;
+use super::*;
+
+/// A socket of the server's, and its peer.
+async fn pair(conductor: &Conductor) -> (Socket, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+    let room = Arc::new(tokio::sync::Semaphore::new(1));
+    let permit = room.try_acquire_owned().expect("room for one");
+    let (stream, _) = accepted.expect("a connection");
+    let socket = Socket::new(stream, Arc::default(), conductor.part(), None, permit);
+    (socket, peer.expect("a connection"))
+}
+
+const LEN: usize = 300_000;
+
+/// RFC 9112 §9.6: what was said arrives, though something of the peer's was not read.
+#[tokio::test]
+async fn what_was_said_before_the_end_arrives() {
+    let conductor = Conductor::new();
+    let (mut socket, mut peer) = pair(&conductor).await;
+    peer.write_all(b"nobody reads this").await.expect("open");
+    let saying = async move {
+        socket.write_all(&[7; LEN]).await.expect("open");
+        socket.shutdown().await.expect("said");
+        drop(socket);
+    };
+    let hearing = async move {
+        // All of it waits here when the server has ended.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let mut heard = Vec::new();
+        peer.read_to_end(&mut heard).await.map(|_| heard.len())
+    };
+    let ((), heard) = tokio::join!(saying, hearing);
+    assert_eq!(heard.expect("no reset"), LEN);
+}
+
+#[tokio::test]
+async fn a_peer_that_never_ends_is_not_waited_for() {
+    let conductor = Conductor::new();
+    let (mut socket, peer) = pair(&conductor).await;
+    let began = std::time::Instant::now();
+    socket.shutdown().await.expect("said");
+    assert!((LINGER..2 * LINGER).contains(&began.elapsed()));
+    drop(peer);
+}
+
+#[tokio::test]
+async fn a_server_that_is_cut_waits_for_nobody() {
+    let conductor = Conductor::new();
+    let (mut socket, _peer) = pair(&conductor).await;
+    let began = std::time::Instant::now();
+    conductor.enter(Phase::Cut);
+    socket.shutdown().await.expect("said");
+    assert!(began.elapsed() < LINGER);
+}
