@@ -199,6 +199,13 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
+    /// Keeps its tickets there.
+    #[cfg(feature = "client")]
+    pub(crate) fn resumption(mut self, tickets: rustls::client::Resumption) -> Self {
+        Arc::make_mut(&mut self.tls).resumption = tickets;
+        self
+    }
+
     /// A client that trusts the servers that the operating system trusts.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use super::error::{Error, ErrorKind};
 use super::pool::Limits;
 use super::race;
 use super::resolve::{Resolve, SystemResolver};
-use super::tls::{Tls, TlsSettings, Trust};
+use super::tls::{HTTPS_PORT, Tls, TlsSettings, Trust};
 use super::version::HttpVersion;
 use crate::rustls::client::danger::ServerCertVerifier;
 use crate::rustls::pki_types::CertificateDer;
@@ -313,12 +313,15 @@ impl ClientBuilder {
             return Err(Error::new(ErrorKind::Config, text));
         }
         let mut tls = Tls::new(&self.tls, self.settings.version)?;
-        tls.quic = tls.quic.transport_config(self.transport);
-        if let Some(sinks) = self.sinks {
-            tls.quic = tls.quic.sinks(sinks);
-        }
+        tls.quic = tls.quic.map(|config| {
+            let config = config.transport_config(self.transport);
+            match self.sinks {
+                Some(sinks) => config.sinks(sinks),
+                None => config,
+            }
+        });
         // What is wrong with it is told now and not with each connection.
-        let checked = tls.quic.clone().build();
+        let checked = tls.quic.at(HTTPS_PORT).build();
         checked.map_err(|error| Error::new(ErrorKind::Config, error.to_string()))?;
         let resolver = self
             .resolver

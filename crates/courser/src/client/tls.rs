@@ -37,12 +37,10 @@ pub(super) struct TlsSettings {
 /// The configurations. Each keeps the tickets of all its connections.
 #[derive(Clone)]
 pub(super) struct Tls {
-    pub(super) quic: ClientConfig,
-    tcp: Arc<rustls::ClientConfig>,
+    pub(super) quic: PerPort<ClientConfig>,
+    pub(super) tcp: PerPort<Arc<rustls::ClientConfig>>,
     /// To a proxy, with which HTTP/1.1 is spoken whatever the origin speaks.
     pub(super) proxy: Arc<rustls::ClientConfig>,
-    /// As `tcp`, each with tickets of its own.
-    ports: Arc<Mutex<HashMap<u16, Arc<rustls::ClientConfig>>>>,
 }
 
 impl Tls {
@@ -60,34 +58,72 @@ impl Tls {
             .collect();
         proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
-            quic: ClientConfig::with_rustls(Arc::new(quic)),
-            tcp: Arc::new(tcp),
+            quic: PerPort::new(ClientConfig::with_rustls(Arc::new(quic))),
+            tcp: PerPort::new(Arc::new(tcp)),
             proxy: Arc::new(proxy),
-            ports: Arc::default(),
         })
     }
+}
 
-    /// The configuration for servers at this port.
-    ///
-    /// Tickets are kept by the names of servers, and those at two ports of one host are not the
-    /// same server. What one has given away does not only fail to help with the other: where it
-    /// makes the client change its mind after a HelloRetryRequest, the handshake fails
-    /// (RFC 9846 §4.2.2).
-    pub(super) fn tcp(&self, port: u16) -> Arc<rustls::ClientConfig> {
-        if port == HTTPS_PORT {
-            return self.tcp.clone();
+/// A configuration for the servers of each port, with tickets of its own.
+///
+/// Tickets are kept by the names of servers, and those at two ports of one host are not the same
+/// server. What one has given away does not only fail to help with the other: where it makes the
+/// client change its mind after a HelloRetryRequest, the handshake fails (RFC 9846 §4.2.2).
+#[derive(Clone)]
+pub(super) struct PerPort<C> {
+    /// For the port of https, which most servers have.
+    usual: C,
+    others: Arc<Mutex<HashMap<u16, C>>>,
+}
+
+/// A configuration that can have tickets of its own.
+pub(super) trait Ticketed: Clone {
+    fn with(&self, tickets: Resumption) -> Self;
+}
+
+impl Ticketed for Arc<rustls::ClientConfig> {
+    fn with(&self, tickets: Resumption) -> Self {
+        let mut config = rustls::ClientConfig::clone(self);
+        config.resumption = tickets;
+        Self::new(config)
+    }
+}
+
+impl Ticketed for ClientConfig {
+    fn with(&self, tickets: Resumption) -> Self {
+        self.clone().resumption(tickets)
+    }
+}
+
+impl<C: Ticketed> PerPort<C> {
+    fn new(usual: C) -> Self {
+        Self {
+            usual,
+            others: Arc::default(),
         }
-        let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
-        if ports.len() >= REMEMBERED_PORTS && !ports.contains_key(&port) {
+    }
+
+    /// For servers at this port.
+    pub(super) fn at(&self, port: u16) -> C {
+        if port == HTTPS_PORT {
+            return self.usual.clone();
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.len() >= REMEMBERED_PORTS && !others.contains_key(&port) {
             // Only tickets are lost.
-            ports.clear();
+            others.clear();
         }
         let made = || {
-            let mut config = rustls::ClientConfig::clone(&self.tcp);
-            config.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
-            Arc::new(config)
+            let tickets = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
+            self.usual.with(tickets)
         };
-        ports.entry(port).or_insert_with(made).clone()
+        others.entry(port).or_insert_with(made).clone()
+    }
+
+    /// The same, set up further.
+    pub(super) fn map(self, change: impl FnOnce(C) -> C) -> Self {
+        Self::new(change(self.usual))
     }
 }
 
@@ -161,4 +197,4 @@ fn unusable(error: impl fmt::Display) -> Error {
 const REMEMBERED_SERVERS: usize = 256;
 /// More than programs that do not scan ports come to.
 const REMEMBERED_PORTS: usize = 64;
-const HTTPS_PORT: u16 = 443;
+pub(super) const HTTPS_PORT: u16 = 443;

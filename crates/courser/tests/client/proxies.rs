@@ -3,12 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use courser::client::{ErrorKind, HttpVersion, Proxy};
-use courser::rustls;
-use courser::rustls::pki_types::PrivatePkcs8KeyDer;
 use http::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 
 use super::server::{Content, Server, Speaks, echo, empty, full, service};
 use super::{builder, text, timing, within};
@@ -112,45 +108,6 @@ async fn proxies_are_reached_over_tls() {
         .expect_err("not trusted");
     assert_eq!(error.kind(), ErrorKind::Certificate, "{error}");
     assert_eq!(seen.lock().expect("no panic").len(), 2);
-}
-
-/// A server at another port of the same host gives tickets that ours has no use for, and has a
-/// client guess wrong about key shares. Both together are an error if it offers them here.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tickets_of_another_port_are_not_offered() {
-    use courser::rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
-    let names = ["localhost".to_owned()];
-    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
-    let mut provider = default_provider();
-    provider.cipher_suites = vec![cipher_suite::TLS13_AES_256_GCM_SHA384];
-    provider.kx_groups = vec![kx_group::X25519];
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key.into())
-        .expect("our own");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let other = listener.local_addr().expect("bound").port();
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
-    tokio::spawn(async move {
-        let (stream, _) = listener.accept().await.expect("a client");
-        let mut stream = acceptor.accept(stream).await.expect("trusted");
-        let mut request = [0; 1000];
-        let _ = stream.read(&mut request).await.expect("a request");
-        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nother";
-        stream.write_all(answer).await.expect("open");
-        // The client closes it, not we.
-        let _ = stream.read(&mut request).await;
-    });
-    let server = Server::start(Speaks::Tcp, echo()).await;
-    let client = builder(&server).root(made.cert.der().clone());
-    let client = client.build().expect("a client");
-    let response = within(client.get(&format!("https://localhost:{other}/"))).await;
-    assert_eq!(text(response.expect("answered")).await, "other");
-    let response = within(client.get(&server.url("/a"))).await;
-    assert_eq!(text(response.expect("answered")).await, "HTTP/2.0 GET /a");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

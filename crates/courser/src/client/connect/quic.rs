@@ -86,7 +86,7 @@ pub(super) async fn attempt(
         let endpoint = core.quic.of(&core.settings, address, is_stopped)?;
         Ok::<_, Error>((
             endpoint.clone(),
-            endpoint.connect_with(core.tls.quic.clone(), address, origin.host()),
+            endpoint.connect_with(core.tls.quic.at(address.port()), address, origin.host()),
         ))
     };
     let (mut endpoint, mut connecting) = begin(false)?;

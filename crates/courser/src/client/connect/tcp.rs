@@ -62,7 +62,7 @@ pub(super) async fn attempt(
     if !key.origin.is_secure() {
         return http1_link(stream, facts).await;
     }
-    let config = core.tls.tcp(key.origin.port());
+    let config = core.tls.tcp.at(key.origin.port());
     let tls = secure(stream, &config, key.origin.host()).await?;
     facts.tls_complete = Some(Instant::now());
     let (_, session) = tls.get_ref();
