@@ -321,9 +321,9 @@ impl SendStream {
     /// Waits until the peer stops the stream or has received all of it.
     ///
     /// Gives the peer's code in the first case, however late it is asked while the handle exists;
-    /// of streams that were finished before they were stopped, the last 64. `None` means that the stream was finished and
-    /// everything was acknowledged, or that it was reset; the peer's application may still have
-    /// to read it. Acknowledgements may be delayed: an answer of the application is faster.
+    /// of streams that were finished before they were stopped, the last 64. `None` means that the
+    /// stream was finished and everything was acknowledged, or that it was reset; the peer's
+    /// application may still have to read it. Acknowledgements may be delayed: an answer of the application is faster.
     ///
     /// # Errors
     /// When the connection is lost before that is known.

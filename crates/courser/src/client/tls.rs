@@ -198,3 +198,32 @@ const REMEMBERED_SERVERS: usize = 256;
 /// More than programs that do not scan ports come to.
 const REMEMBERED_PORTS: usize = 64;
 pub(super) const HTTPS_PORT: u16 = 443;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone)]
+    struct Config;
+
+    impl Ticketed for Config {
+        fn with(&self, _tickets: Resumption) -> Self {
+            Self
+        }
+    }
+
+    /// A server can name any port, in redirects and alternatives.
+    #[test]
+    fn ports_are_remembered_up_to_a_number() {
+        let configs = PerPort::new(Config);
+        let remembered = || configs.others.lock().expect("no panic").len();
+        for port in 1..=REMEMBERED_PORTS as u16 {
+            configs.at(port);
+        }
+        assert_eq!(remembered(), REMEMBERED_PORTS);
+        configs.at(1);
+        assert_eq!(remembered(), REMEMBERED_PORTS);
+        configs.at(REMEMBERED_PORTS as u16 + 1);
+        assert_eq!(remembered(), 1);
+    }
+}

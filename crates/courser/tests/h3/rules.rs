@@ -392,7 +392,7 @@ async fn a_second_request_on_a_stream_is_malformed() {
 /// RFC 9114 §5.1: an answer may take longer than a silent connection lives.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_lives_while_an_answer_is_waited_for() {
-    let idle = Duration::from_secs(1);
+    let idle = Duration::from_secs(3);
     let transport = TransportConfig {
         max_idle_timeout: Some(idle),
         ..TransportConfig::default()
@@ -401,7 +401,7 @@ async fn a_connection_lives_while_an_answer_is_waited_for() {
     let (client, server) = pair.connect().await;
     let client = h3::Client::new(client);
     let service = tower::service_fn(move |_| async move {
-        tokio::time::sleep(3 * idle).await;
+        tokio::time::sleep(2 * idle).await;
         Ok::<_, Infallible>(Response::new(full("late")))
     });
     tokio::spawn(h3::serve(server, service).into_future());
