@@ -9,7 +9,7 @@ use super::buffers::Buffers;
 use super::control::Wanted;
 use super::receive::ReceivePart;
 use super::send::SendPart;
-use crate::hasher::KeyedState;
+use crate::hasher::StreamIdState;
 
 /// One stream. A part that its direction does not have is never used.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(super) struct Table {
     max_gaps: usize,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_id: HashMap<u64, u32, KeyedState>,
+    by_id: HashMap<u64, u32, StreamIdState>,
     /// A power of two of places.
     recent: Vec<(u64, u32)>,
 }
@@ -63,7 +63,7 @@ impl Table {
             max_gaps,
             slots: Vec::new(),
             free: Vec::new(),
-            by_id: HashMap::with_hasher(KeyedState::new(hash_key)),
+            by_id: HashMap::with_hasher(StreamIdState::new(hash_key)),
             recent: vec![NOBODY; FEWEST_RECENT],
         }
     }
