@@ -110,6 +110,24 @@ pub(crate) struct Flags {
     )]
     pub(crate) input_file: Option<PathBuf>,
 
+    /// The URL is a regular expression behind its host, and each request asks for one that is
+    /// drawn from it. A dot means itself; a query begins with `\?`.
+    #[arg(long, conflicts_with = "input_file")]
+    pub(crate) rand_regex_url: bool,
+
+    /// With --rand-regex-url, how often `*`, `+` and `{n,}` repeat beyond what they have to.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 4,
+        requires = "rand_regex_url"
+    )]
+    pub(crate) max_repeat: u32,
+
+    /// With --rand-regex-url, writes so many URLs as would be asked for, and ends.
+    #[arg(long, value_name = "N", requires = "rand_regex_url")]
+    pub(crate) dump_urls: Option<u64>,
+
     /// Field to send, may be repeated: 'name: value'.
     #[arg(long, value_name = "FIELD", value_parser = parse_header)]
     pub(crate) header: Vec<(HeaderName, HeaderValue)>,

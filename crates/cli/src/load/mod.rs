@@ -6,6 +6,7 @@
 
 pub(crate) mod args;
 mod engine;
+mod pattern;
 mod plan;
 mod report;
 mod request;
@@ -29,6 +30,12 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     let flags = &arguments.flags;
     if let Some(core) = flags.core {
         crate::cpu::pin_to(core).map_err(Failure::new)?;
+    }
+    if let (Some(count), Some(pattern)) = (flags.dump_urls, plan::pattern(flags)?) {
+        for number in 0..count {
+            output::line(pattern.url(number));
+        }
+        return Ok(());
     }
     let plan = Arc::new(Plan::new(arguments)?);
     let is_h2load = arguments.style == Style::H2load && !flags.json;

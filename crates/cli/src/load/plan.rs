@@ -7,6 +7,7 @@ use std::time::Duration;
 use courser_qlog::QlogDirectory;
 
 use super::args::{Arguments, Flags, Style, Version};
+use super::pattern::Pattern;
 use super::request::Requests;
 use super::target::Target;
 use crate::error::Failure;
@@ -70,7 +71,8 @@ pub(super) enum Protocols {
 impl Plan {
     pub(super) fn new(arguments: &Arguments) -> Result<Self, Failure> {
         let flags = &arguments.flags;
-        let (target, urls) = Target::read(flags)?;
+        let pattern = pattern(flags)?;
+        let (target, urls) = Target::read(flags, pattern.as_ref())?;
         let protocols = protocols(arguments.style, flags, target.is_secure)?;
         let (clients, requests, threads) = defaults(arguments.style);
         let connections = flags.clients.unwrap_or(clients);
@@ -87,7 +89,7 @@ impl Plan {
             .qps
             .or(flags.rps.map(|rate| rate * connections as f64));
         Ok(Self {
-            requests: Requests::new(flags, urls)?,
+            requests: Requests::new(flags, urls, pattern)?,
             amount,
             connections,
             threads: flags.threads.unwrap_or(threads).min(connections),
@@ -109,6 +111,18 @@ impl Plan {
             target,
             protocols,
         })
+    }
+}
+
+/// What URLs are drawn from, if they are.
+pub(super) fn pattern(flags: &Flags) -> Result<Option<Pattern>, Failure> {
+    match flags.urls.as_slice() {
+        _ if !flags.rand_regex_url => Ok(None),
+        [url] => Pattern::read(url, flags.max_repeat).map(Some),
+        urls => Err(Failure::new(format!(
+            "--rand-regex-url takes one URL, and here are {}: alternatives are written (a|b)",
+            urls.len()
+        ))),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 
 use super::args::Flags;
+use super::pattern::Pattern;
 use crate::error::Failure;
 
 /// The version of HTTP that a connection speaks.
@@ -38,11 +40,18 @@ pub(super) struct Requests {
     /// Without, for HTTP/1.1, whose fields name the host.
     origin_form: Vec<Uri>,
     headers_with_host: HeaderMap,
+    /// Where paths come from that are not there yet.
+    pattern: Option<Pattern>,
 }
 
 impl Requests {
-    /// Requests for `urls`, at least one, which name one server.
-    pub(super) fn new(flags: &Flags, urls: Vec<Uri>) -> Result<Self, Failure> {
+    /// Requests for `urls`, at least one, which name one server; with a pattern, for what is drawn
+    /// from it at that server.
+    pub(super) fn new(
+        flags: &Flags,
+        urls: Vec<Uri>,
+        pattern: Option<Pattern>,
+    ) -> Result<Self, Failure> {
         let body = body(flags)?;
         let mut headers = HeaderMap::new();
         for (name, value) in &flags.header {
@@ -81,6 +90,7 @@ impl Requests {
             headers,
             origin_form: urls.iter().map(origin_form).collect(),
             headers_with_host,
+            pattern,
         })
     }
 
@@ -93,7 +103,10 @@ impl Requests {
         let index = usize::try_from(number % urls.len() as u64).unwrap_or(0);
         let mut request = Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
-        *request.uri_mut() = urls[index].clone();
+        *request.uri_mut() = match &self.pattern {
+            Some(pattern) => with_path(&urls[index], pattern.path_and_query(number)),
+            None => urls[index].clone(),
+        };
         *request.headers_mut() = headers.clone();
         request
     }
@@ -127,6 +140,13 @@ fn with_host(url: &Uri, host: &HeaderValue) -> Result<Uri, Failure> {
     Uri::from_parts(parts).map_err(|_| wrong())
 }
 
+fn with_path(url: &Uri, path: PathAndQuery) -> Uri {
+    let mut parts = url.clone().into_parts();
+    parts.path_and_query = Some(path);
+    // It had one before, so it is whole or in origin form with another as well.
+    Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
+}
+
 fn origin_form(url: &Uri) -> Uri {
     let mut parts = url.clone().into_parts();
     (parts.scheme, parts.authority) = (None, None);
@@ -156,7 +176,11 @@ mod tests {
         };
         let urls = arguments.flags.urls.iter();
         let urls = urls.map(|url| url.parse().expect("a URL")).collect();
-        Requests::new(&arguments.flags, urls)
+        Requests::new(
+            &arguments.flags,
+            urls,
+            super::super::plan::pattern(&arguments.flags)?,
+        )
     }
 
     #[test]
@@ -185,6 +209,21 @@ mod tests {
             .map(|number| requests.make(number, Spoken::Http1).uri().to_string())
             .collect();
         assert_eq!(paths, ["/a", "/b", "/a"]);
+    }
+
+    #[test]
+    fn paths_are_drawn_and_the_rest_stays() {
+        let words = ["--rand-regex-url", "https://x:1/[ab]", "-H", "host: other"];
+        let mut requests = requests(&words).expect("fine");
+        let of = |number, spoken| requests.make(number, spoken).uri().to_string();
+        for number in 0..20 {
+            let whole = of(number, Spoken::Http3);
+            assert!(
+                ["https://other/a", "https://other/b"].contains(&&*whole),
+                "{whole}"
+            );
+            assert_eq!(of(number, Spoken::Http1), whole["https://other".len()..]);
+        }
     }
 
     #[test]

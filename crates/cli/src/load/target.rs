@@ -6,6 +6,7 @@ use std::path::Path;
 use http::Uri;
 
 use super::args::Flags;
+use super::pattern::Pattern;
 use crate::error::{Failure, Peer};
 use crate::perf::{resolve, split_target};
 
@@ -24,10 +25,14 @@ pub(super) struct Target {
 
 impl Target {
     /// What is asked for, and of whom.
-    pub(super) fn read(flags: &Flags) -> Result<(Self, Vec<Uri>), Failure> {
-        let texts = match &flags.input_file {
-            Some(path) => lines(path)?,
-            None => flags.urls.clone(),
+    pub(super) fn read(
+        flags: &Flags,
+        pattern: Option<&Pattern>,
+    ) -> Result<(Self, Vec<Uri>), Failure> {
+        let texts = match (pattern, &flags.input_file) {
+            (Some(pattern), _) => vec![pattern.origin()],
+            (None, Some(path)) => lines(path)?,
+            (None, None) => flags.urls.clone(),
         };
         let urls: Vec<Uri> = texts
             .iter()

@@ -1,0 +1,138 @@
+//! URLs that are drawn: oha's `--rand-regex-url`.
+
+use std::hash::{BuildHasher, RandomState};
+
+use http::Uri;
+use http::uri::PathAndQuery;
+use rand::SeedableRng;
+use rand::distr::Distribution;
+use rand::rngs::SmallRng;
+use url::Url;
+
+use crate::error::Failure;
+
+/// A URL whose part behind the host is a regular expression.
+///
+/// Scheme, host and port are taken as they are, for a run loads one server. A dot is a dot, as
+/// oha has it, since URLs are full of them and mean nothing else; `[ -~]` is any character.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    origin: String,
+    rest: rand_regex::Regex,
+    seed: u64,
+}
+
+impl Pattern {
+    /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
+    pub(super) fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
+        let (origin, rest) = text.split_at(end_of_origin(text));
+        let compiled = rand_regex::Regex::compile(&literal_dots(rest), max_repeat);
+        let rest = compiled.map_err(|error| {
+            Failure::new(format!(
+                "'{rest}' is no pattern to draw URLs from: {error}; as in \
+                 https://example.org/[a-z]{{3}}/[0-9]+"
+            ))
+        })?;
+        Ok(Self {
+            origin: origin.to_owned(),
+            rest,
+            seed: RandomState::new().hash_one(text),
+        })
+    }
+
+    /// Scheme, host and port, as a URL of their own.
+    pub(super) fn origin(&self) -> String {
+        format!("{}/", self.origin)
+    }
+
+    /// The URL of the request with this number: always the same within a run.
+    pub(super) fn url(&self, number: u64) -> String {
+        let mut drawn = SmallRng::seed_from_u64(self.seed.wrapping_add(number));
+        let rest: String = self.rest.sample(&mut drawn);
+        format!("{}{rest}", self.origin)
+    }
+
+    /// What the request with this number asks for; what is not allowed in a URL is percent-encoded.
+    pub(super) fn path_and_query(&self, number: u64) -> PathAndQuery {
+        let url = Url::parse(&self.url(number)).ok();
+        let sent = url
+            .as_ref()
+            .map(|url| &url[url::Position::BeforePath..url::Position::AfterQuery]);
+        let parsed = sent.and_then(|sent| Uri::try_from(sent).ok());
+        let parsed = parsed.and_then(|uri| uri.into_parts().path_and_query);
+        // All that it can be is a path, once it is encoded.
+        parsed.unwrap_or(PathAndQuery::from_static("/"))
+    }
+}
+
+/// Where the path begins.
+fn end_of_origin(text: &str) -> usize {
+    let authority = text.find("://").map_or(0, |colon| colon + 3);
+    text[authority..]
+        .find('/')
+        .map_or(text.len(), |slash| authority + slash)
+}
+
+/// The pattern with every dot escaped that is not escaped already.
+fn literal_dots(pattern: &str) -> String {
+    let mut literal = String::with_capacity(pattern.len());
+    let mut is_escaped = false;
+    for character in pattern.chars() {
+        if character == '.' && !is_escaped {
+            literal.push('\\');
+        }
+        is_escaped = character == '\\' && !is_escaped;
+        literal.push(character);
+    }
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_of_the_pattern_and_differ() {
+        let pattern = Pattern::read(r"https://a.b:1/[a-c]{2}/[0-9]+.js\?q=[ é]x", 4).expect("fine");
+        assert_eq!(pattern.origin(), "https://a.b:1/");
+        let mut seen = std::collections::HashSet::new();
+        for number in 0..200 {
+            let path = pattern.path_and_query(number).to_string();
+            let (letters, rest) = path[1..].split_at(2);
+            assert!(
+                letters.bytes().all(|letter| b"abc".contains(&letter)),
+                "{path}"
+            );
+            let (digits, rest) = rest[1..].split_once('.').expect("a dot that is one");
+            assert!((1..=5).contains(&digits.len()), "{path}");
+            assert!(["js?q=%20x", "js?q=%C3%A9x"].contains(&rest), "{path}");
+            assert_eq!(
+                pattern.path_and_query(number),
+                path.as_str(),
+                "same number, same URL"
+            );
+            seen.insert(path);
+        }
+        assert!(seen.len() > 100, "{} of 200 differ", seen.len());
+    }
+
+    #[test]
+    fn dots_that_are_escaped_stay_so() {
+        assert_eq!(literal_dots(r"/a.b\.c\\.d"), r"/a\.b\.c\\\.d");
+    }
+
+    #[test]
+    fn host_alone_is_asked_for_its_root() {
+        let pattern = Pattern::read("http://127.0.0.1:80", 4).expect("fine");
+        assert_eq!(pattern.path_and_query(1), "/");
+        assert_eq!(pattern.origin(), "http://127.0.0.1:80/");
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        let error = Pattern::read("http://x/[a", 4)
+            .expect_err("refused")
+            .to_string();
+        assert!(error.contains("'/[a' is no pattern"), "{error}");
+    }
+}
