@@ -70,6 +70,11 @@
 //! [`write_chunk`](SendStream::write_chunk) and [`read_chunk`](RecvStream::read_chunk), which do
 //! not copy. [`Endpoint::capabilities`] tells what the machine's settings cost.
 //!
+//! A program's first random number takes 25 ms and more if AWS-LC is built as it comes, for it
+//! gathers timing jitter first. Programs that are over in less can be built with
+//! `AWS_LC_SYS_NO_JITTER_ENTROPY=1` in the environment; the operating system's seed and the
+//! processor's random numbers remain.
+//!
 //! # Coming from quinn
 //!
 //! Names and meanings are the same where the thing is the same. Different are:
