@@ -62,6 +62,10 @@ pub(crate) struct CommonArguments {
     #[arg(long, value_name = "BYTES", value_parser = parse_mtu)]
     pub(crate) mtu: Option<u16>,
 
+    /// Sends each UDP datagram in a system call of its own instead of many in one (GSO).
+    #[arg(long)]
+    pub(crate) no_udp_gso: bool,
+
     /// Writes JSON to standard output, for programs.
     #[arg(long)]
     pub(crate) json: bool,

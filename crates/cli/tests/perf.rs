@@ -55,6 +55,19 @@ fn download_and_reversed_upload_receive_what_was_asked_for() {
 }
 
 #[test]
+fn without_offload_each_datagram_is_a_call_of_its_own() {
+    let server = Server::start(&["--mtu", "1452", "--no-udp-gso"]);
+    let flags = ["--bidir", "-n", "2M", "--mtu", "1452", "--no-udp-gso"];
+    let report = server.report(&flags);
+    for end in ["client", "server"] {
+        let calls = number(&report, &format!("{end}.io.send_calls"));
+        let datagrams = number(&report, &format!("{end}.io.sent_datagrams"));
+        assert!(datagrams > 1000.0, "{end}: {report:#}");
+        assert!((calls - datagrams).abs() < 0.5, "{end}: {report:#}");
+    }
+}
+
+#[test]
 fn both_directions_at_once_over_several_connections() {
     let server = Server::start(&[]);
     let flags = [

@@ -143,6 +143,21 @@ impl Endpoint {
         Ok(())
     }
 
+    /// Decides whether the system is given many datagrams for one peer in one call and splits
+    /// them itself (generic segmentation offload, GSO), where it can. On by default.
+    ///
+    /// Holds for what leaves from now on, for all connections and handles of the endpoint.
+    /// Without it each datagram is a system call of its own, which costs several times the CPU
+    /// in bulk; for measurements of that, and for interfaces whose splitting is broken without
+    /// saying so (an error they do report switches it off by itself).
+    ///
+    /// [`Endpoint::capabilities`] goes on to tell what the socket could do;
+    /// [`Endpoint::socket_counters`] how many datagrams left in how many calls.
+    pub fn set_segmentation_offload(&self, enabled: bool) {
+        let socket = &self.inner.shard.socket;
+        self.lock().outbox.set_segmentation_offload(socket, enabled);
+    }
+
     /// Connects to `addr`; the certificate there must be for `server_name`, a DNS name or an IP
     /// address.
     ///

@@ -11,6 +11,8 @@ use crate::runtime::Socket;
 pub(crate) struct Outbox {
     buffer: TransmitBuffer,
     kept: Option<Kept>,
+    /// Datagrams leave one at a time, whatever the socket can do.
+    is_one_by_one: bool,
 }
 
 /// A batch in the buffer of which the first bytes have left.
@@ -25,6 +27,22 @@ impl Outbox {
         Self {
             buffer: TransmitBuffer::new(max_segments),
             kept: None,
+            is_one_by_one: false,
+        }
+    }
+
+    /// Decides whether the socket is given batches, of which it makes datagrams, or each datagram
+    /// by itself.
+    pub(crate) fn set_segmentation_offload(&mut self, socket: &Socket, enabled: bool) {
+        self.is_one_by_one = !enabled;
+        self.buffer.set_max_segments(self.max_segments(socket));
+    }
+
+    fn max_segments(&self, socket: &Socket) -> usize {
+        if self.is_one_by_one {
+            1
+        } else {
+            socket.gso_segments()
         }
     }
 
@@ -64,12 +82,18 @@ impl Outbox {
 
     fn go_on(&mut self, socket: &Socket, mut kept: Kept) -> io::Result<bool> {
         while kept.sent < kept.transmit.len {
+            let rest = &self.buffer.bytes()[kept.sent..];
+            // A batch that was kept may be older than the wish for single datagrams.
+            let piece = match kept.transmit.segment_size {
+                Some(size) if self.is_one_by_one => size.min(rest.len()),
+                _ => rest.len(),
+            };
             let batch = courser_udp::Transmit {
                 destination: kept.transmit.destination,
                 source: kept.transmit.source,
                 ecn: kept.transmit.ecn,
                 segment_size: kept.transmit.segment_size,
-                contents: &self.buffer.bytes()[kept.sent..],
+                contents: &rest[..piece],
             };
             match socket.try_send_some(&batch) {
                 Ok(taken) => kept.sent += taken,
@@ -82,8 +106,9 @@ impl Outbox {
             }
         }
         // Offload that turned out to be broken shows here.
-        if socket.gso_segments() < self.buffer.max_segments() {
-            self.buffer.set_max_segments(socket.gso_segments());
+        let max_segments = self.max_segments(socket);
+        if max_segments < self.buffer.max_segments() {
+            self.buffer.set_max_segments(max_segments);
         }
         Ok(true)
     }

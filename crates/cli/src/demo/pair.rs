@@ -66,6 +66,7 @@ impl Pair {
             over,
             congestion: Algorithm::Cubic,
             mtu: Some(MTU),
+            segmentation_offload: true,
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,
             tls: tls.clone(),

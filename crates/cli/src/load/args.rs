@@ -217,6 +217,10 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "BYTES", value_parser = crate::args::parse_mtu)]
     pub(crate) max_udp_payload_size: Option<u16>,
 
+    /// Sends each UDP datagram in a system call of its own instead of many in one (GSO).
+    #[arg(long)]
+    pub(crate) no_udp_gso: bool,
+
     /// Writes a trace of each QUIC connection into the directory of this name (qlog, JSON-SEQ).
     #[arg(long, value_name = "DIR")]
     pub(crate) qlog_file_base: Option<PathBuf>,

@@ -36,6 +36,8 @@ pub(super) struct Plan {
     pub(super) stream_window: Option<u32>,
     pub(super) connection_window: Option<u32>,
     pub(super) mtu: Option<u16>,
+    /// Many UDP datagrams leave in one system call, where the system can.
+    pub(super) segmentation_offload: bool,
     pub(super) tls: Arc<rustls::ClientConfig>,
     pub(super) qlog: Option<Arc<QlogDirectory>>,
     pub(super) log_file: Option<PathBuf>,
@@ -105,6 +107,7 @@ impl Plan {
             stream_window: flags.window_bits.map(window),
             connection_window: flags.connection_window_bits.map(window),
             mtu: flags.max_udp_payload_size,
+            segmentation_offload: !flags.no_udp_gso,
             tls: tls(flags, &protocols)?,
             qlog: traces(flags)?,
             log_file: flags.log_file.clone(),

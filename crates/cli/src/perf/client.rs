@@ -127,6 +127,7 @@ fn remotes(
             over: if arguments.tcp { Over::Tcp } else { Over::Quic },
             congestion: arguments.common.cc,
             mtu: arguments.common.mtu,
+            segmentation_offload: !arguments.common.no_udp_gso,
             connect_timeout: arguments.connect_timeout,
             clock: CpuClock::Process,
             tls: tls.clone(),

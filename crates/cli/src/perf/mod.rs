@@ -81,6 +81,9 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
         }
     }
     let (quic, tcp) = server.addresses()?;
+    server
+        .endpoint()
+        .set_segmentation_offload(!arguments.common.no_udp_gso);
     log.listening("quic", quic);
     if let Some(tcp) = tcp {
         log.listening("tls over tcp", tcp);

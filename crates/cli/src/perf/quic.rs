@@ -26,6 +26,7 @@ impl QuicConnector {
         let local = SocketAddr::new(local_ip_for(remote.address.ip()), 0);
         let endpoint = Endpoint::client(local)
             .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
+        endpoint.set_segmentation_offload(remote.segmentation_offload);
         Ok(Self { endpoint, config })
     }
 

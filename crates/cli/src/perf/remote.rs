@@ -28,6 +28,8 @@ pub(crate) struct Remote {
     pub(crate) over: Over,
     pub(crate) congestion: Algorithm,
     pub(crate) mtu: Option<u16>,
+    /// Many UDP datagrams leave in one system call, where the system can.
+    pub(crate) segmentation_offload: bool,
     pub(crate) connect_timeout: Duration,
     /// What counts as this end's CPU time.
     pub(crate) clock: CpuClock,

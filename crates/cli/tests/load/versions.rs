@@ -136,6 +136,29 @@ fn bodies_and_fields_arrive() {
 }
 
 #[test]
+fn without_offload_each_datagram_is_a_call_of_its_own() {
+    let folder = Folder::new();
+    let file = folder.file("body", &"x".repeat(1_000_000));
+    let server = Server::http3(App::default());
+    let url = server.https("/bytes/10");
+    let load = |flags: &[&str]| {
+        let common = ["-n", "2", "--h3", "-k", "--max-udp-payload-size", "1200"];
+        let report = report(&[&common[..], flags, &["-d", &file, &url]].concat());
+        assert_eq!(report["requests"]["succeeded"], 2, "{report:#}");
+        let datagrams = number(&report, "connections.datagramsSent");
+        assert!(datagrams > 1600.0, "{report:#}");
+        (datagrams, number(&report, "connections.sendCalls"))
+    };
+    let (datagrams, calls) = load(&["--no-udp-gso"]);
+    assert!((datagrams - calls).abs() < 0.5, "{datagrams} in {calls}");
+    let (datagrams, calls) = load(&[]);
+    // Other systems may not have it.
+    if cfg!(target_os = "linux") {
+        assert!(calls < datagrams / 2.0, "{datagrams} in {calls}");
+    }
+}
+
+#[test]
 fn large_responses_are_read_to_their_end() {
     let server = Server::http3(App::default());
     let url = server.https("/bytes/5000000");

@@ -51,7 +51,7 @@ impl TransmitBuffer {
         self.max_segments
     }
 
-    /// Lowers the batch size after the system refused one.
+    /// Changes the size of later batches, such as after the system refused one.
     pub fn set_max_segments(&mut self, max_segments: usize) {
         self.max_segments = max_segments.max(1);
     }

@@ -104,6 +104,7 @@ impl Connector {
             label: "no socket".to_owned(),
             failure: Failure::new(format!("cannot open a socket: {error}")),
         })?;
+        endpoint.set_segmentation_offload(plan.segmentation_offload);
         let config = ClientConfig::with_rustls(plan.tls.clone()).transport_config(settings(plan));
         let connecting = endpoint
             .connect_with(config, address, &plan.target.server_name)
