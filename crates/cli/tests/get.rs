@@ -1,5 +1,7 @@
 //! `courser get` against real servers: what it writes, and how it ends.
 
+#[path = "get/cookies.rs"]
+mod cookies;
 #[path = "get/server.rs"]
 mod server;
 

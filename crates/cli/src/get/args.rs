@@ -87,9 +87,18 @@ pub(crate) struct RequestArguments {
     /// The `referer` field.
     #[arg(short = 'e', long, value_name = "URL")]
     pub(crate) referer: Option<String>,
-    /// The `cookie` field, `name=value`.
-    #[arg(short = 'b', long, value_name = "COOKIES")]
+    /// Cookies to send, `name=value; name=value`. Without a `=` it is a file to read them from, in
+    /// Netscape's format or heads of responses, and what servers set is kept and sent back to them
+    /// from then on; an empty name does that without a file.
+    #[arg(short = 'b', long, value_name = "COOKIES|FILE")]
     pub(crate) cookie: Vec<String>,
+    /// Keeps cookies as --cookie FILE does, and writes them to this file in the end, in Netscape's
+    /// format; `-` is standard output.
+    #[arg(short = 'c', long, value_name = "FILE")]
+    pub(crate) cookie_jar: Option<String>,
+    /// Leaves out of the files of --cookie what was for one session only.
+    #[arg(short = 'j', long)]
+    pub(crate) junk_session_cookies: bool,
     /// Asks for a part: `0-499`, `500-`, `-500`.
     #[arg(short, long, value_name = "RANGE")]
     pub(crate) range: Option<String>,

@@ -170,12 +170,16 @@ fn url_encoded(data: &str) -> Result<String, Failed> {
 
 /// A file, or standard input for `-`.
 pub(super) fn read(path: &str) -> Result<Vec<u8>, Failed> {
+    read_bytes(path).map_err(|error| unreadable(path, &error))
+}
+
+/// The same, for those who can do without.
+pub(super) fn read_bytes(path: &str) -> std::io::Result<Vec<u8>> {
+    if path != "-" {
+        return std::fs::read(path);
+    }
     let mut bytes = Vec::new();
-    let result = match path {
-        "-" => std::io::stdin().read_to_end(&mut bytes).map(drop),
-        path => std::fs::read(path).map(|read| bytes = read),
-    };
-    result.map_err(|error| unreadable(path, &error))?;
+    std::io::stdin().read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

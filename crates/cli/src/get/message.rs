@@ -7,6 +7,7 @@ use url::Url;
 
 use super::args::{Arguments, RequestArguments};
 use super::content::{self, Content, Prepared};
+use super::cookies::Argument;
 use super::encoding::{base64, percent_decode};
 use super::exit::{FAILED_INIT, Failed, URL_MALFORMED};
 
@@ -178,11 +179,15 @@ fn simple_fields(headers: &mut HeaderMap, request: &RequestArguments) -> Result<
     if let Some(referer) = &request.referer {
         headers.insert(header::REFERER, value("--referer", referer)?);
     }
-    if !request.cookie.is_empty() {
-        headers.insert(
-            header::COOKIE,
-            value("--cookie", &request.cookie.join("; "))?,
-        );
+    let pairs = request.cookie.iter();
+    let pairs: Vec<_> = pairs
+        .filter_map(|text| match Argument::of(text) {
+            Argument::Pairs(pairs) => Some(pairs),
+            Argument::File(_) => None,
+        })
+        .collect();
+    if !pairs.is_empty() {
+        headers.insert(header::COOKIE, value("--cookie", &pairs.join("; "))?);
     }
     if let Some(range) = &request.range {
         headers.insert(header::RANGE, value("--range", &format!("bytes={range}"))?);
@@ -241,11 +246,12 @@ fn value(what: &str, text: &str) -> Result<HeaderValue, Failed> {
 
 const USER_AGENT: &str = concat!("courser/", env!("CARGO_PKG_VERSION"));
 /// Have a value already that the user's takes the place of.
-const DEFAULTS: [HeaderName; 7] = [
+const DEFAULTS: [HeaderName; 8] = [
     header::USER_AGENT,
     header::ACCEPT,
     header::CONTENT_TYPE,
     header::AUTHORIZATION,
+    header::COOKIE,
     header::HOST,
     header::REFERER,
     header::RANGE,

@@ -3,6 +3,7 @@
 pub(crate) mod args;
 pub(crate) mod config;
 mod content;
+mod cookies;
 mod dump;
 mod encoding;
 mod exit;
@@ -27,6 +28,7 @@ use tokio::task::JoinSet;
 
 use self::args::Arguments;
 use self::content::Prepared;
+use self::cookies::Cookies;
 use self::dump::Dump;
 use self::exit::{Failed, NO_CONNECTION, TIMED_OUT};
 use self::facts::Facts;
@@ -69,8 +71,10 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
             set_up: began.elapsed(),
             dump,
             prepared,
+            cookies: Cookies::load(arguments),
         });
         let code = run(&context, jobs, format).await;
+        context.cookies.save();
         // Servers learn that we leave, unless they are gone themselves.
         let _ = tokio::time::timeout(FAREWELL, context.client.close()).await;
         context

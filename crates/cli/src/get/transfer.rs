@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 
 use super::args::Arguments;
 use super::content::Prepared;
+use super::cookies::Cookies;
 use super::dump::Dump;
 use super::exit::{
     FAILED_INIT, Failed, HTTP_STATUS, RANGE_ERROR, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS,
@@ -29,6 +30,7 @@ pub(crate) struct Context {
     pub(crate) set_up: Duration,
     pub(crate) dump: Dump,
     pub(crate) prepared: Prepared,
+    pub(crate) cookies: Cookies,
 }
 
 /// One of them.
@@ -97,8 +99,12 @@ impl Transfer<'_> {
         loop {
             facts.last_began = self.began.elapsed();
             facts.effective = Some(message.uri.clone());
-            let response = self.ask(&message, facts).await?;
+            let mut asked = message.clone();
+            let cookies = &self.context.cookies;
+            cookies.apply(&asked.uri, &mut asked.headers);
+            let response = self.ask(&asked, facts).await?;
             let (head, body) = response.into_parts();
+            cookies.on_response(&asked.uri, &asked.headers, &head.headers);
             let text = verbose::head(&head);
             facts.size_header += text.len() as u64;
             self.context.dump.write(&text)?;

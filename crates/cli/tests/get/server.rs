@@ -53,7 +53,11 @@ impl Server {
     }
 
     pub fn url(&self, path: &str) -> String {
-        format!("https://localhost:{}{path}", self.address.port())
+        format!("https://localhost:{}{path}", self.port())
+    }
+
+    pub fn port(&self) -> u16 {
+        self.address.port()
     }
 }
 
@@ -184,6 +188,7 @@ async fn answer<B: http_body::Body>(
                 "attachment; filename=\"../chosen.txt\"",
             );
         }
+        "/set-cookie" => response = response.header("set-cookie", "kept=1"),
         "/announce" => response = response.header("alt-svc", format!("h3=\":{port}\"; ma=60")),
         "/busy" if busy.fetch_add(1, Ordering::SeqCst) < 2 => {
             response = response.status(StatusCode::SERVICE_UNAVAILABLE);

@@ -1,0 +1,367 @@
+//! `--cookie`, `--cookie-jar`: what servers want to be remembered by (RFC 6265).
+//!
+//! A crate keeps the cookies and knows which belong to a URL. Here is what is refused before, by
+//! the rules that browsers and curl have added to those of the RFC (draft-ietf-httpbis-rfc6265bis):
+//! cookies for all of `co.uk`, secure ones over connections that are not, and too many.
+
+mod file;
+
+use std::cmp::Reverse;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use cookie_store::{CookieDomain, CookieStore, RawCookie, StoreAction};
+use http::Uri;
+use http::header::{self, HeaderMap, HeaderValue};
+use url::{Host, Url};
+
+use super::args::Arguments;
+use super::content;
+use super::verbose;
+
+/// What a `--cookie` is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Argument<'a> {
+    /// Sent as it is.
+    Pairs(&'a str),
+    /// Read before the first transfer. An empty name is no file, but begins to keep cookies.
+    File(&'a str),
+}
+
+impl<'a> Argument<'a> {
+    /// As curl tells them apart: by the `=`, or the `@` of a file with one in its name.
+    pub(crate) fn of(text: &'a str) -> Self {
+        match text.strip_prefix('@') {
+            Some(name) => Self::File(name),
+            None if text.contains('=') => Self::Pairs(text),
+            None => Self::File(text),
+        }
+    }
+}
+
+/// The cookies of all transfers, if any are kept.
+#[derive(Debug)]
+pub(crate) struct Cookies {
+    known: Option<Mutex<Known>>,
+    /// --cookie-jar.
+    jar: Option<String>,
+    is_verbose: bool,
+    is_told: bool,
+}
+
+impl Cookies {
+    /// Reads the files of `--cookie`. One that cannot be read is told of and otherwise empty, as
+    /// with curl: at the first run there is none yet.
+    pub(crate) fn load(arguments: &Arguments) -> Self {
+        let request = &arguments.request;
+        let files: Vec<_> = request
+            .cookie
+            .iter()
+            .filter_map(|text| match Argument::of(text) {
+                Argument::File(name) => Some(name),
+                Argument::Pairs(_) => None,
+            })
+            .collect();
+        let keeps = !files.is_empty() || request.cookie_jar.is_some();
+        let cookies = Self {
+            known: keeps.then(Mutex::default),
+            jar: request.cookie_jar.clone(),
+            is_verbose: arguments.output.verbose,
+            is_told: !arguments.output.silent || arguments.output.show_error,
+        };
+        for name in files.into_iter().filter(|name| !name.is_empty()) {
+            cookies.load_file(name, request.junk_session_cookies);
+        }
+        cookies
+    }
+
+    fn load_file(&self, name: &str, drops_sessions: bool) {
+        let Some(mut known) = self.lock() else {
+            return;
+        };
+        match content::read_bytes(name) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let cookies = file::read(&text);
+                for (cookie, url) in cookies {
+                    let is_session = cookie.expires().is_none() && cookie.max_age().is_none();
+                    if !(drops_sessions && is_session) {
+                        // Those that have expired meanwhile, mostly.
+                        let _ = known.insert(&cookie, &url);
+                    }
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.note(|| format!("There is no file of cookies {name} yet"));
+            }
+            Err(error) => self.tell(&format!("cannot read cookies from {name}: {error}")),
+        }
+    }
+
+    /// Puts the cookies for a URL into the fields of a request, before those that are there.
+    pub(crate) fn apply(&self, uri: &Uri, headers: &mut HeaderMap) {
+        let Some(known) = self.lock() else {
+            return;
+        };
+        let Some(url) = url_of(uri, headers) else {
+            return;
+        };
+        let mut value = known.field(&url).into_bytes();
+        if value.is_empty() {
+            return;
+        }
+        // RFC 6265 §5.4: one field and no more.
+        for own in headers.get_all(header::COOKIE) {
+            value.extend_from_slice(b"; ");
+            value.extend_from_slice(own.as_bytes());
+        }
+        if let Ok(value) = HeaderValue::from_bytes(&value) {
+            headers.insert(header::COOKIE, value);
+        }
+    }
+
+    /// Takes what a response sets. `asked` are the fields of the request.
+    pub(crate) fn on_response(&self, uri: &Uri, asked: &HeaderMap, answered: &HeaderMap) {
+        let Some(mut known) = self.lock() else {
+            return;
+        };
+        let Some(url) = url_of(uri, asked) else {
+            return;
+        };
+        let fields = answered.get_all(header::SET_COOKIE).iter();
+        for field in fields.take(MAX_SET_AT_ONCE) {
+            match known.set(field.as_bytes(), &url) {
+                Ok(what) => self.note(|| what),
+                Err(why) => self.note(|| format!("A cookie of {url} is not kept: {why}")),
+            }
+        }
+    }
+
+    /// Writes the jar, if one was named. That it cannot be written is told and, as with curl, no
+    /// failure of the transfers.
+    pub(crate) fn save(&self) {
+        let (Some(name), Some(known)) = (&self.jar, self.lock()) else {
+            return;
+        };
+        let text = file::write(known.0.iter_unexpired());
+        if let Err(error) = file::save(name, &text) {
+            self.tell(&format!("cannot save cookies in {name}: {error}"));
+        }
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, Known>> {
+        let known = self.known.as_ref()?;
+        Some(known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn note(&self, text: impl FnOnce() -> String) {
+        if self.is_verbose {
+            verbose::note(&text());
+        }
+    }
+
+    fn tell(&self, text: &str) {
+        if self.is_told {
+            crate::output::note(text);
+        }
+    }
+}
+
+/// The cookies that are kept. Bounded, whatever servers send.
+#[derive(Default, Debug)]
+struct Known(CookieStore);
+
+impl Known {
+    /// Takes a `set-cookie` field of a response from `url`; says what became of it.
+    ///
+    /// # Errors
+    /// Why it is not kept.
+    fn set(&mut self, field: &[u8], url: &Url) -> Result<String, String> {
+        let text = std::str::from_utf8(field).map_err(|_| "it is not UTF-8".to_owned())?;
+        let cookie = RawCookie::parse(text).map_err(|error| error.to_string())?;
+        if cookie.secure() == Some(true) && !is_secure(url) {
+            let name = cookie.name();
+            return Err(format!("'{name}' is secure, the connection is not"));
+        }
+        check_prefix(&cookie)?;
+        if !is_secure(url) && self.hides_secure(&cookie, url) {
+            let name = cookie.name();
+            return Err(format!("there is a secure one named '{name}' already"));
+        }
+        self.insert(&cookie, url)
+    }
+
+    /// Keeps a cookie, if its size, its characters and its domain are in order.
+    fn insert(&mut self, raw: &RawCookie<'_>, url: &Url) -> Result<String, String> {
+        let (name, value) = raw.name_value();
+        if name.len() + value.len() > MAX_COOKIE {
+            let len = name.len() + value.len();
+            return Err(format!("{len} bytes, {MAX_COOKIE} are allowed"));
+        }
+        let parts = [name, value, raw.path().unwrap_or_default()];
+        if parts.iter().any(|part| part.chars().any(char::is_control)) {
+            return Err("control characters are not allowed".to_owned());
+        }
+        let mut cookie = cookie_store::Cookie::try_from_raw_cookie(raw, url)
+            .map_err(|error| error.to_string())?
+            .into_owned();
+        if let CookieDomain::Suffix(domain) = &cookie.domain
+            && is_public_suffix(domain)
+        {
+            // RFC 6265 §5.3 step 5: the host itself may have cookies of its own.
+            if url.host_str() != Some(domain) {
+                return Err(format!("everybody can have a name below '{domain}'"));
+            }
+            cookie.domain = CookieDomain::HostOnly(domain.clone());
+        }
+        let (domain, path, name) = key_of(&cookie);
+        let action = self.0.insert(cookie, url);
+        let done = match action.map_err(|error| error.to_string())? {
+            StoreAction::Inserted => {
+                self.make_room(&domain);
+                "Added"
+            }
+            StoreAction::UpdatedExisting => "Replaced",
+            StoreAction::ExpiredExisting => "Expired",
+        };
+        // Values are credentials and stay out of logs.
+        Ok(format!("{done} cookie {name} for {domain}, path {path}"))
+    }
+
+    /// The value of the field for a request.
+    fn field(&self, url: &Url) -> String {
+        let mut cookies = self.0.matches(url);
+        // RFC 6265 §5.4: longer paths first, older ones first among equals.
+        cookies.sort_by_key(|cookie| Reverse(cookie.path.len()));
+        let mut field = String::new();
+        for cookie in cookies.into_iter().take(MAX_SENT) {
+            let (name, value) = cookie.name_value();
+            let pair = format!("{name}={value}");
+            if field.len() + pair.len() + 2 > MAX_FIELD {
+                break;
+            }
+            if !field.is_empty() {
+                field.push_str("; ");
+            }
+            field.push_str(&pair);
+        }
+        field
+    }
+
+    /// True if a secure cookie would be found no more behind this one, which somebody in the path
+    /// may have put there (draft-ietf-httpbis-rfc6265bis §5.7).
+    fn hides_secure(&self, cookie: &RawCookie<'_>, url: &Url) -> bool {
+        let path = cookie.path().unwrap_or_else(|| url.path());
+        self.0.iter_unexpired().any(|known| {
+            let is_near = known.domain.matches(url)
+                || url.host_str().is_some_and(|host| {
+                    let domain = String::from(&known.domain);
+                    domain
+                        .strip_suffix(host)
+                        .is_some_and(|it| it.ends_with('.'))
+                });
+            known.secure() == Some(true)
+                && known.name() == cookie.name()
+                && is_near
+                && path.starts_with(&*known.path)
+        })
+    }
+
+    /// Forgets what has expired, then what is oldest, where there are too many.
+    fn make_room(&mut self, domain: &str) {
+        let of_domain = |cookie: &cookie_store::Cookie<'_>| {
+            cookie.domain.as_cow().is_some_and(|known| known == domain)
+        };
+        let (mut all, mut here) = (0, 0);
+        for cookie in self.0.iter_any() {
+            all += 1;
+            here += usize::from(of_domain(cookie));
+        }
+        let is_crowded = here > MAX_OF_DOMAIN;
+        if !is_crowded && all <= MAX_COOKIES {
+            return;
+        }
+        let mut cookies = self.0.iter_any();
+        let mut next = || cookies.find(|cookie| !is_crowded || of_domain(cookie));
+        let oldest = next();
+        let expired = std::iter::from_fn(next).find(|cookie| cookie.is_expired());
+        let victim = expired.or(oldest).map(key_of);
+        drop(cookies);
+        if let Some((domain, path, name)) = victim {
+            self.0.remove(&domain, &path, &name);
+        }
+    }
+}
+
+fn key_of(cookie: &cookie_store::Cookie<'_>) -> (String, String, String) {
+    (
+        String::from(&cookie.domain),
+        String::from(&cookie.path),
+        cookie.name().to_owned(),
+    )
+}
+
+/// The URL that cookies belong to. Whoever sets the host of a request means that one.
+fn url_of(uri: &Uri, headers: &HeaderMap) -> Option<Url> {
+    let mut url = Url::parse(&uri.to_string()).ok()?;
+    let told = headers
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok());
+    if let Some(told) = told {
+        let told = Url::parse(&format!("http://{told}/")).ok()?;
+        url.set_host(told.host_str()).ok()?;
+    }
+    Some(url)
+}
+
+/// Nobody else reads what goes there: TLS, or this machine itself.
+fn is_secure(url: &Url) -> bool {
+    url.scheme() == "https"
+        || match url.host() {
+            Some(Host::Domain(name)) => name == "localhost",
+            Some(Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(Host::Ipv6(ip)) => ip.is_loopback(),
+            None => false,
+        }
+}
+
+/// Names that promise how a cookie was set (draft-ietf-httpbis-rfc6265bis §4.1.3).
+fn check_prefix(cookie: &RawCookie<'_>) -> Result<(), String> {
+    let name = cookie.name();
+    let begins = |prefix: &str| {
+        let start = name.get(..prefix.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
+    let is_secure = cookie.secure() == Some(true);
+    let is_whole_host = cookie.domain().is_none() && cookie.path() == Some("/");
+    if begins("__Host-") && !(is_secure && is_whole_host) {
+        return Err(format!(
+            "'{name}' has to be secure, with path '/' and no domain"
+        ));
+    }
+    if begins("__Secure-") && !is_secure {
+        return Err(format!("'{name}' has to be secure"));
+    }
+    Ok(())
+}
+
+/// True for `com`, `co.uk`, `github.io`, and for any name without a dot.
+fn is_public_suffix(domain: &str) -> bool {
+    psl::suffix(domain.as_bytes()).is_some_and(|suffix| suffix == domain)
+}
+
+/// Bytes of a name and its value: what RFC 6265 §6.1 asks for at least, and curl has at most.
+const MAX_COOKIE: usize = 4096;
+/// As browsers have it; RFC 6265 §6.1 asks for 50 at least.
+const MAX_OF_DOMAIN: usize = 180;
+/// RFC 6265 §6.1 asks for as many at least.
+const MAX_COOKIES: usize = 3000;
+/// Of one response, as curl has it.
+const MAX_SET_AT_ONCE: usize = 50;
+/// In one request, as curl has it.
+const MAX_SENT: usize = 150;
+/// Bytes of the field in a request, as curl has it: servers refuse more.
+const MAX_FIELD: usize = 8190;
+
+#[cfg(test)]
+mod tests;
