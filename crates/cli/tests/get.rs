@@ -5,6 +5,9 @@ mod cookies;
 #[path = "get/server.rs"]
 mod server;
 
+#[path = "get/socks.rs"]
+mod socks;
+
 #[path = "common/mod.rs"]
 mod common;
 

@@ -11,9 +11,9 @@ use crate::quantity::{parse_duration, parse_quantity};
 #[command(
     // As curl has it: of a flag that is given twice the later one counts.
     args_override_self = true,
-    after_help = "Exit codes are those of curl: 6 no such name, 7 no connection, 22 --fail, 23 \
-    cannot write, 28 time ran out, 35 TLS, 47 too many redirects, 52 no answer, 60 certificate, \
-    95 HTTP/3, 96 QUIC."
+    after_help = "Exit codes are those of curl: 5 no such proxy, 6 no such name, 7 no connection, 22 \
+    --fail, 23 cannot write, 28 time ran out, 35 TLS, 47 too many redirects, 52 no answer, 60 \
+    certificate, 95 HTTP/3, 96 QUIC, 97 SOCKS proxy."
 )]
 pub(crate) struct Arguments {
     /// What to get. `{a,b}` and `[1-9]`, `[01-20:2]`, `[a-z]` stand for several.
@@ -235,7 +235,8 @@ pub(crate) struct ConnectionArguments {
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     pub(crate) dns_servers: Vec<String>,
     /// A proxy, `http://user:password@host:port`, or https:// for one that is reached over TLS: who
-    /// it is, is judged like servers are. HTTP/3 is not used then.
+    /// it is, is judged like servers are. Or one of SOCKS: socks5h:// and socks4a:// have it resolve
+    /// names, with socks5:// and socks4:// they are resolved here. HTTP/3 is not used then.
     #[arg(short = 'x', long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
     /// Hosts that are reached without a proxy, separated by commas; `*` is all.

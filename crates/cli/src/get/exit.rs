@@ -51,6 +51,7 @@ fn code_of(error: &Error) -> u8 {
         ErrorKind::Http2 => HTTP2_STREAM,
         ErrorKind::Http3 => HTTP3,
         ErrorKind::ConnectQuic => QUIC,
+        ErrorKind::Socks => PROXY_HANDSHAKE,
         ErrorKind::Protocol => WEIRD_ANSWER,
         // ErrorKind::Proxy, ErrorKind::Receive, and what comes to be.
         _ => RECEIVE_ERROR,
@@ -105,3 +106,4 @@ pub(crate) const CA_FILE: u8 = 77;
 pub(crate) const HTTP2_STREAM: u8 = 92;
 pub(crate) const HTTP3: u8 = 95;
 pub(crate) const QUIC: u8 = 96;
+pub(crate) const PROXY_HANDSHAKE: u8 = 97;

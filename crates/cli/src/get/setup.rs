@@ -5,14 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::client::{ClientBuilder, DnsResolver, Family, Proxy};
+use courser::client::{ClientBuilder, DnsResolver, ErrorKind, Family, Proxy};
 use courser::{Client, Identity};
 use courser_qlog::QlogDirectory;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::args::{Arguments, ConnectionArguments};
-use super::exit::{CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, WRITE_ERROR, chosen_version};
+use super::exit::{
+    CA_FILE, CLIENT_CERTIFICATE, FAILED_INIT, Failed, NO_CONNECTION, WRITE_ERROR, chosen_version,
+};
 
 /// Makes the client for all transfers.
 pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
@@ -42,7 +44,11 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
     if let Some(directory) = &arguments.output.qlog {
         builder = builder.sinks(traces(directory)?);
     }
-    builder.build().map_err(|error| Failed::of(&error))
+    builder.build().map_err(|error| match error.kind() {
+        // Of the proxy: to curl it is one that cannot be reached.
+        ErrorKind::Unsupported => Failed::new(NO_CONNECTION, error.to_string()),
+        _ => Failed::of(&error),
+    })
 }
 
 fn trust(

@@ -48,7 +48,14 @@ pub enum Proxy {
     Direct,
     /// This one for everything but what the list names, which is written like `NO_PROXY`.
     Url {
-        /// `http://user:password@host:port`, or with `https`.
+        /// `http://user:password@host:port`, or with one of
+        ///
+        /// - `https`: the proxy is reached over TLS,
+        /// - `socks5h`: SOCKS5 (RFC 1928), and the proxy resolves names,
+        /// - `socks5`: SOCKS5, names are resolved here,
+        /// - `socks4a`, `socks4`: SOCKS4 with and without names, IPv4 only; a password is not used.
+        ///
+        /// SOCKS proxies listen on port 1080 unless it says otherwise.
         url: String,
         /// Hosts, domains and networks separated by commas.
         except: String,
@@ -297,7 +304,8 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] when the system's certificates cannot be had, certificate and key do
-    /// not fit together, or a file or setting is unusable.
+    /// not fit together, or a file or setting is unusable; [`ErrorKind::Unsupported`] when the
+    /// proxy is of another kind.
     pub fn build(mut self) -> Result<Client, Error> {
         self.settings.matcher = match &self.settings.proxy {
             Proxy::Environment => Some(Matcher::from_env()),
@@ -332,14 +340,24 @@ impl ClientBuilder {
 }
 
 fn check_proxy(url: &str) -> Result<(), Error> {
-    let has_host = url
-        .parse::<http::Uri>()
-        .is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()));
-    if has_host {
-        return Ok(());
+    let uri = url.parse::<http::Uri>().ok();
+    let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
+    let Some(uri) = uri else {
+        // It may hold a password.
+        let text = "the proxy's URL is none: write http://host:port or socks5h://host:port";
+        return Err(Error::new(ErrorKind::Config, text));
+    };
+    match uri.scheme_str() {
+        None | Some("http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h") => Ok(()),
+        // It would not be used, without a word.
+        Some(scheme) => {
+            let text = format!(
+                "proxies with the scheme '{scheme}' are not supported: use http, https, socks5h, \
+                 socks5, socks4a or socks4"
+            );
+            Err(Error::new(ErrorKind::Unsupported, text))
+        }
     }
-    let text = format!("'{url}' is no proxy: write http://host:port");
-    Err(Error::new(ErrorKind::Config, text))
 }
 
 impl std::fmt::Debug for ClientBuilder {

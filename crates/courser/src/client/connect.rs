@@ -2,6 +2,7 @@
 
 mod places;
 mod quic;
+mod socks;
 mod tcp;
 
 use std::collections::HashMap;
@@ -325,7 +326,7 @@ const fn rank(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Certificate => 5,
         ErrorKind::Tls => 4,
-        ErrorKind::Proxy | ErrorKind::Config => 3,
+        ErrorKind::Proxy | ErrorKind::Socks | ErrorKind::Config => 3,
         ErrorKind::Connect => 2,
         ErrorKind::ConnectQuic => 1,
         _ => 0,

@@ -102,6 +102,14 @@ impl Settings {
         intercept.basic_auth().cloned()
     }
 
+    /// User and password in the URL of the SOCKS proxy that is used for an origin.
+    pub(super) fn socks_credentials(&self, origin: &Origin) -> Option<(String, String)> {
+        let uri = origin.to_string().parse().ok()?;
+        let intercept = self.matcher.as_ref()?.intercept(&uri)?;
+        let (user, password) = intercept.raw_auth()?;
+        Some((user.to_owned(), password.to_owned()))
+    }
+
     fn proxy_for(&self, origin: &Origin) -> Option<Uri> {
         let uri = origin.to_string().parse().ok()?;
         let intercept = self.matcher.as_ref()?.intercept(&uri)?;

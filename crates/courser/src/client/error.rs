@@ -48,6 +48,8 @@ pub enum ErrorKind {
     ConnectQuic,
     /// The proxy refuses.
     Proxy,
+    /// The SOCKS proxy refuses, cannot connect, or speaks something else.
+    Socks,
     /// TLS failed, but not for the certificate of the server.
     Tls,
     /// The server's certificate is not trusted.
@@ -129,6 +131,7 @@ impl Error {
                 | Kind::Connect
                 | Kind::ConnectQuic
                 | Kind::Proxy
+                | Kind::Socks
                 | Kind::Tls
                 | Kind::Certificate
         ) || (self.is_timeout() && self.0.is_unprocessed)

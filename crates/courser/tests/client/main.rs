@@ -11,6 +11,7 @@ mod proxies;
 mod racing;
 mod redirects;
 mod server;
+mod socks;
 mod tickets;
 
 use std::future::Future;

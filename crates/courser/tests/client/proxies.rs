@@ -157,19 +157,18 @@ async fn exceptions_go_direct() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn proxies_of_other_kinds_are_refused_with_what_is_allowed() {
     let server = Server::start(Speaks::Tcp, echo()).await;
-    let client = builder(&server)
-        .proxy(Proxy::Url {
-            url: "socks5://127.0.0.1:1080".to_owned(),
+    for (url, kind, allowed) in [
+        ("ftp://127.0.0.1:21", ErrorKind::Unsupported, "socks5h"),
+        ("socks6://127.0.0.1", ErrorKind::Unsupported, "socks5h"),
+        ("http://", ErrorKind::Config, "http://host:port"),
+    ] {
+        let proxy = Proxy::Url {
+            url: url.to_owned(),
             except: String::new(),
-        })
-        .build()
-        .expect("a client");
-    let error = within(client.get(&server.url("/")))
-        .await
-        .expect_err("no SOCKS");
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(
-        error.to_string().contains("use http:// or https://"),
-        "{error}"
-    );
+        };
+        // Not when it is first needed: it would be passed over.
+        let error = builder(&server).proxy(proxy).build().expect_err(url);
+        assert_eq!(error.kind(), kind, "{url}");
+        assert!(error.to_string().contains(allowed), "{error}");
+    }
 }

@@ -19,6 +19,7 @@ use super::super::error::{Error, ErrorKind};
 use super::super::link::{Established, Facts, Link, Proxied};
 use super::super::origin::Origin;
 use super::super::pool::Key;
+use super::socks::Socks;
 use crate::rustls::pki_types::ServerName;
 use crate::rustls::{ClientConfig, HandshakeKind};
 
@@ -76,18 +77,11 @@ pub(super) async fn attempt(
 
 /// The host and port of a proxy.
 pub(super) fn proxy_place(proxy: &Uri) -> Result<(String, u16), Error> {
-    match proxy.scheme_str() {
-        Some("http" | "https") => {}
-        scheme => {
-            let scheme = scheme.unwrap_or("none");
-            let text = format!(
-                "proxies with the scheme '{scheme}' are not supported: use http:// or https://"
-            );
-            return Err(Error::new(ErrorKind::Unsupported, text));
-        }
+    if Socks::of(proxy).is_some() {
+        let host = proxy.host().unwrap_or_default().trim_matches(['[', ']']);
+        return Ok((host.to_owned(), proxy.port_u16().unwrap_or(SOCKS_PORT)));
     }
     let origin = Origin::of(proxy)?;
-    // 1080 is what curl assumes where nothing is said.
     let port = proxy.port_u16().unwrap_or(origin.port());
     Ok((origin.host().to_owned(), port))
 }
@@ -158,13 +152,21 @@ async fn http1_link(stream: BoxedStream, facts: Facts) -> Result<Established, Er
     })
 }
 
-/// Gets through a proxy: with TLS if it wants that, and with a tunnel to secure origins.
+/// Gets through a proxy: with TLS if it wants that, and with a tunnel to secure origins. One of
+/// SOCKS makes tunnels to all.
 async fn pass(
     core: &Arc<Core>,
-    stream: BoxedStream,
+    mut stream: BoxedStream,
     proxy: &Uri,
     origin: &Origin,
 ) -> Result<(BoxedStream, Proxied), Error> {
+    if let Some(socks) = Socks::of(proxy) {
+        let credentials = core.settings.socks_credentials(origin);
+        let credentials = credentials.as_ref().map(|(user, word)| (&**user, &**word));
+        let target = socks.target(core, origin).await?;
+        socks.connect(&mut stream, &target, credentials).await?;
+        return Ok((stream, Proxied::Tunnel));
+    }
     let (host, _) = proxy_place(proxy)?;
     let stream: BoxedStream = match proxy.scheme_str() {
         Some("https") => Box::new(secure(stream, &core.tls.proxy, &host).await?),
@@ -220,3 +222,6 @@ async fn tunnel(
     let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;
     Ok(Box::new(TokioIo::new(upgraded)))
 }
+
+/// Where a SOCKS proxy listens if its URL does not say (RFC 1928 §3).
+const SOCKS_PORT: u16 = 1080;

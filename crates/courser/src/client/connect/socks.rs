@@ -1,0 +1,323 @@
+//! SOCKS proxies: version 5 (RFC 1928) with user and password (RFC 1929), version 4 and 4a.
+//!
+//! Spoken here, though hyper-util has connectors for it: those offer a proxy one way to log in
+//! where curl offers two, which `ssh -D` refuses, have 262 bytes of room for user, password and
+//! host together, and look names up with a call that blocks the thread.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use http::Uri;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+use super::super::core::Core;
+use super::super::error::{Error, ErrorKind};
+use super::super::origin::Origin;
+
+/// Which SOCKS a proxy speaks: the scheme of its URL.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Socks {
+    /// Addresses of IPv4.
+    V4,
+    /// The same and names.
+    V4a,
+    /// Addresses; names are looked up here.
+    V5,
+    /// Addresses and names.
+    V5h,
+}
+
+/// Where a proxy is to connect to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Target {
+    Address(SocketAddr),
+    Name(String, u16),
+}
+
+impl Socks {
+    pub(super) fn of(proxy: &Uri) -> Option<Self> {
+        match proxy.scheme_str()? {
+            "socks4" => Some(Self::V4),
+            "socks4a" => Some(Self::V4a),
+            "socks5" => Some(Self::V5),
+            "socks5h" => Some(Self::V5h),
+            _ => None,
+        }
+    }
+
+    const fn resolves_names(self) -> bool {
+        matches!(self, Self::V4a | Self::V5h)
+    }
+
+    const fn carries(self, ip: IpAddr) -> bool {
+        ip.is_ipv4() || matches!(self, Self::V5 | Self::V5h)
+    }
+
+    /// What the proxy is asked for: a name where it resolves names, so that nobody here learns it.
+    pub(super) async fn target(self, core: &Arc<Core>, origin: &Origin) -> Result<Target, Error> {
+        let (host, port) = core.settings.destination(origin);
+        if let Ok(ip) = host.parse() {
+            return Ok(Target::Address(SocketAddr::new(ip, port)));
+        }
+        if self.resolves_names() {
+            return Ok(Target::Name(host, port));
+        }
+        let addresses = core.lookup(&host, port).await?;
+        let usable = addresses.into_iter().find(|it| self.carries(it.ip()));
+        usable.map(Target::Address).ok_or_else(|| only_ipv4(&host))
+    }
+
+    /// Asks for a connection to `target`. Afterwards the stream leads there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Socks`] with what the proxy said.
+    pub(super) async fn connect<S>(
+        self,
+        stream: &mut S,
+        target: &Target,
+        credentials: Option<(&str, &str)>,
+    ) -> Result<(), Error>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        match self {
+            Self::V4 | Self::V4a => {
+                let user = credentials.map_or("", |(user, _)| user);
+                ask(stream, &request_4(target, user)?).await?;
+                answer_4(read(stream).await?, target)
+            }
+            Self::V5 | Self::V5h => {
+                log_in(stream, credentials).await?;
+                ask(stream, &request_5(target)?).await?;
+                answer_5(stream, target).await
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Name(name, port) => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
+/// Agrees on a way to log in, and logs in.
+async fn log_in<S>(stream: &mut S, credentials: Option<(&str, &str)>) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let offer: &[u8] = match credentials {
+        Some(_) => &[VERSION_5, 2, NO_LOGIN, PASSWORD],
+        None => &[VERSION_5, 1, NO_LOGIN],
+    };
+    ask(stream, offer).await?;
+    let [version, method] = read(stream).await?;
+    if version != VERSION_5 {
+        return Err(no_socks("SOCKS5", version));
+    }
+    match (method, credentials) {
+        (NO_LOGIN, _) => Ok(()),
+        (PASSWORD, Some((user, password))) => {
+            let mut message = vec![VERSION_PASSWORD];
+            push_counted(&mut message, "user", user)?;
+            push_counted(&mut message, "password", password)?;
+            ask(stream, &message).await?;
+            let [_, status] = read(stream).await?;
+            if status == 0 {
+                return Ok(());
+            }
+            Err(refused("the SOCKS proxy does not accept user and password"))
+        }
+        (NONE_ACCEPTABLE, Some(_)) => Err(refused(
+            "the SOCKS proxy wants another way to log in than user and password",
+        )),
+        (NONE_ACCEPTABLE, None) => Err(refused(
+            "the SOCKS proxy wants to know who asks: put user and password into its URL",
+        )),
+        (other, _) => {
+            let text =
+                format!("the SOCKS proxy chooses way {other} to log in, which was not offered");
+            Err(refused(text))
+        }
+    }
+}
+
+/// RFC 1928 §4.
+fn request_5(target: &Target) -> Result<Vec<u8>, Error> {
+    let mut message = vec![VERSION_5, CONNECT, 0];
+    let port = match target {
+        Target::Address(address) => {
+            match address.ip() {
+                IpAddr::V4(ip) => {
+                    message.push(IPV4);
+                    message.extend_from_slice(&ip.octets());
+                }
+                IpAddr::V6(ip) => {
+                    message.push(IPV6);
+                    message.extend_from_slice(&ip.octets());
+                }
+            }
+            address.port()
+        }
+        Target::Name(name, port) => {
+            message.push(NAME);
+            push_counted(&mut message, "host", name)?;
+            *port
+        }
+    };
+    message.extend_from_slice(&port.to_be_bytes());
+    Ok(message)
+}
+
+/// RFC 1928 §6.
+async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Result<(), Error> {
+    let [version, reply, _, kind] = read(stream).await?;
+    if version != VERSION_5 {
+        return Err(no_socks("SOCKS5", version));
+    }
+    let why = match reply {
+        0 => {
+            // From which address the proxy connects: nobody wants to know, but it comes first.
+            let mut rest = [0; 255 + 2];
+            let len = match kind {
+                IPV4 => 4,
+                IPV6 => 16,
+                NAME => usize::from(read::<_, 1>(stream).await?[0]),
+                other => {
+                    let text = format!("the SOCKS proxy answers with an address of kind {other}");
+                    return Err(refused(text));
+                }
+            };
+            let rest = &mut rest[..len + 2];
+            return stream.read_exact(rest).await.map(drop).map_err(lost);
+        }
+        1 => "general failure",
+        2 => "its rules do not allow that",
+        3 => "it cannot reach the network",
+        4 => "it cannot reach or find the host",
+        5 => "nobody listens there",
+        6 => "the packets live too short",
+        7 => "it makes no connections (CONNECT)",
+        8 => "it does not know this kind of address",
+        other => {
+            return Err(refused(format!(
+                "the SOCKS proxy makes no connection to {target}: reply {other}"
+            )));
+        }
+    };
+    let text = format!("the SOCKS proxy makes no connection to {target}: {why} (reply {reply})");
+    Err(refused(text))
+}
+
+/// As Ying-Da Lee's memos on SOCKS4 and 4a have it: a name stands behind an address that is none.
+fn request_4(target: &Target, user: &str) -> Result<Vec<u8>, Error> {
+    let (ip, port, name) = match target {
+        Target::Address(address) => match address.ip() {
+            IpAddr::V4(ip) => (ip.octets(), address.port(), None),
+            IpAddr::V6(_) => return Err(only_ipv4(&address.ip().to_string())),
+        },
+        Target::Name(name, port) => (NO_ADDRESS, *port, Some(name)),
+    };
+    let mut message = vec![VERSION_4, CONNECT];
+    message.extend_from_slice(&port.to_be_bytes());
+    message.extend_from_slice(&ip);
+    for text in [Some(user), name.map(String::as_str)].into_iter().flatten() {
+        if text.contains('\0') || text.len() > MAX_COUNTED {
+            return Err(refused(format!(
+                "user and host have at most {MAX_COUNTED} bytes with SOCKS4, and none of them is 0"
+            )));
+        }
+        message.extend_from_slice(text.as_bytes());
+        message.push(0);
+    }
+    Ok(message)
+}
+
+fn answer_4([version, reply, ..]: [u8; 8], target: &Target) -> Result<(), Error> {
+    if version != 0 {
+        return Err(no_socks("SOCKS4", version));
+    }
+    let why = match reply {
+        0x5a => return Ok(()),
+        0x5b => "it refuses, or nobody answers there",
+        0x5c => "it cannot ask this machine who the user is (identd)",
+        0x5d => "this machine names another user (identd)",
+        _ => "nobody knows why",
+    };
+    let text = format!("the SOCKS proxy makes no connection to {target}: {why} (reply {reply})");
+    Err(refused(text))
+}
+
+fn push_counted(message: &mut Vec<u8>, what: &str, text: &str) -> Result<(), Error> {
+    let len = u8::try_from(text.len()).map_err(|_| {
+        let len = text.len();
+        refused(format!(
+            "the {what} has {len} bytes, SOCKS5 allows {MAX_COUNTED}"
+        ))
+    })?;
+    message.push(len);
+    message.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+async fn ask<S: AsyncWrite + Unpin>(stream: &mut S, message: &[u8]) -> Result<(), Error> {
+    stream.write_all(message).await.map_err(lost)?;
+    stream.flush().await.map_err(lost)
+}
+
+async fn read<S: AsyncRead + Unpin, const N: usize>(stream: &mut S) -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).await.map_err(lost)?;
+    Ok(bytes)
+}
+
+fn refused(text: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Socks, text)
+}
+
+fn only_ipv4(host: &str) -> Error {
+    refused(format!(
+        "SOCKS4 leads to IPv4 only, and {host} has no such address: use socks5:// or socks5h://"
+    ))
+}
+
+fn no_socks(version: &str, byte: u8) -> Error {
+    refused(format!(
+        "the proxy does not speak {version}, it answers with byte {byte}: for proxies of HTTP write http://"
+    ))
+}
+
+fn lost(error: io::Error) -> Error {
+    let text = match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            "the SOCKS proxy closed the connection: does it speak this version of SOCKS?".to_owned()
+        }
+        _ => format!("the connection to the SOCKS proxy broke: {error}"),
+    };
+    refused(text).with_source(error)
+}
+
+const VERSION_4: u8 = 4;
+const VERSION_5: u8 = 5;
+/// Of the messages of RFC 1929.
+const VERSION_PASSWORD: u8 = 1;
+const CONNECT: u8 = 1;
+/// Ways to log in, RFC 1928 §3.
+const NO_LOGIN: u8 = 0;
+const PASSWORD: u8 = 2;
+const NONE_ACCEPTABLE: u8 = 0xff;
+/// Kinds of addresses, RFC 1928 §5.
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+/// Any `0.0.0.x` but 0: the name behind counts.
+const NO_ADDRESS: [u8; 4] = [0, 0, 0, 1];
+/// The count has one byte.
+const MAX_COUNTED: usize = 255;
+
+#[cfg(test)]
+mod tests;
