@@ -42,6 +42,11 @@ impl Connection {
             accepting_uni: Call::default(),
         }
     }
+
+    #[cfg(feature = "datagram")]
+    pub(crate) fn transport(&self) -> &courser::Connection {
+        &self.open.connection
+    }
 }
 
 impl OpenStreams {
@@ -143,15 +148,18 @@ impl<B: Buf> quic::OpenStreams<B> for OpenStreams {
 
 /// What was asked of a connection and is not answered: the traits poll, and the connection knows
 /// who waits by the future that waits.
-struct Call<T>(Option<Pin<Box<dyn Waiting<T>>>>);
+pub(crate) struct Call<T>(Option<Pin<Box<dyn Waiting<T>>>>);
 
-trait Waiting<T>: Future<Output = Result<T, ConnectionError>> + Send + Sync {}
+pub(crate) trait Waiting<T>:
+    Future<Output = Result<T, ConnectionError>> + Send + Sync
+{
+}
 
 impl<T, F: Future<Output = Result<T, ConnectionError>> + Send + Sync> Waiting<T> for F {}
 
 impl<T> Call<T> {
     /// Goes on with the call, or begins one.
-    fn poll<F: Waiting<T> + 'static>(
+    pub(crate) fn poll<F: Waiting<T> + 'static>(
         &mut self,
         cx: &mut Context<'_>,
         begin: impl FnOnce() -> F,

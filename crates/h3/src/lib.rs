@@ -11,6 +11,10 @@
 //! | `SendStream`, `SendStreamUnframed` | [`SendStream`] |
 //! | `RecvStream` | [`RecvStream`] |
 //!
+//! With the feature `datagram` a [`Connection`] has the traits of the `h3-datagram` crate too, for
+//! HTTP datagrams (RFC 9297). Version 0.0.2 of that sends all of them as those of the connection's
+//! first request (<https://github.com/hyperium/h3/issues/345>); it reads those of any.
+//!
 //! courser has an HTTP/3 of its own, `courser::h3`, which is faster and does more. This crate is
 //! for programs that stand on `h3` already, and both can be at either end of a connection.
 //!
@@ -54,6 +58,8 @@
 //! ```
 
 mod connection;
+#[cfg(feature = "datagram")]
+pub mod datagram;
 mod error;
 mod stream;
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::{ClientConfig, Endpoint, Identity, ServerConfig};
+use courser::{ClientConfig, Endpoint, Identity, ServerConfig, TransportConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -34,11 +34,17 @@ pub struct Pair {
 
 impl Pair {
     pub fn new() -> Self {
+        Self::with(TransportConfig::default())
+    }
+
+    /// With these settings at the server.
+    pub fn with(transport: TransportConfig) -> Self {
         let identity = Identity::dev().expect("random numbers");
         let certificate = identity.certificate();
         let config = ServerConfig::with_identity(&identity)
             .expect("own certificate")
-            .alpn(["h3"]);
+            .alpn(["h3"])
+            .transport_config(transport);
         let server = Endpoint::server(config, loopback()).expect("a port");
         let mut client = Endpoint::client(loopback()).expect("a port");
         let config = ClientConfig::with_roots([certificate.clone()]).expect("a certificate");

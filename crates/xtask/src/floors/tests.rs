@@ -9,6 +9,12 @@ fn edges_run_down() {
 }
 
 #[test]
+fn a_crate_may_name_itself() {
+    assert!(is_allowed("h3", "h3"));
+    assert!(!is_allowed("h3", "sim"));
+}
+
+#[test]
 fn only_the_named_edges_run_sideways() {
     assert!(is_allowed("tls", "crypto"));
     assert!(is_allowed("telemetry", "wire"));
