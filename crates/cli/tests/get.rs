@@ -83,6 +83,8 @@ fn exit_codes_are_those_of_curl() {
     assert_eq!(with(&[&url]), 0);
     assert_eq!(with(&["ftp://localhost/"]), 1);
     assert_eq!(with(&["http://"]), 3);
+    assert_eq!(with(&["--http3-only", "http://127.0.0.1:1/"]), 3);
+    assert_eq!(with(&["--http3-only", "-x", "http://127.0.0.1:1", &url]), 3);
     assert_eq!(with(&["https://no-such-host.invalid/"]), 6);
     let nobody = server::unused_port();
     assert_eq!(with(&[&format!("https://localhost:{nobody}/")]), 7);

@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn paths_are_drawn_and_the_rest_stays() {
         let words = ["--rand-regex-url", "https://x:1/[ab]", "-H", "host: other"];
-        let mut requests = requests(&words).expect("fine");
+        let requests = requests(&words).expect("fine");
         let of = |number, spoken| requests.make(number, spoken).uri().to_string();
         for number in 0..20 {
             let whole = of(number, Spoken::Http3);

@@ -46,6 +46,9 @@ pub(super) async fn connect(
 }
 
 async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Established, Error> {
+    if !core.settings.version.may_use_tcp() {
+        check_http3_can_be_used(key)?;
+    }
     let (host, port) = match &key.proxy {
         Some(proxy) => tcp::proxy_place(proxy)?,
         None => core.settings.destination(&key.origin),
@@ -70,6 +73,22 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
         places.abort_all();
     }
     contest.run(&mut places, timing).await
+}
+
+/// For those who allow nothing else: TCP in its place would be what they have ruled out.
+fn check_http3_can_be_used(key: &Key) -> Result<(), Error> {
+    let authority = key.origin.authority();
+    let text = if !key.origin.is_secure() {
+        format!("HTTP/3 alone is allowed, and it is always encrypted: write https://{authority}")
+    } else if key.proxy.is_some() {
+        format!(
+            "HTTP/3 alone is allowed, and it does not go through a proxy, which there is for \
+             {authority}: except this host from it, or allow other versions"
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Url, text).unprocessed(true))
 }
 
 /// A race and its attempts.
@@ -97,9 +116,7 @@ impl<'a> Contest<'a> {
     fn new(core: &'a Arc<Core>, key: &'a Key, addresses: Vec<SocketAddr>) -> Self {
         let mut race = Race::new(core.settings.attempt_delay);
         let is_direct = key.proxy.is_none();
-        let is_quic_only =
-            is_direct && key.origin.is_secure() && !core.settings.version.may_use_tcp();
-        if !is_quic_only {
+        if core.settings.version.may_use_tcp() {
             race.add(Transport::Tcp, &addresses);
         }
         let local = core

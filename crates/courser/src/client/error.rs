@@ -32,7 +32,7 @@ struct Parts {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The URL, or that of a redirect, is none.
+    /// The URL, or that of a redirect, is none, or not one for HTTP/3 where that alone is allowed.
     Url,
     /// The scheme of the URL or of its proxy is not spoken here.
     Unsupported,

@@ -10,7 +10,7 @@ pub enum HttpVersion {
     Auto,
     /// Like `Auto`, but HTTP/3 is tried with every `https` origin, announced or not.
     Http3,
-    /// HTTP/3 and nothing else.
+    /// HTTP/3 and nothing else: requests to `http` URLs and through proxies fail.
     Http3Only,
     /// HTTP/2, or HTTP/1.1 with servers that do not speak it.
     Http2,

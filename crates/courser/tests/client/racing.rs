@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
-use courser::client::{HttpVersion, Outcome, Transport};
+use courser::client::{ErrorKind, HttpVersion, Outcome, Proxy, Transport};
 use http::Version;
 
 use super::server::{Server, Speaks, echo};
@@ -169,4 +169,25 @@ async fn nobody_listening_is_found_out_soon_over_quic_alone() {
         "{error}"
     );
     assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+/// TCP would be what they have ruled out.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn http3_alone_is_an_error_where_it_cannot_be_used() {
+    let server = Server::start(Speaks::Both, echo()).await;
+    let through = Proxy::Url {
+        url: format!("http://{}", server.address),
+        except: String::new(),
+    };
+    let plain = format!("http://localhost:{}/", server.address.port());
+    for (proxy, url, expected) in [
+        (Proxy::Direct, plain, "write https://localhost"),
+        (through, server.url("/"), "does not go through a proxy"),
+    ] {
+        let client = builder(&server).version(HttpVersion::Http3Only);
+        let client = client.proxy(proxy).build().expect("a client");
+        let error = within(client.get(&url)).await.expect_err("refused");
+        assert_eq!(error.kind(), ErrorKind::Url, "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }
