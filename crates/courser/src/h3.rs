@@ -7,6 +7,7 @@
 //! - [`Client`] sends requests on one connection.
 //! - [`Client::connect`] and [`upgrade`] turn a CONNECT into a stream, for WebSocket (RFC 9220) and
 //!   the like; [`Capsules`] and [`Datagrams`] are what such protocols may speak (RFC 9297).
+//! - [`Interim`] and [`OnInterim`] are for what comes before a response, such as 103 (Early Hints).
 //! - [`ServerConnection`] hands requests out one by one, for those who want no service.
 //!
 //! Field sections are compressed with a dynamic table both ways (RFC 9204), responses leave in the
@@ -58,6 +59,7 @@ mod driver;
 mod error;
 mod interim;
 mod message;
+mod on_interim;
 mod outgoing;
 mod priority;
 mod serve;
@@ -73,7 +75,8 @@ pub use self::capsules::{Capsules, Received};
 pub use self::client::Client;
 pub use self::datagrams::{DatagramError, Datagrams};
 pub use self::error::{Error, Origin};
-pub use self::interim::OnInterim;
+pub use self::interim::{Interim, InterimError, InterimOutcome};
+pub use self::on_interim::OnInterim;
 pub use self::serve::{Serve, serve};
 pub use self::server::{Respond, ServerConnection, Unresolved};
 pub use self::upgrade::{OnUpgrade, Upgraded, upgrade};

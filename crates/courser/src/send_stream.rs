@@ -241,6 +241,12 @@ impl SendStream {
         self.connection.lock().flush();
     }
 
+    /// As [`flush`](SendStream::flush), even when the driver is about to send and has only let other
+    /// tasks run first: they may take long.
+    pub(crate) fn flush_now(&mut self) {
+        self.connection.lock().flush_now();
+    }
+
     /// Ends the stream: the peer reads its end after what was written.
     ///
     /// Returns at once; [`stopped`](SendStream::stopped) waits until the peer has it all. No

@@ -20,6 +20,7 @@
 //!
 //! Among its extensions is a [`Peer`]: address, protocol, what TLS agreed on. Its body is a
 //! [`Body`], the same type for all protocols. `Upgrade` works over HTTP/1.1 as it does with hyper.
+//! What is sent before the response takes an [`h3::Interim`], with [`Server::interim_responses`].
 //!
 //! # How it ends
 //!
@@ -107,6 +108,7 @@ where
         alt_svc: Some(AltSvc::default()),
         with_tcp: true,
         with_quic: true,
+        sends_interim: false,
         tls: None,
         drain: None,
         ready_delay: Duration::ZERO,
@@ -128,6 +130,7 @@ pub struct Server {
     alt_svc: Option<AltSvc>,
     with_tcp: bool,
     with_quic: bool,
+    sends_interim: bool,
     tls: Option<tls::Hook>,
     drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     ready_delay: Duration,
@@ -223,6 +226,14 @@ impl Server {
     /// Serves HTTP/2 and HTTP/1.1 alone.
     pub fn without_quic(mut self) -> Self {
         self.with_quic = false;
+        self
+    }
+
+    /// Gives each request an [`h3::Interim`] among its extensions, with which services send interim
+    /// responses such as 103 (Early Hints) over HTTP/3. Over HTTP/2 and HTTP/1.1 it is there too and
+    /// sends nothing, so that services need not know. Off by default.
+    pub fn interim_responses(mut self, is_on: bool) -> Self {
+        self.sends_interim = is_on;
         self
     }
 

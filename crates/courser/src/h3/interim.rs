@@ -1,33 +1,294 @@
-//! Interim responses, on a client.
+//! Interim responses of services, on a server.
 
-use std::fmt;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker, ready};
 
-use http::Response;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
 
-/// Called with each interim response (1xx) to the request among whose extensions it is.
+use super::error::Error;
+use super::server::Respond;
+use crate::wakers::{Ticket, Waiters};
+
+/// Sends interim responses (1xx) to one request, ahead of its final one: 103 (Early Hints, RFC 8297)
+/// tells a browser what to load while the answer is still being made.
+///
+/// Among the extensions of each request where
+/// [`Serve::interim_responses`](super::Serve::interim_responses) or
+/// `courser::server::Server::interim_responses` is on, whatever protocol it came by, so that an
+/// extractor always finds it. Clones send to the same request.
+///
+/// Over HTTP/1.1 and HTTP/2 nothing can be sent, for hyper's servers know no interim responses, and
+/// the answer is [`InterimOutcome::Unsupported`]. That is no error: clients may ignore what they are
+/// told in advance (RFC 9110 §15.2), so a service has no reason to ask which protocol it speaks.
 ///
 /// ```
-/// # use courser::h3::OnInterim;
-/// let request = http::Request::get("https://example.org/")
-///     .extension(OnInterim::new(|interim| println!("{}", interim.status())));
+/// # use courser::h3;
+/// use axum::Extension;
+///
+/// async fn page(Extension(interim): Extension<h3::Interim>) -> String {
+///     let hints = http::Response::builder()
+///         .status(http::StatusCode::EARLY_HINTS)
+///         .header("link", "</style.css>; rel=preload; as=style")
+///         .body(())
+///         .expect("valid fields");
+///     // Whatever becomes of a hint, there is a page to make.
+///     let _ = interim.send(hints).await;
+///     render().await
+/// }
+/// # async fn render() -> String { String::new() }
+/// # let _: axum::Router = axum::Router::new().route("/", axum::routing::get(page));
 /// ```
-#[derive(Clone)]
-pub struct OnInterim(Arc<dyn Fn(Response<()>) + Send + Sync>);
+#[derive(Clone, Debug)]
+pub struct Interim(Option<Arc<Unanswered>>);
 
-impl OnInterim {
-    /// Calls `run`, which should not take long.
-    pub fn new(run: impl Fn(Response<()>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(run))
+/// What became of an interim response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InterimOutcome {
+    /// It was written and is on its way.
+    Sent,
+    /// The protocol of the request has no way to send it here; nothing was.
+    Unsupported,
+}
+
+/// Why an interim response was not sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InterimError {
+    /// The status is none of an interim response, or 101, which HTTP/3 does not have (RFC 9114
+    /// §4.5). Told whatever the protocol.
+    #[error("status {0} is not interim: allowed are 100 and 102 to 199")]
+    Status(StatusCode),
+    /// The service has returned its response.
+    #[error("the final response has begun, and nothing interim may follow it")]
+    Answered,
+    /// The client wants no answer any more, the connection is over, or the service has failed.
+    #[error("the request was given up")]
+    GivenUp,
+    /// It could not be written: the client has just given the request up, takes no fields of this
+    /// size, or the connection is over.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+impl Interim {
+    /// Of a request whose protocol has no way to send interim responses here.
+    #[cfg(feature = "server")]
+    pub(crate) const fn unsupported() -> Self {
+        Self(None)
     }
 
-    pub(crate) fn call(&self, response: Response<()>) {
-        (self.0)(response);
+    /// Sends an interim response. `content-length`, which none may have (RFC 9110 §8.6), and fields
+    /// of HTTP/1.1 connections are left out.
+    ///
+    /// Returns when it was written, and sent as far as flow and congestion control allow. Before that
+    /// it waits while the stream has [`TransportConfig::unsent_limit`](crate::TransportConfig) bytes to
+    /// send, by default 256 KiB: of a client that reads nothing no more than that waits here. What
+    /// was sent before the service returned its response arrives before that, in the order of the
+    /// calls.
+    ///
+    /// Clients bound how many there may be before the final one: those of courser take 8, and 100
+    /// (Continue) counts.
+    ///
+    /// # Errors
+    /// [`InterimError`]. A service whose status is right may ignore it: if the client is gone, the
+    /// service is dropped.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it sends nothing, or all of it with what is sent next.
+    pub async fn send(&self, response: Response<()>) -> Result<InterimOutcome, InterimError> {
+        let status = response.status();
+        if !is_interim(status) {
+            return Err(InterimError::Status(status));
+        }
+        let Some(unanswered) = &self.0 else {
+            return Ok(InterimOutcome::Unsupported);
+        };
+        let mut sending = Sending {
+            unanswered,
+            response: Some(response),
+            ticket: None,
+        };
+        std::future::poll_fn(|cx| sending.poll(cx)).await?;
+        Ok(InterimOutcome::Sent)
     }
 }
 
-impl fmt::Debug for OnInterim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OnInterim")
+/// RFC 9110 §15.2, RFC 9114 §4.5.
+pub(super) fn is_interim(status: StatusCode) -> bool {
+    status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
+}
+
+/// A request without its final response, which whoever sends interim ones writes to.
+#[derive(Debug)]
+struct Unanswered {
+    state: Mutex<State>,
+    /// Who waits for room on the stream, which wakes one task alone. Under a lock of its own: a wakeup
+    /// may come in the midst of a write.
+    waiting: Mutex<Waiters>,
+}
+
+#[derive(Debug)]
+enum State {
+    Open(Open),
+    Answered,
+    GivenUp,
+}
+
+#[derive(Debug)]
+struct Open {
+    respond: Respond,
+    /// Encoded and not written. Whoever comes next has to write it first: what was begun cannot be
+    /// taken back, and the client's decoder counts sections.
+    left: Bytes,
+}
+
+impl Open {
+    fn poll_written(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.respond.poll_write(cx, &mut self.left)
     }
+}
+
+impl Unanswered {
+    /// Ends it, if it is open.
+    fn end(&self, end: State) -> Option<Open> {
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, end) {
+            State::Open(open) => {
+                drop(state);
+                self.wake_all();
+                Some(open)
+            }
+            before => {
+                *state = before;
+                None
+            }
+        }
+    }
+
+    fn wake_all(&self) {
+        let mut woken = Vec::new();
+        lock(&self.waiting).wake_all(&mut woken);
+        woken.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Wake for Unanswered {
+    fn wake(self: Arc<Self>) {
+        self.wake_all();
+    }
+}
+
+/// A call of [`Interim::send`].
+struct Sending<'a> {
+    unanswered: &'a Arc<Unanswered>,
+    /// Until it is encoded.
+    response: Option<Response<()>>,
+    ticket: Ticket,
+}
+
+impl Sending<'_> {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<(), InterimError>> {
+        let unanswered = self.unanswered;
+        let mut state = lock(&unanswered.state);
+        let open = match &mut *state {
+            State::Open(open) => open,
+            State::Answered => return Poll::Ready(Err(InterimError::Answered)),
+            State::GivenUp => return Poll::Ready(Err(InterimError::GivenUp)),
+        };
+        loop {
+            ready!(self.poll_written(cx, open))?;
+            let Some(response) = self.response.take() else {
+                break;
+            };
+            open.left = open.respond.encode_interim(response)?.into();
+        }
+        // It is of use before the service has computed for long, not behind that.
+        open.respond.flush();
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready when nothing is left.
+    fn poll_written(&mut self, cx: &Context<'_>, open: &mut Open) -> Poll<Result<(), Error>> {
+        if open.left.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let waker = Waker::from(self.unanswered.clone());
+        let mut cx_of_all = Context::from_waker(&waker);
+        if let Poll::Ready(written) = open.poll_written(&mut cx_of_all) {
+            return Poll::Ready(written);
+        }
+        lock(&self.unanswered.waiting).register(&mut self.ticket, cx.waker());
+        // There may be room since, and whoever was woken for it have missed us.
+        open.poll_written(&mut cx_of_all)
+    }
+}
+
+impl Drop for Sending<'_> {
+    fn drop(&mut self) {
+        lock(&self.unanswered.waiting).forget(&mut self.ticket);
+    }
+}
+
+/// A response whose service may send interim ones before it. Dropped, it is given up.
+#[derive(Debug)]
+pub(super) struct Lent(Arc<Unanswered>);
+
+impl Lent {
+    /// Gives the service of `request` the use of its response.
+    pub(super) fn new<B>(respond: Respond, request: &mut Request<B>) -> Self {
+        let unanswered = Arc::new(Unanswered {
+            state: Mutex::new(State::Open(Open {
+                respond,
+                left: Bytes::new(),
+            })),
+            waiting: Mutex::default(),
+        });
+        let interim = Interim(Some(unanswered.clone()));
+        request.extensions_mut().insert(interim);
+        Self(unanswered)
+    }
+
+    /// See [`Respond::cancelled`].
+    pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let state = lock(&self.0.state);
+        let State::Open(open) = &*state else {
+            unreachable!("open until this is consumed")
+        };
+        open.respond.cancelled()
+    }
+
+    /// Takes the response back from a service that makes none.
+    pub(super) fn on_failed(self) -> Respond {
+        self.end(State::GivenUp).respond
+    }
+
+    /// Takes the response back, for the service has one. What it has sent is written first; `None`
+    /// if the client does not want that any more.
+    pub(super) async fn on_answered(self) -> Option<Respond> {
+        let mut open = self.end(State::Answered);
+        match std::future::poll_fn(|cx| open.poll_written(cx)).await {
+            Ok(()) => Some(open.respond),
+            Err(_) => {
+                open.respond.give_up();
+                None
+            }
+        }
+    }
+
+    fn end(&self, end: State) -> Open {
+        let open = self.0.end(end);
+        open.expect("open until this is consumed")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        drop(self.0.end(State::GivenUp));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,6 +12,7 @@ use tower_service::Service;
 use super::answering::{Active, Answering};
 use super::body::Body;
 use super::error::{Error, Origin};
+use super::interim::Lent;
 use super::server::{Respond, ServerConnection, Unresolved};
 use super::{Empty, Protocol};
 use crate::{Connection, Side, runtime};
@@ -29,6 +30,7 @@ pub fn serve<S>(connection: Connection, service: S) -> Serve<S> {
         service,
         config: http3::Config::new(Side::Server),
         head_timeout: HEAD_TIMEOUT,
+        sends_interim: false,
         protocols: None,
         drain: None,
     }
@@ -41,6 +43,7 @@ pub struct Serve<S> {
     service: S,
     config: http3::Config,
     head_timeout: Duration,
+    sends_interim: bool,
     protocols: Option<Vec<Protocol>>,
     drain: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
@@ -66,6 +69,14 @@ impl<S> Serve<S> {
     /// all.
     pub fn protocols(mut self, protocols: impl IntoIterator<Item = Protocol>) -> Self {
         self.protocols = Some(protocols.into_iter().collect());
+        self
+    }
+
+    /// Gives each request an [`Interim`](super::Interim) among its extensions, with which its
+    /// service can send interim responses. Off by default, for each request pays for it with a few
+    /// allocations.
+    pub fn interim_responses(mut self, is_on: bool) -> Self {
+        self.sends_interim = is_on;
         self
     }
 
@@ -108,14 +119,17 @@ where
     let mut config = serve.config;
     config.extended_connect |= serve.protocols.is_some();
     let server = ServerConnection::new(serve.connection, config);
-    let protocols: Option<Arc<[Protocol]>> = serve.protocols.map(Into::into);
+    let offer = Offer {
+        protocols: serve.protocols.map(Into::into),
+        sends_interim: serve.sends_interim,
+    };
     let service = serve.service;
     let active = Arc::new(Active::default());
     let mut answering = Answering::new(active.clone());
     let limit = serve.head_timeout;
     let mut begin = move |request: Unresolved| {
         let request = request.head_timeout(limit);
-        answer(request, service.clone(), protocols.clone())
+        answer(request, service.clone(), offer.clone())
     };
     // Until the signal, for ever without one.
     let drain = serve
@@ -171,7 +185,15 @@ where
     }
 }
 
-async fn answer<S, B>(request: Unresolved, mut service: S, protocols: Option<Arc<[Protocol]>>)
+/// What services are offered with each request.
+#[derive(Clone, Debug)]
+struct Offer {
+    /// Of extended CONNECT; all if there is no list.
+    protocols: Option<Arc<[Protocol]>>,
+    sends_interim: bool,
+}
+
+async fn answer<S, B>(request: Unresolved, mut service: S, offer: Offer)
 where
     S: Service<Request<Body>, Response = Response<B>>,
     S::Error: Into<BoxError>,
@@ -185,14 +207,20 @@ where
         return;
     }
     let protocol = request.extensions().get::<Protocol>();
-    if let (Some(protocol), Some(known)) = (protocol, protocols)
+    if let (Some(protocol), Some(known)) = (protocol, offer.protocols)
         && !known.contains(protocol)
     {
         let mut response = Response::new(Empty);
         *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
         return drop(respond.send(response).await);
     }
-    match call(&mut service, request, &respond).await {
+    if offer.sends_interim {
+        // In a box: requests without it need no room for it.
+        return Box::pin(answer_after_interim(request, service, respond)).await;
+    }
+    // Not in a function with the same below: its future would have room for all of this again, and
+    // each request moves it.
+    match call(&mut service, request, || respond.cancelled()).await {
         Some(Ok(response)) if respond.is_upgrade(&response) => {
             drop(respond.hand_over(response).await);
         }
@@ -201,6 +229,29 @@ where
         Some(Err(error)) => respond.reset(code_of(&*error)),
         None => respond.give_up(),
     }
+}
+
+/// As the end of [`answer`], with interim responses of the service before the final one.
+async fn answer_after_interim<S, B>(mut request: Request<Body>, mut service: S, respond: Respond)
+where
+    S: Service<Request<Body>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
+    B: http_body::Body,
+    B::Error: Into<BoxError>,
+{
+    let lent = Lent::new(respond, &mut request);
+    let response = match call(&mut service, request, || lent.cancelled()).await {
+        Some(Ok(response)) => response,
+        Some(Err(error)) => return lent.on_failed().reset(code_of(&*error)),
+        None => return lent.on_failed().give_up(),
+    };
+    let Some(respond) = lent.on_answered().await else {
+        return;
+    };
+    drop(match respond.is_upgrade(&response) {
+        true => respond.hand_over(response).await,
+        false => respond.send(response).await,
+    });
 }
 
 /// True when the client waits for a word before it sends the body (RFC 9110 §10.1.1).
@@ -230,11 +281,14 @@ fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
     of_client.last().unwrap_or(Code::INTERNAL_ERROR)
 }
 
+/// Ready when the client wants no answer any more.
+type Cancelled = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Runs the service; `None` if the client has given the request up meanwhile.
 async fn call<S, B>(
     service: &mut S,
     request: Request<Body>,
-    respond: &Respond,
+    cancelled: impl Fn() -> Cancelled,
 ) -> Option<Result<Response<B>, BoxError>>
 where
     S: Service<Request<Body>, Response = Response<B>>,
@@ -246,12 +300,12 @@ where
     }
     let mut response = pin!(service.call(request));
     // Most services have an answer at once, and nobody has to be asked whether it is wanted.
-    let mut cancelled = None;
+    let mut waiting = None;
     std::future::poll_fn(|cx| {
         if let Poll::Ready(response) = response.as_mut().poll(cx) {
             return Poll::Ready(Some(response.map_err(Into::into)));
         }
-        let cancelled = cancelled.get_or_insert_with(|| Box::pin(respond.cancelled()));
+        let cancelled = waiting.get_or_insert_with(&cancelled);
         cancelled.as_mut().poll(cx).map(|()| None)
     })
     .await

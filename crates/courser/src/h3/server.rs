@@ -1,16 +1,19 @@
 //! Requests of a connection, one by one.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use courser_http3::{self as http3, Code, FieldsError, FieldsToSend, RequestHead};
+use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
 use super::datagrams::Datagrams;
 use super::error::{Error, var_int};
+use super::interim::is_interim;
 use super::message::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, Shared};
@@ -286,7 +289,7 @@ impl Respond {
         }
     }
 
-    /// Sends an interim response.
+    /// Sends an interim response, without the `content-length` that none may have.
     ///
     /// # Errors
     /// When the client wants no answer any more or the connection is over.
@@ -296,12 +299,37 @@ impl Respond {
     pub async fn interim(&mut self, response: Response<()>) -> Result<(), Error> {
         let status = response.status();
         assert!(
-            status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS,
+            is_interim(status),
             "{status} is no interim response of HTTP/3"
         );
-        let fields = FieldsToSend::response(&status, response.headers());
-        let head = self.outgoing.encode(&fields)?;
+        let head = self.encode_interim(response)?;
         self.outgoing.write(head).await
+    }
+
+    /// A HEADERS frame. None of these responses may have a `content-length` (RFC 9110 §8.6).
+    pub(super) fn encode_interim(&self, mut response: Response<()>) -> Result<Vec<u8>, Error> {
+        response.headers_mut().remove(CONTENT_LENGTH);
+        let status = response.status();
+        let fields = FieldsToSend::response(&status, response.headers());
+        self.outgoing.encode(&fields)
+    }
+
+    /// Ready when all of `bytes`, which were encoded before, is written; they hold what is not.
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<Result<(), Error>> {
+        while !bytes.is_empty() {
+            let chunks = std::slice::from_mut(bytes);
+            ready!(self.outgoing.send.poll_write_chunks(cx, chunks))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Has what was written leave at once.
+    pub(super) fn flush(&mut self) {
+        self.outgoing.send.flush_now();
     }
 
     /// Sends the response: its head, content as the body makes it, trailers, the end. A
@@ -393,11 +421,11 @@ impl Respond {
     }
 
     /// Waits until the client wants no answer any more, or the connection is over.
-    pub(super) fn cancelled(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let stopped = self.outgoing.send.stopped();
-        async move {
+        Box::pin(async move {
             let _ = stopped.await;
-        }
+        })
     }
 
     /// The client has given the request up.

@@ -41,6 +41,8 @@ pub(super) struct Exchange<S> {
     service: S,
     open: Arc<Open>,
     alt_svc: Option<AltSvcHeader>,
+    /// Requests are told that there is no way to send interim responses. Those of HTTP/3 have one.
+    tells_of_interim: bool,
     body_rate: Option<BodyRate>,
 }
 
@@ -50,12 +52,18 @@ impl<S> Exchange<S> {
             service,
             open,
             alt_svc: None,
+            tells_of_interim: false,
             body_rate,
         }
     }
 
-    pub(super) fn alt_svc(self, alt_svc: Option<AltSvcHeader>) -> Self {
-        Self { alt_svc, ..self }
+    /// With what only requests of HTTP/2 and HTTP/1.1 need.
+    pub(super) fn over_tcp(self, alt_svc: Option<AltSvcHeader>, tells_of_interim: bool) -> Self {
+        Self {
+            alt_svc,
+            tells_of_interim,
+            ..self
+        }
     }
 
     fn prepare<B: Into<Body>>(&self, request: Request<B>) -> Request<Body> {
@@ -73,6 +81,7 @@ impl<S: Clone> Clone for Exchange<S> {
             service: self.service.clone(),
             open: self.open.clone(),
             alt_svc: self.alt_svc.clone(),
+            tells_of_interim: self.tells_of_interim,
             body_rate: self.body_rate,
         }
     }
@@ -122,7 +131,10 @@ where
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
         let in_flight = self.open.begin_request();
-        let request = self.prepare(request);
+        let mut request = self.prepare(request);
+        if self.tells_of_interim {
+            request.extensions_mut().insert(h3::Interim::unsupported());
+        }
         let alt_svc = self.alt_svc.clone();
         let mut service = self.service.clone();
         Box::pin(async move {

@@ -20,6 +20,7 @@ use crate::{Connection, Endpoint, Incoming, VarInt};
 #[derive(Debug)]
 pub(super) struct QuicContext {
     pub(super) http3: h3::Config,
+    pub(super) sends_interim: bool,
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
     /// The port that clients came to.
@@ -99,6 +100,7 @@ where
     let stalled = stalled(&connection, limits.write_timeout);
     let serving = h3::serve(connection.clone(), exchange)
         .config(context.http3.clone())
+        .interim_responses(context.sends_interim)
         .drain(async move { part.reached(Phase::Draining).await });
     tokio::select! {
         // What clients do wrong is theirs to know.

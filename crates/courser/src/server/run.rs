@@ -39,6 +39,7 @@ struct Parts {
     challenge: Option<Arc<rustls::ServerConfig>>,
     limits: super::Limits,
     alt_svc: Option<super::AltSvc>,
+    sends_interim: bool,
     drain: drain::Plan,
     /// What has to be running beside, to be ended with the server.
     watch: Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -102,6 +103,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             challenge,
             limits: server.limits,
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
+            sends_interim: server.sends_interim,
             drain: drain::Plan {
                 signal: server.drain,
                 ready_delay: server.ready_delay,
@@ -261,6 +263,7 @@ where
         if let Some(endpoint) = door.quic {
             let context = Arc::new(QuicContext {
                 http3: server.http3.clone(),
+                sends_interim: server.sends_interim,
                 limits: server.limits.clone(),
                 tally: shared.tally.clone(),
                 port,
@@ -282,6 +285,7 @@ where
                     announced: announcement(alt_svc, port),
                     part: part.clone(),
                 }),
+                sends_interim: server.sends_interim,
                 events: shared.events.clone(),
             });
             tokio::spawn(tcp::accept(listener, service.clone(), context, part));

@@ -32,6 +32,7 @@ pub(super) struct TcpContext {
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
     pub(super) alt_svc: Option<AltSvcHeader>,
+    pub(super) sends_interim: bool,
     pub(super) events: Events,
 }
 
@@ -140,7 +141,7 @@ async fn serve<S, B>(
     let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
     let exchange = Exchange::new(service, open.clone(), context.limits.body_rate);
-    let exchange = exchange.alt_svc(context.alt_svc.clone());
+    let exchange = exchange.over_tcp(context.alt_svc.clone(), context.sends_interim);
     let io = TokioIo::new(stream);
     let limits = &context.limits;
     let idle = idle(open, limits.idle_timeout);

@@ -7,6 +7,7 @@ mod datagrams;
 mod exchange;
 mod going_away;
 mod hostile;
+mod interim;
 mod rules;
 mod upgrade;
 

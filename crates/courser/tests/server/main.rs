@@ -4,6 +4,7 @@ mod certificates;
 mod client;
 mod drain;
 mod exchange;
+mod interim;
 mod limits;
 mod slow;
 
