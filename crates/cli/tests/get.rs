@@ -195,6 +195,37 @@ fn heads_go_where_they_are_wanted() {
 }
 
 #[test]
+fn interim_responses_are_shown_with_the_heads() {
+    let server = Server::start(Speaks::Both);
+    let plain = server::raw(
+        b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n\
+          HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi",
+    );
+    let plain = format!("http://127.0.0.1:{plain}/");
+    let hints = server.url("/hints");
+    let trusted = ["-s", "--cacert", &server.cert];
+    for (arguments, version, reason) in [
+        (["--http3-only", &hints], "HTTP/3", ["", ""]),
+        (["--http1.1", &plain], "HTTP/1.1", ["Early Hints", "OK"]),
+    ] {
+        let heads = format!(
+            "{version} 103 {}\r\nlink: </style.css>\r\n\r\n{version} 200 {}\r\n",
+            reason[0], reason[1]
+        );
+        let text = get(&[&trusted[..], &["-i"], &arguments].concat());
+        assert!(text.starts_with(&heads), "{text:?}");
+        let text = get(&[&trusted[..], &["-D", "-", "-o", "/dev/null"], &arguments].concat());
+        assert!(text.starts_with(&heads), "{text:?}");
+        let output = run(&[&trusted[..], &["-v"], &arguments].concat());
+        let log = String::from_utf8_lossy(&output.stderr);
+        let lines = format!("< {version} 103\n< link: </style.css>\n< \n< {version} 200\n");
+        assert!(log.contains(&lines), "{log}");
+        let body = String::from_utf8_lossy(&output.stdout);
+        assert!(!body.contains("103"), "{body}");
+    }
+}
+
+#[test]
 fn variables_are_written_behind_the_transfer() {
     let server = Server::start(Speaks::Both);
     let format = "%{http_version} %{response_code} %{size_download} %{num_connects} %{remote_ip} \

@@ -146,7 +146,7 @@ pub(crate) struct OutputArguments {
     /// Makes the directories that files are to be in.
     #[arg(long)]
     pub(crate) create_dirs: bool,
-    /// Writes the head of the response before its body.
+    /// Writes the head of the response, and of interim ones, before its body.
     #[arg(short, long, visible_alias = "show-headers")]
     pub(crate) include: bool,
     /// Writes the heads of responses to a file, `-` is standard output.

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use courser::Client;
 use courser::client::{Body, Error, Redirect, Timing};
+use courser::h3::OnInterim;
 use http::header::{self, HeaderValue};
+use http::response::Parts;
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 
@@ -102,10 +104,10 @@ impl Transfer<'_> {
             let mut asked = message.clone();
             let cookies = &self.context.cookies;
             cookies.apply(&asked.uri, &mut asked.headers);
-            let response = self.ask(&asked, facts).await?;
+            let (interim, response) = self.ask(&asked, facts).await?;
             let (head, body) = response.into_parts();
             cookies.on_response(&asked.uri, &asked.headers, &head.headers);
-            let text = verbose::head(&head);
+            let text: String = interim.iter().chain([&head]).map(verbose::head).collect();
             facts.size_header += text.len() as u64;
             self.context.dump.write(&text)?;
             let found = Redirect::of(&message.method, &message.uri, head.status, &head.headers);
@@ -139,8 +141,13 @@ impl Transfer<'_> {
         }
     }
 
-    /// Sends a request and notes how that went.
-    async fn ask(&self, message: &Message, facts: &mut Facts) -> Result<Response<Body>, Failed> {
+    /// Sends a request and notes how that went. Gives the response, and the heads of the interim ones
+    /// before it.
+    async fn ask(
+        &self,
+        message: &Message,
+        facts: &mut Facts,
+    ) -> Result<(Vec<Parts>, Response<Body>), Failed> {
         let body = message.content.open().await?;
         let mut request = Request::new(body);
         *request.method_mut() = message.method.clone();
@@ -151,8 +158,16 @@ impl Transfer<'_> {
                 .headers_mut()
                 .insert(header::CONTENT_LENGTH, len.into());
         }
+        let (heard, interim) = std::sync::mpsc::channel();
+        request
+            .extensions_mut()
+            .insert(OnInterim::new(move |response| {
+                let _ = heard.send(response.into_parts().0);
+            }));
         let is_verbose = self.context.arguments.output.verbose;
-        let response = match self.context.client.send(request).await {
+        let sent = self.context.client.send(request).await;
+        let interim: Vec<Parts> = interim.try_iter().collect();
+        let response = match sent {
             Ok(response) => response,
             Err(error) => return Err(self.on_error(&error, message, facts)),
         };
@@ -166,10 +181,10 @@ impl Transfer<'_> {
             facts.timing.iter().for_each(verbose::connection);
             verbose::request(message, Some(response.version()));
             let (head, body) = response.into_parts();
-            verbose::response(&head);
-            return Ok(Response::from_parts(head, body));
+            interim.iter().chain([&head]).for_each(verbose::response);
+            return Ok((interim, Response::from_parts(head, body)));
         }
-        Ok(response)
+        Ok((interim, response))
     }
 
     fn on_error(&self, error: &Error, message: &Message, facts: &mut Facts) -> Failed {

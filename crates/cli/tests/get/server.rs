@@ -118,7 +118,8 @@ async fn listen(cert: Vec<u8>, key: Vec<u8>) -> SocketAddr {
                     return;
                 };
                 let service = tower::service_fn(move |request| answer(request, port, busy.clone()));
-                let _ = h3::serve(connection, service).await;
+                let serving = h3::serve(connection, service).interim_responses(true);
+                let _ = serving.await;
             });
         }
     });
@@ -168,6 +169,12 @@ async fn answer<B: http_body::Body>(
     let path = request.uri().path().to_owned();
     let range = request.headers().get(header::RANGE).cloned();
     let mut response = Response::builder().header("x-kind", "test");
+    if let (Some(interim), "/hints") = (request.extensions().get::<h3::Interim>(), &*path) {
+        let hints = Response::builder().status(StatusCode::EARLY_HINTS);
+        let hints = hints.header("link", "</style.css>").body(());
+        let sent = interim.send(hints.expect("a response")).await;
+        sent.expect("the client is there");
+    }
     let mut content = Bytes::from(echo(request).await);
     if let Some(status) = path.strip_prefix("/status/") {
         response = response.status(status.parse::<u16>().expect("a status"));

@@ -188,6 +188,7 @@ async fn send(
         hyper::ext::on_informational(&mut request, move |interim| {
             let mut response = Response::new(());
             *response.status_mut() = interim.status();
+            *response.version_mut() = interim.version();
             *response.headers_mut() = interim.headers().clone();
             on_interim.call(response);
         });

@@ -7,6 +7,9 @@ use http::Response;
 
 /// Called with each interim response (1xx) to the request among whose extensions it is.
 ///
+/// A [`Client`](crate::h3::Client) calls it, and so does `courser::Client` over HTTP/3 and HTTP/1.1. Over
+/// HTTP/2 hyper's client passes over interim responses, and it is never called.
+///
 /// ```
 /// # use courser::h3::OnInterim;
 /// let request = http::Request::get("https://example.org/")
