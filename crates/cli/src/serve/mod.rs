@@ -133,6 +133,7 @@ fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
         .drain(shutdown_signal())
         .ready_delay(arguments.drain_delay.unwrap_or_default())
         .deadline(arguments.drain_timeout)
+        .interim_responses(arguments.proxy.is_some())
         .on_event(move |event| say(event, as_json));
     for address in others {
         server = server.also_on(address);

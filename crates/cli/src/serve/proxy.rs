@@ -1,6 +1,7 @@
 //! Requests passed on to a server behind this one.
 
 mod forward;
+mod interim;
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -8,6 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use courser::h3::Interim;
 use courser::server;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::uri::{Authority, Scheme};
@@ -19,6 +21,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
+use self::interim::Relay;
 use super::body::{Body, boxed, plain};
 
 /// The server behind.
@@ -110,6 +113,9 @@ impl Proxy {
             .remove::<OnUpgrade>()
             .filter(|_| is_upgrade);
         let version = parts.version;
+        // Over other versions it sends nothing.
+        let interim = parts.extensions.remove::<Interim>();
+        let interim = interim.filter(|_| version == Version::HTTP_3);
         let Some(uri) = self.uri(&parts.uri) else {
             return plain(StatusCode::BAD_REQUEST);
         };
@@ -125,7 +131,15 @@ impl Proxy {
             Ok(body) => body,
             Err(error) => return plain(status_of_body(&error)),
         };
-        let asked = self.client.request(Request::from_parts(parts, body));
+        let mut request = Request::from_parts(parts, body);
+        let relay = interim.map(|client| Relay::new(&mut request, client));
+        let asked = self.client.request(request);
+        let asked = async {
+            match relay {
+                Some(relay) => relay.until(asked).await,
+                None => asked.await,
+            }
+        };
         let response = match tokio::time::timeout(self.timeout, asked).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return plain(status_of(&error)),

@@ -2,6 +2,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use courser::h3::OnInterim;
 use courser::server::Protocol;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
@@ -180,6 +181,68 @@ async fn content_and_trailers_are_passed_on_both_ways() {
                 "{scheme} {protocol}"
             );
         }
+    }
+}
+
+/// RFC 9110 §15.2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn interim_responses_are_passed_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    // Once they have come the response does, or never.
+    let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let (go, mut gone) = tokio::sync::mpsc::channel::<()>(1);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await.expect("open");
+            let hints = "HTTP/1.1 100 Continue\r\n\r\n\
+                HTTP/1.1 103 Early Hints\r\nlink: </a>\r\nconnection: x-hop\r\nx-hop: 1\r\n\r\n\
+                HTTP/1.1 103 Early Hints\r\nlink: </b>\r\n\r\n";
+            stream.write_all(hints.as_bytes()).await.expect("open");
+            gone.recv().await;
+            // With one more in the same segment.
+            let rest = "HTTP/1.1 102 Processing\r\nlink: </c>\r\n\r\n\
+                HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nhi";
+            stream.write_all(rest.as_bytes()).await.expect("open");
+        }
+    });
+    let serving = Serving::start(&["--proxy", &url]);
+    let mut asked = request(Method::GET, "/", &[], "");
+    asked
+        .extensions_mut()
+        .insert(OnInterim::new(move |interim| {
+            let _ = told.send(interim);
+        }));
+    let mut client = serving.client(Protocol::Http3).await;
+    let reading = async {
+        let mut links = Vec::new();
+        for status in [103, 103, 102] {
+            let interim = seen.recv().await.expect("an interim response");
+            assert_eq!(interim.status().as_u16(), status);
+            let fields = interim.headers();
+            assert_eq!(
+                (&fields["via"], fields.len()),
+                (&"1.1 courser".parse().expect("text"), 2)
+            );
+            links.push(fields["link"].to_str().expect("text").to_owned());
+            if links.len() == 2 {
+                go.send(()).await.expect("the server waits");
+            }
+        }
+        assert_eq!(links, ["</a>", "</b>", "</c>"]);
+    };
+    let (answer, ()) = within(async { tokio::join!(client.send(asked), reading) }).await;
+    let answer = answer.expect("an answer");
+    assert_eq!(
+        (answer.status.as_u16(), answer.text().as_str()),
+        (200, "hi")
+    );
+    assert!(seen.recv().await.is_none(), "100 was not asked for");
+    // Others get the response alone.
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        go.send(()).await.expect("the server waits");
+        let answer = serving.client(protocol).await.get("/", &[]).await;
+        assert_eq!(answer.text(), "hi", "{protocol}");
     }
 }
 
