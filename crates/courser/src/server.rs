@@ -281,7 +281,7 @@ impl Server {
     }
 
     /// Answers requests with `service` once the result is awaited, which opens the sockets.
-    pub fn service<S>(self, service: S) -> Serving<S> {
+    pub fn service<S: h3::HttpService<Body>>(self, service: S) -> Serving<S> {
         Serving::unbound(self, service)
     }
 }

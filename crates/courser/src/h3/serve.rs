@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
 use http::{Request, Response, StatusCode};
-use tower_service::Service;
 
 use super::answering::{Active, Answering};
 use super::body::Body;
 use super::error::{Error, Origin};
+use super::http_service::{BoxError, HttpService};
 use super::interim::Lent;
 use super::server::{Respond, ServerConnection, Unresolved};
 use super::{Empty, Protocol};
@@ -24,7 +24,7 @@ use crate::{Connection, Side, runtime};
 ///
 /// A request whose service fails is reset with `H3_INTERNAL_ERROR`; one that the client gives up
 /// has its service dropped.
-pub fn serve<S>(connection: Connection, service: S) -> Serve<S> {
+pub fn serve<S: HttpService<Body>>(connection: Connection, service: S) -> Serve<S> {
     Serve {
         connection,
         service,
@@ -88,15 +88,7 @@ impl<S> Serve<S> {
     }
 }
 
-impl<S, B> IntoFuture for Serve<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+impl<S: HttpService<Body>> IntoFuture for Serve<S> {
     type Output = Result<(), Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
@@ -105,17 +97,7 @@ where
     }
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-async fn run<S, B>(serve: Serve<S>) -> Result<(), Error>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+async fn run<S: HttpService<Body>>(serve: Serve<S>) -> Result<(), Error> {
     let mut config = serve.config;
     config.extended_connect |= serve.protocols.is_some();
     let server = ServerConnection::new(serve.connection, config);
@@ -193,13 +175,7 @@ struct Offer {
     sends_interim: bool,
 }
 
-async fn answer<S, B>(request: Unresolved, mut service: S, offer: Offer)
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    B: http_body::Body,
-    B::Error: Into<BoxError>,
-{
+async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer: Offer) {
     let Ok((request, mut respond)) = request.resolve().await else {
         return;
     };
@@ -232,13 +208,11 @@ where
 }
 
 /// As the end of [`answer`], with interim responses of the service before the final one.
-async fn answer_after_interim<S, B>(mut request: Request<Body>, mut service: S, respond: Respond)
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-    B: http_body::Body,
-    B::Error: Into<BoxError>,
-{
+async fn answer_after_interim<S: HttpService<Body>>(
+    mut request: Request<Body>,
+    mut service: S,
+    respond: Respond,
+) {
     let lent = Lent::new(respond, &mut request);
     let response = match call(&mut service, request, || lent.cancelled()).await {
         Some(Ok(response)) => response,
@@ -285,15 +259,11 @@ fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
 type Cancelled = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs the service; `None` if the client has given the request up meanwhile.
-async fn call<S, B>(
+async fn call<S: HttpService<Body>>(
     service: &mut S,
     request: Request<Body>,
     cancelled: impl Fn() -> Cancelled,
-) -> Option<Result<Response<B>, BoxError>>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-    S::Error: Into<BoxError>,
-{
+) -> Option<Result<S::Response, BoxError>> {
     let ready = std::future::poll_fn(|cx| service.poll_ready(cx).map_err(Into::into)).await;
     if let Err(error) = ready {
         return Some(Err(error));

@@ -14,7 +14,7 @@ use super::body::Body;
 use super::pace::BodyRate;
 use super::phase::Part;
 use super::tally::{InFlight, Open};
-use crate::h3;
+use crate::h3::{self, HttpService};
 
 /// What responses say about HTTP/3 (RFC 7838).
 #[derive(Clone, Debug)]
@@ -95,11 +95,8 @@ fn may_pause<B>(request: &Request<B>) -> bool {
 }
 
 /// For HTTP/3.
-impl<S, B> Service<Request<h3::Body>> for Exchange<S>
-where
-    S: Service<Request<Body>, Response = Response<B>>,
-{
-    type Response = Response<Answer<B>>;
+impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
+    type Response = Response<Answer<S::ResponseBody>>;
     type Error = S::Error;
     type Future = Answering<S::Future>;
 
@@ -120,12 +117,8 @@ where
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// For HTTP/2 and HTTP/1.1.
-impl<S, B> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    type Response = Response<Answer<B>>;
+impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S> {
+    type Response = Response<Answer<S::ResponseBody>>;
     type Error = S::Error;
     type Future = BoxFuture<Result<Self::Response, S::Error>>;
 

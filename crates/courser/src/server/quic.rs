@@ -4,16 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use http::{Request, Response};
-use tower_service::Service;
-
 use super::body::Body;
 use super::exchange::Exchange;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
 use super::tally::{Open, Tally};
-use crate::h3::{self, Code};
+use crate::h3::{self, Code, HttpService};
 use crate::{Connection, Endpoint, Incoming, VarInt};
 
 /// What all connections of an endpoint share.
@@ -27,22 +24,13 @@ pub(super) struct QuicContext {
     pub(super) port: u16,
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
 /// Accepts connections until the server drains.
-pub(super) async fn accept<S, B>(
+pub(super) async fn accept<S: HttpService<Body>>(
     endpoint: Endpoint,
     service: S,
     context: Arc<QuicContext>,
     part: Part,
-) where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+) {
     let mut draining = part.clone().will_reach(Phase::Draining);
     loop {
         let incoming = tokio::select! {
@@ -68,15 +56,12 @@ pub(super) async fn accept<S, B>(
     let _ = endpoint.set_server_config(None);
 }
 
-async fn serve<S, B>(incoming: Incoming, service: S, context: Arc<QuicContext>, mut part: Part)
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+async fn serve<S: HttpService<Body>>(
+    incoming: Incoming,
+    service: S,
+    context: Arc<QuicContext>,
+    mut part: Part,
+) {
     let Ok(connection) = incoming.await else {
         context.tally.quic_handshakes_failed.fetch_add(1, Relaxed);
         return;

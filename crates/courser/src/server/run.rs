@@ -6,8 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use courser_tls::rustls;
-use http::{HeaderValue, Request, Response};
-use tower_service::Service;
+use http::HeaderValue;
 
 use super::body::Body;
 use super::certificates::{self, Source};
@@ -22,6 +21,7 @@ use super::reset::ResetSecret;
 use super::tally::Tally;
 use super::tcp::TcpContext;
 use super::{Server, quic, tcp, tls};
+use crate::h3::HttpService;
 use crate::{ServerConfig, TransportConfig};
 
 /// A server whose sockets are open; see [`Server::bind`].
@@ -164,7 +164,7 @@ impl Bound {
     }
 
     /// Answers requests with `service` once the result is awaited.
-    pub fn service<S>(self, service: S) -> Serving<S> {
+    pub fn service<S: HttpService<Body>>(self, service: S) -> Serving<S> {
         Serving {
             start: Start::Bound(Box::new(self)),
             service,
@@ -207,17 +207,7 @@ impl<S> fmt::Debug for Serving<S> {
     }
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-impl<S, B> IntoFuture for Serving<S>
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+impl<S: HttpService<Body>> IntoFuture for Serving<S> {
     type Output = Result<Drained, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Drained, Error>> + Send>>;
 
@@ -241,15 +231,7 @@ impl Drop for CutOnDrop {
     }
 }
 
-async fn run<S, B>(bound: Bound, service: S) -> Drained
-where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
     let Bound {
         server,
         doors,

@@ -7,12 +7,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use courser_tls::rustls;
-use http::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
-use tower_service::Service;
 
 use super::body::Body;
 use super::events::{Event, Events};
@@ -22,6 +20,7 @@ use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
 use super::socket::Socket;
 use super::tally::{Open, Tally};
+use crate::h3::HttpService;
 
 /// What all connections of a listener share.
 #[derive(Debug)]
@@ -36,22 +35,13 @@ pub(super) struct TcpContext {
     pub(super) events: Events,
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
 /// Accepts connections until the server drains.
-pub(super) async fn accept<S, B>(
+pub(super) async fn accept<S: HttpService<Body>>(
     listener: TcpListener,
     service: S,
     context: Arc<TcpContext>,
     mut part: Part,
-) where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+) {
     let room = Arc::new(tokio::sync::Semaphore::new(context.limits.max_connections));
     let mut draining = part.clone().will_reach(Phase::Draining);
     loop {
@@ -103,20 +93,13 @@ fn is_of_one(error: &io::Error) -> bool {
     )
 }
 
-async fn serve<S, B>(
+async fn serve<S: HttpService<Body>>(
     socket: Socket,
     addresses: Addresses,
     service: S,
     context: &TcpContext,
     mut part: Part,
-) where
-    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
-    S::Error: Into<BoxError>,
-    S::Future: Send,
-    B: http_body::Body + Send + 'static,
-    B::Data: Send,
-    B::Error: Into<BoxError>,
-{
+) {
     let traffic = socket.traffic().clone();
     let secured = tokio::select! {
         secured = handshake(socket, context) => secured,
