@@ -2,6 +2,7 @@ mod accounting;
 mod attacks;
 mod events;
 mod exhaustive;
+mod many;
 mod rules;
 mod sending;
 mod transfer;

@@ -48,6 +48,47 @@ fn streams_are_found_also_when_their_places_collide() {
     assert_eq!(table.len(), 1000);
 }
 
+/// Around the most lookups that are remembered, and far beyond, where each finds its place taken.
+#[test]
+fn lookups_beyond_what_is_remembered_find_their_own() {
+    for count in [MOST_RECENT, MOST_RECENT + 1, 600] {
+        let (mut table, mut buffers) = table();
+        let kinds = [Side::Client, Side::Server].into_iter().flat_map(|side| {
+            [
+                (side, Direction::Bidirectional),
+                (side, Direction::Unidirectional),
+            ]
+        });
+        let all: Vec<StreamId> = kinds
+            .flat_map(|(side, direction)| {
+                (0..count as u64).map(move |index| StreamId::new(side, direction, index))
+            })
+            .collect();
+        let (open, later) = all.split_at(count);
+        let mut model: HashMap<StreamId, u32> = HashMap::new();
+        model.extend(open.iter().map(|id| (*id, table.insert(*id))));
+        let mut step = 0x9e37_79b9_7f4a_7c15_u64;
+        for id in later {
+            // Looked up at random, and every now and then one ends and another begins.
+            for _ in 0..3 {
+                step = step.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let asked = all[(step >> 33) as usize % all.len()];
+                let found = table.find(asked);
+                assert_eq!(found, model.get(&asked).copied(), "{asked} of {count}");
+                if let Some(slot) = found {
+                    assert_eq!(table.at(slot).id, asked, "of {count}");
+                }
+            }
+            let ended = all[(step >> 7) as usize % all.len()];
+            if let Some(slot) = model.remove(&ended) {
+                table.remove(slot, &mut buffers);
+                model.insert(*id, table.insert(*id));
+            }
+        }
+        assert_eq!((table.len(), table.recent.len()), (count, MOST_RECENT));
+    }
+}
+
 #[test]
 fn slot_of_an_ended_stream_is_used_again() {
     let (mut table, mut buffers) = table();
