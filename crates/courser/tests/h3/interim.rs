@@ -10,7 +10,7 @@ use http::{Request, Response, StatusCode};
 use tokio::sync::mpsc;
 
 use super::common::pair_with;
-use super::{Answer, Pair, full, get, pair, text, within};
+use super::{Answer, Pair, full, get, pair, serve_as, text, tower_of, within};
 
 /// Answers on a connection, with interim responses switched on.
 fn answer_on<F>(
@@ -19,11 +19,7 @@ fn answer_on<F>(
 ) where
     F: Future<Output = Answer> + Send + 'static,
 {
-    let service = tower::service_fn(move |request| {
-        let answer = service(request);
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    let serving = h3::serve(connection, service).interim_responses(true);
+    let serving = h3::serve(connection, tower_of(service)).interim_responses(true);
     tokio::spawn(serving.into_future());
 }
 
@@ -33,10 +29,7 @@ async fn serve<F>(
 where
     F: Future<Output = Answer> + Send + 'static,
 {
-    let pair = pair();
-    let (client, server) = pair.connect().await;
-    answer_on(server, service);
-    (pair, h3::Client::new(client))
+    serve_as(|server| h3::serve(server, tower_of(service)).interim_responses(true)).await
 }
 
 fn interim_of<B>(request: &Request<B>) -> Interim {

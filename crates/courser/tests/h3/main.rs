@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::{Pair, pair};
-use courser::h3;
+use courser::h3::HttpService;
+use courser::{Connection, h3};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
@@ -31,6 +32,19 @@ fn full(bytes: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, std::io::Error> {
         .boxed_unsync()
 }
 
+/// The service that tower makes of a function.
+fn tower_of<F>(
+    service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
+) -> impl HttpService<h3::Body>
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    tower::service_fn(move |request| {
+        let answer = service(request);
+        async move { Ok::<_, Infallible>(answer.await) }
+    })
+}
+
 /// A connection whose server answers with `service`.
 async fn serve<F>(
     service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
@@ -38,13 +52,16 @@ async fn serve<F>(
 where
     F: Future<Output = Answer> + Send + 'static,
 {
+    serve_as(|server| h3::serve(server, tower_of(service))).await
+}
+
+/// A connection whose server answers as `begin` has it.
+async fn serve_as<S: HttpService<h3::Body>>(
+    begin: impl FnOnce(Connection) -> h3::Serve<S>,
+) -> (Pair, h3::Client) {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    let service = tower::service_fn(move |request| {
-        let answer = service(request);
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    tokio::spawn(h3::serve(server, service).into_future());
+    tokio::spawn(begin(server).into_future());
     (pair, h3::Client::new(client))
 }
 

@@ -13,7 +13,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
-use super::{Answer, Pair, full, within};
+use super::{Answer, Pair, full, serve_as, tower_of, within};
 use crate::common::{pair, pattern};
 
 fn websocket() -> Request<()> {
@@ -31,15 +31,7 @@ async fn serve<F>(
 where
     F: Future<Output = Answer> + Send + 'static,
 {
-    let pair = pair();
-    let (client, server) = pair.connect().await;
-    let service = tower::service_fn(move |request| {
-        let answer = service(request);
-        async move { Ok::<_, Infallible>(answer.await) }
-    });
-    let serving = h3::serve(server, service).protocols([Protocol::WEBSOCKET]);
-    tokio::spawn(serving.into_future());
-    (pair, h3::Client::new(client))
+    serve_as(|server| h3::serve(server, tower_of(service)).protocols([Protocol::WEBSOCKET])).await
 }
 
 /// Sends back what it gets.
