@@ -15,7 +15,8 @@ use crate::congestion::{initial_window, window_rate};
 /// by [`on_sent`](Self::on_sent) too.
 ///
 /// Timers of operating systems and runtimes are up to a millisecond or two late; what was missed
-/// by that is credited, and nothing else ever lifts the bucket above a quantum.
+/// by that is credited. Besides that, only a path with nothing in flight lifts the bucket above a
+/// quantum.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     /// In billionths of a byte, so that no fraction gets lost between two refills.
@@ -62,6 +63,16 @@ impl Pacer {
     /// millisecond, at least two datagrams.
     pub fn set_quantum(&mut self, quantum: Option<u64>) {
         self.quantum = quantum;
+    }
+
+    /// Nothing is in flight: as much may leave at once as on a new path, an initial window but no
+    /// more than the window (RFC 9002 §7.7, §7.8). Spread over a round trip, a short answer on a
+    /// connection that was idle would wait for its own tail. For L4S queues, which mark bursts, not
+    /// to be called.
+    pub fn on_quiescent(&mut self, window: u64, mtu: u16) {
+        self.give_back(u64::MAX);
+        let burst = initial_window(mtu).min(window);
+        self.tokens = self.tokens.max(burst.saturating_mul(BYTE));
     }
 
     /// Grants bytes to a batch that would like to send `wanted`: all, or fewer, or zero when there
@@ -147,14 +158,23 @@ impl Pacer {
         self.tokens = self.tokens.saturating_sub(bytes.saturating_mul(BYTE));
     }
 
-    /// When a whole quantum will be there. Waiting for less would send smaller batches.
-    pub fn next_release(&mut self, now: Time, rtt: &RttEstimator, window: u64, mtu: u16) -> Time {
+    /// When a whole quantum will be there, or `wanted` if that is less. Waiting for less would send
+    /// smaller batches.
+    pub fn next_release(
+        &mut self,
+        now: Time,
+        wanted: u64,
+        rtt: &RttEstimator,
+        window: u64,
+        mtu: u16,
+    ) -> Time {
         if is_too_short(rtt) {
             return now;
         }
         let rate = self.effective_rate(rtt, window, mtu);
         let missing = self
             .quantum_at(rate, mtu)
+            .min(wanted)
             .saturating_mul(BYTE)
             .saturating_sub(self.tokens);
         let wait = missing.div_ceil(rate.as_bytes_per_second());

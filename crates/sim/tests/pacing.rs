@@ -7,6 +7,7 @@ use std::time::Duration;
 use common::lab::{
     CONTROLLERS, MS, SECOND, assert_clean, controlled, finish_exchanges, there, transfer_down,
 };
+use common::requests::Requests;
 use common::slow::{Fault, SlowScene};
 use common::{SERVER, Scene};
 use courser_recovery::Algorithm;
@@ -103,4 +104,54 @@ fn pings_are_not_paced() {
     let slowest = scene.tally().exchanges.iter().map(|(_, took)| *took).max();
     assert!(slowest.expect("fifty") < MS * 21, "{slowest:?}");
     assert_clean(&scene);
+}
+
+/// An answer of an initial window on a connection that was idle does not wait for its own tail:
+/// one round trip and what the link takes to carry it, whatever the window was before. Not so with
+/// Prague: L4S queues mark bursts.
+#[test]
+fn short_answers_after_idle_take_one_round_trip() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
+        // Nine datagrams: 1.1 ms at this rate.
+        let app = Exchange::new(SERVER, 12_000, 1, Some(10)).every(SECOND);
+        let setup = controlled("100mbit,rtt=50ms,queue=1s", algorithm);
+        let mut scene = Scene::new(1, setup, app);
+        finish_exchanges(&mut scene, 10, SECOND * 30);
+        let exchanges = &scene.tally().exchanges;
+        let times: Vec<_> = exchanges.iter().map(|(_, took)| *took).collect();
+        // The first one waits for the connection, the second one goes behind an MTU probe.
+        assert!(
+            times[2..].iter().all(|took| *took < MS * 52),
+            "{algorithm}: {times:?}"
+        );
+        assert!(times[1] < MS * 55, "{algorithm}: {times:?}");
+    }
+}
+
+/// The end of a message comes a millisecond behind what took all that might leave at once and most of
+/// the window: it waits neither for a quantum, here 5 ms, nor for room for a whole datagram.
+#[test]
+fn the_end_of_a_message_is_not_held_back() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Bbr] {
+        let app = Requests::new(SERVER, 1, 11_000, 100)
+            .beginning_at(SECOND)
+            .finishing_after(MS);
+        let setup = controlled("100mbit,rtt=50ms,queue=1s", algorithm);
+        let mut scene = Scene::new(1, setup, app);
+        let time = scene.run_until(SECOND * 3, "answer", |scene| scene.tally().streams == 1);
+        // The round trip, that millisecond, one for the link, and one for looking at it.
+        let most = SECOND + MS * 53;
+        assert!(time < most, "{algorithm}: {time:?}");
+        assert_clean(&scene);
+    }
+}
+
+/// What a client sends together with the end of its handshake fills the window, which grows by it:
+/// 30 kB take the handshake, a flight of ten packets and one of twenty.
+#[test]
+fn the_first_flight_of_a_client_makes_its_window_grow() {
+    let setup = controlled("rtt=50ms", Algorithm::Cubic);
+    let (_, time) = common::lab::transfer_up(1, setup, 30_000, SECOND);
+    // The second flight is spread over half a round trip at most.
+    assert!(time < MS * (50 + 25 + 50 + 25), "{time:?}");
 }

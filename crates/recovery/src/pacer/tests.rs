@@ -34,7 +34,7 @@ fn run(pacer: &mut Pacer, time: Duration, late: impl Fn(u64) -> Duration) -> u64
         let budget = pacer.budget(now, &rtt, window, MTU) / u64::from(MTU) * u64::from(MTU);
         pacer.on_sent(budget);
         total += budget;
-        now = pacer.next_release(now, &rtt, window, MTU) + late(wakeup);
+        now = pacer.next_release(now, u64::MAX, &rtt, window, MTU) + late(wakeup);
         if now > Time::ZERO + time {
             break;
         }
@@ -56,7 +56,7 @@ fn an_initial_window_may_leave_at_once() {
 fn default_rate_is_five_quarters_of_a_window_per_round_trip() {
     let mut pacer = spent(0);
     pacer.set_rate(None);
-    let release = pacer.next_release(Time::ZERO, &rtt(ms(100)), 800_000, MTU);
+    let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt(ms(100)), 800_000, MTU);
     assert_eq!(release, Time::ZERO + ms(1));
     assert_eq!(pacer.budget(release, &rtt(ms(100)), 800_000, MTU), 10_000);
 }
@@ -78,7 +78,7 @@ fn short_paths_are_not_paced() {
         u64::MAX
     );
     assert_eq!(
-        pacer.next_release(Time::ZERO, &rtt(us(199)), 12_000, MTU),
+        pacer.next_release(Time::ZERO, u64::MAX, &rtt(us(199)), 12_000, MTU),
         Time::ZERO
     );
     assert_eq!(pacer.budget(Time::ZERO, &rtt(us(200)), 12_000, MTU), 0);
@@ -91,11 +91,40 @@ fn idleness_earns_one_quantum() {
     assert_eq!(pacer.budget(now, &rtt(ms(50)), 1 << 40, MTU), 10_000);
 }
 
+/// RFC 9002 §7.8: after idleness a burst is bounded as the first one is, and happens once.
+#[test]
+fn with_nothing_in_flight_an_initial_window_may_leave_at_once() {
+    let mut pacer = spent(100_000);
+    let (rtt, now) = (rtt(ms(50)), Time::ZERO);
+    pacer.on_quiescent(1 << 40, MTU);
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 12_000);
+    pacer.on_quiescent(1 << 40, MTU);
+    assert_eq!(pacer.reserve(now, 1 << 20, &rtt, 1 << 40, MTU), 12_000);
+    pacer.on_sent(12_000);
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 0);
+}
+
+#[test]
+fn the_burst_with_nothing_in_flight_is_within_the_window() {
+    let mut pacer = spent(100_000);
+    pacer.on_quiescent(3_000, MTU);
+    assert_eq!(pacer.budget(Time::ZERO, &rtt(ms(50)), 3_000, MTU), 3_000);
+}
+
+#[test]
+fn a_larger_quantum_outlives_that_nothing_is_in_flight() {
+    let mut pacer = spent(1_000_000_000);
+    let (rtt, now) = (rtt(ms(50)), Time::ZERO + ms(100));
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 65_536);
+    pacer.on_quiescent(1 << 40, MTU);
+    assert_eq!(pacer.budget(now, &rtt, 1 << 40, MTU), 65_536);
+}
+
 #[test]
 fn a_release_that_was_used_early_earns_nothing_later() {
     let mut pacer = spent(10_000_000);
     let rtt = rtt(ms(50));
-    let release = pacer.next_release(Time::ZERO, &rtt, 1 << 40, MTU);
+    let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt, 1 << 40, MTU);
     let early = release.saturating_sub(us(500));
     assert_eq!(pacer.budget(early, &rtt, 1 << 40, MTU), 5_000);
     pacer.on_sent(5_000);
@@ -106,7 +135,7 @@ fn a_release_that_was_used_early_earns_nothing_later() {
 fn a_late_timer_is_made_up_for() {
     let mut pacer = spent(10_000_000);
     let rtt = rtt(ms(50));
-    let release = pacer.next_release(Time::ZERO, &rtt, 1 << 40, MTU);
+    let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt, 1 << 40, MTU);
     assert_eq!(pacer.budget(release + us(1500), &rtt, 1 << 40, MTU), 25_000);
 }
 
@@ -145,7 +174,7 @@ fn asking_often_loses_no_fraction() {
 fn a_round_trip_of_weeks_still_moves() {
     let mut pacer = spent(0);
     let rtt = rtt(Duration::MAX);
-    let release = pacer.next_release(Time::ZERO, &rtt, 2400, MTU);
+    let release = pacer.next_release(Time::ZERO, u64::MAX, &rtt, 2400, MTU);
     assert!(release <= Time::ZERO + ms(1000));
     assert!(pacer.budget(release, &rtt, 2400, MTU) >= 2400);
 }
@@ -167,7 +196,7 @@ proptest! {
             pacer.on_sent(budget);
             total += budget;
             if asks {
-                let release = pacer.next_release(now, &rtt, 1 << 40, MTU);
+                let release = pacer.next_release(now, u64::MAX, &rtt, 1 << 40, MTU);
                 prop_assert!(release >= now);
             }
             let earned = u128::from(rate) * u128::from(now.as_nanos()) / 1_000_000_000;
@@ -185,7 +214,7 @@ proptest! {
         for now in [Time::from_nanos(nanos), Time::ZERO, Time::MAX] {
             pacer.budget(now, &rtt, window, MTU);
             pacer.on_sent(bytes);
-            prop_assert!(pacer.next_release(now, &rtt, window, MTU) >= now);
+            prop_assert!(pacer.next_release(now, u64::MAX, &rtt, window, MTU) >= now);
         }
     }
 }
@@ -265,7 +294,7 @@ fn the_controller_may_choose_the_quantum() {
         let granted = pacer.reserve(at, 1 << 20, &rtt, 1 << 40, MTU);
         pacer.on_sent(granted);
         batches += u64::from(granted > 0);
-        at = pacer.next_release(at, &rtt, 1 << 40, MTU);
+        at = pacer.next_release(at, u64::MAX, &rtt, 1 << 40, MTU);
     }
     assert!((39..=41).contains(&batches), "{batches}");
     pacer.set_quantum(Some(1));
@@ -297,8 +326,8 @@ proptest! {
                 twin.on_sent(used);
             }
             prop_assert_eq!(pacer.tokens, twin.tokens);
-            let release = pacer.next_release(now, &rtt, 1 << 40, MTU);
-            prop_assert_eq!(release, twin.next_release(now, &rtt, 1 << 40, MTU));
+            let release = pacer.next_release(now, u64::MAX, &rtt, 1 << 40, MTU);
+            prop_assert_eq!(release, twin.next_release(now, u64::MAX, &rtt, 1 << 40, MTU));
         }
     }
 
@@ -320,7 +349,7 @@ proptest! {
             let back = back % (granted + 1);
             pacer.give_back(back);
             total += granted - back;
-            prop_assert!(pacer.next_release(now, &rtt, 1 << 40, MTU) >= now);
+            prop_assert!(pacer.next_release(now, u64::MAX, &rtt, 1 << 40, MTU) >= now);
             let earned = u128::from(rate) * u128::from(now.as_nanos()) / 1_000_000_000;
             prop_assert!(u128::from(total) <= earned + 1, "{total} {earned}");
         }

@@ -121,7 +121,11 @@ impl Connection {
         let mut lists = std::mem::take(&mut self.recovery.lists);
         let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
         while segments < buffer.max_segments() && buffer.len() + mtu <= MAX_BATCH {
-            let limit = self.datagram_limit(mtu);
+            let mut limit = self.datagram_limit(mtu);
+            if segments == 0 {
+                // Where little is left, that is what the permit is for.
+                limit = limit.min(usize::try_from(allowed).unwrap_or(usize::MAX));
+            }
             if limit < MIN_DATAGRAM || allowed < limit as u64 {
                 break;
             }
@@ -253,7 +257,7 @@ impl Connection {
 
     /// Anything but an ACK, datagrams and stream data. Flow-control frames are part of the first packet of
     /// each batch.
-    fn wants_control(&self) -> bool {
+    pub(super) fn wants_control(&self) -> bool {
         let space = &self.spaces.application;
         let validation = &self.paths.active().validation;
         space.ping

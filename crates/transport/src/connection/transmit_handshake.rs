@@ -77,7 +77,8 @@ impl Connection {
         let path = self.paths.active_mut();
         path.on_datagram_sent(len);
         path.pacer.on_sent(len as u64);
-        path.app_limited = true;
+        // A client's first request may well fill the window.
+        path.app_limited = path.congestion_room() >= u64::from(path.mtu);
         let tuple = path.tuple;
         if self.side.is_client() && packets[SpaceId::Handshake as usize].is_some() {
             // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.

@@ -34,6 +34,13 @@ impl Schedule {
         self.entries.front().map(|entry| entry.stream)
     }
 
+    /// The streams in order, unless there are more than `most`.
+    #[inline]
+    pub(super) fn few(&self, most: usize) -> Option<impl Iterator<Item = u32>> {
+        let streams = self.entries.iter().map(|entry| entry.stream);
+        (self.entries.len() <= most).then_some(streams)
+    }
+
     /// Adds a stream behind those of its priority.
     pub(super) fn push(&mut self, priority: i32, stream: u32) {
         let entry = Entry { priority, stream };

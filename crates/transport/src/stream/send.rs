@@ -263,6 +263,12 @@ impl SendPart {
             && matches!(self.state, State::Ready | State::Send | State::DataSent)
     }
 
+    /// Bytes never sent, and not to be repeated either; `None` when something is to be repeated.
+    #[inline]
+    pub(super) fn only_unsent(&self) -> Option<u64> {
+        (!self.buffer.has_lost()).then_some(self.buffer.unsent())
+    }
+
     /// True once per limit, when it keeps data back: STREAM_DATA_BLOCKED is due.
     #[inline]
     pub(super) fn take_blocked(&mut self) -> bool {

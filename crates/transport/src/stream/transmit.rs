@@ -28,6 +28,18 @@ impl Streams {
         !self.free.is_empty() || (!self.new.is_empty() && self.send_limit.available() > 0)
     }
 
+    /// How many bytes the STREAM frames take that wait; `None` for more than `most`, for many
+    /// streams, and when something has to be repeated.
+    pub fn little_left(&mut self, most: u64) -> Option<u64> {
+        let mut left = 0;
+        for list in [&self.free, &self.new] {
+            for slot in list.few(FEW_STREAMS)? {
+                left += self.table.at(slot).send.only_unsent()? + LARGEST_STREAM_HEADER;
+            }
+        }
+        (left <= most).then_some(left)
+    }
+
     /// Writes RESET_STREAM, STOP_SENDING, and the frames that grant or ask for credit, as many
     /// as are wanted and fit. `rtt` tells how fast windows should grow.
     pub fn write_control_frames(
@@ -243,6 +255,12 @@ impl Streams {
 fn has_room(packet: &PacketBuilder<'_>) -> bool {
     packet.remaining() >= LARGEST_CONTROL
 }
+
+/// Streams that are looked at to tell whether little is left.
+const FEW_STREAMS: usize = 4;
+
+/// Type, stream ID, offset and length.
+const LARGEST_STREAM_HEADER: u64 = 1 + 3 * 8;
 
 /// RESET_STREAM with four fields of the largest size; all other control frames are smaller.
 const LARGEST_CONTROL: usize = 1 + 3 * 8;

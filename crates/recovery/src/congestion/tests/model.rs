@@ -191,9 +191,9 @@ impl Model {
                 .pacer
                 .reserve(self.now, room, &self.rtt, window, self.path.mtu);
             if granted == 0 {
-                let at = self
-                    .pacer
-                    .next_release(self.now, &self.rtt, window, self.path.mtu);
+                let at =
+                    self.pacer
+                        .next_release(self.now, u64::MAX, &self.rtt, window, self.path.mtu);
                 return Some(at.max(self.now + Duration::from_nanos(1)));
             }
             let count = (granted / mtu).min(54);

@@ -137,7 +137,9 @@ impl Flow {
         }
         let window = self.controller.window();
         if self.pacer.budget(now, &self.rtt, window, MTU) < SIZE {
-            let at = self.pacer.next_release(now, &self.rtt, window, MTU);
+            let at = self
+                .pacer
+                .next_release(now, u64::MAX, &self.rtt, window, MTU);
             return Err(Some(at.max(now + Duration::from_nanos(1))));
         }
         Ok(())
