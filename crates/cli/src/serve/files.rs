@@ -15,7 +15,7 @@ use tower::ServiceExt as _;
 use tower_http::services::ServeDir;
 
 use super::args::FileArguments;
-use super::body::{Body, boxed, plain};
+use super::body::{Body, boxed, of_length, plain};
 use super::listing;
 use crate::error::Failure;
 
@@ -106,7 +106,7 @@ impl Files {
                 plain(StatusCode::NOT_FOUND)
             }
             Ok(response) => {
-                let mut response = response.map(boxed);
+                let mut response = of_length(response.map(boxed));
                 add_charset(response.headers_mut());
                 make_relative(response.headers_mut());
                 // What is there is what its name says it is.
