@@ -353,3 +353,28 @@ fn any_text_is_survived() {
     }
     assert!(file::write(known.0.iter_unexpired()).contains("\t253402300799\tx\t1"));
 }
+
+/// What one response may set: fifty of fifty-one.
+#[test]
+fn a_response_sets_so_many_cookies_and_no_more() {
+    let cookies = Cookies {
+        known: Some(Mutex::default()),
+        jar: None,
+        is_verbose: false,
+        is_told: false,
+    };
+    let mut answered = HeaderMap::new();
+    for number in 0..=MAX_SET_AT_ONCE {
+        let field = format!("c{number}=v").parse().expect("a field");
+        answered.append(header::SET_COOKIE, field);
+    }
+    let uri = Uri::from_static("https://b.test/");
+    cookies.on_response(&uri, &HeaderMap::new(), &answered);
+    let known = cookies
+        .lock()
+        .expect("it keeps them")
+        .0
+        .iter_unexpired()
+        .count();
+    assert_eq!(known, MAX_SET_AT_ONCE);
+}
