@@ -68,7 +68,8 @@ impl Connection {
     /// Bytes of a datagram with all that there is to send, if they are few. It need not wait until
     /// there is room for a whole one, nor for a quantum: the end of a message has a short way.
     fn little_left(&mut self) -> Option<u64> {
-        if self.wants_control() || self.datagrams.wants_to_send() {
+        // Datagrams of the handshake are as long as they have to be.
+        if self.spaces.in_handshake() || self.wants_control() || self.datagrams.wants_to_send() {
             return None;
         }
         let mtu = u64::from(self.paths.active().mtu);
@@ -77,5 +78,5 @@ impl Connection {
     }
 }
 
-/// Header, tag, and some room for an ACK and frames of control, which may take more.
+/// Header, tag, and some room for an ACK, which may take more.
 const BESIDE_STREAMS: u64 = 128;

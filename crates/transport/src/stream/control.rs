@@ -49,6 +49,12 @@ impl ControlQueue {
         self.wanting == 0
     }
 
+    /// How many frames are wanted at most: what a stream may say of sending, and of receiving.
+    #[inline]
+    pub(super) const fn most_frames(&self) -> usize {
+        2 * self.wanting
+    }
+
     /// Wants a frame.
     pub(super) fn want(&mut self, slot: u32, wanted: &mut Wanted, control: Control) {
         self.wanting += usize::from(wanted.frames == 0);

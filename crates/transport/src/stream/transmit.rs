@@ -28,10 +28,11 @@ impl Streams {
         !self.free.is_empty() || (!self.new.is_empty() && self.send_limit.available() > 0)
     }
 
-    /// How many bytes the STREAM frames take that wait; `None` for more than `most`, for many
-    /// streams, and when something has to be repeated.
+    /// How many bytes the frames take at most that wait; `None` for more than `most`, for many
+    /// streams with data, and when some of that has to be repeated.
     pub fn little_left(&mut self, most: u64) -> Option<u64> {
-        let mut left = 0;
+        let control = self.control.most_frames() + self.wishes.count_ones() as usize;
+        let mut left = (control * LARGEST_CONTROL) as u64;
         for list in [&self.free, &self.new] {
             for slot in list.few(FEW_STREAMS)? {
                 left += self.table.at(slot).send.only_unsent()? + LARGEST_STREAM_HEADER;

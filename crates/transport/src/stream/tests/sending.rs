@@ -315,3 +315,47 @@ fn credit_that_was_heard_is_not_told_again_when_a_copy_is_lost() {
     server.on_lost(&third[0]);
     assert_eq!(kinds(&server.send_all()), ["MAX_STREAM_DATA 2 200"]);
 }
+
+#[test]
+fn little_that_is_left_is_no_less_than_what_is_sent() {
+    let mut client = wide_client();
+    assert_eq!(client.streams.little_left(1200), Some(0));
+    let ids: Vec<_> = (0..4).map(|_| client.streams.open(BIDI).unwrap()).collect();
+    for &id in &ids {
+        client.streams.write(id, &[7; 50]).unwrap();
+        client.streams.finish(id).unwrap();
+    }
+    client.streams.stop(ids[0], 1).unwrap();
+    let left = client.streams.little_left(1200).unwrap();
+    let packets = client.send_all();
+    assert_eq!(packets.len(), 1);
+    assert!(packets[0].bytes.len() as u64 <= left, "{left}");
+    assert!(left < 500, "{left}");
+    // What is lost is not little, whatever it is.
+    client.on_lost(&packets[0]);
+    assert_eq!(client.streams.little_left(1200), None);
+}
+
+#[test]
+fn much_that_is_left_is_not_little() {
+    let mut client = wide_client();
+    let id = client.streams.open(BIDI).unwrap();
+    client.streams.write(id, &[7; 1150]).unwrap();
+    assert!(client.streams.little_left(1200).is_some());
+    client.streams.write(id, &[7; 50]).unwrap();
+    assert_eq!(client.streams.little_left(1200), None, "a full datagram");
+    client.send_all();
+    for _ in 0..5 {
+        let id = client.streams.open(BIDI).unwrap();
+        client.streams.write(id, b"x").unwrap();
+    }
+    assert_eq!(client.streams.little_left(1200), None, "five streams");
+    client.send_all();
+    for _ in 0..2 {
+        let id = client.streams.open(BIDI).unwrap();
+        client.streams.reset(id, 1).unwrap();
+        client.streams.stop(id, 1).unwrap();
+    }
+    assert!(client.streams.little_left(100).is_some());
+    assert_eq!(client.streams.little_left(99), None, "four frames");
+}
