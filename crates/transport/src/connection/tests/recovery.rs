@@ -248,6 +248,39 @@ fn window_is_never_exceeded_but_by_probes() {
     }
 }
 
+/// What gives up requests before the handshake is confirmed stays within the window, however little
+/// of it the first of them have left.
+#[test]
+fn window_is_not_exceeded_in_the_handshake() {
+    for fill in (10_000..11_500).step_by(50) {
+        let mut pair = Pair::with(both(|_| {}));
+        pair.start();
+        assert!(pair.run_until(RTT * 2, |pair| pair.client.has(&Event::Connected)));
+        let streams = pair.client.connection().streams();
+        let given_up: Vec<_> = (0..90)
+            .map(|_| streams.open(Direction::Bidirectional).expect("room"))
+            .collect();
+        let id = streams.open(Direction::Unidirectional).expect("room");
+        assert_eq!(streams.write(id, &vec![7; fill]), Ok(fill));
+        pair.client.touch();
+        pair.drive();
+        let streams = pair.client.connection().streams();
+        for id in given_up {
+            streams.reset(id, 1).expect("open");
+            streams.stop(id, 1).expect("open");
+        }
+        pair.client.touch();
+        pair.drive();
+        assert!(!pair.client.connection().is_confirmed());
+        let path = pair.client.connection().stats().path;
+        assert!(path.bytes_in_flight > 9_000, "{fill}: {path:?}");
+        assert!(
+            path.bytes_in_flight <= path.congestion_window,
+            "{fill}: {path:?}"
+        );
+    }
+}
+
 #[test]
 fn sends_are_spread_over_the_round_trip() {
     let mut pair = connected(|_| {});
