@@ -100,6 +100,8 @@ mod error;
 pub mod h3;
 mod identity;
 mod incoming;
+#[cfg(feature = "http3")]
+mod opening;
 mod outbox;
 mod receive_stream;
 pub mod runtime;

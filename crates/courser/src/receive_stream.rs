@@ -51,6 +51,14 @@ impl RecvStream {
         }
     }
 
+    /// A stream whose reader waits already.
+    #[cfg(feature = "http3")]
+    pub(crate) fn awaited(connection: Arc<ConnectionRef>, id: StreamId) -> Self {
+        let mut stream = Self::new(connection, id);
+        stream.has_waited = true;
+        stream
+    }
+
     /// Reads what is there into `buf` and returns how much that was; `None` at the end.
     ///
     /// Waits while nothing is there.
@@ -182,7 +190,9 @@ impl RecvStream {
         if buf.is_empty() {
             return Poll::Ready(Ok(Some(0)));
         }
-        self.poll_read_with(cx, |streams, now, id| streams.read(now, id, buf))
+        self.poll_read_with(cx, |streams, now, id| {
+            streams.read(now, id, buf).map(|read| (read, None))
+        })
     }
 
     /// As [`RecvStream::read_chunk`], or arranges to be woken when something is there.
@@ -198,7 +208,8 @@ impl RecvStream {
             return Poll::Ready(Ok(Some(Bytes::new())));
         }
         self.poll_read_with(cx, |streams, now, id| {
-            streams.read_chunk(now, id, max_length)
+            let chunk = streams.read_chunk(now, id, max_length)?;
+            Ok((chunk, None))
         })
     }
 
@@ -254,16 +265,10 @@ impl RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, ReadError>> {
-        let mut is_end = false;
-        let poll = self.poll_read_with(cx, |streams, now, id| {
-            let chunk = streams.read_chunk(now, id, usize::MAX)?;
-            is_end = chunk.is_some() && streams.read_end(now, id);
-            Ok(chunk)
-        });
-        if is_end {
-            self.end = Some(End::Finished);
-        }
-        poll
+        self.poll_read_with(cx, |streams, now, id| {
+            let (chunk, is_end) = streams.read_chunk_and_end(now, id)?;
+            Ok((chunk, is_end.then_some(End::Finished)))
+        })
     }
 
     /// True when the end was read.
@@ -279,10 +284,9 @@ impl RecvStream {
         if chunks.is_empty() {
             return Poll::Ready(Ok(Some(0)));
         }
-        // The stream tells of its end once; behind other chunks, that is kept for the next call.
-        let mut end = None;
-        let poll = self.poll_read_with(cx, |streams, now, id| {
-            let mut count = 0;
+        self.poll_read_with(cx, |streams, now, id| {
+            // The stream tells of its end once; behind other chunks, that is kept for the next call.
+            let (mut count, mut end) = (0, None);
             for place in chunks {
                 match streams.read_chunk(now, id, usize::MAX) {
                     Ok(Some(chunk)) => {
@@ -290,7 +294,7 @@ impl RecvStream {
                         count += 1;
                         continue;
                     }
-                    result if count == 0 => return result.map(|_| None),
+                    result if count == 0 => return result.map(|_| (None, None)),
                     Ok(None) => end = Some(End::Finished),
                     Err(transport::ReadError::Reset(code)) => {
                         end = Some(End::Reset(VarInt::from_wire(code)));
@@ -299,13 +303,12 @@ impl RecvStream {
                 }
                 break;
             }
-            Ok(Some(count))
-        });
-        self.end = self.end.or(end);
-        poll
+            Ok((Some(count), end))
+        })
     }
 
-    /// One read under the lock; credit that it frees is announced in time.
+    /// One read under the lock; credit that it frees is announced in time. What was read comes with
+    /// the end if that is known to be right behind it; nothing is the end.
     fn poll_read_with<T>(
         &mut self,
         cx: &mut Context<'_>,
@@ -313,7 +316,7 @@ impl RecvStream {
             &mut transport::Streams,
             Time,
             StreamId,
-        ) -> Result<Option<T>, transport::ReadError>,
+        ) -> Result<(Option<T>, Option<End>), transport::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
         match self.end {
             None => {}
@@ -329,10 +332,12 @@ impl RecvStream {
             None => Err(transport::ReadError::ClosedStream),
         };
         let outcome = match result {
-            Ok(Some(value)) => Ok(Some(value)),
-            Ok(None) => {
-                self.end = Some(End::Finished);
-                Ok(None)
+            Ok((value, end)) => {
+                self.end = match value {
+                    Some(_) => end,
+                    None => Some(End::Finished),
+                };
+                Ok(value)
             }
             Err(transport::ReadError::Reset(code)) => {
                 let code = VarInt::from_wire(code);
@@ -352,6 +357,10 @@ impl RecvStream {
                 return Poll::Pending;
             }
         };
+        if self.end.is_some() && std::mem::take(&mut self.has_waited) {
+            // Whoever drops the stream need not take the lock for it.
+            locked.slot(key).wakers.forget_reader(self.id);
+        }
         // Most reads free too little credit to be worth a frame.
         if locked
             .connection(key)

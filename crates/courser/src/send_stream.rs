@@ -13,6 +13,7 @@ use tokio::io::AsyncWrite;
 use crate::VarInt;
 use crate::connection::ConnectionRef;
 use crate::error::{ClosedStream, StoppedError, WriteError};
+use crate::shard::Locked;
 
 /// Sends on one stream.
 ///
@@ -196,44 +197,38 @@ impl SendStream {
         self.is_over && !self.has_waited
     }
 
+    /// As [`poll_write`](Self::poll_write), for whoever holds the lock of this connection.
+    #[cfg(feature = "http3")]
+    pub(crate) fn poll_write_locked(
+        &mut self,
+        locked: &mut Locked<'_>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        let place = Place {
+            key: self.connection.key,
+            id: self.id,
+            has_waited: &mut self.has_waited,
+        };
+        let written = place.poll_write_with(locked, cx, |streams, id| {
+            let bytes = streams.write(id, buf)?;
+            Ok(Written { bytes, chunks: 0 })
+        });
+        written.map_ok(|written| written.bytes)
+    }
+
     fn poll_write_with(
         &mut self,
         cx: &mut Context<'_>,
-        mut write: impl FnMut(
-            &mut transport::Streams,
-            StreamId,
-        ) -> Result<Written, transport::WriteError>,
+        write: impl FnMut(&mut transport::Streams, StreamId) -> Result<Written, transport::WriteError>,
     ) -> Poll<Result<Written, WriteError>> {
-        let key = self.connection.key;
         let mut locked = self.connection.lock();
-        loop {
-            let connection = match locked.open_connection(key) {
-                Ok(connection) => connection,
-                Err(error) => return Poll::Ready(Err(error.into())),
-            };
-            match write(connection.streams(), self.id) {
-                Ok(written) => {
-                    locked.on_used(key, written.bytes);
-                    return Poll::Ready(Ok(written));
-                }
-                Err(transport::WriteError::Blocked) => {
-                    // What waits to be sent may be all that is in the way.
-                    if !locked.flush_before_wait() {
-                        self.has_waited = true;
-                        locked.slot(key).wakers.wait_to_write(self.id, cx.waker());
-                        return Poll::Pending;
-                    }
-                }
-                Err(transport::WriteError::Stopped(code)) => {
-                    return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
-                }
-                Err(transport::WriteError::ClosedStream) => {
-                    let code = locked.slot(key).wakers.stop_code(self.id, None);
-                    let error = code.map_or(WriteError::ClosedStream, WriteError::Stopped);
-                    return Poll::Ready(Err(error));
-                }
-            }
-        }
+        let place = Place {
+            key: self.connection.key,
+            id: self.id,
+            has_waited: &mut self.has_waited,
+        };
+        place.poll_write_with(&mut locked, cx, write)
     }
 
     /// Sends what was written so far at once, as far as flow and congestion control allow.
@@ -349,6 +344,59 @@ impl SendStream {
     /// The number of the stream.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+}
+
+/// A stream, without its lock.
+struct Place<'a> {
+    key: usize,
+    id: StreamId,
+    has_waited: &'a mut bool,
+}
+
+impl Place<'_> {
+    fn poll_write_with(
+        self,
+        locked: &mut Locked<'_>,
+        cx: &mut Context<'_>,
+        mut write: impl FnMut(
+            &mut transport::Streams,
+            StreamId,
+        ) -> Result<Written, transport::WriteError>,
+    ) -> Poll<Result<Written, WriteError>> {
+        let Self {
+            key,
+            id,
+            has_waited,
+        } = self;
+        loop {
+            let connection = match locked.open_connection(key) {
+                Ok(connection) => connection,
+                Err(error) => return Poll::Ready(Err(error.into())),
+            };
+            match write(connection.streams(), id) {
+                Ok(written) => {
+                    locked.on_used(key, written.bytes);
+                    return Poll::Ready(Ok(written));
+                }
+                Err(transport::WriteError::Blocked) => {
+                    // What waits to be sent may be all that is in the way.
+                    if !locked.flush_before_wait() {
+                        *has_waited = true;
+                        locked.slot(key).wakers.wait_to_write(id, cx.waker());
+                        return Poll::Pending;
+                    }
+                }
+                Err(transport::WriteError::Stopped(code)) => {
+                    return Poll::Ready(Err(WriteError::Stopped(VarInt::from_wire(code))));
+                }
+                Err(transport::WriteError::ClosedStream) => {
+                    let code = locked.slot(key).wakers.stop_code(id, None);
+                    let error = code.map_or(WriteError::ClosedStream, WriteError::Stopped);
+                    return Poll::Ready(Err(error));
+                }
+            }
+        }
     }
 }
 

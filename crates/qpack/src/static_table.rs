@@ -16,69 +16,72 @@ pub(crate) enum Match {
     None,
 }
 
-/// Looks only at names of the same length, and at the values of one of them.
+/// Looks at one name, and at the values that it has there.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> Match {
-    let Some(&[from, to]) = NAMES.starts.get(name.len()..name.len() + 2) else {
+    let Some(place) = place_of(name) else {
         return Match::None;
     };
-    for &[first, end] in &NAMES.ranges[usize::from(from)..usize::from(to)] {
-        let indices = &NAMES.order[usize::from(first)..usize::from(end)];
-        if ENTRIES[usize::from(indices[0])].0.as_bytes() != name {
-            continue;
-        }
-        let has_value = |&&index: &&u8| ENTRIES[usize::from(index)].1.as_bytes() == value;
-        return match indices.iter().find(has_value) {
-            Some(&index) => Match::Whole(u64::from(index)),
-            None => Match::Name(u64::from(indices[0])),
-        };
+    let [first, end] = NAMES.ranges[place];
+    let indices = &NAMES.order[usize::from(first)..usize::from(end)];
+    if indices.is_empty() || ENTRIES[usize::from(indices[0])].0.as_bytes() != name {
+        return Match::None;
     }
-    Match::None
+    let has_value = |&&index: &&u8| ENTRIES[usize::from(index)].1.as_bytes() == value;
+    match indices.iter().find(has_value) {
+        Some(&index) => Match::Whole(u64::from(index)),
+        None => Match::Name(u64::from(indices[0])),
+    }
 }
 
-/// The entries by their names, and the names by their length.
+/// The entries by their names.
 struct Names {
     /// Entries with the same name stand together.
     order: [u8; ENTRIES.len()],
-    /// Where those of each name are; no more names than entries.
-    ranges: [[u8; 2]; ENTRIES.len()],
-    /// Where the names of each length are among the ranges.
-    starts: [u8; LONGEST + 2],
+    /// Where those of each name are, at its place.
+    ranges: [[u8; 2]; PLACES],
 }
 
-const LONGEST: usize = 32;
-
 static NAMES: Names = names();
+
+/// Twice as many as names, rounded up.
+const PLACES: usize = 128;
+
+/// A place that each name of the table has for itself: its length and its last two letters tell all
+/// of them apart. None for what is too short to be one.
+const fn place_of(name: &[u8]) -> Option<usize> {
+    let [.., before, last] = name else {
+        return None;
+    };
+    let key = name.len() as u32 | (*last as u32) << 8 | (*before as u32) << 16;
+    // A number that was found by trying; any other that collides does not compile.
+    Some((key.wrapping_mul(0xed17_cf35) >> (32 - PLACES.ilog2())) as usize)
+}
 
 const fn names() -> Names {
     let mut names = Names {
         order: [0; ENTRIES.len()],
-        ranges: [[0; 2]; ENTRIES.len()],
-        starts: [0; LONGEST + 2],
+        ranges: [[0; 2]; PLACES],
     };
-    let (mut used, mut count, mut len) = (0, 0, 0);
-    while len <= LONGEST {
-        names.starts[len] = count as u8;
-        let mut index = 0;
-        while index < ENTRIES.len() {
-            if ENTRIES[index].0.len() == len && first_with_name_of(index) == index {
-                let begin = used as u8;
-                let mut other = index;
-                while other < ENTRIES.len() {
-                    if first_with_name_of(other) == index {
-                        names.order[used] = other as u8;
-                        used += 1;
-                    }
-                    other += 1;
+    let (mut used, mut index) = (0, 0);
+    while index < ENTRIES.len() {
+        if first_with_name_of(index) == index {
+            let begin = used as u8;
+            let mut other = index;
+            while other < ENTRIES.len() {
+                if first_with_name_of(other) == index {
+                    names.order[used] = other as u8;
+                    used += 1;
                 }
-                names.ranges[count] = [begin, used as u8];
-                count += 1;
+                other += 1;
             }
-            index += 1;
+            let Some(place) = place_of(ENTRIES[index].0.as_bytes()) else {
+                panic!("a name of one letter");
+            };
+            assert!(names.ranges[place][1] == 0, "two names at one place");
+            names.ranges[place] = [begin, used as u8];
         }
-        len += 1;
+        index += 1;
     }
-    names.starts[len] = count as u8;
-    assert!(used == ENTRIES.len(), "a name longer than the longest");
     names
 }
 
@@ -230,6 +233,8 @@ mod tests {
         assert_eq!(find(b"x-frame-options", b"no"), Match::Name(97));
         assert_eq!(find(b"x-frame-option", b"deny"), Match::None);
         assert_eq!(find(b"", b""), Match::None);
+        assert_eq!(find(b"e", b""), Match::None);
+        assert_eq!(find(b"te", b"trailers"), Match::None);
         assert_eq!(find(&[b'x'; 33], b""), Match::None);
         assert_eq!(find(&[b'x'; 3000], b""), Match::None);
     }

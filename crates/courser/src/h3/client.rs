@@ -1,6 +1,8 @@
 //! Requests on one connection.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use courser_http3::{self as http3, FieldsToSend, ResponseHead};
 use http::{Method, Request, Response};
@@ -10,7 +12,7 @@ use super::datagrams::Datagrams;
 use super::error::Error;
 use super::message::Incoming;
 use super::outgoing::Outgoing;
-use super::shared::{Guard, Shared};
+use super::shared::{Guard, SentHead, Shared};
 use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
 use crate::{Connection, Side, runtime};
@@ -54,6 +56,13 @@ impl Client {
     {
         let (mut parts, body) = request.into_parts();
         let is_connect = parts.method == Method::CONNECT;
+        if body.is_end_stream()
+            && !is_connect
+            && let Some(incoming) = self.send_head(&mut parts).await?
+        {
+            let (response, incoming) = self.response(incoming, &parts).await?;
+            return Ok(into_body(response, incoming, &parts.method));
+        }
         let has_content = !body.is_end_stream() && !is_connect;
         let length = body.size_hint().exact().filter(|_| has_content);
         let Exchange {
@@ -119,19 +128,47 @@ impl Client {
         Ok(response.0.map(|()| upgraded))
     }
 
+    /// Sends a request without content in one step, which most of them need no more for. `None`
+    /// where it takes several.
+    async fn send_head(
+        &self,
+        parts: &mut http::request::Parts,
+    ) -> Result<Option<Box<Incoming>>, Error> {
+        if self.0.datagrams.is_enabled() || parts.extensions.get::<http3::Protocol>().is_some() {
+            return Ok(None);
+        }
+        let priority = add_priority(parts);
+        let fields = FieldsToSend::request(parts)?;
+        let sent = poll_fn(|cx| Poll::Ready(self.0.send_head(cx, &fields, priority))).await?;
+        match sent {
+            None => Ok(None),
+            Some(SentHead::Whole(receive)) => {
+                let incoming = Box::new(Incoming::new(self.0.clone(), receive));
+                // The task is woken when anything is there; until then there is no point in reading.
+                let mut has_waited = false;
+                poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
+                    true => Poll::Ready(()),
+                    false => Poll::Pending,
+                })
+                .await;
+                Ok(Some(incoming))
+            }
+            Some(SentHead::Part(send, receive, rest)) => {
+                let incoming = Box::new(Incoming::new(self.0.clone(), receive));
+                let mut outgoing = Outgoing::new(self.0.clone(), send);
+                ignore_stop(Box::pin(outgoing.send(rest, super::Empty)).await)?;
+                Ok(Some(incoming))
+            }
+        }
+    }
+
     /// Opens a stream for a request that may be sent, whose content has this length.
     async fn begin(
         &self,
         parts: &mut http::request::Parts,
         length: Option<u64>,
     ) -> Result<Exchange, Error> {
-        let priority = parts.extensions.get::<Priority>().copied();
-        if let Some(priority) = priority
-            && !parts.headers.contains_key("priority")
-            && let Ok(value) = http::HeaderValue::try_from(priority.to_string())
-        {
-            parts.headers.insert("priority", value);
-        }
+        let priority = add_priority(parts);
         // Fails before a stream is opened for it.
         let mut fields = FieldsToSend::request(parts)?;
         if let Some(length) = length {
@@ -199,7 +236,7 @@ impl Client {
 
     /// The server's settings, once they are here; `None` if the connection is over before.
     pub async fn settings(&self) -> Option<http3::Settings> {
-        std::future::poll_fn(|cx| self.0.poll_settings(cx)).await
+        poll_fn(|cx| self.0.poll_settings(cx)).await
     }
 
     /// True when the server takes no more requests here.
@@ -243,6 +280,18 @@ struct Exchange {
     incoming: Box<Incoming>,
     head: Vec<u8>,
     datagrams: Option<Datagrams>,
+}
+
+/// The priority that is asked for, which becomes a field too unless there is one.
+fn add_priority(parts: &mut http::request::Parts) -> Option<Priority> {
+    let priority = parts.extensions.get::<Priority>().copied();
+    if let Some(priority) = priority
+        && !parts.headers.contains_key("priority")
+        && let Ok(value) = http::HeaderValue::try_from(priority.to_string())
+    {
+        parts.headers.insert("priority", value);
+    }
+    priority
 }
 
 fn into_body(

@@ -7,13 +7,15 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use courser_base::Time;
-use courser_http3::{self as http3, Event, Scope, UniStream};
+use courser_http3::{self as http3, Event, FieldsToSend, Scope, UniStream};
 
 use super::datagrams::{Delivery, Registry};
 use super::error::{Error, var_int};
 use super::message::UNWANTED_DATAGRAM;
 use super::priority;
-use crate::{Connection, SendStream, Side, StreamId, runtime};
+use crate::opening::Opened;
+use crate::shard::Locked;
+use crate::{Connection, RecvStream, SendStream, Side, StreamId, WriteError, runtime};
 
 /// One connection. Its lock is taken before that of the endpoint, never the other way round, and
 /// nobody waits with it.
@@ -25,6 +27,18 @@ pub(super) struct Shared {
     pub(super) datagrams: Registry,
     state: Mutex<State>,
 }
+
+/// A request without content, on its stream.
+#[derive(Debug)]
+pub(super) enum SentHead {
+    /// All of it.
+    Whole(RecvStream),
+    /// The rest found no room, and nothing was said of the end.
+    Part(SendStream, RecvStream, Vec<u8>),
+}
+
+/// Memory that a connection keeps for the heads of requests to come.
+const LARGEST_HEAD_KEPT: usize = 1024;
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -42,6 +56,8 @@ pub(super) struct State {
     owes_answers: bool,
     /// To be woken when the lock is released.
     woken: Vec<Waker>,
+    /// For the head of a request.
+    head: Vec<u8>,
     /// The first request that the server does not serve.
     pub(super) first_refused: u64,
     /// What ended the connection, if it was us.
@@ -70,6 +86,7 @@ impl Shared {
                 writer: None,
                 owes_answers: false,
                 woken: Vec::new(),
+                head: Vec::new(),
                 first_refused: u64::MAX,
                 failure: None,
             }),
@@ -103,9 +120,9 @@ impl Shared {
         self.after(state, result)
     }
 
-    /// As [`with`](Self::with), for what has nothing to send but answers to the peer's encoder. Those
-    /// of a server wait until it has taken all requests that are there: each would cost as much as
-    /// half a small request.
+    /// As [`with`](Self::with), for what has nothing to send but answers to the peer's encoder. They
+    /// wait until all messages that are there have been taken: each would cost as much as half a
+    /// small request.
     pub(super) fn decode<T>(
         &self,
         run: impl FnOnce(&mut http3::Connection) -> Result<T, http3::Error>,
@@ -116,14 +133,60 @@ impl Shared {
         }
         let result = run(&mut state.http);
         let has_answers = !state.http.outgoing(UniStream::Decoder).is_empty();
-        if self.side() == Side::Client {
-            state.write();
-        } else if has_answers && !std::mem::replace(&mut state.owes_answers, true) {
-            // In case nobody asks for the next request.
+        if has_answers && !std::mem::replace(&mut state.owes_answers, true) {
+            // A client's next request takes them along, and a server writes them before it waits
+            // for one; this is in case that there is none.
             let writer = state.writer.clone();
             state.woken.extend(writer);
         }
         self.after(state, result)
+    }
+
+    /// Sends a request that is nothing but a head, in one step, and has the task of `cx` wait for
+    /// what comes on its stream. `None` where that takes several: while the server allows no
+    /// request, or is about to go away.
+    pub(super) fn send_head(
+        &self,
+        cx: &Context<'_>,
+        fields: &FieldsToSend<'_>,
+        priority: Option<http3::Priority>,
+    ) -> Result<Option<SentHead>, Error> {
+        let mut state = self.lock();
+        if let Some(failure) = state.failure {
+            return Err(failure.into());
+        }
+        if state.first_refused != u64::MAX || state.http.peer_goes_away() {
+            return Ok(None);
+        }
+        state.http.check_size(fields)?;
+        let mut head = std::mem::take(&mut state.head);
+        let sender = &mut *state;
+        let opened = self.quic.open_bi_with(cx, |id, locked| {
+            if let Some(priority) = priority
+                && let Some(streams) = locked.streams(self.quic.0.key)
+            {
+                // It is open: it was just opened.
+                let _ = streams.set_priority(id, priority::level(priority, id.index()));
+            }
+            sender.http.append_section(id.value(), fields, &mut head);
+            // They leave before it, for it may refer to them.
+            sender.owes_answers = false;
+            sender.write_locked(locked);
+            &head
+        });
+        let sent = opened.map(|opened| match opened {
+            Opened::Whole(receive) => SentHead::Whole(receive),
+            Opened::Part {
+                send,
+                receive,
+                written,
+            } => SentHead::Part(send, receive, head[written..].to_vec()),
+        });
+        if head.capacity() <= LARGEST_HEAD_KEPT {
+            head.clear();
+            state.head = head;
+        }
+        self.after(state, Ok(sent))
     }
 
     /// Writes what the peer's encoder waits for, if anything.
@@ -270,6 +333,22 @@ const OVER: http3::Error = http3::Error {
 impl State {
     /// Writes what waits on our streams, as far as it goes, and as far as it has to leave now.
     fn write(&mut self) {
+        self.write_with(|send, cx, out| send.poll_write(cx, out));
+    }
+
+    /// As [`write`](Self::write), for whoever holds the lock of the connection.
+    fn write_locked(&mut self, locked: &mut Locked<'_>) {
+        self.write_with(|send, cx, out| send.poll_write_locked(locked, cx, out));
+    }
+
+    fn write_with(
+        &mut self,
+        mut poll_write: impl FnMut(
+            &mut SendStream,
+            &mut Context<'_>,
+            &[u8],
+        ) -> Poll<Result<usize, WriteError>>,
+    ) {
         let waker = self.writer.as_ref().unwrap_or(Waker::noop());
         let mut cx = Context::from_waker(waker);
         for (stream, place) in UniStream::ALL.into_iter().zip(&mut self.streams) {
@@ -282,7 +361,7 @@ impl State {
             };
             while !out.is_empty() {
                 // Errors are those of the connection, which others will see.
-                let Poll::Ready(Ok(written)) = send.poll_write(&mut cx, out) else {
+                let Poll::Ready(Ok(written)) = poll_write(send, &mut cx, out) else {
                     break;
                 };
                 out.drain(..written);

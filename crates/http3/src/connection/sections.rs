@@ -83,6 +83,17 @@ impl Connection {
         fields: &FieldsToSend<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), RequestError> {
+        self.check_size(fields)?;
+        self.append_section(stream, fields, out);
+        Ok(())
+    }
+
+    /// Whether the peer wants to read as much.
+    ///
+    /// # Errors
+    ///
+    /// [`RequestError::TooLarge`].
+    pub fn check_size(&self, fields: &FieldsToSend<'_>) -> Result<(), RequestError> {
         let settings = self.peer_settings.as_ref().or(self.remembered.as_ref());
         if let Some(allowed) = settings.and_then(|settings| settings.max_field_section_size) {
             let size = fields.size();
@@ -90,12 +101,16 @@ impl Connection {
                 return Err(RequestError::TooLarge { size, allowed });
             }
         }
+        Ok(())
+    }
+
+    /// As [`encode`](Self::encode), for fields that [`check_size`](Self::check_size) lets through.
+    pub fn append_section(&mut self, stream: u64, fields: &FieldsToSend<'_>, out: &mut Vec<u8>) {
         self.section.clear();
         self.encoder
             .encode(stream, fields.lines(), &mut self.section);
         frame::encode_header(out, frame::HEADERS, self.section.len());
         out.extend_from_slice(&self.section);
-        Ok(())
     }
 
     /// Whether a request may be sent as it is: an extended CONNECT needs the server's word.

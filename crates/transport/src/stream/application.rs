@@ -225,6 +225,40 @@ impl Streams {
         self.answer(result)
     }
 
+    /// As [`Streams::read_chunk`] for all that is there in one piece, and takes the end too if that
+    /// is right behind it: then the second value is true, and the stream needs no further read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Streams::read`].
+    pub fn read_chunk_and_end(
+        &mut self,
+        now: Time,
+        id: StreamId,
+    ) -> Result<(Option<Bytes>, bool), ReadError> {
+        let slot = self.reader(now, id)?;
+        let mut shared = Shared {
+            connection: &mut self.window,
+            buffers: &mut self.buffers,
+            may_open_gap: false,
+        };
+        let receive = &mut self.table.at(slot).receive;
+        let result = receive.read_chunk(usize::MAX, &mut shared);
+        let is_end = match &result {
+            Ok(Some(_)) => receive.take_end(),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        self.on_read(slot);
+        Ok((self.answer(result)?, is_end))
+    }
+
+    /// Has [`StreamEvent::Readable`] follow when anything arrives, as a read does that finds nothing:
+    /// for those who know that nothing is there.
+    pub fn await_data(&mut self, id: StreamId) {
+        self.awaits_reset(id);
+    }
+
     /// True when the peer has reset the stream, which the next read will tell. For those who cannot
     /// read on yet: [`StreamEvent::Readable`] follows when anything arrives.
     pub fn awaits_reset(&mut self, id: StreamId) -> bool {
@@ -254,16 +288,6 @@ impl Streams {
         };
         self.table.at(slot).receive.release_credit(len);
         self.on_read(slot);
-    }
-
-    /// Takes the end of a stream of which all was read: true where [`Streams::read_chunk`] would
-    /// say `None`.
-    pub fn read_end(&mut self, now: Time, id: StreamId) -> bool {
-        let Ok(slot) = self.reader(now, id) else {
-            return false;
-        };
-        self.table.at(slot).receive.is_read_through()
-            && matches!(self.read_chunk(now, id, 1), Ok(None))
     }
 
     /// Bytes have left, or the end was seen: credit may be due, the stream may be over.

@@ -376,6 +376,11 @@ impl ReceivePart {
         self.window.release(len);
     }
 
+    /// Tells the application of the end, if all that comes before it was read.
+    pub(super) fn take_end(&mut self) -> bool {
+        self.is_read_through() && self.read_nothing().is_ok()
+    }
+
     /// Says why there is nothing to read; `Ok` at the end of the stream.
     fn read_nothing(&mut self) -> Result<(), ReadError> {
         if self.stop != Stop::No {
