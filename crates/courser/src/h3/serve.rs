@@ -179,7 +179,8 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
     let Ok((request, mut respond)) = request.resolve().await else {
         return;
     };
-    if expects_continue(&request) && respond.interim(go_on()).await.is_err() {
+    // What few requests need has no room in the future of each of them.
+    if expects_continue(&request) && Box::pin(respond.interim(go_on())).await.is_err() {
         return;
     }
     let protocol = request.extensions().get::<Protocol>();
@@ -188,7 +189,7 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
     {
         let mut response = Response::new(Empty);
         *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
-        return drop(respond.send(response).await);
+        return drop(Box::pin(respond.send(response)).await);
     }
     if offer.sends_interim {
         // In a box: requests without it need no room for it.
@@ -198,7 +199,7 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
     // each request moves it.
     match call(&mut service, request, || respond.cancelled()).await {
         Some(Ok(response)) if respond.is_upgrade(&response) => {
-            drop(respond.hand_over(response).await);
+            drop(Box::pin(respond.hand_over(response)).await);
         }
         // Errors of the body and of the connection have ended the stream.
         Some(Ok(response)) => drop(respond.send(response).await),

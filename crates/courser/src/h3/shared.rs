@@ -117,7 +117,8 @@ impl Shared {
         }
         let result = run(&mut state);
         state.write();
-        self.after(state, result)
+        self.after(state, result.as_ref().err().copied());
+        Ok(result?)
     }
 
     /// As [`with`](Self::with), for what has nothing to send but answers to the peer's encoder. They
@@ -139,7 +140,8 @@ impl Shared {
             let writer = state.writer.clone();
             state.woken.extend(writer);
         }
-        self.after(state, result)
+        self.after(state, result.as_ref().err().copied());
+        Ok(result?)
     }
 
     /// Sends a request that is nothing but a head, in one step, and has the task of `cx` wait for
@@ -186,7 +188,8 @@ impl Shared {
             head.clear();
             state.head = head;
         }
-        self.after(state, Ok(sent))
+        self.after(state, None);
+        Ok(sent)
     }
 
     /// Writes what the peer's encoder waits for, if anything.
@@ -197,15 +200,12 @@ impl Shared {
         }
     }
 
-    fn after<T>(
-        &self,
-        mut state: MutexGuard<'_, State>,
-        result: Result<T, http3::Error>,
-    ) -> Result<T, Error> {
+    /// Does what has to follow a call of the shared part, whose error was `error`. What the call
+    /// returned does not pass through here: it may be large.
+    fn after(&self, mut state: MutexGuard<'_, State>, error: Option<http3::Error>) {
         state.take_events(&self.quic);
         let woken = std::mem::take(&mut state.woken);
-        let fatal = result.as_ref().err().copied();
-        let fatal = fatal.filter(|error| error.scope == Scope::Connection);
+        let fatal = error.filter(|error| error.scope == Scope::Connection);
         state.failure = fatal;
         drop(state);
         woken.into_iter().for_each(Waker::wake);
@@ -213,7 +213,6 @@ impl Shared {
             let reason = error.reason.as_bytes();
             self.quic.close(var_int(error.code), reason);
         }
-        Ok(result?)
     }
 
     /// Closes the connection, with nothing wrong.

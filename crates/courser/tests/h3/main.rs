@@ -6,6 +6,7 @@ mod common;
 mod datagrams;
 mod exchange;
 mod going_away;
+mod heads;
 mod hostile;
 mod interim;
 mod rules;

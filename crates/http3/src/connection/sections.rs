@@ -134,7 +134,7 @@ impl Connection {
         stream: u64,
         section: &[u8],
         kind: Kind,
-        finish: impl FnOnce(Collector<'_>) -> Result<T, FieldsError>,
+        finish: impl FnOnce(&mut Collector<'_>) -> Result<T, FieldsError>,
     ) -> Result<Section<T>, Error> {
         self.check_answers()?;
         let mut collector = Collector::new(kind, self.config.limits, &mut self.cache);
@@ -143,7 +143,7 @@ impl Connection {
             .decode(stream, section, |line| collector.line(&line))?;
         Ok(match progress {
             Progress::Decoded => {
-                let message = finish(collector);
+                let message = finish(&mut collector);
                 self.blocked.remove(stream);
                 Section::Decoded(message)
             }

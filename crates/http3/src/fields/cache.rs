@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use courser_qpack::{Origin, static_table};
+use http::uri::Authority;
 use http::{HeaderName, HeaderValue};
 
 /// A line ready for a map of headers.
@@ -25,6 +26,8 @@ static STATIC: LazyLock<Vec<Option<Line>>> = LazyLock::new(|| {
 pub(crate) struct LineCache {
     /// By the low bits of the index; a power of two of them, as many as were needed.
     places: Vec<Option<(u64, Line)>>,
+    /// Of the request before: most requests of a connection are for the same host.
+    authority: Option<Authority>,
 }
 
 impl LineCache {
@@ -38,6 +41,18 @@ impl LineCache {
             }
             Origin::Literal => None,
         }
+    }
+
+    /// An authority that is known to be one.
+    pub(crate) fn authority(&self, text: &[u8]) -> Option<Authority> {
+        let known = self.authority.as_ref();
+        known
+            .filter(|known| known.as_str().as_bytes() == text)
+            .cloned()
+    }
+
+    pub(crate) fn set_authority(&mut self, authority: &Authority) {
+        self.authority = Some(authority.clone());
     }
 
     pub(crate) fn insert(&mut self, origin: Origin, line: &Line) {
@@ -72,6 +87,20 @@ mod tests {
             ("content-type", &b"application/json"[..])
         );
         assert_eq!(cache.get(Origin::Static(99)), None);
+    }
+
+    #[test]
+    fn remembers_the_authority_to_the_letter() {
+        let mut cache = LineCache::default();
+        assert_eq!(cache.authority(b"example.org"), None);
+        for text in ["example.org", "example.org:8443"] {
+            let authority: Authority = text.parse().expect("an authority");
+            cache.set_authority(&authority);
+            assert_eq!(cache.authority(text.as_bytes()), Some(authority));
+        }
+        for other in ["example.org", "Example.org:8443", "me@example.org:8443", ""] {
+            assert_eq!(cache.authority(other.as_bytes()), None, "{other}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(crate) enum Kind {
 pub(crate) struct Collector<'c> {
     kind: Kind,
     limits: FieldLimits,
-    cache: &'c mut LineCache,
+    pub(super) cache: &'c mut LineCache,
     pub(super) pseudo: Pseudo,
     headers: HeaderMap,
     cookies: BytesMut,
@@ -75,25 +75,27 @@ impl<'c> Collector<'c> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Result<Collected, FieldsError> {
+    /// What was taken; nothing of it is left. The collector stays where it is, for it is larger than
+    /// most of what comes out of it.
+    pub(super) fn finish(&mut self) -> Result<Collected, FieldsError> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         if !self.cookies.is_empty() {
             // Cut from a value that was one, or joined from several that were.
-            let value = HeaderValue::from_maybe_shared(self.cookies.freeze())
+            let value = HeaderValue::from_maybe_shared(self.cookies.split().freeze())
                 .map_err(|_| FieldsError::Malformed("invalid field value"))?;
             self.headers.insert(COOKIE, value);
         }
         Ok(Collected {
-            pseudo: self.pseudo,
-            headers: self.headers,
+            pseudo: std::mem::take(&mut self.pseudo),
+            headers: std::mem::take(&mut self.headers),
             content_length: self.content_length,
         })
     }
 
     /// As trailers.
-    pub(crate) fn finish_trailers(self) -> Result<HeaderMap, FieldsError> {
+    pub(crate) fn finish_trailers(&mut self) -> Result<HeaderMap, FieldsError> {
         Ok(self.finish()?.headers)
     }
 

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Request, Uri, Version};
 use thiserror::Error;
 
 use super::collect::{Collected, Pseudo};
-use super::{Collector, FieldsError};
+use super::{Collector, FieldsError, LineCache};
 
 /// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), kept among the extensions of its
 /// request.
@@ -70,7 +70,7 @@ impl Collector<'_> {
     /// As a request, and the length that its content must have. `extended_connect` says whether
     /// we have enabled it.
     pub(crate) fn finish_request(
-        self,
+        &mut self,
         extended_connect: bool,
     ) -> Result<(Request<()>, Option<u64>), FieldsError> {
         let Collected {
@@ -90,9 +90,9 @@ impl Collector<'_> {
             ),
         };
         let uri = if method == Method::CONNECT && protocol.is_none() {
-            connect_uri(&pseudo)?
+            connect_uri(&pseudo, self.cache)?
         } else {
-            uri(pseudo, &headers)?
+            uri(pseudo, &headers, self.cache)?
         };
         let mut request = Request::new(());
         *request.method_mut() = method;
@@ -107,12 +107,12 @@ impl Collector<'_> {
 }
 
 /// §4.4.
-fn connect_uri(pseudo: &Pseudo) -> Result<Uri, FieldsError> {
+fn connect_uri(pseudo: &Pseudo, cache: &mut LineCache) -> Result<Uri, FieldsError> {
     if pseudo.scheme.is_some() || pseudo.path.is_some() {
         return Err(FieldsError::Malformed("CONNECT with :scheme or :path"));
     }
     let text = pseudo.authority.clone().ok_or(missing(":authority"))?;
-    let authority = authority(text)?;
+    let authority = authority(text, cache)?;
     if authority.port_u16().is_none() {
         return Err(FieldsError::Malformed("CONNECT without a port"));
     }
@@ -122,7 +122,7 @@ fn connect_uri(pseudo: &Pseudo) -> Result<Uri, FieldsError> {
 }
 
 /// §4.3.1.
-fn uri(pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, FieldsError> {
+fn uri(pseudo: Pseudo, headers: &HeaderMap, cache: &mut LineCache) -> Result<Uri, FieldsError> {
     let scheme = pseudo.scheme.ok_or(missing(":scheme"))?;
     let path = pseudo.path.ok_or(missing(":path"))?;
     let is_web = scheme == Scheme::HTTP || scheme == Scheme::HTTPS;
@@ -139,7 +139,7 @@ fn uri(pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, FieldsError> {
     if path.contains(&b'#') {
         return Err(FieldsError::Malformed(":path with a fragment"));
     }
-    let authority = authority_of(pseudo.authority, headers)?;
+    let authority = authority_of(pseudo.authority, headers, cache)?;
     if authority.is_none() && is_web {
         return Err(FieldsError::Malformed("neither :authority nor host"));
     }
@@ -154,6 +154,7 @@ fn uri(pseudo: Pseudo, headers: &HeaderMap) -> Result<Uri, FieldsError> {
 fn authority_of(
     pseudo: Option<Bytes>,
     headers: &HeaderMap,
+    cache: &mut LineCache,
 ) -> Result<Option<Authority>, FieldsError> {
     let mut hosts = headers.get_all(HOST).iter();
     let host = hosts.next();
@@ -161,13 +162,13 @@ fn authority_of(
         return Err(FieldsError::Malformed("host twice"));
     }
     let host = match host {
-        Some(host) => Some(authority(Bytes::copy_from_slice(host.as_bytes()))?),
+        Some(host) => Some(authority(Bytes::copy_from_slice(host.as_bytes()), cache)?),
         None => None,
     };
     let Some(pseudo) = pseudo else {
         return Ok(host);
     };
-    let pseudo = authority(pseudo)?;
+    let pseudo = authority(pseudo, cache)?;
     // Case does not matter in a host, and a type that knows compares.
     if host.is_some_and(|host| host != pseudo) {
         return Err(FieldsError::Malformed(":authority and host disagree"));
@@ -175,7 +176,10 @@ fn authority_of(
     Ok(Some(pseudo))
 }
 
-fn authority(text: Bytes) -> Result<Authority, FieldsError> {
+fn authority(text: Bytes, cache: &mut LineCache) -> Result<Authority, FieldsError> {
+    if let Some(known) = cache.authority(&text) {
+        return Ok(known);
+    }
     if text.is_empty() {
         return Err(FieldsError::Malformed("empty :authority or host"));
     }
@@ -184,7 +188,9 @@ fn authority(text: Bytes) -> Result<Authority, FieldsError> {
             ":authority or host with user information",
         ));
     }
-    Authority::from_maybe_shared(text).map_err(|_| BAD_URI)
+    let authority = Authority::from_maybe_shared(text).map_err(|_| BAD_URI)?;
+    cache.set_authority(&authority);
+    Ok(authority)
 }
 
 const BAD_URI: FieldsError = FieldsError::Malformed("invalid :authority, host or :path");

@@ -7,7 +7,7 @@ use super::{Collector, FieldsError};
 
 impl Collector<'_> {
     /// As a response, interim or final, and the length that its content should have.
-    pub(crate) fn finish_response(self) -> Result<(Response<()>, Option<u64>), FieldsError> {
+    pub(crate) fn finish_response(&mut self) -> Result<(Response<()>, Option<u64>), FieldsError> {
         let Collected {
             pseudo,
             headers,

@@ -7,7 +7,7 @@ use super::*;
 fn collect<T>(
     kind: Kind,
     lines: &[(&str, &str)],
-    finish: impl FnOnce(Collector<'_>) -> Result<T, FieldsError>,
+    finish: impl FnOnce(&mut Collector<'_>) -> Result<T, FieldsError>,
 ) -> Result<T, FieldsError> {
     let mut cache = LineCache::default();
     let mut collector = Collector::new(kind, FieldLimits::REQUEST, &mut cache);
@@ -19,7 +19,7 @@ fn collect<T>(
             is_sensitive: false,
         });
     }
-    finish(collector)
+    finish(&mut collector)
 }
 
 fn request(lines: &[(&str, &str)]) -> Result<(Request<()>, Option<u64>), FieldsError> {
@@ -29,7 +29,7 @@ fn request(lines: &[(&str, &str)]) -> Result<(Request<()>, Option<u64>), FieldsE
 }
 
 fn extended(lines: &[(&str, &str)]) -> Result<Request<()>, FieldsError> {
-    let finish = |collector: Collector<'_>| collector.finish_request(true);
+    let finish = |collector: &mut Collector<'_>| collector.finish_request(true);
     collect(Kind::Request, lines, finish).map(|(request, _)| request)
 }
 
