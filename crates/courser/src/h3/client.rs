@@ -172,7 +172,7 @@ impl Client {
         // Fails before a stream is opened for it.
         let mut fields = FieldsToSend::request(parts)?;
         if let Some(length) = length {
-            fields = fields.with_content_length(length);
+            fields.set_content_length(length);
         }
         self.check(parts).await?;
         let (send, receive) = self.0.quic.open_bi().await?;

@@ -32,7 +32,7 @@ pub(super) struct Incoming {
 }
 
 /// A section as a message, or why it is none.
-type Decoded<T> = Result<T, FieldsError>;
+pub(super) type Decoded<T> = Result<T, FieldsError>;
 
 impl Incoming {
     pub(super) fn new(guard: Arc<Guard>, receive: RecvStream) -> Self {
@@ -59,24 +59,30 @@ impl Incoming {
         self.is_over
     }
 
-    pub(super) async fn request(&mut self) -> Result<Decoded<RequestHead>, Error> {
-        std::future::poll_fn(|cx| self.poll_request(cx)).await
+    /// As [`poll_request`](Self::poll_request).
+    pub(super) async fn request(
+        &mut self,
+        head: &mut Option<Decoded<RequestHead>>,
+    ) -> Result<(), Error> {
+        std::future::poll_fn(|cx| self.poll_request(cx, head)).await
     }
 
+    /// Puts the head of a request into `head`, which is large and should move as little as possible.
     pub(super) fn poll_request(
         &mut self,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<Decoded<RequestHead>, Error>> {
-        let head = ready!(self.poll_head(cx, |http, stream, section| {
+        head: &mut Option<Decoded<RequestHead>>,
+    ) -> Poll<Result<(), Error>> {
+        ready!(self.poll_head(cx, head, |http, stream, section| {
             http.decode_request(stream, section)
-        }));
-        if let Ok(Ok((request, length))) = &head {
+        }))?;
+        if let Some(Ok((request, length))) = head {
             let is_extended = request.extensions().get::<http3::Protocol>().is_some();
             self.reader
                 .on_request(request.method(), is_extended, *length);
             self.end_with_head();
         }
-        Poll::Ready(head)
+        Poll::Ready(Ok(()))
     }
 
     /// A message without content is over as soon as its head is known, if the end came along.
@@ -86,13 +92,14 @@ impl Incoming {
 
     /// The next response, interim or final, to a request with `method`.
     pub(super) async fn response(&mut self, method: &Method) -> Result<ResponseHead, Error> {
-        let head = std::future::poll_fn(|cx| {
-            self.poll_head(cx, |http, stream, section| {
+        let mut head = None;
+        std::future::poll_fn(|cx| {
+            self.poll_head(cx, &mut head, |http, stream, section| {
                 http.decode_response(stream, section)
             })
         })
         .await?;
-        let (response, length) = match head {
+        let (response, length) = match head.ok_or_else(Error::closed)? {
             Ok(head) => head,
             Err(error) => return Err(self.fail(error.to_error())),
         };
@@ -121,10 +128,13 @@ impl Incoming {
                     _ => return Poll::Ready(Ok(None)),
                 }
             }
-            let decoded = ready!(self.poll_section(cx, |http, stream, section| {
-                http.decode_trailers(stream, section)
-            }))?;
-            match decoded {
+            let mut decoded = None;
+            ready!(
+                self.poll_section(cx, &mut decoded, |http, stream, section| {
+                    http.decode_trailers(stream, section)
+                })
+            )?;
+            match decoded.ok_or_else(Error::closed)? {
                 Ok(trailers) => self.trailers = Some(Box::new(trailers)),
                 Err(error) => return Poll::Ready(Err(self.fail(error.to_error()))),
             }
@@ -159,8 +169,9 @@ impl Incoming {
     fn poll_head<T>(
         &mut self,
         cx: &mut Context<'_>,
+        head: &mut Option<Decoded<T>>,
         decode: impl FnMut(&mut http3::Connection, u64, &[u8]) -> Result<Section<T>, http3::Error>,
-    ) -> Poll<Result<Decoded<T>, Error>> {
+    ) -> Poll<Result<(), Error>> {
         if self.section.is_none() {
             match ready!(self.poll_part(cx))? {
                 Some(Part::Head(section)) => self.section = Some(section),
@@ -168,29 +179,35 @@ impl Incoming {
                 _ => return Poll::Ready(Err(Error::closed())),
             }
         }
-        self.poll_section(cx, decode)
+        self.poll_section(cx, head, decode)
     }
 
     fn poll_section<T>(
         &mut self,
         cx: &mut Context<'_>,
+        out: &mut Option<Decoded<T>>,
         mut decode: impl FnMut(&mut http3::Connection, u64, &[u8]) -> Result<Section<T>, http3::Error>,
-    ) -> Poll<Result<Decoded<T>, Error>> {
+    ) -> Poll<Result<(), Error>> {
         let stream = self.stream();
         loop {
             let section = self.section.as_deref().unwrap_or_default();
-            let decoded = self
+            let is_decoded = self
                 .guard
                 .decode(|http| match decode(http, stream, section) {
+                    Ok(Section::Decoded(decoded)) => {
+                        *out = Some(decoded);
+                        Ok(Ok(true))
+                    }
+                    Ok(Section::Blocked) => Ok(Ok(false)),
                     Err(error) if error.scope == Scope::Stream => Ok(Err(error)),
-                    decoded => decoded.map(Ok),
+                    Err(error) => Err(error),
                 });
-            match decoded {
-                Ok(Ok(Section::Decoded(decoded))) => {
+            match is_decoded {
+                Ok(Ok(true)) => {
                     self.release();
-                    return Poll::Ready(Ok(decoded));
+                    return Poll::Ready(Ok(()));
                 }
-                Ok(Ok(Section::Blocked)) => {
+                Ok(Ok(false)) => {
                     self.has_waited = true;
                     self.hold();
                     if self.guard.poll_unblocked(cx, stream).is_pending() {

@@ -14,7 +14,7 @@ use super::body::{Body, Empty};
 use super::datagrams::Datagrams;
 use super::error::{Error, var_int};
 use super::interim::is_interim;
-use super::message::Incoming;
+use super::message::{Decoded, Incoming};
 use super::outgoing::Outgoing;
 use super::shared::{Guard, Shared};
 use super::upgrade::{Offer, Slot, Upgraded};
@@ -142,26 +142,30 @@ impl Unresolved {
     /// Not safe: the request is given up.
     pub async fn resolve(mut self) -> Result<(Request<Body>, Respond), Error> {
         // Most heads are there at once, and need neither a timer nor room for what else waits.
-        let head = std::future::poll_fn(|cx| Poll::Ready(self.incoming.poll_request(cx))).await;
-        let head = match head {
-            Poll::Ready(Ok(head)) => head,
+        let mut head = None;
+        let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_request(cx, &mut head));
+        match std::future::poll_fn(poll).await {
+            Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
                 return Err(error);
             }
-            Poll::Pending => Box::pin(self.wait_for_head()).await?,
-        };
-        match head {
+            Poll::Pending => Box::pin(self.wait_for_head(&mut head)).await?,
+        }
+        match head.ok_or_else(Error::closed)? {
             Ok(head) => Ok(self.begin(head)),
             Err(error) => Err(Box::pin(self.refuse(error)).await),
         }
     }
 
     /// Waits for the rest of the head.
-    async fn wait_for_head(&mut self) -> Result<Result<RequestHead, FieldsError>, Error> {
+    async fn wait_for_head(
+        &mut self,
+        head: &mut Option<Decoded<RequestHead>>,
+    ) -> Result<(), Error> {
         let stopped = self.outgoing.send.stopped();
-        let code = match unless(self.incoming.request(), stopped, self.head_timeout).await {
-            Ok(Ok(head)) => return Ok(head),
+        let code = match unless(self.incoming.request(head), stopped, self.head_timeout).await {
+            Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
                 return Err(error);
@@ -361,7 +365,7 @@ impl Respond {
             && method != Method::CONNECT
             && let Some(length) = body.size_hint().exact()
         {
-            fields = fields.with_content_length(length);
+            fields.set_content_length(length);
         }
         let head = outgoing.encode(&fields);
         async move {

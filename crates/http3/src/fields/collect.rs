@@ -24,9 +24,9 @@ pub(crate) struct Collector<'c> {
     limits: FieldLimits,
     pub(super) cache: &'c mut LineCache,
     pub(super) pseudo: Pseudo,
-    headers: HeaderMap,
+    pub(super) headers: HeaderMap,
     cookies: BytesMut,
-    content_length: Option<u64>,
+    pub(super) content_length: Option<u64>,
     size: u64,
     lines: usize,
     is_past_pseudo: bool,
@@ -42,13 +42,6 @@ pub(super) struct Pseudo {
     pub(super) path: Option<Bytes>,
     pub(super) protocol: Option<Bytes>,
     pub(super) status: Option<StatusCode>,
-}
-
-/// What a section consists of.
-pub(super) struct Collected {
-    pub(super) pseudo: Pseudo,
-    pub(super) headers: HeaderMap,
-    pub(super) content_length: Option<u64>,
 }
 
 impl<'c> Collector<'c> {
@@ -75,9 +68,8 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// What was taken; nothing of it is left. The collector stays where it is, for it is larger than
-    /// most of what comes out of it.
-    pub(super) fn finish(&mut self) -> Result<Collected, FieldsError> {
+    /// Ends the section; what was collected is taken from its fields.
+    pub(super) fn finish(&mut self) -> Result<(), FieldsError> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -87,16 +79,13 @@ impl<'c> Collector<'c> {
                 .map_err(|_| FieldsError::Malformed("invalid field value"))?;
             self.headers.insert(COOKIE, value);
         }
-        Ok(Collected {
-            pseudo: std::mem::take(&mut self.pseudo),
-            headers: std::mem::take(&mut self.headers),
-            content_length: self.content_length,
-        })
+        Ok(())
     }
 
     /// As trailers.
     pub(crate) fn finish_trailers(&mut self) -> Result<HeaderMap, FieldsError> {
-        Ok(self.finish()?.headers)
+        self.finish()?;
+        Ok(std::mem::take(&mut self.headers))
     }
 
     fn try_line(&mut self, line: &DecodedLine<'_>) -> Result<(), FieldsError> {

@@ -125,12 +125,11 @@ impl<'a> FieldsToSend<'a> {
         }
     }
 
-    /// With a `content-length` besides, unless the headers have one. It costs less here than there.
-    pub fn with_content_length(mut self, length: u64) -> Self {
+    /// Adds a `content-length`, unless the headers have one. It costs less here than there.
+    pub fn set_content_length(&mut self, length: u64) {
         if !self.headers.contains_key(CONTENT_LENGTH) {
             self.content_length = Some(Digits::new(length));
         }
-        self
     }
 
     /// Bytes of names and values and 32 for each line.

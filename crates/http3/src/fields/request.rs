@@ -6,7 +6,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, Method, Request, Uri, Version};
 use thiserror::Error;
 
-use super::collect::{Collected, Pseudo};
+use super::collect::Pseudo;
 use super::{Collector, FieldsError, LineCache};
 
 /// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), kept among the extensions of its
@@ -73,11 +73,8 @@ impl Collector<'_> {
         &mut self,
         extended_connect: bool,
     ) -> Result<(Request<()>, Option<u64>), FieldsError> {
-        let Collected {
-            pseudo,
-            headers,
-            content_length,
-        } = self.finish()?;
+        self.finish()?;
+        let pseudo = &mut self.pseudo;
         let method = pseudo.method.clone().ok_or(missing(":method"))?;
         let protocol = match &pseudo.protocol {
             None => None,
@@ -90,19 +87,19 @@ impl Collector<'_> {
             ),
         };
         let uri = if method == Method::CONNECT && protocol.is_none() {
-            connect_uri(&pseudo, self.cache)?
+            connect_uri(pseudo, self.cache)?
         } else {
-            uri(pseudo, &headers, self.cache)?
+            uri(pseudo, &self.headers, self.cache)?
         };
         let mut request = Request::new(());
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_3;
-        *request.headers_mut() = headers;
+        *request.headers_mut() = std::mem::take(&mut self.headers);
         if let Some(protocol) = protocol {
             request.extensions_mut().insert(protocol);
         }
-        Ok((request, content_length))
+        Ok((request, self.content_length))
     }
 }
 
@@ -122,9 +119,13 @@ fn connect_uri(pseudo: &Pseudo, cache: &mut LineCache) -> Result<Uri, FieldsErro
 }
 
 /// §4.3.1.
-fn uri(pseudo: Pseudo, headers: &HeaderMap, cache: &mut LineCache) -> Result<Uri, FieldsError> {
-    let scheme = pseudo.scheme.ok_or(missing(":scheme"))?;
-    let path = pseudo.path.ok_or(missing(":path"))?;
+fn uri(
+    pseudo: &mut Pseudo,
+    headers: &HeaderMap,
+    cache: &mut LineCache,
+) -> Result<Uri, FieldsError> {
+    let scheme = pseudo.scheme.take().ok_or(missing(":scheme"))?;
+    let path = pseudo.path.take().ok_or(missing(":path"))?;
     let is_web = scheme == Scheme::HTTP || scheme == Scheme::HTTPS;
     if is_web && path.is_empty() {
         return Err(FieldsError::Malformed("empty :path"));
@@ -139,7 +140,7 @@ fn uri(pseudo: Pseudo, headers: &HeaderMap, cache: &mut LineCache) -> Result<Uri
     if path.contains(&b'#') {
         return Err(FieldsError::Malformed(":path with a fragment"));
     }
-    let authority = authority_of(pseudo.authority, headers, cache)?;
+    let authority = authority_of(pseudo.authority.take(), headers, cache)?;
     if authority.is_none() && is_web {
         return Err(FieldsError::Malformed("neither :authority nor host"));
     }
