@@ -148,8 +148,8 @@ fn write_all(mut target: Target, orders: &Receiver<Order>) {
 /// `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200 5`.
 fn common(exchange: &Exchange) -> String {
     let mut line = String::with_capacity(160);
-    match &exchange.peer {
-        Some(peer) => drop(write!(line, "{}", peer.address().ip())),
+    match exchange.client {
+        Some(client) => drop(write!(line, "{}", client.ip())),
         None => line.push('-'),
     }
     let time = clock::common_log(exchange.at);
@@ -197,7 +197,7 @@ fn as_json(exchange: &Exchange) -> String {
     let host = host.or_else(|| exchange.uri.authority().map(ToString::to_string));
     json!({
         "time": clock::rfc3339(exchange.at),
-        "client": peer.map(|peer| peer.address().to_string()),
+        "client": exchange.client.map(|client| client.to_string()),
         "connection": peer.map(courser::server::Peer::connection_id),
         "protocol": protocol(exchange.version),
         "method": exchange.method.as_str(),

@@ -142,7 +142,7 @@ fn connection(it: &ConnectionSummary) -> Value {
     });
     json!({
         "id": it.peer.connection_id(),
-        "client": it.peer.address().to_string(),
+        "client": it.peer.current_address().to_string(),
         "protocol": it.peer.protocol().name(),
         "cipher": it.peer.tls().cipher_suite,
         "seconds": it.age.as_secs_f64(),

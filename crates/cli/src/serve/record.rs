@@ -1,6 +1,7 @@
 //! What is noted of each request: a line in the access log, and the metrics.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -27,6 +28,8 @@ pub(super) struct Recorder {
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) peer: Option<Peer>,
+    /// Where the client was when it asked.
+    pub(super) client: Option<SocketAddr>,
     pub(super) method: Method,
     pub(super) uri: Uri,
     pub(super) version: Version,
@@ -71,8 +74,10 @@ impl Recorder {
         }
         let began = Instant::now();
         let headers = request.headers();
+        let peer = request.extensions().get::<Peer>();
         let exchange = Exchange {
-            peer: request.extensions().get().cloned(),
+            peer: peer.cloned(),
+            client: peer.map(Peer::current_address),
             method: request.method().clone(),
             uri: request.uri().clone(),
             version: request.version(),

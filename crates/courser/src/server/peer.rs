@@ -2,7 +2,10 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+
+use crate::Connection;
+use crate::connection::ConnectionRef;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -74,6 +77,8 @@ pub struct Peer(Arc<Inner>);
 struct Inner {
     address: SocketAddr,
     local: Option<SocketAddr>,
+    /// Who keeps a peer for long does not keep its connection open with that.
+    quic: Option<Weak<ConnectionRef>>,
     protocol: Protocol,
     connection: u64,
     tls: TlsFacts,
@@ -96,16 +101,44 @@ impl Peer {
         Self(Arc::new(Inner {
             address: canonical(addresses.peer),
             local: addresses.local.map(canonical),
+            quic: None,
             protocol,
             connection,
             tls,
         }))
     }
 
+    pub(super) fn over_quic(
+        connection: &Connection,
+        addresses: Addresses,
+        id: u64,
+        tls: TlsFacts,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            address: canonical(addresses.peer),
+            local: addresses.local.map(canonical),
+            quic: Some(Arc::downgrade(&connection.0)),
+            protocol: Protocol::Http3,
+            connection: id,
+            tls,
+        }))
+    }
+
     /// The client's address when the connection began, IPv4 as such. A QUIC client may have moved
-    /// since.
+    /// since: see [`current_address`](Self::current_address).
     pub fn address(&self) -> SocketAddr {
         self.0.address
+    }
+
+    /// The client's address now. Another one than at the beginning is believed once the client has
+    /// answered from there (RFC 9000 §8.2), so that nobody passes for somebody else.
+    ///
+    /// Takes a lock; two calls in a row may differ.
+    pub fn current_address(&self) -> SocketAddr {
+        let quic = self.0.quic.as_ref().and_then(Weak::upgrade);
+        quic.map_or(self.0.address, |quic| {
+            canonical(Connection(quic).remote_address())
+        })
     }
 
     /// Our address that the client connected to, where the system tells.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::body::Body;
 use super::exchange::Exchange;
 use super::limits::Limits;
-use super::peer::{Addresses, Peer, Protocol, TlsFacts};
+use super::peer::{Addresses, Peer, TlsFacts};
 use super::phase::{Part, Phase};
 use super::tally::{Open, Tally};
 use crate::h3::{self, Code, HttpService};
@@ -71,7 +71,7 @@ async fn serve<S: HttpService<Body>>(
         local: connection.local_ip().map(|ip| (ip, context.port).into()),
     };
     let id = context.tally.new_id();
-    let peer = Peer::new(addresses, Protocol::Http3, id, facts(&connection));
+    let peer = Peer::over_quic(&connection, addresses, id, facts(&connection));
     let open = Open::new(
         &context.tally,
         peer,

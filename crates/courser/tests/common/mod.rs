@@ -1,6 +1,8 @@
 //! What all tests of the facade share.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod relay;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;

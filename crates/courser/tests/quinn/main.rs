@@ -8,7 +8,6 @@ mod datagrams;
 mod handshake;
 mod keys;
 mod path;
-mod relay;
 mod setup;
 mod stack;
 mod streams;

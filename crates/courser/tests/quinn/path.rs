@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::relay::Relay;
+use super::common::relay::Relay;
 use super::setup::{World, socket};
 use super::stack::{Ending, Stack};
 use super::transfer::{Plan, Source, exchange};

@@ -14,12 +14,21 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::client::{BoxBody, BoxError, Client, empty, full, request, text};
+use super::common::relay::Relay;
 use super::{start, start_with, within};
 
 async fn who(Extension(peer): Extension<Peer>, version: Version) -> String {
     let name = peer.tls().server_name.clone().unwrap_or_default();
     let suite = peer.tls().cipher_suite.clone().unwrap_or_default();
     format!("{} {version:?} {name} {suite}", peer.protocol())
+}
+
+async fn moved(Extension(peer): Extension<Peer>) -> String {
+    format!(
+        "{} {}",
+        peer.address().port(),
+        peer.current_address().port()
+    )
 }
 
 async fn connect_info(mut request: Request, next: middleware::Next) -> Response {
@@ -36,6 +45,7 @@ fn app() -> Router {
     Router::new()
         .route("/who", get(who))
         .route("/address", get(address))
+        .route("/moved", get(moved))
         .route("/echo", post(|body: Body| async { body }))
         .route("/bytes/{count}", get(bytes))
         .route("/trailers", post(trailers))
@@ -352,4 +362,29 @@ async fn clients_that_ask_are_told_to_go_on() {
         *seen.lock().expect("no panic"),
         [http::StatusCode::CONTINUE]
     );
+}
+
+/// A NAT that forgets gives the client another port, which is believed when the client has answered
+/// from there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_moves_is_followed() {
+    let running = start(app());
+    let mut relay = Relay::new(running.handle.local_addr());
+    let connecting = Client::connect(Protocol::Http3, relay.address, &running.identity);
+    let mut client = within(connecting).await.expect("connected");
+    let mut ask = async || {
+        let response = within(client.send(request("GET", "/moved", empty()))).await;
+        let said = within(text(response.expect("answered"))).await;
+        let (first, now) = said.split_once(' ').expect("two ports");
+        (first.to_owned(), now.to_owned())
+    };
+    let (first, now) = ask().await;
+    assert_eq!(first, now);
+    let port = relay.rebind().to_string();
+    within(async {
+        while ask().await != (first.clone(), port.clone()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }

@@ -1,5 +1,8 @@
 //! Servers with all three protocols, asked by hyper's clients over TCP and by ours over QUIC.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod certificates;
 mod client;
 mod drain;

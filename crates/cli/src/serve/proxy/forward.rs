@@ -61,7 +61,7 @@ pub(super) fn prepare_request(parts: &mut Parts, is_upgrade: bool) {
     }
     headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
     if let Some(peer) = parts.extensions.get::<Peer>() {
-        let (address, host) = (peer.address(), host.as_ref());
+        let (address, host) = (peer.current_address(), host.as_ref());
         if let Ok(value) = HeaderValue::try_from(address.ip().to_string()) {
             headers.insert(X_FORWARDED_FOR, value);
         }

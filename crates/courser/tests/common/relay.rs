@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
-use super::setup::socket;
-use crate::common::Random;
+use super::{Random, loopback};
 
 /// Forwards the datagrams of one client to one server and back.
 pub struct Relay {
@@ -144,7 +143,7 @@ impl Shared {
 }
 
 fn tokio_socket() -> UdpSocket {
-    let socket = socket();
+    let socket = std::net::UdpSocket::bind(loopback()).expect("a port");
     socket.set_nonblocking(true).expect("own socket");
     UdpSocket::from_std(socket).expect("a runtime")
 }
