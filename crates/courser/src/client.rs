@@ -32,6 +32,7 @@ mod exchange;
 mod link;
 mod origin;
 mod pool;
+mod proxy;
 mod race;
 mod redirect;
 mod request_body;

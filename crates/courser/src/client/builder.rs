@@ -12,6 +12,7 @@ use super::Client;
 use super::core::{ConnectTo, Core, Settings};
 use super::error::{Error, ErrorKind};
 use super::pool::Limits;
+use super::proxy;
 use super::race;
 use super::resolve::{Resolve, SystemResolver};
 use super::tls::{HTTPS_PORT, Tls, TlsSettings, Trust};
@@ -308,10 +309,13 @@ impl ClientBuilder {
     /// proxy is of another kind.
     pub fn build(mut self) -> Result<Client, Error> {
         self.settings.matcher = match &self.settings.proxy {
-            Proxy::Environment => Some(Matcher::from_env()),
+            Proxy::Environment => {
+                proxy::check_environment(|name| std::env::var(name).ok())?;
+                Some(Matcher::from_env())
+            }
             Proxy::Direct => None,
             Proxy::Url { url, except } => {
-                check_proxy(url)?;
+                proxy::check(url, "the proxy's URL")?;
                 let matcher = Matcher::builder().all(url.clone()).no(except.clone());
                 Some(matcher.build())
             }
@@ -336,27 +340,6 @@ impl ClientBuilder {
             .unwrap_or_else(|| Arc::new(SystemResolver::new()));
         let core = Core::new(self.settings, tls, resolver)?;
         Ok(Client(Arc::new(core)))
-    }
-}
-
-fn check_proxy(url: &str) -> Result<(), Error> {
-    let uri = url.parse::<http::Uri>().ok();
-    let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
-    let Some(uri) = uri else {
-        // It may hold a password.
-        let text = "the proxy's URL is none: write http://host:port or socks5h://host:port";
-        return Err(Error::new(ErrorKind::Config, text));
-    };
-    match uri.scheme_str() {
-        None | Some("http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h") => Ok(()),
-        // It would not be used, without a word.
-        Some(scheme) => {
-            let text = format!(
-                "proxies with the scheme '{scheme}' are not supported: use http, https, socks5h, \
-                 socks5, socks4a or socks4"
-            );
-            Err(Error::new(ErrorKind::Unsupported, text))
-        }
     }
 }
 
