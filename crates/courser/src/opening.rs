@@ -1,6 +1,6 @@
 //! A stream that is opened with all that is sent on it.
 
-use std::task::Context;
+use std::task::{Context, Waker};
 
 use courser_wire::{Direction, StreamId};
 
@@ -10,15 +10,14 @@ use crate::{RecvStream, SendStream};
 
 /// What became of a message and its stream.
 #[derive(Debug)]
-pub(crate) enum Opened {
-    /// It is written, and the end behind it.
-    Whole(RecvStream),
-    /// There was room for so many bytes of it.
-    Part {
-        send: SendStream,
-        receive: RecvStream,
-        written: usize,
-    },
+pub(crate) struct Opened {
+    /// None if all is written, and the end behind it.
+    pub(crate) send: Option<SendStream>,
+    pub(crate) receive: RecvStream,
+    /// Bytes of the message that found room.
+    pub(crate) written: usize,
+    /// Nobody sends it soon: to be flushed before the task waits.
+    pub(crate) is_unflushed: bool,
 }
 
 impl Connection {
@@ -27,10 +26,12 @@ impl Connection {
     /// four times. `None` if the peer allows no stream now or the connection is over; then
     /// [`open_bi`](Self::open_bi) waits or tells.
     ///
-    /// `message` gets the number of the stream, and may write on others before it.
+    /// `message` gets the number of the stream, and may write on others before it. Whoever calls
+    /// holds a lock, so those whom this wakes are only put into `woken`.
     pub(crate) fn open_bi_with<'m>(
         &self,
         cx: &Context<'_>,
+        woken: &mut Vec<Waker>,
         message: impl FnOnce(StreamId, &mut Locked<'_>) -> &'m [u8],
     ) -> Option<Opened> {
         let key = self.0.key;
@@ -42,17 +43,22 @@ impl Connection {
         // The only error of a stream that nobody knows of yet is that there is no room.
         let written = streams.write(id, message).unwrap_or(0);
         let is_whole = written == message.len() && streams.finish(id).is_ok();
-        streams.await_data(id);
-        locked.on_used(key, written);
-        if !is_whole {
-            return Some(Opened::Part {
-                send: SendStream::new(self.0.clone(), id),
-                receive: RecvStream::new(self.0.clone(), id),
-                written,
-            });
+        let mut opened = Opened {
+            send: None,
+            receive: RecvStream::awaited(self.0.clone(), id),
+            written,
+            is_unflushed: false,
+        };
+        if is_whole {
+            streams.await_data(id);
+            // Before anything is sent: that may be the end of the connection, which wakes all.
+            locked.slot(key).wakers.wait_to_read(id, cx.waker());
+        } else {
+            opened.send = Some(SendStream::new(self.0.clone(), id));
         }
-        locked.slot(key).wakers.wait_to_read(id, cx.waker());
-        locked.flush_before_wait();
-        Some(Opened::Whole(RecvStream::awaited(self.0.clone(), id)))
+        locked.on_used(key, written);
+        opened.is_unflushed = is_whole && locked.is_unflushed();
+        locked.release_into(woken);
+        Some(opened)
     }
 }

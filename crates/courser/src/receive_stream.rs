@@ -231,6 +231,7 @@ impl RecvStream {
                 _ => Poll::Pending,
             };
         }
+        self.has_waited = true;
         locked.slot(key).wakers.wait_to_read(self.id, cx.waker());
         Poll::Pending
     }

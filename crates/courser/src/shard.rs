@@ -151,6 +151,13 @@ impl Locked<'_> {
         spare.drain(..).for_each(Waker::wake);
     }
 
+    /// Releases the lock, and leaves it to the caller to wake those whose wait is over.
+    #[cfg(feature = "http3")]
+    pub(crate) fn release_into(mut self, woken: &mut Vec<Waker>) {
+        woken.append(&mut self.woken);
+        woken.extend(self.driver.take_wakeup());
+    }
+
     /// Something was written or changed on a connection. What fills a batch is sent now; the rest
     /// leaves when the caller waits, or the driver runs.
     pub(crate) fn on_used(&mut self, key: usize, written: usize) {
@@ -181,11 +188,16 @@ impl Locked<'_> {
 
     /// The calling task is about to wait: what it wrote leaves now. True if anything was tried.
     pub(crate) fn flush_before_wait(&mut self) -> bool {
-        let wanted = self.has_unflushed && !self.driver.is_turn_open;
+        let wanted = self.is_unflushed();
         if wanted {
             self.flush_now();
         }
         wanted
+    }
+
+    /// True when something was written that the driver is not about to send.
+    pub(crate) fn is_unflushed(&self) -> bool {
+        self.has_unflushed && !self.driver.is_turn_open
     }
 
     /// Sends what is ready, unless the driver is about to do so with more to come.

@@ -47,6 +47,7 @@ pub(crate) struct Slot {
 /// The last words of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Remains {
+    /// The last one that was proven.
     pub(crate) path: FourTuple,
     pub(crate) rtt: Duration,
     pub(crate) stats: ConnectionStats,
@@ -57,7 +58,7 @@ pub(crate) struct Remains {
 impl Remains {
     pub(crate) fn of(connection: &Connection) -> Self {
         Self {
-            path: connection.path(),
+            path: connection.proven_path(),
             rtt: connection.rtt(),
             stats: connection.stats(),
             handshake_data: connection.handshake_data(),

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use hyper_util::client::proxy::matcher::Matcher;
 
 use super::Client;
 use super::core::{ConnectTo, Core, Settings};
 use super::error::{Error, ErrorKind};
 use super::pool::Limits;
-use super::proxy;
+use super::proxy::Proxies;
 use super::race;
 use super::resolve::{Resolve, SystemResolver};
 use super::tls::{HTTPS_PORT, Tls, TlsSettings, Trust};
@@ -42,7 +41,7 @@ impl Family {
 #[non_exhaustive]
 pub enum Proxy {
     /// What the environment names: `http_proxy`, `HTTPS_PROXY`, `ALL_PROXY`, and not for what
-    /// `NO_PROXY` lists.
+    /// `NO_PROXY` lists. One that cannot be used is an error of the requests that it is for.
     #[default]
     Environment,
     /// None.
@@ -90,7 +89,7 @@ impl Default for ClientBuilder {
             local_address: None,
             interface: None,
             proxy: Proxy::default(),
-            matcher: None,
+            proxies: None,
             limits: Limits::default(),
             alt_svc_file: None,
         };
@@ -308,17 +307,10 @@ impl ClientBuilder {
     /// not fit together, or a file or setting is unusable; [`ErrorKind::Unsupported`] when the
     /// proxy is of another kind.
     pub fn build(mut self) -> Result<Client, Error> {
-        self.settings.matcher = match &self.settings.proxy {
-            Proxy::Environment => {
-                proxy::check_environment(|name| std::env::var(name).ok())?;
-                Some(Matcher::from_env())
-            }
+        self.settings.proxies = match &self.settings.proxy {
+            Proxy::Environment => Some(Proxies::of_environment(|name| std::env::var(name).ok())),
             Proxy::Direct => None,
-            Proxy::Url { url, except } => {
-                proxy::check(url, "the proxy's URL")?;
-                let matcher = Matcher::builder().all(url.clone()).no(except.clone());
-                Some(matcher.build())
-            }
+            Proxy::Url { url, except } => Some(Proxies::of_url(url, except)?),
         };
         if self.settings.interface.is_some() && !cfg!(target_os = "linux") {
             let text = "connections can be bound to an interface on Linux only: use an address";

@@ -50,7 +50,10 @@ async fn run(core: &Arc<Core>, key: &Key, timing: &mut Timing) -> Result<Establi
         check_http3_can_be_used(key)?;
     }
     let (host, port) = match &key.proxy {
-        Some(proxy) => tcp::proxy_place(proxy)?,
+        Some(proxy) => {
+            core.settings.expect_usable(proxy)?;
+            tcp::proxy_place(proxy)?
+        }
         None => core.settings.destination(&key.origin),
     };
     let mut places = JoinSet::new();

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderValue, Uri};
-use hyper_util::client::proxy::matcher::Matcher;
 
 use super::alt_svc::AltSvcCache;
 use super::builder::{Family, Proxy};
@@ -17,6 +16,7 @@ use super::connect::Endpoints;
 use super::error::{Error, ErrorKind};
 use super::origin::Origin;
 use super::pool::{Key, Limits, Pool};
+use super::proxy::Proxies;
 use super::resolve::Resolve;
 use super::tls::Tls;
 use super::udp_memory::UdpMemory;
@@ -38,7 +38,7 @@ pub(super) struct Settings {
     pub(super) local_address: Option<IpAddr>,
     pub(super) interface: Option<String>,
     pub(super) proxy: Proxy,
-    pub(super) matcher: Option<Matcher>,
+    pub(super) proxies: Option<Proxies>,
     pub(super) limits: Limits,
     pub(super) alt_svc_file: Option<PathBuf>,
 }
@@ -98,21 +98,27 @@ impl Settings {
     /// The credentials in the URL of the proxy that is used for an origin.
     pub(super) fn proxy_authorization(&self, origin: &Origin) -> Option<HeaderValue> {
         let uri = origin.to_string().parse().ok()?;
-        let intercept = self.matcher.as_ref()?.intercept(&uri)?;
+        let intercept = self.proxies.as_ref()?.intercept(&uri)?;
         intercept.basic_auth().cloned()
     }
 
     /// User and password in the URL of the SOCKS proxy that is used for an origin.
     pub(super) fn socks_credentials(&self, origin: &Origin) -> Option<(String, String)> {
         let uri = origin.to_string().parse().ok()?;
-        let intercept = self.matcher.as_ref()?.intercept(&uri)?;
+        let intercept = self.proxies.as_ref()?.intercept(&uri)?;
         let (user, password) = intercept.raw_auth()?;
         Some((user.to_owned(), password.to_owned()))
     }
 
+    /// Whether a proxy that [`Key`] names is one.
+    pub(super) fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
+        let proxies = self.proxies.as_ref();
+        proxies.map_or(Ok(()), |proxies| proxies.expect_usable(proxy))
+    }
+
     fn proxy_for(&self, origin: &Origin) -> Option<Uri> {
         let uri = origin.to_string().parse().ok()?;
-        let intercept = self.matcher.as_ref()?.intercept(&uri)?;
+        let intercept = self.proxies.as_ref()?.intercept(&uri)?;
         Some(intercept.uri().clone())
     }
 }

@@ -1,51 +1,110 @@
-//! Proxies that are of no use are errors.
+//! Which proxy a request goes through.
+
+use http::Uri;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
 use super::error::{Error, ErrorKind};
 
-/// Says of a proxy in the environment that nobody can use it: the library that reads it would go
-/// past it without a word. `variable` gives the value of an environment variable.
-pub(super) fn check_environment(variable: impl Fn(&str) -> Option<String>) -> Result<(), Error> {
-    // What a CGI program finds there was sent by its client.
-    let is_cgi = variable("REQUEST_METHOD").is_some();
-    let kinds = [
-        ("ALL_PROXY", "all_proxy"),
-        ("HTTP_PROXY", "http_proxy"),
-        ("HTTPS_PROXY", "https_proxy"),
-    ];
-    for (upper, lower) in kinds {
-        if is_cgi && upper == "HTTP_PROXY" {
-            continue;
-        }
-        let found = [upper, lower]
-            .into_iter()
-            .find_map(|name| variable(name).map(|value| (name, value)));
-        if let Some((name, value)) = found
-            && !value.is_empty()
-        {
-            check(&value, name)?;
-        }
-    }
-    Ok(())
+/// The proxies that were named, by what they are for.
+#[derive(Debug)]
+pub(super) struct Proxies {
+    matcher: Matcher,
+    /// Those that cannot be used: [`Matcher`] would go past them without a word. It knows them by
+    /// names that nobody has, and whoever is sent to one of those is told what is wrong.
+    unusable: Vec<Unusable>,
 }
 
-/// `source` says where it comes from.
-pub(super) fn check(url: &str, source: &str) -> Result<(), Error> {
-    let uri = url.parse::<http::Uri>().ok();
+#[derive(Debug)]
+struct Unusable {
+    placeholder: String,
+    kind: ErrorKind,
+    text: String,
+}
+
+impl Proxies {
+    /// Those that environment variables name; `variable` gives their values.
+    pub(super) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let mut unusable = Vec::new();
+        // What a CGI program finds there may have been sent by its client.
+        if variable("REQUEST_METHOD").is_some() {
+            let matcher = Matcher::builder().build();
+            return Self { matcher, unusable };
+        }
+        let first = |names: [&'static str; 2]| {
+            let mut named = names.into_iter();
+            named.find_map(|name| variable(name).map(|value| (name, value)))
+        };
+        let mut checked = |names| {
+            let (name, value) = first(names)?;
+            if value.is_empty() {
+                return None;
+            }
+            let Err((kind, text)) = check(&value, name) else {
+                return Some(value);
+            };
+            let placeholder = format!("{}.unusable.invalid", unusable.len());
+            let url = format!("http://{placeholder}");
+            unusable.push(Unusable {
+                placeholder,
+                kind,
+                text,
+            });
+            Some(url)
+        };
+        let matcher = Matcher::builder()
+            .all(checked(["ALL_PROXY", "all_proxy"]).unwrap_or_default())
+            .http(checked(["HTTP_PROXY", "http_proxy"]).unwrap_or_default())
+            .https(checked(["HTTPS_PROXY", "https_proxy"]).unwrap_or_default())
+            .no(first(["NO_PROXY", "no_proxy"]).map_or_else(String::new, |(_, value)| value))
+            .build();
+        Self { matcher, unusable }
+    }
+
+    /// One for everything but what `except` lists.
+    pub(super) fn of_url(url: &str, except: &str) -> Result<Self, Error> {
+        check(url, "the proxy's URL").map_err(|(kind, text)| Error::new(kind, text))?;
+        let matcher = Matcher::builder()
+            .all(url.to_owned())
+            .no(except.to_owned())
+            .build();
+        Ok(Self {
+            matcher,
+            unusable: Vec::new(),
+        })
+    }
+
+    /// The proxy for requests to `uri`, which [`expect_usable`](Self::expect_usable) has to see.
+    pub(super) fn intercept(&self, uri: &Uri) -> Option<Intercept> {
+        self.matcher.intercept(uri)
+    }
+
+    /// What is wrong with a proxy that was named for a request.
+    pub(super) fn expect_usable(&self, proxy: &Uri) -> Result<(), Error> {
+        let mut unusable = self.unusable.iter();
+        match unusable.find(|unusable| proxy.host() == Some(&unusable.placeholder)) {
+            Some(unusable) => Err(Error::new(unusable.kind, unusable.text.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `source` says where the URL comes from.
+fn check(url: &str, source: &str) -> Result<(), (ErrorKind, String)> {
+    let uri = url.parse::<Uri>().ok();
     let uri = uri.filter(|uri| uri.host().is_some_and(|host| !host.is_empty()));
     let Some(uri) = uri else {
         // It may hold a password.
         let text = format!("{source} is none: write http://host:port or socks5h://host:port");
-        return Err(Error::new(ErrorKind::Config, text));
+        return Err((ErrorKind::Config, text));
     };
     match uri.scheme_str() {
         None | Some("http" | "https" | "socks4" | "socks4a" | "socks5" | "socks5h") => Ok(()),
-        // It would not be used, without a word.
         Some(scheme) => {
             let text = format!(
                 "{source}: proxies with the scheme '{scheme}' are not supported: use http, https, \
                  socks5h, socks5, socks4a or socks4"
             );
-            Err(Error::new(ErrorKind::Unsupported, text))
+            Err((ErrorKind::Unsupported, text))
         }
     }
 }
@@ -54,32 +113,65 @@ pub(super) fn check(url: &str, source: &str) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn checked(variables: &[(&str, &str)]) -> Result<(), String> {
-        let variable = |name: &str| {
+    /// Which proxy a URL goes through where these variables are set, or why through none.
+    fn chosen(url: &str, variables: &[(&str, &str)]) -> Result<Option<String>, String> {
+        let proxies = Proxies::of_environment(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
+        });
+        let Some(intercept) = proxies.intercept(&url.parse().expect("a URL")) else {
+            return Ok(None);
         };
-        check_environment(variable).map_err(|error| error.to_string())
+        let proxy = intercept.uri();
+        proxies
+            .expect_usable(proxy)
+            .map_err(|error| error.to_string())?;
+        Ok(proxy.host().map(str::to_owned))
+    }
+
+    const URL: &str = "https://example.org";
+
+    #[test]
+    fn variables_name_proxies() {
+        let through = |host: &str| Ok(Some(host.to_owned()));
+        for usable in ["p:3128", "http://p:3128", "socks5h://u:p@p"] {
+            assert_eq!(
+                chosen(URL, &[("ALL_PROXY", usable)]),
+                through("p"),
+                "{usable}"
+            );
+        }
+        assert_eq!(chosen(URL, &[("ALL_PROXY", "")]), Ok(None));
+        let both = [("ALL_PROXY", "http://a"), ("https_proxy", "http://s")];
+        assert_eq!(chosen(URL, &both), through("s"));
+        assert_eq!(chosen("http://example.org", &both), through("a"));
+        let not = [("ALL_PROXY", "http://a"), ("no_proxy", "example.org")];
+        assert_eq!(chosen(URL, &not), Ok(None));
+        let in_cgi = [("REQUEST_METHOD", "GET"), ("ALL_PROXY", "http://a")];
+        assert_eq!(chosen(URL, &in_cgi), Ok(None));
     }
 
     #[test]
-    fn proxies_of_the_environment_that_nobody_can_use_are_named() {
-        for usable in ["", "proxy:3128", "http://proxy:3128", "socks5h://u:p@proxy"] {
-            assert_eq!(checked(&[("ALL_PROXY", usable)]), Ok(()), "{usable}");
-        }
-        let error =
-            checked(&[("https_proxy", "ftp://proxy")]).expect_err("a scheme of another kind");
+    fn one_that_cannot_be_used_is_an_error_where_it_would_be() {
+        let error = chosen(URL, &[("https_proxy", "ftp://p")]).expect_err("of another kind");
         assert!(
             error.contains("https_proxy") && error.contains("'ftp'"),
             "{error}"
         );
-        let error = checked(&[("ALL_PROXY", "http://u:secret@")]).expect_err("no host");
+        let error = chosen(URL, &[("ALL_PROXY", "http://u:secret@")]).expect_err("no host");
         assert!(error.contains("ALL_PROXY is none"), "{error}");
         assert!(!error.contains("secret"), "{error}");
-        // The first of the two names counts, as where it is used.
-        let both = [("ALL_PROXY", "http://proxy"), ("all_proxy", "ftp://proxy")];
-        assert_eq!(checked(&both), Ok(()));
-        let in_cgi = [("REQUEST_METHOD", "GET"), ("HTTP_PROXY", "ftp://proxy")];
-        assert_eq!(checked(&in_cgi), Ok(()));
+        // Where another one counts, or none, nothing is wrong.
+        let both = [("ALL_PROXY", "socks://p"), ("HTTPS_PROXY", "http://s")];
+        assert_eq!(chosen(URL, &both), Ok(Some("s".to_owned())));
+        let error = chosen("http://example.org", &both).expect_err("of another kind");
+        assert!(
+            error.contains("ALL_PROXY") && error.contains("'socks'"),
+            "{error}"
+        );
+        let not = [("ALL_PROXY", "socks://p"), ("NO_PROXY", "*")];
+        assert_eq!(chosen(URL, &not), Ok(None));
+        let first = [("ALL_PROXY", "http://a"), ("all_proxy", "ftp://p")];
+        assert_eq!(chosen(URL, &first), Ok(Some("a".to_owned())));
     }
 }

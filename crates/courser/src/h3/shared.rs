@@ -135,8 +135,8 @@ impl Shared {
         let result = run(&mut state.http);
         let has_answers = !state.http.outgoing(UniStream::Decoder).is_empty();
         if has_answers && !std::mem::replace(&mut state.owes_answers, true) {
-            // A client's next request takes them along, and a server writes them before it waits
-            // for one; this is in case that there is none.
+            // A client's next request without content takes them along, and a server writes them
+            // before it waits for one; this is in case that there is none.
             let writer = state.writer.clone();
             state.woken.extend(writer);
         }
@@ -146,7 +146,8 @@ impl Shared {
 
     /// Sends a request that is nothing but a head, in one step, and has the task of `cx` wait for
     /// what comes on its stream. `None` where that takes several: while the server allows no
-    /// request, or is about to go away.
+    /// request, or is about to go away. So also where the connection is over: whoever opens a
+    /// stream learns why.
     pub(super) fn send_head(
         &self,
         cx: &Context<'_>,
@@ -154,16 +155,14 @@ impl Shared {
         priority: Option<http3::Priority>,
     ) -> Result<Option<SentHead>, Error> {
         let mut state = self.lock();
-        if let Some(failure) = state.failure {
-            return Err(failure.into());
-        }
-        if state.first_refused != u64::MAX || state.http.peer_goes_away() {
+        let goes_away = state.first_refused != u64::MAX || state.http.peer_goes_away();
+        if state.failure.is_some() || goes_away {
             return Ok(None);
         }
         state.http.check_size(fields)?;
-        let mut head = std::mem::take(&mut state.head);
+        let (mut head, mut woken) = (std::mem::take(&mut state.head), Vec::new());
         let sender = &mut *state;
-        let opened = self.quic.open_bi_with(cx, |id, locked| {
+        let opened = self.quic.open_bi_with(cx, &mut woken, |id, locked| {
             if let Some(priority) = priority
                 && let Some(streams) = locked.streams(self.quic.0.key)
             {
@@ -176,19 +175,30 @@ impl Shared {
             sender.write_locked(locked);
             &head
         });
-        let sent = opened.map(|opened| match opened {
-            Opened::Whole(receive) => SentHead::Whole(receive),
-            Opened::Part {
-                send,
-                receive,
-                written,
-            } => SentHead::Part(send, receive, head[written..].to_vec()),
-        });
+        let (mut sent, mut has_to_leave) = (None, false);
+        if let Some(Opened {
+            send,
+            receive,
+            written,
+            is_unflushed,
+        }) = opened
+        {
+            has_to_leave = is_unflushed;
+            sent = Some(match send {
+                None => SentHead::Whole(receive),
+                Some(send) => SentHead::Part(send, receive, head[written..].to_vec()),
+            });
+        }
         if head.capacity() <= LARGEST_HEAD_KEPT {
             head.clear();
             state.head = head;
         }
+        state.woken.append(&mut woken);
         self.after(state, None);
+        if has_to_leave {
+            // A system call, which nobody should have to wait for with the lock of this.
+            self.quic.0.lock().flush_before_wait();
+        }
         Ok(sent)
     }
 

@@ -131,7 +131,8 @@ impl Peer {
     }
 
     /// The client's address now. Another one than at the beginning is believed once the client has
-    /// answered from there (RFC 9000 §8.2), so that nobody passes for somebody else.
+    /// answered from there (RFC 9000 §8.2), so that nobody passes for somebody else. When the
+    /// connection is over it is the last one, and with all of its handles gone the first.
     ///
     /// Takes a lock; two calls in a row may differ.
     pub fn current_address(&self) -> SocketAddr {
