@@ -86,26 +86,23 @@ async fn one_after_the_end_tells_why_it_ended() {
     let (_pair, client) = measured(TransportConfig::default()).await;
     within(client.send(get("/"))).await.expect("answered");
     client.close();
-    // Until all of our tasks know.
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let error = within(client.send(get("/"))).await.expect_err("closed");
-    let reason = ConnectionError::LocallyClosed;
-    assert!(
-        matches!(&error, h3::Error::Connection(found) if *found == reason),
-        "{error:?}"
-    );
+    expect_reason(&client, &ConnectionError::LocallyClosed).await;
 
     let transport = TransportConfig {
         max_idle_timeout: Some(Duration::from_millis(100)),
         ..TransportConfig::default()
     };
     let (_pair, client) = measured(transport).await;
+    expect_reason(&client, &ConnectionError::TimedOut).await;
+}
+
+async fn expect_reason(client: &h3::Client, reason: &ConnectionError) {
     within(client.quic().closed()).await;
+    // Until all of our tasks know.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    let error = within(client.send(get("/"))).await.expect_err("timed out");
-    let reason = ConnectionError::TimedOut;
+    let error = within(client.send(get("/"))).await.expect_err("over");
     assert!(
-        matches!(&error, h3::Error::Connection(found) if *found == reason),
+        matches!(&error, h3::Error::Connection(found) if found == reason),
         "{error:?}"
     );
 }

@@ -51,8 +51,11 @@ impl LineCache {
             .cloned()
     }
 
+    /// Remembers one that was checked, unless it is longer than a host and its port can be.
     pub(crate) fn set_authority(&mut self, authority: &Authority) {
-        self.authority = Some(authority.clone());
+        if authority.as_str().len() <= LONGEST_AUTHORITY {
+            self.authority = Some(authority.clone());
+        }
     }
 
     pub(crate) fn insert(&mut self, origin: Origin, line: &Line) {
@@ -69,6 +72,9 @@ impl LineCache {
         self.places[place] = Some((index, line.clone()));
     }
 }
+
+/// What a connection keeps of a request that is over: a name in DNS (RFC 1035 §2.3.4) and `:65535`.
+const LONGEST_AUTHORITY: usize = 255 + 6;
 
 /// A table of 4 KiB has at most so many entries.
 const MOST_PLACES: u64 = 128;
@@ -101,6 +107,19 @@ mod tests {
         for other in ["example.org", "Example.org:8443", "me@example.org:8443", ""] {
             assert_eq!(cache.authority(other.as_bytes()), None, "{other}");
         }
+    }
+
+    #[test]
+    fn remembers_no_authority_that_is_too_long() {
+        let mut cache = LineCache::default();
+        let of_len = |len: usize| "h".repeat(len).parse::<Authority>().expect("an authority");
+        let longest = of_len(LONGEST_AUTHORITY);
+        cache.set_authority(&longest);
+        let too_long = of_len(LONGEST_AUTHORITY + 1);
+        cache.set_authority(&too_long);
+        assert_eq!(cache.authority(too_long.as_str().as_bytes()), None);
+        let text = longest.as_str().as_bytes();
+        assert_eq!(cache.authority(text), Some(longest.clone()));
     }
 
     #[test]
