@@ -1,5 +1,6 @@
 //! Congestion control: the trait, the controllers that come with it, and what they are told.
 
+mod ack_rate;
 mod bbr;
 mod capacity_rise;
 mod cubic;

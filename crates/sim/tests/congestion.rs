@@ -347,7 +347,7 @@ fn rate_that_quadruples_is_used() {
 #[test]
 fn rate_that_falls_to_a_quarter_is_followed() {
     for algorithm in CONTROLLERS {
-        let link = "20mbit,rtt=40ms,queue=100ms,rate@3s=5mbit";
+        let link = "20mbit,rtt=40ms,queue=50ms,rate@3s=5mbit";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         let rate = acked_between(&mut scene, SECOND * 5, SECOND * 8);
         assert!(rate > 0.8 * 625_000.0, "{algorithm}: {rate}");

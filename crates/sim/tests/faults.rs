@@ -353,7 +353,7 @@ fn jitter_of_200_ms() {
 #[test]
 fn rate_drops_to_a_hundredth_and_comes_back() {
     for algorithm in CONTROLLERS {
-        let link = "20mbit,rtt=40ms,queue=100ms,rate@2s=200kbit,rate@7s=20mbit";
+        let link = "20mbit,rtt=40ms,queue=50ms,rate@2s=200kbit,rate@7s=20mbit";
         let mut scene = Scene::new(1, controlled(link, algorithm), endless());
         scene.run_for(SECOND * 10);
         let before = scene.server_stats().data_received;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use courser_base::{Rate, Time};
 
 use super::capacity_rise::CapacityRise;
-use super::hystart::HyStart;
+use super::hystart::{self, HyStart};
 use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
 use super::undo::{Undo, higher_threshold};
@@ -53,7 +53,7 @@ struct Saved {
     cwnd_prior: f64,
     stage: Option<Stage>,
     is_after_slow_start: bool,
-    slow_start: HyStart,
+    slow_start: hystart::Saved,
 }
 
 /// A congestion avoidance stage.
@@ -138,7 +138,7 @@ impl Cubic {
     }
 
     fn on_slow_start_ack(&mut self, sample: &AckSample<'_>) {
-        let growth = self.slow_start.on_ack(sample, self.mtu);
+        let growth = self.slow_start.on_ack(sample, self.mtu, self.window());
         let limit = from_bytes(self.ssthresh.unwrap_or(MAX_WINDOW));
         self.window = (self.window + from_bytes(growth.bytes)).min(limit);
         if growth.is_over {
@@ -222,7 +222,7 @@ impl Cubic {
             cwnd_prior: self.cwnd_prior,
             stage: self.stage,
             is_after_slow_start: self.is_after_slow_start,
-            slow_start: self.slow_start,
+            slow_start: self.slow_start.saved(),
         }
     }
 

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use courser_base::Rate;
+
 use super::AckSample;
+use super::ack_rate::AckRate;
 
 /// The growth of the window in slow start.
 ///
 /// Watches the smallest round-trip time of each round. When it rises, growth slows down for a
 /// few rounds (conservative slow start); if it stays up, slow start is over, and if it falls
-/// back, the rise was noise. Only the first slow start is watched (RFC 9406 §4.3), and one after
-/// the path has become wider.
+/// back, the rise was noise. The same happens when acknowledgements come too slowly for the
+/// window. Only the first slow start is watched (RFC 9406 §4.3), and one after the path has become
+/// wider.
 ///
 /// Peers that acknowledge a whole batch at once may give fewer samples in a round than the eight
 /// that the RFC wants, and slow start would end only with loss. Such a round is judged when it is
@@ -19,6 +23,9 @@ pub(super) struct HyStart {
     phase: Phase,
     is_paced: bool,
     round: Round,
+    ack_rate: AckRate,
+    /// The rate has not led to conservative slow start in vain.
+    trusts_rate: bool,
     last_sent: u64,
 }
 
@@ -29,9 +36,18 @@ enum Phase {
     Conservative {
         baseline: Duration,
         rounds: u32,
+        /// The first packet whose delay is compared. Not zero if it was the rate that led here.
+        since: u64,
     },
     /// There was congestion or an exit: any later slow start is the plain one.
     Off,
+}
+
+/// Where slow start was before a congestion event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Saved {
+    phase: Phase,
+    round: Round,
 }
 
 /// One round trip, counted by packet numbers.
@@ -61,6 +77,8 @@ impl HyStart {
             phase: Phase::SlowStart,
             is_paced: true,
             round: Round::default(),
+            ack_rate: AckRate::default(),
+            trusts_rate: true,
             last_sent: 0,
         }
     }
@@ -78,8 +96,16 @@ impl HyStart {
         self.last_sent
     }
 
+    /// What a congestion event that turns out to be none gives back.
+    pub(super) fn saved(&self) -> Saved {
+        Saved {
+            phase: self.phase,
+            round: self.round,
+        }
+    }
+
     /// The congestion event was none: goes on from an earlier state.
-    pub(super) fn resume(&mut self, earlier: Self) {
+    pub(super) fn resume(&mut self, earlier: Saved) {
         self.phase = earlier.phase;
         self.round = earlier.round;
     }
@@ -87,6 +113,8 @@ impl HyStart {
     /// The path has become another one: its slow start is watched like the first.
     pub(super) fn restart(&mut self) {
         self.phase = Phase::SlowStart;
+        self.ack_rate = AckRate::default();
+        self.trusts_rate = true;
         self.round = Round {
             window_end: self.last_sent.saturating_add(1),
             ..Round::default()
@@ -98,7 +126,8 @@ impl HyStart {
         self.phase = Phase::Off;
     }
 
-    pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16) -> Growth {
+    /// `window` is what the acknowledgement found.
+    pub(super) fn on_ack(&mut self, sample: &AckSample<'_>, mtu: u16, window: u64) -> Growth {
         let bytes = if sample.app_limited {
             0
         } else {
@@ -113,8 +142,12 @@ impl HyStart {
         // Before the sample is counted: the packet that ends a round belongs to the next.
         let is_over = self.end_round(sample, mtu);
         self.round.acked = self.round.acked.saturating_add(sample.acked_bytes);
+        if let Some(rate) = self.ack_rate.on_ack(sample, mtu) {
+            self.judge_rate(rate, window);
+        }
         // Packets of a half-empty window do not meet a queue of our making.
         if !sample.app_limited
+            && !self.is_too_early(sample.largest_acked)
             && let Some(rtt) = sample.rtt_sample
         {
             self.round.min_rtt = Some(self.round.min_rtt.map_or(rtt, |min| min.min(rtt)));
@@ -126,7 +159,12 @@ impl HyStart {
         Growth { bytes, is_over }
     }
 
-    /// RFC 9406 §4.2: `min(N, L * SMSS)`, a quarter of it in conservative slow start.
+    /// The packet left before what it would be asked about.
+    fn is_too_early(&self, pn: u64) -> bool {
+        matches!(self.phase, Phase::Conservative { since, .. } if pn < since)
+    }
+
+    /// RFC 9406 §4.2: `min(N, L * SMSS)`, a part of it in conservative slow start.
     fn step(&self, acked: u64, mtu: u16) -> u64 {
         let bytes = if self.is_paced {
             acked
@@ -134,7 +172,8 @@ impl HyStart {
             acked.min(UNPACED_LIMIT * u64::from(mtu))
         };
         match self.phase {
-            Phase::Conservative { .. } => bytes / CSS_GROWTH_DIVISOR,
+            Phase::Conservative { since: 0, .. } => bytes / CSS_GROWTH_DIVISOR,
+            Phase::Conservative { .. } => bytes / KNOWN_RATE_GROWTH_DIVISOR,
             Phase::SlowStart | Phase::Off => bytes,
         }
     }
@@ -149,19 +188,46 @@ impl HyStart {
                 let Some(last) = self.round.last_min_rtt else {
                     return;
                 };
-                let threshold = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, max_threshold);
-                if min >= last.saturating_add(threshold) {
+                if min >= last.saturating_add(threshold(last, max_threshold)) {
                     self.phase = Phase::Conservative {
                         baseline: min,
                         rounds: 0,
+                        since: 0,
                     };
                 }
             }
-            Phase::Conservative { baseline, .. } if min < baseline => {
-                self.phase = Phase::SlowStart;
-            }
+            Phase::Conservative {
+                baseline, since, ..
+            } if min < baseline => match since {
+                0 => self.phase = Phase::SlowStart,
+                _ => self.distrust_rate(),
+            },
             Phase::Conservative { .. } | Phase::Off => {}
         }
+    }
+
+    /// Enters conservative slow start when the window is larger than what a round trip delivers.
+    ///
+    /// Deviates: RFC 9406 waits until all of a round is late. Where the path narrows to the rate at
+    /// which half a window arrived, the first packets of a round still find an empty queue when the
+    /// last ones fill it, and the round in which all are late is the one that overflows: 1 MB
+    /// over 10 Mbit/s x 50 ms with a queue of one BDP lost a sixth of its packets.
+    fn judge_rate(&mut self, rate: Rate, window: u64) {
+        let (Phase::SlowStart, Some(last)) = (self.phase, self.round.last_min_rtt) else {
+            return;
+        };
+        let (numerator, denominator) = FULL;
+        if !self.trusts_rate || window <= rate.scaled(numerator, denominator).bytes_in(last) {
+            return;
+        }
+        // A queue has to show in what leaves from now on, or this was no bottleneck.
+        self.phase = Phase::Conservative {
+            baseline: last.saturating_add(last / MIN_RTT_DIVISOR),
+            rounds: 0,
+            since: self.last_sent.saturating_add(1),
+        };
+        self.round.min_rtt = None;
+        self.round.samples = 0;
     }
 
     /// Starts a new round when the old one is acknowledged; true when that ends slow start.
@@ -175,28 +241,57 @@ impl HyStart {
         }
         let standing = sample.rtt.min().saturating_mul(2);
         let has_standing_queue = self.round.min_rtt.is_some_and(|min| min >= standing);
+        let ended = self.round;
+        self.ack_rate.end_round();
         self.round = Round {
             window_end: self.last_sent.saturating_add(1),
-            min_rtt: None,
-            last_min_rtt: self.round.min_rtt,
-            samples: 0,
-            acked: 0,
+            last_min_rtt: ended.min_rtt,
+            ..Round::default()
         };
         // The partial round in which the phase began counts too.
-        if let Phase::Conservative { rounds, .. } = &mut self.phase {
-            *rounds += 1;
-            let needed = if has_standing_queue {
-                STANDING_QUEUE_ROUNDS
-            } else {
-                CSS_ROUNDS
-            };
-            if *rounds >= needed {
-                self.phase = Phase::Off;
-                return true;
+        let Phase::Conservative {
+            baseline,
+            rounds,
+            since,
+        } = &mut self.phase
+        else {
+            return false;
+        };
+        *rounds += 1;
+        let needed = match (*since, has_standing_queue) {
+            (0, true) => STANDING_QUEUE_ROUNDS,
+            (0, false) => CSS_ROUNDS,
+            _ => {
+                // Packets that left too early do not count.
+                self.round.last_min_rtt = ended.min_rtt.or(ended.last_min_rtt);
+                KNOWN_RATE_ROUNDS
             }
+        };
+        if *rounds < needed {
+            return false;
         }
-        false
+        if *since > 0 && ended.min_rtt.is_none_or(|min| min < *baseline) {
+            // Nothing was there to be asked, or one packet at least met no queue.
+            *rounds -= 1;
+            if ended.min_rtt.is_some() {
+                self.distrust_rate();
+            }
+            return false;
+        }
+        self.phase = Phase::Off;
+        true
     }
+
+    /// There is no queue: the rate of acknowledgements says nothing on this path.
+    fn distrust_rate(&mut self) {
+        self.phase = Phase::SlowStart;
+        self.trusts_rate = false;
+    }
+}
+
+/// `RttThresh`, RFC 9406 §4.2.
+fn threshold(last: Duration, max: Duration) -> Duration {
+    (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, max)
 }
 
 /// Samples that a round needs before it is judged. All constants: RFC 9406 §4.3.
@@ -222,6 +317,15 @@ const CSS_ROUNDS: u32 = 5;
 /// rounds more fill a queue of ten times. A rise is not noise when the queue holds more than the
 /// path does for all of a round.
 const STANDING_QUEUE_ROUNDS: u32 = 2;
+/// The same two when the rate of acknowledgements has led to conservative slow start: the window is
+/// larger than what the path holds, one round goes by until the queue can be asked, and when it
+/// was there in all of the next, nothing is left to find out.
+const KNOWN_RATE_GROWTH_DIVISOR: u64 = 8;
+const KNOWN_RATE_ROUNDS: u32 = 3;
+/// The window, as a multiple of what the path delivers in a round trip at its fastest, from which on
+/// something must be spreading packets out. Where nothing does it is at most one: a window leaves in
+/// half a round trip, and the next is twice as large.
+const FULL: (u32, u32) = (7, 5);
 /// Datagrams that one acknowledgement may add when nothing spreads them over time.
 const UNPACED_LIMIT: u64 = 8;
 

@@ -3,7 +3,7 @@
 use courser_base::{Rate, Time};
 
 use super::capacity_rise::CapacityRise;
-use super::hystart::HyStart;
+use super::hystart::{self, HyStart};
 use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
 use super::undo::{Undo, higher_threshold};
@@ -36,7 +36,7 @@ struct Saved {
     window: u64,
     ssthresh: Option<u64>,
     acked: u64,
-    slow_start: HyStart,
+    slow_start: hystart::Saved,
 }
 
 impl NewReno {
@@ -88,7 +88,7 @@ impl NewReno {
 
     /// RFC 9002 §7.3.1.
     fn on_slow_start_ack(&mut self, sample: &AckSample<'_>) {
-        let growth = self.slow_start.on_ack(sample, self.mtu);
+        let growth = self.slow_start.on_ack(sample, self.mtu, self.window());
         let limit = self.ssthresh.unwrap_or(MAX_WINDOW);
         self.window = self.window.saturating_add(growth.bytes).min(limit);
         if growth.is_over {
@@ -102,7 +102,7 @@ impl NewReno {
             window: self.window,
             ssthresh: self.ssthresh,
             acked: self.acked,
-            slow_start: self.slow_start,
+            slow_start: self.slow_start.saved(),
         };
         self.undo.begin(sample, saved);
         self.recovery.start(sample.now);

@@ -22,6 +22,7 @@ pub(super) struct Flow<C> {
     pub(super) rtt: RttEstimator,
     pub(super) next_pn: u64,
     pub(super) app_limited: bool,
+    delivered: u64,
 }
 
 impl<C: Controller> Flow<C> {
@@ -33,6 +34,7 @@ impl<C: Controller> Flow<C> {
             rtt: RttEstimator::default(),
             next_pn: 0,
             app_limited: false,
+            delivered: 0,
         }
     }
 
@@ -51,12 +53,31 @@ impl<C: Controller> Flow<C> {
         }
     }
 
+    /// As above, with the window sent over half of `rtt` and acknowledged over `spread`, each piece
+    /// `rtt` after it left, or later.
+    pub(super) fn paced_round(&mut self, rtt: Duration, spread: Duration, acks: u64) {
+        let window = self.controller.window();
+        let began = self.now;
+        let first_pn = self.next_pn;
+        self.next_pn += acks;
+        self.controller
+            .on_sent(began, window, self.next_pn - 1, window);
+        for ack in 0..acks {
+            let part = ack as f64 / acks as f64;
+            self.now = began + rtt + spread.mul_f64(part);
+            let bytes = window * (ack + 1) / acks - window * ack / acks;
+            self.ack(began + (rtt / 2).mul_f64(part), first_pn + ack, bytes);
+        }
+        self.now = self.now.max(began + rtt + rtt / 2);
+    }
+
     pub(super) fn rounds(&mut self, count: usize, rtt: Duration, acks: u64) {
         (0..count).for_each(|_| self.round(rtt, acks));
     }
 
     pub(super) fn ack(&mut self, sent_at: Time, pn: u64, bytes: u64) {
         let sample = self.now - sent_at;
+        self.delivered += bytes;
         self.rtt.on_sample(self.now, sample, Duration::ZERO, None);
         self.controller.on_ack(&AckSample {
             now: self.now,
@@ -70,7 +91,7 @@ impl<C: Controller> Flow<C> {
             bytes_in_flight_before: self.controller.window(),
             bytes_in_flight: self.controller.window().saturating_sub(bytes),
             lost_bytes: 0,
-            delivered: 0,
+            delivered: self.delivered,
             rate: None,
             ecn_capable_packets: 0,
             ce_packets: 0,

@@ -168,3 +168,76 @@ fn delay_of_a_half_empty_window_is_not_judged() {
     flow.round(ms(100), 10);
     assert_eq!(flow.controller.window(), before * 2);
 }
+
+/// Windows that leave in half a round trip and arrive so, and then `rounds` that arrive more slowly.
+fn spread_out(rounds: usize) -> Flow<NewReno> {
+    let mut flow = flow();
+    for _ in 0..4 {
+        flow.paced_round(ms(80), ms(40), 32);
+    }
+    for _ in 0..rounds {
+        flow.paced_round(ms(80), ms(120), 32);
+    }
+    flow
+}
+
+#[test]
+fn windows_that_arrive_as_they_left_double() {
+    assert_eq!(spread_out(0).controller.window(), 12_000 << 4);
+}
+
+/// No round has been late from its first packet on.
+#[test]
+fn growth_slows_down_when_a_window_arrives_more_slowly_than_it_left() {
+    let flow = spread_out(1);
+    let window = flow.controller.window();
+    // Above seven fifths of what the round before delivered in a round trip, by eighths.
+    assert!((192_000 * 7 / 5..310_000).contains(&window), "{window}");
+    assert!(flow.controller.in_slow_start());
+}
+
+/// The round in which it was noticed, one to ask, and one to be sure.
+#[test]
+fn a_queue_in_all_of_a_later_round_ends_slow_start() {
+    let mut flow = spread_out(1);
+    let noticed = flow.controller.window();
+    for _ in 0..2 {
+        assert!(flow.controller.in_slow_start());
+        let before = flow.controller.window();
+        flow.paced_round(ms(90), ms(120), 32);
+        let grown = flow.controller.window() - before;
+        assert!(grown.abs_diff(before / 8) < 32, "{before} by {grown}");
+    }
+    let before = flow.controller.window();
+    flow.paced_round(ms(90), ms(120), 32);
+    assert!(!flow.controller.in_slow_start());
+    let window = flow.controller.window();
+    assert!(window < before + 2400, "{noticed}, {before}, {window}");
+}
+
+#[test]
+fn without_a_queue_slow_start_goes_on_and_the_rate_is_believed_no_more() {
+    let mut flow = spread_out(2);
+    for round in 0..4 {
+        let before = flow.controller.window();
+        flow.paced_round(ms(80), ms(120), 32);
+        assert_eq!(flow.controller.window(), before * 2, "round {round}");
+    }
+}
+
+/// A writer that has nothing to send for a while has not shown a queue.
+#[test]
+fn half_empty_rounds_confirm_nothing() {
+    let mut flow = spread_out(1);
+    flow.app_limited = true;
+    for _ in 0..6 {
+        flow.paced_round(ms(90), ms(120), 32);
+    }
+    assert!(flow.controller.in_slow_start());
+    flow.app_limited = false;
+    flow.paced_round(ms(80), ms(40), 4);
+    flow.paced_round(ms(80), ms(40), 4);
+    let before = flow.controller.window();
+    flow.paced_round(ms(80), ms(40), 4);
+    assert_eq!(flow.controller.window(), before * 2, "there was none");
+}

@@ -1,0 +1,117 @@
+use super::super::tests::{MTU, ms};
+use super::*;
+use crate::RttEstimator;
+
+/// A path of 80 ms: stretches take 10 ms, and hold eight datagrams at least.
+struct Bench {
+    ack_rate: AckRate,
+    now: Time,
+    delivered: u64,
+    rtt: RttEstimator,
+    is_app_limited: bool,
+}
+
+impl Bench {
+    fn new(path: Duration) -> Self {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Time::ZERO, path, Duration::ZERO, None);
+        Self {
+            ack_rate: AckRate::default(),
+            now: Time::ZERO,
+            delivered: 0,
+            rtt,
+            is_app_limited: false,
+        }
+    }
+
+    /// After `wait`, so many datagrams are acknowledged; the rate in datagrams per second.
+    fn ack(&mut self, wait: Duration, datagrams: u64) -> Option<u64> {
+        let bytes = datagrams * u64::from(MTU);
+        self.now += wait;
+        self.delivered += bytes;
+        let sample = AckSample {
+            now: self.now,
+            acked_bytes: bytes,
+            largest_acked: 0,
+            largest_acked_sent: Time::ZERO,
+            earliest_acked_sent: Time::ZERO,
+            rtt: &self.rtt,
+            rtt_sample: None,
+            app_limited: self.is_app_limited,
+            bytes_in_flight_before: 0,
+            bytes_in_flight: 0,
+            lost_bytes: 0,
+            delivered: self.delivered,
+            rate: None,
+            ecn_capable_packets: 0,
+            ce_packets: 0,
+        };
+        let rate = self.ack_rate.on_ack(&sample, MTU)?;
+        Some(rate.as_bytes_per_second() / u64::from(MTU))
+    }
+}
+
+#[test]
+fn two_stretches_tell_and_the_faster_one_counts() {
+    let mut bench = Bench::new(ms(80));
+    assert_eq!(bench.ack(ms(0), 50), None, "what came before is not known");
+    assert_eq!(bench.ack(ms(10), 20), None, "one stretch");
+    assert_eq!(bench.ack(ms(10), 10), Some(2000));
+    assert_eq!(bench.ack(ms(10), 30), Some(3000));
+    assert_eq!(bench.ack(ms(10), 8), Some(3000));
+}
+
+#[test]
+fn a_stretch_takes_an_eighth_of_the_path_and_eight_datagrams() {
+    let mut bench = Bench::new(ms(80));
+    bench.ack(ms(0), 1);
+    bench.ack(ms(10), 8);
+    assert_eq!(bench.ack(ms(9), 100), None, "9 ms");
+    assert_eq!(bench.ack(ms(1), 0), Some(10_000), "10 ms");
+    assert_eq!(bench.ack(ms(20), 7), None, "seven datagrams");
+    assert_eq!(bench.ack(ms(0), 1), Some(10_000), "eight");
+}
+
+#[test]
+fn clumps_are_as_fast_as_what_they_hold() {
+    let mut bench = Bench::new(ms(80));
+    bench.ack(ms(0), 40);
+    bench.ack(ms(25), 50);
+    assert_eq!(bench.ack(ms(25), 50), Some(2000));
+}
+
+#[test]
+fn the_round_before_counts_too_and_no_older_one() {
+    let mut bench = Bench::new(ms(80));
+    for datagrams in [1, 30, 10] {
+        bench.ack(ms(10), datagrams);
+    }
+    for (round, expected) in [(2, 3000), (3, 1000)] {
+        bench.ack_rate.end_round();
+        bench.ack(ms(10), 10);
+        assert_eq!(bench.ack(ms(10), 10), None, "round {round}: one stretch");
+        assert_eq!(bench.ack(ms(10), 10), Some(expected), "round {round}");
+    }
+}
+
+#[test]
+fn half_empty_windows_end_a_stretch() {
+    let mut bench = Bench::new(ms(80));
+    bench.ack(ms(0), 1);
+    bench.ack(ms(10), 20);
+    bench.is_app_limited = true;
+    assert_eq!(bench.ack(ms(10), 20), None);
+    bench.is_app_limited = false;
+    assert_eq!(bench.ack(ms(10), 20), None, "begins anew");
+    assert_eq!(bench.ack(ms(10), 20), Some(2000));
+}
+
+#[test]
+fn short_paths_are_not_judged() {
+    for (path, expected) in [(7, None), (8, Some(20_000))] {
+        let mut bench = Bench::new(ms(path));
+        bench.ack(ms(0), 1);
+        bench.ack(ms(1), 20);
+        assert_eq!(bench.ack(ms(1), 20), expected, "{path} ms");
+    }
+}
