@@ -62,6 +62,13 @@ struct Round {
     acked: u64,
 }
 
+impl Round {
+    /// There are samples enough to judge it by, now that it is over.
+    fn is_telling(&self, mtu: u16) -> bool {
+        self.samples >= N_THINNED_SAMPLE && self.acked >= u64::from(N_RTT_SAMPLE) * u64::from(mtu)
+    }
+}
+
 /// What an acknowledgement does to the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Growth {
@@ -144,6 +151,8 @@ impl HyStart {
         self.round.acked = self.round.acked.saturating_add(sample.acked_bytes);
         if let Some(rate) = self.ack_rate.on_ack(sample, mtu) {
             self.judge_rate(rate, window);
+        } else if sample.app_limited {
+            self.forget_rate();
         }
         // Packets of a half-empty window do not meet a queue of our making.
         if !sample.app_limited
@@ -222,7 +231,7 @@ impl HyStart {
         }
         // A queue has to show in what leaves from now on, or this was no bottleneck.
         self.phase = Phase::Conservative {
-            baseline: last.saturating_add(last / MIN_RTT_DIVISOR),
+            baseline: last.saturating_add(threshold(last, Duration::MAX)),
             rounds: 0,
             since: self.last_sent.saturating_add(1),
         };
@@ -235,8 +244,7 @@ impl HyStart {
         if sample.largest_acked < self.round.window_end {
             return false;
         }
-        let is_thinned = (N_THINNED_SAMPLE..N_RTT_SAMPLE).contains(&self.round.samples);
-        if is_thinned && self.round.acked >= u64::from(N_RTT_SAMPLE) * u64::from(mtu) {
+        if self.round.samples < N_RTT_SAMPLE && self.round.is_telling(mtu) {
             self.judge_round(Duration::MAX);
         }
         let standing = sample.rtt.min().saturating_mul(2);
@@ -249,33 +257,23 @@ impl HyStart {
             ..Round::default()
         };
         // The partial round in which the phase began counts too.
-        let Phase::Conservative {
-            baseline,
-            rounds,
-            since,
-        } = &mut self.phase
-        else {
+        let Phase::Conservative { rounds, since, .. } = &mut self.phase else {
             return false;
         };
+        if *since > 0 {
+            // Packets that left too early do not count.
+            self.round.last_min_rtt = ended.min_rtt.or(ended.last_min_rtt);
+            if *rounds >= UNASKED_ROUNDS && !ended.is_telling(mtu) {
+                return false;
+            }
+        }
         *rounds += 1;
         let needed = match (*since, has_standing_queue) {
             (0, true) => STANDING_QUEUE_ROUNDS,
             (0, false) => CSS_ROUNDS,
-            _ => {
-                // Packets that left too early do not count.
-                self.round.last_min_rtt = ended.min_rtt.or(ended.last_min_rtt);
-                KNOWN_RATE_ROUNDS
-            }
+            _ => UNASKED_ROUNDS + ASKED_ROUNDS,
         };
         if *rounds < needed {
-            return false;
-        }
-        if *since > 0 && ended.min_rtt.is_none_or(|min| min < *baseline) {
-            // Nothing was there to be asked, or one packet at least met no queue.
-            *rounds -= 1;
-            if ended.min_rtt.is_some() {
-                self.distrust_rate();
-            }
             return false;
         }
         self.phase = Phase::Off;
@@ -286,6 +284,14 @@ impl HyStart {
     fn distrust_rate(&mut self) {
         self.phase = Phase::SlowStart;
         self.trusts_rate = false;
+    }
+
+    /// The sender has paused, which empties queues: the next packets say nothing of what came before.
+    fn forget_rate(&mut self) {
+        if matches!(self.phase, Phase::Conservative { since: 1.., .. }) {
+            self.phase = Phase::SlowStart;
+            self.round.last_min_rtt = None;
+        }
     }
 }
 
@@ -317,14 +323,17 @@ const CSS_ROUNDS: u32 = 5;
 /// rounds more fill a queue of ten times. A rise is not noise when the queue holds more than the
 /// path does for all of a round.
 const STANDING_QUEUE_ROUNDS: u32 = 2;
-/// The same two when the rate of acknowledgements has led to conservative slow start: the window is
-/// larger than what the path holds, one round goes by until the queue can be asked, and when it
-/// was there in all of the next, nothing is left to find out.
+/// The same when the rate of acknowledgements has led to conservative slow start: the window is larger
+/// than what the path holds. The round in which that was noticed and the next have packets that left
+/// before; two in which a queue was there for every packet leave little to find out. With one, jitter
+/// of half a round trip ends slow start too early half as often again as without looking at the
+/// rate; with two it does not.
 const KNOWN_RATE_GROWTH_DIVISOR: u64 = 8;
-const KNOWN_RATE_ROUNDS: u32 = 3;
+const UNASKED_ROUNDS: u32 = 2;
+const ASKED_ROUNDS: u32 = 2;
 /// The window, as a multiple of what the path delivers in a round trip at its fastest, from which on
-/// something must be spreading packets out. Where nothing does it is at most one: a window leaves in
-/// half a round trip, and the next is twice as large.
+/// the path must be full. Where it is not it is about one: a window leaves in half a round trip, and the
+/// next is twice as large.
 const FULL: (u32, u32) = (7, 5);
 /// Datagrams that one acknowledgement may add when nothing spreads them over time.
 const UNPACED_LIMIT: u64 = 8;

@@ -32,7 +32,8 @@ fn bulk_fills_the_link_and_the_numbers_agree() {
     let report = report(BULK, 1);
     let measures = &report.measures;
     let share = measures.goodput_share.expect("the link has a rate");
-    assert!((0.9..=1.0).contains(&share), "{measures:?}");
+    // What arrived before and waited for a gap counts when it is read.
+    assert!((0.9..=1.01).contains(&share), "{measures:?}");
     let used = measures.utilization.expect("the link has a rate");
     assert!((0.93..=1.001).contains(&used), "{measures:?}");
     assert_eq!(measures.failures, Some(0.0));

@@ -9,6 +9,9 @@ struct Bench {
     delivered: u64,
     rtt: RttEstimator,
     is_app_limited: bool,
+    /// How long the packets took to leave, of the time that their acknowledgements take.
+    sending: f64,
+    sent: Time,
 }
 
 impl Bench {
@@ -21,6 +24,8 @@ impl Bench {
             delivered: 0,
             rtt,
             is_app_limited: false,
+            sending: 0.5,
+            sent: Time::ZERO,
         }
     }
 
@@ -28,12 +33,13 @@ impl Bench {
     fn ack(&mut self, wait: Duration, datagrams: u64) -> Option<u64> {
         let bytes = datagrams * u64::from(MTU);
         self.now += wait;
+        self.sent += wait.mul_f64(self.sending);
         self.delivered += bytes;
         let sample = AckSample {
             now: self.now,
             acked_bytes: bytes,
             largest_acked: 0,
-            largest_acked_sent: Time::ZERO,
+            largest_acked_sent: self.sent,
             earliest_acked_sent: Time::ZERO,
             rtt: &self.rtt,
             rtt_sample: None,
@@ -70,6 +76,18 @@ fn a_stretch_takes_an_eighth_of_the_path_and_eight_datagrams() {
     assert_eq!(bench.ack(ms(1), 0), Some(10_000), "10 ms");
     assert_eq!(bench.ack(ms(20), 7), None, "seven datagrams");
     assert_eq!(bench.ack(ms(0), 1), Some(10_000), "eight");
+}
+
+/// A sender that is slow itself, or paced by acknowledgements, learns nothing of the path.
+#[test]
+fn packets_that_arrive_as_fast_as_they_left_tell_nothing() {
+    for (sending, expected) in [(0.79, Some(2000)), (0.81, None), (1.0, None)] {
+        let mut bench = Bench::new(ms(80));
+        bench.sending = sending;
+        bench.ack(ms(0), 1);
+        bench.ack(ms(10), 20);
+        assert_eq!(bench.ack(ms(10), 20), expected, "{sending}");
+    }
 }
 
 #[test]

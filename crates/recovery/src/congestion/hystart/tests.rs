@@ -196,12 +196,12 @@ fn growth_slows_down_when_a_window_arrives_more_slowly_than_it_left() {
     assert!(flow.controller.in_slow_start());
 }
 
-/// The round in which it was noticed, one to ask, and one to be sure.
+/// The round in which it was noticed, one for packets that left before that, and two to be sure.
 #[test]
 fn a_queue_in_all_of_a_later_round_ends_slow_start() {
     let mut flow = spread_out(1);
     let noticed = flow.controller.window();
-    for _ in 0..2 {
+    for _ in 0..3 {
         assert!(flow.controller.in_slow_start());
         let before = flow.controller.window();
         flow.paced_round(ms(90), ms(120), 32);
@@ -225,19 +225,32 @@ fn without_a_queue_slow_start_goes_on_and_the_rate_is_believed_no_more() {
     }
 }
 
-/// A writer that has nothing to send for a while has not shown a queue.
+/// A pause empties queues: what comes after it neither confirms nor denies, and the rate counts again.
 #[test]
-fn half_empty_rounds_confirm_nothing() {
+fn a_pause_in_between_leaves_slow_start_as_it_was() {
     let mut flow = spread_out(1);
     flow.app_limited = true;
-    for _ in 0..6 {
-        flow.paced_round(ms(90), ms(120), 32);
-    }
-    assert!(flow.controller.in_slow_start());
+    flow.paced_round(ms(90), ms(120), 32);
     flow.app_limited = false;
-    flow.paced_round(ms(80), ms(40), 4);
-    flow.paced_round(ms(80), ms(40), 4);
     let before = flow.controller.window();
-    flow.paced_round(ms(80), ms(40), 4);
-    assert_eq!(flow.controller.window(), before * 2, "there was none");
+    flow.paced_round(ms(80), ms(40), 32);
+    assert_eq!(flow.controller.window(), before * 2);
+    flow.paced_round(ms(80), ms(40), 32);
+    flow.paced_round(ms(80), ms(120), 32);
+    assert!(flow.controller.window() < before * 7, "noticed again");
+}
+
+/// Two acknowledgements a round confirm nothing.
+#[test]
+fn few_samples_are_asked_again() {
+    let mut flow = spread_out(1);
+    for _ in 0..10 {
+        flow.paced_round(ms(90), ms(120), 2);
+        assert!(flow.controller.in_slow_start());
+    }
+    for _ in 0..3 {
+        assert!(flow.controller.in_slow_start());
+        flow.paced_round(ms(90), ms(120), 3);
+    }
+    assert!(!flow.controller.in_slow_start());
 }
