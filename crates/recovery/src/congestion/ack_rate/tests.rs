@@ -1,4 +1,4 @@
-use super::super::tests::{MTU, ms};
+use super::super::tests::{MTU, blank_ack, ms};
 use super::*;
 use crate::RttEstimator;
 
@@ -38,19 +38,10 @@ impl Bench {
         let sample = AckSample {
             now: self.now,
             acked_bytes: bytes,
-            largest_acked: 0,
             largest_acked_sent: self.sent,
-            earliest_acked_sent: Time::ZERO,
-            rtt: &self.rtt,
-            rtt_sample: None,
             app_limited: self.is_app_limited,
-            bytes_in_flight_before: 0,
-            bytes_in_flight: 0,
-            lost_bytes: 0,
             delivered: self.delivered,
-            rate: None,
-            ecn_capable_packets: 0,
-            ce_packets: 0,
+            ..blank_ack(&self.rtt)
         };
         let rate = self.ack_rate.on_ack(&sample, MTU)?;
         Some(rate.as_bytes_per_second() / u64::from(MTU))

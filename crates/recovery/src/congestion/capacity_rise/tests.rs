@@ -1,5 +1,5 @@
 use super::super::tests::model::{Loss, Model, Path};
-use super::super::tests::{MTU, ms};
+use super::super::tests::{MTU, blank_ack, ms};
 use super::super::{Algorithm, Controller};
 use super::*;
 use crate::RttEstimator;
@@ -48,20 +48,13 @@ impl Rounds {
     fn ack(&mut self, largest: u64, sent: Time, rtt: Duration) -> bool {
         let sample = AckSample {
             now: self.now,
-            acked_bytes: 0,
             largest_acked: largest,
             largest_acked_sent: sent,
             earliest_acked_sent: sent,
-            rtt: &self.rtt,
             rtt_sample: Some(rtt),
             app_limited: self.app_limited,
-            bytes_in_flight_before: 0,
-            bytes_in_flight: 0,
-            lost_bytes: 0,
             delivered: self.delivered,
-            rate: None,
-            ecn_capable_packets: 0,
-            ce_packets: 0,
+            ..blank_ack(&self.rtt)
         };
         self.capacity.on_ack(&sample, MTU, self.next_pn - 1)
     }
