@@ -38,6 +38,28 @@ fn fills_satellite_paths_after_startup() {
     }
 }
 
+/// Acknowledgements held up by up to half a round trip look like those of a narrow path and like a
+/// queue. What Startup takes for the path's rate, ProbeBW keeps for seconds.
+#[test]
+fn jitter_does_not_end_startup_below_the_rate_of_the_path() {
+    for (megabits, rtt) in [(10, 50), (100, 50), (100, 200)] {
+        for part in [10, 4, 2] {
+            for seed in 1..=10 {
+                let mut spec = PathSpec::new(megabits, rtt);
+                spec.jitter = spec.rtt / part;
+                let mut world = World::seeded(spec, seed);
+                world.add(Algorithm::Bbr, Duration::ZERO);
+                while world.flows[0].bbr().state == State::Startup {
+                    world.run(spec.rtt / 4);
+                }
+                let rate = world.flows[0].bbr().max_bw.get().as_bytes_per_second();
+                let percent = rate * 100 / spec.rate;
+                assert!(percent >= 90, "{percent} % of {spec:?}, seed {seed}");
+            }
+        }
+    }
+}
+
 #[test]
 fn holds_its_rate_through_random_loss() {
     for (per_mille, percent) in [(1, 90), (10, 85), (30, 80)] {

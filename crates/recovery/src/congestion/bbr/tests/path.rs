@@ -24,6 +24,8 @@ pub(super) struct PathSpec {
     pub(super) loss: u64,
     /// Acknowledgements arrive at multiples of this, those since the last one in a lump.
     pub(super) lump: Option<Duration>,
+    /// Acknowledgements are held up by up to so long, and never overtaken.
+    pub(super) jitter: Duration,
 }
 
 impl PathSpec {
@@ -35,6 +37,7 @@ impl PathSpec {
             queue: 0,
             loss: 0,
             lump: None,
+            jitter: Duration::ZERO,
         };
         path.queue = path.bdp();
         path
@@ -290,6 +293,7 @@ pub(super) struct World {
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     sequence: u64,
     link_free: Time,
+    back_before: Time,
     random: Random,
     /// Delay in the queue, one sample for each packet that entered since it was last cleared.
     pub(super) queue_delays: Vec<Duration>,
@@ -297,6 +301,11 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(spec: PathSpec) -> Self {
+        Self::seeded(spec, 7)
+    }
+
+    /// Chance is drawn from `seed`.
+    pub(super) fn seeded(spec: PathSpec, seed: u64) -> Self {
         Self {
             now: Time::ZERO + Duration::from_secs(100),
             spec,
@@ -304,7 +313,8 @@ impl World {
             events: BinaryHeap::new(),
             sequence: 0,
             link_free: Time::ZERO,
-            random: Random::new(7),
+            back_before: Time::ZERO,
+            random: Random::new(seed),
             queue_delays: Vec::new(),
         }
     }
@@ -443,6 +453,12 @@ impl World {
         if let Some(lump) = self.spec.lump {
             let lump = lump.as_nanos() as u64;
             back = Time::from_nanos(back.as_nanos().next_multiple_of(lump));
+        }
+        if self.spec.jitter > Duration::ZERO {
+            let most = self.spec.jitter.as_nanos() as u64;
+            back = back + Duration::from_nanos(self.random.below(most));
+            back = back.max(self.back_before);
+            self.back_before = back;
         }
         self.push(back, Event::Acked { flow, number });
     }
