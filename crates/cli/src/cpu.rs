@@ -71,12 +71,11 @@ pub(crate) fn pin_to(_: usize) -> Result<(), String> {
     Err("this system does not let a program choose its core".to_owned())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
     #[test]
-    #[cfg(unix)]
     fn clock_of_a_thread_counts_what_that_thread_does() {
         let before = CpuClock::Thread.seconds();
         let mut sum = 0_u64;

@@ -4,11 +4,14 @@ mod common;
 
 use common::{Server, number};
 
+/// What the process has used is read on Unix only.
+const HAS_CPU_CLOCK: bool = cfg!(unix);
+
 /// Both ends say what they did and what it cost.
 fn assert_both_ends_count(report: &serde_json::Value) {
     for end in ["client", "server"] {
         assert!(
-            number(report, &format!("{end}.cpu_seconds")) > 0.0,
+            number(report, &format!("{end}.cpu_seconds")) > 0.0 || !HAS_CPU_CLOCK,
             "{end}: {report:#}"
         );
         assert!(
@@ -33,7 +36,8 @@ fn upload_reports_both_ends() {
     for end in ["client", "server"] {
         assert!(number(&report, &format!("{end}.connection.rtt_us")) > 0.0);
         assert!(number(&report, &format!("{end}.connection.congestion_window")) > 0.0);
-        assert!(number(&report, &format!("{end}.cpu_seconds_per_gb")) > 0.0);
+        let cpu = number(&report, &format!("{end}.cpu_seconds_per_gb"));
+        assert!(cpu > 0.0 || !HAS_CPU_CLOCK);
     }
     // More than 3000 packets of data went one way, and ACKs the other.
     assert!(number(&report, "server.connection.ack_eliciting_received") > 3000.0);
@@ -138,8 +142,8 @@ fn requests_are_counted_and_timed() {
         assert_eq!(report["end"]["received_bytes"], 200_000, "{over:?}");
         let (p50, p99) = ("end.latency.p50_us", "end.latency.p99_us");
         assert!(number(&report, p50) > 0.0 && number(&report, p99) >= number(&report, p50));
-        assert!(number(&report, "client.cpu_us_each") > 0.0);
-        assert!(number(&report, "server.cpu_us_each") > 0.0);
+        assert!(number(&report, "client.cpu_us_each") > 0.0 || !HAS_CPU_CLOCK);
+        assert!(number(&report, "server.cpu_us_each") > 0.0 || !HAS_CPU_CLOCK);
     }
 }
 
@@ -207,7 +211,7 @@ fn tcp_moves_the_same_bytes() {
         let report = server.report(&[flags, &["--tcp"]].concat());
         assert_eq!(report["settings"]["transport"], "tls over tcp");
         assert!((number(&report, "end.sum_sent.bytes") - 3e6).abs() < 0.5);
-        assert!(number(&report, "server.cpu_seconds") > 0.0);
+        assert!(number(&report, "server.cpu_seconds") > 0.0 || !HAS_CPU_CLOCK);
         assert!(number(&report, "server.io.receive_calls") > 0.0);
         // The kernel makes the packets, and has the connection.
         assert!(report["client"]["datagrams_per_send_call"].is_null());

@@ -155,7 +155,8 @@ impl UdpSocket {
     /// What the socket can do, as of now. Allocates; not for the path of every packet.
     pub fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.socket.capabilities();
-        capabilities.warnings = capabilities.find_warnings();
+        let found = capabilities.find_warnings();
+        capabilities.warnings.extend(found);
         capabilities
     }
 

@@ -38,6 +38,8 @@ impl Target {
         if let Some(file) = output.output.get(index) {
             return Ok(match name(file).as_str() {
                 "-" => Self::ForcedStdout,
+                // Whoever writes scripts for curl throws content away like this.
+                "/dev/null" if cfg!(windows) => Self::File(NULL_DEVICE.into()),
                 file => Self::File(folder.join(file)),
             });
         }
@@ -46,7 +48,7 @@ impl Target {
             return Ok(Self::Stdout);
         }
         let last = path.rsplit('/').next().unwrap_or_default();
-        let is_usable = !last.is_empty() && last != "." && last != "..";
+        let is_usable = !last.is_empty() && last != "." && last != ".." && !is_elsewhere(last);
         match (is_usable, output.remote_header_name) {
             (true, false) => Ok(Self::File(folder.join(last))),
             (_, true) => Ok(Self::Remote {
@@ -100,6 +102,8 @@ impl Target {
         match (offset, is_new) {
             // A server must not choose what is overwritten.
             (0, true) => options.create_new(true),
+            // A device cannot be cut.
+            _ if path.as_os_str() == NULL_DEVICE && cfg!(windows) => &mut options,
             (0, false) => options.create(true).truncate(true),
             _ => options.append(true),
         };
@@ -194,9 +198,36 @@ fn usable(name: &str) -> Option<String> {
     let last = name.rsplit(['/', '\\']).next()?;
     let is_usable = !last.is_empty()
         && !last.starts_with('.')
-        && !last.contains(|c: char| c.is_control() || c == ':');
+        && !last.contains(|c: char| c.is_control() || c == ':')
+        && !is_elsewhere(last);
     is_usable.then(|| last.to_owned())
 }
+
+/// True for what is no file of a folder on this system.
+fn is_elsewhere(name: &str) -> bool {
+    cfg!(windows) && is_special_on_windows(name)
+}
+
+/// Windows takes such a name for a device, a drive, a stream of a file, or another file.
+fn is_special_on_windows(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end();
+    let is_device = DEVICES.iter().any(|device| match device.strip_suffix('#') {
+        None => stem.eq_ignore_ascii_case(device),
+        Some(device) => stem
+            .strip_suffix(|c: char| c.is_ascii_digit() || "¹²³".contains(c))
+            .is_some_and(|stem| stem.eq_ignore_ascii_case(device)),
+    });
+    is_device
+        || name.ends_with(['.', ' '])
+        || name.contains(|c: char| c.is_control() || "<>:\"/\\|?*".contains(c))
+}
+
+const NULL_DEVICE: &str = "NUL";
+
+/// `#` is any digit.
+const DEVICES: [&str; 8] = [
+    "CON", "PRN", "AUX", "NUL", "COM#", "LPT#", "CONIN$", "CONOUT$",
+];
 
 fn no_name(path: &str) -> Failed {
     let text = format!("'{path}' has no file name at its end: choose one with --output FILE");
@@ -248,6 +279,37 @@ mod tests {
             "inline; filename=a/",
         ] {
             assert_eq!(named(field), None, "{field}");
+        }
+    }
+
+    #[test]
+    fn names_that_windows_takes_for_something_else_are_known() {
+        for name in [
+            "C:x",
+            "x:y",
+            "..\\x",
+            "a|b",
+            "nul",
+            "Con.txt",
+            "com7",
+            "LPT¹.log",
+            "x.",
+            "x ",
+            "aux .h",
+            "conin$",
+        ] {
+            assert!(is_special_on_windows(name), "{name}");
+        }
+        for name in [
+            "x.txt",
+            ".profile",
+            "console",
+            "com",
+            "nul1",
+            "a b",
+            "communication3",
+        ] {
+            assert!(!is_special_on_windows(name), "{name}");
         }
     }
 

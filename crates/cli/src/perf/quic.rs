@@ -52,6 +52,12 @@ impl QuicConnector {
     }
 }
 
+/// The system knows that nobody listens. Windows says that an earlier datagram was reset.
+fn refused(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionRefused | ConnectionReset)
+}
+
 /// Resolves once the system says that the port is closed there, which it tells connected sockets
 /// only; never if there is no such answer.
 pub(crate) async fn nobody_listens(address: SocketAddr) {
@@ -68,8 +74,6 @@ pub(crate) async fn nobody_listens(address: SocketAddr) {
             // One byte is no packet of any version: a server drops it without a word.
             let _ = socket.send(&[0]);
             tokio::time::sleep(BETWEEN_PROBES).await;
-            let refused =
-                |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionRefused;
             if socket.recv(&mut answer).is_err_and(|error| refused(&error)) {
                 return;
             }

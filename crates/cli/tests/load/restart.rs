@@ -8,7 +8,13 @@ use super::servers::{App, Server};
 
 #[test]
 fn load_goes_on_when_a_server_is_back() {
-    for is_quic in [true, false] {
+    // Other systems do not tell a socket without a peer that nobody listens.
+    let over: &[bool] = if cfg!(target_os = "linux") {
+        &[true, false]
+    } else {
+        &[false]
+    };
+    for &is_quic in over {
         let start = if is_quic {
             Server::http3
         } else {

@@ -44,7 +44,8 @@ fn every_version_answers_all_requests() {
         }
         assert_eq!(server.seen() - before, 300, "{protocol}");
         assert!(number(&report, "traffic.received") > 30_000.0, "{protocol}");
-        assert!(number(&report, "cpu.seconds") > 0.0, "{protocol}");
+        let cpu = number(&report, "cpu.seconds");
+        assert!(cpu > 0.0 || cfg!(not(unix)), "{protocol}");
         assert!(number(&report, "latency.min") > 0.0, "{protocol}");
     }
 }
@@ -74,7 +75,8 @@ fn text_is_that_of_h2load() {
         "\npackets lost: ",
         "\nCPU of this client: ",
     ] {
-        assert!(text.contains(wanted), "{wanted}: {text}");
+        let has_no_clock = cfg!(not(unix)) && wanted.contains("CPU");
+        assert!(text.contains(wanted) || has_no_clock, "{wanted}: {text}");
     }
 }
 

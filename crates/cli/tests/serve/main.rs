@@ -10,6 +10,8 @@ mod proxy;
 mod restart;
 mod running;
 mod serving;
+#[cfg(unix)]
+mod signals;
 
 use std::future::Future;
 use std::time::Duration;

@@ -90,6 +90,7 @@ impl Serving {
         super::within(connected).await.expect("a server")
     }
 
+    #[cfg(unix)]
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = i32::try_from(self.child.id()).expect("small");
         let id = rustix::process::Pid::from_raw(id).expect("not 0");
@@ -97,6 +98,7 @@ impl Serving {
     }
 
     /// Waits for the end, which has to be a success.
+    #[cfg(unix)]
     pub(crate) fn ended(&mut self) {
         let status = self.child.wait().expect("a child");
         assert!(status.success(), "{status}");

@@ -143,8 +143,22 @@ impl Datagrams {
     }
 
     /// True when datagrams can be sent: both ends have switched them on. The peer's word comes with
-    /// its settings, shortly after the connection has begun.
+    /// its settings, shortly after the connection has begun; see [`Datagrams::negotiated`].
     pub fn is_negotiated(&self) -> bool {
         self.max_size().is_some()
+    }
+
+    /// Waits for the peer's settings: true when datagrams can be sent, false when they cannot or the
+    /// connection is over.
+    ///
+    /// The first request of a connection may be there before the settings of its client, which may
+    /// be lost and sent again. A service that sends before it has received a datagram waits here. A
+    /// peer that sends no settings is waited for until its connection ends.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn negotiated(&self) -> bool {
+        let settings = std::future::poll_fn(|cx| self.0.guard.poll_settings(cx)).await;
+        settings.is_some() && self.is_negotiated()
     }
 }

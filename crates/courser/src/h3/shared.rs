@@ -276,7 +276,14 @@ impl Shared {
         if state.failure.is_some() || self.quic.close_reason().is_some() {
             return Poll::Ready(None);
         }
-        state.settings.push(cx.waker().clone());
+        // A future that is polled again and again waits once.
+        if !state
+            .settings
+            .iter()
+            .any(|waker| waker.will_wake(cx.waker()))
+        {
+            state.settings.push(cx.waker().clone());
+        }
         Poll::Pending
     }
 

@@ -182,6 +182,46 @@ async fn datagram_for_a_request_without_a_use_for_it_ends_that_request() {
     assert_eq!(response.status(), 200);
 }
 
+/// RFC 9297 §2.1.1: no datagram before the peer's setting, which may come after its request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_can_wait_for_settings_that_are_late() {
+    for (setting, negotiated) in [
+        (&[0x04, 0x02, 0x33, 0x01][..], true),
+        (&[0x04, 0x00], false),
+    ] {
+        let pair = pair();
+        let (raw, server) = pair.connect().await;
+        let service = tower::service_fn(|mut request: Request<h3::Body>| async move {
+            let datagrams = request.extensions_mut().remove::<Datagrams>();
+            let datagrams = datagrams.expect("switched on");
+            let early = datagrams.send(b"early");
+            assert_eq!(early, Err(h3::DatagramError::NotNegotiated));
+            let is_negotiated = datagrams.negotiated().await;
+            assert_eq!(datagrams.send(b"x").is_ok(), is_negotiated);
+            Ok::<_, Infallible>(Response::new(full(format!("{is_negotiated}"))))
+        });
+        let serving = h3::serve(server, service).config(config(Side::Server, true));
+        tokio::spawn(serving.into_future());
+        let (mut send, mut receive) = raw.open_bi().await.expect("allowed");
+        let head = [
+            b"\x01\x10\x00\x00\xd1\xd7\xc1\x50\x09".as_slice(),
+            b"localhost",
+        ];
+        send.write_all(&head.concat()).await.expect("open");
+        send.finish().expect("open");
+        // Long enough for a service that does not wait to answer.
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        let mut control = raw.open_uni().await.expect("allowed");
+        control
+            .write_all(&[&[0x00], setting].concat())
+            .await
+            .expect("open");
+        let answer = within(receive.read_to_end(1000)).await.expect("an answer");
+        let expected = negotiated.to_string();
+        assert!(answer.ends_with(expected.as_bytes()), "{answer:x?}");
+    }
+}
+
 /// RFC 9297 §2.1: errors of the connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn datagrams_of_impossible_streams_end_the_connection() {
@@ -214,6 +254,8 @@ async fn a_plain_request_may_have_datagrams_too() {
     let service = tower::service_fn(|mut request: Request<h3::Body>| async move {
         let datagrams = request.extensions_mut().remove::<Datagrams>();
         let datagrams = datagrams.expect("switched on");
+        // The request may overtake the settings of its client.
+        assert!(datagrams.negotiated().await);
         datagrams.send(b"from the server").expect("negotiated");
         let received = datagrams.receive().await.expect("one");
         Ok::<_, Infallible>(Response::new(full(received)))
@@ -221,7 +263,6 @@ async fn a_plain_request_may_have_datagrams_too() {
     let serving = h3::serve(server, service).config(config(Side::Server, true));
     tokio::spawn(serving.into_future());
     let client = h3::Client::with_config(client, config(Side::Client, true));
-    // Both have each other's settings.
     within(client.settings()).await.expect("alive");
     let (feed, rest) = tokio::sync::mpsc::channel::<Bytes>(1);
     let body = super::frames(futures_util::stream::unfold(rest, |mut rest| async {

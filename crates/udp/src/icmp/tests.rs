@@ -1,8 +1,4 @@
-use std::time::Duration;
-
 use super::*;
-use crate::{ErrorClass, PacketTooBig, Transmit, UdpSocket, classify};
-use courser_base::Ecn;
 
 /// The header of RFC 1071's kind that everybody computes: the sum over it is all ones.
 #[test]
@@ -34,7 +30,12 @@ fn quotes_are_as_long_as_the_rfcs_allow() {
 
 #[cfg(target_os = "linux")]
 mod on_loopback {
+    use std::time::Duration;
+
+    use courser_base::Ecn;
+
     use super::*;
+    use crate::{ErrorClass, PacketTooBig, Transmit, UdpSocket, classify};
 
     /// `None` where the process has not the privilege: nothing can be shown then.
     fn router() -> Option<TooBigSender> {

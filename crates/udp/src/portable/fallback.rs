@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use courser_base::Ecn;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
+use socket2::SockRef;
 
 use super::address::{canonical, for_socket, usable_source};
 use super::offload::{Offload, uninterrupted};
@@ -14,11 +15,13 @@ use crate::batch::{Received, Transmit};
 use crate::capabilities::BUFFER_WANTED;
 use crate::counters::Tally;
 
-/// A socket with the system's own way of batches.
+/// A socket with the system's own way of batches, if it has one.
 #[derive(Debug)]
 pub(crate) struct Socket {
     io: UdpSocket,
-    state: UdpSocketState,
+    /// The error is why each datagram goes by itself, without marks: Wine does not answer all that
+    /// is asked of Windows.
+    batches: io::Result<UdpSocketState>,
     is_ipv6: bool,
     is_wildcard: bool,
     peer: OnceLock<SocketAddr>,
@@ -27,20 +30,20 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(io: UdpSocket) -> io::Result<Self> {
-        let state = UdpSocketState::new((&io).into())?;
-        // Best effort: the effective size is reported and warned about.
-        let _ = state.set_recv_buffer_size((&io).into(), BUFFER_WANTED);
-        let _ = state.set_send_buffer_size((&io).into(), BUFFER_WANTED);
+        let batches = UdpSocketState::new((&io).into());
+        io.set_nonblocking(true)?;
         let local = io.local_addr()?;
-        let offload = Offload::new(state.max_gso_segments());
-        Ok(Self {
-            state,
+        let segments = batches.as_ref().map_or(1, UdpSocketState::max_gso_segments);
+        let this = Self {
+            batches,
             is_ipv6: local.is_ipv6(),
             is_wildcard: local.ip().is_unspecified(),
             peer: OnceLock::new(),
-            offload,
+            offload: Offload::new(segments),
             io,
-        })
+        };
+        this.enlarge_buffers(BUFFER_WANTED);
+        Ok(this)
     }
 
     /// Remembers the peer. The system's own `connect` stays uncalled, because most systems but
@@ -77,24 +80,31 @@ impl Socket {
         let source = usable_source(source, destination);
         self.offload
             .send(transmit, tally, |contents, segment_size| {
+                let destination = for_socket(destination, self.is_ipv6);
+                let Ok(batches) = &self.batches else {
+                    return self.io.send_to(contents, destination);
+                };
                 let batch = quinn_udp::Transmit {
-                    destination: for_socket(destination, self.is_ipv6),
+                    destination,
                     ecn: EcnCodepoint::from_bits(transmit.ecn.to_bits()),
                     contents,
                     segment_size,
                     src_ip: source,
                 };
-                self.state
+                batches
                     .try_send((&self.io).into(), &batch)
                     .map(|()| contents.len())
             })
     }
 
     pub(crate) fn receive(&self, buffer: &mut [u8], _tally: &Tally) -> io::Result<Received> {
+        let Ok(batches) = &self.batches else {
+            return self.receive_one(buffer);
+        };
         let mut meta = [RecvMeta::default()];
         uninterrupted(|| {
             let mut slices = [IoSliceMut::new(buffer)];
-            self.state.recv((&self.io).into(), &mut slices, &mut meta)
+            batches.recv((&self.io).into(), &mut slices, &mut meta)
         })?;
         let [meta] = meta;
         Ok(Received {
@@ -106,6 +116,18 @@ impl Socket {
                 .ecn
                 .map_or(Ecn::NotEct, |mark| Ecn::from_bits(mark as u8)),
             // Not told. A buffer of RECEIVE_BUFFER_LEN holds anything.
+            truncated: false,
+        })
+    }
+
+    fn receive_one(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let (len, peer) = uninterrupted(|| self.io.recv_from(buffer))?;
+        Ok(Received {
+            len,
+            segment_size: len.max(1),
+            peer: canonical(peer),
+            local: self.local_of(None),
+            ecn: Ecn::NotEct,
             truncated: false,
         })
     }
@@ -132,9 +154,9 @@ impl Socket {
     }
 
     pub(crate) fn enlarge_buffers(&self, bytes: usize) {
-        // Best effort, as at the beginning.
-        let _ = self.state.set_recv_buffer_size((&self.io).into(), bytes);
-        let _ = self.state.set_send_buffer_size((&self.io).into(), bytes);
+        // Best effort: the effective size is reported and warned about.
+        let _ = SockRef::from(&self.io).set_recv_buffer_size(bytes);
+        let _ = SockRef::from(&self.io).set_send_buffer_size(bytes);
     }
 
     /// Nobody tells.
@@ -143,17 +165,27 @@ impl Socket {
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
-        let size = |size: io::Result<usize>| size.unwrap_or(0);
+        let socket = SockRef::from(&self.io);
+        let has_batches = self.batches.is_ok();
+        let missing =
+            self.batches.as_ref().err().map(|error| {
+                format!("marks of congestion (ECN) are neither sent nor seen: {error}")
+            });
+        let gro = self
+            .batches
+            .as_ref()
+            .map_or(1, UdpSocketState::gro_segments)
+            > 1;
         Capabilities {
             gso_segments: self.gso_segments(),
-            gro: self.state.gro_segments() > 1,
-            ecn: true,
-            pktinfo: cfg!(any(unix, windows)),
-            receive_buffer: size(self.state.recv_buffer_size((&self.io).into())),
+            gro,
+            ecn: has_batches,
+            pktinfo: has_batches && cfg!(any(unix, windows)),
+            receive_buffer: socket.recv_buffer_size().unwrap_or(0),
             receive_buffer_wanted: BUFFER_WANTED,
-            send_buffer: size(self.state.send_buffer_size((&self.io).into())),
+            send_buffer: socket.send_buffer_size().unwrap_or(0),
             send_buffer_wanted: BUFFER_WANTED,
-            warnings: Vec::new(),
+            warnings: missing.into_iter().collect(),
         }
     }
 }

@@ -134,6 +134,10 @@ fn quoted(path: &std::path::Path) -> String {
     if !path.is_empty() && path.chars().all(is_plain) {
         return path.into_owned();
     }
+    if cfg!(windows) {
+        // No name of a file has one in it.
+        return format!("\"{path}\"");
+    }
     format!("'{}'", path.replace('\'', "'\\''"))
 }
 
@@ -142,6 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg(unix)]
     fn paths_are_quoted_where_a_shell_would_stumble() {
         assert_eq!(quoted("scenarios/a-1.toml".as_ref()), "scenarios/a-1.toml");
         assert_eq!(quoted("my file.toml".as_ref()), "'my file.toml'");

@@ -156,18 +156,32 @@ async fn nobody_listens(address: SocketAddr) {
     let probe = async {
         let socket = tokio::net::UdpSocket::bind((any, 0)).await?;
         socket.connect(address).await?;
-        // A byte is no packet of any version: servers drop it without a word.
-        socket.send(&[0]).await?;
-        loop {
-            socket.recv(&mut [0; 16]).await?;
+        let mut answer = [0; 16];
+        for _ in 0..PROBES {
+            // A byte is no packet of any version: servers drop it without a word.
+            socket.send(&[0]).await?;
+            // Routers answer some of many only.
+            if let Ok(received) =
+                tokio::time::timeout(BETWEEN_PROBES, socket.recv(&mut answer)).await
+            {
+                received?;
+            }
         }
+        std::future::pending().await
     };
     let result: io::Result<()> = probe.await;
     match result {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+        // Windows says that an earlier datagram was reset.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset
+            ) => {}
         _ => std::future::pending().await,
     }
 }
 
 /// Most handshakes are over by then, and no probe is sent.
 const BEFORE_PROBE: Duration = Duration::from_millis(300);
+const PROBES: u32 = 3;
+const BETWEEN_PROBES: Duration = Duration::from_millis(300);

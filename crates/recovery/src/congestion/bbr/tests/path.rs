@@ -456,7 +456,7 @@ impl World {
         }
         if self.spec.jitter > Duration::ZERO {
             let most = self.spec.jitter.as_nanos() as u64;
-            back = back + Duration::from_nanos(self.random.below(most));
+            back += Duration::from_nanos(self.random.below(most));
             back = back.max(self.back_before);
             self.back_before = back;
         }
