@@ -66,6 +66,7 @@ mod priority;
 mod serve;
 mod server;
 mod service;
+mod settings;
 mod shared;
 mod upgrade;
 

@@ -38,8 +38,7 @@ impl Target {
         if let Some(file) = output.output.get(index) {
             return Ok(match name(file).as_str() {
                 "-" => Self::ForcedStdout,
-                // Whoever writes scripts for curl throws content away like this.
-                "/dev/null" if cfg!(windows) => Self::File(NULL_DEVICE.into()),
+                file if cfg!(windows) && is_null_device(file) => Self::File(NULL_DEVICE.into()),
                 file => Self::File(folder.join(file)),
             });
         }
@@ -220,6 +219,11 @@ fn is_special_on_windows(name: &str) -> bool {
     is_device
         || name.ends_with(['.', ' '])
         || name.contains(|c: char| c.is_control() || "<>:\"/\\|?*".contains(c))
+}
+
+/// Its name there, and the one that scripts written for curl know.
+fn is_null_device(file: &str) -> bool {
+    file == "/dev/null" || file.eq_ignore_ascii_case(NULL_DEVICE)
 }
 
 const NULL_DEVICE: &str = "NUL";

@@ -1,6 +1,6 @@
 //! Whom a client connects to, and how.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,10 +141,17 @@ pub(crate) fn split_target(target: &str) -> Result<(&str, u16), Failure> {
 
 /// The addresses of a host, in the system's order of preference.
 pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    let addresses: Vec<_> = (host, port)
-        .to_socket_addrs()
-        .map_err(|error| Failure::new(format!("cannot resolve '{host}': {error}")))?
-        .collect();
+    let addresses: Vec<_> = match (host, port).to_socket_addrs() {
+        Ok(addresses) => addresses.collect(),
+        // RFC 6761 §6.3, where a container has no `/etc/hosts`.
+        Err(_) if host.eq_ignore_ascii_case("localhost") => {
+            let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
+            loopback.map(|ip| SocketAddr::new(ip, port)).to_vec()
+        }
+        Err(error) => {
+            return Err(Failure::new(format!("cannot resolve '{host}': {error}")));
+        }
+    };
     if addresses.is_empty() {
         return Err(Failure::new(format!(
             "cannot resolve '{host}': it has no address"

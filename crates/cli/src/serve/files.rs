@@ -182,7 +182,17 @@ impl Files {
     }
 
     fn is_ours(&self, real: &Path) -> bool {
-        self.policy.follow_symlinks || real.starts_with(&self.root)
+        match real.strip_prefix(&self.root) {
+            // Windows knows `.git` by the name `GIT~1` too.
+            Ok(inside) => !(cfg!(windows) && self.hides(inside)),
+            Err(_) => self.policy.follow_symlinks,
+        }
+    }
+
+    /// Some part of the path is not for everybody.
+    fn hides(&self, path: &Path) -> bool {
+        let mut names = path.iter().map(|name| name.to_string_lossy()).enumerate();
+        !self.policy.dotfiles && names.any(|(index, name)| is_hidden(index, &name))
     }
 
     /// The path on disk, or `None` for what is nobody's.
@@ -194,15 +204,23 @@ impl Files {
             .filter(|path| !path.starts_with('/'))?;
         for (index, part) in path.split('/').enumerate() {
             let name = percent_decode(part)?;
-            let is_hidden = name.starts_with('.') && !(index == 0 && name == ".well-known");
-            let is_odd = name.contains(['/', '\\', '\0']) || name == "..";
-            if is_odd || (is_hidden && !(self.policy.dotfiles && name != ".")) {
+            // Behind a colon, Windows has a drive or a part of the file that nobody sees.
+            let is_odd = name.contains(['/', '\\', '\0'])
+                || name == ".."
+                || (cfg!(windows) && name.contains(':'));
+            let is_open = self.policy.dotfiles && name != ".";
+            if is_odd || (is_hidden(index, &name) && !is_open) {
                 return None;
             }
             relative.push(name);
         }
         Some(relative)
     }
+}
+
+/// RFC 8615 has one folder at the root for everybody.
+fn is_hidden(index: usize, name: &str) -> bool {
+    name.starts_with('.') && !(index == 0 && name == ".well-known")
 }
 
 /// RFC 9110 §13.1.5: whoever has a part of what the file was before gets all of what it is now.

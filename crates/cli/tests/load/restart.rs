@@ -8,7 +8,7 @@ use super::servers::{App, Server};
 
 #[test]
 fn load_goes_on_when_a_server_is_back() {
-    // Other systems do not tell a socket without a peer that nobody listens.
+    // Others tell a socket without a peer nothing that names one.
     let over: &[bool] = if cfg!(target_os = "linux") {
         &[true, false]
     } else {

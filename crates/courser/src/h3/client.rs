@@ -236,7 +236,7 @@ impl Client {
 
     /// The server's settings, once they are here; `None` if the connection is over before.
     pub async fn settings(&self) -> Option<http3::Settings> {
-        poll_fn(|cx| self.0.poll_settings(cx)).await
+        self.0.peer_settings().await
     }
 
     /// True when the server takes no more requests here.

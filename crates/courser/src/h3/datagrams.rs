@@ -18,9 +18,9 @@ use crate::{ConnectionError, DatagramOptions, SendDatagramError};
 /// [`Config::datagrams`](super::Config::datagrams) is on; [`Upgraded::datagrams`] has it too. What
 /// a datagram means is for the protocol that the request names to say.
 ///
-/// A request has a use for datagrams from the first call of a method here on. When the last clone
-/// is dropped before that, it has none, and a peer that sends one loses the request
-/// (`H3_DATAGRAM_ERROR`, RFC 9297 §2).
+/// A request has a use for datagrams from [`accept`](Self::accept), [`negotiated`](Self::negotiated)
+/// or the first attempt to send or receive on. When the last clone is dropped before that, it has
+/// none, and a peer that sends one loses the request (`H3_DATAGRAM_ERROR`, RFC 9297 §2).
 ///
 /// Up to 64 datagrams of a request and 256 KiB of all requests wait to be received; then the oldest
 /// of the request are dropped.
@@ -95,10 +95,11 @@ impl Datagrams {
     /// [`DatagramError`].
     pub fn send_with(&self, payload: &[u8], options: DatagramOptions) -> Result<(), DatagramError> {
         let Handle { guard, stream } = &*self.0;
+        let is_open = guard.datagrams.claim(*stream);
         if !guard.has_datagrams() {
             return Err(DatagramError::NotNegotiated);
         }
-        if !guard.datagrams.claim(*stream) {
+        if !is_open {
             return Err(DatagramError::StreamOver);
         }
         let header = http3::Connection::datagram_header(*stream);
@@ -153,12 +154,13 @@ impl Datagrams {
     ///
     /// The first request of a connection may be there before the settings of its client, which may
     /// be lost and sent again. A service that sends before it has received a datagram waits here. A
-    /// peer that sends no settings is waited for until its connection ends.
+    /// server waits for 10 s at most, then it closes the connection of such a client; a client waits
+    /// until the connection ends. Says that the request has a use for datagrams.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn negotiated(&self) -> bool {
-        let settings = std::future::poll_fn(|cx| self.0.guard.poll_settings(cx)).await;
-        settings.is_some() && self.is_negotiated()
+        self.accept();
+        self.0.guard.peer_settings().await.is_some() && self.is_negotiated()
     }
 }

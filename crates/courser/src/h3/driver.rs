@@ -108,8 +108,10 @@ async fn receive_datagrams(shared: Arc<Shared>) {
 /// Against clients that hold a connection and never say what it is for (A79): SETTINGS have to come
 /// first (RFC 9114 §6.2.1), and no time is named for it.
 async fn expect_settings(shared: Arc<Shared>) {
-    let settings = std::future::poll_fn(|cx| shared.poll_settings(cx));
-    if runtime::timeout(SETTINGS_TIMEOUT, settings).await.is_err() {
+    if runtime::timeout(SETTINGS_TIMEOUT, shared.peer_settings())
+        .await
+        .is_err()
+    {
         let error = http3::Error {
             code: Code::MISSING_SETTINGS,
             scope: Scope::Connection,

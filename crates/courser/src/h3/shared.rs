@@ -13,8 +13,10 @@ use super::datagrams::{Delivery, Registry};
 use super::error::{Error, var_int};
 use super::message::UNWANTED_DATAGRAM;
 use super::priority;
+use super::settings::PeerSettings;
 use crate::opening::Opened;
 use crate::shard::Locked;
+use crate::wakers::{Ticket, Waiters};
 use crate::{Connection, RecvStream, SendStream, Side, StreamId, WriteError, runtime};
 
 /// One connection. Its lock is taken before that of the endpoint, never the other way round, and
@@ -49,7 +51,7 @@ pub(super) struct State {
     blocked: HashMap<u64, Waker>,
     unblocked: HashSet<u64>,
     /// Who waits for the peer's settings.
-    settings: Vec<Waker>,
+    settings: Waiters,
     /// The task that writes what could not be written at once.
     writer: Option<Waker>,
     /// Answers to the peer's encoder wait for more of them.
@@ -82,7 +84,7 @@ impl Shared {
                 streams: [None, None, None],
                 blocked: HashMap::new(),
                 unblocked: HashSet::new(),
-                settings: Vec::new(),
+                settings: Waiters::default(),
                 writer: None,
                 owes_answers: false,
                 woken: Vec::new(),
@@ -267,8 +269,17 @@ impl Shared {
         state.unblocked.remove(&stream);
     }
 
-    /// Waits for the peer's settings.
-    pub(super) fn poll_settings(&self, cx: &mut Context<'_>) -> Poll<Option<http3::Settings>> {
+    /// The peer's settings, once they are here; `None` if the connection is over before.
+    pub(super) fn peer_settings(&self) -> PeerSettings<'_> {
+        PeerSettings::of(self)
+    }
+
+    /// For [`PeerSettings`].
+    pub(super) fn poll_settings(
+        &self,
+        cx: &Context<'_>,
+        ticket: &mut Ticket,
+    ) -> Poll<Option<http3::Settings>> {
         let mut state = self.lock();
         if let Some(settings) = state.http.peer_settings() {
             return Poll::Ready(Some(*settings));
@@ -276,21 +287,21 @@ impl Shared {
         if state.failure.is_some() || self.quic.close_reason().is_some() {
             return Poll::Ready(None);
         }
-        // A future that is polled again and again waits once.
-        if !state
-            .settings
-            .iter()
-            .any(|waker| waker.will_wake(cx.waker()))
-        {
-            state.settings.push(cx.waker().clone());
-        }
+        state.settings.register(ticket, cx.waker());
         Poll::Pending
+    }
+
+    pub(super) fn give_settings_up(&self, ticket: &mut Ticket) {
+        if ticket.is_some() {
+            self.lock().settings.forget(ticket);
+        }
     }
 
     /// Wakes everybody, for the connection is over.
     pub(super) fn wake_all(&self) {
         let mut state = self.lock();
-        let mut woken: Vec<_> = std::mem::take(&mut state.settings);
+        let mut woken = Vec::new();
+        state.settings.wake_all(&mut woken);
         woken.extend(state.blocked.drain().map(|(_, waker)| waker));
         woken.extend(state.writer.take());
         state.failure.get_or_insert(OVER);
@@ -393,7 +404,7 @@ impl State {
                     self.unblocked.insert(stream);
                     self.woken.extend(self.blocked.remove(&stream));
                 }
-                Event::Settings(_) => self.woken.append(&mut self.settings),
+                Event::Settings(_) => self.settings.wake_all(&mut self.woken),
                 Event::GoAway { first_refused } => self.first_refused = first_refused,
                 Event::Priority { stream, priority } => {
                     let id = StreamId::from_value(stream);

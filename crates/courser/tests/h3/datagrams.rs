@@ -191,14 +191,19 @@ async fn a_service_can_wait_for_settings_that_are_late() {
     ] {
         let pair = pair();
         let (raw, server) = pair.connect().await;
-        let service = tower::service_fn(|mut request: Request<h3::Body>| async move {
-            let datagrams = request.extensions_mut().remove::<Datagrams>();
-            let datagrams = datagrams.expect("switched on");
-            let early = datagrams.send(b"early");
-            assert_eq!(early, Err(h3::DatagramError::NotNegotiated));
-            let is_negotiated = datagrams.negotiated().await;
-            assert_eq!(datagrams.send(b"x").is_ok(), is_negotiated);
-            Ok::<_, Infallible>(Response::new(full(format!("{is_negotiated}"))))
+        let (has_tried, mut tried) = tokio::sync::mpsc::channel(1);
+        let service = tower::service_fn(move |mut request: Request<h3::Body>| {
+            let has_tried = has_tried.clone();
+            async move {
+                let datagrams = request.extensions_mut().remove::<Datagrams>();
+                let datagrams = datagrams.expect("switched on");
+                let early = datagrams.send(b"early");
+                assert_eq!(early, Err(h3::DatagramError::NotNegotiated));
+                has_tried.send(()).await.expect("waited for");
+                let is_negotiated = datagrams.negotiated().await;
+                assert_eq!(datagrams.send(b"x").is_ok(), is_negotiated);
+                Ok::<_, Infallible>(Response::new(full(format!("{is_negotiated}"))))
+            }
         });
         let serving = h3::serve(server, service).config(config(Side::Server, true));
         tokio::spawn(serving.into_future());
@@ -209,8 +214,7 @@ async fn a_service_can_wait_for_settings_that_are_late() {
         ];
         send.write_all(&head.concat()).await.expect("open");
         send.finish().expect("open");
-        // Long enough for a service that does not wait to answer.
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        within(tried.recv()).await.expect("the service has begun");
         let mut control = raw.open_uni().await.expect("allowed");
         control
             .write_all(&[&[0x00], setting].concat())

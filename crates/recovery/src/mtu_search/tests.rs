@@ -408,3 +408,23 @@ proptest! {
         prop_assert!(search.mtu() <= carried);
     }
 }
+
+#[test]
+fn lost_jumbo_probes_are_a_small_part_of_what_is_delivered() {
+    let mut search = started(65_507, Some(8972));
+    assert!(search.can_afford_probe(0));
+    let size = search.next_probe(at(0), ROOM).expect("the interface's");
+    let number = search.on_probe_sent(size);
+    search.on_probe_lost(number);
+    assert!(!search.can_afford_probe(64 * 8972 - 1));
+    assert!(search.can_afford_probe(64 * 8972));
+}
+
+#[test]
+fn lost_probes_of_usual_sizes_are_not_waited_for() {
+    let mut search = started(1472, None);
+    let size = search.next_probe(at(0), ROOM).expect("a guess");
+    let number = search.on_probe_sent(size);
+    search.on_probe_lost(number);
+    assert!(search.can_afford_probe(0));
+}

@@ -55,6 +55,7 @@ impl Connection {
             && path.amplification.is_validated()
             && space.probes == 0
             && !space.sent.is_full()
+            && path.search.can_afford_probe(path.delivery.delivered())
             && self.recovery.paced_until.is_none();
         if !may_send {
             return None;

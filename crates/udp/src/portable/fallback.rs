@@ -19,8 +19,8 @@ use crate::counters::Tally;
 #[derive(Debug)]
 pub(crate) struct Socket {
     io: UdpSocket,
-    /// The error is why each datagram goes by itself, without marks: Wine does not answer all that
-    /// is asked of Windows.
+    /// The error is why each datagram goes by itself, without marks. On Windows only: Wine does not
+    /// answer all that is asked.
     batches: io::Result<UdpSocketState>,
     is_ipv6: bool,
     is_wildcard: bool,
@@ -30,7 +30,10 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn new(io: UdpSocket) -> io::Result<Self> {
-        let batches = UdpSocketState::new((&io).into());
+        let batches = match UdpSocketState::new((&io).into()) {
+            Err(error) if cfg!(not(windows)) => return Err(error),
+            batches => batches,
+        };
         io.set_nonblocking(true)?;
         let local = io.local_addr()?;
         let segments = batches.as_ref().map_or(1, UdpSocketState::max_gso_segments);
@@ -154,28 +157,45 @@ impl Socket {
     }
 
     pub(crate) fn enlarge_buffers(&self, bytes: usize) {
-        // Best effort: the effective size is reported and warned about.
-        let _ = SockRef::from(&self.io).set_recv_buffer_size(bytes);
-        let _ = SockRef::from(&self.io).set_send_buffer_size(bytes);
+        // Best effort: the effective size is reported and warned about. Apple's systems have bounds
+        // that `quinn-udp` keeps.
+        let _ = match &self.batches {
+            Ok(batches) => batches
+                .set_recv_buffer_size((&self.io).into(), bytes)
+                .and(batches.set_send_buffer_size((&self.io).into(), bytes)),
+            Err(_) => SockRef::from(&self.io)
+                .set_recv_buffer_size(bytes)
+                .and(SockRef::from(&self.io).set_send_buffer_size(bytes)),
+        };
     }
 
-    /// Nobody tells.
+    /// Nobody tells. Where the system cannot be kept from fragmenting, no path takes more than any
+    /// path has to: larger datagrams would arrive, in pieces (RFC 9000 §14).
     pub(crate) fn interface_mtu(&self, _peer: SocketAddr) -> Option<u32> {
-        None
+        let may_fragment = match &self.batches {
+            Ok(batches) => batches.may_fragment(),
+            Err(_) => true,
+        };
+        may_fragment.then_some(IPV6_MIN_MTU)
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
         let socket = SockRef::from(&self.io);
         let has_batches = self.batches.is_ok();
-        let missing =
-            self.batches.as_ref().err().map(|error| {
-                format!("marks of congestion (ECN) are neither sent nor seen: {error}")
-            });
-        let gro = self
+        let missing = self.batches.as_ref().err().map(|error| {
+            format!(
+                "the system refuses what batches need ({error}): each datagram costs a system \
+                 call and has {IPV6_MIN_MTU} bytes at most, marks of congestion (ECN) are neither \
+                 sent nor seen, and a socket for all addresses answers from any of them"
+            )
+        });
+        // `quinn-udp` leaves it off on Windows.
+        let merges = self
             .batches
             .as_ref()
             .map_or(1, UdpSocketState::gro_segments)
             > 1;
+        let gro = merges && cfg!(not(windows));
         Capabilities {
             gso_segments: self.gso_segments(),
             gro,
@@ -189,3 +209,6 @@ impl Socket {
         }
     }
 }
+
+/// RFC 8200 §5.
+const IPV6_MIN_MTU: u32 = 1280;

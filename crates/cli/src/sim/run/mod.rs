@@ -108,7 +108,7 @@ pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
 fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {
     use std::fmt::Write;
     // Writing to strings cannot fail.
-    let mut command = format!("courser sim run {}", quoted(&source.path));
+    let mut command = format!("courser sim run {}", quoted(&source.path, cfg!(windows)));
     let is_alone = source
         .path
         .file_stem()
@@ -122,23 +122,23 @@ fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {
         let _ = write!(command, " --cc {controller}");
     }
     if let Some(bounds) = &arguments.bounds {
-        let _ = write!(command, " --bounds {}", quoted(bounds));
+        let _ = write!(command, " --bounds {}", quoted(bounds, cfg!(windows)));
     }
     command
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &std::path::Path) -> String {
+fn quoted(path: &std::path::Path, is_windows: bool) -> String {
     let path = path.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !path.is_empty() && path.chars().all(is_plain) {
         return path.into_owned();
     }
-    if cfg!(windows) {
-        // No name of a file has one in it.
-        return format!("\"{path}\"");
+    match is_windows {
+        // A path has no such marks in it there.
+        true => format!("\"{path}\""),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
     }
-    format!("'{}'", path.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]
@@ -146,10 +146,16 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(unix)]
     fn paths_are_quoted_where_a_shell_would_stumble() {
-        assert_eq!(quoted("scenarios/a-1.toml".as_ref()), "scenarios/a-1.toml");
-        assert_eq!(quoted("my file.toml".as_ref()), "'my file.toml'");
-        assert_eq!(quoted("it's".as_ref()), "'it'\\''s'");
+        let quoted = |path: &str, is_windows| quoted(path.as_ref(), is_windows);
+        for is_windows in [false, true] {
+            assert_eq!(
+                quoted("scenarios/a-1.toml", is_windows),
+                "scenarios/a-1.toml"
+            );
+        }
+        assert_eq!(quoted("my file.toml", false), "'my file.toml'");
+        assert_eq!(quoted("it's", false), "'it'\\''s'");
+        assert_eq!(quoted("C:\\my it's.toml", true), "\"C:\\my it's.toml\"");
     }
 }

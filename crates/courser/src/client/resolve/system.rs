@@ -1,7 +1,7 @@
 //! Asks the system for addresses, and name servers for what it does not tell.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
 
 use super::{DnsResolver, Resolve, Resolving, ServiceRecord};
@@ -25,7 +25,12 @@ impl Resolve for SystemResolver {
     fn addresses(&self, host: &str) -> Resolving<Vec<IpAddr>> {
         let host = host.to_owned();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let found = match tokio::net::lookup_host((host.as_str(), 0)).await {
+                // RFC 6761 §6.3. Containers may have no `/etc/hosts`, and few systems know the
+                // names below it.
+                Err(_) if is_local(&host) => return Ok(LOOPBACK.to_vec()),
+                found => found?,
+            };
             let mut addresses: Vec<IpAddr> = Vec::new();
             for address in found {
                 if !addresses.contains(&address.ip()) {
@@ -50,7 +55,30 @@ impl Resolve for SystemResolver {
     }
 }
 
+const LOOPBACK: [IpAddr; 2] = [
+    IpAddr::V6(Ipv6Addr::LOCALHOST),
+    IpAddr::V4(Ipv4Addr::LOCALHOST),
+];
+
 fn is_local(host: &str) -> bool {
-    let host = host.trim_end_matches('.');
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
     host == "localhost" || host.ends_with(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn names_below_localhost_are_this_machine() {
+        for host in ["localhost", "app.localhost", "App.LocalHost."] {
+            let found = SystemResolver::new().addresses(host).await;
+            let addresses = found.expect(host);
+            assert!(
+                !addresses.is_empty() && addresses.iter().all(IpAddr::is_loopback),
+                "{host}: {addresses:?}"
+            );
+        }
+        assert!(!is_local("localhost.example") && !is_local("notlocalhost"));
+    }
 }

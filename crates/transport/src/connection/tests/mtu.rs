@@ -71,6 +71,27 @@ fn search_finds_what_the_path_carries_and_nothing_is_lost_but_probes() {
     }
 }
 
+/// A jumbo interface before a path of 1500 bytes, as servers in clouds have it.
+#[test]
+fn search_beyond_ethernet_costs_a_small_part_of_a_transfer() {
+    let mut pair = Pair::with(setup(65_507));
+    let lost = Rc::new(Cell::new(0));
+    let seen = Rc::clone(&lost);
+    pair.link.filter = Some(Box::new(move |_, datagram| {
+        let len = datagram.bytes.len();
+        seen.set(seen.get() + if len > 1472 { len } else { 0 });
+        len <= 1472
+    }));
+    pair.connect();
+    pair.link.rate = Some(4_000_000);
+    pair.client.connection().set_interface_mtu(9001);
+    pair.upload(2_000_000);
+    // The first of all, and the one that the last byte could afford.
+    let most = 2_000_000 / 64 + 8973;
+    let lost = lost.get();
+    assert!((8973..=most).contains(&lost), "{lost} bytes of probes");
+}
+
 #[test]
 fn largest_datagrams_of_all_carry_data_both_ways() {
     let mut path = Narrow::new(setup(65_507), usize::MAX);

@@ -1,0 +1,42 @@
+//! Waiting for the peer's settings.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use courser_http3 as http3;
+
+use super::shared::Shared;
+use crate::wakers::Ticket;
+
+/// Resolves to the peer's settings, or `None` if the connection is over before. Dropped, it leaves
+/// nothing behind: there may be many of these, and a peer that never says a word.
+#[derive(Debug)]
+pub(super) struct PeerSettings<'a> {
+    shared: &'a Shared,
+    ticket: Ticket,
+}
+
+impl<'a> PeerSettings<'a> {
+    pub(super) fn of(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            ticket: None,
+        }
+    }
+}
+
+impl Future for PeerSettings<'_> {
+    type Output = Option<http3::Settings>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.shared.poll_settings(cx, &mut this.ticket)
+    }
+}
+
+impl Drop for PeerSettings<'_> {
+    fn drop(&mut self) {
+        self.shared.give_settings_up(&mut self.ticket);
+    }
+}
