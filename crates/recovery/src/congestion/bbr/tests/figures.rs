@@ -49,15 +49,12 @@ fn jitter_does_not_end_startup_below_the_rate_of_the_path() {
                 spec.jitter = spec.rtt / part;
                 let mut world = World::seeded(spec, seed);
                 world.add(Algorithm::Bbr, Duration::ZERO);
-                for _ in 0..400 {
-                    if world.flows[0].bbr().state == State::Startup {
-                        world.run(spec.rtt / 4);
-                    }
-                }
-                assert!(
-                    world.flows[0].bbr().full_pipe.is_reached,
-                    "{spec:?}, seed {seed}"
-                );
+                // ProbeRTT may come between.
+                let is_reached = (0..400).any(|_| {
+                    world.run(spec.rtt / 4);
+                    world.flows[0].bbr().full_pipe.is_reached
+                });
+                assert!(is_reached, "{spec:?}, seed {seed}");
                 let rate = world.flows[0].bbr().max_bw.get().as_bytes_per_second();
                 let percent = rate * 100 / spec.rate;
                 assert!(percent >= 90, "{percent} % of {spec:?}, seed {seed}");
