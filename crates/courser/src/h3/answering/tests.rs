@@ -30,10 +30,12 @@ fn in_tasks(answering: &mut Answering<Work>) -> u32 {
 
 #[tokio::test]
 async fn what_is_ready_needs_no_task() {
-    let mut answering = Answering::new(Arc::default());
-    for _ in 0..100 {
-        assert!(is_over_at_once(&mut answering, async {}));
-    }
+    // A thread that is stopped in the midst of one makes it a long one: a busy machine may try again.
+    let is_over = (0..20).any(|_| {
+        let mut answering = Answering::new(Arc::default());
+        (0..100).all(|_| is_over_at_once(&mut answering, async {}))
+    });
+    assert!(is_over);
 }
 
 #[tokio::test]
