@@ -315,6 +315,9 @@ mod tests {
         ] {
             assert!(!is_special_on_windows(name), "{name}");
         }
+        for (name, is_null) in [("/dev/null", true), ("Nul", true), ("null", false)] {
+            assert_eq!(is_null_device(name), is_null, "{name}");
+        }
     }
 
     #[test]

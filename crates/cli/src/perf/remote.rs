@@ -144,7 +144,7 @@ pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure>
     let addresses: Vec<_> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
         // RFC 6761 §6.3, where a container has no `/etc/hosts`.
-        Err(_) if host.eq_ignore_ascii_case("localhost") => {
+        Err(_) if is_local(host) => {
             let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
             loopback.map(|ip| SocketAddr::new(ip, port)).to_vec()
         }
@@ -158,6 +158,11 @@ pub(crate) fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure>
         )));
     }
     Ok(addresses)
+}
+
+fn is_local(host: &str) -> bool {
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost")
 }
 
 /// Enough for many handshakes at once; each brings new ones.
@@ -174,6 +179,16 @@ mod tests {
         assert_eq!(split_target("[::1]:443"), Ok(("::1", 443)));
         assert_eq!(split_target("[::1]"), Ok(("::1", 4433)));
         assert_eq!(split_target("::1"), Ok(("::1", 4433)));
+    }
+
+    #[test]
+    fn names_below_localhost_are_this_machine() {
+        for host in ["localhost", "app.localhost", "App.LocalHost"] {
+            let found = resolve(host, 1).expect(host);
+            assert!(!found.is_empty(), "{host}");
+            assert!(found.iter().all(|address| address.ip().is_loopback()));
+        }
+        assert!(!is_local("localhost.example") && !is_local("notlocalhost"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::super::tests::{MTU, ms};
+use super::super::tests::{MTU, blank_ack, ms};
 use super::*;
 use crate::RttEstimator;
 
@@ -22,19 +22,10 @@ fn ack(rtt: &RttEstimator, now: Time, acked: u64, lost: u64, in_flight: u64) -> 
     AckSample {
         now,
         acked_bytes: acked,
-        largest_acked: 0,
-        largest_acked_sent: Time::ZERO,
-        earliest_acked_sent: Time::ZERO,
-        rtt,
-        rtt_sample: None,
-        app_limited: false,
         bytes_in_flight_before: in_flight + acked + lost,
         bytes_in_flight: in_flight,
         lost_bytes: lost,
-        delivered: 0,
-        rate: None,
-        ecn_capable_packets: 0,
-        ce_packets: 0,
+        ..blank_ack(rtt)
     }
 }
 
