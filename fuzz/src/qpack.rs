@@ -69,7 +69,7 @@ pub fn qpack_instructions(bytes: &[u8]) {
             let lines = [line, FieldLine::new(b"always", b"the same"), line];
             let stream = u64::from(what >> 2);
             if is_lied_to {
-                encoder.encode(stream, lines, &mut Vec::new());
+                encoder.encode(stream, || lines, &mut Vec::new());
                 encoder.instructions().clear();
             } else {
                 carry(&mut encoder, &mut honest, stream, &lines);
@@ -93,7 +93,7 @@ fn pair() -> (Encoder, Decoder) {
 /// One section from an encoder to its decoder and its acknowledgement back.
 fn carry(encoder: &mut Encoder, decoder: &mut Decoder, stream: u64, lines: &[FieldLine<'_>]) {
     let mut section = Vec::new();
-    encoder.encode(stream, lines.iter().copied(), &mut section);
+    encoder.encode(stream, || lines.iter().copied(), &mut section);
     let instructions = std::mem::take(encoder.instructions());
     decoder
         .on_encoder_stream(&instructions)

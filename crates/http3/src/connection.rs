@@ -5,6 +5,7 @@ mod control;
 mod datagrams;
 mod goaway;
 mod priorities;
+mod repeats;
 mod sections;
 mod unidirectional;
 
@@ -12,11 +13,13 @@ use std::collections::VecDeque;
 
 use courser_base::{Side, Time};
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits};
+use http::{Request, Response};
 
 use self::blocked::BlockedSections;
 use self::control::ControlReader;
 use self::goaway::GoAway;
 use self::priorities::Priorities;
+use self::repeats::Repeats;
 pub use self::sections::{RequestHead, ResponseHead, Section};
 pub use self::unidirectional::UniFate;
 use self::unidirectional::Unidirectional;
@@ -136,6 +139,8 @@ pub struct Connection {
     decoder: Decoder,
     blocked: BlockedSections,
     cache: LineCache,
+    requests: Repeats<Request<()>>,
+    responses: Repeats<Response<()>>,
     section: Vec<u8>,
     unidirectional: Unidirectional,
     control: ControlReader,
@@ -182,6 +187,8 @@ impl Connection {
             decoder: Decoder::new(config.decoder),
             blocked: BlockedSections::default(),
             cache: LineCache::default(),
+            requests: Repeats::default(),
+            responses: Repeats::default(),
             section: Vec::new(),
             unidirectional: Unidirectional::default(),
             control: ControlReader::new(side),
@@ -213,6 +220,21 @@ impl Connection {
     /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// True when there is an [event](Self::poll_event).
+    pub fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// True when something waits to leave on our control stream or that of the encoder.
+    pub fn has_urgent(&mut self) -> bool {
+        !self.control_out.is_empty() || !self.encoder.instructions().is_empty()
+    }
+
+    /// True when something waits to leave on the stream of our decoder.
+    pub fn has_answers(&self) -> bool {
+        self.decoder.has_answers()
     }
 
     /// Bytes that wait to leave on one of our streams; whoever sends them takes them from the

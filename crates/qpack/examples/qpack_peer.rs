@@ -40,8 +40,10 @@ fn encode(mut input: impl Read, mut out: impl Write, capacity: u32) -> io::Resul
             continue;
         }
         let text = String::from_utf8(block).map_err(io::Error::other)?;
-        let lines = text.lines().filter_map(|line| line.split_once('\t'));
-        let lines = lines.map(|(name, value)| FieldLine::new(name.as_bytes(), value.as_bytes()));
+        let lines = || {
+            let lines = text.lines().filter_map(|line| line.split_once('\t'));
+            lines.map(|(name, value)| FieldLine::new(name.as_bytes(), value.as_bytes()))
+        };
         let mut section = Vec::new();
         encoder.encode(stream, lines, &mut section);
         write(&mut out, 0, &std::mem::take(encoder.instructions()))?;

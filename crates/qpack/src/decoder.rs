@@ -46,6 +46,10 @@ pub struct Decoder {
     answers: Vec<u8>,
     /// Insertions that the other end knows to have arrived.
     acknowledged: u64,
+    /// Instructions that were followed.
+    followed: u64,
+    /// By the section that was decoded last.
+    required: u64,
 }
 
 impl Decoder {
@@ -59,6 +63,8 @@ impl Decoder {
             scratch: Vec::new(),
             answers: Vec::new(),
             acknowledged: 0,
+            followed: 0,
+            required: 0,
         }
     }
 
@@ -126,11 +132,28 @@ impl Decoder {
         let result = lines.decode(input, &mut scratch, sink);
         self.scratch = scratch;
         result?;
+        self.required = required;
+        self.repeat(stream, required);
+        Ok(Progress::Decoded)
+    }
+
+    /// Changes when the same section may mean something else.
+    pub const fn state(&self) -> u64 {
+        self.followed
+    }
+
+    /// Insertions that the section needs that was decoded last.
+    pub const fn required(&self) -> u64 {
+        self.required
+    }
+
+    /// Says that the section of a stream, which [requires](Self::required) so much, is to the byte
+    /// one that was decoded in the same [state](Self::state), and is not decoded again.
+    pub fn repeat(&mut self, stream: u64, required: u64) {
         if required > 0 {
             self.acknowledged = self.acknowledged.max(required);
             Answer::SectionAcknowledgment { stream }.encode(&mut self.answers);
         }
-        Ok(Progress::Decoded)
     }
 
     /// A stream whose section can be decoded now. To be called until `None` after each
@@ -165,6 +188,11 @@ impl Decoder {
         &mut self.answers
     }
 
+    /// True when [`answers`](Self::answers) has something to send.
+    pub fn has_answers(&self) -> bool {
+        !self.answers.is_empty() || self.table.insert_count() > self.acknowledged
+    }
+
     /// Bytes of the table in use, and of instructions that are not whole.
     pub fn memory(&self) -> usize {
         self.table.capacity() - self.table.room() + self.partial.len() + self.answers.len()
@@ -184,6 +212,7 @@ impl Decoder {
     }
 
     fn apply(&mut self, instruction: Instruction<'_>) -> Result<(), Error> {
+        self.followed += 1;
         let entry = match instruction {
             Instruction::SetCapacity(capacity) => {
                 if capacity > u64::from(self.limits.max_table_capacity) {

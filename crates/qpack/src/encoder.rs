@@ -3,12 +3,14 @@
 mod history;
 mod index;
 mod outstanding;
+mod repeats;
 
 use bytes::Bytes;
 
 use self::history::History;
 use self::index::Index;
 use self::outstanding::Outstanding;
+use self::repeats::Repeats;
 use crate::decoder_stream::Instruction as Answer;
 use crate::dynamic_table::{DynamicTable, Entry};
 use crate::encoder_stream::{self, NameSource};
@@ -44,6 +46,7 @@ pub struct Encoder {
     index: Index,
     history: History,
     outstanding: Outstanding,
+    repeats: Repeats,
     /// The peer's limit on the table, which its wrapped insert counts depend on (§4.5.1.1).
     max_capacity: u64,
     max_blocked: usize,
@@ -68,6 +71,8 @@ struct Section {
     smallest: u64,
     /// Entries may be referred to that the other end may not have yet.
     may_block: bool,
+    /// No line was written out.
+    is_indices: bool,
 }
 
 impl Section {
@@ -91,6 +96,7 @@ impl Encoder {
             index: Index::new(seed),
             history: History::default(),
             outstanding: Outstanding::new(seed),
+            repeats: Repeats::default(),
             max_capacity: 0,
             max_blocked: 0,
             instructions: Vec::new(),
@@ -123,24 +129,30 @@ impl Encoder {
     }
 
     /// Appends the section of these lines to `out`; what it needs of the table becomes
-    /// [`instructions`](Self::instructions), which should be sent before it.
-    pub fn encode<'a>(
-        &mut self,
-        stream: u64,
-        lines: impl IntoIterator<Item = FieldLine<'a>>,
-        out: &mut Vec<u8>,
-    ) {
+    /// [`instructions`](Self::instructions), which should be sent before it. `lines` may be asked for
+    /// them twice and has to give the same ones.
+    pub fn encode<'a, I>(&mut self, stream: u64, lines: impl Fn() -> I, out: &mut Vec<u8>)
+    where
+        I: IntoIterator<Item = FieldLine<'a>>,
+    {
         let mut section = Section {
             stream,
             base: self.table.insert_count(),
             required: 0,
             smallest: u64::MAX,
             may_block: self.outstanding.may_block(stream, self.max_blocked),
+            is_indices: true,
         };
         let has_table = self.table.capacity() > 0 && !self.outstanding.is_full();
-        for line in lines {
+        if has_table && self.repeat(&section, lines().into_iter(), out) {
+            return;
+        }
+        for line in lines() {
             match static_table::find(line.name, line.value) {
-                _ if line.is_sensitive || is_secret(&line) => self.encode_secret(&line),
+                _ if line.is_sensitive || is_secret(&line) => {
+                    section.is_indices = false;
+                    self.encode_secret(&line);
+                }
                 Match::Whole(index) => {
                     representation::encode_indexed(&mut self.lines, Reference::Static(index));
                 }
@@ -148,7 +160,7 @@ impl Encoder {
                 found => self.encode_literal(&line, static_name(found)),
             }
         }
-        self.finish(section, out);
+        self.finish(&section, has_table, out);
     }
 
     /// What is to be sent on the encoder stream; the caller takes from its front what it sends.
@@ -206,7 +218,30 @@ impl Encoder {
         }
     }
 
-    fn finish(&mut self, section: Section, out: &mut Vec<u8>) {
+    /// Appends what was sent for the same lines before, if it can be sent again.
+    fn repeat<'a>(
+        &mut self,
+        section: &Section,
+        lines: impl Iterator<Item = FieldLine<'a>>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(sent) = self.repeats.find(lines, section.base) else {
+            return false;
+        };
+        let known = self.outstanding.known_received();
+        if sent.required > known && !section.may_block {
+            return false;
+        }
+        out.extend_from_slice(&sent.bytes);
+        if sent.required > 0 {
+            self.outstanding
+                .add(section.stream, sent.required, sent.smallest);
+        }
+        true
+    }
+
+    /// Puts the prefix before the lines. `has_table` if they might refer to it.
+    fn finish(&mut self, section: &Section, has_table: bool, out: &mut Vec<u8>) {
         let required = section.required;
         let (is_negative, delta_base) = match section.base.checked_sub(required) {
             Some(delta) => (false, delta),
@@ -219,7 +254,11 @@ impl Encoder {
             is_negative,
             delta_base,
         };
+        let begin = out.len();
         prefix.encode(out);
+        if has_table && section.is_indices && self.table.insert_count() == section.base {
+            self.repeats.keep(section, &out[begin..], &self.lines);
+        }
         out.extend_from_slice(&self.lines);
         self.lines.clear();
         if required > 0 {
@@ -266,6 +305,7 @@ impl Encoder {
             let is_usable = self.is_usable(section, index) && !self.is_draining(index);
             is_usable.then(|| section.refer(index))
         });
+        section.is_indices = false;
         self.encode_literal(line, name);
     }
 

@@ -206,9 +206,10 @@ fn encode(lists: &[Lines], capacity: u32, blocked: u32, acknowledge: bool) -> (V
     for (index, lines) in lists.iter().enumerate() {
         let stream = index as u64 + 1;
         let mut section = Vec::new();
-        let lines = lines
-            .iter()
-            .map(|(name, value)| FieldLine::new(name.as_bytes(), value.as_bytes()));
+        let lines = || {
+            let lines = lines.iter();
+            lines.map(|(name, value)| FieldLine::new(name.as_bytes(), value.as_bytes()))
+        };
         encoder.encode(stream, lines, &mut section);
         let instructions = std::mem::take(encoder.instructions());
         for (stream, block) in [(0, &instructions), (stream, &section)] {

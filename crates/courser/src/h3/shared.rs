@@ -135,8 +135,8 @@ impl Shared {
             return Err(failure.into());
         }
         let result = run(&mut state.http);
-        let has_answers = !state.http.outgoing(UniStream::Decoder).is_empty();
-        if has_answers && !std::mem::replace(&mut state.owes_answers, true) {
+        if !state.owes_answers && state.http.has_answers() {
+            state.owes_answers = true;
             // A client's next request without content takes them along, and a server writes them
             // before it waits for one; this is in case that there is none.
             let writer = state.writer.clone();
@@ -215,6 +215,9 @@ impl Shared {
     /// Does what has to follow a call of the shared part, whose error was `error`. What the call
     /// returned does not pass through here: it may be large.
     fn after(&self, mut state: MutexGuard<'_, State>, error: Option<http3::Error>) {
+        if error.is_none() && state.woken.is_empty() && !state.http.has_events() {
+            return;
+        }
         state.take_events(&self.quic);
         let woken = std::mem::take(&mut state.woken);
         let fatal = error.filter(|error| error.scope == Scope::Connection);
@@ -376,6 +379,10 @@ impl State {
             &[u8],
         ) -> Poll<Result<usize, WriteError>>,
     ) {
+        // Most calls have nothing to send.
+        if !self.http.has_urgent() && (self.owes_answers || !self.http.has_answers()) {
+            return;
+        }
         let waker = self.writer.as_ref().unwrap_or(Waker::noop());
         let mut cx = Context::from_waker(waker);
         for (stream, place) in UniStream::ALL.into_iter().zip(&mut self.streams) {

@@ -35,10 +35,21 @@ impl Connection {
         stream: u64,
         section: &[u8],
     ) -> Result<Section<RequestHead>, Error> {
+        self.check_answers()?;
+        let place = self.requests.place(section, &self.decoder);
+        if let Some(head) = self.requests.repeat(place, stream, &mut self.decoder) {
+            self.blocked.remove(stream);
+            return Ok(Section::Decoded(Ok(head)));
+        }
         let extended_connect = self.config.extended_connect;
-        self.decode(stream, section, Kind::Request, |collector| {
+        let decoded = self.decode(stream, section, Kind::Request, |collector| {
             collector.finish_request(extended_connect)
-        })
+        })?;
+        if let Section::Decoded(Ok(head)) = &decoded {
+            self.requests
+                .on_decoded(place, section, &self.decoder, head);
+        }
+        Ok(decoded)
     }
 
     /// Decodes the head of a response.
@@ -51,9 +62,20 @@ impl Connection {
         stream: u64,
         section: &[u8],
     ) -> Result<Section<ResponseHead>, Error> {
-        self.decode(stream, section, Kind::Response, |collector| {
+        self.check_answers()?;
+        let place = self.responses.place(section, &self.decoder);
+        if let Some(head) = self.responses.repeat(place, stream, &mut self.decoder) {
+            self.blocked.remove(stream);
+            return Ok(Section::Decoded(Ok(head)));
+        }
+        let decoded = self.decode(stream, section, Kind::Response, |collector| {
             collector.finish_response()
-        })
+        })?;
+        if let Section::Decoded(Ok(head)) = &decoded {
+            self.responses
+                .on_decoded(place, section, &self.decoder, head);
+        }
+        Ok(decoded)
     }
 
     /// Decodes trailers.
@@ -66,6 +88,7 @@ impl Connection {
         stream: u64,
         section: &[u8],
     ) -> Result<Section<HeaderMap>, Error> {
+        self.check_answers()?;
         self.decode(stream, section, Kind::Trailers, |collector| {
             collector.finish_trailers()
         })
@@ -108,7 +131,7 @@ impl Connection {
     pub fn append_section(&mut self, stream: u64, fields: &FieldsToSend<'_>, out: &mut Vec<u8>) {
         self.section.clear();
         self.encoder
-            .encode(stream, fields.lines(), &mut self.section);
+            .encode(stream, || fields.lines(), &mut self.section);
         frame::encode_header(out, frame::HEADERS, self.section.len());
         out.extend_from_slice(&self.section);
     }
@@ -136,7 +159,6 @@ impl Connection {
         kind: Kind,
         finish: impl FnOnce(&mut Collector<'_>) -> Result<T, FieldsError>,
     ) -> Result<Section<T>, Error> {
-        self.check_answers()?;
         let mut collector = Collector::new(kind, self.config.limits, &mut self.cache);
         let progress = self
             .decoder

@@ -9,6 +9,7 @@ use crate::fields::{FieldsError, FieldsToSend, Protocol, RequestError};
 
 mod frames;
 mod limits;
+mod repeats;
 mod streams;
 
 const NOW: Time = Time::from_nanos(1_000_000);

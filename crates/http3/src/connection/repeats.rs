@@ -1,0 +1,136 @@
+//! Heads that came before, to the byte.
+
+use courser_qpack::Decoder;
+use http::{HeaderMap, HeaderValue, Request, Response};
+
+/// Heads of the last few sections, for those that come again: calls of the same method, polls of the
+/// same page. To clone one costs a third of decoding it.
+///
+/// A head is kept from the second time on that its section comes, so that those that come once cost
+/// next to nothing.
+#[derive(Debug)]
+pub(super) struct Repeats<T> {
+    places: Vec<Place<T>>,
+    /// The one that goes next.
+    oldest: usize,
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    section: Vec<u8>,
+    /// Of the decoder when it was decoded.
+    state: u64,
+    kept: Option<Kept<T>>,
+}
+
+/// What a section was decoded to.
+#[derive(Debug)]
+struct Kept<T> {
+    head: Head<T>,
+    required: u64,
+}
+
+/// A message without its content, and the length that this has.
+type Head<T> = (T, Option<u64>);
+
+/// What is cloned.
+pub(super) trait Message: Clone {
+    fn fields(&self) -> &HeaderMap;
+}
+
+impl Message for Request<()> {
+    fn fields(&self) -> &HeaderMap {
+        self.headers()
+    }
+}
+
+impl Message for Response<()> {
+    fn fields(&self) -> &HeaderMap {
+        self.headers()
+    }
+}
+
+impl<T: Message> Repeats<T> {
+    /// Where this section stands, if it came lately and means the same.
+    pub(super) fn place(&self, section: &[u8], decoder: &Decoder) -> Option<usize> {
+        self.places
+            .iter()
+            .position(|place| place.section == section && place.state == decoder.state())
+    }
+
+    /// The head of the section of `stream`, which stands at this place, if it is kept.
+    pub(super) fn repeat(
+        &self,
+        place: Option<usize>,
+        stream: u64,
+        decoder: &mut Decoder,
+    ) -> Option<Head<T>> {
+        let kept = self.places[place?].kept.as_ref()?;
+        decoder.repeat(stream, kept.required);
+        Some(kept.head.clone())
+    }
+
+    /// Remembers that a section came, and what it is, if it has a place already. What must not be in
+    /// tables is not kept here either.
+    pub(super) fn on_decoded(
+        &mut self,
+        place: Option<usize>,
+        section: &[u8],
+        decoder: &Decoder,
+        head: &Head<T>,
+    ) {
+        if let Some(place) = place {
+            let head = head.clone();
+            let required = decoder.required();
+            self.places[place].kept = Some(Kept { head, required });
+            return;
+        }
+        let fields = head.0.fields();
+        let is_large = section.len() > MOST_BYTES || fields.len() > MOST_FIELDS;
+        if is_large || fields.values().any(HeaderValue::is_sensitive) {
+            return;
+        }
+        if self.places.len() < PLACES {
+            self.places.push(Place::default());
+        }
+        let place = &mut self.places[self.oldest];
+        self.oldest = (self.oldest + 1) % PLACES;
+        place.section.clear();
+        place.section.extend_from_slice(section);
+        place.state = decoder.state();
+        place.kept = None;
+    }
+
+    /// Sections that came lately, and how many of their heads are kept.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize) {
+        let kept = self.places.iter().filter(|place| place.kept.is_some());
+        (self.places.len(), kept.count())
+    }
+}
+
+impl<T> Default for Repeats<T> {
+    fn default() -> Self {
+        Self {
+            places: Vec::new(),
+            oldest: 0,
+        }
+    }
+}
+
+impl<T> Default for Place<T> {
+    fn default() -> Self {
+        Self {
+            section: Vec::new(),
+            state: 0,
+            kept: None,
+        }
+    }
+}
+
+/// A client with a few calls, or the few answers of a server.
+const PLACES: usize = 4;
+/// Bytes of a section: all of a large table would be 128.
+const MOST_BYTES: usize = 64;
+/// Fields of a head.
+const MOST_FIELDS: usize = 16;
