@@ -60,6 +60,9 @@ impl FrameReader {
         loop {
             match self.state {
                 State::Header => {
+                    if self.input.is_empty() {
+                        return Ok(None);
+                    }
                     let header = frame::take_header(&mut self.input, &mut self.partial);
                     let Some((value, len)) = header else {
                         return Ok(None);

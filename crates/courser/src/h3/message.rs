@@ -24,6 +24,9 @@ pub(super) struct Incoming {
     section: Option<Bytes>,
     /// Bytes that are kept while the section waits, and that the peer gets no credit for.
     held: u64,
+    /// That of a request, until somebody takes it. Here it is decoded and looked at, for it is large
+    /// and each move of it would cost as much as the smaller steps of a request.
+    head: Option<Decoded<RequestHead>>,
     /// Trailers, until the stream has ended behind them.
     trailers: Option<Box<HeaderMap>>,
     is_over: bool,
@@ -44,6 +47,7 @@ impl Incoming {
             reader: MessageReader::new(side, limits),
             section: None,
             held: 0,
+            head: None,
             trailers: None,
             is_over: false,
             has_waited: false,
@@ -59,34 +63,29 @@ impl Incoming {
         self.is_over
     }
 
-    /// As [`poll_request`](Self::poll_request).
-    pub(super) async fn request(
-        &mut self,
-        head: &mut Option<Decoded<RequestHead>>,
-    ) -> Result<(), Error> {
-        std::future::poll_fn(|cx| self.poll_request(cx, head)).await
-    }
-
-    /// Puts the head of a request into `head`, which is large and should move as little as possible.
-    pub(super) fn poll_request(
-        &mut self,
-        cx: &mut Context<'_>,
-        head: &mut Option<Decoded<RequestHead>>,
-    ) -> Poll<Result<(), Error>> {
-        ready!(self.poll_head(cx, head, |http, stream, section| {
+    /// Waits for the head of a request, which is kept here.
+    pub(super) fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let mut head = None;
+        ready!(self.poll_head(cx, &mut head, |http, stream, section| {
             http.decode_request(stream, section)
         }))?;
-        if let Some(Ok((request, length))) = head {
+        self.head = head;
+        if let Some(Ok((request, length))) = &self.head {
             let is_extended = request.extensions().get::<http3::Protocol>().is_some();
             self.reader
                 .on_request(request.method(), is_extended, *length);
-            self.end_with_head();
+            self.end_with_what_was_read();
         }
         Poll::Ready(Ok(()))
     }
 
-    /// A message without content is over as soon as its head is known, if the end came along.
-    fn end_with_head(&mut self) {
+    /// The head that was waited for.
+    pub(super) const fn head(&mut self) -> &mut Option<Decoded<RequestHead>> {
+        &mut self.head
+    }
+
+    /// A message is over with its head, or with the last of its content, if the end came along.
+    fn end_with_what_was_read(&mut self) {
         self.is_over = self.receive.has_ended() && self.reader.finish().is_ok();
     }
 
@@ -105,7 +104,7 @@ impl Incoming {
         };
         match self.reader.on_response(response.status(), method, length) {
             Ok(()) => {
-                self.end_with_head();
+                self.end_with_what_was_read();
                 Ok((response, length))
             }
             Err(error) => Err(self.fail(error)),
@@ -123,7 +122,10 @@ impl Incoming {
         if self.trailers.is_none() {
             if self.section.is_none() {
                 match ready!(self.poll_part(cx))? {
-                    Some(Part::Data(data)) => return Poll::Ready(Ok(Some(Content::Data(data)))),
+                    Some(Part::Data(data)) => {
+                        self.end_with_what_was_read();
+                        return Poll::Ready(Ok(Some(Content::Data(data))));
+                    }
                     Some(Part::Trailers(section)) => self.section = Some(section),
                     _ => return Poll::Ready(Ok(None)),
                 }

@@ -6,14 +6,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use courser_http3::{self as http3, Code};
-use http::{Request, Response, StatusCode};
+use http::{Response, StatusCode};
 
 use super::answering::{Active, Answering};
 use super::body::Body;
 use super::error::{Error, Origin};
 use super::http_service::{BoxError, HttpService};
 use super::interim::Lent;
-use super::server::{Respond, ServerConnection, Unresolved};
+use super::server::{Arrived, Respond, ServerConnection, Unresolved};
 use super::{Empty, Protocol};
 use crate::{Connection, Side, runtime};
 
@@ -176,15 +176,14 @@ struct Offer {
 }
 
 async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer: Offer) {
-    let Ok((request, mut respond)) = request.resolve().await else {
+    let Ok((mut request, mut respond)) = request.arrive().await else {
         return;
     };
     // What few requests need has no room in the future of each of them.
-    if expects_continue(&request) && Box::pin(respond.interim(go_on())).await.is_err() {
+    if request.expects_continue() && Box::pin(respond.interim(go_on())).await.is_err() {
         return;
     }
-    let protocol = request.extensions().get::<Protocol>();
-    if let (Some(protocol), Some(known)) = (protocol, offer.protocols)
+    if let (Some(protocol), Some(known)) = (request.protocol(), offer.protocols)
         && !known.contains(protocol)
     {
         let mut response = Response::new(Empty);
@@ -195,9 +194,15 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
         // In a box: requests without it need no room for it.
         return Box::pin(answer_after_interim(request, service, respond)).await;
     }
-    // Not in a function with the same below: its future would have room for all of this again, and
-    // each request moves it.
-    match call(&mut service, request, || respond.cancelled()).await {
+    let response = match ready(&mut service).await {
+        Ok(()) => {
+            // Not in a function: its future would have room for the request twice.
+            let response = pin!(service.call(request.into_request()));
+            wanted(response, || respond.cancelled()).await
+        }
+        Err(error) => Some(Err(error)),
+    };
+    match response {
         Some(Ok(response)) if respond.is_upgrade(&response) => {
             drop(Box::pin(respond.hand_over(response)).await);
         }
@@ -210,12 +215,20 @@ async fn answer<S: HttpService<Body>>(request: Unresolved, mut service: S, offer
 
 /// As the end of [`answer`], with interim responses of the service before the final one.
 async fn answer_after_interim<S: HttpService<Body>>(
-    mut request: Request<Body>,
+    request: Arrived,
     mut service: S,
     respond: Respond,
 ) {
+    let mut request = request.into_request();
     let lent = Lent::new(respond, &mut request);
-    let response = match call(&mut service, request, || lent.cancelled()).await {
+    let response = match ready(&mut service).await {
+        Ok(()) => {
+            let response = pin!(service.call(request));
+            wanted(response, || lent.cancelled()).await
+        }
+        Err(error) => Some(Err(error)),
+    };
+    let response = match response {
         Some(Ok(response)) => response,
         Some(Err(error)) => return lent.on_failed().reset(code_of(&*error)),
         None => return lent.on_failed().give_up(),
@@ -227,12 +240,6 @@ async fn answer_after_interim<S: HttpService<Body>>(
         true => respond.hand_over(response).await,
         false => respond.send(response).await,
     });
-}
-
-/// True when the client waits for a word before it sends the body (RFC 9110 §10.1.1).
-fn expects_continue<B>(request: &Request<B>) -> bool {
-    let expect = request.headers().get(http::header::EXPECT);
-    expect.is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 fn go_on() -> Response<()> {
@@ -259,17 +266,16 @@ fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
 /// Ready when the client wants no answer any more.
 type Cancelled = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs the service; `None` if the client has given the request up meanwhile.
-async fn call<S: HttpService<Body>>(
-    service: &mut S,
-    request: Request<Body>,
+/// Waits until the service takes a request.
+async fn ready<S: HttpService<Body>>(service: &mut S) -> Result<(), BoxError> {
+    std::future::poll_fn(|cx| service.poll_ready(cx).map_err(Into::into)).await
+}
+
+/// What the service answers; `None` if the client has given the request up meanwhile.
+async fn wanted<T, E: Into<BoxError>>(
+    mut response: Pin<&mut impl Future<Output = Result<T, E>>>,
     cancelled: impl Fn() -> Cancelled,
-) -> Option<Result<S::Response, BoxError>> {
-    let ready = std::future::poll_fn(|cx| service.poll_ready(cx).map_err(Into::into)).await;
-    if let Err(error) = ready {
-        return Some(Err(error));
-    }
-    let mut response = pin!(service.call(request));
+) -> Option<Result<T, BoxError>> {
     // Most services have an answer at once, and nobody has to be asked whether it is wanted.
     let mut waiting = None;
     std::future::poll_fn(|cx| {

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, FieldsError, FieldsToSend, RequestHead};
-use http::header::CONTENT_LENGTH;
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
 use super::datagrams::Datagrams;
 use super::error::{Error, var_int};
 use super::interim::is_interim;
-use super::message::{Decoded, Incoming};
+use super::message::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, Shared};
 use super::upgrade::{Offer, Slot, Upgraded};
-use super::{driver, priority};
+use super::{Protocol, driver, priority};
 use crate::{Connection, StoppedError, VarInt, runtime};
 
 /// The server's end of a connection.
@@ -140,31 +140,38 @@ impl Unresolved {
     ///
     /// # Cancel safety
     /// Not safe: the request is given up.
-    pub async fn resolve(mut self) -> Result<(Request<Body>, Respond), Error> {
+    pub async fn resolve(self) -> Result<(Request<Body>, Respond), Error> {
+        let (head, respond) = self.arrive().await?;
+        Ok((head.into_request(), respond))
+    }
+
+    /// As [`resolve`](Self::resolve), with the request left where it was decoded.
+    pub(super) async fn arrive(mut self) -> Result<(Arrived, Respond), Error> {
         // Most heads are there at once, and need neither a timer nor room for what else waits.
-        let mut head = None;
-        let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_request(cx, &mut head));
+        let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_request(cx));
         match std::future::poll_fn(poll).await {
             Poll::Ready(Ok(())) => {}
             Poll::Ready(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
                 return Err(error);
             }
-            Poll::Pending => Box::pin(self.wait_for_head(&mut head)).await?,
+            Poll::Pending => Box::pin(self.wait_for_head()).await?,
         }
-        match head.ok_or_else(Error::closed)? {
-            Ok(head) => Ok(self.begin(head)),
-            Err(error) => Err(Box::pin(self.refuse(error)).await),
+        match self.incoming.head() {
+            Some(Ok(_)) => Ok(self.begin()),
+            Some(Err(error)) => {
+                let error = *error;
+                Err(Box::pin(self.refuse(error)).await)
+            }
+            None => Err(Error::closed()),
         }
     }
 
     /// Waits for the rest of the head.
-    async fn wait_for_head(
-        &mut self,
-        head: &mut Option<Decoded<RequestHead>>,
-    ) -> Result<(), Error> {
+    async fn wait_for_head(&mut self) -> Result<(), Error> {
         let stopped = self.outgoing.send.stopped();
-        let code = match unless(self.incoming.request(head), stopped, self.head_timeout).await {
+        let head = std::future::poll_fn(|cx| self.incoming.poll_request(cx));
+        let code = match unless(head, stopped, self.head_timeout).await {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
@@ -195,31 +202,87 @@ impl Unresolved {
         }
     }
 
-    fn begin(self, (mut request, length): RequestHead) -> (Request<Body>, Respond) {
+    /// Hands the request over, whose head is here.
+    fn begin(self) -> (Arrived, Respond) {
         let Self {
             mut outgoing,
-            incoming,
+            mut incoming,
             has_priority,
             datagrams,
             head_timeout: _,
         } = self;
-        if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
-            let level = priority::level(priority, outgoing.send.id().index());
-            let _ = outgoing.send.set_priority(level);
+        let mut method = Method::GET;
+        if let Some(Ok((request, _))) = incoming.head() {
+            if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
+                let level = priority::level(priority, outgoing.send.id().index());
+                let _ = outgoing.send.set_priority(level);
+            }
+            if let Some(datagrams) = datagrams {
+                request.extensions_mut().insert(datagrams);
+            }
+            method = request.method().clone();
         }
         outgoing.has_begun();
-        if let Some(datagrams) = datagrams {
-            request.extensions_mut().insert(datagrams);
-        }
-        let method = request.method().clone();
         if method != Method::CONNECT {
             let respond = Respond::new(outgoing, method, None);
-            return (request.map(|()| Body::new(incoming, length)), respond);
+            return (Arrived::Message(incoming), respond);
         }
+        let (mut request, _) = take_head(&mut incoming);
         let slot = Slot::new(incoming);
         request.extensions_mut().insert(Offer(slot.clone()));
         let respond = Respond::new(outgoing, method, Some(slot.clone()));
-        (request.map(|()| Body::offered(slot)), respond)
+        let request = request.map(|()| Body::offered(slot));
+        (Arrived::Connect(Box::new(request)), respond)
+    }
+}
+
+/// A request whose head is here.
+#[derive(Debug)]
+pub(super) enum Arrived {
+    /// The head is with what follows it.
+    Message(Box<Incoming>),
+    /// Its stream may become something else.
+    Connect(Box<Request<Body>>),
+}
+
+impl Arrived {
+    pub(super) fn into_request(self) -> Request<Body> {
+        match self {
+            Self::Message(mut incoming) => {
+                let (request, length) = take_head(&mut incoming);
+                request.map(|()| Body::new(incoming, length))
+            }
+            Self::Connect(request) => *request,
+        }
+    }
+
+    /// True when the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    pub(super) fn expects_continue(&mut self) -> bool {
+        let headers = match self {
+            Self::Message(incoming) => incoming.head().as_ref().and_then(|head| {
+                let (request, _) = head.as_ref().ok()?;
+                Some(request.headers())
+            }),
+            Self::Connect(request) => Some(request.headers()),
+        };
+        let expect = headers.and_then(|headers| headers.get(EXPECT));
+        expect.is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    }
+
+    /// Of an extended CONNECT (RFC 9220).
+    pub(super) fn protocol(&self) -> Option<&Protocol> {
+        match self {
+            Self::Message(_) => None,
+            Self::Connect(request) => request.extensions().get(),
+        }
+    }
+}
+
+/// The head of a request, which is there.
+fn take_head(incoming: &mut Incoming) -> RequestHead {
+    match incoming.head().take() {
+        Some(Ok(head)) => head,
+        _ => (Request::new(()), None),
     }
 }
 

@@ -75,9 +75,9 @@ impl<'a> FieldsToSend<'a> {
             }
             [method, Some((":authority", authority)), None, None, None]
         } else {
-            let scheme = uri.scheme_str().ok_or(RequestError::NoScheme)?;
+            let scheme = uri.scheme().ok_or(RequestError::NoScheme)?;
             let path = uri.path_and_query().map_or("", |path| path.as_str());
-            let is_web = [Scheme::HTTP.as_str(), Scheme::HTTPS.as_str()].contains(&scheme);
+            let is_web = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
             let path = match path.as_bytes().first() {
                 None if is_web => Cow::Borrowed("/"),
                 Some(b'?') if is_web => Cow::Owned(format!("/{path}")),
@@ -85,7 +85,7 @@ impl<'a> FieldsToSend<'a> {
             };
             [
                 method,
-                Some((":scheme", Cow::Borrowed(scheme))),
+                Some((":scheme", Cow::Borrowed(scheme.as_str()))),
                 Some((":authority", authority)),
                 Some((":path", path)),
                 protocol.map(|protocol| (":protocol", Cow::Borrowed(protocol.as_str()))),
@@ -168,9 +168,9 @@ impl<'a> FieldsToSend<'a> {
 
 /// §4.3.1: no user information.
 fn without_user(authority: &str) -> &str {
-    authority
-        .rsplit_once('@')
-        .map_or(authority, |(_, host)| host)
+    // Shorter than what a search for a character is good at.
+    let at = authority.bytes().rposition(|byte| byte == b'@');
+    at.map_or(authority, |at| &authority[at + 1..])
 }
 
 /// RFC 9110 §7.6.1. `te` and cookies cannot be taken out of a message by that.

@@ -34,24 +34,30 @@ impl Repeats {
     /// The section that was sent for these lines when as much had been inserted.
     pub(super) fn find<'a>(
         &mut self,
-        lines: impl Iterator<Item = FieldLine<'a>>,
+        mut lines: impl Iterator<Item = FieldLine<'a>>,
         insert_count: u64,
     ) -> Option<&Sent> {
-        self.wanted.clear();
-        for line in lines {
-            let len = self.wanted.len() + LENGTHS + line.name.len() + line.value.len();
-            if line.is_sensitive || len > MOST_LINES {
-                self.wanted.clear();
-                return None;
+        let wanted = &mut self.wanted;
+        wanted.clear();
+        // Not a loop: chains of iterators are slow in one.
+        let is_kept = lines.all(|line| {
+            let lengths = [line.name.len(), line.value.len()];
+            let len = LENGTHS + lengths[0] + lengths[1];
+            if line.is_sensitive || wanted.len() + len > MOST_LINES {
+                return false;
             }
-            // Below 512.
-            let (name, value) = (line.name.len() as u16, line.value.len() as u16);
-            self.wanted.extend_from_slice(&name.to_le_bytes());
-            self.wanted.extend_from_slice(&value.to_le_bytes());
-            self.wanted.extend_from_slice(line.name);
-            self.wanted.extend_from_slice(line.value);
+            wanted.reserve(len);
+            for len in lengths {
+                wanted.extend_from_slice(&(len as u16).to_le_bytes()); // At most 508.
+            }
+            wanted.extend_from_slice(line.name);
+            wanted.extend_from_slice(line.value);
+            true
+        });
+        if !is_kept {
+            wanted.clear();
         }
-        if self.wanted.is_empty() {
+        if wanted.is_empty() {
             return None;
         }
         let wanted = &self.wanted;
