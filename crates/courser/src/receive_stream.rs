@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use courser_base::Time;
 use courser_transport as transport;
 use courser_wire::StreamId;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -190,8 +189,8 @@ impl RecvStream {
         if buf.is_empty() {
             return Poll::Ready(Ok(Some(0)));
         }
-        self.poll_read_with(cx, |streams, now, id| {
-            streams.read(now, id, buf).map(|read| (read, None))
+        self.poll_read_with(cx, |streams, id| {
+            streams.read(id, buf).map(|read| (read, None))
         })
     }
 
@@ -207,8 +206,8 @@ impl RecvStream {
         if max_length == 0 {
             return Poll::Ready(Ok(Some(Bytes::new())));
         }
-        self.poll_read_with(cx, |streams, now, id| {
-            let chunk = streams.read_chunk(now, id, max_length)?;
+        self.poll_read_with(cx, |streams, id| {
+            let chunk = streams.read_chunk(id, max_length)?;
             Ok((chunk, None))
         })
     }
@@ -249,12 +248,11 @@ impl RecvStream {
     #[cfg(feature = "http3")]
     pub(crate) fn release_credit(&self, len: u64) {
         let key = self.connection.key;
-        let now = self.connection.shard.now();
         let mut locked = self.connection.lock();
         let Some(streams) = locked.streams(key) else {
             return;
         };
-        streams.release_credit(now, self.id, len);
+        streams.release_credit(self.id, len);
         if streams.wants_to_send() {
             locked.on_used(key, 0);
         }
@@ -266,8 +264,8 @@ impl RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, ReadError>> {
-        self.poll_read_with(cx, |streams, now, id| {
-            let (chunk, is_end) = streams.read_chunk_and_end(now, id)?;
+        self.poll_read_with(cx, |streams, id| {
+            let (chunk, is_end) = streams.read_chunk_and_end(id)?;
             Ok((chunk, is_end.then_some(End::Finished)))
         })
     }
@@ -285,11 +283,11 @@ impl RecvStream {
         if chunks.is_empty() {
             return Poll::Ready(Ok(Some(0)));
         }
-        self.poll_read_with(cx, |streams, now, id| {
+        self.poll_read_with(cx, |streams, id| {
             // The stream tells of its end once; behind other chunks, that is kept for the next call.
             let (mut count, mut end) = (0, None);
             for place in chunks {
-                match streams.read_chunk(now, id, usize::MAX) {
+                match streams.read_chunk(id, usize::MAX) {
                     Ok(Some(chunk)) => {
                         *place = chunk;
                         count += 1;
@@ -315,7 +313,6 @@ impl RecvStream {
         cx: &mut Context<'_>,
         read: impl FnOnce(
             &mut transport::Streams,
-            Time,
             StreamId,
         ) -> Result<(Option<T>, Option<End>), transport::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
@@ -326,10 +323,9 @@ impl RecvStream {
             Some(End::Stopped) => return Poll::Ready(Err(ReadError::ClosedStream)),
         }
         let key = self.connection.key;
-        let now = self.connection.shard.now();
         let mut locked = self.connection.lock();
         let result = match locked.streams(key) {
-            Some(streams) => read(streams, now, self.id),
+            Some(streams) => read(streams, self.id),
             None => Err(transport::ReadError::ClosedStream),
         };
         let outcome = match result {

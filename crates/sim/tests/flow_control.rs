@@ -214,7 +214,7 @@ impl App for SlowReader {
             let Some(streams) = context.streams(*connection) else {
                 return false;
             };
-            match streams.read_chunk(now, *id, step) {
+            match streams.read_chunk(*id, step) {
                 Ok(Some(chunk)) => {
                     assert!(check(*offset, &chunk), "wrong bytes at {offset} of {id:?}");
                     *offset += chunk.len() as u64;

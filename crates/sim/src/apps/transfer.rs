@@ -119,7 +119,7 @@ impl Reading {
     /// Reads what is there.
     pub(super) fn step(&mut self, now: Time, streams: &mut Streams, tally: &mut Tally) -> Read {
         loop {
-            match streams.read_chunk(now, self.id, usize::MAX) {
+            match streams.read_chunk(self.id, usize::MAX) {
                 Ok(Some(chunk)) => self.take(chunk, tally),
                 Ok(None) => {
                     tally.finished_at = Some(now);

@@ -211,7 +211,7 @@ impl Requests {
             }
             _ => {}
         }
-        match streams.read_chunk(now, id, usize::MAX) {
+        match streams.read_chunk(id, usize::MAX) {
             Ok(Some(chunk)) => {
                 note(&mut self.tally, id, request.read, &chunk);
                 request.read += chunk.len() as u64;
@@ -363,7 +363,7 @@ impl App for SlowReader {
         let streams = context.streams(connection).expect("it is open");
         let mut left = self.each;
         while left > 0 {
-            match streams.read_chunk(now, id, left) {
+            match streams.read_chunk(id, left) {
                 Ok(Some(chunk)) => {
                     let offset = self.tally.received;
                     note(&mut self.tally, id, offset, &chunk);

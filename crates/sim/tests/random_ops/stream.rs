@@ -221,12 +221,12 @@ impl Own {
             return false;
         };
         let most = usize::try_from(hands.dice.magnitude(1, hands.piece)).expect("a length");
-        let (id, peer, key, now) = (self.id, hands.side.peer(), hands.key, hands.context.now());
+        let (id, peer, key) = (self.id, hands.side.peer(), hands.key);
         let result = match hands.dice.percent(50) {
-            true => hands.streams().read_chunk(now, id, most),
+            true => hands.streams().read_chunk(id, most),
             false => {
                 let mut out = vec![0; most];
-                let result = hands.streams().read(now, id, &mut out);
+                let result = hands.streams().read(id, &mut out);
                 result.map(|len| len.map(|len| Bytes::copy_from_slice(&out[..len])))
             }
         };

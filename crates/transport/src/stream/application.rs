@@ -1,7 +1,6 @@
 //! What the application does with streams.
 
 use bytes::Bytes;
-use courser_base::Time;
 use courser_wire::{Direction, StreamId};
 
 use super::control::Control;
@@ -184,13 +183,8 @@ impl Streams {
     /// [`ReadError::Blocked`] when nothing is there yet, [`ReadError::Reset`] when the peer
     /// gave up, [`ReadError::ClosedStream`] when we did, the stream is gone, or the connection is
     /// over and all that had arrived is read.
-    pub fn read(
-        &mut self,
-        now: Time,
-        id: StreamId,
-        out: &mut [u8],
-    ) -> Result<Option<usize>, ReadError> {
-        let slot = self.reader(now, id)?;
+    pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
+        let slot = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
@@ -208,13 +202,8 @@ impl Streams {
     /// # Errors
     ///
     /// As [`Streams::read`].
-    pub fn read_chunk(
-        &mut self,
-        now: Time,
-        id: StreamId,
-        max: usize,
-    ) -> Result<Option<Bytes>, ReadError> {
-        let slot = self.reader(now, id)?;
+    pub fn read_chunk(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
+        let slot = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
@@ -231,12 +220,8 @@ impl Streams {
     /// # Errors
     ///
     /// As [`Streams::read`].
-    pub fn read_chunk_and_end(
-        &mut self,
-        now: Time,
-        id: StreamId,
-    ) -> Result<(Option<Bytes>, bool), ReadError> {
-        let slot = self.reader(now, id)?;
+    pub fn read_chunk_and_end(&mut self, id: StreamId) -> Result<(Option<Bytes>, bool), ReadError> {
+        let slot = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
@@ -280,9 +265,9 @@ impl Streams {
     }
 
     /// Grants the peer credit for bytes that were [held](Streams::hold_credit).
-    pub fn release_credit(&mut self, now: Time, id: StreamId, len: u64) {
+    pub fn release_credit(&mut self, id: StreamId, len: u64) {
         self.window.release(len);
-        let Ok(slot) = self.reader(now, id) else {
+        let Ok(slot) = self.reader(id) else {
             self.credit_connection();
             return;
         };
@@ -308,7 +293,7 @@ impl Streams {
     /// [`ClosedStream`] when the end was read, reading was stopped before, or the stream is
     /// gone.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        let slot = self.reader(self.totals.now, id)?;
+        let slot = self.reader(id)?;
         let mut shared = Shared {
             connection: &mut self.window,
             buffers: &mut self.buffers,
@@ -347,8 +332,7 @@ impl Streams {
     }
 
     #[inline]
-    fn reader(&mut self, now: Time, id: StreamId) -> Result<u32, ClosedStream> {
-        self.totals.now = now;
+    fn reader(&mut self, id: StreamId) -> Result<u32, ClosedStream> {
         let slot = self.table.find(id).ok_or(ClosedStream)?;
         if self.table.at(slot).receives {
             Ok(slot)

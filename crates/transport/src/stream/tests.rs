@@ -217,7 +217,7 @@ impl End {
 
     fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Vec<u8>>, ReadError> {
         let mut out = vec![0; max];
-        let len = self.streams.read(self.now, id, &mut out)?;
+        let len = self.streams.read(id, &mut out)?;
         Ok(len.map(|len| out[..len].to_vec()))
     }
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use courser_base::Time;
 use courser_wire::{Direction, StreamId};
 
 use super::{End, Pair};
@@ -60,13 +59,12 @@ impl Transfer {
 
     /// Writes and reads what is possible now; true when all has arrived.
     pub(crate) fn step(&mut self, pair: &mut Pair) -> bool {
-        let now = pair.now;
         let (sender, receiver) = match self.to_client {
             true => (&mut pair.server, &mut pair.client),
             false => (&mut pair.client, &mut pair.server),
         };
         self.write(sender);
-        self.read(receiver, now);
+        self.read(receiver);
         self.is_finished
     }
 
@@ -88,7 +86,7 @@ impl Transfer {
         end.touch();
     }
 
-    fn read(&mut self, end: &mut End, now: Time) {
+    fn read(&mut self, end: &mut End) {
         if self.is_finished {
             return;
         }
@@ -99,7 +97,7 @@ impl Transfer {
         let Some(id) = self.accepted else { return };
         let mut buffer = [0; 65_536];
         loop {
-            match streams.read(now, id, &mut buffer) {
+            match streams.read(id, &mut buffer) {
                 Ok(Some(n)) => {
                     let right = buffer[..n]
                         .iter()

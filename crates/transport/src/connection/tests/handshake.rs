@@ -270,10 +270,9 @@ fn data_that_arrives_before_the_finished_is_delivered_with_it() {
     for datagram in held.borrow_mut().split_off(0) {
         pair.send_to_server(datagram.bytes);
     }
-    let now = pair.now;
     let streams = pair.server.connection().streams();
     assert_eq!(streams.accept(Direction::Unidirectional), Some(id));
-    assert_eq!(streams.read(now, id, &mut [0; 9]), Ok(Some(5)));
+    assert_eq!(streams.read(id, &mut [0; 9]), Ok(Some(5)));
 }
 
 /// Both ends with a first round-trip time of two seconds, so that probes come late, and a server

@@ -322,13 +322,9 @@ fn window_does_not_grow_while_it_is_not_used() {
             .streams()
             .accept(Direction::Unidirectional)
         {
-            let now = pair.now;
             let mut buffer = [0; 1000];
             while matches!(
-                pair.server
-                    .connection()
-                    .streams()
-                    .read(now, id, &mut buffer),
+                pair.server.connection().streams().read(id, &mut buffer),
                 Ok(Some(_))
             ) {}
         }

@@ -153,13 +153,12 @@ fn bytes_come_out_in_order_whatever_order_they_arrive_in() {
     ] {
         pair.forge_to_server(SpaceId::Application, &raw(fields));
     }
-    let now = pair.now;
     let streams = pair.server.connection().streams();
     let id = streams.accept(Direction::Bidirectional).expect("opened");
     let mut buffer = [0; 16];
-    assert_eq!(streams.read(now, id, &mut buffer), Ok(Some(5)));
+    assert_eq!(streams.read(id, &mut buffer), Ok(Some(5)));
     assert_eq!(buffer[..5], [1, 2, 3, 4, 5]);
-    assert_eq!(streams.read(now, id, &mut buffer), Ok(None));
+    assert_eq!(streams.read(id, &mut buffer), Ok(None));
 }
 
 #[test]
@@ -174,13 +173,9 @@ fn reset_carries_the_code_of_the_application() {
         .expect("open");
     pair.client.touch();
     pair.run_for(RTT);
-    let now = pair.now;
     let streams = pair.server.connection().streams();
     assert_eq!(streams.accept(Direction::Unidirectional), Some(id));
-    assert_eq!(
-        streams.read(now, id, &mut [0; 9]),
-        Err(ReadError::Reset(77))
-    );
+    assert_eq!(streams.read(id, &mut [0; 9]), Err(ReadError::Reset(77)));
 }
 
 #[test]
@@ -268,11 +263,10 @@ fn stream_credit_returns_without_being_asked_for() {
         pair.client.connection().streams().finish(id).expect("open");
         pair.client.touch();
         pair.run_for(RTT);
-        let now = pair.now;
         let streams = pair.server.connection().streams();
         assert_eq!(streams.accept(Direction::Unidirectional), Some(id));
-        assert_eq!(streams.read(now, id, &mut [0; 9]), Ok(Some(1)));
-        assert_eq!(streams.read(now, id, &mut [0; 9]), Ok(None));
+        assert_eq!(streams.read(id, &mut [0; 9]), Ok(Some(1)));
+        assert_eq!(streams.read(id, &mut [0; 9]), Ok(None));
         pair.server.touch();
         pair.run_for(RTT);
     }

@@ -25,13 +25,12 @@ fn transfer(pair: &mut Pair, len: usize) -> Duration {
             }
         }
         pair.client.touch();
-        let now = pair.now;
         let streams = pair.server.connection().streams();
         accepted = accepted.or_else(|| streams.accept(Direction::Unidirectional));
         if let Some(id) = accepted {
             let mut buffer = [0; 65_536];
             loop {
-                match streams.read(now, id, &mut buffer) {
+                match streams.read(id, &mut buffer) {
                     Ok(Some(n)) => received.extend_from_slice(&buffer[..n]),
                     Ok(None) => {
                         assert_eq!(received, data);

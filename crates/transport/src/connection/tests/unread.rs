@@ -30,21 +30,18 @@ fn close_client(pair: &mut Pair) {
 }
 
 /// Accepts both streams and reads all of them.
-fn read_all(streams: &mut Streams, now: Time, ids: [StreamId; 2]) {
+fn read_all(streams: &mut Streams, ids: [StreamId; 2]) {
     let mut out = [0; 64];
     assert_eq!(streams.accept(Direction::Unidirectional), Some(ids[0]));
-    assert_eq!(streams.read(now, ids[0], &mut out), Ok(Some(HELLO.len())));
+    assert_eq!(streams.read(ids[0], &mut out), Ok(Some(HELLO.len())));
     assert_eq!(&out[..HELLO.len()], HELLO);
-    assert_eq!(streams.read(now, ids[0], &mut out), Ok(None));
+    assert_eq!(streams.read(ids[0], &mut out), Ok(None));
     assert_eq!(streams.accept(Direction::Bidirectional), Some(ids[1]));
-    let chunk = streams.read_chunk(now, ids[1], 5).expect("it is there");
+    let chunk = streams.read_chunk(ids[1], 5).expect("it is there");
     assert_eq!(chunk.as_deref(), Some(&HELLO[..5]));
-    assert_eq!(
-        streams.read(now, ids[1], &mut out),
-        Ok(Some(HELLO.len() - 5))
-    );
+    assert_eq!(streams.read(ids[1], &mut out), Ok(Some(HELLO.len() - 5)));
     let over = Err(ReadError::ClosedStream);
-    assert_eq!(streams.read(now, ids[1], &mut out), over);
+    assert_eq!(streams.read(ids[1], &mut out), over);
     assert_eq!(streams.accept(Direction::Bidirectional), None);
     assert!(!streams.wants_to_send(), "there is nobody to send to");
 }
@@ -53,18 +50,16 @@ fn read_all(streams: &mut Streams, now: Time, ids: [StreamId; 2]) {
 fn after_the_peer_closed() {
     let (mut pair, ids) = with_unread();
     close_client(&mut pair);
-    let now = pair.now;
     let streams = pair.server.connection().streams();
     assert_eq!(streams.write(ids[1], b"x"), Err(WriteError::ClosedStream));
     assert_eq!(streams.open(Direction::Bidirectional), None);
-    read_all(streams, now, ids);
+    read_all(streams, ids);
 }
 
 #[test]
 fn after_silence() {
     let (mut pair, ids) = with_unread();
     pair.link.loss = 1000;
-    let now = pair.now + Duration::from_secs(60);
     let mut unread = None;
     for _ in 0..600 {
         pair.now += Duration::from_millis(100);
@@ -76,7 +71,7 @@ fn after_silence() {
             break;
         }
     }
-    read_all(&mut unread.expect("it timed out"), now, ids);
+    read_all(&mut unread.expect("it timed out"), ids);
 }
 
 #[test]
@@ -90,18 +85,17 @@ fn after_the_endpoint_has_forgotten_the_connection() {
     assert_eq!(stats.data_received, received, "counters stay");
     pair.run_for(Duration::from_secs(60));
     assert_eq!(pair.server.endpoint.connections(), 0);
-    read_all(&mut unread, pair.now, ids);
+    read_all(&mut unread, ids);
 }
 
 #[test]
 fn stopped_stream_is_gone_at_once() {
     let (mut pair, ids) = with_unread();
     close_client(&mut pair);
-    let now = pair.now;
     let streams = pair.server.connection().streams();
     assert_eq!(streams.stop(ids[0], 1), Ok(()));
     let over = Err(ReadError::ClosedStream);
-    assert_eq!(streams.read(now, ids[0], &mut [0; 9]), over);
+    assert_eq!(streams.read(ids[0], &mut [0; 9]), over);
     assert!(!streams.wants_to_send());
 }
 
@@ -114,7 +108,7 @@ fn nothing_after_our_own_close() {
     connection.close(now, 7, b"");
     assert!(connection.take_unread().is_none());
     let over = Err(ReadError::ClosedStream);
-    assert_eq!(connection.streams().read(now, ids[0], &mut [0; 9]), over);
+    assert_eq!(connection.streams().read(ids[0], &mut [0; 9]), over);
     assert_eq!(connection.streams().accept(Direction::Bidirectional), None);
 }
 

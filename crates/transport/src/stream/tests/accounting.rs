@@ -159,11 +159,10 @@ impl World {
                 }
             }
             Step::ReadChunk { stream, max } => {
-                let now = self.server.now;
                 let result = self
                     .server
                     .streams
-                    .read_chunk(now, client_uni(stream as u64), max);
+                    .read_chunk(client_uni(stream as u64), max);
                 if let Ok(Some(bytes)) = result {
                     self.models[stream].read += bytes.len() as u64;
                 } else {

@@ -77,8 +77,7 @@ impl Run {
             }
             Act::Read => {
                 let mut out = [0; 4];
-                let now = end.now;
-                let _ = end.streams.read(now, id, &mut out);
+                let _ = end.streams.read(id, &mut out);
             }
             Act::Write => {
                 let _ = end.streams.write(id, b"abc");

@@ -103,9 +103,8 @@ fn drain(end: &mut End, id: StreamId, into: &mut Vec<u8>, dice: &mut Dice) -> bo
         let result = if dice.one_in(2) {
             end.read(id, max)
         } else {
-            let now = end.now;
             end.streams
-                .read_chunk(now, id, max)
+                .read_chunk(id, max)
                 .map(|bytes| bytes.map(|bytes| bytes.to_vec()))
         };
         match result {

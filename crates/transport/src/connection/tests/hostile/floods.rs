@@ -132,11 +132,10 @@ fn gap_bomb_is_refused_and_honest_repetition_still_delivers() {
     flood(&mut pair, 20, |number| {
         stream_frame(0, 100 * number as u64, &[7; 100], number == 19)
     });
-    let now = pair.now;
     let streams = pair.server.connection().streams();
     let id = streams.accept(Direction::Unidirectional).expect("opened");
     let (mut buffer, mut total) = ([0; 4096], 0);
-    while let Ok(Some(n)) = streams.read(now, id, &mut buffer) {
+    while let Ok(Some(n)) = streams.read(id, &mut buffer) {
         assert!(buffer[..n].iter().all(|byte| *byte == 7));
         total += n;
     }

@@ -127,12 +127,7 @@ fn keep_alive_while_busy_ends_with_the_exchange() {
     server.streams().stop(id, 0).expect("open");
     pair.server.touch();
     pair.run_for(Duration::from_secs(1));
-    let now = pair.now;
-    let read = pair
-        .client
-        .connection()
-        .streams()
-        .read(now, id, &mut [0; 9]);
+    let read = pair.client.connection().streams().read(id, &mut [0; 9]);
     assert_eq!(read, Err(crate::ReadError::Reset(0)));
     pair.client.touch();
     pair.run_for(Duration::from_secs(10));
