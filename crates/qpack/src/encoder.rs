@@ -36,9 +36,9 @@ pub struct EncoderLimits {
 /// *Policy.* While there is room in the table, a line goes into it at once if it can be referred to
 /// at once, for that is no longer than the literal; not so names whose values rarely come again.
 /// When something would have to go for it, or the reference has to wait, a line goes in when it
-/// comes for the second time. Lines in the oldest quarter of a full table are inserted anew when
-/// used, before they would have to stay for ever. `authorization` and short cookies are never put
-/// anywhere (§7.1.3).
+/// comes for the second time. Short values of static names stay literals. Lines in the oldest
+/// quarter of a full table are inserted anew when used, before they would have to stay for ever.
+/// `authorization` and short cookies are never put anywhere (§7.1.3).
 #[derive(Debug)]
 pub struct Encoder {
     limits: EncoderLimits,
@@ -71,8 +71,8 @@ struct Section {
     smallest: u64,
     /// Entries may be referred to that the other end may not have yet.
     may_block: bool,
-    /// No line was written out.
-    is_indices: bool,
+    /// No line was written out that may not be the next time.
+    is_settled: bool,
 }
 
 impl Section {
@@ -141,7 +141,7 @@ impl Encoder {
             required: 0,
             smallest: u64::MAX,
             may_block: self.outstanding.may_block(stream, self.max_blocked),
-            is_indices: true,
+            is_settled: true,
         };
         let has_table = self.table.capacity() > 0 && !self.outstanding.is_full();
         if has_table && self.repeat(&section, lines().into_iter(), out) {
@@ -150,7 +150,7 @@ impl Encoder {
         for line in lines() {
             match static_table::find(line.name, line.value) {
                 _ if line.is_sensitive || is_secret(&line) => {
-                    section.is_indices = false;
+                    section.is_settled = false;
                     self.encode_secret(&line);
                 }
                 Match::Whole(index) => {
@@ -256,7 +256,7 @@ impl Encoder {
         };
         let begin = out.len();
         prefix.encode(out);
-        if has_table && section.is_indices && self.table.insert_count() == section.base {
+        if has_table && section.is_settled && self.table.insert_count() == section.base {
             self.repeats.keep(section, &out[begin..], &self.lines);
         }
         out.extend_from_slice(&self.lines);
@@ -287,6 +287,11 @@ impl Encoder {
 
     /// A line that the static table does not have.
     fn encode_line(&mut self, section: &mut Section, line: &FieldLine<'_>, found: Match) {
+        if let Match::Name(_) = found
+            && line.value.len() <= SHORT_VALUE
+        {
+            return self.encode_literal(line, static_name(found));
+        }
         let hash = self.index.hash(line.name, line.value);
         let reference = match self.index.line(&self.table, hash, line) {
             Some(index) => self.refer(section, index, line, hash),
@@ -305,7 +310,7 @@ impl Encoder {
             let is_usable = self.is_usable(section, index) && !self.is_draining(index);
             is_usable.then(|| section.refer(index))
         });
-        section.is_indices = false;
+        section.is_settled = false;
         self.encode_literal(line, name);
     }
 
@@ -472,6 +477,9 @@ fn is_rarely_repeated(name: &[u8]) -> bool {
 }
 
 const SHORT_COOKIE: usize = 20;
+/// Longest value that goes without the dynamic table where the static one has the name: a reference
+/// saves three bytes at most, and its acknowledgement costs two on the way back.
+const SHORT_VALUE: usize = 2;
 const LONGEST_SET_CAPACITY: usize = 6;
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use super::Section;
 use crate::field_line::FieldLine;
 
-/// The last few sections that said nothing but indices: they are what anybody would send for the
-/// same lines, until something is inserted.
+/// The last few sections that would be the same again, until something is inserted: of indices, and
+/// of literals that will never be anything else.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
     places: [Place; PLACES],

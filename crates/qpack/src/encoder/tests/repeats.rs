@@ -41,6 +41,28 @@ fn does_not_mix_names_and_values() {
     assert_eq!(encode(&mut encoder, 99, &[]), [0, 0]);
 }
 
+/// A value of two letters is written out for ever, one of three goes into the table.
+#[test]
+fn keeps_literals_that_are_short() {
+    for (value, is_inserted) in [("12", false), ("123", true)] {
+        let (mut encoder, mut decoder) = (encoder(4096, 10), decoder(4096, 10));
+        let lines = [(":status", "200"), ("content-length", value)];
+        for stream in 0..4 {
+            let section = encode(&mut encoder, stream, &lines);
+            let instructions = std::mem::take(encoder.instructions());
+            decoder.on_encoder_stream(&instructions).expect("followed");
+            assert_eq!(decode(&mut decoder, stream, &section), Some(owned(&lines)));
+            // Two of prefix and an index; name, length and what is two letters in Huffman code.
+            let expected = if is_inserted && stream > 0 { 4 } else { 7 };
+            assert_eq!(section.len(), expected, "{value} on {stream}");
+        }
+        assert_eq!(encoder.table.insert_count(), u64::from(is_inserted));
+        // Nothing to acknowledge where nothing was referred to.
+        assert_eq!(decoder.answers().is_empty(), !is_inserted);
+        assert_eq!(kept(&encoder).len(), 1);
+    }
+}
+
 #[test]
 fn keeps_no_secret() {
     let mut encoder = encoder(4096, 10);
@@ -94,7 +116,7 @@ proptest! {
         let (mut on_the_way, mut waiting) = (Vec::new(), Vec::new());
         for (stream, (a, b, what)) in (0..).zip(ops) {
             let (a, b) = (a.to_string(), b.to_string());
-            let lines = [(":method", "GET"), ("x-a", &a), ("x-same", "same"), ("x-b", &b)];
+            let lines = [("age", a.as_str()), ("x-a", &a), ("x-same", "same"), ("x-b", &b)];
             let lines = &lines[..1 + usize::from(what >> 6)];
             let section = encode(&mut encoder, stream, lines);
             other.repeats = Repeats::default();
