@@ -55,14 +55,29 @@ impl Client {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
-        let is_connect = parts.method == Method::CONNECT;
         if body.is_end_stream()
-            && !is_connect
+            && parts.method != Method::CONNECT
             && let Some(incoming) = self.send_head(&mut parts).await?
         {
             let (response, incoming) = self.response(incoming, &parts).await?;
             return Ok(into_body(response, incoming, &parts.method));
         }
+        // In a box: requests that take one step need no room for what else may be necessary.
+        Box::pin(self.send_in_steps(parts, body)).await
+    }
+
+    /// Opens a stream, and then writes what there is to write.
+    async fn send_in_steps<B>(
+        &self,
+        mut parts: http::request::Parts,
+        body: B,
+    ) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let is_connect = parts.method == Method::CONNECT;
         let has_content = !body.is_end_stream() && !is_connect;
         let length = body.size_hint().exact().filter(|_| has_content);
         let Exchange {
@@ -72,11 +87,11 @@ impl Client {
             datagrams,
         } = self.begin(&mut parts, length).await?;
         if body.is_end_stream() && !is_connect {
-            ignore_stop(outgoing.send(head, super::Empty).await)?;
+            ignore_stop(outgoing.send(head, super::Empty, None).await)?;
         } else {
             runtime::spawn(async move {
                 // Whoever waits for the response learns what is wrong from there.
-                let _ = outgoing.send(head, body).await;
+                let _ = outgoing.send(head, body, length).await;
             });
         }
         let (mut response, incoming) = self.response(incoming, &parts).await?;
@@ -156,7 +171,7 @@ impl Client {
             Some(SentHead::Part(send, receive, rest)) => {
                 let incoming = Box::new(Incoming::new(self.0.clone(), receive));
                 let mut outgoing = Outgoing::new(self.0.clone(), send);
-                ignore_stop(Box::pin(outgoing.send(rest, super::Empty)).await)?;
+                ignore_stop(Box::pin(outgoing.send(rest, super::Empty, None)).await)?;
                 Ok(Some(incoming))
             }
         }
@@ -241,8 +256,7 @@ impl Client {
 
     /// True when the server takes no more requests here.
     pub fn goes_away(&self) -> bool {
-        let state = self.0.with(|state| Ok(state.http.peer_goes_away()));
-        state.unwrap_or(true)
+        self.0.goes_away()
     }
 
     /// The QUIC connection, for its address and statistics.

@@ -3,7 +3,8 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, BufMut as _, Bytes};
 use courser_http3::{Code, FieldsToSend, data_header};
@@ -12,6 +13,7 @@ use http_body::Body;
 
 use super::error::{Error, var_int};
 use super::shared::Guard;
+use crate::runtime::{self, Sleep};
 use crate::{SendStream, Side, StoppedError, VarInt};
 
 /// Dropped before its end, it resets the stream.
@@ -65,12 +67,18 @@ impl Outgoing {
     }
 
     /// Writes a head, a body and the end. A body that is ready leaves in one write with the head.
-    pub(super) async fn send<B>(&mut self, head: Vec<u8>, body: B) -> Result<(), Error>
+    /// `length` is that of the content, if it is known.
+    pub(super) async fn send<B>(
+        &mut self,
+        head: Vec<u8>,
+        body: B,
+        length: Option<u64>,
+    ) -> Result<(), Error>
     where
         B: Body,
         B::Error: Into<BodyError>,
     {
-        let sent = self.send_message(head, body).await;
+        let sent = self.send_message(head, body, length).await;
         if let Err(Error::Http { .. }) = &sent
             && self.guard.side() == Side::Server
         {
@@ -81,13 +89,18 @@ impl Outgoing {
         sent
     }
 
-    async fn send_message<B>(&mut self, head: Vec<u8>, body: B) -> Result<(), Error>
+    async fn send_message<B>(
+        &mut self,
+        head: Vec<u8>,
+        body: B,
+        length: Option<u64>,
+    ) -> Result<(), Error>
     where
         B: Body,
         B::Error: Into<BodyError>,
     {
         let mut body = pin!(body);
-        let mut waiting = Waiting::new(head);
+        let mut waiting = Waiting::new(head, length);
         let mut stopped = None;
         while !body.is_end_stream() {
             let frame = self.next_frame(body.as_mut(), &mut waiting, &mut stopped);
@@ -106,7 +119,7 @@ impl Outgoing {
                     }
                 }
             }
-            if waiting.is_large() {
+            if waiting.is_large() && waiting.left != Some(0) {
                 self.write_all(&mut waiting).await?;
             }
         }
@@ -124,6 +137,9 @@ impl Outgoing {
         poll_fn(|cx| {
             if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
                 return Poll::Ready(Ok(frame));
+            }
+            if waiting.poll_hold(cx).is_pending() {
+                return Poll::Pending;
             }
             waiting.close_small();
             while !waiting.chunks.is_empty() {
@@ -214,14 +230,36 @@ struct Waiting {
     chunks: Vec<Bytes>,
     /// What comes behind them: heads, frame headers, little content.
     small: Vec<u8>,
+    /// Content that has not come from the body yet, if its length is known.
+    left: Option<u64>,
+    /// Until what waits does so no longer.
+    hold: Option<Pin<Box<Sleep>>>,
 }
 
 impl Waiting {
-    fn new(head: Vec<u8>) -> Self {
+    fn new(head: Vec<u8>, length: Option<u64>) -> Self {
         Self {
             chunks: Vec::new(),
             small: head,
+            left: length,
+            hold: None,
         }
+    }
+
+    /// Bodies that are read from files have to look once more to see their end. When all of the
+    /// content is here, what waits does so for the end too: they leave together then.
+    fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.left != Some(0) || self.is_empty() {
+            return Poll::Ready(());
+        }
+        let hold = || Box::pin(runtime::sleep(LONGEST_HOLD));
+        ready!(self.hold.get_or_insert_with(hold).as_mut().poll(cx));
+        self.left = None;
+        Poll::Ready(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.small.is_empty()
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -231,6 +269,7 @@ impl Waiting {
     /// Small content is copied behind what is there already: a chunk costs more than its bytes.
     fn push_data<B: Buf>(&mut self, mut data: B) {
         let len = data.remaining();
+        self.left = self.left.map(|left| left.saturating_sub(len as u64));
         let header = data_header(len as u64);
         self.small.extend_from_slice(header.as_ref());
         if len <= SMALL {
@@ -254,6 +293,10 @@ impl Waiting {
 }
 
 const LARGE: usize = 64 * 1024;
+
+/// A body that has given all of its content and says nothing of its end for as long may go on to say
+/// nothing.
+const LONGEST_HOLD: Duration = Duration::from_millis(1);
 
 /// Content up to here is copied: the transport would do the same with chunks of its own.
 const SMALL: usize = 1023;

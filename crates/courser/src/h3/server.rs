@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_http3::{self as http3, Code, FieldsError, FieldsToSend, RequestHead};
 use http::header::{CONTENT_LENGTH, EXPECT};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use super::body::{Body, Empty};
 use super::datagrams::Datagrams;
@@ -424,19 +424,21 @@ impl Respond {
         let (parts, body) = response.into_parts();
         let has_content = method != Method::HEAD && may_have_content(parts.status);
         let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
-        if has_content
-            && method != Method::CONNECT
-            && let Some(length) = body.size_hint().exact()
-        {
-            fields.set_content_length(length);
+        let mut length = None;
+        if has_content && method != Method::CONNECT {
+            length = body.size_hint().exact();
+            match length {
+                Some(length) => fields.set_content_length(length),
+                None => length = said_length(&parts.headers),
+            }
         }
         let head = outgoing.encode(&fields);
         async move {
             let head = head?;
             if has_content {
-                outgoing.send(head, body).await
+                outgoing.send(head, body, length).await
             } else {
-                outgoing.send(head, Empty).await
+                outgoing.send(head, Empty, None).await
             }
         }
     }
@@ -510,6 +512,11 @@ impl Respond {
     pub fn reset(mut self, code: Code) {
         self.outgoing.reset(code);
     }
+}
+
+/// What the service says of a body that does not know its length.
+fn said_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// RFC 9110 §6.4.1.

@@ -230,6 +230,12 @@ impl Shared {
         }
     }
 
+    /// True when the peer takes no more requests, or the connection is over.
+    pub(super) fn goes_away(&self) -> bool {
+        let state = self.lock();
+        state.failure.is_some() || state.http.peer_goes_away()
+    }
+
     /// Closes the connection, with nothing wrong.
     pub(super) fn close(&self) {
         let code = self.lock().http.closing_code();

@@ -1,11 +1,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser::h3;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 
 use super::{frames, full, get, serve, text, within};
@@ -34,12 +36,66 @@ async fn a_request_is_answered() {
     assert_eq!(within(text(response)).await, "GET https://localhost/a?b=c");
 }
 
+/// A body as files are read: what it gives is followed by one more look, elsewhere, for the end.
+fn file_of(
+    len: usize,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> UnsyncBoxBody<Bytes, std::io::Error> {
+    let content = stream::once(async move { Ok(Frame::data(Bytes::from(vec![7; len]))) });
+    let end = stream::once(end).filter_map(|()| async { None });
+    frames(content.chain(end))
+}
+
+/// Its end leaves with its content, not behind it, when the length has been said.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_of_a_file_comes_with_its_content() {
+    let (_pair, client) = serve(|request| async move {
+        let len: usize = request.uri().path()[1..].parse().expect("a length");
+        let look = || std::thread::sleep(Duration::from_micros(300));
+        let end = async move { drop(tokio::task::spawn_blocking(look).await) };
+        let mut response = Response::new(file_of(len, end));
+        response.headers_mut().insert("content-length", len.into());
+        response
+    })
+    .await;
+    for len in [12, 1_000, 12_000] {
+        let mut together = 0;
+        for _ in 0..20 {
+            let response = within(client.send(get(&format!("/{len}")))).await;
+            let mut body = response.expect("answered").into_body();
+            let mut left = len;
+            while left > 0 {
+                let frame = within(body.frame()).await.expect("more").expect("content");
+                left -= frame.into_data().expect("content").len();
+            }
+            together += usize::from(body.is_end_stream());
+            assert!(within(body.frame()).await.is_none());
+        }
+        // A machine that is busy may take a millisecond to look.
+        assert!(together > 10, "{together} of 20 of {len} bytes");
+    }
+}
+
+/// The content does not wait for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn content_whose_end_does_not_come_is_sent() {
+    let (_pair, client) = serve(|_| async {
+        let mut response = Response::new(file_of(5, std::future::pending()));
+        response.headers_mut().insert("content-length", 5.into());
+        response
+    })
+    .await;
+    let response = within(client.send(get("/"))).await.expect("answered");
+    let mut body = response.into_body();
+    let frame = within(body.frame()).await.expect("more").expect("content");
+    assert_eq!(frame.into_data().expect("content").len(), 5);
+    assert!(!body.is_end_stream());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_stream_both_ways_at_once() {
     let (_pair, client) = serve(|request| async move { Response::new(frames_of(request)) }).await;
-    fn frames_of(
-        request: Request<h3::Body>,
-    ) -> http_body_util::combinators::UnsyncBoxBody<Bytes, std::io::Error> {
+    fn frames_of(request: Request<h3::Body>) -> UnsyncBoxBody<Bytes, std::io::Error> {
         request
             .into_body()
             .map_err(std::io::Error::other)

@@ -1,13 +1,15 @@
 //! One request and its response, whatever the version of HTTP.
 
 use std::error::Error as _;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Instant;
 
 use bytes::Bytes;
 use courser::h3;
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 
 use crate::load::request::Spoken;
@@ -26,6 +28,8 @@ pub(super) struct Answer {
     pub(super) status: u16,
     /// When its head was there.
     pub(super) head: Instant,
+    /// When all of it was.
+    pub(super) over: Instant,
     /// Bytes of content.
     pub(super) data: u64,
     /// Bytes of fields, names and values.
@@ -106,14 +110,22 @@ where
     let status = response.status().as_u16();
     let fields = size_of_fields(response.headers());
     let mut body = response.into_body();
-    let mut data = 0;
-    while let Some(frame) = body.frame().await {
+    let (mut data, mut has_waited) = (0, false);
+    loop {
+        let frame = poll_fn(|cx| {
+            let frame = Pin::new(&mut body).poll_frame(cx);
+            has_waited |= frame.is_pending();
+            frame
+        });
+        let Some(frame) = frame.await else { break };
         let frame = frame.map_err(&trouble)?;
         data += frame.data_ref().map_or(0, |data| data.len() as u64);
     }
     Ok(Answer {
         status,
         head,
+        // What came along came at the same time, and to look at the clock is not free.
+        over: if has_waited { Instant::now() } else { head },
         data,
         fields,
     })

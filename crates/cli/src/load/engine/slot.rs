@@ -100,10 +100,14 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
         lane.was_used.store(true, Relaxed);
         let request = worker.plan.requests.make(ticket.number, spoken);
         let result = exchange(worker, sender, request).await;
+        let over = match &result {
+            Ok(answer) => answer.over,
+            Err(_) => Instant::now(),
+        };
         let times = Times {
             due: ticket.due,
             sent,
-            over: Instant::now(),
+            over,
         };
         match result {
             Ok(answer) => {
