@@ -269,6 +269,7 @@ mod tests {
         Answer {
             status,
             head,
+            over: head,
             data: 10,
             fields: 20,
         }
