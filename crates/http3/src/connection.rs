@@ -141,6 +141,8 @@ pub struct Connection {
     cache: LineCache,
     requests: Repeats<Request<()>>,
     responses: Repeats<Response<()>>,
+    /// Of the section that was decoded last, if it may be kept.
+    decoded_size: Option<u64>,
     section: Vec<u8>,
     unidirectional: Unidirectional,
     control: ControlReader,
@@ -189,6 +191,7 @@ impl Connection {
             cache: LineCache::default(),
             requests: Repeats::default(),
             responses: Repeats::default(),
+            decoded_size: None,
             section: Vec::new(),
             unidirectional: Unidirectional::default(),
             control: ControlReader::new(side),
@@ -326,9 +329,10 @@ impl Connection {
         self.blocked.bytes()
     }
 
-    /// Bytes held in tables and buffers.
+    /// Bytes held in tables and buffers, and of heads that are kept for others like them.
     pub fn memory(&self) -> usize {
-        self.encoder.memory() + self.decoder.memory() + self.control_out.len()
+        let kept = self.requests.memory() + self.responses.memory();
+        self.encoder.memory() + self.decoder.memory() + self.control_out.len() + kept
     }
 
     fn use_limits(&mut self, settings: &Settings) {

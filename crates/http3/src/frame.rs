@@ -124,6 +124,9 @@ pub(crate) fn encode_integer(out: &mut Vec<u8>, frame_type: u64, value: u64) {
 
 /// Appends a variable-length integer, RFC 9000 §16.
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
+    if value < 64 {
+        return out.push(value as u8); // Most of them.
+    }
     let mut bytes = [0; 8];
     let mut writer = Writer::new(&mut bytes);
     writer.varint(value);

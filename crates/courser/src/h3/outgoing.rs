@@ -119,15 +119,15 @@ impl Outgoing {
                     }
                 }
             }
-            if waiting.is_large() && waiting.left != Some(0) {
+            if waiting.is_large() {
                 self.write_all(&mut waiting).await?;
             }
         }
         self.write_last(waiting).await
     }
 
-    /// The next frame. While there is none, what waits is written, and a peer that wants no more
-    /// ends the waiting: a body may have nothing to say for long.
+    /// The next frame. While there is none, what waits is written, unless the end is all that is
+    /// missing, and a peer that wants no more ends the waiting: a body may have nothing to say for long.
     async fn next_frame<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
@@ -230,7 +230,7 @@ struct Waiting {
     chunks: Vec<Bytes>,
     /// What comes behind them: heads, frame headers, little content.
     small: Vec<u8>,
-    /// Content that has not come from the body yet, if its length is known.
+    /// Content that has not come from the body yet, if its length is known and the body keeps to it.
     left: Option<u64>,
     /// Until what waits does so no longer.
     hold: Option<Pin<Box<Sleep>>>,
@@ -247,9 +247,9 @@ impl Waiting {
     }
 
     /// Bodies that are read from files have to look once more to see their end. When all of the
-    /// content is here, what waits does so for the end too: they leave together then.
+    /// content is here and little of it, it waits for the end too: they leave together then.
     fn poll_hold(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.left != Some(0) || self.is_empty() {
+        if self.left != Some(0) || self.is_empty() || self.is_large() {
             return Poll::Ready(());
         }
         let hold = || Box::pin(runtime::sleep(LONGEST_HOLD));
@@ -269,7 +269,7 @@ impl Waiting {
     /// Small content is copied behind what is there already: a chunk costs more than its bytes.
     fn push_data<B: Buf>(&mut self, mut data: B) {
         let len = data.remaining();
-        self.left = self.left.map(|left| left.saturating_sub(len as u64));
+        self.left = self.left.and_then(|left| left.checked_sub(len as u64));
         let header = data_header(len as u64);
         self.small.extend_from_slice(header.as_ref());
         if len <= SMALL {

@@ -402,11 +402,17 @@ impl Respond {
     /// Sends the response: its head, content as the body makes it, trailers, the end. A
     /// `content-length` is added when the body knows it.
     ///
-    /// Returns when all is written; it may take longer until the client has it.
+    /// Returns when all is written; it may take longer until the client has it. Content that is as
+    /// long as was said, and shorter than 64 KiB, waits a millisecond or two for the body to say that
+    /// it has ended, so that both leave in one packet.
     ///
     /// # Errors
     /// When the body fails, which resets the stream; when the client wants no answer any more;
     /// when the connection is over.
+    ///
+    /// # Panics
+    /// Where it has to wait and there is no runtime, neither tokio's with its time enabled nor an
+    /// [entered](crate::runtime::enter) one.
     ///
     /// # Cancel safety
     /// Not safe: the stream is reset.

@@ -1,7 +1,7 @@
 //! Heads that came before, to the byte.
 
 use courser_qpack::Decoder;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, Request, Response};
 
 /// Heads of the last few sections, for those that come again: calls of the same method, polls of the
 /// same page. To clone one costs a third of decoding it.
@@ -27,6 +27,8 @@ struct Place<T> {
 #[derive(Debug)]
 struct Kept<T> {
     head: Head<T>,
+    /// Of its lines, as they count against the limits.
+    size: usize,
     required: u64,
 }
 
@@ -70,25 +72,32 @@ impl<T: Message> Repeats<T> {
         Some(kept.head.clone())
     }
 
-    /// Remembers that a section came, and what it is, if it has a place already. What must not be in
-    /// tables is not kept here either.
+    /// Remembers that a section came, and what it is, if it has a place already. `size` is that of
+    /// its lines; none when some of them must not be in tables: they are not kept here either.
     pub(super) fn on_decoded(
         &mut self,
         place: Option<usize>,
         section: &[u8],
         decoder: &Decoder,
+        size: Option<u64>,
         head: &Head<T>,
     ) {
+        let size = size.filter(|&size| size <= MOST_SIZE && head.0.fields().len() <= MOST_FIELDS);
+        let Some(size) = size.filter(|_| section.len() <= MOST_BYTES) else {
+            return;
+        };
         if let Some(place) = place {
-            let head = head.clone();
-            let required = decoder.required();
-            self.places[place].kept = Some(Kept { head, required });
+            self.places[place].kept = Some(Kept {
+                head: head.clone(),
+                size: size as usize, // Small, it was just seen.
+                required: decoder.required(),
+            });
             return;
         }
-        let fields = head.0.fields();
-        let is_large = section.len() > MOST_BYTES || fields.len() > MOST_FIELDS;
-        if is_large || fields.values().any(HeaderValue::is_sensitive) {
-            return;
+        let state = decoder.state();
+        for stale in self.places.iter_mut().filter(|place| place.state != state) {
+            // It may hold entries of the table that have made room for others.
+            stale.kept = None;
         }
         if self.places.len() < PLACES {
             self.places.push(Place::default());
@@ -97,8 +106,14 @@ impl<T: Message> Repeats<T> {
         self.oldest = (self.oldest + 1) % PLACES;
         place.section.clear();
         place.section.extend_from_slice(section);
-        place.state = decoder.state();
+        place.state = state;
         place.kept = None;
+    }
+
+    /// Bytes of the lines that are kept.
+    pub(super) fn memory(&self) -> usize {
+        let kept = self.places.iter().filter_map(|place| place.kept.as_ref());
+        kept.map(|kept| kept.size).sum()
     }
 
     /// Sections that came lately, and how many of their heads are kept.
@@ -134,3 +149,5 @@ const PLACES: usize = 4;
 const MOST_BYTES: usize = 64;
 /// Fields of a head.
 const MOST_FIELDS: usize = 16;
+/// Bytes of its lines, and 32 for each: those of a small section may be long.
+const MOST_SIZE: u64 = 1024;

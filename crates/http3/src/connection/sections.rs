@@ -46,8 +46,9 @@ impl Connection {
             collector.finish_request(extended_connect)
         })?;
         if let Section::Decoded(Ok(head)) = &decoded {
+            let size = self.decoded_size;
             self.requests
-                .on_decoded(place, section, &self.decoder, head);
+                .on_decoded(place, section, &self.decoder, size, head);
         }
         Ok(decoded)
     }
@@ -72,8 +73,9 @@ impl Connection {
             collector.finish_response()
         })?;
         if let Section::Decoded(Ok(head)) = &decoded {
+            let size = self.decoded_size;
             self.responses
-                .on_decoded(place, section, &self.decoder, head);
+                .on_decoded(place, section, &self.decoder, size, head);
         }
         Ok(decoded)
     }
@@ -166,6 +168,7 @@ impl Connection {
         Ok(match progress {
             Progress::Decoded => {
                 let message = finish(&mut collector);
+                self.decoded_size = collector.size_without_secrets();
                 self.blocked.remove(stream);
                 Section::Decoded(message)
             }

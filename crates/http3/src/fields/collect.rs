@@ -30,6 +30,8 @@ pub(crate) struct Collector<'c> {
     size: u64,
     lines: usize,
     is_past_pseudo: bool,
+    /// One of them must not be in tables.
+    has_secret: bool,
     failure: Option<FieldsError>,
 }
 
@@ -57,6 +59,7 @@ impl<'c> Collector<'c> {
             size: 0,
             lines: 0,
             is_past_pseudo: false,
+            has_secret: false,
             failure: None,
         }
     }
@@ -66,6 +69,11 @@ impl<'c> Collector<'c> {
         if self.failure.is_none() {
             self.failure = self.try_line(line).err();
         }
+    }
+
+    /// Bytes of names and values and 32 for each line; `None` with a line that must not be in tables.
+    pub(crate) fn size_without_secrets(&self) -> Option<u64> {
+        (!self.has_secret).then_some(self.size)
     }
 
     /// Ends the section; what was collected is taken from its fields.
@@ -92,6 +100,7 @@ impl<'c> Collector<'c> {
         let (name, value) = (line.name.as_bytes(), line.value.as_bytes());
         self.size += line_size(name, value) as u64;
         self.lines += 1;
+        self.has_secret |= line.is_sensitive;
         if self.size > self.limits.size {
             return Err(FieldsError::TooLarge("size of all lines"));
         }

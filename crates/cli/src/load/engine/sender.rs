@@ -110,7 +110,7 @@ where
     let status = response.status().as_u16();
     let fields = size_of_fields(response.headers());
     let mut body = response.into_body();
-    let (mut data, mut has_waited) = (0, false);
+    let (mut data, mut frames, mut has_waited) = (0, 0_u32, false);
     loop {
         let frame = poll_fn(|cx| {
             let frame = Pin::new(&mut body).poll_frame(cx);
@@ -120,12 +120,16 @@ where
         let Some(frame) = frame.await else { break };
         let frame = frame.map_err(&trouble)?;
         data += frame.data_ref().map_or(0, |data| data.len() as u64);
+        frames = frames.saturating_add(1);
     }
     Ok(Answer {
         status,
         head,
-        // What came along came at the same time, and to look at the clock is not free.
-        over: if has_waited { Instant::now() } else { head },
+        // One piece that came along came at the same time, and to look at the clock is not free.
+        over: match has_waited || frames > 1 {
+            true => Instant::now(),
+            false => head,
+        },
         data,
         fields,
     })

@@ -1,5 +1,6 @@
 //! One request after the other on one connection.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -99,7 +100,18 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
         worker.on_sent(sent);
         lane.was_used.store(true, Relaxed);
         let request = worker.plan.requests.make(ticket.number, spoken);
-        let result = exchange(worker, sender, request).await;
+        let result = {
+            // In its place at once: it is large, and each move of it costs as much as a lock.
+            let mut exchange = pin!(sender.exchange(request));
+            match worker.plan.timeout {
+                None => exchange.await.map_err(Failed::Trouble),
+                // Dropped, the request is cancelled.
+                Some(limit) => match tokio::time::timeout(limit, exchange.as_mut()).await {
+                    Ok(result) => result.map_err(Failed::Trouble),
+                    Err(_) => Err(Failed::TimedOut),
+                },
+            }
+        };
         let over = match &result {
             Ok(answer) => answer.over,
             Err(_) => Instant::now(),
@@ -129,23 +141,6 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
 enum Failed {
     Trouble(Trouble),
     TimedOut,
-}
-
-async fn exchange(
-    worker: &Worker,
-    sender: &mut Sender,
-    request: http::Request<http_body_util::Full<bytes::Bytes>>,
-) -> Result<Answer, Failed> {
-    let exchange = sender.exchange(request);
-    let result = match worker.plan.timeout {
-        None => exchange.await,
-        // Dropped, the request is cancelled.
-        Some(limit) => match tokio::time::timeout(limit, exchange).await {
-            Ok(result) => result,
-            Err(_) => return Err(Failed::TimedOut),
-        },
-    };
-    result.map_err(Failed::Trouble)
 }
 
 fn on_answer(worker: &Worker, lane: &Lane, times: Times, answer: &Answer) {

@@ -21,7 +21,26 @@ fn section(
 
 /// What a section is to the server, as text.
 fn decoded(server: &mut Connection, stream: u64, section: &[u8]) -> String {
-    format!("{:?}", server.decode_request(stream, section))
+    let head = server.decode_request(stream, section);
+    let protocol = match &head {
+        Ok(Section::Decoded(Ok((request, _)))) => request.extensions().get::<Protocol>().cloned(),
+        _ => None,
+    };
+    format!("{head:?} {protocol:?}")
+}
+
+/// A server whose peer's table may be large, and an instruction that inserts this line.
+fn with_entry(name: &str, value: &str) -> Connection {
+    let mut server = begun(Side::Server);
+    let (name_len, value_len) = (name.len() as u8, value.len());
+    assert!(name_len < 31 && (127..4000).contains(&value_len));
+    let mut bytes = vec![0x02, 0x3f, 0xe1, 0x1f, 0x40 | name_len];
+    bytes.extend_from_slice(name.as_bytes());
+    let rest = value_len - 127;
+    bytes.extend_from_slice(&[0x7f, rest as u8 & 0x7f | 0x80, (rest >> 7) as u8]);
+    bytes.extend_from_slice(value.as_bytes());
+    assert_eq!(uni(&mut server, 6, &bytes, false), Ok(UniFate::Read));
+    server
 }
 
 #[test]
@@ -97,15 +116,83 @@ fn what_is_evicted_is_not_repeated() {
 /// RFC 9204 §7.1.3: what must not be in tables is not kept either.
 #[test]
 fn secrets_are_not_kept() {
-    let (mut client, mut server) = pair();
-    for stream in 0..4 {
-        let fields = [("authorization", "Basic 0123456789")];
-        let section = section(&mut client, &mut server, 4 * stream, &fields);
+    for field in [("authorization", "Basic 0123456789"), ("cookie", "id=1")] {
+        let (mut client, mut server) = pair();
+        for stream in 0..5 {
+            let section = section(&mut client, &mut server, 4 * stream, &[field]);
+            let head = decoded(&mut server, 4 * stream, &section);
+            assert!(head.contains(field.0), "{head}");
+            carry(&mut server, &mut client);
+        }
+        assert_eq!(server.requests.kept(), (0, 0), "{field:?}");
+    }
+    // A path that must not be, with the bit for it and without.
+    for (bit, kept) in [(0x20, 0), (0x00, 1)] {
+        let mut server = begun(Side::Server);
+        let head = [0x00, 0x00, 0xd1, 0xd7, 0x50, 1, b'h', 0x51 | bit, 3];
+        let section = [&head[..], b"/tk"].concat();
+        for stream in 0..3 {
+            decoded(&mut server, 4 * stream, &section);
+        }
+        assert_eq!(server.requests.kept().1, kept);
+    }
+}
+
+/// What a short section stands for may be long, in one field that is joined from many.
+#[test]
+fn heads_that_are_large_are_not_kept() {
+    // 1024 with :method, :scheme, :path and :authority, and their names.
+    let others = (7 + 3) + (7 + 5) + (5 + 1) + (10 + 1) + 5 * 32;
+    for (size, kept) in [(1024, 1), (1025, 0)] {
+        let value = "v".repeat(size - others - "x-long".len());
+        let mut server = with_entry("x-long", &value);
+        let section = [0x02, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 1, b'h', 0x80];
+        for stream in 0..3 {
+            let head = decoded(&mut server, 4 * stream, &section);
+            assert!(head.contains(&value), "{head}");
+        }
+        assert_eq!(server.requests.kept().1, kept, "{size} bytes");
+        let kept = if kept == 1 { size } else { 0 };
+        assert_eq!(server.requests.memory(), kept);
+    }
+    let mut server = with_entry("cookie", &"c".repeat(300));
+    let section = [
+        &[0x02, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 1, b'h'][..],
+        &[0x80; 4],
+    ]
+    .concat();
+    for stream in 0..3 {
         let head = decoded(&mut server, 4 * stream, &section);
-        assert!(head.contains("authorization"), "{head}");
-        carry(&mut server, &mut client);
+        assert!(head.contains("cookie"), "{head}");
     }
     assert_eq!(server.requests.kept(), (0, 0));
+}
+
+/// RFC 9220.
+#[test]
+fn the_protocol_of_an_extended_connect_comes_again() {
+    let (mut client, mut server) = pair();
+    let mut heads = Vec::new();
+    for stream in 0..6 {
+        let request = Request::connect("https://example.org/chat")
+            .extension(Protocol::WEBSOCKET)
+            .body(())
+            .expect("a request");
+        let (parts, ()) = request.into_parts();
+        let mut out = Vec::new();
+        let fields = FieldsToSend::request(&parts).expect("whole");
+        client.encode(4 * stream, &fields, &mut out).expect("small");
+        carry(&mut client, &mut server);
+        heads.push(decoded(&mut server, 4 * stream, &section_of(&out)));
+        carry(&mut server, &mut client);
+    }
+    assert_eq!(server.requests.kept().1, 1);
+    assert!(heads.iter().all(|head| *head == heads[0]), "{heads:?}");
+    assert!(
+        heads[0].ends_with("Some(Protocol(b\"websocket\"))"),
+        "{}",
+        heads[0]
+    );
 }
 
 /// Sixteen fields, sections of 64 bytes, four of them.

@@ -77,6 +77,23 @@ fn keeps_no_secret() {
     assert_eq!(kept(&encoder), []);
 }
 
+/// A line that has become one since it was kept (§7.1.3).
+#[test]
+fn does_not_repeat_what_has_become_a_secret() {
+    let mut encoder = encoder(4096, 10);
+    for stream in 0..3 {
+        encode(&mut encoder, stream, &[("x-key", "0123456789")]);
+    }
+    assert_eq!(kept(&encoder), [3]);
+    let line = FieldLine {
+        is_sensitive: true,
+        ..FieldLine::new(b"x-key", b"0123456789")
+    };
+    let mut section = Vec::new();
+    encoder.encode(3, || [line], &mut section);
+    assert_eq!(section[2] & 0xf0, 0x30, "a literal that is never indexed");
+}
+
 /// Four sections of up to 64 bytes, for lines that take up to 512.
 #[test]
 fn keeps_little() {
