@@ -1,7 +1,8 @@
 //! Heads that came before, to the byte.
 
-use courser_qpack::Decoder;
 use http::{HeaderMap, Request, Response};
+
+use super::Connection;
 
 /// Heads of the last few sections, for those that come again: calls of the same method, polls of the
 /// same page. To clone one costs a third of decoding it.
@@ -33,16 +34,23 @@ struct Kept<T> {
 }
 
 /// A message without its content, and the length that this has.
-type Head<T> = (T, Option<u64>);
+pub(super) type Head<T> = (T, Option<u64>);
 
 /// What is cloned.
 pub(super) trait Message: Clone {
     fn fields(&self) -> &HeaderMap;
+
+    /// Those of a connection.
+    fn repeats(connection: &mut Connection) -> &mut Repeats<Self>;
 }
 
 impl Message for Request<()> {
     fn fields(&self) -> &HeaderMap {
         self.headers()
+    }
+
+    fn repeats(connection: &mut Connection) -> &mut Repeats<Self> {
+        &mut connection.requests
     }
 }
 
@@ -50,52 +58,56 @@ impl Message for Response<()> {
     fn fields(&self) -> &HeaderMap {
         self.headers()
     }
+
+    fn repeats(connection: &mut Connection) -> &mut Repeats<Self> {
+        &mut connection.responses
+    }
+}
+
+/// A section that was decoded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) section: &'a [u8],
+    /// Of the decoder.
+    pub(super) state: u64,
+    pub(super) required: u64,
+    /// Of its lines.
+    pub(super) size: u64,
 }
 
 impl<T: Message> Repeats<T> {
     /// Where this section stands, if it came lately and means the same.
-    pub(super) fn place(&self, section: &[u8], decoder: &Decoder) -> Option<usize> {
+    pub(super) fn place(&self, section: &[u8], state: u64) -> Option<usize> {
         self.places
             .iter()
-            .position(|place| place.section == section && place.state == decoder.state())
+            .position(|place| place.section == section && place.state == state)
     }
 
-    /// The head of the section of `stream`, which stands at this place, if it is kept.
-    pub(super) fn repeat(
-        &self,
-        place: Option<usize>,
-        stream: u64,
-        decoder: &mut Decoder,
-    ) -> Option<Head<T>> {
+    /// The head of the section that stands at this place, and the insertions it requires, if it is kept.
+    pub(super) fn get(&self, place: Option<usize>) -> Option<(Head<T>, u64)> {
         let kept = self.places[place?].kept.as_ref()?;
-        decoder.repeat(stream, kept.required);
-        Some(kept.head.clone())
+        Some((kept.head.clone(), kept.required))
     }
 
-    /// Remembers that a section came, and what it is, if it has a place already. `size` is that of
-    /// its lines; none when some of them must not be in tables: they are not kept here either.
-    pub(super) fn on_decoded(
-        &mut self,
-        place: Option<usize>,
-        section: &[u8],
-        decoder: &Decoder,
-        size: Option<u64>,
-        head: &Head<T>,
-    ) {
-        let size = size.filter(|&size| size <= MOST_SIZE && head.0.fields().len() <= MOST_FIELDS);
-        let Some(size) = size.filter(|_| section.len() <= MOST_BYTES) else {
+    /// Remembers that a section came, and what it is, if it has a place already.
+    pub(super) fn on_decoded(&mut self, place: Option<usize>, seen: &Seen<'_>, head: &Head<T>) {
+        let is_large = seen.section.len() > MOST_BYTES || seen.size > MOST_SIZE;
+        if is_large || head.0.fields().len() > MOST_FIELDS {
             return;
-        };
+        }
         if let Some(place) = place {
             self.places[place].kept = Some(Kept {
                 head: head.clone(),
-                size: size as usize, // Small, it was just seen.
-                required: decoder.required(),
+                size: seen.size as usize, // Small, it was just seen.
+                required: seen.required,
             });
             return;
         }
-        let state = decoder.state();
-        for stale in self.places.iter_mut().filter(|place| place.state != state) {
+        for stale in self
+            .places
+            .iter_mut()
+            .filter(|place| place.state != seen.state)
+        {
             // It may hold entries of the table that have made room for others.
             stale.kept = None;
         }
@@ -105,8 +117,8 @@ impl<T: Message> Repeats<T> {
         let place = &mut self.places[self.oldest];
         self.oldest = (self.oldest + 1) % PLACES;
         place.section.clear();
-        place.section.extend_from_slice(section);
-        place.state = state;
+        place.section.extend_from_slice(seen.section);
+        place.state = seen.state;
         place.kept = None;
     }
 

@@ -4,6 +4,7 @@ use courser_qpack::Progress;
 use http::{HeaderMap, Request, Response};
 
 use super::Connection;
+use super::repeats::{Head, Message, Seen};
 use crate::error::{Code, Error};
 use crate::fields::{Collector, FieldsError, FieldsToSend, Kind, Protocol, RequestError};
 use crate::frame;
@@ -35,22 +36,10 @@ impl Connection {
         stream: u64,
         section: &[u8],
     ) -> Result<Section<RequestHead>, Error> {
-        self.check_answers()?;
-        let place = self.requests.place(section, &self.decoder);
-        if let Some(head) = self.requests.repeat(place, stream, &mut self.decoder) {
-            self.blocked.remove(stream);
-            return Ok(Section::Decoded(Ok(head)));
-        }
         let extended_connect = self.config.extended_connect;
-        let decoded = self.decode(stream, section, Kind::Request, |collector| {
+        self.decode_head(stream, section, Kind::Request, |collector| {
             collector.finish_request(extended_connect)
-        })?;
-        if let Section::Decoded(Ok(head)) = &decoded {
-            let size = self.decoded_size;
-            self.requests
-                .on_decoded(place, section, &self.decoder, size, head);
-        }
-        Ok(decoded)
+        })
     }
 
     /// Decodes the head of a response.
@@ -63,21 +52,9 @@ impl Connection {
         stream: u64,
         section: &[u8],
     ) -> Result<Section<ResponseHead>, Error> {
-        self.check_answers()?;
-        let place = self.responses.place(section, &self.decoder);
-        if let Some(head) = self.responses.repeat(place, stream, &mut self.decoder) {
-            self.blocked.remove(stream);
-            return Ok(Section::Decoded(Ok(head)));
-        }
-        let decoded = self.decode(stream, section, Kind::Response, |collector| {
+        self.decode_head(stream, section, Kind::Response, |collector| {
             collector.finish_response()
-        })?;
-        if let Section::Decoded(Ok(head)) = &decoded {
-            let size = self.decoded_size;
-            self.responses
-                .on_decoded(place, section, &self.decoder, size, head);
-        }
-        Ok(decoded)
+        })
     }
 
     /// Decodes trailers.
@@ -152,6 +129,37 @@ impl Connection {
             return Err(RequestError::ExtendedConnect);
         }
         Ok(())
+    }
+
+    /// As [`decode`](Self::decode), unless the section came lately.
+    fn decode_head<T: Message>(
+        &mut self,
+        stream: u64,
+        section: &[u8],
+        kind: Kind,
+        finish: impl FnOnce(&mut Collector<'_>) -> Result<Head<T>, FieldsError>,
+    ) -> Result<Section<Head<T>>, Error> {
+        self.check_answers()?;
+        let state = self.decoder.state();
+        let place = T::repeats(self).place(section, state);
+        if let Some((head, required)) = T::repeats(self).get(place) {
+            self.decoder.repeat(stream, required);
+            self.blocked.remove(stream);
+            return Ok(Section::Decoded(Ok(head)));
+        }
+        let decoded = self.decode(stream, section, kind, finish)?;
+        if let Section::Decoded(Ok(head)) = &decoded
+            && let Some(size) = self.decoded_size
+        {
+            let seen = Seen {
+                section,
+                state,
+                required: self.decoder.required(),
+                size,
+            };
+            T::repeats(self).on_decoded(place, &seen, head);
+        }
+        Ok(decoded)
     }
 
     fn decode<T>(

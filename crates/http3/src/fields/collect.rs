@@ -26,6 +26,8 @@ pub(crate) struct Collector<'c> {
     pub(super) pseudo: Pseudo,
     pub(super) headers: HeaderMap,
     cookies: BytesMut,
+    /// One of them must not be in tables, and so not what they are joined to (RFC 9204 §7.1.3).
+    has_secret_cookie: bool,
     pub(super) content_length: Option<u64>,
     size: u64,
     lines: usize,
@@ -55,6 +57,7 @@ impl<'c> Collector<'c> {
             pseudo: Pseudo::default(),
             headers: HeaderMap::new(),
             cookies: BytesMut::new(),
+            has_secret_cookie: false,
             content_length: None,
             size: 0,
             lines: 0,
@@ -83,8 +86,9 @@ impl<'c> Collector<'c> {
         }
         if !self.cookies.is_empty() {
             // Cut from a value that was one, or joined from several that were.
-            let value = HeaderValue::from_maybe_shared(self.cookies.split().freeze())
+            let mut value = HeaderValue::from_maybe_shared(self.cookies.split().freeze())
                 .map_err(|_| FieldsError::Malformed("invalid field value"))?;
+            value.set_sensitive(self.has_secret_cookie);
             self.headers.insert(COOKIE, value);
         }
         Ok(())
@@ -170,6 +174,7 @@ impl<'c> Collector<'c> {
                 self.cookies.put_slice(b"; ");
             }
             self.cookies.put_slice(value.as_bytes());
+            self.has_secret_cookie |= value.is_sensitive();
             return Ok(());
         }
         if name == CONTENT_LENGTH {

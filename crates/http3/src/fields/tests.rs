@@ -312,6 +312,36 @@ fn refuses_content_lengths_that_differ_or_are_none() {
     );
 }
 
+/// RFC 9204 §7.1.3: what came as a literal that must stay one goes on as one, joined or not.
+#[test]
+fn cookies_stay_out_of_tables_when_they_are_joined() {
+    for (is_first, is_second) in [(false, false), (true, false), (false, true)] {
+        let mut cache = LineCache::default();
+        let mut collector = Collector::new(Kind::Request, FieldLimits::REQUEST, &mut cache);
+        let cookies = [("cookie", "a=1", is_first), ("cookie", "b=2", is_second)];
+        let lines = GET.map(|(name, value)| (name, value, false));
+        for (name, value, is_sensitive) in lines.into_iter().chain(cookies) {
+            collector.line(&DecodedLine {
+                name: Text::Literal(name.as_bytes()),
+                value: Text::Literal(value.as_bytes()),
+                origin: Origin::Literal,
+                is_sensitive,
+            });
+        }
+        let (request, _) = collector.finish_request(false).expect("a request");
+        let cookie = &request.headers()["cookie"];
+        assert_eq!(cookie, "a=1; b=2");
+        assert_eq!(cookie.is_sensitive(), is_first || is_second);
+        let (parts, ()) = request.into_parts();
+        let fields = FieldsToSend::request(&parts).expect("whole");
+        let sent = fields.lines().find(|line| line.name == b"cookie");
+        assert_eq!(
+            sent.map(|line| line.is_sensitive),
+            Some(is_first || is_second)
+        );
+    }
+}
+
 /// §4.2.1.
 #[test]
 fn joins_cookies() {
