@@ -117,6 +117,8 @@ mod wakers;
 
 pub use courser_base::Side;
 pub use courser_crypto::{CipherSuite, HandshakeData};
+#[cfg(feature = "files")]
+pub use courser_files as files;
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::rustls;

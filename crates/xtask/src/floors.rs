@@ -6,7 +6,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (1, &["wire", "telemetry"]),
     (2, &["recovery", "crypto", "tls", "qpack", "qlog", "plot"]),
     (3, &["transport", "http3", "webtransport"]),
-    (4, &["udp"]),
+    (4, &["files", "udp"]),
     (5, &["courser"]),
     (6, &["h3", "sim"]),
     (TOOLS, &["cli", "bench", "peers", "xtask"]),

@@ -9,7 +9,7 @@ use courser::Algorithm;
 
 use super::proxy::Backend;
 use crate::args::{parse_controller, parse_listen};
-use crate::quantity::parse_duration;
+use crate::quantity::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
@@ -126,6 +126,12 @@ pub(crate) struct FileArguments {
     /// Follows symbolic links out of the folder too. Without it only those that stay within.
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) follow_symlinks: bool,
+
+    /// Memory for small files and their compressed forms, in bytes or with a suffix such as 64MiB.
+    /// 0 reads every file anew.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_quantity,
+          conflicts_with = "proxy")]
+    pub(crate) cache_size: u64,
 }
 
 /// Where the certificate comes from. Without any of these one is made in memory.

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::body::{Body, plain, typed};
 use super::clock;
-use super::files::percent_decode;
 use crate::output;
 
 /// One name in a folder.
@@ -52,7 +51,9 @@ pub(super) async fn answer<B>(
     with_hidden: bool,
 ) -> Response<Body> {
     let order = order(request.uri().query().unwrap_or_default());
-    let path = percent_decode(request.uri().path()).unwrap_or_default();
+    let path = percent_encoding::percent_decode_str(request.uri().path())
+        .decode_utf8_lossy()
+        .into_owned();
     let wants_json = request
         .headers()
         .get(header::ACCEPT)

@@ -31,7 +31,6 @@ use self::access_log::AccessLog;
 use self::admin::Admin;
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
-use self::files::Files;
 use self::metrics::Metrics;
 use self::proxy::Proxy;
 use self::record::Recorder;
@@ -117,8 +116,9 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
         ))));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());
-    let files = Files::new(folder.unwrap_or(Path::new(".")), arguments.files.clone())?;
-    Ok(Site::Files(Box::new(files)))
+    let folder = folder.unwrap_or(Path::new("."));
+    let files = files::open(folder, &arguments.files, !arguments.no_compress)?;
+    Ok(Site::Files(files))
 }
 
 /// Opens the sockets.

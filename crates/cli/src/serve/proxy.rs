@@ -174,7 +174,7 @@ fn finish(
         tokio::spawn(join(client_side, backend_side));
         let (mut parts, _) = response.into_parts();
         forward::prepare_upgrade(&mut parts);
-        return Response::from_parts(parts, super::body::full(Bytes::new()));
+        return Response::from_parts(parts, Body::empty());
     }
     let (mut parts, body) = response.into_parts();
     forward::prepare_response(&mut parts, version);
@@ -230,7 +230,7 @@ async fn body_of(
         return Ok(boxed(body));
     }
     match body.frame().await.transpose()? {
-        None => Ok(super::body::full(Bytes::new())),
+        None => Ok(Body::empty()),
         Some(first) => Ok(boxed(Begun {
             first: Some(first),
             rest: body,

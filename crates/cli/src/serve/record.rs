@@ -46,7 +46,7 @@ pub(super) struct Exchange {
 }
 
 impl Recorder {
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.log.is_none() && self.metrics.is_none()
     }
 

@@ -1,0 +1,127 @@
+//! How files are served.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::{Request, Response};
+
+use crate::body::Body;
+use crate::service::Files;
+
+/// Answers requests for folders that have no `index.html`: the folder on disk, and the request.
+pub type FolderHandler = Arc<
+    dyn Fn(PathBuf, Request<()>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
+        + Send
+        + Sync,
+>;
+
+/// Tells that the system is out of file descriptors or memory.
+pub(crate) type TroubleListener = Arc<dyn Fn(&io::Error) + Send + Sync>;
+
+/// Settings of a [`Files`] service.
+#[derive(Clone)]
+pub struct Builder {
+    pub(crate) dotfiles: bool,
+    pub(crate) follow_symlinks: bool,
+    pub(crate) precompressed: bool,
+    pub(crate) compress: bool,
+    pub(crate) memory: u64,
+    pub(crate) on_folder: Option<FolderHandler>,
+    pub(crate) on_exhausted: Option<TroubleListener>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            dotfiles: false,
+            follow_symlinks: false,
+            precompressed: false,
+            compress: false,
+            memory: MEMORY,
+            on_folder: None,
+            on_exhausted: None,
+        }
+    }
+}
+
+impl Builder {
+    /// Serves names that begin with a dot. Default: only `/.well-known`.
+    pub fn dotfiles(mut self, is_on: bool) -> Self {
+        self.dotfiles = is_on;
+        self
+    }
+
+    /// Follows symbolic links out of the folder. Default: only those that stay within.
+    pub fn follow_symlinks(mut self, is_on: bool) -> Self {
+        self.follow_symlinks = is_on;
+        self
+    }
+
+    /// Serves `FILE.zst`, `FILE.br` or `FILE.gz` in place of `FILE` to clients that accept it. Off by
+    /// default.
+    pub fn precompressed(mut self, is_on: bool) -> Self {
+        self.precompressed = is_on;
+        self
+    }
+
+    /// Compresses files whose type gains by it, for clients that accept it. Results of files up to
+    /// 256 KiB are kept in memory. Off by default.
+    pub fn compress(mut self, is_on: bool) -> Self {
+        self.compress = is_on;
+        self
+    }
+
+    /// Bytes of memory for files of up to 256 KiB and for what they compress to. Default 64 MiB. With 0
+    /// every request reads its file.
+    pub fn memory(mut self, budget: u64) -> Self {
+        self.memory = budget;
+        self
+    }
+
+    /// Answers requests for folders that have no `index.html`. Default: 404.
+    pub fn on_folder<F>(
+        mut self,
+        answer: impl Fn(PathBuf, Request<()>) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Response<Body>> + Send + 'static,
+    {
+        self.on_folder = Some(Arc::new(move |folder, request| {
+            Box::pin(answer(folder, request))
+        }));
+        self
+    }
+
+    /// Calls `listener` when a request is answered with 503 because the system is out of file
+    /// descriptors or memory; once in ten seconds at most.
+    pub fn on_exhausted(mut self, listener: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
+        self.on_exhausted = Some(Arc::new(listener));
+        self
+    }
+
+    /// Opens the folder.
+    ///
+    /// # Errors
+    /// When there is no folder at `path`, or it cannot be opened.
+    pub fn open(self, path: impl AsRef<Path>) -> io::Result<Files> {
+        Files::new(path.as_ref(), self)
+    }
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("dotfiles", &self.dotfiles)
+            .field("follow_symlinks", &self.follow_symlinks)
+            .field("precompressed", &self.precompressed)
+            .field("compress", &self.compress)
+            .field("memory", &self.memory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Ten thousand small files, or all that most sites consist of.
+const MEMORY: u64 = 64 << 20;

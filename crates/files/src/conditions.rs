@@ -1,0 +1,218 @@
+//! Conditional requests and ranges (RFC 9110 §13 and §14).
+
+use std::ops::RangeInclusive;
+use std::time::SystemTime;
+
+use http::header::{
+    IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// What conditions are compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Validators<'a> {
+    pub(crate) tag: Option<&'a HeaderValue>,
+    pub(crate) modified: Option<SystemTime>,
+    /// As it stands in `Last-Modified`.
+    pub(crate) modified_text: Option<&'a HeaderValue>,
+}
+
+/// What the conditions of a request lead to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// The whole content.
+    Whole,
+    /// This part of it.
+    Part(RangeInclusive<u64>),
+    /// 304.
+    NotModified,
+    /// 412.
+    PreconditionFailed,
+    /// 416.
+    Unsatisfiable,
+}
+
+/// Returns true when a request has conditions or wants a part.
+pub(crate) fn has_any(headers: &HeaderMap) -> bool {
+    const ALL: [HeaderName; 5] = [
+        RANGE,
+        IF_NONE_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_MATCH,
+        IF_UNMODIFIED_SINCE,
+    ];
+    ALL.iter().any(|name| headers.contains_key(name))
+}
+
+/// Evaluates conditions in the order of RFC 9110 §13.2.2 for content of `len` bytes.
+pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, len: u64) -> Verdict {
+    let date = |name: HeaderName| {
+        let text = headers.get(name)?.to_str().ok()?;
+        httpdate::parse_http_date(text).ok()
+    };
+    if headers.contains_key(IF_MATCH) {
+        if !matches_any(headers, IF_MATCH, validators.tag, is_strongly_equal) {
+            return Verdict::PreconditionFailed;
+        }
+    } else if let (Some(since), Some(modified)) = (date(IF_UNMODIFIED_SINCE), validators.modified)
+        && modified > since
+    {
+        return Verdict::PreconditionFailed;
+    }
+    if headers.contains_key(IF_NONE_MATCH) {
+        if matches_any(headers, IF_NONE_MATCH, validators.tag, is_weakly_equal) {
+            return Verdict::NotModified;
+        }
+    } else if let (Some(since), Some(modified)) = (date(IF_MODIFIED_SINCE), validators.modified)
+        && modified <= since
+    {
+        return Verdict::NotModified;
+    }
+    let Some(range) = headers.get(RANGE) else {
+        return Verdict::Whole;
+    };
+    // Whoever has a part of what the file was before gets all of what it is now (§13.1.5).
+    if let Some(condition) = headers.get(IF_RANGE) {
+        let is_strong = |tag: &&HeaderValue| !tag.as_bytes().starts_with(b"W/");
+        let is_tag = validators.tag.filter(is_strong) == Some(condition);
+        if !is_tag && validators.modified_text != Some(condition) {
+            return Verdict::Whole;
+        }
+    }
+    let range = range.to_str().ok();
+    let range = range.and_then(|range| http_range_header::parse_range_header(range).ok());
+    let ranges = range.and_then(|range| range.validate(len).ok());
+    match ranges.as_deref() {
+        Some([one]) => Verdict::Part(one.clone()),
+        // Several parts at once are not offered.
+        _ => Verdict::Unsatisfiable,
+    }
+}
+
+fn matches_any(
+    headers: &HeaderMap,
+    name: HeaderName,
+    tag: Option<&HeaderValue>,
+    is_equal: fn(&str, &str) -> bool,
+) -> bool {
+    let Some(tag) = tag.and_then(|tag| tag.to_str().ok()) else {
+        return false;
+    };
+    let values = headers.get_all(name).iter();
+    let mut values = values.filter_map(|value| value.to_str().ok());
+    // Tags of ours contain no comma; those of others that do are not ours.
+    values.any(|value| {
+        let mut tags = value.split(',').map(str::trim);
+        value.trim() == "*" || tags.any(|other| is_equal(tag, other))
+    })
+}
+
+/// RFC 9110 §8.8.3.2.
+fn is_weakly_equal(one: &str, other: &str) -> bool {
+    let opaque = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
+    opaque(one) == opaque(other)
+}
+
+fn is_strongly_equal(one: &str, other: &str) -> bool {
+    !one.starts_with("W/") && one == other
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    const TAG: &str = "\"tag\"";
+    const BEFORE: &str = "Sun, 09 Sep 2001 01:46:39 GMT";
+    const MODIFIED: &str = "Sun, 09 Sep 2001 01:46:40 GMT";
+    const AFTER: &str = "Sun, 09 Sep 2001 01:46:41 GMT";
+
+    fn verdict(fields: &[(HeaderName, &'static str)]) -> Verdict {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let (tag, text) = (
+            HeaderValue::from_static(TAG),
+            HeaderValue::from_static(MODIFIED),
+        );
+        let validators = Validators {
+            tag: Some(&tag),
+            modified: Some(UNIX_EPOCH + Duration::from_secs(1_000_000_000)),
+            modified_text: Some(&text),
+        };
+        evaluate(&headers, validators, 100)
+    }
+
+    #[test]
+    fn conditions_hold_in_the_order_of_rfc_9110() {
+        use Verdict::{NotModified, PreconditionFailed, Whole};
+        let cases: &[(&[(HeaderName, &'static str)], Verdict)] = &[
+            (&[], Whole),
+            (&[(IF_NONE_MATCH, TAG)], NotModified),
+            (&[(IF_NONE_MATCH, "W/\"tag\"")], NotModified),
+            (&[(IF_NONE_MATCH, "\"a\", \"tag\"")], NotModified),
+            (
+                &[(IF_NONE_MATCH, "\"a\""), (IF_NONE_MATCH, TAG)],
+                NotModified,
+            ),
+            (&[(IF_NONE_MATCH, "*")], NotModified),
+            (&[(IF_NONE_MATCH, "\"a\"")], Whole),
+            (&[(IF_MODIFIED_SINCE, BEFORE)], Whole),
+            (&[(IF_MODIFIED_SINCE, MODIFIED)], NotModified),
+            (&[(IF_MODIFIED_SINCE, AFTER)], NotModified),
+            (&[(IF_MODIFIED_SINCE, "nonsense")], Whole),
+            // The tag counts, not the date.
+            (
+                &[(IF_NONE_MATCH, "\"a\""), (IF_MODIFIED_SINCE, AFTER)],
+                Whole,
+            ),
+            (&[(IF_MATCH, TAG)], Whole),
+            (&[(IF_MATCH, "*")], Whole),
+            (&[(IF_MATCH, "W/\"tag\"")], PreconditionFailed),
+            (&[(IF_MATCH, "\"a\"")], PreconditionFailed),
+            (&[(IF_UNMODIFIED_SINCE, BEFORE)], PreconditionFailed),
+            (&[(IF_UNMODIFIED_SINCE, MODIFIED)], Whole),
+            (&[(IF_MATCH, TAG), (IF_UNMODIFIED_SINCE, BEFORE)], Whole),
+            (
+                &[(IF_MATCH, "\"a\""), (IF_NONE_MATCH, TAG)],
+                PreconditionFailed,
+            ),
+        ];
+        for (fields, expected) in cases {
+            assert_eq!(verdict(fields), *expected, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_cut_to_the_content() {
+        use Verdict::{Part, Unsatisfiable, Whole};
+        for (range, expected) in [
+            ("bytes=0-0", Part(0..=0)),
+            ("bytes=10-19", Part(10..=19)),
+            ("bytes=90-", Part(90..=99)),
+            ("bytes=-10", Part(90..=99)),
+            ("bytes=90-1000", Part(90..=99)),
+            ("bytes=99-", Part(99..=99)),
+            ("bytes=100-", Unsatisfiable),
+            ("bytes=5-4", Unsatisfiable),
+            ("bytes=0-1,3-4", Unsatisfiable),
+            ("bytes=", Unsatisfiable),
+        ] {
+            assert_eq!(verdict(&[(RANGE, range)]), expected, "{range}");
+        }
+        for (condition, expected) in [
+            (TAG, Part(10..=19)),
+            (MODIFIED, Part(10..=19)),
+            ("\"other\"", Whole),
+            ("W/\"tag\"", Whole),
+            (AFTER, Whole),
+        ] {
+            let fields = [(RANGE, "bytes=10-19"), (IF_RANGE, condition)];
+            assert_eq!(verdict(&fields), expected, "{condition}");
+        }
+        let cached = [(RANGE, "bytes=10-19"), (IF_NONE_MATCH, TAG)];
+        assert_eq!(verdict(&cached), Verdict::NotModified);
+    }
+}

@@ -1,0 +1,25 @@
+//! What differs between operating systems.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod portable;
+mod resolve;
+
+use std::fs::Metadata;
+
+#[cfg(target_os = "linux")]
+pub(crate) use self::linux::{Access, Folder, Reading, open_root};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use self::portable::{Access, Folder, Reading, open_root};
+
+/// Returns true when the file has several names, so that a change may not show in its own folder.
+#[cfg(unix)]
+pub(crate) fn has_other_names(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
+}
+
+#[cfg(not(unix))]
+pub(crate) fn has_other_names(_: &Metadata) -> bool {
+    true
+}

@@ -1,0 +1,217 @@
+//! Opening below a folder (openat2) and reading what is in memory (RWF_NOWAIT).
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::{LazyLock, PoisonError, RwLock};
+
+use foldhash::fast::RandomState;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstatfs, openat2};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+use super::resolve::resolve;
+use crate::trouble::{Patience, Trouble};
+use crate::version::Version;
+
+/// The root, open.
+#[derive(Debug)]
+pub(crate) struct Folder(OwnedFd);
+
+pub(crate) fn open_root(path: &Path, patience: Patience) -> io::Result<(Folder, Version)> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = match patience {
+        Patience::Never => openat2(CWD, path, flags, Mode::empty(), ResolveFlags::CACHED),
+        Patience::Any => rustix::fs::open(path, flags, Mode::empty()),
+    };
+    let file = match opened {
+        Ok(fd) => File::from(fd),
+        // Linux before 5.12 cannot promise not to block.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) if patience == Patience::Never => {
+            return Err(Errno::AGAIN.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let version = Version::of(&file.metadata()?);
+    Ok((Folder(file.into()), version))
+}
+
+/// How names are looked up, by what the kernel can do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    follow_symlinks: bool,
+    /// openat2 is there: Linux 5.6, and no filter of system calls that forbids it.
+    opens_beneath: bool,
+    /// And can refuse to wait for the disk: Linux 5.12.
+    opens_cached: bool,
+}
+
+const FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::CLOEXEC)
+    // A pipe without a writer would be waited for.
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
+
+impl Access {
+    pub(crate) fn probe(folder: &Folder, follow_symlinks: bool) -> Self {
+        let can = |resolve| {
+            let opened = openat2(&folder.0, ".", FLAGS, Mode::empty(), resolve);
+            !matches!(opened, Err(Errno::NOSYS | Errno::PERM | Errno::INVAL))
+        };
+        let opens_beneath = can(ResolveFlags::BENEATH);
+        Self {
+            follow_symlinks,
+            opens_beneath,
+            opens_cached: opens_beneath && can(ResolveFlags::BENEATH | ResolveFlags::CACHED),
+        }
+    }
+
+    /// Opens `relative`; the second value is true when no symbolic link was on the way.
+    pub(crate) fn open(
+        self,
+        folder: &Folder,
+        root: &Path,
+        relative: &Path,
+        patience: Patience,
+    ) -> Result<(File, bool), Trouble> {
+        if patience == Patience::Never && !self.opens_cached {
+            return Err(Trouble::WouldBlock);
+        }
+        if !self.opens_beneath {
+            let real = resolve(root, relative, self.follow_symlinks)?;
+            let opened = rustix::fs::open(&real, FLAGS, Mode::empty());
+            return Ok((opened.map_err(io::Error::from)?.into(), false));
+        }
+        let cached = match patience {
+            Patience::Never => ResolveFlags::CACHED,
+            Patience::Any => ResolveFlags::empty(),
+        };
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        let open = |path: &Path, resolve| {
+            retrying(patience, || {
+                openat2(&folder.0, path, FLAGS, Mode::empty(), resolve)
+            })
+        };
+        match open(relative, beneath | ResolveFlags::NO_SYMLINKS | cached) {
+            Ok(fd) => return Ok((fd.into(), true)),
+            Err(Errno::LOOP) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        if self.follow_symlinks {
+            let fd = open(relative, ResolveFlags::NO_MAGICLINKS | cached);
+            return Ok((fd.map_err(io::Error::from)?.into(), false));
+        }
+        match open(relative, beneath | cached) {
+            Ok(fd) => Ok((fd.into(), false)),
+            // An absolute link may lead back into the root. It is resolved by looking, and what is
+            // found is opened without any link on the way.
+            Err(Errno::XDEV) if patience == Patience::Never => Err(Trouble::WouldBlock),
+            Err(Errno::XDEV) => {
+                let real = resolve(root, relative, false)?;
+                let inside = real.strip_prefix(root).map_err(|_| Trouble::NotFound)?;
+                let inside = match inside.as_os_str().is_empty() {
+                    true => Path::new("."),
+                    false => inside,
+                };
+                match open(inside, beneath | ResolveFlags::NO_SYMLINKS) {
+                    Ok(fd) => Ok((fd.into(), false)),
+                    Err(Errno::LOOP | Errno::XDEV) => Err(Trouble::NotFound),
+                    Err(error) => Err(io::Error::from(error).into()),
+                }
+            }
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+}
+
+/// A lookup below a folder fails with EAGAIN when something is renamed at the same time.
+fn retrying<T>(patience: Patience, mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    let tries = if patience == Patience::Any { TRIES } else { 1 };
+    for _ in 1..tries {
+        match open() {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            result => return result,
+        }
+    }
+    open()
+}
+
+const TRIES: u32 = 100;
+
+/// How files of a device can be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reading {
+    /// They are in memory: no read waits.
+    Memory,
+    /// The kernel can be asked for what is in memory.
+    Local,
+    /// Another machine or another process answers.
+    Remote,
+}
+
+/// A few devices are below a folder at most.
+static DEVICES: LazyLock<RwLock<HashMap<u64, Reading, RandomState>>> =
+    LazyLock::new(RwLock::default);
+
+impl Reading {
+    pub(crate) fn of(file: &File, version: &Version, patience: Patience) -> Result<Self, Trouble> {
+        let device = version.device();
+        let known = DEVICES.read().unwrap_or_else(PoisonError::into_inner);
+        match (known.get(&device), patience) {
+            // Another machine may have to be asked even for what was opened.
+            (Some(Self::Remote) | None, Patience::Never) => return Err(Trouble::WouldBlock),
+            (Some(reading), _) => return Ok(*reading),
+            (None, Patience::Any) => drop(known),
+        }
+        let kind = fstatfs(file).map_err(io::Error::from)?.f_type;
+        let reading = match kind as u64 & 0xffff_ffff {
+            0x0102_1994 | 0x8584_58f6 => Self::Memory, // tmpfs, ramfs
+            // NFS, SMB, CIFS, SMB2, FUSE, 9P, Ceph, AFS, Coda
+            0x6969 | 0x517b | 0xff53_4d42 | 0xfe53_4d42 | 0x6573_5546 | 0x0102_1997
+            | 0x00c3_6400 | 0x6b41_4653 | 0x7375_7245 => Self::Remote,
+            _ => Self::Local,
+        };
+        let mut known = DEVICES.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MOST_DEVICES {
+            known.clear();
+        }
+        known.insert(device, reading);
+        Ok(reading)
+    }
+
+    /// Reads what was read a moment ago.
+    pub(crate) fn read_now(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.read_at(buffer, offset)
+    }
+
+    /// Returns true when the kernel tells of all changes.
+    pub(crate) const fn can_be_watched(self) -> bool {
+        !matches!(self, Self::Remote)
+    }
+
+    /// Reads into `buffer` what is at `offset`. Returns how much, 0 at the end of the file.
+    pub(crate) fn read(
+        self,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+        patience: Patience,
+    ) -> Result<usize, Trouble> {
+        if self == Self::Memory || patience == Patience::Any {
+            return Ok(file.read_at(buffer, offset)?);
+        }
+        let buffers = &mut [IoSliceMut::new(buffer)];
+        match preadv2(file, buffers, offset, ReadWriteFlags::NOWAIT) {
+            Ok(len) => Ok(len),
+            // File systems that cannot tell are taken for slow.
+            Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => {
+                Err(Trouble::WouldBlock)
+            }
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+}
+
+const MOST_DEVICES: usize = 1024;

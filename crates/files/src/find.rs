@@ -1,0 +1,121 @@
+//! Finding the file that a request means.
+
+use std::path::{Path, PathBuf};
+
+use crate::age::Moment;
+use crate::asked::Asked;
+use crate::coding::Coding;
+use crate::disk::Reading;
+use crate::path;
+use crate::root::{Kind, Opened, Root};
+use crate::trouble::{Patience, Trouble};
+
+/// What a path means.
+#[derive(Debug)]
+pub(crate) enum Found {
+    File(FoundFile),
+    /// A folder that was asked for without a slash at the end.
+    NeedsSlash,
+    /// A folder without an `index.html`.
+    Folder(PathBuf),
+}
+
+/// A file that was opened.
+#[derive(Debug)]
+pub(crate) struct FoundFile {
+    pub(crate) opened: Opened,
+    /// Below the root, with the suffix of its coding.
+    pub(crate) file: PathBuf,
+    /// The same without the suffix, which has the type.
+    pub(crate) name: PathBuf,
+    /// In which it is on disk.
+    pub(crate) coding: Coding,
+    pub(crate) reading: Reading,
+}
+
+/// Finds what a request means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Finder<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) dotfiles: bool,
+    pub(crate) precompressed: bool,
+    pub(crate) now: Moment,
+    pub(crate) patience: Patience,
+}
+
+impl Finder<'_> {
+    /// Where the file of this path is looked for, below the root.
+    pub(crate) fn name(&self, path: &str) -> Result<PathBuf, Trouble> {
+        let relative = path::relative(path, self.dotfiles).ok_or(Trouble::NotFound)?;
+        Ok(match path.ends_with('/') {
+            true => relative.join(INDEX),
+            false => relative,
+        })
+    }
+
+    /// Opens what is there.
+    pub(crate) fn find(&self, asked: &Asked<'_>, name: &Path) -> Result<Found, Trouble> {
+        let is_folder = asked.path().ends_with('/');
+        if self.precompressed {
+            for coding in asked.codings(Coding::ON_DISK) {
+                match self.open_coded(name, coding) {
+                    Ok(found) => return Ok(Found::File(found)),
+                    Err(Trouble::NotFound) => {}
+                    Err(trouble) => return Err(trouble),
+                }
+            }
+        }
+        match self.open(name) {
+            Ok(opened) if opened.kind == Kind::File => {
+                let (file, name) = (name.to_owned(), name.to_owned());
+                let coding = Coding::Identity;
+                Ok(Found::File(self.file(opened, file, name, coding)?))
+            }
+            Ok(opened) if opened.kind == Kind::Folder && !is_folder => Ok(Found::NeedsSlash),
+            Ok(_) => Err(Trouble::NotFound),
+            Err(Trouble::NotFound) if is_folder => self.find_folder(name),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    fn open_coded(&self, name: &Path, coding: Coding) -> Result<FoundFile, Trouble> {
+        let mut file = name.as_os_str().to_owned();
+        file.push(coding.suffix());
+        let file = PathBuf::from(file);
+        let opened = self.open(&file)?;
+        match opened.kind {
+            Kind::File => self.file(opened, file, name.to_owned(), coding),
+            _ => Err(Trouble::NotFound),
+        }
+    }
+
+    fn file(
+        &self,
+        opened: Opened,
+        file: PathBuf,
+        name: PathBuf,
+        coding: Coding,
+    ) -> Result<FoundFile, Trouble> {
+        Ok(FoundFile {
+            reading: Reading::of(&opened.file, &opened.version, self.patience)?,
+            opened,
+            file,
+            name,
+            coding,
+        })
+    }
+
+    fn find_folder(&self, index: &Path) -> Result<Found, Trouble> {
+        let folder = index.parent().unwrap_or(Path::new(""));
+        match self.open(folder)?.kind {
+            Kind::Folder => Ok(Found::Folder(self.root.path().join(folder))),
+            _ => Err(Trouble::NotFound),
+        }
+    }
+
+    fn open(&self, relative: &Path) -> Result<Opened, Trouble> {
+        self.root.open(relative, self.now, self.patience)
+    }
+}
+
+const INDEX: &str = "index.html";

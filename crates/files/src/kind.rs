@@ -1,0 +1,30 @@
+//! Types of content by the names of files.
+
+use std::path::Path;
+
+use http::HeaderValue;
+
+/// Returns the value of `Content-Type` for a file of this name. Text is said to be UTF-8, for browsers
+/// guess otherwise.
+pub(crate) fn of(path: &Path) -> HeaderValue {
+    HeaderValue::from_static(match mime_guess::from_path(path).first_raw() {
+        None => "application/octet-stream",
+        Some("text/html") => "text/html; charset=utf-8",
+        Some("text/plain") => "text/plain; charset=utf-8",
+        Some("text/css") => "text/css; charset=utf-8",
+        Some("text/javascript") => "text/javascript; charset=utf-8",
+        Some("text/markdown") => "text/markdown; charset=utf-8",
+        Some("text/csv") => "text/csv; charset=utf-8",
+        Some("text/xml") => "text/xml; charset=utf-8",
+        Some(other) => other,
+    })
+}
+
+/// Returns true when content of this type gets smaller by compression: all but pictures, which are
+/// compressed already, and streams of messages, which must not wait for a compressor.
+pub(crate) fn compresses(kind: &HeaderValue) -> bool {
+    let is = |prefix: &str| kind.as_bytes().starts_with(prefix.as_bytes());
+    let is_picture = is("image/") && !is("image/svg+xml");
+    let is_rpc = is("application/grpc") && !is("application/grpc-web");
+    !is_picture && !is_rpc && !is("text/event-stream")
+}

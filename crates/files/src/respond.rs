@@ -1,0 +1,140 @@
+//! Responses.
+
+use std::ops::Range;
+use std::time::SystemTime;
+
+use http::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+use crate::asked::Asked;
+use crate::body::Body;
+use crate::conditions::{self, Validators, Verdict};
+use crate::trouble::Trouble;
+
+/// Makes the response that the conditions of a request lead to. `headers` are those of a response with
+/// all of the content, which has `len` bytes; `body` makes the body of a part.
+pub(crate) fn respond(
+    asked: &Asked<'_>,
+    mut headers: HeaderMap,
+    modified: Option<SystemTime>,
+    len: u64,
+    body: impl FnOnce(Range<u64>) -> Result<Body, Trouble>,
+) -> Result<Response<Body>, Trouble> {
+    let verdict = match asked.has_conditions {
+        true => {
+            let validators = Validators {
+                tag: headers.get(ETAG),
+                modified,
+                modified_text: headers.get(LAST_MODIFIED),
+            };
+            conditions::evaluate(asked.headers, validators, len)
+        }
+        false => Verdict::Whole,
+    };
+    let (status, part) = match verdict {
+        Verdict::Whole => (StatusCode::OK, Some(0..len)),
+        Verdict::Part(part) => {
+            let (first, last) = (*part.start(), *part.end());
+            let text = format!("bytes {first}-{last}/{len}");
+            headers.insert(CONTENT_RANGE, text_value(text));
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(last - first + 1));
+            (StatusCode::PARTIAL_CONTENT, Some(first..last + 1))
+        }
+        Verdict::NotModified => {
+            remove_content(&mut headers);
+            (StatusCode::NOT_MODIFIED, None)
+        }
+        Verdict::PreconditionFailed => {
+            remove_content(&mut headers);
+            (StatusCode::PRECONDITION_FAILED, None)
+        }
+        Verdict::Unsatisfiable => {
+            remove_content(&mut headers);
+            headers.insert(CONTENT_RANGE, text_value(format!("bytes */{len}")));
+            (StatusCode::RANGE_NOT_SATISFIABLE, None)
+        }
+    };
+    let body = match part {
+        Some(part) if !asked.is_head => body(part)?,
+        _ => Body::empty(),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+/// Removes what is said of content that is not there.
+fn remove_content(headers: &mut HeaderMap) {
+    for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
+        headers.remove(name);
+    }
+}
+
+/// Redirects to the path with a slash behind it. The target is relative to the host: whatever name the
+/// client has for us, it is here.
+pub(crate) fn with_slash(asked: &Asked<'_>) -> Result<Response<Body>, Trouble> {
+    let path = asked.path();
+    let location = match asked.uri.query() {
+        Some(query) => format!("{path}/?{query}"),
+        None => format!("{path}/"),
+    };
+    let location = HeaderValue::try_from(location).map_err(|_| Trouble::NotFound)?;
+    let mut response = empty(StatusCode::TEMPORARY_REDIRECT);
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
+}
+
+/// 405, for methods other than GET and HEAD.
+pub(crate) fn not_allowed() -> Response<Body> {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED);
+    let allowed = HeaderValue::from_static("GET, HEAD");
+    response.headers_mut().insert(ALLOW, allowed);
+    response
+}
+
+/// 406, for clients that accept none of our codings, nor content without coding.
+pub(crate) fn not_acceptable() -> Response<Body> {
+    let mut response = plain(StatusCode::NOT_ACCEPTABLE);
+    let varies = HeaderValue::from_name(ACCEPT_ENCODING);
+    response.headers_mut().insert(VARY, varies);
+    response
+}
+
+/// The status of a file that cannot be served.
+pub(crate) fn on_trouble(trouble: &Trouble) -> Response<Body> {
+    match trouble {
+        Trouble::NotFound => plain(StatusCode::NOT_FOUND),
+        Trouble::Forbidden => plain(StatusCode::FORBIDDEN),
+        Trouble::Exhausted(_) | Trouble::WouldBlock | Trouble::Unsettled(_) => {
+            let mut response = plain(StatusCode::SERVICE_UNAVAILABLE);
+            let soon = HeaderValue::from_static("1");
+            response.headers_mut().insert(RETRY_AFTER, soon);
+            response
+        }
+        Trouble::Failed(_) => plain(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// A response that says its own status, for people.
+fn plain(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::full(format!("{status}\n")));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+/// The value of a field that is made of digits and signs.
+fn text_value(text: String) -> HeaderValue {
+    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
+}

@@ -1,0 +1,190 @@
+//! The tower service.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use tower_service::Service;
+
+use crate::age::Moment;
+use crate::answer::{Answer, Effort, Shared};
+use crate::asked::Asked;
+use crate::body::Body;
+use crate::builder::Builder;
+use crate::respond::{not_allowed, on_trouble};
+use crate::root::Root;
+use crate::stats::Stats;
+use crate::trouble::{Patience, Trouble};
+
+/// A folder that is served. Clones share what is kept in memory.
+///
+/// Answers `GET` and `HEAD`, other methods with 405. It never fails, is always ready, and does not read
+/// the bodies of requests. What has to wait for a disk, for a file that is being written, or for a
+/// compressor needs tokio with its time enabled.
+#[derive(Clone)]
+pub struct Files {
+    shared: Arc<Shared>,
+    /// When the user was told last that the system is exhausted.
+    told: Arc<AtomicU64>,
+}
+
+impl Files {
+    /// Returns settings, to be changed and then [opened](Builder::open).
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(crate) fn new(path: &Path, settings: Builder) -> io::Result<Self> {
+        let root = Root::new(path, settings.follow_symlinks)?;
+        Ok(Self {
+            shared: Arc::new(Shared::new(root, settings)),
+            told: Arc::default(),
+        })
+    }
+
+    /// Returns the path of the folder, without symbolic links in it.
+    pub fn root(&self) -> &Path {
+        self.shared.root.path()
+    }
+
+    /// Returns counts of what was done so far.
+    pub fn stats(&self) -> Stats {
+        let shared = &self.shared;
+        shared.counters.with_size(shared.memory.size())
+    }
+
+    /// Answers a request with what is in memory; `None` if that does not suffice.
+    fn answer_now<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+        let Some(asked) = Asked::by(request) else {
+            return Some(not_allowed());
+        };
+        match self.shared.answer(&asked, Effort::LEAST) {
+            Ok(Answer::Response(response)) => Some(response),
+            Ok(Answer::Folder(_)) if self.shared.settings.on_folder.is_some() => None,
+            Ok(Answer::Folder(_)) => Some(on_trouble(&Trouble::NotFound)),
+            Err(Trouble::WouldBlock | Trouble::Unsettled(_)) => None,
+            Err(trouble) => Some(self.refuse(&trouble)),
+        }
+    }
+
+    /// Answers a request, whatever it takes.
+    async fn answer_later(self, request: Request<()>) -> Response<Body> {
+        self.shared.counters.on_waiting();
+        let mut waited = Duration::ZERO;
+        let request = Arc::new(request);
+        loop {
+            let effort = Effort {
+                patience: Patience::Any,
+                takes_unsettled: waited >= LONG_WAIT,
+            };
+            let (shared, asking) = (self.shared.clone(), request.clone());
+            let look = move || match Asked::by(&asking) {
+                Some(asked) => shared.answer(&asked, effort),
+                None => Ok(Answer::Response(not_allowed())),
+            };
+            let answer = match tokio::task::spawn_blocking(look).await {
+                Ok(answer) => answer,
+                Err(error) => Err(Trouble::Failed(error.into())),
+            };
+            let on_folder = self.shared.settings.on_folder.as_ref();
+            match (answer, on_folder) {
+                (Ok(Answer::Response(response)), _) => return response,
+                (Ok(Answer::Folder(folder)), Some(on_folder)) => {
+                    return on_folder(folder, (*request).clone()).await;
+                }
+                (Ok(Answer::Folder(_)), None) => return on_trouble(&Trouble::NotFound),
+                (Err(Trouble::Unsettled(wait)), _) if waited < LONGEST_WAIT => {
+                    tokio::time::sleep(wait).await;
+                    waited += wait;
+                }
+                (Err(trouble), _) => return self.refuse(&trouble),
+            }
+        }
+    }
+
+    fn refuse(&self, trouble: &Trouble) -> Response<Body> {
+        if let Trouble::Exhausted(error) = trouble {
+            self.shared.counters.on_exhausted();
+            let (now, last) = (self.shared.clock.now(), self.told.load(Relaxed));
+            if let Some(listener) = &self.shared.settings.on_exhausted
+                && !now.is_within(Moment::of(last), TELL_EVERY)
+                && self.told.swap(now.get(), Relaxed) == last
+            {
+                listener(error);
+            }
+        }
+        on_trouble(trouble)
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Files")
+            .field("root", &self.root())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B> Service<Request<B>> for Files {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Answering {
+        if let Some(response) = self.answer_now(&request) {
+            return Answering(Inner::Now(Some(response)));
+        }
+        let request = request.map(drop);
+        Answering(Inner::Later(Box::pin(self.clone().answer_later(request))))
+    }
+}
+
+/// The response of [`Files`] to a request.
+///
+/// # Cancel safety
+/// Dropped before it is ready, it leaves at most one read behind, whose result is dropped.
+pub struct Answering(Inner);
+
+enum Inner {
+    Now(Option<Response<Body>>),
+    Later(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+}
+
+impl Future for Answering {
+    type Output = Result<Response<Body>, Infallible>;
+
+    /// # Panics
+    /// When it is polled after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Inner::Now(response) => {
+                let response = response.take();
+                Poll::Ready(Ok(response.expect("not polled after it was ready")))
+            }
+            Inner::Later(answer) => answer.as_mut().poll(cx).map(Ok),
+        }
+    }
+}
+
+impl fmt::Debug for Answering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answering").finish_non_exhaustive()
+    }
+}
+
+/// A file that is changed for longer than this is served as it is, if it can be read in one state.
+const LONG_WAIT: Duration = Duration::from_millis(100);
+/// A request for one that cannot is refused.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
+const TELL_EVERY: Duration = Duration::from_secs(10);

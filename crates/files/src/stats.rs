@@ -1,0 +1,59 @@
+//! Counts.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// What a [`Files`](crate::Files) service has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Requests that were answered from memory.
+    pub hits: u64,
+    /// Requests for which the file system was asked.
+    pub misses: u64,
+    /// Requests that waited for another thread, because the disk had to be waited for or there was much
+    /// to compress.
+    pub waited: u64,
+    /// Requests that found the system out of file descriptors or memory.
+    pub exhausted: u64,
+    /// Bytes that are kept in memory.
+    pub memory: u64,
+    /// Files that are kept in memory.
+    pub files: usize,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    hits: AtomicU64,
+    misses: AtomicU64,
+    waited: AtomicU64,
+    exhausted: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn on_hit(&self) {
+        self.hits.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn on_miss(&self) {
+        self.misses.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn on_waiting(&self) {
+        self.waited.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn on_exhausted(&self) {
+        self.exhausted.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn with_size(&self, (memory, files): (u64, usize)) -> Stats {
+        Stats {
+            hits: self.hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            waited: self.waited.load(Relaxed),
+            exhausted: self.exhausted.load(Relaxed),
+            memory,
+            files,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The service on real folders.
+
+mod changes;
+mod content;
+mod hostile;
+mod limits;
+mod links;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use tower_service::Service as _;
+
+use crate::{Builder, Files};
+
+/// A folder that is removed when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let name = format!("courser-files-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a folder can be made");
+        Self(path.canonicalize().expect("it is there"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file and sets it back in time, so that it counts as settled.
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().expect("below")).expect("a folder can be made");
+        std::fs::write(&path, content).expect("a file can be written");
+        self.settle(name);
+    }
+
+    fn settle(&self, name: &str) {
+        let file = std::fs::File::options()
+            .append(true)
+            .open(self.path(name))
+            .expect("it is there");
+        let before = SystemTime::now() - Duration::from_secs(10);
+        file.set_modified(before).expect("it is ours");
+    }
+
+    fn serve(&self) -> Files {
+        self.serve_with(Files::builder())
+    }
+
+    fn serve_with(&self, builder: Builder) -> Files {
+        builder.open(&self.0).expect("a folder")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a client gets.
+#[derive(Debug)]
+struct Got {
+    status: StatusCode,
+    headers: HeaderMap,
+    content: Result<Bytes, crate::BoxError>,
+}
+
+impl Got {
+    fn header(&self, name: &str) -> &str {
+        let value = self.headers.get(name).map(|value| value.to_str());
+        value.unwrap_or(Ok("")).expect("text")
+    }
+
+    fn text(&self) -> String {
+        let content = self.content.as_ref().expect("content");
+        String::from_utf8(content.to_vec()).expect("UTF-8")
+    }
+}
+
+async fn send(files: &Files, request: Request<()>) -> Got {
+    let answer = files.clone().call(request);
+    let answer = tokio::time::timeout(Duration::from_secs(10), answer).await;
+    let Ok(response) = answer.expect("an answer in time");
+    let (parts, body) = response.into_parts();
+    let content = body.collect().await.map(|content| content.to_bytes());
+    Got {
+        status: parts.status,
+        headers: parts.headers,
+        content,
+    }
+}
+
+async fn get_with(files: &Files, path: &str, fields: &[(&str, &str)]) -> Got {
+    let mut request = Request::get(path);
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    send(files, request.body(()).expect("a request")).await
+}
+
+async fn get(files: &Files, path: &str) -> Got {
+    get_with(files, path, &[]).await
+}
+
+async fn head(files: &Files, path: &str) -> Got {
+    let request = Request::builder().method(Method::HEAD).uri(path);
+    send(files, request.body(()).expect("a request")).await
+}
+
+/// The path of a folder as a link has it.
+#[cfg(unix)]
+fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) {
+    std::os::unix::fs::symlink(target, link).expect("a link can be made");
+}

@@ -1,0 +1,285 @@
+//! Files that are changed while they are served.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use super::*;
+
+/// Longer than anything counts that is watched, reports included.
+const NOTICED: Duration = Duration::from_millis(12);
+
+#[tokio::test]
+async fn changes_of_every_kind_are_noticed() {
+    let folder = Folder::new();
+    let files = folder.serve();
+    let content = async |path: &str| {
+        tokio::time::sleep(NOTICED).await;
+        let got = get(&files, path).await;
+        match got.status {
+            StatusCode::OK => got.text(),
+            status => status.as_str().to_owned(),
+        }
+    };
+    folder.file("d/a.txt", "one");
+    assert_eq!(content("/d/a.txt").await, "one");
+    std::fs::write(folder.path("d/a.txt"), "two").expect("ours");
+    assert_eq!(content("/d/a.txt").await, "two", "written in place");
+    folder.file("d/new", "three");
+    std::fs::rename(folder.path("d/new"), folder.path("d/a.txt")).expect("ours");
+    assert_eq!(content("/d/a.txt").await, "three", "replaced");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(folder.path("d/a.txt"));
+    file.expect("ours").set_len(2).expect("ours");
+    assert_eq!(content("/d/a.txt").await, "th", "truncated");
+    std::fs::remove_file(folder.path("d/a.txt")).expect("ours");
+    assert_eq!(content("/d/a.txt").await, "404", "removed");
+    folder.file("d/a.txt", "four");
+    assert_eq!(content("/d/a.txt").await, "four", "there again");
+    folder.file("e/a.txt", "five");
+    std::fs::rename(folder.path("d"), folder.path("f")).expect("ours");
+    assert_eq!(content("/d/a.txt").await, "404", "its folder moved away");
+    std::fs::rename(folder.path("e"), folder.path("d")).expect("ours");
+    assert_eq!(
+        content("/d/a.txt").await,
+        "five",
+        "another folder in its place"
+    );
+    #[cfg(unix)]
+    {
+        symlink("f", folder.path("current"));
+        assert_eq!(content("/current/a.txt").await, "four", "through a link");
+        symlink("d", folder.path("next"));
+        std::fs::rename(folder.path("next"), folder.path("current")).expect("ours");
+        assert_eq!(
+            content("/current/a.txt").await,
+            "five",
+            "through another link"
+        );
+    }
+}
+
+/// As a deployment does it, and as a careless one does.
+#[tokio::test]
+async fn another_root_in_its_place_is_served() {
+    let parent = Folder::new();
+    let parent_path = |name: &str| parent.path(name);
+    parent.file("site/a.txt", "one");
+    parent.file("next/a.txt", "two");
+    let files = Files::builder()
+        .open(parent_path("site"))
+        .expect("a folder");
+    assert_eq!(get(&files, "/a.txt").await.text(), "one");
+    std::fs::rename(parent_path("site"), parent_path("old")).expect("ours");
+    tokio::time::sleep(NOTICED).await;
+    assert_eq!(
+        get(&files, "/a.txt").await.status,
+        StatusCode::NOT_FOUND,
+        "no root"
+    );
+    std::fs::rename(parent_path("next"), parent_path("site")).expect("ours");
+    tokio::time::sleep(NOTICED).await;
+    assert_eq!(get(&files, "/a.txt").await.text(), "two");
+    // What changes in the new one is noticed as well.
+    parent.file("site/a.txt", "three");
+    tokio::time::sleep(NOTICED).await;
+    assert_eq!(get(&files, "/a.txt").await.text(), "three");
+    std::fs::remove_dir_all(parent_path("site")).expect("ours");
+    tokio::time::sleep(NOTICED).await;
+    assert_eq!(
+        get(&files, "/a.txt").await.status,
+        StatusCode::NOT_FOUND,
+        "removed"
+    );
+}
+
+/// Lengths of the files that are written beside the load.
+const LENS: [usize; 3] = [4096, 100_000, 600_000];
+
+/// Lines that all say `version`.
+fn lines(version: u64, len: usize) -> String {
+    format!("{version:07}\n").repeat(len / 8)
+}
+
+/// Rewrites files as an editor does (truncate, then write in two pieces) and as a deployment does
+/// (rename), until it is told to stop. Returns how often.
+fn rewrite(root: &Path, stop: &AtomicBool) -> u64 {
+    let mut version = 0;
+    while !stop.load(Relaxed) {
+        version += 1;
+        for nominal in LENS {
+            let len = nominal + (version as usize % 7) * 8;
+            let text = lines(version, len);
+            let name = root.join(format!("in-place-{nominal}"));
+            let mut file = std::fs::File::create(&name).expect("ours");
+            file.write_all(&text.as_bytes()[..len / 2]).expect("ours");
+            file.write_all(&text.as_bytes()[len / 2..]).expect("ours");
+            drop(file);
+            let next = root.join("next");
+            std::fs::write(&next, &text).expect("ours");
+            std::fs::rename(&next, root.join(format!("renamed-{nominal}"))).expect("ours");
+        }
+        // Settled for a while, so that files are served from memory too.
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    version
+}
+
+/// The version that all lines of `got` say; `None` for content that is not whole because its writer
+/// was held up for longer than files take to settle.
+fn version_of(got: &Got, name: &str, nominal: usize) -> Option<u64> {
+    assert_eq!(got.status, StatusCode::OK, "{name}");
+    let said: usize = got.header("content-length").parse().expect("a length");
+    let is_in_place = name.starts_with("/in-place");
+    let Ok(content) = &got.content else {
+        assert!(is_in_place, "{name} was replaced, not changed");
+        return None;
+    };
+    assert_eq!(content.len(), said, "{name}");
+    assert!(is_in_place || said >= nominal, "{name} is not whole");
+    let (lines, rest) = content.as_chunks::<8>();
+    assert_eq!(rest, b"", "{name}");
+    let first = lines.first()?;
+    let torn = lines.iter().position(|line| line != first);
+    assert_eq!(torn, None, "{name} is torn");
+    let text = String::from_utf8_lossy(first);
+    Some(text.trim().parse().expect("a number"))
+}
+
+/// Nobody gets a mixture of two versions, a replaced file in part, or a version older than one that
+/// was seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_beside_the_load_is_never_torn() {
+    let folder = Folder::new();
+    for len in LENS {
+        folder.file(&format!("in-place-{len}"), lines(0, len));
+        folder.file(&format!("renamed-{len}"), lines(0, len));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let (stopped, root) = (stop.clone(), folder.0.clone());
+    let writer = std::thread::spawn(move || rewrite(&root, &stopped));
+    let files = folder.serve();
+    let end = Instant::now() + Duration::from_secs(3);
+    let mut readers = Vec::new();
+    for _ in 0..4 {
+        let files = files.clone();
+        readers.push(tokio::spawn(async move {
+            let mut seen = std::collections::BTreeMap::new();
+            while Instant::now() < end {
+                for (how, len) in LENS
+                    .iter()
+                    .flat_map(|len| [("in-place", len), ("renamed", len)])
+                {
+                    let name = format!("/{how}-{len}");
+                    let got = get(&files, &name).await;
+                    let Some(version) = version_of(&got, &name, *len) else {
+                        continue;
+                    };
+                    let last = seen.insert(name.clone(), version).unwrap_or(0);
+                    assert!(version >= last, "{name}: {version} after {last}");
+                }
+                tokio::task::yield_now().await;
+            }
+            seen
+        }));
+    }
+    for reader in readers {
+        let seen = reader.await.expect("nothing torn");
+        assert!(seen.values().all(|version| *version > 5), "{seen:?}");
+    }
+    stop.store(true, Relaxed);
+    let versions = writer.join().expect("it wrote");
+    let stats = files.stats();
+    assert!(versions > 5 && stats.hits > 100, "{versions} {stats:?}");
+}
+
+/// A large file is read as it is sent, so a change while it is sent cannot be undone: the response ends
+/// with an error.
+#[tokio::test]
+async fn a_large_file_that_is_changed_while_it_is_sent_ends_with_an_error() {
+    let folder = Folder::new();
+    let old = vec![b'a'; 1_000_000];
+    for (change, is_fine) in [
+        ("rewritten", false),
+        ("truncated", false),
+        ("replaced", true),
+        ("appended to", true),
+        ("left alone", true),
+    ] {
+        folder.file("large", &old);
+        let files = folder.serve();
+        let request = Request::get("/large").body(()).expect("a request");
+        let Ok(response) = files.clone().call(request).await;
+        let mut body = response.into_body();
+        let first = body.frame().await.expect("content").expect("content");
+        let mut got = first.into_data().expect("data").to_vec();
+        let path = folder.path("large");
+        match change {
+            "rewritten" => std::fs::write(&path, vec![b'b'; 2_000_000]).expect("ours"),
+            "truncated" => {
+                let file = std::fs::File::options()
+                    .write(true)
+                    .open(&path)
+                    .expect("ours");
+                file.set_len(500_000).expect("ours");
+            }
+            "replaced" => {
+                folder.file("next", vec![b'b'; 1_000_000]);
+                std::fs::rename(folder.path("next"), &path).expect("ours");
+            }
+            "appended to" => {
+                let mut file = std::fs::File::options()
+                    .append(true)
+                    .open(&path)
+                    .expect("ours");
+                file.write_all(b"bbbb").expect("ours");
+            }
+            _ => {}
+        }
+        let mut result = Ok(());
+        while let Some(frame) = body.frame().await {
+            match frame {
+                Ok(frame) => got.extend_from_slice(&frame.into_data().expect("data")),
+                Err(error) => result = Err(error.to_string()),
+            }
+        }
+        assert!(got.iter().all(|byte| *byte == b'a'), "{change}: a mixture");
+        assert_eq!(result.is_ok(), is_fine, "{change}: {result:?}");
+        assert_eq!(got.len() == old.len(), is_fine, "{change}: {}", got.len());
+    }
+}
+
+/// A file that is written all the time is served all the same.
+#[tokio::test]
+async fn a_file_that_never_settles_is_served_after_a_while() {
+    let folder = Folder::new();
+    folder.file("log", "line\n");
+    let (stop, path) = (Arc::new(AtomicBool::new(false)), folder.path("log"));
+    let stopped = stop.clone();
+    let writer = std::thread::spawn(move || {
+        let mut log = std::fs::File::options()
+            .append(true)
+            .open(path)
+            .expect("ours");
+        while !stopped.load(Relaxed) {
+            log.write_all(b"line\n").expect("ours");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    });
+    let files = folder.serve();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    for _ in 0..5 {
+        let began = Instant::now();
+        let got = get(&files, "/log").await;
+        assert!(got.text().lines().all(|line| line == "line"), "{got:?}");
+        assert!(
+            began.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+    stop.store(true, Relaxed);
+    writer.join().expect("it wrote");
+}

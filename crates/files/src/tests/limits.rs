@@ -1,0 +1,59 @@
+use super::*;
+
+/// Far more files than there is memory for.
+#[tokio::test]
+async fn memory_stays_within_its_budget() {
+    let folder = Folder::new();
+    for number in 0..400 {
+        folder.file(&format!("{number}"), vec![b'x'; 10_000]);
+    }
+    let budget = 1 << 20;
+    let files = folder.serve_with(Files::builder().memory(budget));
+    for round in 0..3 {
+        for number in (0..400).flat_map(|number| [number, number]) {
+            let got = get(&files, &format!("/{number}")).await;
+            assert_eq!(got.content.expect("content").len(), 10_000);
+            let stats = files.stats();
+            assert!(stats.memory <= budget, "round {round}: {stats:?}");
+        }
+    }
+    let stats = files.stats();
+    assert!(stats.files > 40, "the budget is used: {stats:?}");
+}
+
+#[tokio::test]
+async fn a_file_at_the_limit_is_kept_and_one_byte_more_is_not() {
+    let folder = Folder::new();
+    let limit = 256 * 1024;
+    folder.file("at", vec![b'x'; limit]);
+    folder.file("beyond", vec![b'x'; limit + 1]);
+    let files = folder.serve();
+    for (path, len, kept) in [
+        ("/at", limit, 0),
+        ("/at", limit, 1),
+        ("/beyond", limit + 1, 1),
+        ("/beyond", limit + 1, 1),
+    ] {
+        assert_eq!(get(&files, path).await.content.expect("content").len(), len);
+        assert_eq!(files.stats().files, kept, "after {path}");
+    }
+}
+
+/// Longer than any file system allows, and longer than what is kept as a key.
+#[tokio::test]
+async fn long_paths_are_not_found_and_not_kept() {
+    let folder = Folder::new();
+    folder.file("a", "a");
+    let files = folder.serve();
+    for len in [255, 256, 1024, 4096, 60_000] {
+        let path = format!("/{}", "a".repeat(len));
+        assert_eq!(
+            get(&files, &path).await.status,
+            StatusCode::NOT_FOUND,
+            "{len}"
+        );
+    }
+    let deep = format!("/{}a", "b/".repeat(3000));
+    assert_eq!(get(&files, &deep).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(files.stats().files, 0);
+}

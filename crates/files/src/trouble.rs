@@ -1,0 +1,63 @@
+//! Reasons why a file is not served.
+
+use std::io;
+use std::time::Duration;
+
+/// A reason why a file cannot be opened or read, now or at all.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The disk would have to be waited for, or there is much to compute: try again on a thread
+    /// that may take its time.
+    WouldBlock,
+    /// The file is being written: try again after this time.
+    Unsettled(Duration),
+    /// Nothing is there that may be served.
+    NotFound,
+    /// The operating system denies access to it.
+    Forbidden,
+    /// The system has run out of file descriptors or of memory.
+    Exhausted(io::Error),
+    /// The disk failed.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{
+            InvalidFilename, InvalidInput, IsADirectory, NotADirectory, NotFound, OutOfMemory,
+            PermissionDenied, WouldBlock,
+        };
+        match error.kind() {
+            WouldBlock => Self::WouldBlock,
+            NotFound | NotADirectory | InvalidFilename | InvalidInput | IsADirectory => {
+                Self::NotFound
+            }
+            PermissionDenied => Self::Forbidden,
+            OutOfMemory => Self::Exhausted(error),
+            _ if is_loop(&error) => Self::NotFound,
+            _ if is_out_of_descriptors(&error) => Self::Exhausted(error),
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+/// ELOOP: too many symbolic links, or one too many.
+fn is_loop(error: &io::Error) -> bool {
+    let number = if cfg!(target_os = "linux") { 40 } else { 62 };
+    cfg!(unix) && error.raw_os_error() == Some(number)
+}
+
+/// EMFILE and ENFILE, which have no [`io::ErrorKind`].
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
+        || cfg!(windows) && error.raw_os_error() == Some(4)
+}
+
+/// How long a step may take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// Other requests wait for this thread: only what is in memory.
+    Never,
+    /// The thread is there for waiting.
+    Any,
+}
