@@ -99,7 +99,7 @@ fn guarded_names_in_code_are_found() {
     let source = "use tokio::net;\n// tokio in words\n#[cfg(test)]\nmod tests { use tokio; }";
     assert_eq!(
         check_code(&file("crates/udp/src/lib.rs", source)),
-        ["crates/udp/src/lib.rs:1: courser is the only library that names tokio"]
+        ["crates/udp/src/lib.rs:1: below the facade, files is the only library that names tokio"]
     );
     assert_eq!(
         check_code(&file("crates/udp/src/lib/tests.rs", source)),
