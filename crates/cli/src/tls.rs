@@ -9,9 +9,10 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::version::TLS13;
+use rustls::version::{TLS12, TLS13};
 use rustls::{
     ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, ServerConfig, SignatureScheme,
+    SupportedCipherSuite, SupportedProtocolVersion,
 };
 
 use crate::error::Failure;
@@ -78,9 +79,29 @@ pub(crate) enum Trust {
     Anybody,
 }
 
+/// Versions of TLS that a client offers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Versions {
+    /// TLS 1.3 alone: QUIC has no other (RFC 9001 §4.2), and comparisons with it need the same.
+    Tls13,
+    /// TLS 1.3, and TLS 1.2 for servers that have nothing newer.
+    Tls13And12,
+}
+
+impl Versions {
+    fn supported(self) -> &'static [&'static SupportedProtocolVersion] {
+        static NEWEST: [&SupportedProtocolVersion; 1] = [&TLS13];
+        static BOTH: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
+        match self {
+            Self::Tls13 => &NEWEST,
+            Self::Tls13And12 => &BOTH,
+        }
+    }
+}
+
 /// The configuration of a server for one protocol.
 pub(crate) fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, Failure> {
-    let mut config = ServerConfig::builder_with_provider(provider())
+    let mut config = ServerConfig::builder_with_provider(provider(Versions::Tls13))
         .with_protocol_versions(&[&TLS13])
         .map_err(unusable)?
         .with_no_client_auth()
@@ -92,11 +113,21 @@ pub(crate) fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerCo
     Ok(Arc::new(config))
 }
 
-/// The configuration of a client for one protocol.
+/// The configuration of a client for one protocol over TLS 1.3.
 pub(crate) fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
-    let provider = provider();
+    client_of(trust, Versions::Tls13, vec![protocol.to_vec()])
+}
+
+/// The configuration of a client that offers these versions of TLS and these protocols, the
+/// preferred one first.
+pub(crate) fn client_of(
+    trust: &Trust,
+    versions: Versions,
+    protocols: Vec<Vec<u8>>,
+) -> Result<ClientConfig, Failure> {
+    let provider = provider(versions);
     let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_protocol_versions(&[&TLS13])
+        .with_protocol_versions(versions.supported())
         .map_err(unusable)?;
     let builder = match trust {
         Trust::System => {
@@ -118,23 +149,33 @@ pub(crate) fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Fai
         }
     };
     let mut config = builder.with_no_client_auth();
-    config.alpn_protocols = vec![protocol.to_vec()];
+    config.alpn_protocols = protocols;
     config.resumption = Resumption::disabled();
     config.key_log = Arc::new(KeyLogFile::new());
     Ok(config)
 }
 
 /// AES-128-GCM first: the cheapest, and what other tools measure with.
-fn provider() -> Arc<CryptoProvider> {
-    use aws_lc_rs::cipher_suite::{
-        TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256,
-    };
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites = vec![
-        TLS13_AES_128_GCM_SHA256,
-        TLS13_AES_256_GCM_SHA384,
-        TLS13_CHACHA20_POLY1305_SHA256,
+fn provider(versions: Versions) -> Arc<CryptoProvider> {
+    use aws_lc_rs::cipher_suite as suite;
+    const TLS13_SUITES: [SupportedCipherSuite; 3] = [
+        suite::TLS13_AES_128_GCM_SHA256,
+        suite::TLS13_AES_256_GCM_SHA384,
+        suite::TLS13_CHACHA20_POLY1305_SHA256,
     ];
+    const TLS12_SUITES: [SupportedCipherSuite; 6] = [
+        suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+        suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+    ];
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites = TLS13_SUITES.to_vec();
+    if versions == Versions::Tls13And12 {
+        provider.cipher_suites.extend(TLS12_SUITES);
+    }
     Arc::new(provider)
 }
 
@@ -200,11 +241,12 @@ impl ServerCertVerifier for AnyServer {
 
     fn verify_tls12_signature(
         &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Err(rustls::Error::General("TLS 1.2 is not offered".to_owned()))
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(

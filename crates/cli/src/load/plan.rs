@@ -11,7 +11,7 @@ use super::pattern::Pattern;
 use super::request::Requests;
 use super::target::Target;
 use crate::error::Failure;
-use crate::tls::{self, Trust};
+use crate::tls::{self, Trust, Versions};
 
 /// What a run does.
 #[derive(Debug)]
@@ -190,14 +190,12 @@ fn tls(flags: &Flags, protocols: &Protocols) -> Result<Arc<rustls::ClientConfig>
         None if flags.insecure => Trust::Anybody,
         None => Trust::System,
     };
-    let offered = match protocols {
-        Protocols::Quic => vec![b"h3".to_vec()],
-        Protocols::Tls(list) => list.clone(),
-        Protocols::Clear1 | Protocols::Clear2 => Vec::new(),
+    let (versions, offered) = match protocols {
+        Protocols::Quic => (Versions::Tls13, vec![b"h3".to_vec()]),
+        Protocols::Tls(list) => (Versions::Tls13And12, list.clone()),
+        Protocols::Clear1 | Protocols::Clear2 => (Versions::Tls13And12, Vec::new()),
     };
-    let mut config = tls::client(&trust, b"")?;
-    config.alpn_protocols = offered;
-    Ok(Arc::new(config))
+    tls::client_of(&trust, versions, offered).map(Arc::new)
 }
 
 fn traces(flags: &Flags) -> Result<Option<Arc<QlogDirectory>>, Failure> {

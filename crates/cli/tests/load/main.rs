@@ -7,6 +7,7 @@ mod mistakes;
 mod rate;
 mod restart;
 mod servers;
+mod tls12;
 mod versions;
 
 use serde_json::Value;

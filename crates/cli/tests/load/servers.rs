@@ -127,6 +127,11 @@ impl Server {
             .with_single_cert(vec![made.cert.into()], key.into())
             .expect("its own key");
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Self::with_tls(app, config)
+    }
+
+    /// HTTP/2 and 1.1 over TLS as this configuration has it.
+    pub fn with_tls(app: App, config: rustls::ServerConfig) -> Self {
         let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
         Self::tcp(app, LOCAL, Some(acceptor))
     }

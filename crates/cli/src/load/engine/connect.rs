@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use super::metered::{Metered, Traffic};
 use super::sender::Sender;
-use super::tally::{Agreed, QuicRecord};
+use super::tally::{Agreed, AgreedTls, QuicRecord};
 use crate::error::{Failure, tls_error};
 use crate::load::plan::{Plan, Protocols};
 use crate::load::request::Spoken;
@@ -131,8 +131,11 @@ impl Connector {
             sender: Sender::Http3(h3::Client::new(connection.clone())),
             agreed: Agreed {
                 spoken: Spoken::Http3,
-                cipher: handshake.suite.map(|suite| suite.to_string()),
-                group: handshake.key_exchange,
+                tls: Some(AgreedTls {
+                    version: "TLSv1.3",
+                    cipher: handshake.suite.map(|suite| suite.to_string()),
+                    group: handshake.key_exchange,
+                }),
             },
             carrier: Carrier::Quic {
                 connection,
@@ -157,11 +160,7 @@ impl Connector {
         let failed = |error: io::Error| self.tcp_failure(address, &error);
         let stream = TcpStream::connect(address).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
-        let clear = |spoken| Agreed {
-            spoken,
-            cipher: None,
-            group: None,
-        };
+        let clear = |spoken| Agreed { spoken, tls: None };
         match &plan.protocols {
             Protocols::Clear1 => self.over(stream, clear(Spoken::Http1)).await,
             Protocols::Clear2 => self.over(stream, clear(Spoken::Http2)).await,
@@ -192,12 +191,9 @@ impl Connector {
                 if !offered {
                     return Err(self.no_protocol());
                 }
-                let suite = session.negotiated_cipher_suite();
-                let group = session.negotiated_key_exchange_group();
                 let agreed = Agreed {
                     spoken,
-                    cipher: suite.and_then(|suite| suite.suite().as_str().map(suite_name)),
-                    group: group.map(|group| format!("{:?}", group.name())),
+                    tls: Some(agreed_tls(session)),
                 };
                 self.over(stream, agreed).await
             }
@@ -395,6 +391,19 @@ fn quic_label(error: &courser::ConnectionError) -> String {
         "no common protocol (ALPN)".to_owned()
     } else {
         error.to_string()
+    }
+}
+
+fn agreed_tls(session: &rustls::ClientConnection) -> AgreedTls {
+    let suite = session.negotiated_cipher_suite();
+    let group = session.negotiated_key_exchange_group();
+    AgreedTls {
+        version: match session.protocol_version() {
+            Some(rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLSv1.3",
+        },
+        cipher: suite.and_then(|suite| suite.suite().as_str().map(suite_name)),
+        group: group.map(|group| format!("{:?}", group.name())),
     }
 }
 

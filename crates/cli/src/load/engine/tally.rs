@@ -56,8 +56,18 @@ pub(in crate::load) struct Tally {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(in crate::load) struct Agreed {
     pub(in crate::load) spoken: Spoken,
-    /// Cipher suite and key exchange; without TLS there are none.
+    /// `None` without TLS.
+    pub(in crate::load) tls: Option<AgreedTls>,
+}
+
+/// The TLS session of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::load) struct AgreedTls {
+    /// The version as OpenSSL and h2load write it: `TLSv1.3`.
+    pub(in crate::load) version: &'static str,
+    /// The name of the cipher suite in the registry of IANA.
     pub(in crate::load) cipher: Option<String>,
+    /// The key exchange group.
     pub(in crate::load) group: Option<String>,
 }
 

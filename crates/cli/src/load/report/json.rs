@@ -44,9 +44,14 @@ pub(in crate::load) fn document(plan: &Plan, summary: &Summary) -> Value {
         "errorDistribution": summary.errors,
         "url": plan.target.url,
         "protocol": summary.agreed.as_ref().map(|agreed| agreed.spoken.name()),
-        "tls": summary.agreed.as_ref().map(|agreed| json!({
-            "cipher": agreed.cipher, "group": agreed.group,
-        })),
+        "tls": summary.agreed.as_ref().map(|agreed| {
+            let tls = agreed.tls.as_ref();
+            json!({
+                "version": tls.map(|tls| tls.version),
+                "cipher": tls.and_then(|tls| tls.cipher.as_deref()),
+                "group": tls.and_then(|tls| tls.group.as_deref()),
+            })
+        }),
         "settings": {
             "clients": plan.connections, "threads": plan.threads, "streams": plan.streams,
             "rate": plan.rate, "latencyCorrection": plan.is_corrected,

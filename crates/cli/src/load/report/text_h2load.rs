@@ -71,12 +71,12 @@ fn agreed(summary: &Summary) -> Vec<String> {
         return Vec::new();
     };
     let mut lines = Vec::new();
-    if let Some(cipher) = &agreed.cipher {
-        lines.push("TLS Protocol: TLSv1.3".to_owned());
-        lines.push(format!("Cipher: {cipher}"));
-    }
-    if let Some(group) = &agreed.group {
-        lines.push(format!("Negotiated Group: {group}"));
+    if let Some(tls) = &agreed.tls {
+        lines.push(format!("TLS Protocol: {}", tls.version));
+        let cipher = tls.cipher.iter();
+        lines.extend(cipher.map(|cipher| format!("Cipher: {cipher}")));
+        let group = tls.group.iter();
+        lines.extend(group.map(|group| format!("Negotiated Group: {group}")));
     }
     lines.push(format!("Application protocol: {}", agreed.spoken.name()));
     lines
