@@ -5,7 +5,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use courser::ConnectionError;
+use courser::{ConnectionError, HandshakeFailure, HandshakeFailureKind, HandshakeOffer};
+
+use crate::handshake::{self, Tool};
 
 /// Why the program ends without success. One line, for humans.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,15 +57,23 @@ lost!(
 
 impl From<ConnectionError> for Failure {
     fn from(error: ConnectionError) -> Self {
-        Self::new(format!("connection lost: {error}"))
+        Self::new(match HandshakeFailure::after_handshake(&error, LOST) {
+            Some(failure) => handshake::explain(&failure, Tool::Perf),
+            None => format!("{LOST}: {error}"),
+        })
     }
 }
 
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
-        Self::new(error.to_string())
+        Self::new(match HandshakeFailure::after_handshake(&error, LOST) {
+            Some(failure) => handshake::explain(&failure, Tool::Perf),
+            None => error.to_string(),
+        })
     }
 }
+
+const LOST: &str = "connection lost";
 
 /// An address could not be listened on.
 pub(crate) fn cannot_listen(address: SocketAddr, protocol: &str, error: &io::Error) -> Failure {
@@ -83,6 +93,8 @@ pub(crate) fn cannot_listen(address: SocketAddr, protocol: &str, error: &io::Err
 pub(crate) struct Peer<'a> {
     pub(crate) address: SocketAddr,
     pub(crate) name: &'a str,
+    /// Whose flags messages name.
+    pub(crate) tool: Tool,
 }
 
 impl Peer<'_> {
@@ -109,54 +121,48 @@ impl Peer<'_> {
     }
 
     /// The handshake over QUIC failed.
-    pub(crate) fn quic_failure(&self, error: &ConnectionError, waited: Duration) -> Failure {
+    pub(crate) fn quic_failure(
+        &self,
+        error: &ConnectionError,
+        offer: &HandshakeOffer,
+        waited: Duration,
+    ) -> Failure {
         if error.is_timeout() {
             return self.is_silent("udp", waited);
         }
         if error.is_protocol_mismatch() {
             return self.speaks_otherwise();
         }
-        match error {
-            ConnectionError::TransportError(transport) if transport.code.alert().is_some() => {
-                self.certificate_failure(&transport.reason)
-            }
-            error => Failure::new(format!("cannot connect to {}: {error}", self.address)),
+        let place = self.address.to_string();
+        match HandshakeFailure::of_quic(error, &place, self.name, offer) {
+            Some(failure) => Failure::new(handshake::explain(&failure, self.tool)),
+            None => Failure::new(format!("cannot connect to {place}: {error}")),
         }
     }
 
     /// The handshake over TCP failed.
-    pub(crate) fn tcp_failure(&self, error: &io::Error, waited: Duration) -> Failure {
-        use rustls::{AlertDescription, Error};
-        match (error.kind(), tls_error(error)) {
-            (_, Some(Error::AlertReceived(AlertDescription::NoApplicationProtocol))) => {
-                self.speaks_otherwise()
-            }
-            (_, Some(error)) => self.certificate_failure(&error.to_string()),
+    pub(crate) fn tcp_failure(
+        &self,
+        error: &io::Error,
+        offer: &HandshakeOffer,
+        waited: Duration,
+    ) -> Failure {
+        let place = self.address.to_string();
+        let failure = HandshakeFailure::of_io(error, &place, self.name, offer);
+        match (error.kind(), failure) {
+            (_, Some(failure)) if self.is_protocol_of_perf(&failure) => self.speaks_otherwise(),
+            (_, Some(failure)) => Failure::new(handshake::explain(&failure, self.tool)),
             (io::ErrorKind::ConnectionRefused, _) => {
                 let absent = self.is_absent("tcp");
                 Failure::new(format!("{absent} It serves TCP with --tcp only."))
             }
             (io::ErrorKind::TimedOut, _) => self.is_silent("tcp", waited),
-            _ => Failure::new(format!("cannot connect to tcp {}: {error}", self.address)),
+            _ => Failure::new(format!("cannot connect to tcp {place}: {error}")),
         }
     }
 
-    /// Says what to do about the usual troubles with certificates; `reason` is TLS' own word.
-    fn certificate_failure(&self, reason: &str) -> Failure {
-        let name = self.name;
-        let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-        let what = if has(&["xpired"]) {
-            format!("the certificate of {name} has expired: the server needs a new one")
-        } else if has(&["NotValidYet", "not valid yet"]) {
-            format!("the certificate of {name} is not valid yet: check the clocks")
-        } else if has(&["UnknownIssuer", "CaUsedAsEndEntity", "BadSignature"]) {
-            format!("the certificate of {name} is not trusted: pass --ca FILE or --insecure")
-        } else if has(&["NotValidForName", "not valid for name"]) {
-            format!("the certificate is not for {name}: pass --server-name NAME")
-        } else {
-            return Failure::new(format!("TLS with {} failed: {reason}", self.address));
-        };
-        Failure::new(format!("{what} ({reason})"))
+    fn is_protocol_of_perf(&self, failure: &HandshakeFailure) -> bool {
+        self.tool == Tool::Perf && failure.kind() == HandshakeFailureKind::Protocol
     }
 }
 
@@ -169,11 +175,6 @@ pub(crate) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
 mod tests {
     use super::*;
 
-    const PEER: Peer<'_> = Peer {
-        address: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 4433),
-        name: "localhost",
-    };
-
     #[test]
     fn text_of_several_lines_becomes_one() {
         assert_eq!(
@@ -184,21 +185,17 @@ mod tests {
 
     #[test]
     fn timeout_names_address_and_time() {
-        let failure =
-            PEER.quic_failure(&ConnectionError::HandshakeTimedOut, Duration::from_secs(10));
+        let peer = Peer {
+            address: SocketAddr::from(([127, 0, 0, 1], 4433)),
+            name: "localhost",
+            tool: Tool::Perf,
+        };
+        let failure = peer.is_silent("udp", Duration::from_secs(10));
         assert!(
             failure
                 .to_string()
                 .starts_with("no answer from udp 127.0.0.1:4433 within 10 s"),
             "{failure}"
         );
-    }
-
-    #[test]
-    fn expired_certificate_is_told_from_an_unknown_one() {
-        let expired = PEER.certificate_failure("invalid peer certificate: Expired");
-        assert!(expired.to_string().contains("has expired"), "{expired}");
-        let unknown = PEER.certificate_failure("invalid peer certificate: UnknownIssuer");
-        assert!(unknown.to_string().contains("--insecure"), "{unknown}");
     }
 }

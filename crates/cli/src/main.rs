@@ -5,6 +5,7 @@ mod cpu;
 mod demo;
 mod error;
 mod get;
+mod handshake;
 mod load;
 mod machine;
 mod output;

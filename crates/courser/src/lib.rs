@@ -98,6 +98,7 @@ mod endpoint;
 mod error;
 #[cfg(feature = "http3")]
 pub mod h3;
+mod handshake_failure;
 mod identity;
 mod incoming;
 #[cfg(feature = "http3")]
@@ -141,6 +142,9 @@ pub use endpoint::Endpoint;
 pub use error::{
     BindError, ClosedStream, ConfigError, ConnectError, ExportKeyingMaterialError, ReadError,
     ReadExactError, ReadToEndError, RetryError, SendDatagramError, StoppedError, WriteError,
+};
+pub use handshake_failure::{
+    CertificateRequests, HandshakeFailure, HandshakeFailureKind, HandshakeOffer,
 };
 pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture};

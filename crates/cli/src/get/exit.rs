@@ -4,6 +4,8 @@ use std::fmt;
 
 use courser::client::{Error, ErrorKind, HttpVersion};
 
+use crate::handshake::{self, Tool};
+
 /// Why a transfer failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failed {
@@ -20,7 +22,11 @@ impl Failed {
     }
 
     pub(crate) fn of(error: &Error) -> Self {
-        Self::new(code_of(error), error.to_string())
+        let text = match error.handshake_failure() {
+            Some(failure) => handshake::explain(failure, Tool::Get),
+            None => error.to_string(),
+        };
+        Self::new(code_of(error), text)
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser::CertificateRequests;
 use courser_qlog::QlogDirectory;
 
 use super::args::{Arguments, Flags, Style, Version};
@@ -195,7 +196,9 @@ fn tls(flags: &Flags, protocols: &Protocols) -> Result<Arc<rustls::ClientConfig>
         Protocols::Tls(list) => (Versions::Tls13And12, list.clone()),
         Protocols::Clear1 | Protocols::Clear2 => (Versions::Tls13And12, Vec::new()),
     };
-    tls::client_of(&trust, versions, offered).map(Arc::new)
+    let mut config = tls::client_of(&trust, versions, offered)?;
+    CertificateRequests::install(&mut config);
+    Ok(Arc::new(config))
 }
 
 fn traces(flags: &Flags) -> Result<Option<Arc<QlogDirectory>>, Failure> {

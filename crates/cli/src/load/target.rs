@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use http::Uri;
+use rustls::pki_types::ServerName;
 
 use super::args::Flags;
 use super::pattern::Pattern;
 use crate::error::{Failure, Peer};
+use crate::handshake::Tool;
 use crate::perf::{resolve, split_target};
 
 /// The one server that a run loads.
@@ -51,11 +53,15 @@ impl Target {
             Some(text) => connect_to(text, &host, port)?,
             None => (host.clone(), port),
         };
+        let server_name = match &flags.sni {
+            Some(name) => checked_name(name)?,
+            None => host,
+        };
         let target = Self {
             url: first.to_string(),
             is_secure: is_secure(first),
             addresses: resolve(&to_host, to_port)?,
-            server_name: flags.sni.clone().unwrap_or(host),
+            server_name,
         };
         Ok((target, urls))
     }
@@ -65,7 +71,19 @@ impl Target {
         Peer {
             address,
             name: &self.server_name,
+            tool: Tool::Load,
         }
+    }
+}
+
+/// Checks what --sni names.
+fn checked_name(name: &str) -> Result<String, Failure> {
+    match ServerName::try_from(name) {
+        Ok(_) => Ok(name.to_owned()),
+        Err(_) => Err(Failure::new(format!(
+            "--sni '{name}' is not a name that a certificate can be for: use a DNS name or an IP \
+             address"
+        ))),
     }
 }
 

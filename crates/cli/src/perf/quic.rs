@@ -36,8 +36,10 @@ impl QuicConnector {
             self.endpoint
                 .connect_with(self.config.clone(), remote.address, &remote.name)?;
         tokio::select! {
-            result = connecting => result
-                .map_err(|error| remote.peer().quic_failure(&error, remote.connect_timeout)),
+            result = connecting => result.map_err(|error| {
+                let limit = remote.connect_timeout;
+                remote.peer().quic_failure(&error, &remote.offer(), limit)
+            }),
             () = nobody_listens(remote.address) => Err(remote.peer().is_absent("udp")),
         }
     }

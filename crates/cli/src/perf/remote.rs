@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::telemetry::SinkFactory;
-use courser::{Algorithm, ClientConfig, TransportConfig};
+use courser::{Algorithm, ClientConfig, HandshakeOffer, TransportConfig};
 use courser_qlog::QlogDirectory;
 use rustls::client::Resumption;
 use tokio_rustls::TlsConnector;
@@ -16,6 +16,7 @@ use super::tcp::TcpConnector;
 use crate::args::DEFAULT_PORT;
 use crate::cpu::CpuClock;
 use crate::error::{Failure, Peer};
+use crate::handshake::Tool;
 
 /// Whom a client connects to, and how.
 #[derive(Clone, Debug)]
@@ -91,7 +92,13 @@ impl Remote {
         Peer {
             address: self.address,
             name: &self.name,
+            tool: Tool::Perf,
         }
+    }
+
+    /// What handshakes offer, for messages.
+    pub(crate) fn offer(&self) -> HandshakeOffer {
+        HandshakeOffer::of_tls13(&self.tls)
     }
 }
 

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod handshakes;
 mod mistakes;
 mod rate;
 mod restart;

@@ -18,6 +18,16 @@ fn what_is_no_url_is_refused_in_one_line() {
     }
     let line = refusal(&["load", "https://localhost/", "https://example.org/"]);
     assert!(line.contains("another server"), "{line}");
+    let line = refusal(&["load", "--sni", "a b", "https://localhost/"]);
+    assert!(
+        line.contains("--sni 'a b'") && line.contains("DNS name"),
+        "{line}"
+    );
+    let line = refusal(&["load", "--ca", "/no/such/file", "https://localhost/"]);
+    assert!(
+        line.contains("cannot read certificate /no/such/file"),
+        "{line}"
+    );
     let line = refusal(&["load", "--h3", "http://localhost/"]);
     assert!(line.contains("always encrypted"), "{line}");
 }

@@ -165,8 +165,13 @@ impl Server {
                     // Clients leave as they like.
                     match tls {
                         Some(tls) => {
-                            let Ok(stream) = tls.accept(stream).await else {
-                                return;
+                            let stream = match tls.accept(stream).into_fallible().await {
+                                Ok(stream) => stream,
+                                Err((_, stream)) => {
+                                    // A reset at once would overtake the alert.
+                                    tokio::time::sleep(Duration::from_secs(1)).await;
+                                    return drop(stream);
+                                }
                             };
                             let _ = server.serve_connection(TokioIo::new(stream), service).await;
                         }

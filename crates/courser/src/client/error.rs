@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 
 use super::timing::Timing;
-use crate::ConnectionError;
 use crate::h3;
+use crate::{ConnectionError, HandshakeFailure, HandshakeOffer};
 
 /// Errors of bodies and of sources, whatever they are.
 pub(super) type BoxError = Box<dyn StdError + Send + Sync>;
@@ -22,6 +22,7 @@ struct Parts {
     text: String,
     source: Option<BoxError>,
     timing: Option<Timing>,
+    handshake: Option<HandshakeFailure>,
     /// Nothing of the request was processed, so that it can be sent again whatever its method.
     is_unprocessed: bool,
     /// The connection was there before and is gone: it may just have been idle for too long.
@@ -86,6 +87,7 @@ impl Error {
             text: text.into(),
             source: None,
             timing: None,
+            handshake: None,
             is_unprocessed: false,
             is_stale: false,
         }))
@@ -98,6 +100,11 @@ impl Error {
 
     pub(super) fn with_timing(mut self, timing: Timing) -> Self {
         self.0.timing = Some(timing);
+        self
+    }
+
+    fn with_handshake(mut self, failure: HandshakeFailure) -> Self {
+        self.0.handshake = Some(failure);
         self
     }
 
@@ -176,12 +183,23 @@ impl Error {
         self.0.timing.as_ref()
     }
 
+    /// Returns why TLS failed, if that is the reason: sorted by what helps, for programs that name
+    /// the remedy in words of their own.
+    pub fn handshake_failure(&self) -> Option<&HandshakeFailure> {
+        self.0.handshake.as_ref()
+    }
+
     pub(super) fn is_stale(&self) -> bool {
         self.0.is_stale
     }
 
     /// An attempt over QUIC came to nothing.
-    pub(super) fn of_quic_handshake(error: &ConnectionError, place: &str) -> Self {
+    pub(super) fn of_quic_handshake(
+        error: &ConnectionError,
+        place: &str,
+        host: &str,
+        offer: &HandshakeOffer,
+    ) -> Self {
         if error.is_timeout() {
             let text = format!(
                 "no answer from udp {place}: no HTTP/3 server there, or a firewall drops UDP"
@@ -192,56 +210,36 @@ impl Error {
             let text = format!("udp {place} does not speak HTTP/3 (ALPN h3)");
             return Self::new(ErrorKind::ConnectQuic, text);
         }
-        if let ConnectionError::TransportError(transport) = error
-            && transport.code.alert().is_some()
-        {
-            return Self::of_tls_text(&transport.reason, place);
+        match HandshakeFailure::of_quic(error, place, host, offer) {
+            Some(failure) => Self::of_handshake(failure),
+            None => {
+                let text = format!("no QUIC connection to {place}: {error}");
+                Self::new(ErrorKind::ConnectQuic, text)
+            }
         }
-        let text = format!("no QUIC connection to {place}: {error}");
-        Self::new(ErrorKind::ConnectQuic, text)
     }
 
     /// TLS over TCP failed.
-    pub(super) fn of_tls(error: io::Error, place: &str) -> Self {
-        let tls = error.get_ref().and_then(|inner| inner.downcast_ref());
-        let made = match tls {
-            Some(crate::rustls::Error::InvalidCertificate(_)) => {
-                Self::of_tls_text(&error.to_string(), place)
-            }
-            _ if error.kind() == io::ErrorKind::UnexpectedEof => Self::new(
-                ErrorKind::Tls,
-                format!(
-                    "{place} closed the connection during the TLS handshake: does it speak TLS?"
-                ),
-            ),
-            _ => Self::new(ErrorKind::Tls, format!("TLS with {place} failed: {error}")),
+    pub(super) fn of_tls(error: io::Error, host: &str, offer: &HandshakeOffer) -> Self {
+        let made = match HandshakeFailure::of_io(&error, host, host, offer) {
+            Some(failure) => Self::of_handshake(failure),
+            None => Self::new(ErrorKind::Tls, format!("TLS with {host} failed: {error}")),
         };
         made.with_source(error)
     }
 
-    fn of_tls_text(reason: &str, place: &str) -> Self {
-        let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-        let what = if has(&["xpired"]) {
-            "the certificate has expired"
-        } else if has(&["NotValidYet", "not valid yet"]) {
-            "the certificate is not valid yet: check the clocks"
-        } else if has(&["NotValidForName", "not valid for name"]) {
-            "the certificate is for another name"
-        } else if has(&[
-            "UnknownIssuer",
-            "CaUsedAsEndEntity",
-            "BadSignature",
-            "nvalid peer cert",
-        ]) {
-            "the certificate is not trusted: add its root, or accept any certificate"
-        } else {
-            let text = format!("TLS with {place} failed: {reason}");
-            return Self::new(ErrorKind::Tls, text);
+    fn of_handshake(failure: HandshakeFailure) -> Self {
+        let kind = match failure.is_certificate() {
+            true => ErrorKind::Certificate,
+            false => ErrorKind::Tls,
         };
-        Self::new(
-            ErrorKind::Certificate,
-            format!("{place}: {what} ({reason})"),
-        )
+        Self::new(kind, failure.to_string()).with_handshake(failure)
+    }
+
+    /// An alert of the server that came after the handshake, when there was one.
+    fn of_late_alert(kind: ErrorKind, error: &(dyn StdError + 'static)) -> Option<Self> {
+        let failure = HandshakeFailure::after_handshake(error, "the connection broke")?;
+        Some(Self::new(kind, failure.to_string()).with_handshake(failure))
     }
 
     /// A request over HTTP/3 failed.
@@ -254,7 +252,8 @@ impl Error {
             h3::Error::Connection(lost) if lost.is_timeout() => ErrorKind::Receive,
             _ => ErrorKind::Http3,
         };
-        Self::new(kind, format!("HTTP/3: {error}"))
+        Self::of_late_alert(kind, &error)
+            .unwrap_or_else(|| Self::new(kind, format!("HTTP/3: {error}")))
             .with_source(error)
             .unprocessed(is_unprocessed)
             .stale(is_stale)
@@ -296,7 +295,8 @@ impl Error {
                 format!("the connection broke: {}", chain(&error)),
             )
         };
-        Self::new(kind, text)
+        Self::of_late_alert(kind, &error)
+            .unwrap_or_else(|| Self::new(kind, text))
             .with_source(error)
             .unprocessed(is_refused)
             .stale(is_stale)

@@ -13,7 +13,7 @@ use courser_tls::rustls::{self, KeyLogFile, RootCertStore};
 
 use super::error::{Error, ErrorKind};
 use super::version::HttpVersion;
-use crate::{ClientConfig, Identity, h3};
+use crate::{CertificateRequests, ClientConfig, HandshakeOffer, Identity, h3};
 
 /// Which servers are believed.
 #[derive(Clone, Default)]
@@ -41,6 +41,8 @@ pub(super) struct Tls {
     pub(super) tcp: PerPort<Arc<rustls::ClientConfig>>,
     /// To a proxy, with which HTTP/1.1 is spoken whatever the origin speaks.
     pub(super) proxy: Arc<rustls::ClientConfig>,
+    /// What the handshakes over QUIC offer, for messages.
+    pub(super) quic_offer: HandshakeOffer,
 }
 
 impl Tls {
@@ -49,6 +51,7 @@ impl Tls {
         let mut quic = settings.config(&verifier, &[&TLS13])?;
         quic.alpn_protocols = vec![h3::ALPN.into()];
         let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
+        CertificateRequests::install(&mut tcp);
         let mut proxy = tcp.clone();
         proxy.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
         tcp.alpn_protocols = version
@@ -58,6 +61,7 @@ impl Tls {
             .collect();
         proxy.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
+            quic_offer: HandshakeOffer::of_tls13(&quic),
             quic: PerPort::new(ClientConfig::with_rustls(Arc::new(quic))),
             tcp: PerPort::new(Arc::new(tcp)),
             proxy: Arc::new(proxy),

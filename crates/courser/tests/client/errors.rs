@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use courser::Client;
 use courser::client::{ErrorKind, HttpVersion, Proxy};
+use courser::{Client, HandshakeFailureKind};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -48,7 +48,16 @@ async fn certificate_for_another_name_is_named() {
     let url = format!("https://other.test:{}/", server.address.port());
     let error = within(client.get(&url)).await.expect_err("another name");
     assert_eq!(error.kind(), ErrorKind::Certificate);
-    assert!(error.to_string().contains("another name"), "{error}");
+    assert!(
+        error.to_string().contains("is not for other.test"),
+        "{error}"
+    );
+    let failure = error.handshake_failure().expect("a handshake");
+    assert_eq!(
+        failure.kind(),
+        HandshakeFailureKind::CertificateForOtherName
+    );
+    assert!(failure.is_certificate(), "{failure}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

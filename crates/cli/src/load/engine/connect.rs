@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser::telemetry::SinkFactory;
-use courser::{Algorithm, ClientConfig, Endpoint, TransportConfig, h3};
+use courser::{
+    Algorithm, CertificateRequests, ClientConfig, Endpoint, HandshakeFailure, HandshakeOffer,
+    TransportConfig, h3,
+};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::AlertDescription;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -118,7 +120,7 @@ impl Connector {
                 failure: if error.is_protocol_mismatch() {
                     self.speaks_otherwise()
                 } else {
-                    peer.quic_failure(&error, plan.connect_timeout)
+                    peer.quic_failure(&error, &self.offer(), plan.connect_timeout)
                 },
             })?,
             () = nobody_listens(address) => return Err(CannotConnect {
@@ -157,7 +159,7 @@ impl Connector {
 
     async fn tcp_unlimited(&self, address: SocketAddr) -> Result<Link, CannotConnect> {
         let plan = &*self.plan;
-        let failed = |error: io::Error| self.tcp_failure(address, &error);
+        let failed = |error: io::Error| self.tcp_failure(address, &error, &self.offer());
         let stream = TcpStream::connect(address).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let clear = |spoken| Agreed { spoken, tls: None };
@@ -173,8 +175,12 @@ impl Connector {
                         plan.target.server_name
                     )),
                 })?;
-                let tls = TlsConnector::from(plan.tls.clone());
-                let stream = tls.connect(name, stream).await.map_err(failed)?;
+                let connecting = TlsConnector::from(plan.tls.clone()).connect(name, stream);
+                let (connected, was_requested) = CertificateRequests::watch(connecting).await;
+                let stream = connected.map_err(|error| {
+                    let offer = self.offer().certificate_requested(was_requested);
+                    self.tcp_failure(address, &error, &offer)
+                })?;
                 let session = stream.get_ref().1;
                 let spoken = match session.alpn_protocol() {
                     Some(b"h2") => Spoken::Http2,
@@ -240,17 +246,26 @@ impl Connector {
         builder
     }
 
-    fn tcp_failure(&self, address: SocketAddr, error: &io::Error) -> CannotConnect {
-        use rustls::Error::AlertReceived;
-        let peer = self.plan.target.peer(address);
-        if let Some(AlertReceived(AlertDescription::NoApplicationProtocol)) = tls_error(error) {
-            return self.no_protocol();
+    /// What handshakes offer, for messages.
+    fn offer(&self) -> HandshakeOffer {
+        match self.plan.protocols {
+            Protocols::Quic => HandshakeOffer::of_tls13(&self.plan.tls),
+            _ => HandshakeOffer::over_tcp(&self.plan.tls),
         }
+    }
+
+    fn tcp_failure(
+        &self,
+        address: SocketAddr,
+        error: &io::Error,
+        offer: &HandshakeOffer,
+    ) -> CannotConnect {
+        let peer = self.plan.target.peer(address);
         CannotConnect {
             label: label_of(error),
             failure: match error.kind() {
                 io::ErrorKind::ConnectionRefused => peer.is_absent("tcp"),
-                _ => peer.tcp_failure(error, self.plan.connect_timeout),
+                _ => peer.tcp_failure(error, offer, self.plan.connect_timeout),
             },
         }
     }
@@ -271,7 +286,8 @@ impl Connector {
             _ => "h3".to_owned(),
         };
         Failure::new(format!(
-            "{} does not speak {offered} (ALPN): see --http-version",
+            "{}: the server does not speak {offered} (ALPN): choose another with \
+             --http-version 1.1, 2 or 3",
             self.plan.target.url
         ))
     }
@@ -304,6 +320,15 @@ impl Carrier {
                 };
                 (stats.data_received, stats.data_sent, Some(record))
             }
+        }
+    }
+
+    /// Returns why the server refused the client once TCP and TLS were there, if it did.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Tcp(traffic) => traffic.refusal(),
+            // The requests are told.
+            Self::Quic { .. } => None,
         }
     }
 
@@ -372,6 +397,9 @@ pub(super) fn label_of(error: &io::Error) -> String {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut, UnexpectedEof,
     };
+    if let Some(failure) = HandshakeFailure::after_handshake(error, "TLS") {
+        return failure.seen().to_owned();
+    }
     if let Some(error) = tls_error(error) {
         return format!("TLS: {error}");
     }

@@ -127,6 +127,13 @@ async fn load(
             }
         }
     }
+    if let Some(refusal) = carrier.refusal() {
+        let mut tally = worker.tally();
+        // A request may have been told the same.
+        if !tally.errors.contains_key(refusal) {
+            tally.count_error(refusal.to_owned());
+        }
+    }
     let (received, sent, quic) = carrier.counters();
     let measured_from = worker.schedule.measured_from().max(began);
     let first_byte = *lock(&lane.first_byte);

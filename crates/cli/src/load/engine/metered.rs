@@ -1,10 +1,11 @@
 //! A stream that counts the bytes of HTTP that pass, below TLS and TCP's own.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
+use courser::HandshakeFailure;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What passed.
@@ -12,6 +13,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) struct Traffic {
     pub(super) read: AtomicU64,
     pub(super) written: AtomicU64,
+    /// Why the server refused the client after the handshake, as far as TLS tells.
+    refusal: OnceLock<String>,
+}
+
+impl Traffic {
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.refusal.get().map(String::as_str)
+    }
+
+    fn on_error(&self, error: &std::io::Error) {
+        if let Some(failure) = HandshakeFailure::after_handshake(error, "TLS") {
+            // The first one counts.
+            let _ = self.refusal.set(failure.seen().to_owned());
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -40,7 +56,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
+        result.inspect_err(|error| self.traffic.on_error(error))?;
         let read = buffer.filled().len() - before;
         self.traffic.read.fetch_add(read as u64, Relaxed);
         Poll::Ready(Ok(()))

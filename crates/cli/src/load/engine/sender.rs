@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Instant;
 
 use bytes::Bytes;
-use courser::h3;
+use courser::{HandshakeFailure, h3};
 use http::{HeaderMap, Request, Response};
 use http_body::Body;
 use http_body_util::Full;
@@ -168,7 +168,9 @@ fn of_hyper(error: hyper::Error) -> Trouble {
 
 #[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
 fn of_h3(error: h3::Error) -> Trouble {
+    let late = HandshakeFailure::after_handshake(&error, "TLS");
     let label = match &error {
+        _ if late.is_some() => late.map_or_else(String::new, |failure| failure.seen().to_owned()),
         h3::Error::Connection(lost) if lost.is_timeout() => "connection timed out".to_owned(),
         error => error.to_string(),
     };

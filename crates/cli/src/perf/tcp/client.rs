@@ -56,7 +56,7 @@ impl TcpConnector {
         let stream = tokio::time::timeout(remote.connect_timeout, connect)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-            .map_err(|error| peer.tcp_failure(&error, remote.connect_timeout))?;
+            .map_err(|error| peer.tcp_failure(&error, &remote.offer(), remote.connect_timeout))?;
         if stream.get_ref().1.alpn_protocol() != Some(PROTOCOL) {
             return Err(peer.speaks_otherwise());
         }

@@ -104,8 +104,10 @@ pub(super) async fn attempt(
     // TCP would have found out by itself that nobody is there.
     let is_alone = !core.settings.version.may_use_tcp();
     let connection = tokio::select! {
-        connected = connecting => connected
-            .map_err(|error| Error::of_quic_handshake(&error, &address.to_string()))?,
+        connected = connecting => connected.map_err(|error| {
+            let (place, host) = (address.to_string(), origin.host());
+            Error::of_quic_handshake(&error, &place, host, &core.tls.quic_offer)
+        })?,
         () = nobody_listens(address), if is_alone => {
             let text = format!("nobody listens on udp {address}");
             return Err(Error::new(ErrorKind::Connect, text));

@@ -22,6 +22,7 @@ use super::super::pool::Key;
 use super::socks::Socks;
 use crate::rustls::pki_types::ServerName;
 use crate::rustls::{ClientConfig, HandshakeKind};
+use crate::{CertificateRequests, HandshakeOffer};
 
 /// Bytes both ways, with or without TLS, through a proxy or not.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -119,10 +120,12 @@ async fn secure<S: Stream>(
         let text = format!("'{host}' is no name that a certificate can be for");
         Error::new(ErrorKind::Url, text)
     })?;
-    TlsConnector::from(config.clone())
-        .connect(name, stream)
-        .await
-        .map_err(|error| Error::of_tls(error, host))
+    let connecting = TlsConnector::from(config.clone()).connect(name, stream);
+    let (connected, was_requested) = CertificateRequests::watch(connecting).await;
+    connected.map_err(|error| {
+        let offer = HandshakeOffer::over_tcp(config).certificate_requested(was_requested);
+        Error::of_tls(error, host, &offer)
+    })
 }
 
 async fn http2_link(stream: BoxedStream, mut facts: Facts) -> Result<Established, Error> {

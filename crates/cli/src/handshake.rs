@@ -1,0 +1,57 @@
+//! Flags that help when a TLS handshake fails.
+
+use courser::{HandshakeFailure, HandshakeFailureKind};
+
+/// The command whose flags are named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tool {
+    Get,
+    Load,
+    Perf,
+}
+
+/// Returns one line: what was seen, what was offered, and which flag helps.
+pub(crate) fn explain(failure: &HandshakeFailure, tool: Tool) -> String {
+    failure.with_remedy(remedy(failure.kind(), tool))
+}
+
+fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
+    use HandshakeFailureKind as Kind;
+    match (kind, tool) {
+        (Kind::CertificateExpired, _) => "the server needs a new one, --insecure accepts it",
+        (Kind::CertificateNotValidYet, _) => {
+            "check the clocks of both machines, --insecure accepts it"
+        }
+        (Kind::CertificateForOtherName, Tool::Get) => {
+            "use a name of the certificate (--resolve, --connect-to) or pass --insecure"
+        }
+        (Kind::CertificateForOtherName, Tool::Load) => "pass --sni NAME or --insecure",
+        (Kind::CertificateForOtherName, Tool::Perf) => "pass --server-name NAME or --insecure",
+        (Kind::CertificateUntrusted, Tool::Get) => "pass --cacert FILE or --insecure",
+        (Kind::CertificateUntrusted, _) => "pass --ca FILE or --insecure",
+        (Kind::CertificateOfAuthority, _) => "make one with CA:FALSE or pass --insecure",
+        (Kind::CertificateUnusable, _) => "the server needs another one, --insecure accepts it",
+        (Kind::Version, _) => "update the server, older versions are not offered",
+        (Kind::Parameters, _) => "allow one of these in the configuration of the server",
+        (Kind::Protocol, Tool::Get) => "choose another with --http1.1, --http2 or --http3",
+        (Kind::Protocol, Tool::Load) => "choose another with --http-version 1.1, 2 or 3",
+        (Kind::Protocol, Tool::Perf) => "is it a perf server?",
+        (Kind::ServerName, Tool::Get) => "use a name that the server has (--connect-to)",
+        (Kind::ServerName, Tool::Load) => "pass --sni NAME",
+        (Kind::ServerName, Tool::Perf) => "pass --server-name NAME",
+        (Kind::ClientCertificateRequired, Tool::Get) => "pass --cert FILE and --key FILE",
+        (Kind::ClientCertificateRequired, Tool::Load) => {
+            "courser load has none to send, configure the server to do without"
+        }
+        (Kind::ClientCertificateRequired, Tool::Perf) => {
+            "courser perf has none to send, configure the server to do without"
+        }
+        (Kind::ClientCertificateRefused, Tool::Get) => {
+            "pass one whose issuer the server trusts with --cert FILE and --key FILE"
+        }
+        (Kind::NotTls, Tool::Perf) => "is it a perf server with --tcp?",
+        (Kind::NotTls, _) => "write http:// if it serves plain HTTP",
+        (Kind::Closed, _) => "check that it serves TLS on this port",
+        _ => "",
+    }
+}

@@ -1,0 +1,235 @@
+//! Why a TLS handshake failed, in words that name what was offered.
+
+mod kind;
+mod offer;
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+
+use courser_tls::rustls::{self, AlertDescription};
+
+pub use self::kind::HandshakeFailureKind;
+pub use self::offer::{CertificateRequests, HandshakeOffer};
+
+use self::kind::{is_about_certificates, kind_of_alert, kind_of_own_alert, kind_of_tls};
+use crate::ConnectionError;
+
+/// Why a TLS handshake with a server failed.
+///
+/// [`Display`](fmt::Display) gives one line: what was seen, what the client offered, and what
+/// helps. Programs with flags of their own name these through
+/// [`with_remedy`](HandshakeFailure::with_remedy).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HandshakeFailure {
+    place: String,
+    kind: HandshakeFailureKind,
+    seen: String,
+    detail: String,
+}
+
+impl HandshakeFailure {
+    /// Describes an error of a TLS stream over TCP; `None` if TLS has nothing to do with it.
+    ///
+    /// `place` names the server in messages, `server_name` is what its certificate has to be for.
+    pub fn of_io(
+        error: &io::Error,
+        place: &str,
+        server_name: &str,
+        offer: &HandshakeOffer,
+    ) -> Option<Self> {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        let tls = error
+            .get_ref()
+            .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        let (kind, detail) = match (tls, error.kind()) {
+            (Some(tls), _) => (kind_of_tls(tls, offer), tls.to_string()),
+            (None, UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe) => {
+                let kind = match offer.lacks_certificate() {
+                    true => HandshakeFailureKind::ClientCertificateRequired,
+                    false => HandshakeFailureKind::Closed,
+                };
+                (kind, error.to_string())
+            }
+            (None, _) => return None,
+        };
+        Some(Self::new(kind, place, server_name, offer, detail))
+    }
+
+    /// Describes why there is no QUIC connection; `None` if TLS has nothing to do with it.
+    pub fn of_quic(
+        error: &ConnectionError,
+        place: &str,
+        server_name: &str,
+        offer: &HandshakeOffer,
+    ) -> Option<Self> {
+        let (kind, detail) = match error {
+            ConnectionError::TransportError(own) => {
+                let alert = AlertDescription::from(own.code.alert()?);
+                (
+                    kind_of_own_alert(alert, &own.reason),
+                    own.reason.to_string(),
+                )
+            }
+            ConnectionError::ConnectionClosed(close) => {
+                let alert = AlertDescription::from(close.code.alert()?);
+                (kind_of_alert(alert, offer), error.to_string())
+            }
+            _ => return None,
+        };
+        Some(Self::new(kind, place, server_name, offer, detail))
+    }
+
+    /// Describes an alert that ended a connection after its handshake: servers that speak TLS 1.3
+    /// refuse clients without a certificate so late. `None` for other errors.
+    pub fn after_handshake(error: &(dyn StdError + 'static), place: &str) -> Option<Self> {
+        let mut causes = std::iter::successors(Some(error), |error| (*error).source());
+        let alert = causes.find_map(|cause| {
+            let io = cause.downcast_ref::<io::Error>();
+            let inside = io.and_then(io::Error::get_ref);
+            let tls = match inside {
+                Some(inside) => inside.downcast_ref::<rustls::Error>(),
+                None => cause.downcast_ref::<rustls::Error>(),
+            };
+            match (tls, cause.downcast_ref::<ConnectionError>()) {
+                (Some(rustls::Error::AlertReceived(alert)), _) => Some(*alert),
+                (_, Some(ConnectionError::ConnectionClosed(close))) => {
+                    close.code.alert().map(AlertDescription::from)
+                }
+                _ => None,
+            }
+        })?;
+        let kind = match alert {
+            AlertDescription::CertificateRequired => {
+                HandshakeFailureKind::ClientCertificateRequired
+            }
+            alert if is_about_certificates(alert) => HandshakeFailureKind::ClientCertificateRefused,
+            _ => return None,
+        };
+        Some(Self {
+            place: place.to_owned(),
+            kind,
+            seen: seen_of_client_certificate(kind).to_owned(),
+            detail: format!("TLS alert {alert:?}"),
+        })
+    }
+
+    fn new(
+        kind: HandshakeFailureKind,
+        place: &str,
+        server_name: &str,
+        offer: &HandshakeOffer,
+        detail: String,
+    ) -> Self {
+        use HandshakeFailureKind as Kind;
+        let versions = offer.versions;
+        let seen = match kind {
+            Kind::CertificateExpired => "the certificate has expired".to_owned(),
+            Kind::CertificateNotValidYet => "the certificate is not valid yet".to_owned(),
+            Kind::CertificateForOtherName => format!("the certificate is not for {server_name}"),
+            Kind::CertificateUntrusted => "the certificate is not trusted".to_owned(),
+            Kind::CertificateOfAuthority => {
+                "the certificate is that of a certificate authority (CA:TRUE), not of a server"
+                    .to_owned()
+            }
+            Kind::CertificateUnusable => "the certificate cannot be used".to_owned(),
+            Kind::Version => format!("the server supports no version of TLS offered ({versions})"),
+            Kind::Parameters => format!(
+                "the server supports no cipher suite, key exchange group or signature scheme of \
+                 the offer: {versions} with ECDHE ({}) and AES-128-GCM, AES-256-GCM or \
+                 ChaCha20-Poly1305",
+                offer.groups
+            ),
+            Kind::Protocol => format!("the server does not speak {} (ALPN)", offer.protocols),
+            Kind::ServerName => format!("the server has no certificate for {server_name}"),
+            Kind::ClientCertificateRequired | Kind::ClientCertificateRefused => {
+                seen_of_client_certificate(kind).to_owned()
+            }
+            Kind::NotTls => "the server does not speak TLS on this port".to_owned(),
+            Kind::Closed => {
+                format!(
+                    "the server closed the connection during the handshake ({versions} offered)"
+                )
+            }
+            Kind::Other => format!("the TLS handshake failed ({versions} offered)"),
+        };
+        Self {
+            place: place.to_owned(),
+            kind,
+            seen,
+            detail,
+        }
+    }
+
+    /// Returns what kind of failure it is.
+    pub fn kind(&self) -> HandshakeFailureKind {
+        self.kind
+    }
+
+    /// Returns true when the server's certificate is the reason.
+    pub fn is_certificate(&self) -> bool {
+        use HandshakeFailureKind as Kind;
+        matches!(
+            self.kind,
+            Kind::CertificateExpired
+                | Kind::CertificateNotValidYet
+                | Kind::CertificateForOtherName
+                | Kind::CertificateUntrusted
+                | Kind::CertificateOfAuthority
+                | Kind::CertificateUnusable
+        )
+    }
+
+    /// Returns what was seen, without place, remedy and detail.
+    pub fn seen(&self) -> &str {
+        &self.seen
+    }
+
+    /// Returns the line with another remedy: one that names flags, for example.
+    pub fn with_remedy(&self, remedy: &str) -> String {
+        let Self {
+            place,
+            seen,
+            detail,
+            ..
+        } = self;
+        match remedy {
+            "" => format!("{place}: {seen} ({detail})"),
+            remedy => format!("{place}: {seen}: {remedy} ({detail})"),
+        }
+    }
+}
+
+impl fmt::Display for HandshakeFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use HandshakeFailureKind as Kind;
+        let remedy = match self.kind {
+            Kind::CertificateExpired => "the server needs a new one",
+            Kind::CertificateNotValidYet => "check the clocks",
+            Kind::CertificateForOtherName | Kind::ServerName => {
+                "connect by a name of the certificate"
+            }
+            Kind::CertificateUntrusted => "add its root, or accept any certificate",
+            Kind::CertificateOfAuthority => "make one with CA:FALSE",
+            Kind::Version | Kind::Parameters => "update or reconfigure the TLS of the server",
+            Kind::Protocol => "allow another version of HTTP",
+            Kind::ClientCertificateRequired => "set a client certificate",
+            Kind::ClientCertificateRefused => "set one whose issuer the server trusts",
+            Kind::NotTls => "use http:// if it serves plain HTTP",
+            Kind::Closed => "check that it speaks TLS on this port",
+            Kind::CertificateUnusable | Kind::Other => "",
+        };
+        f.write_str(&self.with_remedy(remedy))
+    }
+}
+
+impl StdError for HandshakeFailure {}
+
+fn seen_of_client_certificate(kind: HandshakeFailureKind) -> &'static str {
+    match kind {
+        HandshakeFailureKind::ClientCertificateRequired => {
+            "the server requires a client certificate, and none was sent"
+        }
+        _ => "the server refuses the client certificate",
+    }
+}

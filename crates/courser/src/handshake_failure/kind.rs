@@ -1,0 +1,157 @@
+//! Kinds of failed handshakes, and which errors belong to which.
+
+use courser_tls::rustls::{self, AlertDescription, CertificateError, PeerIncompatible};
+
+use super::HandshakeOffer;
+
+/// Sorts failed handshakes by what helps.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum HandshakeFailureKind {
+    /// The server's certificate has expired.
+    CertificateExpired,
+    /// The server's certificate is not valid yet.
+    CertificateNotValidYet,
+    /// The server's certificate is for other names.
+    CertificateForOtherName,
+    /// No trusted issuer stands behind the server's certificate.
+    CertificateUntrusted,
+    /// The server's certificate is that of a certificate authority.
+    CertificateOfAuthority,
+    /// The server's certificate is revoked, damaged or made for another purpose.
+    CertificateUnusable,
+    /// The server supports none of the versions of TLS offered.
+    Version,
+    /// The server supports none of the cipher suites, key exchange groups or signature schemes
+    /// offered.
+    Parameters,
+    /// The server supports none of the application protocols offered (ALPN).
+    Protocol,
+    /// The server has no certificate for the name asked for.
+    ServerName,
+    /// The server requires a client certificate, and none was sent.
+    ClientCertificateRequired,
+    /// The server refuses the client certificate.
+    ClientCertificateRefused,
+    /// The server answers with something else than TLS.
+    NotTls,
+    /// The server closed the connection during the handshake.
+    Closed,
+    /// Anything else.
+    Other,
+}
+
+/// Sorts errors of rustls.
+pub(super) fn kind_of_tls(error: &rustls::Error, offer: &HandshakeOffer) -> HandshakeFailureKind {
+    use HandshakeFailureKind as Kind;
+    match error {
+        rustls::Error::AlertReceived(alert) => kind_of_alert(*alert, offer),
+        rustls::Error::InvalidCertificate(reason) => kind_of_certificate(reason),
+        rustls::Error::NoCertificatesPresented => Kind::CertificateUnusable,
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::ServerDoesNotSupportTls12Or13
+            | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
+        ) => Kind::Version,
+        rustls::Error::PeerIncompatible(
+            PeerIncompatible::NoCipherSuitesInCommon
+            | PeerIncompatible::NoKxGroupsInCommon
+            | PeerIncompatible::NoSignatureSchemesInCommon
+            | PeerIncompatible::NoEcPointFormatsInCommon,
+        ) => Kind::Parameters,
+        rustls::Error::NoApplicationProtocol => Kind::Protocol,
+        // The first bytes are no record: those of "HTTP/1.1 400", mostly.
+        rustls::Error::InvalidMessage(_) => Kind::NotTls,
+        _ => Kind::Other,
+    }
+}
+
+/// Sorts alerts of the server.
+pub(super) fn kind_of_alert(
+    alert: AlertDescription,
+    offer: &HandshakeOffer,
+) -> HandshakeFailureKind {
+    use AlertDescription as Alert;
+    use HandshakeFailureKind as Kind;
+    match alert {
+        Alert::ProtocolVersion => Kind::Version,
+        Alert::CertificateRequired => Kind::ClientCertificateRequired,
+        // Before TLS 1.3 there was no alert for a certificate that does not come.
+        Alert::HandshakeFailure | Alert::BadCertificate | Alert::AccessDenied
+            if offer.lacks_certificate() =>
+        {
+            Kind::ClientCertificateRequired
+        }
+        Alert::HandshakeFailure | Alert::InsufficientSecurity => Kind::Parameters,
+        Alert::NoApplicationProtocol => Kind::Protocol,
+        Alert::UnrecognisedName => Kind::ServerName,
+        alert if offer.has_certificate && is_about_certificates(alert) => {
+            Kind::ClientCertificateRefused
+        }
+        _ => Kind::Other,
+    }
+}
+
+pub(super) const fn is_about_certificates(alert: AlertDescription) -> bool {
+    use AlertDescription as Alert;
+    matches!(
+        alert,
+        Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+    )
+}
+
+fn kind_of_certificate(error: &CertificateError) -> HandshakeFailureKind {
+    use CertificateError as Error;
+    use HandshakeFailureKind as Kind;
+    match error {
+        Error::Expired | Error::ExpiredContext { .. } => Kind::CertificateExpired,
+        Error::NotValidYet | Error::NotValidYetContext { .. } => Kind::CertificateNotValidYet,
+        Error::NotValidForName | Error::NotValidForNameContext { .. } => {
+            Kind::CertificateForOtherName
+        }
+        Error::UnknownIssuer | Error::BadSignature => Kind::CertificateUntrusted,
+        Error::Other(other) if other.to_string().contains(OF_AUTHORITY) => {
+            Kind::CertificateOfAuthority
+        }
+        _ => Kind::CertificateUnusable,
+    }
+}
+
+/// How the verifier names such a certificate: rustls has no variant for it.
+const OF_AUTHORITY: &str = "CaUsedAsEndEntity";
+
+/// Sorts what made this end give the handshake up over QUIC: the error is known by its alert and
+/// its text alone there.
+pub(super) fn kind_of_own_alert(alert: AlertDescription, reason: &str) -> HandshakeFailureKind {
+    use AlertDescription as Alert;
+    use HandshakeFailureKind as Kind;
+    let has = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    if has(&["NotValidYet", "not valid yet"]) {
+        Kind::CertificateNotValidYet
+    } else if has(&["xpired"]) {
+        Kind::CertificateExpired
+    } else if has(&["NotValidForName", "not valid for name"]) {
+        Kind::CertificateForOtherName
+    } else if has(&[OF_AUTHORITY]) {
+        Kind::CertificateOfAuthority
+    } else if has(&["UnknownIssuer", "BadSignature"]) {
+        Kind::CertificateUntrusted
+    } else if has(&["nvalid peer cert"]) {
+        Kind::CertificateUnusable
+    } else {
+        match alert {
+            Alert::NoApplicationProtocol => Kind::Protocol,
+            Alert::ProtocolVersion => Kind::Version,
+            Alert::HandshakeFailure => Kind::Parameters,
+            _ => Kind::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
