@@ -15,6 +15,7 @@ mod quantity;
 mod serve;
 mod sim;
 mod tls;
+mod warnings;
 
 use std::process::ExitCode;
 

@@ -7,6 +7,9 @@ mod server;
 
 #[path = "get/socks.rs"]
 mod socks;
+#[cfg(target_os = "linux")]
+#[path = "get/warnings.rs"]
+mod warnings;
 
 #[path = "common/mod.rs"]
 mod common;

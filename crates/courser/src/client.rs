@@ -148,6 +148,12 @@ impl Client {
         self.0.save_alt_svc()
     }
 
+    /// Returns the QUIC endpoints that are open, at most one for each address family: for their
+    /// counters and what their sockets can do.
+    pub fn endpoints(&self) -> Vec<crate::Endpoint> {
+        self.0.quic.open()
+    }
+
     /// Closes all QUIC connections and waits until the servers know, which takes a round trip. For
     /// processes that are about to leave; further requests open new sockets.
     pub async fn close(&self) {

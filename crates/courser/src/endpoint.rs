@@ -284,6 +284,14 @@ impl Endpoint {
         self.inner.shard.socket.counters()
     }
 
+    /// Returns how many received datagrams the kernel has dropped because the socket's receive
+    /// buffer was full. `None` where the system does not report it.
+    ///
+    /// Datagrams that the kernel merged (GRO) count once. Costs a system call.
+    pub fn receive_overflow(&self) -> Option<u64> {
+        self.inner.shard.socket.receive_overflow()
+    }
+
     /// What the socket can do on this machine, with warnings about what costs speed.
     pub fn capabilities(&self) -> Capabilities {
         self.inner.shard.socket.capabilities()

@@ -3,6 +3,8 @@
 mod pair;
 mod stages;
 
+use std::cell::Cell;
+
 use crate::error::Failure;
 use crate::machine;
 use crate::output::Progress;
@@ -21,6 +23,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     let stages = Stages {
         pair: &pair,
         progress: &progress,
+        kernel_drops: Cell::default(),
     };
     introduce(&stages);
     let shown = crate::runtime()?.block_on(async {
@@ -29,6 +32,9 @@ pub(crate) fn run() -> Result<(), Failure> {
         stages.requests().await?;
         stages.closes().await
     });
+    if shown.is_ok() {
+        stages.warn_of_drops();
+    }
     let stopped = pair.stop();
     shown.and(stopped)?;
     what_next().iter().for_each(|line| progress.line(line));

@@ -1,5 +1,6 @@
 //! What the demonstration measures, one after the other.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use super::pair::Pair;
@@ -8,12 +9,15 @@ use crate::output::{self, Progress};
 use crate::perf::{
     Amount, Direction, Outcome, Plan, Remote, Scenario, Watch, describe_agreed, measure, micros,
 };
+use crate::warnings;
 
 /// One demonstration.
 #[derive(Debug)]
 pub(crate) struct Stages<'a> {
     pub(crate) pair: &'a Pair,
     pub(crate) progress: &'a Progress,
+    /// Received datagrams that the kernel dropped so far, at both ends.
+    pub(crate) kernel_drops: Cell<u64>,
 }
 
 impl Stages<'_> {
@@ -171,7 +175,19 @@ impl Stages<'_> {
             interval: None,
             lines: false,
         };
-        measure(remote, &plan, watch).await
+        let outcome = measure(remote, &plan, watch).await?;
+        let sides = outcome.server.iter().chain([&outcome.client]);
+        let drops = sides.filter_map(|side| side.io.kernel_drops).sum::<u64>();
+        self.kernel_drops.set(self.kernel_drops.get() + drops);
+        Ok(outcome)
+    }
+
+    /// Warns if the kernel dropped datagrams of any stage: they explain low figures.
+    pub(crate) fn warn_of_drops(&self) {
+        let drops = self.kernel_drops.get();
+        if let Some(warning) = warnings::drops(drops, &self.pair.capabilities) {
+            self.say("warning", &warning);
+        }
     }
 
     pub(crate) fn say(&self, label: &str, text: &str) {

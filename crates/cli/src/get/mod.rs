@@ -36,6 +36,7 @@ use self::glob::Expanded;
 use self::progress::{Bar, Bars};
 use self::sink::Target;
 use self::transfer::{Context, Done, Job};
+use crate::warnings;
 
 /// Runs it. What goes wrong is told here, and ends with an exit code of curl.
 pub(crate) fn main(arguments: &Arguments) -> ExitCode {
@@ -75,6 +76,7 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
         });
         let code = run(&context, jobs, format).await;
         context.cookies.save();
+        warn(&context);
         // Servers learn that we leave, unless they are gone themselves.
         let _ = tokio::time::timeout(FAREWELL, context.client.close()).await;
         context
@@ -86,6 +88,21 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     // A name lookup of the system cannot be called off, and nobody waits for it.
     runtime.shutdown_background();
     code
+}
+
+/// Tells of datagrams that the kernel dropped, and with --verbose of sockets that may lose some.
+fn warn(context: &Context) {
+    let output = &context.arguments.output;
+    let endpoints = context.client.endpoints();
+    if output.verbose {
+        let small = warnings::of_sockets(&endpoints);
+        small.iter().for_each(|text| verbose::note(text));
+    }
+    if !output.silent
+        && let Some(text) = warnings::of_drops(&endpoints)
+    {
+        eprintln!("courser: {text}");
+    }
 }
 
 /// All URLs, with what patterns stand for.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bench::{Bench, Outcome};
+use super::bench::{Bench, Outcome, Side};
 use super::meter::Watch;
 use super::plan::{Plan, Scenario};
 use super::remote::{self, Over, Remote};
@@ -18,6 +18,7 @@ use crate::cpu::CpuClock;
 use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::tls::{self, Trust};
+use crate::warnings;
 
 /// `courser perf client`, inside a runtime.
 pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
@@ -40,6 +41,9 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
     let outcome = measure(&remote, &plan, watch).await?;
     drop(progress);
     super::tell_traces(qlog.as_deref());
+    if !json {
+        warnings_of(&outcome).iter().for_each(output::note);
+    }
     let report = Report::new(&remote, &plan, outcome);
     if json {
         let text = serde_json::to_string_pretty(&report)
@@ -49,6 +53,17 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
         report_text::lines(&report).iter().for_each(output::line);
     }
     Ok(())
+}
+
+/// Returns warnings of datagrams that the kernel dropped at either end.
+pub(crate) fn warnings_of(outcome: &Outcome) -> Vec<String> {
+    let drops = |side: &Side| side.io.kernel_drops.unwrap_or(0);
+    let here = warnings::drops(drops(&outcome.client), &warnings::of_machine());
+    let there = outcome.server.as_ref().map_or(0, drops);
+    let there = (there > 0).then(|| {
+        format!("the kernel of the server dropped {there} received datagrams: see its warnings")
+    });
+    here.into_iter().chain(there).collect()
 }
 
 /// Runs one scenario against a server.

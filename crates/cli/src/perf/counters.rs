@@ -1,7 +1,7 @@
 //! What an end has done and what it cost. Both ends count the same way; a server's counters
 //! travel to the client as JSON.
 
-use courser::{ConnectionStats, Counters};
+use courser::{ConnectionStats, Counters, Endpoint};
 use serde::{Deserialize, Serialize};
 
 /// Calls to the kernel and what went through them.
@@ -15,9 +15,19 @@ pub(crate) struct IoCounters {
     /// `None` over TCP, where the kernel makes the packets.
     pub(crate) sent_datagrams: Option<u64>,
     pub(crate) received_datagrams: Option<u64>,
+    /// Received datagrams that the kernel dropped before they were read, where it reports that.
+    pub(crate) kernel_drops: Option<u64>,
 }
 
 impl IoCounters {
+    /// The counters of the socket of an endpoint.
+    pub(crate) fn of_endpoint(endpoint: &Endpoint) -> Self {
+        Self {
+            kernel_drops: endpoint.receive_overflow(),
+            ..endpoint.socket_counters().into()
+        }
+    }
+
     /// What happened since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let both = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
@@ -28,6 +38,7 @@ impl IoCounters {
             received_bytes: self.received_bytes.saturating_sub(before.received_bytes),
             sent_datagrams: both(self.sent_datagrams, before.sent_datagrams),
             received_datagrams: both(self.received_datagrams, before.received_datagrams),
+            kernel_drops: both(self.kernel_drops, before.kernel_drops),
         }
     }
 
@@ -41,6 +52,7 @@ impl IoCounters {
             received_bytes: self.received_bytes.saturating_add(other.received_bytes),
             sent_datagrams: both(self.sent_datagrams, other.sent_datagrams),
             received_datagrams: both(self.received_datagrams, other.received_datagrams),
+            kernel_drops: both(self.kernel_drops, other.kernel_drops),
         }
     }
 }
@@ -54,6 +66,7 @@ impl From<Counters> for IoCounters {
             received_bytes: counters.received_bytes,
             sent_datagrams: Some(counters.sent_datagrams),
             received_datagrams: Some(counters.received_datagrams),
+            kernel_drops: None,
         }
     }
 }

@@ -41,8 +41,8 @@ pub(crate) use wire::PROTOCOL;
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
 use crate::cpu::{self, CpuClock};
 use crate::error::Failure;
-use crate::output;
 use crate::tls::Identity;
+use crate::{output, warnings};
 
 /// `courser perf client`.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
@@ -73,9 +73,8 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
         (server, _) => server?,
     };
     if log == Log::Text {
-        for warning in server.endpoint().capabilities().warnings {
-            output::note(warning);
-        }
+        let endpoint = std::slice::from_ref(server.endpoint());
+        warnings::of_sockets(endpoint).iter().for_each(output::note);
         if arguments.cert.is_none() {
             output::note("certificate made in memory: clients need --insecure");
         }
@@ -88,7 +87,13 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
     if let Some(tcp) = tcp {
         log.listening("tls over tcp", tcp);
     }
+    let endpoint = server.endpoint().clone();
     server.run(stop_signal()).await;
+    if log == Log::Text {
+        warnings::of_drops(&[endpoint])
+            .iter()
+            .for_each(output::note);
+    }
     tell_traces(qlog.as_deref());
     Ok(())
 }

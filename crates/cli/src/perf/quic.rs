@@ -45,7 +45,7 @@ impl QuicConnector {
     }
 
     pub(crate) fn io(&self) -> IoCounters {
-        self.endpoint.socket_counters().into()
+        IoCounters::of_endpoint(&self.endpoint)
     }
 
     /// Waits until the peers of closed connections know.

@@ -11,7 +11,7 @@ use courser::{
     TransportConfig,
 };
 
-use super::counters::ServerReport;
+use super::counters::{IoCounters, ServerReport};
 use super::log::Log;
 use super::quic::send_filler;
 use super::tcp::TcpServer;
@@ -279,7 +279,7 @@ impl Client {
 
     fn report(&self) -> ServerReport {
         ServerReport {
-            io: self.endpoint.socket_counters().into(),
+            io: IoCounters::of_endpoint(&self.endpoint),
             connection: Some(self.connection.stats().into()),
             ..self.context.report()
         }

@@ -103,6 +103,8 @@ impl Admin {
         let (udp_received, udp_sent) = udp.fold((0, 0), |(received, sent), it| {
             (received + it.received_bytes, sent + it.sent_bytes)
         });
+        let dropped = stats.listeners.iter().filter_map(|it| it.udp_overflow);
+        let dropped = dropped.reduce(|sum, next| sum + next);
         let connections = self.handle.connections();
         let shown: Vec<Value> = connections
             .iter()
@@ -122,6 +124,7 @@ impl Admin {
             "handshakes_failed": stats.tcp.handshakes_failed + stats.quic_handshakes_failed,
             "quic_packets_sent": stats.quic.packets_sent,
             "quic_packets_lost": stats.quic.packets_lost,
+            "udp_dropped_datagrams": dropped,
             "connections": shown,
             "connections_not_shown": connections.len() - shown.len(),
         })

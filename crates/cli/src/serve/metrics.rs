@@ -262,6 +262,15 @@ impl Server {
             "Bytes received over UDP",
             sum(|it| it.received_bytes),
         )?;
+        let overflows = || stats.listeners.iter().filter_map(|it| it.udp_overflow);
+        // Some systems do not report it.
+        if overflows().next().is_some() {
+            out.counter(
+                "udp_dropped_datagrams",
+                "Received datagrams that the kernel dropped because a receive buffer was full",
+                overflows().sum::<u64>(),
+            )?;
+        }
         out.counter(
             "udp_send_calls",
             "System calls that sent",

@@ -12,6 +12,7 @@ mod metrics;
 mod proxy;
 mod record;
 mod site;
+mod sockets;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,6 +36,7 @@ use self::metrics::Metrics;
 use self::proxy::Proxy;
 use self::record::Recorder;
 use self::site::Site;
+use self::sockets::SocketWatch;
 use crate::error::Failure;
 use crate::output;
 
@@ -92,6 +94,8 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         is_dev: !arguments.certificate.is_public(),
     };
     announcement.say(arguments.json);
+    // Programs read the address from the first line.
+    let sockets = SocketWatch::begin(handle.endpoints(), arguments.json);
     let recorder = Recorder {
         log: log.clone(),
         metrics,
@@ -103,6 +107,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let (Some(log), Some(writer)) = (log, writer) {
         log.end(writer);
     }
+    sockets.end();
     let drained = drained.map_err(|error| Failure::new(error.to_string()))?;
     announce::say_drained(&drained, arguments.json);
     Ok(())

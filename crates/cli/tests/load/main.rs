@@ -10,6 +10,8 @@ mod restart;
 mod servers;
 mod tls12;
 mod versions;
+#[cfg(target_os = "linux")]
+mod warnings;
 
 use serde_json::Value;
 

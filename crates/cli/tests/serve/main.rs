@@ -12,6 +12,8 @@ mod running;
 mod serving;
 #[cfg(unix)]
 mod signals;
+#[cfg(target_os = "linux")]
+mod warnings;
 
 use std::future::Future;
 use std::time::Duration;

@@ -74,7 +74,18 @@ impl Serving {
         line.trim_end().to_owned()
     }
 
+    /// The next event. Warnings, which depend on the machine, are passed over.
     pub(crate) fn next_event(&mut self) -> Value {
+        loop {
+            let event = self.next_of_all_events();
+            if event["event"] != "warning" {
+                return event;
+            }
+        }
+    }
+
+    /// The next event, warnings included.
+    pub(crate) fn next_of_all_events(&mut self) -> Value {
         let line = self.next_line();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
@@ -88,6 +99,11 @@ impl Serving {
     pub(crate) async fn client(&self, protocol: Protocol) -> Client {
         let connected = Client::connect(protocol, self.address, self.certificate());
         super::within(connected).await.expect("a server")
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn child(&self) -> &Child {
+        &self.child
     }
 
     #[cfg(unix)]

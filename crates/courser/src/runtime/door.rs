@@ -111,4 +111,10 @@ pub trait UdpSocket: fmt::Debug + Send + Sync {
 
     /// What the socket has done so far.
     fn counters(&self) -> Counters;
+
+    /// Returns how many received datagrams were dropped because the receive buffer was full;
+    /// `None` when that is not known.
+    fn receive_overflow(&self) -> Option<u64> {
+        None
+    }
 }

@@ -114,6 +114,14 @@ impl Socket {
             Self::Runtime { socket, .. } => socket.counters(),
         }
     }
+
+    /// Returns how many received datagrams the kernel dropped, if it reports that.
+    pub(crate) fn receive_overflow(&self) -> Option<u64> {
+        match self {
+            Self::System(socket) => socket.udp().receive_overflow(),
+            Self::Runtime { socket, .. } => socket.receive_overflow(),
+        }
+    }
 }
 
 /// Word on when to write, asked for only while a batch waits.

@@ -39,6 +39,14 @@ impl ServerHandle {
             .collect()
     }
 
+    /// Returns the QUIC endpoints, one for each address that is listened on; none without QUIC.
+    pub fn endpoints(&self) -> Vec<Endpoint> {
+        let endpoints = self.0.listeners.iter();
+        endpoints
+            .filter_map(|(_, endpoint)| endpoint.clone())
+            .collect()
+    }
+
     /// Counters, and whether the server is ready. Costs a look at each QUIC connection.
     pub fn stats(&self) -> ServerStats {
         let phase = self.0.conductor.phase();
@@ -46,6 +54,7 @@ impl ServerHandle {
             address: *address,
             quic: endpoint.as_ref().map(Endpoint::stats),
             udp: endpoint.as_ref().map(Endpoint::socket_counters),
+            udp_overflow: endpoint.as_ref().and_then(Endpoint::receive_overflow),
         };
         ServerStats {
             ready: phase == Phase::Running,

@@ -81,6 +81,9 @@ pub struct ListenerStats {
     pub quic: Option<EndpointStats>,
     /// Of its UDP socket.
     pub udp: Option<Counters>,
+    /// Received datagrams that the kernel dropped because the buffer of the UDP socket was full,
+    /// where the system reports it.
+    pub udp_overflow: Option<u64>,
 }
 
 /// A connection that is open.

@@ -315,6 +315,7 @@ impl Carrier {
                     packets_lost: stats.packets_lost,
                     datagrams_sent: socket.sent_datagrams,
                     datagrams_received: socket.received_datagrams,
+                    kernel_drops: endpoint.receive_overflow().unwrap_or(0),
                     send_calls: socket.send_calls,
                     receive_calls: socket.receive_calls,
                 };

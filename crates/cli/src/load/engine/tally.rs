@@ -97,6 +97,8 @@ pub(in crate::load) struct QuicRecord {
     pub(in crate::load) packets_lost: u64,
     pub(in crate::load) datagrams_sent: u64,
     pub(in crate::load) datagrams_received: u64,
+    /// Received datagrams that the kernel dropped before they were read.
+    pub(in crate::load) kernel_drops: u64,
     /// Calls to the kernel that sent and received them.
     pub(in crate::load) send_calls: u64,
     pub(in crate::load) receive_calls: u64,

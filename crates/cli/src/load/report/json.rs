@@ -68,6 +68,7 @@ pub(in crate::load) fn document(plan: &Plan, summary: &Summary) -> Value {
             "received": summary.received, "sent": summary.sent_bytes, "data": summary.data,
             "fields": summary.fields,
         },
+        "warnings": summary.warnings,
         "cpu": {
             "seconds": summary.cpu_seconds, "perRequest": summary.cpu_per_answer(),
         },
@@ -88,6 +89,7 @@ fn connections(summary: &Summary) -> Value {
         "packetsLost": quic(|quic| to_f64(quic.packets_lost)),
         "datagramsSent": summary.quic_sum(|quic| quic.datagrams_sent),
         "datagramsReceived": summary.quic_sum(|quic| quic.datagrams_received),
+        "kernelDrops": summary.quic_sum(|quic| quic.kernel_drops),
         "sendCalls": summary.quic_sum(|quic| quic.send_calls),
         "receiveCalls": summary.quic_sum(|quic| quic.receive_calls),
     })

@@ -6,7 +6,20 @@ use std::time::Duration;
 use super::stats::{Stats, seconds, to_f64};
 use crate::load::engine::{Agreed, ConnectionRecord, Finished, QuicRecord};
 use crate::load::plan::{Amount, Plan};
+use crate::warnings;
 use hdrhistogram::Histogram;
+
+/// Returns the warnings about the sockets of all connections, each once; none without QUIC.
+fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
+    let drops = connections.iter().filter_map(|one| one.quic);
+    let drops = drops.map(|quic| quic.kernel_drops);
+    let Some(drops) = drops.reduce(|sum, next| sum + next) else {
+        return Vec::new();
+    };
+    let machine = warnings::of_machine();
+    let dropped = warnings::drops(drops, &machine);
+    machine.warnings.into_iter().chain(dropped).collect()
+}
 
 /// The figures that all reports are made of. Times are in seconds.
 #[derive(Debug)]
@@ -37,6 +50,8 @@ pub(in crate::load) struct Summary {
     pub(super) cpu_seconds: f64,
     pub(super) rate: Option<f64>,
     pub(super) is_corrected: bool,
+    /// What may have made the run slower than the server is.
+    pub(super) warnings: Vec<String>,
 }
 
 impl Summary {
@@ -53,6 +68,7 @@ impl Summary {
             (Amount::Time { .. }, Some(rate)) => Some((rate * elapsed).floor() as u64),
             (Amount::Time { .. }, None) => None,
         };
+        let warnings = warnings(&tally.connections);
         let sum = |of: fn(&ConnectionRecord) -> u64| tally.connections.iter().map(of).sum();
         let succeeded = tally.statuses.iter();
         let succeeded = succeeded.filter(|(status, _)| (200..400).contains(*status));
@@ -86,6 +102,7 @@ impl Summary {
             cpu_seconds: finished.cpu_seconds,
             rate: plan.rate,
             is_corrected: plan.is_corrected,
+            warnings,
         }
     }
 

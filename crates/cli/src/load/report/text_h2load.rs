@@ -137,6 +137,8 @@ fn more(summary: &Summary) -> Vec<String> {
             100.0 * summary.cpu_seconds / summary.elapsed.max(1e-9)
         ));
     }
+    let warnings = summary.warnings.iter();
+    lines.extend(warnings.map(|warning| format!("warning: {warning}")));
     lines
 }
 

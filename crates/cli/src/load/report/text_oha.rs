@@ -64,6 +64,12 @@ pub(in crate::load) fn text(summary: &Summary) -> String {
             lines.push(format!("  [{count}] {label}"));
         }
     }
+    if !summary.warnings.is_empty() {
+        lines.push(String::new());
+        lines.push("Warnings:".to_owned());
+        let warnings = summary.warnings.iter();
+        lines.extend(warnings.map(|warning| format!("  {warning}")));
+    }
     lines.join("\n")
 }
 

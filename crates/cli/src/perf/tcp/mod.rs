@@ -124,6 +124,7 @@ impl Tally {
             received_bytes: self.received_bytes.load(Relaxed),
             sent_datagrams: None,
             received_datagrams: None,
+            kernel_drops: None,
         }
     }
 

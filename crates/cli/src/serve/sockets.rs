@@ -1,0 +1,69 @@
+//! Warnings about the server's UDP sockets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use courser::Endpoint;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::{output, warnings};
+
+/// Looks after the UDP sockets while the server runs.
+#[derive(Debug)]
+pub(super) struct SocketWatch {
+    endpoints: Vec<Endpoint>,
+    as_json: bool,
+    has_warned: Arc<AtomicBool>,
+    task: JoinHandle<()>,
+}
+
+impl SocketWatch {
+    /// Warns of sockets that cost speed, and once when the kernel begins to drop datagrams. How
+    /// many they become is in the metrics.
+    pub(super) fn begin(endpoints: Vec<Endpoint>, as_json: bool) -> Self {
+        for text in warnings::of_sockets(&endpoints) {
+            warn(&text, as_json);
+        }
+        let has_warned = Arc::new(AtomicBool::new(false));
+        let (watched, flag) = (endpoints.clone(), has_warned.clone());
+        let task = tokio::spawn(async move {
+            while !flag.load(Relaxed) {
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+                warn_of_drops(&watched, &flag, as_json);
+            }
+        });
+        Self {
+            endpoints,
+            as_json,
+            has_warned,
+            task,
+        }
+    }
+
+    /// Takes a last look.
+    pub(super) fn end(self) {
+        self.task.abort();
+        warn_of_drops(&self.endpoints, &self.has_warned, self.as_json);
+    }
+}
+
+/// Warns of drops unless that was done before.
+fn warn_of_drops(endpoints: &[Endpoint], has_warned: &AtomicBool, as_json: bool) {
+    if let Some(text) = warnings::of_drops(endpoints)
+        && !has_warned.swap(true, Relaxed)
+    {
+        warn(&text, as_json);
+    }
+}
+
+fn warn(text: &str, as_json: bool) {
+    match as_json {
+        true => output::line(json!({"event": "warning", "text": text}).to_string()),
+        false => output::note(text),
+    }
+}
+
+/// A look costs a system call for each socket.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
