@@ -1,11 +1,13 @@
 //! What there is to say about a certificate.
 
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_tls::rustls::sign::CertifiedKey;
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use yasna::models::ObjectIdentifier;
+use yasna::tags::{TAG_GENERALIZEDTIME, TAG_UTCTIME};
+use yasna::{ASN1Error, ASN1ErrorKind, ASN1Result, BERReader, Tag};
 
 /// What clients can be told about a certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,33 +32,111 @@ impl CertificateFacts {
 
     /// `None` when it cannot be understood.
     pub(super) fn of_certificate(der: &CertificateDer<'_>) -> Option<Self> {
-        let (_, certificate) = X509Certificate::from_der(der).ok()?;
-        let validity = certificate.validity();
-        let names = certificate.subject_alternative_name().ok().flatten();
-        let names = names.map_or(&[][..], |extension| &extension.value.general_names);
+        let read = yasna::parse_der(der, read_certificate).ok()?;
         Some(Self {
-            spki_sha256: sha256(certificate.public_key().raw),
+            spki_sha256: sha256(&read.spki),
             sha256: sha256(der),
-            not_before: time(validity.not_before.timestamp()),
-            not_after: time(validity.not_after.timestamp()),
-            names: names.iter().filter_map(name).collect(),
+            not_before: time(read.not_before),
+            not_after: time(read.not_after),
+            names: read.names,
         })
     }
 }
 
-fn name(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => match bytes.len() {
-            4 => <[u8; 4]>::try_from(*bytes)
-                .ok()
-                .map(|ip| std::net::IpAddr::from(ip).to_string()),
-            _ => <[u8; 16]>::try_from(*bytes)
-                .ok()
-                .map(|ip| std::net::IpAddr::from(ip).to_string()),
-        },
-        _ => None,
+/// The fields of a certificate that the facts are made of (RFC 5280 §4.1).
+struct Fields {
+    not_before: i64,
+    not_after: i64,
+    spki: Vec<u8>,
+    names: Vec<String>,
+}
+
+fn read_certificate(reader: BERReader<'_, '_>) -> ASN1Result<Fields> {
+    reader.read_sequence(|certificate| {
+        let fields = certificate.next().read_sequence(|fields| {
+            // Absent in certificates of version 1.
+            fields.read_optional(|version| skip_tagged(version, 0))?;
+            for _serial_signature_issuer in 0..3 {
+                fields.next().read_der()?;
+            }
+            let (not_before, not_after) = fields
+                .next()
+                .read_sequence(|times| Ok((read_time(times.next())?, read_time(times.next())?)))?;
+            let _subject = fields.next().read_der()?;
+            let spki = fields.next().read_der()?;
+            for unique_id in [1, 2] {
+                fields.read_optional(|id| skip_tagged(id, unique_id))?;
+            }
+            let names = fields.read_optional(read_extensions)?.unwrap_or_default();
+            Ok(Fields {
+                not_before,
+                not_after,
+                spki,
+                names,
+            })
+        })?;
+        for _algorithm_signature in 0..2 {
+            certificate.next().read_der()?;
+        }
+        Ok(fields)
+    })
+}
+
+/// Skips a field with this tag, and leaves any other alone.
+fn skip_tagged(reader: BERReader<'_, '_>, number: u64) -> ASN1Result<()> {
+    if reader.lookahead_tag()? != Tag::context(number) {
+        return Err(ASN1Error::new(ASN1ErrorKind::Invalid));
     }
+    reader.read_der().map(drop)
+}
+
+/// Seconds since 1970. Years from 2050 on have a form of their own (RFC 5280 §4.1.2.5).
+fn read_time(reader: BERReader<'_, '_>) -> ASN1Result<i64> {
+    match reader.lookahead_tag()? {
+        TAG_UTCTIME => Ok(reader.read_utctime()?.datetime().unix_timestamp()),
+        TAG_GENERALIZEDTIME => Ok(reader.read_generalized_time()?.datetime().unix_timestamp()),
+        _ => Err(ASN1Error::new(ASN1ErrorKind::Invalid)),
+    }
+}
+
+/// Reads the subject alternative names among the extensions.
+fn read_extensions(reader: BERReader<'_, '_>) -> ASN1Result<Vec<String>> {
+    let alternative_names = ObjectIdentifier::from_slice(SUBJECT_ALTERNATIVE_NAME);
+    reader.read_tagged(Tag::context(3), |extensions| {
+        let mut names = Vec::new();
+        extensions.read_sequence_of(|extension| {
+            extension.read_sequence(|extension| {
+                let id = extension.next().read_oid()?;
+                let _critical = extension.read_default(false, |critical| critical.read_bool())?;
+                let value = extension.next().read_bytes()?;
+                if id == alternative_names {
+                    names = yasna::parse_der(&value, |names| names.collect_sequence_of(read_name))?
+                        .into_iter()
+                        .flatten()
+                        .collect();
+                }
+                Ok(())
+            })
+        })?;
+        Ok(names)
+    })
+}
+
+/// A DNS name or an IP address (RFC 5280 §4.2.1.6). `None` for names of other kinds.
+fn read_name(reader: BERReader<'_, '_>) -> ASN1Result<Option<String>> {
+    let (dns_name, ip_address) = (Tag::context(2), Tag::context(7));
+    let tag = reader.lookahead_tag()?;
+    if tag == dns_name {
+        let name = reader.read_tagged_implicit(dns_name, |name| name.read_ia5_string())?;
+        return Ok(Some(name));
+    }
+    if tag == ip_address {
+        let bytes = reader.read_tagged_implicit(ip_address, |bytes| bytes.read_bytes())?;
+        let v4 = <[u8; 4]>::try_from(&bytes[..]).map(IpAddr::from);
+        let address = v4.or_else(|_| <[u8; 16]>::try_from(&bytes[..]).map(IpAddr::from));
+        return Ok(address.ok().map(|address| address.to_string()));
+    }
+    reader.read_der().map(|_| None)
 }
 
 fn sha256(bytes: &[u8]) -> [u8; 32] {
@@ -74,4 +154,53 @@ fn time(unix: i64) -> SystemTime {
         SystemTime::UNIX_EPOCH.checked_add(distance)
     };
     time.unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+/// id-ce-subjectAltName, RFC 5280 §4.2.1.6.
+const SUBJECT_ALTERNATIVE_NAME: &[u64] = &[2, 5, 29, 17];
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair, PublicKeyData as _, SanType, date_time_ymd};
+
+    use super::*;
+
+    fn facts(params: &CertificateParams) -> (CertificateFacts, KeyPair) {
+        let key = KeyPair::generate().expect("random numbers");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        let facts = CertificateFacts::of_certificate(certificate.der());
+        (facts.expect("understood"), key)
+    }
+
+    #[test]
+    fn names_of_both_kinds_are_read_and_others_are_left_out() {
+        let names = ["a.test", "192.0.2.1", "2001:db8::1"].map(str::to_owned);
+        let mut params = CertificateParams::new(names).expect("names");
+        let email = "somebody@a.test".try_into().expect("ASCII");
+        params.subject_alt_names.push(SanType::Rfc822Name(email));
+        let (facts, key) = facts(&params);
+        assert_eq!(facts.names, ["a.test", "192.0.2.1", "2001:db8::1"]);
+        assert_eq!(facts.spki_sha256, sha256(&key.subject_public_key_info()));
+    }
+
+    #[test]
+    fn times_of_both_forms_are_read() {
+        let mut params = CertificateParams::default();
+        params.not_before = date_time_ymd(2024, 2, 29);
+        params.not_after = date_time_ymd(2060, 1, 1);
+        let (facts, _) = facts(&params);
+        assert_eq!(facts.not_before, time(1_709_164_800));
+        assert_eq!(facts.not_after, time(2_840_140_800));
+        assert!(facts.names.is_empty());
+    }
+
+    #[test]
+    fn damaged_certificates_have_no_facts() {
+        let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]);
+        let der = made.expect("random numbers").cert.der().to_vec();
+        for len in 0..der.len() {
+            let cut = CertificateDer::from(&der[..len]);
+            assert_eq!(CertificateFacts::of_certificate(&cut), None, "{len} bytes");
+        }
+    }
 }
