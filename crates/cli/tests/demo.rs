@@ -1,5 +1,9 @@
 //! The demonstration, as somebody sees it who pipes it.
+//!
+//! A binary of its own: the demonstration keeps two cores busy for ten seconds, and tests beside it
+//! that watch the clock would have to wait.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 #[test]

@@ -1,6 +1,8 @@
 //! What packets and connections cost in memory.
+//!
+//! A binary of its own: the counting allocator is that of the whole process.
 
-#[path = "../common/mod.rs"]
+#[path = "../it/common/mod.rs"]
 mod common;
 mod counting;
 mod http3;

@@ -1,0 +1,88 @@
+//! What a user gets wrong, or finds wrong.
+
+use std::net::UdpSocket;
+
+use super::servers::{App, Server};
+use crate::common::{certificate, refusal};
+
+#[test]
+fn what_is_no_url_is_refused_in_one_line() {
+    for (url, wanted) in [
+        ("localhost", "'https://' is missing"),
+        ("ftp://localhost/", "neither http nor https"),
+        ("https://no-such-host.invalid/", "cannot resolve"),
+        ("https://a:b@localhost/", "--header"),
+    ] {
+        let line = refusal(&["load", url]);
+        assert!(line.contains(wanted), "{url}: {line}");
+    }
+    let line = refusal(&["load", "https://localhost/", "https://example.org/"]);
+    assert!(line.contains("another server"), "{line}");
+    let line = refusal(&["load", "--sni", "a b", "https://localhost/"]);
+    assert!(
+        line.contains("--sni 'a b'") && line.contains("DNS name"),
+        "{line}"
+    );
+    let line = refusal(&["load", "--ca", "/no/such/file", "https://localhost/"]);
+    assert!(
+        line.contains("cannot read certificate /no/such/file"),
+        "{line}"
+    );
+    let line = refusal(&["load", "--h3", "http://localhost/"]);
+    assert!(line.contains("always encrypted"), "{line}");
+}
+
+#[test]
+fn nobody_listens() {
+    let free = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let url = format!("https://{address}/");
+    let began = std::time::Instant::now();
+    for flags in [&["--h3"][..], &["--h2"], &["--style", "oha"]] {
+        let line = refusal(&[&["load", "--json", "--insecure", &url], flags].concat());
+        assert!(line.contains("nobody listens on"), "{flags:?}: {line}");
+    }
+    assert!(began.elapsed().as_secs() < 10, "told at once");
+}
+
+#[test]
+fn certificates_that_cannot_be_trusted() {
+    for (server, flag) in [
+        (Server::http3(App::default()), "--h3"),
+        (Server::tls(App::default()), "--h2"),
+    ] {
+        let line = refusal(&["load", "--json", flag, &server.https("/")]);
+        assert!(line.contains("--insecure"), "{flag}: {line}");
+        let other = certificate(2200);
+        let line = refusal(&[
+            "load",
+            "--json",
+            "--ca",
+            &other.cert,
+            flag,
+            &server.https("/"),
+        ]);
+        assert!(line.contains("not trusted"), "{flag}: {line}");
+    }
+}
+
+#[test]
+fn protocols_that_the_server_does_not_speak() {
+    let server = Server::http3(App::default());
+    // The same port of TCP is closed.
+    let line = refusal(&["load", "--json", "-k", "--h2", &server.https("/")]);
+    assert!(line.contains("nobody listens on tcp"), "{line}");
+    let server = Server::tls(App::default());
+    let line = refusal(&["load", "--json", "-k", "--h3", &server.https("/")]);
+    assert!(line.contains("nobody listens on udp"), "{line}");
+    let line = refusal(&[
+        "load",
+        "--json",
+        "-k",
+        "--alpn-list",
+        "hq",
+        &server.https("/"),
+    ]);
+    assert!(line.contains("'hq' is not a protocol to offer"), "{line}");
+}

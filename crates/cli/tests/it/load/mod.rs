@@ -1,0 +1,31 @@
+//! `courser load` against real servers: HTTP/3 by courser, HTTP/1.1 and 2 by hyper.
+
+mod handshakes;
+mod mistakes;
+mod rate;
+mod restart;
+mod servers;
+mod tls12;
+mod versions;
+#[cfg(target_os = "linux")]
+mod warnings;
+
+use crate::common;
+use serde_json::Value;
+
+/// Runs `courser load` with JSON and returns its report.
+fn report(arguments: &[&str]) -> Value {
+    let output = common::run(&[&["load", "--json"], arguments].concat());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Runs `courser load` and returns what it writes for humans.
+fn text(arguments: &[&str]) -> String {
+    let output = common::run(&[&["load"], arguments].concat());
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}

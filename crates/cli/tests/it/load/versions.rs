@@ -1,0 +1,232 @@
+//! Each version of HTTP, and what the reports say of it.
+
+use super::servers::{App, Server};
+use super::{report, text};
+use crate::common::{Folder, number};
+
+#[test]
+fn every_version_answers_all_requests() {
+    let (quic, tls, clear) = (
+        Server::http3(App::default()),
+        Server::tls(App::default()),
+        Server::clear(App::default()),
+    );
+    for (server, url, flags, protocol) in [
+        (&quic, quic.https("/bytes/100"), &["--h3"][..], "h3"),
+        (&tls, tls.https("/bytes/100"), &[], "h2"),
+        (&tls, tls.https("/bytes/100"), &["--h1"], "http/1.1"),
+        (
+            &tls,
+            tls.https("/bytes/100"),
+            &["--alpn-list", "http/1.1,h2"],
+            "h2",
+        ),
+        (&clear, clear.http("/bytes/100"), &[], "http/1.1"),
+        (&clear, clear.http("/bytes/100"), &["--h2"], "h2"),
+    ] {
+        let before = server.seen();
+        let common = ["-n", "300", "-c", "3", "-t", "2", "-m", "4", "-k", &url];
+        let report = report(&[&common[..], flags].concat());
+        assert_eq!(report["protocol"], protocol, "{flags:?}");
+        for (path, wanted) in [
+            ("requests.done", 300.0),
+            ("requests.started", 300.0),
+            ("requests.succeeded", 300.0),
+            ("requests.errored", 0.0),
+            ("statusCodeDistribution.200", 300.0),
+            ("connections.made", 3.0),
+            ("traffic.data", 30_000.0),
+        ] {
+            assert!(
+                (number(&report, path) - wanted).abs() < 0.1,
+                "{protocol}: {path}: {report:#}"
+            );
+        }
+        assert_eq!(server.seen() - before, 300, "{protocol}");
+        assert!(number(&report, "traffic.received") > 30_000.0, "{protocol}");
+        let cpu = number(&report, "cpu.seconds");
+        assert!(cpu > 0.0 || cfg!(not(unix)), "{protocol}");
+        assert!(number(&report, "latency.min") > 0.0, "{protocol}");
+    }
+}
+
+#[test]
+fn text_is_that_of_h2load() {
+    let server = Server::http3(App::default());
+    let url = server.https("/bytes/10");
+    let text = text(&["-n", "50", "-c", "2", "-m", "2", "--h3", "-k", &url]);
+    for wanted in [
+        "starting benchmark...",
+        "spawning thread #0: 2 total client(s). 50 total requests",
+        "Application protocol: h3",
+        "\nfinished in ",
+        "requests: 50 total, 50 started, 50 done, 50 succeeded, 0 failed, 0 errored, 0 timeout",
+        "status codes: 50 2xx, 0 3xx, 0 4xx, 0 5xx",
+        "500B (500) data",
+        "UDP datagram: ",
+        "\nrequest     : ",
+        "\nconnect     : ",
+        "\nTTFB        : ",
+        "\nreq/s       : ",
+        "\nmin RTT     : ",
+        "\nsmoothed RTT: ",
+        "\npackets sent: ",
+        "\npackets recv: ",
+        "\npackets lost: ",
+        "\nCPU of this client: ",
+    ] {
+        let has_no_clock = cfg!(not(unix)) && wanted.contains("CPU");
+        assert!(text.contains(wanted) || has_no_clock, "{wanted}: {text}");
+    }
+}
+
+#[test]
+fn text_is_that_of_oha() {
+    let server = Server::tls(App::default());
+    let url = server.https("/status/404");
+    let text = text(&["--style", "oha", "-n", "40", "-c", "4", "--insecure", &url]);
+    for wanted in [
+        "Summary:\n  Success rate:\t100.00%\n  Total:\t",
+        "  Requests/sec:\t",
+        "Response time histogram:\n",
+        "Response time distribution:\n  10.00% in ",
+        "  99.99% in ",
+        "  DNS+dialup:\t",
+        "Status code distribution:\n  [404] 40 responses",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+}
+
+#[test]
+fn statuses_are_counted_and_5xx_is_no_success() {
+    let server = Server::http3(App::default());
+    let (good, bad) = (server.https("/"), server.https("/status/503"));
+    let report = report(&["-n", "10", "--h3", "-k", &good, &bad]);
+    assert_eq!(report["statusCodeDistribution"]["200"], 5);
+    assert_eq!(report["statusCodeDistribution"]["503"], 5);
+    assert_eq!(
+        (
+            &report["requests"]["done"],
+            &report["requests"]["succeeded"]
+        ),
+        (&10.into(), &5.into())
+    );
+}
+
+#[test]
+fn bodies_and_fields_arrive() {
+    let folder = Folder::new();
+    let file = folder.file("body", "0123456789");
+    for (server, flag) in [
+        (Server::http3(App::default()), "--h3"),
+        (Server::tls(App::default()), "--h2"),
+        (Server::tls(App::default()), "--h1"),
+    ] {
+        let url = server.https("/echo");
+        let report = report(&["-n", "20", "-d", &file, flag, "-k", &url]);
+        assert_eq!(report["traffic"]["data"], 200, "{flag}");
+        let received = server
+            .app
+            .received
+            .load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(received, 200, "{flag}");
+        let url = server.https("/agent");
+        let report = super::report(&["-n", "1", flag, "-k", &url]);
+        assert_eq!(report["statusCodeDistribution"]["200"], 1, "{flag}");
+    }
+}
+
+#[test]
+fn without_offload_each_datagram_is_a_call_of_its_own() {
+    let folder = Folder::new();
+    let file = folder.file("body", &"x".repeat(1_000_000));
+    let server = Server::http3(App::default());
+    let url = server.https("/bytes/10");
+    let load = |flags: &[&str]| {
+        let common = ["-n", "2", "--h3", "-k", "--max-udp-payload-size", "1200"];
+        let report = report(&[&common[..], flags, &["-d", &file, &url]].concat());
+        assert_eq!(report["requests"]["succeeded"], 2, "{report:#}");
+        let datagrams = number(&report, "connections.datagramsSent");
+        assert!(datagrams > 1600.0, "{report:#}");
+        (datagrams, number(&report, "connections.sendCalls"))
+    };
+    let (datagrams, calls) = load(&["--no-udp-gso"]);
+    assert!((datagrams - calls).abs() < 0.5, "{datagrams} in {calls}");
+    let (datagrams, calls) = load(&[]);
+    // Other systems may not have it.
+    if cfg!(target_os = "linux") {
+        assert!(calls < datagrams / 2.0, "{datagrams} in {calls}");
+    }
+}
+
+#[test]
+fn large_responses_are_read_to_their_end() {
+    let server = Server::http3(App::default());
+    let url = server.https("/bytes/5000000");
+    let report = report(&["-n", "4", "-m", "2", "--h3", "-k", &url]);
+    assert_eq!(report["traffic"]["data"], 20_000_000);
+}
+
+#[test]
+fn requests_that_take_too_long_are_given_up() {
+    for (server, flag) in [
+        (Server::http3(App::default()), "--h3"),
+        (Server::tls(App::default()), "--h1"),
+    ] {
+        let url = server.https("/slow/2000");
+        let report = report(&["-n", "3", "-c", "1", "--timeout", "100ms", flag, "-k", &url]);
+        assert_eq!(report["requests"]["timeout"], 3, "{flag}: {report:#}");
+        assert_eq!(
+            report["errorDistribution"]["request timed out"], 3,
+            "{flag}"
+        );
+    }
+}
+
+#[test]
+fn durations_end_in_time_and_leave_the_warm_up_out() {
+    let server = Server::http3(App::default());
+    let url = server.https("/slow/20");
+    let began = std::time::Instant::now();
+    let report = report(&["-D", "1", "--warm-up-time", "1", "--h3", "-k", &url]);
+    let took = began.elapsed().as_secs_f64();
+    assert!((2.0..4.0).contains(&took), "{took}");
+    // One at a time, each 20 ms or a little more, for a second of the two.
+    let done = number(&report, "requests.done");
+    assert!((10.0..=50.0).contains(&done), "{done}");
+    assert!(
+        server.seen() as f64 > done * 1.3,
+        "{} {done}",
+        server.seen()
+    );
+    assert!(
+        (number(&report, "summary.total") - 1.0).abs() < 0.05,
+        "{report:#}"
+    );
+}
+
+#[test]
+fn log_has_a_line_for_each_request() {
+    let folder = Folder::new();
+    let log = folder.file("log", "");
+    let server = Server::http3(App::default());
+    let (good, bad) = (server.https("/"), server.https("/slow/1000"));
+    let flags = [
+        "-n",
+        "4",
+        "--timeout",
+        "200ms",
+        "--log-file",
+        &log,
+        "--h3",
+        "-k",
+    ];
+    report(&[&flags[..], &[&good, &bad]].concat());
+    let text = std::fs::read_to_string(&log).expect("written");
+    let statuses: Vec<_> = text
+        .lines()
+        .map(|line| line.split('\t').nth(1).expect("three columns"))
+        .collect();
+    assert_eq!(statuses, ["200", "-1", "200", "-1"], "{text}");
+}

@@ -1,0 +1,16 @@
+//! The `courser` binary as a person runs it.
+
+mod common;
+
+mod get;
+mod load;
+mod mistakes;
+mod perf;
+#[cfg(unix)]
+mod proxy;
+mod qlog;
+mod quinn;
+mod serve;
+mod sim_figures;
+mod sim_run;
+mod wire;

@@ -1,0 +1,289 @@
+//! Every scenario of the real binary against itself.
+
+use crate::common;
+use crate::common::{Server, number};
+
+/// What the process has used is read on Unix only.
+const HAS_CPU_CLOCK: bool = cfg!(unix);
+
+/// Both ends say what they did and what it cost.
+fn assert_both_ends_count(report: &serde_json::Value) {
+    for end in ["client", "server"] {
+        assert!(
+            number(report, &format!("{end}.cpu_seconds")) > 0.0 || !HAS_CPU_CLOCK,
+            "{end}: {report:#}"
+        );
+        assert!(
+            number(report, &format!("{end}.io.send_calls")) > 0.0,
+            "{end}: {report:#}"
+        );
+        let sent = number(report, &format!("{end}.datagrams_per_send_call"));
+        assert!(sent >= 1.0, "{end}: {sent}");
+    }
+}
+
+#[test]
+fn upload_reports_both_ends() {
+    let server = Server::start(&["--mtu", "1452"]);
+    let report = server.report(&["-n", "5M", "--mtu", "1452"]);
+    assert_both_ends_count(&report);
+    assert_eq!(report["settings"]["transport"], "quic");
+    assert_eq!(report["settings"]["mtu"], 1452);
+    assert!((number(&report, "end.sum_sent.bytes") - 5e6).abs() < 0.5);
+    assert!(number(&report, "end.sum_sent.bits_per_second") > 0.0);
+    assert!(number(&report, "handshake.seconds") > 0.0);
+    for end in ["client", "server"] {
+        assert!(number(&report, &format!("{end}.connection.rtt_us")) > 0.0);
+        assert!(number(&report, &format!("{end}.connection.congestion_window")) > 0.0);
+        let cpu = number(&report, &format!("{end}.cpu_seconds_per_gb"));
+        assert!(cpu > 0.0 || !HAS_CPU_CLOCK);
+    }
+    // More than 3000 packets of data went one way, and ACKs the other.
+    assert!(number(&report, "server.connection.ack_eliciting_received") > 3000.0);
+    assert!(number(&report, "server.acks_per_data_packet") > 0.0);
+}
+
+#[test]
+fn download_and_reversed_upload_receive_what_was_asked_for() {
+    let server = Server::start(&[]);
+    for flags in [
+        &["--scenario", "download", "-n", "2MiB"],
+        &["-R", "-n", "2MiB", "-P", "3"][..],
+    ] {
+        let report = server.report(flags);
+        assert_both_ends_count(&report);
+        assert_eq!(report["end"]["received_bytes"], 2 << 20, "{flags:?}");
+        assert_eq!(report["settings"]["scenario"]["direction"], "download");
+    }
+}
+
+#[test]
+fn without_offload_each_datagram_is_a_call_of_its_own() {
+    let server = Server::start(&["--mtu", "1452", "--no-udp-gso"]);
+    let flags = ["--bidir", "-n", "2M", "--mtu", "1452", "--no-udp-gso"];
+    let report = server.report(&flags);
+    for end in ["client", "server"] {
+        let calls = number(&report, &format!("{end}.io.send_calls"));
+        let datagrams = number(&report, &format!("{end}.io.sent_datagrams"));
+        assert!(datagrams > 1000.0, "{end}: {report:#}");
+        assert!((calls - datagrams).abs() < 0.5, "{end}: {report:#}");
+    }
+}
+
+#[test]
+fn both_directions_at_once_over_several_connections() {
+    let server = Server::start(&[]);
+    let flags = [
+        "--bidir",
+        "-n",
+        "1M",
+        "-P",
+        "2",
+        "--connections",
+        "2",
+        "--cc",
+        "newreno",
+    ];
+    let report = server.report(&flags);
+    assert_eq!(report["end"]["sent_bytes"], 1_000_000);
+    assert_eq!(report["end"]["received_bytes"], 1_000_000);
+    assert_eq!(report["client"]["connection"]["connections"], 2);
+    assert_eq!(report["server"]["connection"]["connections"], 2);
+    assert_eq!(report["settings"]["congestion"], "newreno");
+}
+
+#[test]
+fn time_limits_transfers_both_ways() {
+    let server = Server::start(&["--tcp"]);
+    for flags in [
+        &["-t", "0.3"][..],
+        &["-t", "0.3", "-R"],
+        &["-t", "0.3", "--bidir"],
+    ] {
+        for over in [&[][..], &["--tcp"]] {
+            let report = server.report(&[flags, over].concat());
+            let moved = number(&report, "end.sent_bytes") + number(&report, "end.received_bytes");
+            assert!(moved > 0.0, "{flags:?} {over:?}");
+            assert!(number(&report, "end.seconds") >= 0.3, "{flags:?} {over:?}");
+        }
+    }
+}
+
+#[test]
+fn intervals_add_up_to_the_whole() {
+    let server = Server::start(&[]);
+    let report = server.report(&["-R", "-t", "0.5", "-i", "0.1"]);
+    let intervals = report["intervals"].as_array().expect("a list");
+    assert!(intervals.len() >= 2, "{intervals:?}");
+    let sum: f64 = intervals
+        .iter()
+        .map(|interval| number(interval, "received_bytes"))
+        .sum();
+    assert!((sum - number(&report, "end.received_bytes")).abs() < 0.5);
+}
+
+#[test]
+fn requests_are_counted_and_timed() {
+    let server = Server::start(&["--tcp"]);
+    let sizes = [
+        "--request-size",
+        "100",
+        "--response-size",
+        "1k",
+        "--in-flight",
+        "10",
+    ];
+    for over in [&[][..], &["--tcp"], &["--connections", "2"], &["--uni"]] {
+        let flags = [&["--scenario", "rr", "-n", "200"][..], &sizes, over].concat();
+        let report = server.report(&flags);
+        assert_eq!(report["end"]["count"], 200, "{over:?}");
+        assert_eq!(report["end"]["sent_bytes"], 20_000, "{over:?}");
+        assert_eq!(report["end"]["received_bytes"], 200_000, "{over:?}");
+        let (p50, p99) = ("end.latency.p50_us", "end.latency.p99_us");
+        assert!(number(&report, p50) > 0.0 && number(&report, p99) >= number(&report, p50));
+        assert!(number(&report, "client.cpu_us_each") > 0.0 || !HAS_CPU_CLOCK);
+        assert!(number(&report, "server.cpu_us_each") > 0.0 || !HAS_CPU_CLOCK);
+    }
+}
+
+#[test]
+fn large_requests_and_empty_responses_work() {
+    let server = Server::start(&["--tcp"]);
+    for over in [&[][..], &["--tcp"]] {
+        let sizes = ["--request-size", "200k", "--response-size", "0"];
+        let flags = [
+            &["--scenario", "rr", "-n", "5", "--in-flight", "2"][..],
+            &sizes,
+            over,
+        ];
+        let report = server.report(&flags.concat());
+        if over.is_empty() {
+            assert_eq!(report["end"]["sent_bytes"], 1_000_000);
+        }
+        assert_eq!(report["end"]["count"], 5, "{over:?}");
+    }
+}
+
+#[test]
+fn latency_has_one_request_at_a_time() {
+    let server = Server::start(&["--tcp"]);
+    for over in [&[][..], &["--tcp"]] {
+        let report = server.report(&[&["--scenario", "latency", "-n", "50"][..], over].concat());
+        assert_eq!(report["end"]["count"], 50);
+        assert_eq!(report["end"]["received_bytes"], 50 * 4000);
+    }
+}
+
+#[test]
+fn handshakes_are_full_or_resumed_as_asked() {
+    let server = Server::start(&["--tcp"]);
+    for over in [&[][..], &["--tcp"]] {
+        let flags = [
+            &["--scenario", "handshake", "-n", "20", "-P", "2"][..],
+            over,
+        ]
+        .concat();
+        let full = server.report(&flags);
+        assert_eq!(full["end"]["count"], 20, "{over:?}");
+        assert_eq!(full["end"]["resumed"], 0, "{over:?}");
+        assert!(number(&full, "end.latency.p50_us") > 0.0);
+        let resumed = server.report(&[&flags[..], &["--resume"]].concat());
+        assert_eq!(resumed["end"]["resumed"], 20, "{over:?}");
+    }
+}
+
+#[test]
+fn closes_are_counted_and_timed() {
+    let server = Server::start(&["--tcp"]);
+    for over in [&[][..], &["--tcp"]] {
+        let report = server.report(&[&["--scenario", "close", "-n", "10"][..], over].concat());
+        assert_eq!(report["end"]["count"], 10, "{over:?}");
+        assert!(number(&report, "end.latency.p99_us") > 0.0, "{over:?}");
+        assert!(number(&report, "server.io.send_calls") > 0.0, "{over:?}");
+    }
+}
+
+#[test]
+fn tcp_moves_the_same_bytes() {
+    let server = Server::start(&["--tcp"]);
+    for flags in [&["-n", "3M"][..], &["-n", "3M", "-R", "-P", "2"]] {
+        let report = server.report(&[flags, &["--tcp"]].concat());
+        assert_eq!(report["settings"]["transport"], "tls over tcp");
+        assert!((number(&report, "end.sum_sent.bytes") - 3e6).abs() < 0.5);
+        assert!(number(&report, "server.cpu_seconds") > 0.0 || !HAS_CPU_CLOCK);
+        assert!(number(&report, "server.io.receive_calls") > 0.0);
+        // The kernel makes the packets, and has the connection.
+        assert!(report["client"]["datagrams_per_send_call"].is_null());
+        assert!(report["client"]["connection"].is_null());
+    }
+}
+
+#[test]
+fn people_get_a_table() {
+    let server = Server::start(&[]);
+    let output = server.client(&["-n", "1M", "-i", "10"]);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    for word in [
+        "upload over quic",
+        "1 connection, 1 stream",
+        "bit/s",
+        "s/GB",
+        "client ",
+        "server ",
+    ] {
+        assert!(text.contains(word), "{word} in\n{text}");
+    }
+    assert!(
+        !text.contains('\u{1b}') && !text.contains('\r'),
+        "plain when piped:\n{text}"
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "",
+        "no progress when piped"
+    );
+}
+
+#[test]
+fn own_certificate_is_trusted_through_ca() {
+    let certificate = common::certificate(2200);
+    let (cert, key) = (&certificate.cert, &certificate.key);
+    let server = Server::start(&["--cert", cert, "--key", key, "--tcp"]);
+    let address = format!("localhost:{}", server.address.port());
+    for over in [&[][..], &["--tcp"]] {
+        let flags = [
+            &["perf", "client", &address, "--ca", cert, "-n", "10k"][..],
+            over,
+        ]
+        .concat();
+        let output = common::run(&flags);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{over:?}: {error}");
+    }
+}
+
+#[test]
+fn server_says_who_has_left() {
+    let mut server = Server::start(&[]);
+    server.report(&["-n", "10k"]);
+    let event = server.next_event();
+    assert_eq!(
+        (&event["event"], &event["received_bytes"]),
+        (&"closed".into(), &10_016.into())
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn server_stops_in_peace_when_asked() {
+    let mut server = Server::start(&["--tcp"]);
+    server.report(&["-n", "10k"]);
+    let child = server.child();
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    let signal = rustix::process::Signal::TERM;
+    rustix::process::kill_process(pid.expect("a process"), signal).expect("it is ours");
+    assert!(child.wait().expect("it is ours").success());
+}

@@ -1,0 +1,496 @@
+//! `courser sim proxy` between real programs.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{Server, courser, number, refusal, run};
+use serde_json::Value;
+
+/// A proxy in a process of its own; killed at the end.
+struct Proxy {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+impl Proxy {
+    /// Starts one towards `to`.
+    fn start(to: SocketAddr, link: &str, more: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", to, link, more)
+    }
+
+    /// The same with an address for clients.
+    fn start_at(listen: &str, to: SocketAddr, link: &str, more: &[&str]) -> Self {
+        let to = to.to_string();
+        let arguments = [
+            &["sim", "proxy", "--listen", listen, "--to", &to][..],
+            &["--link", link, "--json"],
+            more,
+        ]
+        .concat();
+        let mut child = courser(&arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+        let mut proxy = Self {
+            child,
+            lines,
+            address: unknown,
+        };
+        let event = proxy.next_event();
+        assert_eq!(event["event"], "listening", "{event}");
+        let address = event["address"].as_str().expect("an address");
+        proxy.address = address.parse().expect("an address");
+        proxy
+    }
+
+    fn next_event(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("UTF-8");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// What it tells when it is asked to end.
+    fn report(mut self) -> Value {
+        use rustix::process::{Pid, Signal, kill_process};
+        kill_process(Pid::from_child(&self.child), Signal::TERM).expect("it runs");
+        let report = self.next_event();
+        assert_eq!(report["event"], "report", "{report}");
+        assert!(self.child.wait().expect("ours").success());
+        report
+    }
+
+    /// Runs a perf client through it and returns the client's report.
+    fn perf(&self, arguments: &[&str]) -> Value {
+        let address = self.address.to_string();
+        let client = ["perf", "client", &address, "--insecure", "--json"];
+        // Machines that run many tests at once are slow.
+        let client = [&client[..], &["--connect-timeout", "60"]].concat();
+        let output = run(&[&client[..], arguments].concat());
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {error}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // Gone already is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let patience = Some(Duration::from_secs(1));
+    socket.set_read_timeout(patience).expect("a valid time");
+    socket
+}
+
+/// The datagrams that come until none does for a while.
+fn received(socket: &UdpSocket) -> Vec<(Vec<u8>, SocketAddr)> {
+    let mut buffer = [0; 2048];
+    let mut all = Vec::new();
+    while let Ok((len, from)) = socket.recv_from(&mut buffer) {
+        all.push((buffer[..len].to_vec(), from));
+    }
+    all
+}
+
+#[test]
+fn listed_drops_and_counters_are_exact() {
+    let (server, client) = (socket(), socket());
+    let proxy = Proxy::start(
+        server.local_addr().expect("bound"),
+        "1ms,drop=2-7",
+        &["--link-back", "drop=1"],
+    );
+    for number in 1..=10_u8 {
+        client.send_to(&[number; 100], proxy.address).expect("sent");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let arrived = received(&server);
+    let numbers: Vec<u8> = arrived.iter().map(|(payload, _)| payload[0]).collect();
+    assert_eq!(numbers, [1, 8, 9, 10]);
+    let upstream = arrived[0].1;
+    for number in 1..=3_u8 {
+        server.send_to(&[number; 200], upstream).expect("sent");
+    }
+    let answers = received(&client);
+    assert_eq!(answers.len(), 2);
+    assert!(answers.iter().all(|(_, from)| *from == proxy.address));
+
+    let report = proxy.report();
+    assert_eq!(number(&report, "clients"), 1.0);
+    assert_eq!(number(&report, "there.packets_in"), 10.0);
+    assert_eq!(number(&report, "there.dropped.listed"), 6.0);
+    assert_eq!(number(&report, "there.packets_out"), 4.0);
+    assert_eq!(number(&report, "back.dropped.listed"), 1.0);
+    assert_eq!(number(&report, "kernel_drops"), 0.0);
+    // 400 of 1000 bytes sent by the client came back to it; the server got 400 and sent 600.
+    assert_eq!(number(&report, "amplification.total"), 0.4);
+    assert_eq!(number(&report, "amplification.worst"), 1.5);
+}
+
+#[test]
+fn delay_is_there_and_back() {
+    let (server, client) = (socket(), socket());
+    let proxy = Proxy::start(server.local_addr().expect("bound"), "rtt=100ms", &[]);
+    let start = Instant::now();
+    client.send_to(b"ping", proxy.address).expect("sent");
+    let mut buffer = [0; 16];
+    let (len, from) = server.recv_from(&mut buffer).expect("arrives");
+    server.send_to(&buffer[..len], from).expect("sent");
+    client.recv_from(&mut buffer).expect("arrives");
+    let rtt = start.elapsed();
+    assert_eq!(&buffer[..len], b"ping");
+    // Never early; how much later depends on what else the machine does.
+    assert!((100..400).contains(&rtt.as_millis()), "{rtt:?}");
+}
+
+#[test]
+fn rate_is_held_within_five_percent() {
+    let (server, client) = (socket(), socket());
+    let proxy = Proxy::start(server.local_addr().expect("bound"), "8mbit,queue=5M", &[]);
+    let sender = std::thread::spawn({
+        let address = proxy.address;
+        move || {
+            // 4000 of 1000 bytes with headers, much faster than the rate.
+            for number in 0..4_000_u32 {
+                let mut payload = [0; 972];
+                payload[..4].copy_from_slice(&number.to_be_bytes());
+                client.send_to(&payload, address).expect("sent");
+                if number % 50 == 49 {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+        }
+    });
+    let mut buffer = [0; 2048];
+    let mut arrivals = Vec::new();
+    while server.recv_from(&mut buffer).is_ok() {
+        let number = buffer.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+        arrivals.push((number.expect("long enough"), Instant::now()));
+    }
+    sender.join().expect("sent all");
+    // Our own socket holds a tenth of a second only, and may overflow while others run; numbers
+    // tell what was on the link all the same.
+    assert!(arrivals.len() > 3_000, "{}", arrivals.len());
+    assert!(arrivals.is_sorted_by(|one, next| one.0 < next.0));
+    // The first may have come before the queue was in use.
+    let (first, start) = arrivals[200];
+    let (last, end) = arrivals[arrivals.len() - 1];
+    let packets_per_second = f64::from(last - first) / (end - start).as_secs_f64();
+    assert!(
+        (950.0..1_050.0).contains(&packets_per_second),
+        "{packets_per_second} packets/s instead of 1000"
+    );
+    let report = proxy.report();
+    assert_eq!(number(&report, "kernel_drops"), 0.0);
+    assert_eq!(number(&report, "there.dropped_total"), 0.0);
+    assert_eq!(number(&report, "there.packets_out"), 4_000.0);
+    assert!(number(&report, "there.queue_delay.max_seconds") > 0.1);
+}
+
+#[test]
+fn loss_is_counted_and_transfers_get_through() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.address, "5ms,5%", &["--seed", "3"]);
+    let client = proxy.perf(&["-n", "2M"]);
+    assert_eq!(number(&client, "end.sent_bytes"), 2e6);
+    let report = proxy.report();
+    let lost = number(&report, "there.dropped.loss");
+    let share = lost / number(&report, "there.packets_in");
+    assert!((0.03..0.07).contains(&share), "{report:#}");
+    assert!(number(&report, "back.dropped.loss") > 0.0, "{report:#}");
+    // The server may send three times what it has received before it knows the client.
+    let worst = number(&report, "amplification.worst");
+    assert!((0.1..=3.0).contains(&worst), "{worst}");
+}
+
+#[test]
+fn connections_survive_rebinding() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(
+        server.address,
+        "5ms,20mbit,rebind=addr:500ms",
+        &["--seed", "7"],
+    );
+    let client = proxy.perf(&["-n", "4M"]);
+    assert_eq!(number(&client, "end.sent_bytes"), 4e6);
+    let report = proxy.report();
+    assert!(number(&report, "rebindings") >= 2.0, "{report:#}");
+    // A perf client has two sockets, one for what it tells the server about.
+    assert!(number(&report, "clients") <= 2.0, "{report:#}");
+    // 4 MB went once, not again from the beginning.
+    let bytes = number(&report, "there.bytes_in");
+    assert!((4e6..8e6).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn replies_to_a_port_from_before_are_dropped() {
+    let (server, client) = (socket(), socket());
+    let address = server.local_addr().expect("bound");
+    let proxy = Proxy::start(address, "rebind=3s:never", &[]);
+    client.send_to(b"1", proxy.address).expect("sent");
+    let before = received(&server)[0].1;
+    std::thread::sleep(Duration::from_millis(3_500));
+    client.send_to(b"2", proxy.address).expect("sent");
+    let after = received(&server)[0].1;
+    assert_eq!(after.ip(), before.ip());
+    assert_ne!(after.port(), before.port());
+    server.send_to(b"late", before).expect("sent");
+    server.send_to(b"right", after).expect("sent");
+    let answers = received(&client);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].0, b"right");
+    let report = proxy.report();
+    assert_eq!(number(&report, "late_replies"), 1.0);
+    assert_eq!(number(&report, "rebindings"), 1.0);
+    assert_eq!(number(&report, "clients"), 1.0);
+}
+
+#[test]
+fn text_has_what_json_has() {
+    let (server, client) = (socket(), socket());
+    let to = server.local_addr().expect("bound").to_string();
+    let mut child = courser(&[
+        "sim",
+        "proxy",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+        "--link",
+        "first=1",
+        "--time",
+        "3",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .expect("the binary starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut next = || lines.next().expect("a line").expect("UTF-8");
+    let announced = next();
+    let address = announced.split_whitespace().nth(2).expect("an address");
+    client.send_to(b"one", address).expect("sent");
+    client.send_to(b"two", address).expect("sent");
+    let text: Vec<String> = (0..9).map(|_| next()).collect();
+    let text = text.join("\n");
+    for wanted in [
+        "link        drop=1 (seed 1)",
+        "to server   2 in (6 B), 1 out (3 B)",
+        "1 dropped by number",
+        "clients     1, 0 rebindings",
+        "bytes to clients for each from them",
+        "0 buffers dropped by the kernel",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert!(child.wait().expect("ours").success());
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let proxy = ["sim", "proxy", "--listen", "127.0.0.1:0", "--to"];
+    let with = |more: &[&str]| refusal(&[&proxy[..], more].concat());
+    let cases: [(&[&str], &str); 7] = [
+        (&["127.0.0.1:9", "--link", "lss=1%"], "did you mean 'loss'?"),
+        (&["127.0.0.1:9", "--link", "20mbps"], "write NAME=VALUE"),
+        (
+            &["127.0.0.1:9", "--link-back", "rebind=1s"],
+            "rebind: belongs to",
+        ),
+        (&["127.0.0.1"], "'127.0.0.1' is not HOST:PORT"),
+        (&["nosuch.invalid:1"], "cannot resolve 'nosuch.invalid:1'"),
+        (
+            &["192.0.2.1:9", "--link", "rebind=addr:1s"],
+            "needs a server on 127.0.0.0/8",
+        ),
+        (
+            &["127.0.0.1:9", "--max-clients", "5000"],
+            "5000 is not within 1 and 900",
+        ),
+    ];
+    for (more, wanted) in cases {
+        let line = with(more);
+        assert!(line.contains(wanted), "{more:?}: {line}");
+    }
+    let wrong = run(&[&proxy[..], &["127.0.0.1:9", "--link", "lss=1%"]].concat());
+    assert_eq!(wrong.status.code(), Some(2));
+    let taken = socket();
+    let address = taken.local_addr().expect("bound").to_string();
+    let line = refusal(&["sim", "proxy", "--listen", &address, "--to", "127.0.0.1:9"]);
+    assert!(line.contains("the port is taken"), "{line}");
+}
+
+/// A link with a delay and no rate has no queue that could be full.
+#[test]
+fn what_a_link_holds_is_bounded_and_counted() {
+    let (server, client) = (socket(), socket());
+    let address = server.local_addr().expect("bound");
+    let proxy = Proxy::start(address, "600ms", &["--hold", "50k"]);
+    for _ in 0..200 {
+        client.send_to(&[1; 1000], proxy.address).expect("sent");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    assert_eq!(received(&server).len(), 50);
+    let report = proxy.report();
+    assert_eq!(number(&report, "there.packets_in"), 200.0);
+    assert_eq!(number(&report, "there.dropped.overflow"), 150.0);
+    assert_eq!(number(&report, "kernel_drops"), 0.0);
+    assert!(number(&report, "busy_cpu_seconds") <= number(&report, "cpu_seconds"));
+}
+
+/// Addresses of their own: the kernel remembers for others what is said of a destination.
+#[cfg(target_os = "linux")]
+mod icmp {
+    use courser_base::Ecn;
+    use courser_udp::{PacketTooBig, TooBigSender, Transmit};
+
+    use super::*;
+
+    /// True where the right to send ICMP is missing: nothing can be shown then.
+    fn is_without_right() -> bool {
+        let refused = TooBigSender::open(true, false).err();
+        if let Some(error) = &refused {
+            eprintln!("left out, no raw sockets here: {error}");
+        }
+        refused.is_some()
+    }
+
+    fn udp(address: &str) -> courser_udp::UdpSocket {
+        courser_udp::UdpSocket::bind(address.parse().expect("an address")).expect("a port")
+    }
+
+    fn send(socket: &courser_udp::UdpSocket, destination: SocketAddr, contents: &[u8]) {
+        let transmit = Transmit {
+            destination,
+            source: None,
+            ecn: Ecn::NotEct,
+            segment_size: None,
+            contents,
+        };
+        socket.try_send(&transmit).expect("sent");
+    }
+
+    /// What a socket receives or is told within a second.
+    fn next(
+        socket: &courser_udp::UdpSocket,
+    ) -> (Option<(usize, SocketAddr)>, Option<PacketTooBig>) {
+        for _ in 0..500 {
+            if let Ok(received) = socket.try_receive(&mut [0; 2048]) {
+                return (Some((received.len, received.peer)), None);
+            }
+            if let Some(told) = socket.take_packet_too_big() {
+                return (None, Some(told));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        (None, None)
+    }
+
+    #[test]
+    fn both_ends_are_told_what_fits() {
+        if is_without_right() {
+            return;
+        }
+        let (client, server) = (udp("127.78.0.1:0"), udp("127.78.0.3:0"));
+        let to = server.local_addr().expect("bound");
+        // The proxy has 127.0.0.1 towards the server until it rebinds, and 127.0.0.192 then.
+        let more = ["--link-back", "mtu=1300/icmp", "--seed", "190"];
+        let link = "mtu=1400/icmp,rebind=addr:1s:never";
+        let proxy = Proxy::start_at("127.78.0.2:0", to, link, &more);
+        send(&client, proxy.address, b"first");
+        assert_eq!(next(&server).0.expect("it fits").0, 5);
+        std::thread::sleep(Duration::from_millis(1_500));
+        let contents: Vec<u8> = (0..1373_u32).map(|at| at.to_le_bytes()[0]).collect();
+        send(&client, proxy.address, &contents);
+        let told = next(&client).1.expect("it is told");
+        assert_eq!((told.destination, told.mtu), (proxy.address, 1400));
+        assert_eq!(told.quote(), &contents[..told.quote().len()]);
+        assert!(told.quote().len() > 40);
+        send(&client, proxy.address, &contents[1..]);
+        let (len, upstream) = next(&server).0.expect("it fits");
+        assert_eq!(len, 1372);
+        assert_ne!(upstream.ip(), std::net::IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+        send(&server, upstream, &contents);
+        let told = next(&server).1.expect("it is told");
+        assert_eq!((told.destination, told.mtu), (upstream, 1300));
+        send(&server, upstream, &contents[..1272]);
+        assert_eq!(next(&client).0.expect("it fits").0, 1272);
+
+        let report = proxy.report();
+        assert_eq!(number(&report, "there.answered"), 1.0);
+        assert_eq!(number(&report, "back.answered"), 1.0);
+        assert_eq!(number(&report, "there.dropped.mtu"), 1.0);
+        assert_eq!(number(&report, "icmp_failures"), 0.0);
+    }
+
+    /// The whole stack on real sockets: the kernel's loopback takes 64 KiB, the link 1400 bytes.
+    #[test]
+    fn connection_takes_the_size_that_it_is_told() {
+        if is_without_right() {
+            return;
+        }
+        let server = Server::start(&[]);
+        // Addresses that nobody was told of before: the kernel would remember it for the interface.
+        let [_, _, high, low] = std::process::id().to_be_bytes();
+        let run = |network: u8, link: &str| {
+            let listen = format!("127.{network}.{high}.{low}:0");
+            let proxy = Proxy::start_at(&listen, server.address, link, &[]);
+            let client = proxy.perf(&["-n", "3M"]);
+            let report = proxy.report();
+            assert_eq!(number(&client, "end.sent_bytes"), 3e6, "{link}");
+            let mtu = client["client"]["connection"]["mtu"].as_u64();
+            (mtu, number(&report, "there.dropped.mtu"))
+        };
+        let (mtu, told) = run(80, "20ms,mtu=1400/icmp;20ms");
+        assert_eq!(mtu, Some(1372));
+        let (_, silent) = run(81, "20ms,mtu=1400;20ms");
+        // One probe at a time: 64 KiB, and that is all. Without a word each size is tried thrice.
+        assert!((1.0..=2.0).contains(&told), "{told}");
+        assert!(silent >= 3.0, "{silent}");
+    }
+
+    /// Root without the capability is nobody: the start says what is missing.
+    #[test]
+    fn missing_right_is_told_at_the_start() {
+        let arguments = [
+            "sim",
+            "proxy",
+            "--listen",
+            "127.0.0.1:0",
+            "--to",
+            "127.0.0.1:9",
+        ];
+        let binary = env!("CARGO_BIN_EXE_courser");
+        let mut command = if is_without_right() {
+            std::process::Command::new(binary)
+        } else {
+            let mut command = std::process::Command::new("setpriv");
+            command.args(["--bounding-set=-net_raw", "--inh-caps=-net_raw", binary]);
+            command
+        };
+        command
+            .args(arguments)
+            .args(["--link", "20ms | mtu=1400/icmp"]);
+        let Ok(output) = command.output() else {
+            eprintln!("left out, no setpriv here");
+            return;
+        };
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        for wanted in ["CAP_NET_RAW", "setcap", "mtu=N without /icmp needs nothing"] {
+            assert!(error.contains(wanted), "{wanted}: {error}");
+        }
+    }
+}

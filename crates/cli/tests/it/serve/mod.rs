@@ -1,0 +1,27 @@
+//! `courser serve`, the real binary, asked over all three protocols.
+
+mod client;
+mod files;
+mod malformed;
+mod proxy;
+mod restart;
+mod running;
+mod serving;
+#[cfg(unix)]
+mod signals;
+#[cfg(target_os = "linux")]
+mod warnings;
+
+use std::future::Future;
+use std::time::Duration;
+
+/// Fails a test that hangs, there where it does.
+#[track_caller]
+fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let place = std::panic::Location::caller();
+    async move {
+        tokio::time::timeout(Duration::from_secs(60), future)
+            .await
+            .unwrap_or_else(|_| panic!("not in time at {place}"))
+    }
+}

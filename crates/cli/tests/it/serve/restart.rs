@@ -1,0 +1,82 @@
+//! A server that is killed and comes back.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use courser::rustls::pki_types::CertificateDer;
+use courser::{ClientConfig, ConnectionError, Endpoint, Identity, h3};
+use http::Request;
+
+use super::serving::Serving;
+use super::within;
+use crate::common::{Folder, certificate};
+
+/// A port that was free a moment ago: the server has to come back at the same one.
+fn address() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    socket.local_addr().expect("bound")
+}
+
+/// A client whose request was answered.
+async fn client(address: SocketAddr, certificate: CertificateDer<'static>) -> h3::Client {
+    let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address")).expect("a port");
+    let config = ClientConfig::with_roots([certificate]).expect("a certificate");
+    let connecting = endpoint.connect_with(config.alpn([h3::ALPN]), address, "localhost");
+    let connection = within(connecting.expect("configured"))
+        .await
+        .expect("a server");
+    let client = h3::Client::new(connection);
+    let request = Request::get("https://localhost/");
+    let request = request.body(http_body_util::Empty::<bytes::Bytes>::new());
+    let answer = within(client.send(request.expect("a request"))).await;
+    assert_eq!(answer.expect("an answer").status(), 200);
+    client
+}
+
+/// How a client learns that its server was killed and is back: the error, and after which time.
+async fn fate(
+    arguments: &[&str],
+    certificate: impl Fn() -> CertificateDer<'static>,
+) -> (ConnectionError, Duration) {
+    let folder = Folder::new();
+    folder.file("index.html", "home");
+    let path = folder.path().to_str().expect("UTF-8").to_owned();
+    let listen = address().to_string();
+    let common = ["serve", &path, "--json", "--no-tcp", "--listen", &listen];
+    let arguments = [&common[..], arguments].concat();
+    let first = Serving::run(&arguments, Folder::new());
+    let client = client(first.address, certificate()).await;
+    let connection = client.quic();
+    // SIGKILL: nothing is said to anybody.
+    drop(first);
+    let _second = Serving::run(&arguments, Folder::new());
+    let began = Instant::now();
+    // Unless it has learnt already, from a packet of its own accord.
+    if let Ok(mut stream) = within(connection.open_uni()).await {
+        let _ = stream.write_all(b"x").await;
+    }
+    let error = within(connection.closed()).await;
+    (error, began.elapsed())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_a_killed_server_learn_when_it_is_back() {
+    let kept = Folder::new();
+    let dev = kept.path().join("dev");
+    let pem = certificate(2100);
+    let dev_text = dev.to_str().expect("UTF-8");
+    let of_dev = || Identity::from_pem_files(dev.join("cert.pem"), dev.join("key.pem"));
+    let of_pem = || Identity::from_pem_files(&pem.cert, &pem.key);
+    let (error, time) = fate(&["--tls-dev-dir", dev_text], || {
+        of_dev().expect("written by the server").certificate()
+    })
+    .await;
+    assert_eq!(error, ConnectionError::Reset, "--tls-dev-dir");
+    assert!(time < Duration::from_secs(2), "--tls-dev-dir: {time:?}");
+    let (error, time) = fate(&["--cert", &pem.cert, "--key", &pem.key], || {
+        of_pem().expect("readable").certificate()
+    })
+    .await;
+    assert_eq!(error, ConnectionError::Reset, "--cert");
+    assert!(time < Duration::from_secs(2), "--cert: {time:?}");
+}

@@ -1,0 +1,125 @@
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use courser::server::Protocol;
+use serde_json::Value;
+
+use super::serving::Serving;
+use crate::common::{Folder, refusal};
+
+pub(crate) fn start(folder: &Folder, arguments: &[&str]) -> Serving {
+    let path = folder.path().to_str().expect("UTF-8");
+    Serving::start(&[&[path], arguments].concat())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn starts_without_any_file_and_says_how_to_trust_it() {
+    let folder = Folder::new();
+    folder.file("index.html", "home");
+    let path = folder.path().to_str().expect("UTF-8").to_owned();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--json", &path];
+    let serving = Serving::run(&arguments, Folder::new());
+    let said = &serving.announced;
+    let port = serving.address.port();
+    assert_eq!(said["url"], format!("https://127.0.0.1:{port}/"));
+    let spki = said["certificate"]["spki_sha256"].as_str().expect("a hash");
+    assert_eq!((spki.len(), spki.ends_with('=')), (44, true), "{spki}");
+    let chrome = said["chrome"].as_str().expect("a command");
+    let wanted = format!(
+        "google-chrome --origin-to-force-quic-on=127.0.0.1:{port} \
+         --ignore-certificate-errors-spki-list={spki} https://127.0.0.1:{port}/"
+    );
+    assert_eq!(chrome, wanted);
+}
+
+/// Plain HTTP, as a probe of a load balancer asks.
+pub(crate) fn admin(serving: &Serving, path: &str) -> (u16, String) {
+    let url = serving.announced["admin"].as_str().expect("an address");
+    let authority = url.trim_start_matches("http://").trim_end_matches('/');
+    let mut stream = TcpStream::connect(authority).expect("listens");
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+    )
+    .expect("open");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("UTF-8");
+    let status = text
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
+    let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    (status.expect("a status"), body.expect("a body"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admin_tells_health_metrics_and_connections() {
+    let folder = Folder::new();
+    folder.file("a.txt", "12345");
+    let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
+    let mut clients = Vec::new();
+    for protocol in Protocol::ALL {
+        let mut client = serving.client(protocol).await;
+        assert_eq!(client.get("/a.txt", &[]).await.status, 200);
+        assert_eq!(client.get("/nothing", &[]).await.status, 404);
+        clients.push(client);
+    }
+    assert_eq!(admin(&serving, "/health").0, 200);
+    assert_eq!(admin(&serving, "/ready").0, 200);
+    assert_eq!(admin(&serving, "/elsewhere").0, 404);
+    let (status, metrics) = admin(&serving, "/metrics");
+    assert_eq!(status, 200);
+    for line in [
+        "courser_http_requests_total{protocol=\"h3\",method=\"GET\",code=\"200\"} 1",
+        "courser_http_requests_total{protocol=\"h2\",method=\"GET\",code=\"404\"} 1",
+        "courser_connections_open{protocol=\"http/1.1\"} 1",
+        "courser_connections_total{protocol=\"h3\"} 1",
+        "courser_quic_handshakes_total 1",
+        "courser_quic_packets_lost_total 0",
+        "courser_ready 1",
+        "# EOF",
+    ] {
+        let is_there = metrics
+            .lines()
+            .any(|seen| seen.trim_end_matches(".0") == line);
+        assert!(is_there, "no {line} in {metrics}");
+    }
+    assert!(
+        metrics.contains("courser_http_request_duration_seconds_bucket"),
+        "{metrics}"
+    );
+    let status: Value = serde_json::from_str(&admin(&serving, "/status").1).expect("JSON");
+    let connections = status["connections"].as_array().expect("a list");
+    assert_eq!(connections.len(), 3, "{status}");
+    let quic = connections
+        .iter()
+        .find(|it| it["protocol"] == "h3")
+        .expect("there");
+    assert!(quic["quic"]["rtt_ms"].as_f64() > Some(0.0), "{quic}");
+    assert!(
+        quic["quic"]["congestion_window"].as_u64() > Some(0),
+        "{quic}"
+    );
+    assert!(admin(&serving, "/").1.contains("fetch(\"/status\""));
+}
+
+#[test]
+fn mistakes_are_told_in_one_line() {
+    let said = refusal(&["serve", "/no/such/folder"]);
+    assert!(said.contains("/no/such/folder"), "{said}");
+    let said = refusal(&["serve", "--proxy", "localhost:80"]);
+    assert!(said.contains("http://HOST[:PORT]"), "{said}");
+    let said = refusal(&["serve", "--cert", "x.pem"]);
+    assert!(said.contains("--key"), "{said}");
+    let said = refusal(&["serve", "--acme"]);
+    assert!(said.contains("--domain"), "{said}");
+    let said = refusal(&["serve", ".", "--admin", "9443"]);
+    assert!(said.contains("127.0.0.1:9443"), "{said}");
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let said = refusal(&["serve", ".", "--listen", &address]);
+    assert!(
+        said.contains("UDP") && said.contains("taken") && said.contains("--listen"),
+        "{said}"
+    );
+}

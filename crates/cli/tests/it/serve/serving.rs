@@ -1,0 +1,130 @@
+//! A server in a process of its own.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdout, Stdio};
+
+use courser::Identity;
+use courser::rustls::pki_types::CertificateDer;
+use courser::server::Protocol;
+use serde_json::Value;
+
+use super::client::Client;
+use crate::common::{Folder, courser};
+
+/// Killed at the end.
+pub(crate) struct Serving {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    /// The certificate's.
+    folder: Folder,
+    pub(crate) address: SocketAddr,
+    /// What it said at the start.
+    pub(crate) announced: Value,
+}
+
+impl Serving {
+    /// On a port that the system chooses, with a certificate that is kept for the test.
+    pub(crate) fn start(arguments: &[&str]) -> Self {
+        let folder = Folder::new();
+        let path = folder.file("dev", "");
+        std::fs::remove_file(&path).expect("made just now");
+        let common = [
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--json",
+            "--tls-dev-dir",
+            &path,
+        ];
+        Self::run(&[&common[..], arguments].concat(), folder)
+    }
+
+    /// With these arguments alone. The folder is kept.
+    pub(crate) fn run(arguments: &[&str], folder: Folder) -> Self {
+        let mut child = courser(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the binary starts");
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
+        let mut serving = Self {
+            child,
+            lines,
+            folder,
+            address: ([0, 0, 0, 0], 0).into(),
+            announced: Value::Null,
+        };
+        serving.announced = serving.next_event();
+        assert_eq!(
+            serving.announced["event"], "listening",
+            "{}",
+            serving.announced
+        );
+        let address = serving.announced["addresses"][0]
+            .as_str()
+            .expect("an address");
+        serving.address = address.parse().expect("an address");
+        serving
+    }
+
+    pub(crate) fn next_line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("UTF-8");
+        line.trim_end().to_owned()
+    }
+
+    /// The next event. Warnings, which depend on the machine, are passed over.
+    pub(crate) fn next_event(&mut self) -> Value {
+        loop {
+            let event = self.next_of_all_events();
+            if event["event"] != "warning" {
+                return event;
+            }
+        }
+    }
+
+    /// The next event, warnings included.
+    pub(crate) fn next_of_all_events(&mut self) -> Value {
+        let line = self.next_line();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+        let path = |name: &str| self.folder.path().join("dev").join(name);
+        let identity = Identity::from_pem_files(path("cert.pem"), path("key.pem"));
+        identity.expect("written by the server").certificate()
+    }
+
+    pub(crate) async fn client(&self, protocol: Protocol) -> Client {
+        let connected = Client::connect(protocol, self.address, self.certificate());
+        super::within(connected).await.expect("a server")
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn child(&self) -> &Child {
+        &self.child
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.child.id()).expect("small");
+        let id = rustix::process::Pid::from_raw(id).expect("not 0");
+        rustix::process::kill_process(id, signal).expect("it runs");
+    }
+
+    /// Waits for the end, which has to be a success.
+    #[cfg(unix)]
+    pub(crate) fn ended(&mut self) {
+        let status = self.child.wait().expect("a child");
+        assert!(status.success(), "{status}");
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Gone already is fine.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,37 @@
+//! Congestion controllers that change while a connection lives.
+
+use crate::common;
+use courser::Algorithm;
+
+#[tokio::test]
+async fn controller_changes_at_one_end_and_data_flows_on() {
+    let pair = common::pair();
+    let (client, server) = pair.connect().await;
+    assert_eq!(client.stats().path.controller, "cubic");
+
+    for (algorithm, name) in [
+        (Algorithm::Bbr, "bbr"),
+        (Algorithm::Prague, "prague"),
+        (Algorithm::NewReno, "newreno"),
+        (Algorithm::Cubic, "cubic"),
+    ] {
+        client.set_congestion_controller(algorithm);
+        assert_eq!(client.stats().path.controller, name);
+        let mut send = client.open_uni().await.expect("room");
+        send.write_all(&[7; 100_000]).await.expect("open");
+        send.finish().expect("open");
+        let mut receive = server.accept_uni().await.expect("a stream");
+        let data = receive.read_to_end(100_000).await.expect("all of it");
+        assert_eq!(data, [7; 100_000]);
+    }
+    assert_eq!(server.stats().path.controller, "cubic");
+}
+
+#[tokio::test]
+async fn closed_connection_takes_no_other_controller() {
+    let pair = common::pair();
+    let (client, _server) = pair.connect().await;
+    client.close(0u32.into(), b"");
+    client.set_congestion_controller(Algorithm::Bbr);
+    assert_eq!(client.stats().path.controller, "cubic");
+}

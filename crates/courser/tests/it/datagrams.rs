@@ -1,0 +1,174 @@
+//! Datagrams (RFC 9221) over real sockets.
+
+use std::time::Duration;
+
+use crate::common::{pair, pair_with, within};
+use bytes::Bytes;
+use courser::{ConnectionError, DatagramFate, DatagramOptions, SendDatagramError, TransportConfig};
+
+#[tokio::test]
+async fn thousands_arrive_in_order_when_the_sender_waits_for_room() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    const COUNT: u32 = 5_000;
+    let send = async {
+        for number in 0..COUNT {
+            let data = Bytes::copy_from_slice(&number.to_be_bytes());
+            client.send_datagram_wait(data).await.expect("open");
+            // What is unread is bounded: a sender that knows no limit would lose its own.
+            if number % 32 == 31 {
+                within(20, client.read_datagram()).await.expect("open");
+            }
+        }
+    };
+    let receive = async {
+        for number in 0..COUNT {
+            let data = within(20, server.read_datagram()).await.expect("open");
+            assert_eq!(data[..], number.to_be_bytes());
+            if number % 32 == 31 {
+                server.send_datagram(Bytes::new()).expect("open");
+            }
+        }
+    };
+    within(60, async { tokio::join!(send, receive) }).await;
+    assert_eq!(client.stats().datagrams.unsent_dropped, 0);
+    assert_eq!(server.stats().datagrams.unread_dropped, 0);
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn a_burst_that_the_network_takes_is_not_dropped_here() {
+    let pair = pair();
+    let (client, _server) = pair.connect().await;
+    // More than the queue holds, without a pause in which something else could send them.
+    for _ in 0..100 {
+        client
+            .send_datagram(Bytes::from_static(b"tick"))
+            .expect("open");
+    }
+    let stats = client.stats().datagrams;
+    assert_eq!(stats.unsent_dropped, 0, "{stats:?}");
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn fate_of_one_that_arrives_is_told() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    let options = DatagramOptions::new().max_age(Duration::from_secs(10));
+    let fate = client
+        .send_datagram_tracked(Bytes::from_static(b"important"), options)
+        .expect("open");
+    assert_eq!(within(20, fate).await, Ok(DatagramFate::Acked));
+    let data = within(20, server.read_datagram()).await.expect("open");
+    assert_eq!(&data[..], b"important");
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn one_that_is_too_old_is_not_sent() {
+    let pair = pair();
+    let (client, _server) = pair.connect().await;
+    let options = DatagramOptions::new().max_age(Duration::ZERO);
+    let fate = client
+        .send_datagram_tracked(Bytes::from_static(b"late"), options)
+        .expect("open");
+    assert_eq!(within(20, fate).await, Ok(DatagramFate::Expired));
+    let stats = client.stats().datagrams;
+    assert_eq!((stats.sent, stats.expired), (0, 1));
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_connection_ends_every_wait() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    client
+        .send_datagram(Bytes::from_static(b"last words"))
+        .expect("open");
+    let received = {
+        let server = server.clone();
+        async move {
+            // Both are there: what came before the end, then the end.
+            let first = server.read_datagram().await;
+            (first, server.read_datagram().await)
+        }
+    };
+    let close = async {
+        while server.stats().datagrams.received == 0 {
+            tokio::task::yield_now().await;
+        }
+        client.close(7u32.into(), b"done");
+    };
+    let ((first, second), ()) = within(20, async { tokio::join!(received, close) }).await;
+    assert_eq!(first.expect("it came before")[..], b"last words"[..]);
+    assert!(matches!(
+        second,
+        Err(ConnectionError::ApplicationClosed { .. })
+    ));
+    let refused = client.send_datagram(Bytes::new());
+    let lost = ConnectionError::LocallyClosed;
+    assert_eq!(refused, Err(SendDatagramError::ConnectionLost(lost)));
+    assert_eq!(client.max_datagram_size(), None);
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn what_came_before_the_end_is_kept_for_as_long_as_there_are_handles() {
+    let pair = pair();
+    let (client, server) = pair.connect().await;
+    client
+        .send_datagram(Bytes::from_static(b"last words"))
+        .expect("open");
+    while server.stats().datagrams.received == 0 {
+        tokio::task::yield_now().await;
+    }
+    client.close(7u32.into(), b"done");
+    within(20, pair.client.wait_idle()).await;
+    within(20, server.closed()).await;
+    within(20, pair.server.wait_idle()).await;
+    // Long after the transport has forgotten the connection.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let data = within(20, server.read_datagram()).await.expect("kept");
+    assert_eq!(&data[..], b"last words");
+    assert!(server.read_datagram().await.is_err());
+}
+
+#[tokio::test]
+async fn a_wait_that_is_given_up_has_taken_and_sent_nothing() {
+    let transport = TransportConfig {
+        datagram_send_queue: 1,
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(transport, |config| config);
+    let (client, server) = pair.connect().await;
+    for _ in 0..50 {
+        let read = tokio::time::timeout(Duration::from_micros(10), server.read_datagram());
+        drop(read.await);
+        let data = Bytes::from_static(b"dropped");
+        drop(client.send_datagram_wait(data));
+    }
+    client
+        .send_datagram(Bytes::from_static(b"one"))
+        .expect("open");
+    let data = within(20, server.read_datagram()).await.expect("open");
+    assert_eq!(&data[..], b"one");
+    assert_eq!(client.stats().datagrams.sent, 1);
+    pair.finish().await;
+}
+
+#[tokio::test]
+async fn switched_off_is_said_in_words() {
+    let transport = TransportConfig {
+        datagram_send_buffer_size: 0,
+        ..TransportConfig::default()
+    };
+    let pair = pair_with(transport, |config| config);
+    let (client, _server) = pair.connect().await;
+    let error = client.send_datagram(Bytes::new()).expect_err("off");
+    assert!(
+        error.to_string().contains("datagram_send_buffer_size"),
+        "{error}"
+    );
+    pair.finish().await;
+}

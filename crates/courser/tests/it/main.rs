@@ -1,0 +1,26 @@
+//! The facade over real sockets on loopback: one binary, because each would link all of the stack.
+
+mod common;
+
+mod cancel;
+#[cfg(feature = "client")]
+mod client;
+mod close;
+mod congestion;
+mod datagrams;
+mod echo;
+#[cfg(feature = "server")]
+mod grpc;
+#[cfg(feature = "http3")]
+mod h3;
+mod handles;
+mod incoming;
+mod io;
+mod qlog;
+mod quinn;
+mod scale;
+mod segmentation_offload;
+#[cfg(feature = "server")]
+mod server;
+mod telemetry;
+mod wakeups;

@@ -1,0 +1,168 @@
+//! Traces of real connections.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::common;
+use courser::TransportConfig;
+use courser_qlog::{Dialect, QlogDirectory, Reader, Summary};
+use qlog::reader::{Event, QlogSeqReader};
+
+const BYTES: usize = 300_000;
+
+/// A directory that goes with the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("courser-{name}-{}", std::process::id()));
+        Self(path)
+    }
+
+    /// The traces by the end that wrote them.
+    fn traces(&self) -> BTreeMap<String, PathBuf> {
+        let entries = fs::read_dir(&self.0).expect("the directory");
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .map(|path| {
+                let name = path
+                    .file_stem()
+                    .expect("a name")
+                    .to_string_lossy()
+                    .into_owned();
+                let (_id, side) = name.split_once('_').expect("<odcid>_<side>");
+                (side.to_owned(), path)
+            })
+            .collect()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Sends [`BYTES`] to the server on a connection that is recorded at both ends.
+async fn transfer(directory: &Arc<QlogDirectory>) -> courser::ConnectionStats {
+    let transport = TransportConfig {
+        sinks: Some(directory.clone()),
+        // Enough packets to read about.
+        mtu_discovery: false,
+        ..TransportConfig::default()
+    };
+    let pair = common::pair_with(transport, |config| config);
+    let (client, server) = pair.connect().await;
+    let mut send = client.open_uni().await.expect("room");
+    let writing = async {
+        send.write_all(&vec![7; BYTES]).await.expect("open");
+        send.finish().expect("open");
+    };
+    let reading = async {
+        let mut receive = server.accept_uni().await.expect("a stream");
+        receive.read_to_end(BYTES).await.expect("all of it").len()
+    };
+    let ((), read) = tokio::join!(writing, reading);
+    assert_eq!(read, BYTES);
+    client.close(7u32.into(), b"done");
+    server.closed().await;
+    let stats = client.stats();
+    drop((client, server));
+    pair.finish().await;
+    stats
+}
+
+#[tokio::test]
+async fn both_ends_write_a_trace_that_agrees_with_what_happened() {
+    let scratch = Scratch::new("trace");
+    let directory = Arc::new(QlogDirectory::create(&scratch.0).expect("a directory"));
+    let stats = transfer(&directory).await;
+    assert!(directory.take_error().is_none());
+    assert_eq!(directory.traces(), 2);
+    let traces = scratch.traces();
+    let read = |side: &str| {
+        let file = File::open(&traces[side]).expect("the trace");
+        Summary::of(Reader::new(BufReader::new(file)).expect("a head"))
+    };
+    let (client, server) = (read("client"), read("server"));
+    for (side, summary) in [("client", &client), ("server", &server)] {
+        assert_eq!(summary.unreadable_lines, 0, "{:?}", summary.unreadable);
+        assert_eq!(summary.vantage_point.as_deref(), Some(side));
+        assert!(summary.handshake.is_some_and(|time| time > 0.0));
+    }
+    assert_eq!(client.group_id, server.group_id);
+    let id = client
+        .group_id
+        .as_deref()
+        .expect("the original destination ID");
+    let name = traces["client"]
+        .file_name()
+        .expect("a name")
+        .to_string_lossy();
+    assert!(
+        name.starts_with(id) && name.ends_with("_client.sqlog"),
+        "{name}"
+    );
+    // A few packets follow the close, after the counters were read.
+    let few = |counted: u64| counted..=counted + 10;
+    assert!(few(stats.packets_sent).contains(&client.sent.packets));
+    assert!(few(stats.packets_received).contains(&client.received.packets));
+    assert_eq!(client.lost.packets, stats.packets_lost);
+    let new = client.stream_bytes_sent - client.stream_bytes_repeated;
+    assert_eq!(new, BYTES as u64);
+    assert!(client.rtt.is_some() && client.congestion_window_max.is_some());
+    let close = client.close.expect("closed");
+    assert_eq!(
+        (close.initiator.as_deref(), close.error.as_deref()),
+        (Some("local"), Some("7"))
+    );
+    let close = server.close.expect("closed");
+    assert_eq!(
+        (close.initiator.as_deref(), close.reason.as_deref()),
+        (Some("remote"), Some("done"))
+    );
+}
+
+#[tokio::test]
+async fn the_qlog_crate_has_a_type_for_every_line() {
+    let scratch = Scratch::new("crate");
+    let directory = QlogDirectory::create(&scratch.0).expect("a directory");
+    let directory = Arc::new(directory.dialect(Dialect::QlogCrate));
+    transfer(&directory).await;
+    for path in scratch.traces().values() {
+        let bytes = fs::read(path).expect("the trace");
+        let written = bytes.iter().filter(|&&byte| byte == 0x1e).count() - 1;
+        let reader = QlogSeqReader::new(Box::new(&bytes[..])).expect("the head has its type");
+        let events: Vec<_> = reader.collect();
+        assert!(events.len() == written && written > 100, "{written} events");
+        for event in events {
+            if let Event::Json(event) = event {
+                // The drafts have no such event.
+                assert_eq!(event.name, "courser:spurious_loss", "{}", event.data);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn directory_that_is_gone_costs_the_trace_and_not_the_connection() {
+    let scratch = Scratch::new("gone");
+    let directory = Arc::new(QlogDirectory::create(&scratch.0).expect("a directory"));
+    fs::remove_dir_all(&scratch.0).expect("removed");
+    transfer(&directory).await;
+    let error = directory.take_error().expect("an error");
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    assert_eq!(directory.traces(), 0);
+}
+
+#[test]
+fn path_that_is_a_file_is_refused() {
+    let scratch = Scratch::new("file");
+    fs::create_dir_all(&scratch.0).expect("a directory");
+    let file = scratch.0.join("x");
+    fs::write(&file, b"").expect("written");
+    assert!(QlogDirectory::create(file).is_err());
+}

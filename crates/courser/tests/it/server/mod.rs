@@ -1,0 +1,61 @@
+//! Servers with all three protocols, asked by hyper's clients over TCP and by ours over QUIC.
+
+mod certificates;
+mod client;
+mod drain;
+mod exchange;
+mod interim;
+mod limits;
+mod slow;
+
+use std::future::Future;
+use std::time::Duration;
+
+use axum::Router;
+use courser::server::{Drained, Server, ServerHandle};
+use courser::{Identity, serve};
+use tokio::task::JoinHandle;
+
+/// A server that runs.
+struct Running {
+    handle: ServerHandle,
+    identity: Identity,
+    task: JoinHandle<Drained>,
+}
+
+/// Starts one with this application on a port that the system chooses.
+fn start(app: Router) -> Running {
+    start_with(app, |server| server)
+}
+
+fn start_with(app: Router, change: impl FnOnce(Server) -> Server) -> Running {
+    let identity = Identity::dev().expect("random numbers");
+    let server = change(serve("127.0.0.1:0", &identity));
+    let bound = server.bind().expect("a free port");
+    let handle = bound.handle();
+    let serving = bound.service(app).into_future();
+    let task = tokio::spawn(async move { serving.await.expect("bound already") });
+    Running {
+        handle,
+        identity,
+        task,
+    }
+}
+
+impl Running {
+    async fn drained(self) -> Drained {
+        self.handle.drain();
+        within(self.task).await.expect("no panic")
+    }
+}
+
+/// Fails a test that hangs, there where it does.
+#[track_caller]
+fn within<T>(future: impl Future<Output = T>) -> impl Future<Output = T> {
+    let place = std::panic::Location::caller();
+    async move {
+        tokio::time::timeout(Duration::from_secs(60), future)
+            .await
+            .unwrap_or_else(|_| panic!("not in time at {place}"))
+    }
+}

@@ -1,0 +1,3 @@
+//! QPACK against the vectors of its implementers.
+
+mod qifs;

@@ -1,0 +1,402 @@
+//! Machines that misbehave and people on the path who mean no good: the faults that a link alone
+//! cannot make. Numbers as F10 are those of the table in `random_ops.rs`.
+
+use std::time::Duration;
+
+use crate::common::attacker::{ATTACKER, Attack, Early};
+use crate::common::disturbed::{Clock, Hops, Socket, Trouble};
+use crate::common::lab::{MS, SECOND, ethernet, up};
+use crate::common::troubled::{OTHER, Troubled};
+use crate::common::{SERVER, Setup, for_each_seed};
+use courser_base::Time;
+use courser_sim::apps::Exchange;
+use courser_transport::{ConnectionError, RetryPolicy};
+use courser_wire::TransportErrorCode;
+
+const LINK: &str = "20mbit,rtt=40ms,queue=2bdp";
+
+fn client_has(trouble: Trouble) -> [Trouble; 2] {
+    [trouble, Trouble::default()]
+}
+
+fn attacked(seed: u64, bytes: u64, attack: Attack) -> Troubled {
+    Troubled::new(seed, ethernet(LINK), up(bytes), Default::default(), attack)
+}
+
+/// The three-times limit from the victim's point of view (RFC 9000 §8): whatever is sent with its
+/// address, it gets no more than three times as many bytes.
+fn assert_not_amplified(scene: &Troubled) -> (usize, usize) {
+    let (sent, got) = scene.attackers_account();
+    assert!(got <= 3 * sent, "{got} bytes for {sent}");
+    (sent, got)
+}
+
+/// F10. A part of a datagram is no packet, and two in one are read as coalesced ones, of which
+/// the first has a short header that ends where the datagram does.
+#[test]
+fn datagrams_split_and_joined_are_lost_at_most() {
+    for_each_seed(10, |seed| {
+        for at in 0..2 {
+            let mut troubles = [Trouble::default(); 2];
+            troubles[at].recut = 15;
+            let mut scene = Troubled::new(
+                seed,
+                ethernet(LINK),
+                up(300_000),
+                troubles,
+                Attack::default(),
+            );
+            let time = scene.finish_up(300_000, SECOND * 60);
+            assert!(time < SECOND * 30, "end {at}: {time:?}");
+            let dropped = [0, 1].map(|at| {
+                let host = scene.host(at);
+                host.stats(host.connections()[0])
+                    .expect("counters")
+                    .packets_dropped
+            });
+            assert!(dropped[1 - at] > 0, "{dropped:?}");
+        }
+    });
+}
+
+/// F22. The client pauses for longer than its NAT remembers it: each exchange is its first packet
+/// from another port.
+#[test]
+fn mapping_expired_in_a_pause_costs_a_validation_and_no_connection() {
+    let setup = ethernet("20mbit,rtt=50ms,rebind=idle:2s");
+    let app = Exchange::new(SERVER, 1000, 50_000, Some(5)).every(SECOND * 5);
+    let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());
+    scene.run_until(SECOND * 60, |scene| scene.tally(0).exchanges.len() == 5);
+    scene.assert_clean();
+    assert_eq!((scene.rebindings(), scene.moves()), (4, 4));
+    for (at, took) in &scene.tally(0).exchanges {
+        assert!(*took < MS * 350, "{at:?}: {took:?}");
+    }
+}
+
+/// F22. With keep-alives the mapping never expires.
+#[test]
+fn keep_alive_keeps_the_mapping() {
+    let setup = ethernet("20mbit,rtt=50ms,rebind=idle:2s");
+    let setup = Setup {
+        client: courser_transport::TransportConfig {
+            keep_alive_interval: Some(MS * 1500),
+            ..setup.client
+        },
+        ..setup
+    };
+    let app = Exchange::new(SERVER, 1000, 50_000, Some(5)).every(SECOND * 5);
+    let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());
+    scene.run_until(SECOND * 60, |scene| scene.tally(0).exchanges.len() == 5);
+    scene.assert_clean();
+    assert_eq!((scene.rebindings(), scene.moves()), (0, 0));
+}
+
+/// F22. Nobody speaks any more: both ends are told of the silence in their time.
+#[test]
+fn mapping_expired_for_good_is_an_idle_timeout() {
+    let setup = ethernet("20mbit,rtt=50ms,rebind=idle:1s")
+        .both(|it| it.max_idle_timeout = Some(SECOND * 5));
+    let app = Exchange::new(SERVER, 1000, 1000, None).every(SECOND * 100);
+    let mut scene = Troubled::new(1, setup, app, Default::default(), Attack::default());
+    scene.run_for(SECOND * 7);
+    for at in 0..2 {
+        assert_eq!(scene.end(at), Some(&ConnectionError::TimedOut), "end {at}");
+    }
+}
+
+fn hopping(every: Duration, link: &str, limit: Duration) {
+    for_each_seed(3, |seed| {
+        let bytes = 3_000_000;
+        let trouble = Trouble {
+            hops: Some(Hops {
+                every,
+                other: OTHER,
+            }),
+            ..Trouble::default()
+        };
+        let troubles = client_has(trouble);
+        let mut scene = Troubled::new(seed, ethernet(link), up(bytes), troubles, Attack::default());
+        let time = scene.finish_up(bytes, limit * 2);
+        assert!(scene.moves() > 1, "{} moves", scene.moves());
+        assert!(time < limit, "{time:?}");
+    });
+}
+
+/// F23. Between two networks and back, under load, once per round trip.
+#[test]
+fn client_that_moves_to_and_fro_each_round_trip() {
+    hopping(MS * 40, LINK, SECOND * 20);
+}
+
+#[test]
+fn client_that_moves_to_and_fro_each_second() {
+    hopping(MS * 500, LINK, SECOND * 8);
+}
+
+#[test]
+fn client_that_moves_to_and_fro_with_loss() {
+    hopping(MS * 300, "20mbit,rtt=40ms,queue=2bdp,1%", SECOND * 30);
+}
+
+/// F25. Copies of every packet arrive first, from an address that is somebody else's, for as long
+/// as that lasts; then the connection goes on (RFC 9000 §9.3.3), and the other one got no more
+/// than three times what it is said to have sent.
+#[test]
+fn copies_that_race_for_three_seconds_end_no_connection() {
+    for_each_seed(5, |seed| {
+        let bytes = 20_000_000;
+        let race = Attack {
+            race: 100,
+            ..Attack::default()
+        };
+        let mut scene = attacked(seed, bytes, race);
+        scene.run_for(SECOND * 3);
+        scene.client_node().calm();
+        let time = scene.finish_up(bytes, SECOND * 60);
+        assert!(time < SECOND * 20, "{time:?}");
+        assert!(scene.moves() > 0, "the server believed the copies");
+        let (sent, got) = assert_not_amplified(&scene);
+        assert!(sent > 1000 && got > 0, "{got} bytes for {sent}");
+    });
+}
+
+/// F25. Now and then a copy, all the time: the path goes to and fro.
+#[test]
+fn copies_that_race_now_and_then_cost_time_only() {
+    for_each_seed(10, |seed| {
+        let bytes = 2_000_000;
+        let race = Attack {
+            race: 2,
+            ..Attack::default()
+        };
+        let mut scene = attacked(seed, bytes, race);
+        let time = scene.finish_up(bytes, SECOND * 60);
+        assert!(time < SECOND * 30, "{time:?}");
+        assert_not_amplified(&scene);
+    });
+}
+
+/// F26. Once the client has Handshake keys nothing that an onlooker can make is believed.
+#[test]
+fn forged_packets_after_the_first_flight_are_ignored() {
+    for_each_seed(20, |seed| {
+        let forge = Attack {
+            forge: 50,
+            ..Attack::default()
+        };
+        let mut scene = attacked(seed, 500_000, forge);
+        let time = scene.finish_up(500_000, SECOND * 20);
+        assert!(time < SECOND * 3, "{time:?}");
+        let host = scene.host(0);
+        let stats = host.stats(host.connections()[0]).expect("counters");
+        assert!(stats.packets_dropped > 20, "{stats:?}");
+    });
+}
+
+/// F26. Before the first answer an onlooker can end the attempt, since nothing is secret yet
+/// (RFC 9000 §21.2): then it ends at once, with the reason, and nothing is left anywhere.
+#[test]
+fn forged_first_answers_end_the_attempt_at_once() {
+    let is_expected = |early, error: &ConnectionError| match error {
+        ConnectionError::ConnectionClosed(close) => {
+            early == Early::Close && close.code == TransportErrorCode::INTERNAL_ERROR
+        }
+        ConnectionError::VersionMismatch { offered } => {
+            early == Early::Versions && offered.len() == 1
+        }
+        _ => false,
+    };
+    for early in [Early::Close, Early::Versions] {
+        let mut scene = attacked(1, 1000, Attack::default());
+        scene.client_node().attack_early(early);
+        scene.run_for(MS * 41);
+        let error = scene
+            .end(0)
+            .unwrap_or_else(|| panic!("{early:?}: it goes on"));
+        assert!(is_expected(early, error), "{early:?}: {error}");
+        assert_eq!(scene.tally(0).failures.len(), 1, "{early:?}");
+        scene.run_for(SECOND * 12);
+        for at in 0..2 {
+            let left = scene.host(at).endpoint().connections();
+            assert_eq!(left, 0, "{early:?}: end {at}");
+        }
+    }
+}
+
+/// F26. A Retry that the server did not send: its connection ID is not in the server's parameters
+/// (RFC 9000 §7.3), or the server does not know the token and asks for one again, which a client
+/// heeds once. Either way the attempt ends.
+#[test]
+fn forged_retry_is_found_out() {
+    for retry in [RetryPolicy::Never, RetryPolicy::Always] {
+        let setup = Setup {
+            retry,
+            ..ethernet(LINK)
+        };
+        let mut scene = Troubled::new(1, setup, up(1000), Default::default(), Attack::default());
+        scene.client_node().attack_early(Early::Retry);
+        scene.run_for(SECOND * 25);
+        let error = scene.end(0).expect("it ended");
+        let is_found_out = matches!(error, ConnectionError::TransportError(error)
+            if error.code == TransportErrorCode::TRANSPORT_PARAMETER_ERROR)
+            || *error == ConnectionError::HandshakeTimedOut;
+        assert!(is_found_out, "{retry:?}: {error}");
+        assert_eq!(scene.tally(1).received, 0);
+        for at in 0..2 {
+            assert_eq!(scene.host(at).endpoint().connections(), 0, "end {at}");
+        }
+    }
+}
+
+/// F27. Everything that the client sent comes again while it sends, and when it is gone.
+#[test]
+fn replayed_session_is_heard_once() {
+    for_each_seed(5, |seed| {
+        for from in [None, Some(ATTACKER)] {
+            let replay = Attack {
+                replay: 30,
+                ..Attack::default()
+            };
+            let mut scene = attacked(seed, 200_000, replay);
+            scene.finish_up(200_000, SECOND * 20);
+            scene.run_for(SECOND * 5);
+            let gone =
+                |scene: &Troubled| (0..2).all(|at| scene.host(at).endpoint().connections() == 0);
+            assert!(gone(&scene));
+            let data = scene.tally(1).received;
+            scene.client_node().replay_all(from);
+            scene.run_for(MS * 100);
+            assert_not_amplified(&scene);
+            scene.run_until(SECOND * 15, gone);
+            assert_eq!(scene.tally(1).received, data, "from {from:?}");
+            assert_not_amplified(&scene);
+        }
+    });
+}
+
+fn with_clock(seed: u64, at: usize, clock: Clock) -> Troubled {
+    let mut troubles = [Trouble::default(); 2];
+    troubles[at].clock = clock;
+    Troubled::new(
+        seed,
+        ethernet(LINK),
+        up(3_000_000),
+        troubles,
+        Attack::default(),
+    )
+}
+
+fn back(seed: u64, by: Duration) -> Clock {
+    let at = Time::ZERO + MS * (100 + 130 * u32::try_from(seed).expect("small"));
+    Clock::Back { at, by }
+}
+
+/// Each end is done, or was told that nobody is there: by its own clock, or by a stateless reset
+/// of a peer whose clock has said so.
+fn assert_silent_at_worst(scene: &Troubled, is_done: bool) {
+    for at in 0..2 {
+        let ended = scene.end(at);
+        let is_silence =
+            ended.is_some_and(|error| error.is_timeout() || *error == ConnectionError::Reset);
+        assert!(is_done || is_silence, "end {at}: {ended:?}");
+        assert_eq!(scene.tally(at).mismatch, None);
+    }
+}
+
+/// F28. What was due comes a second late, and nothing else is wrong.
+#[test]
+fn clock_that_goes_back_a_second_ends_nothing() {
+    for_each_seed(5, |seed| {
+        for at in 0..2 {
+            let mut scene = with_clock(seed, at, back(seed, SECOND));
+            let time = scene.finish_up(3_000_000, SECOND * 60);
+            assert!(time < SECOND * 5, "end {at}: {time:?}");
+        }
+    });
+}
+
+/// F28. The pacer lets nothing go for an hour, and timers ring as late: the other end has been
+/// alone for long by then.
+#[test]
+fn clock_that_goes_back_an_hour_is_silence_at_worst() {
+    for_each_seed(5, |seed| {
+        for at in 0..2 {
+            let mut scene = with_clock(seed, at, back(seed, SECOND * 3600));
+            scene.run_for(SECOND * 4000);
+            let is_done = scene.tally(1).received == 3_000_000;
+            assert_silent_at_worst(&scene, is_done);
+        }
+    });
+}
+
+/// F28. A second forward, or standing still for ten: no timeout of thirty is reached.
+#[test]
+fn clock_that_leaps_a_second_or_stands_still_for_ten_ends_nothing() {
+    let from = Time::ZERO + MS * 500;
+    let leap = Clock::Leap {
+        at: from,
+        by: SECOND,
+    };
+    let freeze = Clock::Freeze {
+        at: from,
+        lasts: SECOND * 10,
+    };
+    for clock in [leap, freeze] {
+        for at in 0..2 {
+            let mut scene = with_clock(1, at, clock);
+            let time = scene.finish_up(3_000_000, SECOND * 60);
+            assert!(time < SECOND * 15, "{clock:?}, end {at}: {time:?}");
+        }
+    }
+}
+
+/// F28. A day forward is a day of silence: the connection goes on if the peer's next packet is
+/// there first, and otherwise ends by the idle timeout; nothing else, and the peer hears no lie.
+#[test]
+fn clock_that_leaps_a_day_is_idle_at_worst() {
+    for_each_seed(10, |seed| {
+        for at in 0..2 {
+            let clock = Clock::Leap {
+                at: Time::ZERO + MS * (20 + 90 * u32::try_from(seed).expect("small")),
+                by: SECOND * 86_400,
+            };
+            let mut scene = with_clock(seed, at, clock);
+            scene.run_for(SECOND * 120);
+            let is_done = scene.tally(1).received == 3_000_000;
+            assert_silent_at_worst(&scene, is_done);
+        }
+    });
+}
+
+/// F33 to F38, as a driver hands them on: what is refused is lost, what finds no room waits.
+#[test]
+fn sockets_that_refuse_and_stall_cost_time_only() {
+    let refuses = Socket {
+        refuses: 10,
+        ..Socket::default()
+    };
+    let stalls = Socket {
+        stalls: Some((5, MS * 300)),
+        ..Socket::default()
+    };
+    let small = Socket {
+        largest: Some(1252),
+        ..Socket::default()
+    };
+    for (socket, limit) in [(refuses, 20), (stalls, 30), (small, 3)] {
+        for at in 0..2 {
+            let mut troubles = [Trouble::default(); 2];
+            troubles[at].socket = socket;
+            let mut scene = Troubled::new(
+                1,
+                ethernet(LINK),
+                up(1_000_000),
+                troubles,
+                Attack::default(),
+            );
+            let time = scene.finish_up(1_000_000, SECOND * 90);
+            assert!(time < SECOND * limit, "{socket:?}, end {at}: {time:?}");
+        }
+    }
+}

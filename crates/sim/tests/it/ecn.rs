@@ -1,0 +1,218 @@
+//! Marks of congestion: carried, cleared, changed, all there is.
+
+use crate::common;
+use crate::common::lab::{
+    MS, SECOND, assert_clean, back, controlled, endless, ethernet, finish_up, there, transfer_up,
+    up, with_connection,
+};
+use crate::common::{Scene, for_each_seed};
+use courser_recovery::Algorithm;
+
+/// CoDel marks instead of dropping: the window is cut and nothing is sent twice.
+#[test]
+fn codel_marks_and_nothing_is_lost() {
+    for algorithm in [Algorithm::NewReno, Algorithm::Cubic, Algorithm::Prague] {
+        let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn";
+        let (scene, time) = transfer_up(1, controlled(link, algorithm), 5_000_000, SECOND * 20);
+        let (link, stats) = (there(&scene), scene.stats());
+        assert!(link.marked > 0, "{link:?}");
+        assert_eq!(
+            (link.dropped.total(), stats.packets_lost),
+            (0, 0),
+            "{algorithm}: {link:?}"
+        );
+        assert!(stats.congestion_events > 0);
+        assert!(scene.server_stats().ce_received > 0);
+        // At least 70 % of 20 Mbit/s.
+        assert!(time < MS * 2900, "{algorithm}: {time:?}");
+    }
+}
+
+/// The same queue for hosts that do not mark drops.
+#[test]
+fn codel_drops_what_is_not_capable() {
+    let setup = ethernet("20mbit,rtt=40ms,queue=1s,aqm=codel-ecn").both(|it| it.ecn = false);
+    let (scene, _) = transfer_up(1, setup, 5_000_000, SECOND * 20);
+    assert!(there(&scene).dropped.aqm > 0);
+    assert_eq!(
+        (there(&scene).marked, scene.server_stats().ce_received),
+        (0, 0)
+    );
+}
+
+/// A path that clears all marks: validation fails (RFC 9000 §13.4.2.1), and after the packets
+/// under way nothing is marked any more.
+#[test]
+fn bleached_path_is_given_up_for_ecn() {
+    let link = "20mbit,rtt=40ms,ecn=bleach";
+    let mut scene = Scene::new(1, ethernet(link), endless());
+    scene.run_for(SECOND);
+    let early = there(&scene);
+    assert!(early.remarked > 0, "{early:?}");
+    scene.run_for(SECOND * 2);
+    let late = there(&scene);
+    assert_eq!(late.remarked, early.remarked, "it still marks");
+    assert!(late.packets_in > early.packets_in + 1000);
+    assert_clean(&scene);
+}
+
+/// Cleared from the second second on: marks that go missing later are noticed too.
+#[test]
+fn path_that_begins_to_bleach_is_given_up_for_ecn() {
+    let mut scene = Scene::new(1, ethernet("20mbit,rtt=40ms,ecn=bleach@2s"), endless());
+    scene.run_for(SECOND * 3);
+    let early = there(&scene);
+    assert!(early.remarked > 0, "{early:?}");
+    scene.run_for(SECOND);
+    assert_eq!(there(&scene).remarked, early.remarked, "it still marks");
+    assert_clean(&scene);
+}
+
+/// ECT(0) that arrives as ECT(1) fails validation too: the path does not carry what was sent.
+#[test]
+fn remarked_path_is_given_up_for_ecn() {
+    let mut scene = Scene::new(1, ethernet("20mbit,rtt=40ms,ecn=ect1"), endless());
+    scene.run_for(SECOND);
+    let early = there(&scene);
+    assert!(early.remarked > 0, "{early:?}");
+    scene.run_for(SECOND);
+    assert_eq!(there(&scene).remarked, early.remarked, "it still marks");
+    assert_clean(&scene);
+}
+
+#[test]
+fn swapped_marks_are_given_up_by_prague_too() {
+    let setup = controlled("20mbit,rtt=40ms,ecn=swap", Algorithm::Prague);
+    let mut scene = Scene::new(1, setup, endless());
+    scene.run_for(SECOND);
+    let early = there(&scene);
+    assert!(early.remarked > 0, "{early:?}");
+    scene.run_for(SECOND);
+    assert_eq!(there(&scene).remarked, early.remarked, "it still marks");
+    assert_clean(&scene);
+}
+
+/// Every packet comes marked CE: either that is believed and the window stays small, or ECN is
+/// turned off; in any case everything arrives.
+#[test]
+fn all_packets_marked_ce_end_in_completion() {
+    for algorithm in common::lab::CONTROLLERS {
+        let setup = controlled("20mbit,rtt=40ms,ecn=ce", algorithm);
+        let (scene, time) = transfer_up(1, setup, 500_000, SECOND * 60);
+        assert!(there(&scene).remarked > 0);
+        assert_eq!(scene.stats().packets_lost, 0);
+        // Two datagrams of 1200 bytes per 40 ms are the least window there is.
+        assert!(time < SECOND * 9, "{algorithm}: {time:?}");
+    }
+}
+
+/// A share of the packets is marked: window-based controllers back off as for as much loss, but
+/// send nothing twice.
+#[test]
+fn random_marks_slow_down_and_lose_nothing() {
+    for_each_seed(5, |seed| {
+        let setup = controlled("100mbit,rtt=40ms,ecn=ce:2%", Algorithm::Cubic);
+        let (scene, time) = transfer_up(seed, setup, 2_000_000, SECOND * 60);
+        let stats = scene.stats();
+        assert!(stats.congestion_events > 3, "{stats:?}");
+        assert_eq!((stats.packets_lost, stats.data_retransmitted), (0, 0));
+        assert!(time > MS * 500, "{time:?}");
+    });
+}
+
+/// A CE mark is at most one back-off per round trip.
+#[test]
+fn marks_of_one_round_trip_cut_once() {
+    let setup = controlled("100mbit,rtt=100ms,ecn=ce:20%", Algorithm::NewReno);
+    let mut scene = Scene::new(1, setup, endless());
+    scene.run_for(SECOND * 5);
+    let events = scene.stats().congestion_events;
+    assert!((2..=50).contains(&events), "{events}");
+}
+
+/// Prague in an L4S queue: half of the packets wait less than 2 ms, and the link is used.
+#[test]
+fn prague_keeps_the_queue_of_l4s_below_2_ms() {
+    let setup = controlled("40mbit,rtt=20ms,queue=200ms,aqm=l4s", Algorithm::Prague);
+    let mut scene = Scene::new(1, setup, endless());
+    scene.run_for(SECOND);
+    let link = scene.link.forward;
+    scene
+        .world
+        .change_link(link, |link| link.take_queue_delays());
+    let before = scene.stats();
+    scene.run_for(SECOND * 4);
+    let delays = scene.world.link(link).queue_delays();
+    let after = scene.stats();
+    let rate = (after.data_acked - before.data_acked) as f64 / 4.0 / 5_000_000.0;
+    assert!(delays.median() < MS * 2, "{:?}", delays.median());
+    assert!(rate > 0.8, "{rate}");
+    assert!(there(&scene).marked > 100);
+    assert_eq!(after.packets_lost, before.packets_lost);
+}
+
+/// The step is for ECT(1) only: with ECT(0) the same queue stands at CoDel's target and more.
+#[test]
+fn classic_marks_of_the_same_queue_let_it_stand_longer() {
+    let median = |algorithm| {
+        let setup = controlled("40mbit,rtt=20ms,queue=200ms,aqm=l4s", algorithm);
+        let mut scene = Scene::new(1, setup, endless());
+        scene.run_for(SECOND);
+        let link = scene.link.forward;
+        scene
+            .world
+            .change_link(link, |link| link.take_queue_delays());
+        scene.run_for(SECOND * 3);
+        assert!(there(&scene).marked > 0);
+        assert_clean(&scene);
+        scene.world.link(link).queue_delays().median()
+    };
+    let (prague, cubic) = (median(Algorithm::Prague), median(Algorithm::Cubic));
+    assert!(prague < cubic, "{prague:?} {cubic:?}");
+}
+
+/// ECT(0) becomes ECT(1) in the middle of a connection, which validation takes for what it is.
+#[test]
+fn changing_to_prague_changes_the_marks_and_keeps_ecn() {
+    let bytes = 6_000_000;
+    let setup = controlled("20mbit,rtt=40ms,queue=1s,aqm=l4s", Algorithm::Cubic);
+    let mut scene = Scene::new(1, setup, up(bytes));
+    scene.run_for(SECOND);
+    with_connection(&mut scene, |now, it| {
+        it.set_congestion_controller(now, Algorithm::Prague)
+    });
+    scene.run_for(MS * 300);
+    let early = there(&scene).marked;
+    finish_up(&mut scene, bytes, SECOND * 20);
+    let late = there(&scene);
+    // Marks of the step come many per second, those of CoDel a few.
+    assert!(late.marked > early + 50, "{early}, {late:?}");
+    assert_eq!(scene.stats().packets_lost, 0);
+}
+
+/// And back.
+#[test]
+fn changing_from_prague_changes_the_marks_and_keeps_ecn() {
+    let bytes = 6_000_000;
+    let setup = controlled("20mbit,rtt=40ms,queue=1s,aqm=l4s", Algorithm::Prague);
+    let mut scene = Scene::new(1, setup, up(bytes));
+    scene.run_for(SECOND);
+    with_connection(&mut scene, |now, it| {
+        it.set_congestion_controller(now, Algorithm::Cubic)
+    });
+    scene.run_for(MS * 300);
+    let early = there(&scene);
+    finish_up(&mut scene, bytes, SECOND * 20);
+    let late = there(&scene);
+    assert!(late.marked > early.marked, "{early:?}, {late:?}");
+    assert_eq!(late.dropped.total(), 0, "{late:?}");
+}
+
+/// Marks cleared on the way back do not matter to the client's data.
+#[test]
+fn marks_cleared_on_the_way_back_leave_the_way_there_alone() {
+    let link = "20mbit,rtt=40ms,queue=1s,aqm=codel-ecn;20mbit,rtt=40ms,ecn=bleach";
+    let (scene, _) = transfer_up(1, ethernet(link), 4_000_000, SECOND * 20);
+    assert!(there(&scene).marked > 0 && there(&scene).dropped.total() == 0);
+    assert!(back(&scene).remarked > 0);
+}

@@ -1,0 +1,27 @@
+//! Named scenarios, and random operations: real endpoints on links with faults, in virtual time.
+
+mod common;
+
+mod amplification;
+mod attacks;
+mod close;
+mod congestion;
+mod datagrams;
+mod ecn;
+mod faults;
+mod flow_control;
+mod handshake;
+mod http3;
+mod icmp;
+mod idle;
+mod key_update;
+mod loss;
+mod migration;
+mod mtu;
+mod pacing;
+mod queues;
+mod random_ops;
+mod reordering;
+mod retry;
+mod sockets;
+mod streams;

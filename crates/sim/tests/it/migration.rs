@@ -1,0 +1,261 @@
+//! Clients whose address changes under them.
+
+use crate::common::lab::{
+    MS, SECOND, assert_clean, controlled, endless, ethernet, finish_exchanges, finish_up,
+    transfer_down, transfer_up, up,
+};
+use crate::common::{CLIENT, SERVER, Scene, Setup, for_each_seed};
+use courser_recovery::Algorithm;
+use courser_sim::apps::Exchange;
+use courser_transport::Event;
+
+fn rebindings(scene: &Scene) -> u64 {
+    scene.world.rebindings(scene.link)
+}
+
+/// How often the server was told that the client moved.
+fn moves(scene: &Scene) -> usize {
+    let log = scene.server().log().iter();
+    log.filter(|(_, _, event)| matches!(event, Event::PathChanged { .. }))
+        .count()
+}
+
+/// A transfer up that takes `seconds` at 10 Mbit/s: every change of mapping is noticed by the
+/// next packet of the client, so none costs more than the acknowledgements under way.
+fn moves_while_sending(rebind: &str, seconds: u64) {
+    let bytes = seconds * 1_250_000;
+    let setup = ethernet(&format!("10mbit,rtt=40ms,rebind={rebind}"));
+    let (scene, time) = transfer_up(1, setup, bytes, SECOND * 60);
+    let changes = rebindings(&scene);
+    assert!(
+        changes > 0 && moves(&scene) as u64 >= changes - 1,
+        "{changes}, {}",
+        moves(&scene)
+    );
+    let limit = SECOND.mul_f64(seconds as f64 * 1.3) + SECOND;
+    assert!(time < limit, "{time:?}, at most {limit:?}");
+}
+
+/// An answer takes up to 60 ms, so that a third of them goes to an address that is gone.
+#[test]
+fn port_changes_every_200_ms_while_the_client_sends() {
+    let bytes = 4_000_000;
+    let setup = ethernet("10mbit,rtt=20ms,queue=40ms,rebind=200ms");
+    let (scene, time) = transfer_up(1, setup, bytes, SECOND * 60);
+    assert!(rebindings(&scene) > 15 && moves(&scene) > 10);
+    assert!(time < SECOND * 30, "{time:?}");
+}
+
+#[test]
+fn port_changes_every_second_while_the_client_sends() {
+    moves_while_sending("1s", 4);
+}
+
+#[test]
+fn port_changes_every_5_seconds_while_the_client_sends() {
+    moves_while_sending("2s:5s", 10);
+}
+
+#[test]
+fn address_changes_every_second_while_the_client_sends() {
+    moves_while_sending("addr:1s", 4);
+}
+
+#[test]
+fn address_changes_every_5_seconds_while_the_client_sends() {
+    moves_while_sending("addr:2s:5s", 10);
+}
+
+/// A client that only receives is found again by its acknowledgements: those go out for packets
+/// under way, and after that by nothing until its own probe. It must not take longer than a few
+/// probe timeouts of the server.
+#[test]
+fn port_changes_every_second_while_the_server_sends() {
+    let bytes = 3_000_000;
+    let setup = ethernet("10mbit,rtt=40ms,rebind=1s");
+    let (scene, time) = transfer_down(1, setup, bytes, SECOND * 60);
+    assert!(rebindings(&scene) >= 2 && moves(&scene) >= 2);
+    assert!(time < SECOND * 5, "{time:?}");
+}
+
+#[test]
+fn address_changes_every_second_while_the_server_sends() {
+    let bytes = 3_000_000;
+    let setup = ethernet("10mbit,rtt=40ms,rebind=addr:1s");
+    let (scene, time) = transfer_down(1, setup, bytes, SECOND * 60);
+    assert!(rebindings(&scene) >= 2 && moves(&scene) >= 2);
+    assert!(time < SECOND * 6, "{time:?}");
+}
+
+/// At any moment from when the client has finished its handshake. What confirms it may go to the old
+/// port, and the server has no keys for the handshake any more: only a 1-RTT packet of the client
+/// tells where it is now (RFC 9002 §6.2.4).
+#[test]
+fn port_changes_at_any_moment_after_the_handshake() {
+    for_each_seed(40, |seed| {
+        let at = 105 + seed * 5;
+        let setup = ethernet(&format!("20mbit,rtt=100ms,rebind={at}ms:never"));
+        let (scene, time) = transfer_up(seed, setup, 200_000, SECOND * 20);
+        assert_eq!(rebindings(&scene), 1);
+        assert!(time < SECOND * 3, "at {at} ms: {time:?}");
+    });
+}
+
+/// The mapping changes while nothing is sent, as it does most often.
+#[test]
+fn port_changes_while_idle() {
+    let app = Exchange::new(SERVER, 1000, 50_000, Some(4)).every(SECOND * 10);
+    let mut scene = Scene::new(1, ethernet("20mbit,rtt=50ms,rebind=5s:10s"), app);
+    finish_exchanges(&mut scene, 4, SECOND * 60);
+    assert!(rebindings(&scene) >= 3);
+    assert_eq!(moves(&scene), 3);
+    for (at, took) in &scene.tally().exchanges {
+        // Request and response, a round trip for the validation, and for the address's
+        // three-fold budget.
+        assert!(*took < MS * 350, "{at:?}: {took:?}");
+    }
+}
+
+#[test]
+fn address_changes_while_idle() {
+    let app = Exchange::new(SERVER, 1000, 50_000, Some(4)).every(SECOND * 10);
+    let mut scene = Scene::new(1, ethernet("20mbit,rtt=50ms,rebind=addr:5s:10s"), app);
+    finish_exchanges(&mut scene, 4, SECOND * 60);
+    assert_eq!(moves(&scene), 3);
+    for (at, took) in &scene.tally().exchanges {
+        assert!(*took < MS * 500, "{at:?}: {took:?}");
+    }
+}
+
+/// Keep-alives are enough for the server to learn the new address before there is data.
+#[test]
+fn keep_alive_tells_the_new_port_before_data_does() {
+    let setup = ethernet("20mbit,rtt=50ms,rebind=3s:never");
+    let mut setup = setup;
+    setup.client.keep_alive_interval = Some(SECOND);
+    let app = Exchange::ping(SERVER, SECOND * 20, Some(2));
+    let mut scene = Scene::new(1, setup, app);
+    scene.run_for(SECOND * 5);
+    assert_eq!((rebindings(&scene), moves(&scene)), (1, 1));
+    finish_exchanges(&mut scene, 2, SECOND * 30);
+    let (_, took) = scene.tally().exchanges[1];
+    assert!(took < MS * 80, "{took:?}");
+}
+
+/// Changes every second on a link that loses and reorders.
+#[test]
+fn port_changes_with_loss_and_reordering() {
+    for_each_seed(10, |seed| {
+        let setup = ethernet("20mbit,rtt=40ms,loss=3%,reorder=5%:10ms,rebind=300ms:1s");
+        let (scene, time) = transfer_up(seed, setup, 500_000, SECOND * 60);
+        assert!(rebindings(&scene) >= 1);
+        assert!(time < SECOND * 20, "{time:?}");
+    });
+}
+
+#[test]
+fn address_changes_with_loss_and_reordering() {
+    for_each_seed(10, |seed| {
+        let setup = ethernet("20mbit,rtt=40ms,loss=3%,reorder=5%:10ms,rebind=addr:300ms:1s");
+        let (scene, time) = transfer_up(seed, setup, 500_000, SECOND * 60);
+        assert!(rebindings(&scene) >= 1);
+        assert!(time < SECOND * 20, "{time:?}");
+    });
+}
+
+/// Runs a download up to the change at 2 s; the server's window shortly before and the least
+/// within a second after it.
+fn windows(rebind: &str) -> (u64, u64) {
+    let mut scene = Scene::new(
+        1,
+        controlled(
+            &format!("20mbit,rtt=40ms,queue=2bdp,rebind={rebind}"),
+            Algorithm::Cubic,
+        ),
+        Exchange::new(SERVER, 1000, 100_000_000, Some(1)),
+    );
+    scene.run_for(MS * 1999);
+    let before = scene.server_stats().path;
+    let mut least = u64::MAX;
+    for _ in 0..200 {
+        scene.run_for(MS);
+        if moves(&scene) > 0 {
+            least = least.min(scene.server_stats().path.congestion_window);
+        }
+    }
+    assert_eq!((rebindings(&scene), moves(&scene)), (1, 1));
+    assert_clean(&scene);
+    (before.congestion_window, least)
+}
+
+/// The route is most likely the same (RFC 9000 §9.4).
+#[test]
+fn new_port_keeps_the_window() {
+    let (before, least) = windows("2s:never");
+    assert!(before > 60_000, "{before}");
+    assert!(least >= before / 2, "{before}, {least}");
+}
+
+/// Nothing is known about the new path (RFC 9000 §9.4): ten datagrams at most.
+#[test]
+fn new_address_starts_with_a_new_window() {
+    let (before, least) = windows("addr:2s:never");
+    assert!(before > 60_000, "{before}");
+    assert!(least <= 14_720, "{before}, {least}");
+}
+
+/// A mapping that lives for no more than four round trips: every fourth answer goes to an address
+/// that is gone, and still the connection lives.
+#[test]
+fn mapping_that_changes_ten_times_a_second_costs_no_connection() {
+    let setup =
+        Setup::on("20mbit,rtt=20ms,queue=10ms,rebind=500ms:100ms").both(|it| it.mtu_max = 1472);
+    let bytes = 4_000_000;
+    let mut scene = Scene::new(1, setup, up(bytes));
+    let time = finish_up(&mut scene, bytes, SECOND * 100);
+    assert!(rebindings(&scene) > 9, "{}", rebindings(&scene));
+    assert!(time > SECOND, "{time:?}");
+}
+
+/// Idle beyond the mapping's life and no keep-alive: the next request is what moves the path,
+/// and if nothing ever comes both ends give up at the idle timeout.
+#[test]
+fn idle_client_behind_a_changed_mapping_times_out_cleanly() {
+    let app = Exchange::ping(SERVER, SECOND * 100, Some(2));
+    let setup = ethernet("20mbit,rtt=50ms,rebind=3s:never");
+    let mut scene = Scene::new(1, setup, app);
+    scene.run_for(SECOND * 34);
+    for log in [scene.client().log(), scene.server().log()] {
+        let lost = log
+            .iter()
+            .find(|(_, _, event)| matches!(event, Event::Lost(_)));
+        let (at, _, event) = lost.expect("it timed out");
+        assert!(format!("{event:?}").contains("TimedOut"), "{event:?}");
+        let at = *at - courser_base::Time::ZERO;
+        // From the last packet of the exchange on, within 1.1 of the time (F05).
+        assert!((SECOND * 30..SECOND * 33).contains(&at), "{at:?}");
+    }
+}
+
+/// Each path is validated before more than three times what came from it goes there; the
+/// watcher in every scene checks the first, here the challenge is seen to be answered: after
+/// the move data flows at full rate.
+#[test]
+fn new_address_is_validated_and_then_used_in_full() {
+    let setup = controlled("20mbit,rtt=40ms,rebind=addr:2s:never", Algorithm::Bbr);
+    let mut scene = Scene::new(1, setup, endless());
+    scene.run_for(SECOND * 4);
+    let before = scene.server_stats().data_received;
+    scene.run_for(SECOND * 2);
+    let rate = (scene.server_stats().data_received - before) as f64 / 2.0;
+    assert!(rate > 0.85 * 2_500_000.0, "{rate}");
+    let peer = scene
+        .server()
+        .log()
+        .iter()
+        .find_map(|(_, _, event)| match event {
+            Event::PathChanged { peer } => Some(*peer),
+            _ => None,
+        });
+    assert_ne!(peer.expect("it moved").ip(), CLIENT.ip());
+}
