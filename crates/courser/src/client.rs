@@ -3,6 +3,8 @@
 //! [`Client`] sends [`http::Request`]s over HTTP/3, HTTP/2 or HTTP/1.1. Where an origin is known to
 //! speak HTTP/3, from an HTTPS record (RFC 9460) or an `alt-svc` field (RFC 7838), QUIC is raced
 //! against TCP; what is there first carries the request. Networks that drop UDP are remembered.
+//! HTTPS records are asked for with the feature `dns`; without it the client learns of HTTP/3 from
+//! `alt-svc` fields. The features `brotli` and `zstd` add these content codings to gzip and deflate.
 //!
 //! ```no_run
 //! use courser::Client;
@@ -59,7 +61,9 @@ pub use self::error::{Error, ErrorKind};
 pub use self::origin::Origin;
 pub use self::race::Transport;
 pub use self::redirect::Redirect;
-pub use self::resolve::{DnsResolver, Resolve, Resolving, ServiceRecord, SystemResolver};
+#[cfg(feature = "dns")]
+pub use self::resolve::DnsResolver;
+pub use self::resolve::{Resolve, Resolving, ServiceRecord, SystemResolver};
 pub use self::timing::{Attempt, Outcome, Timing};
 pub use self::version::HttpVersion;
 

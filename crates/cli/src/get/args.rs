@@ -103,6 +103,14 @@ pub(crate) struct RequestArguments {
     #[arg(short, long, value_name = "RANGE")]
     pub(crate) range: Option<String>,
     /// Asks for compressed content and decompresses it.
+    #[cfg_attr(
+        not(feature = "brotli"),
+        doc = "brotli is not in this build: it needs --features brotli."
+    )]
+    #[cfg_attr(
+        not(feature = "zstd"),
+        doc = "zstd is not in this build: it needs --features zstd."
+    )]
     #[arg(long)]
     pub(crate) compressed: bool,
     /// Follows redirects.
@@ -232,6 +240,7 @@ pub(crate) struct ConnectionArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
     /// Name servers to ask instead of the system.
+    #[cfg_attr(not(feature = "dns"), doc = "Not in this build: needs --features dns.")]
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     pub(crate) dns_servers: Vec<String>,
     /// A proxy, `http://user:password@host:port`, or https:// for one that is reached over TLS: who

@@ -89,6 +89,8 @@ pub(crate) const fn chosen_version(flags: [bool; 4]) -> HttpVersion {
 pub(crate) const UNSUPPORTED_PROTOCOL: u8 = 1;
 pub(crate) const FAILED_INIT: u8 = 2;
 pub(crate) const URL_MALFORMED: u8 = 3;
+#[cfg(not(feature = "dns"))]
+pub(crate) const NOT_BUILT_IN: u8 = 4;
 pub(crate) const NO_PROXY_NAME: u8 = 5;
 pub(crate) const NO_NAME: u8 = 6;
 pub(crate) const NO_CONNECTION: u8 = 7;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::client::{ClientBuilder, DnsResolver, ErrorKind, Family, Proxy};
+use courser::client::{ClientBuilder, ErrorKind, Family, Proxy};
 use courser::{Client, Identity};
 use courser_qlog::QlogDirectory;
 use rustls::pki_types::CertificateDer;
@@ -124,12 +124,23 @@ fn places(
     }
     if !connection.dns_servers.is_empty() {
         let servers = connection.dns_servers.iter().map(|text| name_server(text));
-        let servers = servers.collect::<Result<Vec<_>, _>>()?;
-        let resolver = DnsResolver::new(servers)
-            .map_err(|error| Failed::new(FAILED_INIT, error.to_string()))?;
-        builder = builder.resolver(resolver);
+        builder = ask(builder, servers.collect::<Result<Vec<_>, _>>()?)?;
     }
     Ok(builder)
+}
+
+/// Has these name servers asked instead of the system.
+#[cfg(feature = "dns")]
+fn ask(builder: ClientBuilder, servers: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
+    let resolver = courser::client::DnsResolver::new(servers);
+    let resolver = resolver.map_err(|error| Failed::new(FAILED_INIT, error.to_string()))?;
+    Ok(builder.resolver(resolver))
+}
+
+#[cfg(not(feature = "dns"))]
+fn ask(_: ClientBuilder, _: Vec<SocketAddr>) -> Result<ClientBuilder, Failed> {
+    let text = crate::features::missing("a DNS client", "dns");
+    Err(Failed::new(super::exit::NOT_BUILT_IN, text))
 }
 
 /// `[+]host:port:address[,address]`.

@@ -15,14 +15,15 @@ use super::content::Prepared;
 use super::cookies::Cookies;
 use super::dump::Dump;
 use super::exit::{
-    FAILED_INIT, Failed, HTTP_STATUS, RANGE_ERROR, TIMED_OUT, TOO_LARGE, TOO_MANY_REDIRECTS,
-    UNSUPPORTED_PROTOCOL,
+    BAD_CODING, FAILED_INIT, Failed, HTTP_STATUS, RANGE_ERROR, TIMED_OUT, TOO_LARGE,
+    TOO_MANY_REDIRECTS, UNSUPPORTED_PROTOCOL,
 };
 use super::facts::Facts;
 use super::message::Message;
 use super::progress::Bar;
 use super::sink::Target;
 use super::verbose;
+use crate::features::missing;
 
 /// What all transfers share.
 pub(crate) struct Context {
@@ -235,6 +236,9 @@ impl Transfer<'_> {
             let text = format!("the requested URL returned error: {}", status.as_u16());
             Failed::new(HTTP_STATUS, text)
         };
+        if arguments.request.compressed && !http_body::Body::is_end_stream(&body) {
+            check_coding(&headers)?;
+        }
         if offset > 0 && !is_resumable(status, &headers, offset)? {
             // It is complete already.
             return Ok(Done::Done);
@@ -373,6 +377,17 @@ fn is_resumable(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<
         }
         _ => Ok(true),
     }
+}
+
+/// Refuses content that stays compressed because this build cannot undo its coding.
+fn check_coding(headers: &HeaderMap) -> Result<(), Failed> {
+    let coding = headers.get(header::CONTENT_ENCODING);
+    let (part, feature) = match coding.map(HeaderValue::as_bytes) {
+        Some(b"br") if !cfg!(feature = "brotli") => ("brotli", "brotli"),
+        Some(b"zstd") if !cfg!(feature = "zstd") => ("zstd", "zstd"),
+        _ => return Ok(()),
+    };
+    Err(Failed::new(BAD_CODING, missing(part, feature)))
 }
 
 /// Reads what little a redirect says, so that its connection can be used again.

@@ -112,6 +112,10 @@ pub(crate) struct Flags {
 
     /// The URL is a regular expression behind its host, and each request asks for one that is
     /// drawn from it. A dot means itself; a query begins with `\?`.
+    #[cfg_attr(
+        not(feature = "rand-regex"),
+        doc = "Not in this build: needs --features rand-regex."
+    )]
     #[arg(long, conflicts_with = "input_file")]
     pub(crate) rand_regex_url: bool,
 

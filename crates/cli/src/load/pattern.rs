@@ -1,14 +1,15 @@
 //! URLs that are drawn: oha's `--rand-regex-url`.
 
+#[cfg_attr(not(feature = "rand-regex"), path = "pattern/absent.rs")]
+mod expression;
+
 use std::hash::{BuildHasher, RandomState};
 
 use http::Uri;
 use http::uri::PathAndQuery;
-use rand::SeedableRng;
-use rand::distr::Distribution;
-use rand::rngs::SmallRng;
 use url::Url;
 
+use self::expression::Expression;
 use crate::error::Failure;
 
 /// A URL whose part behind the host is a regular expression.
@@ -18,7 +19,7 @@ use crate::error::Failure;
 #[derive(Debug)]
 pub(super) struct Pattern {
     origin: String,
-    rest: rand_regex::Regex,
+    rest: Expression,
     seed: u64,
 }
 
@@ -26,13 +27,7 @@ impl Pattern {
     /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
     pub(super) fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
         let (origin, rest) = text.split_at(end_of_origin(text));
-        let compiled = rand_regex::Regex::compile(&literal_dots(rest), max_repeat);
-        let rest = compiled.map_err(|error| {
-            Failure::new(format!(
-                "'{rest}' is no pattern to draw URLs from: {error}; as in \
-                 https://example.org/[a-z]{{3}}/[0-9]+"
-            ))
-        })?;
+        let rest = Expression::read(&literal_dots(rest), rest, max_repeat)?;
         Ok(Self {
             origin: origin.to_owned(),
             rest,
@@ -47,8 +42,7 @@ impl Pattern {
 
     /// The URL of the request with this number: always the same within a run.
     pub(super) fn url(&self, number: u64) -> String {
-        let mut drawn = SmallRng::seed_from_u64(self.seed.wrapping_add(number));
-        let rest: String = self.rest.sample(&mut drawn);
+        let rest = self.rest.draw(self.seed.wrapping_add(number));
         format!("{}{rest}", self.origin)
     }
 

@@ -152,6 +152,10 @@ pub(crate) struct CertificateArguments {
 
     /// Gets a certificate for --domain from Let's Encrypt. The server has to be reached on TCP port
     /// 443.
+    #[cfg_attr(
+        not(feature = "acme"),
+        doc = "Not in this build: needs --features acme."
+    )]
     #[arg(long, requires = "domain", conflicts_with_all = ["cert", "no_tcp"])]
     pub(crate) acme: bool,
 

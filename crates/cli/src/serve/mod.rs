@@ -20,12 +20,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use courser::server::{
-    Acme, BodyRate, Bound, Certificates, Event, Limits, Server, ServerHandle, shutdown_signal,
+    BodyRate, Bound, Certificates, Event, Limits, Server, ServerHandle, shutdown_signal,
 };
 use courser::{Identity, TransportConfig, rustls};
 use courser_qlog::QlogDirectory;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use serde_json::json;
 
 use self::access_log::AccessLog;
@@ -238,15 +236,26 @@ fn certificates(
     if let Some(folder) = &arguments.tls_dev_dir {
         return Ok(Certificates::dev_in(folder, domains)?);
     }
-    if !arguments.acme {
-        let always = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-        let names = domains
-            .iter()
-            .filter(|name| !always.contains(name))
-            .cloned();
-        let identity = Identity::self_signed(always.iter().cloned().chain(names))?;
-        return Ok(Certificates::try_from(identity)?);
+    if arguments.acme {
+        return acme(arguments, domains);
     }
+    let always = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let names = domains
+        .iter()
+        .filter(|name| !always.contains(name))
+        .cloned();
+    let identity = Identity::self_signed(always.iter().cloned().chain(names))?;
+    Ok(Certificates::try_from(identity)?)
+}
+
+#[cfg(not(feature = "acme"))]
+fn acme(_: &CertificateArguments, _: &[String]) -> Result<Certificates, Failure> {
+    Err(Failure::new(crate::features::missing("ACME", "acme")))
+}
+
+#[cfg(feature = "acme")]
+fn acme(arguments: &CertificateArguments, domains: &[String]) -> Result<Certificates, Failure> {
+    use courser::server::Acme;
     let mut acme = Acme::new(domains, &arguments.acme_dir);
     if let Some(email) = &arguments.email {
         acme = acme.contact(email);
@@ -260,7 +269,10 @@ fn certificates(
     Ok(Certificates::acme(acme)?)
 }
 
+#[cfg(feature = "acme")]
 fn roots(path: &Path) -> Result<rustls::RootCertStore, Failure> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject as _;
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(format!(
             "cannot read certificates from {}: {error}",

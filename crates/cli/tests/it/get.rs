@@ -4,7 +4,6 @@ mod cookies;
 mod server;
 mod socks;
 #[cfg(target_os = "linux")]
-#[path = "get/warnings.rs"]
 mod warnings;
 
 use std::process::{Command, Output, Stdio};

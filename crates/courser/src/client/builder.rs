@@ -142,7 +142,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether gzip, brotli, zstd and deflate are asked for and undone. Default on.
+    /// Whether gzip and deflate, and with the features of these names brotli and zstd, are asked for
+    /// and undone. Default on.
     pub fn decompress(mut self, decompresses: bool) -> Self {
         self.settings.decompresses = decompresses;
         self

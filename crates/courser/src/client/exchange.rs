@@ -248,7 +248,13 @@ pub(super) fn ask_for_codings(headers: &mut HeaderMap) {
     }
 }
 
-const CODINGS: &str = "zstd, br, gzip, deflate";
+/// The content codings that this build can undo, the best first.
+const CODINGS: &str = match (cfg!(feature = "zstd"), cfg!(feature = "brotli")) {
+    (true, true) => "zstd, br, gzip, deflate",
+    (true, false) => "zstd, gzip, deflate",
+    (false, true) => "br, gzip, deflate",
+    (false, false) => "gzip, deflate",
+};
 /// Once for a connection that has gone stale, and for two that go away under it.
 const MAX_RETRIES: u32 = 3;
 const ALT_USED: HeaderName = HeaderName::from_static("alt-used");

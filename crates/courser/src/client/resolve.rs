@@ -1,5 +1,6 @@
 //! Names to addresses, and to what serves behind them.
 
+#[cfg(feature = "dns")]
 mod dns;
 mod service;
 mod system;
@@ -9,6 +10,7 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 
+#[cfg(feature = "dns")]
 pub use self::dns::DnsResolver;
 pub use self::service::ServiceRecord;
 pub use self::system::SystemResolver;

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
+#[cfg(feature = "dns")]
 use hickory_resolver::proto::rr::rdata::SVCB;
+#[cfg(feature = "dns")]
 use hickory_resolver::proto::rr::rdata::svcb::{SvcParamKey, SvcParamValue};
 
 /// What an HTTPS record in service mode says of an origin.
@@ -28,6 +30,7 @@ impl ServiceRecord {
 
     /// Reads a record. `None` when it needs something that is not understood here, and so is not
     /// for us (RFC 9460 §8).
+    #[cfg(feature = "dns")]
     pub(super) fn read(record: &SVCB) -> Option<Self> {
         let target = record.target_name.to_ascii();
         let target = target.trim_end_matches('.').to_ascii_lowercase();
@@ -58,6 +61,7 @@ impl ServiceRecord {
     }
 }
 
+#[cfg(feature = "dns")]
 const fn is_understood(key: &SvcParamKey) -> bool {
     matches!(
         key,
@@ -70,9 +74,10 @@ const fn is_understood(key: &SvcParamKey) -> bool {
 }
 
 /// More are never tried.
+#[cfg(feature = "dns")]
 const MAX_HINTS: usize = 16;
 
-#[cfg(test)]
+#[cfg(all(test, feature = "dns"))]
 mod tests {
     use hickory_resolver::proto::rr::Name;
     use hickory_resolver::proto::rr::rdata::svcb::{Alpn, IpHint, Mandatory};

@@ -2,15 +2,19 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+#[cfg(feature = "dns")]
 use std::sync::OnceLock;
 
-use super::{DnsResolver, Resolve, Resolving, ServiceRecord};
+#[cfg(feature = "dns")]
+use super::{DnsResolver, ServiceRecord};
+use super::{Resolve, Resolving};
 
-/// Asks the system for addresses, so that `/etc/hosts`, VPNs and local names count, and the
-/// system's name servers for HTTPS records.
+/// Asks the system for addresses, so that `/etc/hosts`, VPNs and local names count, and, with the
+/// feature `dns`, the system's name servers for HTTPS records.
 #[derive(Debug, Default)]
 pub struct SystemResolver {
     /// Made when it is first needed; `None` if the system has no name servers.
+    #[cfg(feature = "dns")]
     dns: OnceLock<Option<DnsResolver>>,
 }
 
@@ -45,6 +49,7 @@ impl Resolve for SystemResolver {
         })
     }
 
+    #[cfg(feature = "dns")]
     fn services(&self, host: &str, port: u16) -> Resolving<Vec<ServiceRecord>> {
         let dns = self.dns.get_or_init(|| DnsResolver::system().ok());
         match dns {

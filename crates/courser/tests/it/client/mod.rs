@@ -2,6 +2,7 @@
 
 mod alternatives;
 mod bodies;
+#[cfg(feature = "dns")]
 mod dns;
 mod errors;
 mod going_away;

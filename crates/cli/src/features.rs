@@ -1,0 +1,31 @@
+//! Parts that a build can leave out, because they take long to compile.
+
+/// Returns the error of a flag whose part was left out.
+pub(crate) fn missing(part: &str, feature: &str) -> String {
+    format!("built without {part}: build courser with --features {feature} (or full)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_names_the_part_the_feature_and_the_flag() {
+        assert_eq!(
+            missing("ACME", "acme"),
+            "built without ACME: build courser with --features acme (or full)"
+        );
+    }
+
+    #[test]
+    fn tests_are_built_with_all_features() {
+        let all = [
+            cfg!(feature = "acme"),
+            cfg!(feature = "brotli"),
+            cfg!(feature = "dns"),
+            cfg!(feature = "rand-regex"),
+            cfg!(feature = "zstd"),
+        ];
+        assert_eq!(all, [true; 5]);
+    }
+}

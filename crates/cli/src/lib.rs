@@ -1,0 +1,68 @@
+//! The `courser` binary: a demonstration without arguments, and tools for measuring.
+//!
+//! A library, because tests are built with all features, and Cargo lets a package ask that of
+//! itself only as a dependency. It has no interface beside [`main`].
+
+mod args;
+mod cpu;
+mod demo;
+mod error;
+mod features;
+mod get;
+mod handshake;
+mod load;
+mod machine;
+mod output;
+mod perf;
+mod qlog;
+mod quantity;
+mod serve;
+mod sim;
+mod tls;
+mod warnings;
+
+use std::process::ExitCode;
+
+use args::{Arguments, Command, PerfCommand};
+use error::Failure;
+use qlog::args::QlogCommand;
+
+/// Runs the program with the arguments of this process.
+pub fn main() -> ExitCode {
+    let arguments = match args::parse() {
+        Ok(arguments) => arguments,
+        Err(code) => return code,
+    };
+    match run(arguments) {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("courser: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let done = match arguments.command {
+        None => demo::run(),
+        Some(Command::Serve(arguments)) => serve::main(&arguments),
+        // Has exit codes of its own: those of curl.
+        Some(Command::Get(arguments)) => return Ok(get::main(&arguments)),
+        Some(Command::Load(arguments)) => load::main(&arguments),
+        Some(Command::Perf(PerfCommand::Server(arguments))) => perf::server_main(&arguments),
+        Some(Command::Perf(PerfCommand::Client(arguments))) => perf::client_main(&arguments),
+        Some(Command::Sim(command)) => sim::main(&command),
+        Some(Command::Qlog(QlogCommand::Summary(arguments))) => qlog::summary(&arguments),
+        Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),
+    };
+    done.map(|()| ExitCode::SUCCESS)
+}
+
+/// A runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock
+/// then tells what that end costs.
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
+}
