@@ -1,5 +1,5 @@
 //! Moves 256 MB over loopback, or as many as the first argument says, and tells how fast:
-//! `cargo run --release -p courser --example bulk`.
+//! `cargo run --profile dist -p courser --example bulk`.
 
 use std::net::SocketAddr;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! How many packets a second go through a link on one core?
 //!
-//! `cargo run --release -p courser-sim --example link_speed [link] [packets]`
+//! `cargo run --profile dist -p courser-sim --example link_speed [link] [packets]`
 
 use std::env;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //! address, receives them on another, and says how many are missing: a load for `courser sim
 //! proxy` that neither congestion control nor encryption holds back.
 //!
-//! `cargo run --release -p courser-udp --example blast -- TO LISTEN GBITS [seconds] [size] [segments]`
+//! `cargo run --profile dist -p courser-udp --example blast -- TO LISTEN GBITS [seconds] [size] [segments]`
 //!
 //! `segments` is how many datagrams go into one call; 1 is a sender without offload.
 

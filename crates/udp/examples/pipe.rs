@@ -1,7 +1,7 @@
 //! How fast can datagrams go here at all? Sends batches over loopback without any protocol, one
 //! thread sending and one receiving, and prints what arrived.
 //!
-//! `cargo run --release -p courser-udp --example pipe [seconds] [segment size] [segments]`
+//! `cargo run --profile dist -p courser-udp --example pipe [seconds] [segment size] [segments]`
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

@@ -7,6 +7,7 @@ use std::process::Command;
 use peers::Failure;
 
 use super::plan::Plan;
+use super::registry::{DIST, RELEASE};
 
 /// Builds every program of this package in the runner's profile, and for HTTP and links what they
 /// take besides; does nothing when Cargo did not start the runner. What takes more than this
@@ -16,9 +17,14 @@ pub(crate) fn programs(plan: &Plan) -> Result<(), Failure> {
     let Some(build) = Build::found()? else {
         return Ok(());
     };
-    build.package("peers", "Cargo.toml")?;
+    build.package("peers", "Cargo.toml", &build.profile)?;
     if plan.link.is_some() || has_http {
-        build.package("courser-cli", "../Cargo.toml")?;
+        // `release` is built quickly there, and is not what is measured.
+        let profile = match build.profile.as_str() {
+            RELEASE => DIST,
+            profile => profile,
+        };
+        build.package("courser-cli", "../Cargo.toml", profile)?;
     }
     if has_http {
         let program = build.runner.with_file_name("peer-http-quic-go");
@@ -73,10 +79,10 @@ impl Build {
         }))
     }
 
-    /// Builds the programs of a package beside the runner.
-    fn package(&self, name: &str, manifest: &str) -> Result<(), Failure> {
+    /// Builds the programs of a package in the runner's target folder.
+    fn package(&self, name: &str, manifest: &str, profile: &str) -> Result<(), Failure> {
         let status = Command::new(&self.cargo)
-            .args(self.arguments(name, manifest))
+            .args(self.arguments(name, manifest, profile))
             .status()?;
         if status.success() {
             Ok(())
@@ -94,7 +100,7 @@ impl Build {
         let script = self.folder.join("quiche/with-boringssl");
         let output = Command::new(&script)
             .arg(&self.cargo)
-            .args(self.arguments(name, "quiche/Cargo.toml"))
+            .args(self.arguments(name, "quiche/Cargo.toml", &self.profile))
             .env("CARGO_TARGET_DIR", &self.target)
             .output()
             .map_err(|error| format!("cannot run {}: {error}", script.display()))?;
@@ -110,7 +116,7 @@ impl Build {
         Err("cargo build failed".into())
     }
 
-    fn arguments(&self, package: &str, manifest: &str) -> Vec<OsString> {
+    fn arguments(&self, package: &str, manifest: &str, profile: &str) -> Vec<OsString> {
         let arguments = [
             "build",
             "--quiet",
@@ -122,7 +128,7 @@ impl Build {
         let mut arguments: Vec<OsString> = arguments.map(Into::into).into();
         arguments.extend(["--manifest-path".into(), self.folder.join(manifest).into()]);
         arguments.extend(["--target-dir".into(), self.target.clone().into()]);
-        arguments.extend(["--profile".into(), (&self.profile).into()]);
+        arguments.extend(["--profile".into(), profile.into()]);
         arguments
     }
 }

@@ -54,12 +54,12 @@ impl Proxy {
     }
 }
 
-/// The binary that has the proxy, beside this one.
+/// The binary that has the proxy.
 ///
 /// # Errors
 /// When it is not there.
 pub(crate) fn program() -> Result<PathBuf, Failure> {
-    let program = registry::beside("courser")?;
+    let program = registry::courser()?;
     if program.is_file() {
         return Ok(program);
     }

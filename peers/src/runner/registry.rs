@@ -159,7 +159,7 @@ fn both_ends(name: &str, program: PathBuf) -> Stack {
 fn of_http(entry: &Entry) -> Result<Stack, Failure> {
     let client = match entry.client {
         protocol @ (H3 | H2) => Client::Load {
-            program: beside("courser")?,
+            program: courser()?,
             protocol,
         },
         program => Client::Peer(beside(program)?),
@@ -177,6 +177,23 @@ pub(crate) fn beside(program: &str) -> Result<PathBuf, Failure> {
     let own = std::env::current_exe()?;
     Ok(own.with_file_name(format!("{program}{}", std::env::consts::EXE_SUFFIX)))
 }
+
+/// The binary of the other workspace, whose profile for figures is called `dist`, and this one's
+/// `release`.
+pub(crate) fn courser() -> Result<PathBuf, Failure> {
+    let program = beside("courser")?;
+    let folder = program.parent().unwrap_or(&program);
+    if !folder.ends_with(RELEASE) {
+        return Ok(program);
+    }
+    let file = program.file_name().unwrap_or_default();
+    Ok(folder.with_file_name(DIST).join(file))
+}
+
+/// The profile of this workspace with fat LTO.
+pub(crate) const RELEASE: &str = "release";
+/// The same of courser's own workspace.
+pub(crate) const DIST: &str = "dist";
 
 fn choose(known: Vec<Stack>, names: &[String]) -> Result<Vec<Stack>, Failure> {
     if names.is_empty() {
