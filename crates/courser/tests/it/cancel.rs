@@ -133,7 +133,7 @@ async fn send_all(connection: Connection, count: u64, seed: u64) {
         let mut stream = persist(&mut random, || connection.open_uni())
             .await
             .expect("connection lives");
-        tasks.push(tokio::spawn(async move {
+        tasks.push(crate::common::spawn(async move {
             let data = pattern(stream.id().index(), 10_000 + random.below(30_000) as usize);
             let mut message = (data.len() as u64).to_be_bytes().to_vec();
             message.extend(data);
@@ -158,7 +158,7 @@ async fn receive_all(connection: Connection, count: u64, seed: u64) {
             .await
             .expect("connection lives");
         assert_eq!(stream.id().index(), index, "accepted in order, each once");
-        tasks.push(tokio::spawn(async move {
+        tasks.push(crate::common::spawn(async move {
             let all = read_with_cancellation(&mut stream, &mut random)
                 .await
                 .expect("read");
@@ -177,10 +177,10 @@ async fn both_ways(seed: u64) {
     let pair = pair_with(narrow(), |config| config);
     let (client, server) = pair.connect().await;
     let tasks = [
-        tokio::spawn(send_all(client.clone(), 20, seed)),
-        tokio::spawn(send_all(server.clone(), 20, seed + 100)),
-        tokio::spawn(receive_all(client.clone(), 20, seed + 200)),
-        tokio::spawn(receive_all(server.clone(), 20, seed + 300)),
+        crate::common::spawn(send_all(client.clone(), 20, seed)),
+        crate::common::spawn(send_all(server.clone(), 20, seed + 100)),
+        crate::common::spawn(receive_all(client.clone(), 20, seed + 200)),
+        crate::common::spawn(receive_all(server.clone(), 20, seed + 300)),
     ];
     for task in tasks {
         task.await.expect("no panic");
@@ -233,7 +233,7 @@ async fn nobody_is_lost_between_accepts() {
                 .await
                 .is_none()
             {}
-            connections.push(tokio::spawn(connecting));
+            connections.push(crate::common::spawn(connecting));
         }
         connections
     };
@@ -268,11 +268,11 @@ async fn waiting_for_the_end_can_be_given_up() {
 async fn handshake_given_up_leaves_nothing_behind() {
     let pair = pair_with(TransportConfig::default(), |config| config);
     let mut random = Random(17);
-    let serve = tokio::spawn({
+    let serve = crate::common::spawn({
         let server = pair.server.clone();
         async move {
             while let Some(incoming) = server.accept().await {
-                tokio::spawn(async move {
+                crate::common::spawn(async move {
                     if let Ok(connection) = incoming.await {
                         connection.closed().await;
                     }

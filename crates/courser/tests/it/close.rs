@@ -128,7 +128,7 @@ async fn wait_idle_ends_though_the_peer_is_gone() {
 #[tokio::test]
 async fn closed_endpoint_neither_accepts_nor_connects() {
     let pair = pair();
-    let accepting = tokio::spawn({
+    let accepting = crate::common::spawn({
         let server = pair.server.clone();
         async move { server.accept().await.is_none() }
     });

@@ -5,12 +5,12 @@ use courser::{Connection, Endpoint};
 
 /// Echoes every stream of every connection.
 fn spawn_echo(endpoint: Endpoint) {
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 let connection = incoming.await.expect("handshake");
                 while let Ok((mut send, mut receive)) = connection.accept_bi().await {
-                    tokio::spawn(async move {
+                    crate::common::spawn(async move {
                         while let Ok(Some(chunk)) = receive.read_chunk(usize::MAX).await {
                             send.write_chunk(chunk).await.expect("client reads");
                         }
@@ -79,7 +79,7 @@ async fn many_streams(count: u64) {
     let tasks: Vec<_> = (0..count)
         .map(|seed| {
             let connection = connection.clone();
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 round_trip(
                     &connection,
                     &pattern(seed, 100 + seed as usize * 17 % 20_000),

@@ -161,7 +161,7 @@ async fn handles_dropped_at_the_same_time() {
         let (client, server) = within(10, pair.connect()).await;
         let tasks: Vec<_> = [client, server]
             .into_iter()
-            .map(|it| tokio::spawn(churn(it)))
+            .map(|it| crate::common::spawn(churn(it)))
             .collect();
         for task in tasks {
             within(10, task).await.expect("no panic");
@@ -184,7 +184,7 @@ async fn churn(connection: Connection) {
                 let _ = (send.reset(1u32.into()), receive.stop(2u32.into()));
             }
             _ => {
-                let waiting = tokio::spawn(async move { receive.read_chunk(1).await });
+                let waiting = crate::common::spawn(async move { receive.read_chunk(1).await });
                 waiting.abort();
             }
         }
@@ -196,7 +196,7 @@ async fn half_of_a_stream_goes_to_another_task() {
     let pair = pair();
     let (client, server) = pair.connect().await;
     let (mut send, mut receive) = client.open_bi().await.expect("open");
-    let reader = tokio::spawn(async move { receive.read_chunk(100).await });
+    let reader = crate::common::spawn(async move { receive.read_chunk(100).await });
     send.write_all(b"x").await.expect("written");
     let (_answer, _question) = within(10, server.accept_bi()).await.expect("opened");
     server.close(9u32.into(), b"");

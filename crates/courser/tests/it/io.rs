@@ -25,7 +25,7 @@ async fn tokio_copy_moves_everything() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     let data = pattern(3, 3_000_000);
     let expected = data.clone();
-    let writer = tokio::spawn(async move {
+    let writer = crate::common::spawn(async move {
         let copied = tokio::io::copy(&mut &data[..], &mut send)
             .await
             .expect("copied");
@@ -65,7 +65,7 @@ async fn chunks_go_and_come_without_loss() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
     let data = pattern(5, 500_000);
     let expected = data.clone();
-    let writer = tokio::spawn(async move {
+    let writer = crate::common::spawn(async move {
         let data = Bytes::from(data);
         let mut chunks: Vec<_> = (0..100)
             .map(|i| data.slice(i * 5000..(i + 1) * 5000))
@@ -153,7 +153,7 @@ async fn reset_reaches_the_reader_with_its_code() {
 #[tokio::test]
 async fn stop_reaches_the_writer_with_its_code() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
-    let stopped = tokio::spawn(send.stopped());
+    let stopped = crate::common::spawn(send.stopped());
     receive.stop(5u32.into()).expect("open");
     assert!(receive.stop(5u32.into()).is_err());
     assert_eq!(receive.read(&mut [0]).await, Err(ReadError::ClosedStream));
@@ -221,7 +221,7 @@ async fn code_of_a_stop_after_the_end_was_written_is_kept_too() {
 #[tokio::test]
 async fn writer_that_waits_learns_of_the_stop() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
-    let writer = tokio::spawn(async move {
+    let writer = crate::common::spawn(async move {
         loop {
             if let Err(error) = send.write_all(&[0; 100_000]).await {
                 break error;
@@ -238,7 +238,9 @@ async fn writer_that_waits_learns_of_the_stop() {
 #[tokio::test]
 async fn stopped_of_several_tasks_is_none_when_all_is_delivered() {
     let (_pair, _client, _server, mut send, mut receive) = stream().await;
-    let waiting: Vec<_> = (0..3).map(|_| tokio::spawn(send.stopped())).collect();
+    let waiting: Vec<_> = (0..3)
+        .map(|_| crate::common::spawn(send.stopped()))
+        .collect();
     send.write_all(b"rest").await.expect("written");
     send.finish().expect("first time");
     assert!(send.finish().is_err());

@@ -8,9 +8,9 @@ const AT_ONCE: usize = 100;
 async fn ask_on_many_connections() {
     let pair = pair();
     let server = pair.server.clone();
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         while let Some(incoming) = server.accept().await {
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 let connection = incoming.await.expect("handshake");
                 while let Ok((mut send, mut receive)) = connection.accept_bi().await {
                     let question = receive.read_to_end(100).await.expect("read");
@@ -23,7 +23,7 @@ async fn ask_on_many_connections() {
     let tasks: Vec<_> = (0..CONNECTIONS)
         .map(|index| {
             let (client, address, gate) = (pair.client.clone(), pair.address, gate.clone());
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 let permit = gate.acquire().await.expect("never closed");
                 let connection = client.connect(address, "localhost").expect("configured");
                 let connection = connection.await.expect("handshake");

@@ -52,8 +52,8 @@ fn datagram_that_arrives_in_the_middle_of_a_turn_is_received() {
             .expect("handshake");
         let one = connection.accept_uni().await.expect("opened");
         let other = connection.accept_uni().await.expect("opened");
-        let one = tokio::spawn(read_bytes(one, || ()));
-        let other = tokio::spawn(read_bytes(other, move || {
+        let one = crate::common::spawn(read_bytes(one, || ()));
+        let other = crate::common::spawn(read_bytes(other, move || {
             send_go.send(()).expect("client lives");
             gone.recv().expect("client lives");
         }));

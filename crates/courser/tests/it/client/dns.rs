@@ -25,7 +25,7 @@ async fn name_server(zone: Zone) -> (SocketAddr, Arc<Mutex<Vec<(String, u16)>>>)
     let address = socket.local_addr().expect("bound");
     let asked = Arc::new(Mutex::new(Vec::new()));
     let log = asked.clone();
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         let mut query = [0; 1500];
         while let Ok((len, from)) = socket.recv_from(&mut query).await {
             let Some((name, kind, end)) = question(&query[..len]) else {
@@ -35,7 +35,7 @@ async fn name_server(zone: Zone) -> (SocketAddr, Arc<Mutex<Vec<(String, u16)>>>)
             if let Some((delay, records)) = zone(&name, kind) {
                 let answer = answer(&query[..end], kind, &records);
                 let socket = socket.clone();
-                tokio::spawn(async move {
+                crate::common::spawn(async move {
                     tokio::time::sleep(delay).await;
                     let _ = socket.send_to(&answer, from).await;
                 });

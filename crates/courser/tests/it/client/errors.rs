@@ -104,7 +104,7 @@ async fn silent_hosts_run_into_the_limit() {
 async fn raw(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;

@@ -23,7 +23,7 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
     let url = format!("https://{}/", endpoint.local_addr().expect("bound"));
     let (leave, count) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     let (signal, connections) = (leave.clone(), count.clone());
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
             let Ok(connection) = incoming.await else {
                 continue;
@@ -43,7 +43,7 @@ async fn requests_go_on_elsewhere_when_a_server_drains() {
                     _ => std::future::pending().await,
                 }
             };
-            tokio::spawn(h3::serve(connection, service).drain(leaves).into_future());
+            crate::common::spawn(h3::serve(connection, service).drain(leaves).into_future());
         }
     });
     let client = Client::builder()

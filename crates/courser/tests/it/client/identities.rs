@@ -24,7 +24,7 @@ async fn a_certificate_is_shown_to_those_who_ask() {
     let address = "127.0.0.1:0".parse().expect("an address");
     let endpoint = Endpoint::server(config, address).expect("a port");
     let url = format!("https://{}/", endpoint.local_addr().expect("bound"));
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         while let Some(incoming) = endpoint.accept().await {
             let Ok(connection) = incoming.await else {
                 continue;
@@ -34,7 +34,7 @@ async fn a_certificate_is_shown_to_those_who_ask() {
                 let body = Full::<bytes::Bytes>::from(format!("known: {known}"));
                 Ok::<_, Infallible>(Response::new(body))
             });
-            tokio::spawn(h3::serve(connection, service).into_future());
+            crate::common::spawn(h3::serve(connection, service).into_future());
         }
     });
     let builder = || {

@@ -21,7 +21,9 @@ async fn many_requests_at_once_share_one_connection() {
         let client = builder(&server).version(version).build().expect("a client");
         let requests = (0..50).map(|_| {
             let (client, url) = (client.clone(), server.url("/"));
-            tokio::spawn(async move { text(client.get(&url).await.expect("answered")).await })
+            crate::common::spawn(
+                async move { text(client.get(&url).await.expect("answered")).await },
+            )
         });
         for request in requests.collect::<Vec<_>>() {
             within(request).await.expect("no panic");
@@ -99,7 +101,7 @@ async fn what_may_have_been_done_is_not_done_again() {
     let request = Request::post(server.url("/"))
         .body(Full::<bytes::Bytes>::from("x"))
         .expect("a request");
-    let sending = tokio::spawn({
+    let sending = crate::common::spawn({
         let client = client.clone();
         async move { client.send(request).await }
     });

@@ -36,7 +36,7 @@ async fn proxy_that(speaks: Speaks) -> (Server, Arc<Mutex<Vec<String>>>) {
                 return Response::new(full(format!("for {}", request.uri())));
             }
             let target = request.uri().to_string();
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 let upgraded = hyper::upgrade::on(request).await.expect("a tunnel");
                 let target = target.replace("localhost", "127.0.0.1");
                 let mut out = tokio::net::TcpStream::connect(target).await.expect("there");

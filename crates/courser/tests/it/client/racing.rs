@@ -92,7 +92,7 @@ async fn quic_that_comes_late_carries_what_follows() {
         .expect("a port");
     let through = relay.local_addr().expect("bound");
     let to = server.address;
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         let mut client = None;
         let mut buffer = vec![0; 65_536];
         let relay = std::sync::Arc::new(relay);
@@ -100,7 +100,7 @@ async fn quic_that_comes_late_carries_what_follows() {
             let target = if from == to { client } else { Some(to) };
             client = if from == to { client } else { Some(from) };
             let (relay, datagram) = (relay.clone(), buffer[..len].to_vec());
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 tokio::time::sleep(Duration::from_millis(200)).await;
                 if let Some(target) = target {
                     let _ = relay.send_to(&datagram, target).await;

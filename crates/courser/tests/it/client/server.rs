@@ -156,7 +156,7 @@ impl Server {
             let endpoint = Endpoint::server(config, self.address).expect("the port is free");
             *self.endpoint.lock().expect("no panic") = Some(endpoint.clone());
             let task = serve_quic(endpoint, self.service.clone(), self.connections.clone());
-            tasks.push(tokio::spawn(task));
+            tasks.push(crate::common::spawn(task));
         }
         if speaks != Speaks::Quic {
             let listener = TcpListener::bind(self.address).await.expect("a free port");
@@ -167,7 +167,7 @@ impl Server {
                 self.service.clone(),
                 self.connections.clone(),
             );
-            tasks.push(tokio::spawn(task));
+            tasks.push(crate::common::spawn(task));
         }
         self.tasks.lock().expect("no panic").extend(tasks);
     }

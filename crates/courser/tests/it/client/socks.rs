@@ -23,9 +23,9 @@ impl SocksServer {
         let address = listener.local_addr().expect("bound");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = seen.clone();
-        tokio::spawn(async move {
+        crate::common::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, login, log.clone()));
+                crate::common::spawn(serve(stream, login, log.clone()));
             }
         });
         Self { address, seen }

@@ -47,7 +47,7 @@ async fn of_another_port_are_not_offered_over_tcp() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
     let acceptor = tokio_rustls::TlsAcceptor::from(config);
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         let (stream, _) = listener.accept().await.expect("a client");
         let mut stream = acceptor.accept(stream).await.expect("trusted");
         let mut request = [0; 1000];
@@ -73,7 +73,7 @@ async fn of_another_port_are_not_offered_over_quic() {
     let endpoint = Endpoint::server(ServerConfig::with_rustls(config), address);
     let endpoint = endpoint.expect("a port");
     let port = endpoint.local_addr().expect("bound").port();
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         let connection = endpoint.accept().await.expect("open").await;
         let service =
             tower::service_fn(|_| async { Ok::<_, Infallible>(Response::new(full("other"))) });

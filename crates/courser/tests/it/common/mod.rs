@@ -4,10 +4,12 @@
 pub mod relay;
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use courser::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
+use tokio::task::JoinHandle;
 
 /// A server and a client that trusts it, on loopback with ports of the system's choice.
 pub struct Pair {
@@ -78,6 +80,13 @@ impl Pair {
         self.client.wait_idle().await;
         self.server.wait_idle().await;
     }
+}
+
+/// As `tokio::spawn`, but all futures with the same output are one type: for each further one tokio
+/// has a dozen functions compiled, for both of its schedulers.
+pub fn spawn<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    let future: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(future);
+    tokio::spawn(future)
 }
 
 /// Fails instead of hanging. The limit is for a machine under load, not for the code.

@@ -64,8 +64,8 @@ impl Relay {
             dropped: [AtomicU64::new(0), AtomicU64::new(0)],
         });
         let tasks = vec![
-            tokio::spawn(shared.clone().up()),
-            tokio::spawn(shared.clone().down(outside)),
+            crate::common::spawn(shared.clone().up()),
+            crate::common::spawn(shared.clone().down(outside)),
         ];
         Self {
             address,
@@ -84,7 +84,7 @@ impl Relay {
             old.abort();
         }
         self.tasks
-            .push(tokio::spawn(self.shared.clone().down(outside)));
+            .push(crate::common::spawn(self.shared.clone().down(outside)));
         port
     }
 

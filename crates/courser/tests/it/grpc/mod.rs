@@ -21,7 +21,7 @@ type Client = WordsClient<h3::Client>;
 async fn start() -> (Pair, h3::Client, Client) {
     let pair = pair();
     let (client, answering) = pair.connect().await;
-    tokio::spawn(server::serve(answering));
+    crate::common::spawn(server::serve(answering));
     let channel = h3::Client::new(client);
     let origin = "https://localhost".parse().expect("an origin");
     (pair, channel.clone(), WordsClient::new(channel, origin))
@@ -149,7 +149,7 @@ async fn calls_can_be_given_up() {
     let calls: Vec<_> = (1..=100)
         .map(|n: u64| {
             let mut client = client.clone();
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 let request = Request::new(text("word ".repeat(n as usize)));
                 let response = client.count(request).await.expect("answered");
                 assert_eq!(response.get_ref().number, n);

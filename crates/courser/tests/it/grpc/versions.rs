@@ -109,7 +109,7 @@ async fn one_port_answers_grpc_over_http2_and_http3() {
         .expect("a port");
     let (handle, address) = (bound.handle(), bound.local_addr());
     let serving = bound.service(tower::service_fn(server::answer));
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
     call(channel(address, &identity).await).await;
     let requests = |protocol| handle.stats().of(protocol).requests;
     assert_eq!(requests(Protocol::Http2), 6, "all of them over HTTP/2");

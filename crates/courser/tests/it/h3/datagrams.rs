@@ -32,7 +32,7 @@ fn connect_request() -> Request<()> {
 /// as capsules, until the client is done.
 async fn echo(mut request: Request<h3::Body>) -> Response<h3::Empty> {
     let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         let mut capsules = Capsules::new(upgrade.await?).accept(7, 10);
         while let Some(received) = capsules.next().await? {
             match received {
@@ -50,7 +50,7 @@ async fn echoing(pair: &Pair, (client_has, server_has): (bool, bool)) -> h3::Cli
     let (client, server) = pair.connect().await;
     let service = tower::service_fn(|request| async { Ok::<_, Infallible>(echo(request).await) });
     let serving = h3::serve(server, service).config(config(Side::Server, server_has));
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
     h3::Client::with_config(client, config(Side::Client, client_has))
 }
 
@@ -150,14 +150,14 @@ async fn bad_capsules_end_their_stream() {
 async fn datagram_for_a_request_without_a_use_for_it_ends_that_request() {
     let pair = pair();
     let (raw, server) = pair.connect().await;
-    let service = tower::service_fn(|request: Request<h3::Body>| async move {
+    let service = super::boxed(|request: Request<h3::Body>| async move {
         // Nothing is said of datagrams, and the body is read to its end.
         let body = http_body_util::BodyExt::collect(request.into_body()).await;
         let len = body.map_or(0, |body| body.to_bytes().len());
         Ok::<_, Infallible>(Response::new(full(format!("{len}"))))
     });
     let serving = h3::serve(server, service).config(config(Side::Server, true));
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
     // GET https://localhost/ by the static table; the stream stays open.
     let (mut send, mut receive) = raw.open_bi().await.expect("allowed");
     let mut head = vec![0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x09];
@@ -192,7 +192,7 @@ async fn a_service_can_wait_for_settings_that_are_late() {
         let pair = pair();
         let (raw, server) = pair.connect().await;
         let (has_tried, mut tried) = tokio::sync::mpsc::channel(1);
-        let service = tower::service_fn(move |mut request: Request<h3::Body>| {
+        let service = super::boxed(move |mut request: Request<h3::Body>| {
             let has_tried = has_tried.clone();
             async move {
                 let datagrams = request.extensions_mut().remove::<Datagrams>();
@@ -206,7 +206,7 @@ async fn a_service_can_wait_for_settings_that_are_late() {
             }
         });
         let serving = h3::serve(server, service).config(config(Side::Server, true));
-        tokio::spawn(serving.into_future());
+        crate::common::spawn(serving.into_future());
         let (mut send, mut receive) = raw.open_bi().await.expect("allowed");
         let head = [
             b"\x01\x10\x00\x00\xd1\xd7\xc1\x50\x09".as_slice(),
@@ -241,7 +241,7 @@ async fn datagrams_of_impossible_streams_end_the_connection() {
             Ok::<_, Infallible>(Response::new(h3::Empty))
         });
         let serving = h3::serve(server, service).config(config(Side::Server, true));
-        tokio::spawn(serving.into_future());
+        crate::common::spawn(serving.into_future());
         raw.send_datagram(Bytes::from_static(&[0x40, 99, 1]))
             .expect("early ones are held or dropped");
         raw.send_datagram(Bytes::from_static(bytes)).expect("small");
@@ -255,7 +255,7 @@ async fn datagrams_of_impossible_streams_end_the_connection() {
 async fn a_plain_request_may_have_datagrams_too() {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    let service = tower::service_fn(|mut request: Request<h3::Body>| async move {
+    let service = super::boxed(|mut request: Request<h3::Body>| async move {
         let datagrams = request.extensions_mut().remove::<Datagrams>();
         let datagrams = datagrams.expect("switched on");
         // The request may overtake the settings of its client.
@@ -265,7 +265,7 @@ async fn a_plain_request_may_have_datagrams_too() {
         Ok::<_, Infallible>(Response::new(full(received)))
     });
     let serving = h3::serve(server, service).config(config(Side::Server, true));
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
     let client = h3::Client::with_config(client, config(Side::Client, true));
     within(client.settings()).await.expect("alive");
     let (feed, rest) = tokio::sync::mpsc::channel::<Bytes>(1);
@@ -276,7 +276,7 @@ async fn a_plain_request_may_have_datagrams_too() {
     let request = Request::post("https://localhost/")
         .body(body)
         .expect("a request");
-    let sending = tokio::spawn({
+    let sending = crate::common::spawn({
         let client = client.clone();
         async move { client.send(request).await }
     });

@@ -193,7 +193,7 @@ async fn many_requests_share_a_connection() {
     let tasks: Vec<_> = (0..2000)
         .map(|n| {
             let client = client.clone();
-            tokio::spawn(async move {
+            crate::common::spawn(async move {
                 let path = format!("/{n}");
                 let response = client.send(get(&path)).await.expect("answered");
                 assert_eq!(text(response).await, path);
@@ -400,7 +400,7 @@ async fn extended_connect_is_a_tunnel() {
         assert_eq!(request.extensions().get(), Some(&h3::Protocol::WEBSOCKET));
         Ok::<_, std::convert::Infallible>(Response::new(request.into_body()))
     });
-    tokio::spawn(h3::serve(server, service).config(config).into_future());
+    crate::common::spawn(h3::serve(server, service).config(config).into_future());
     let client = h3::Client::new(client);
     let (feed, rest) = tokio::sync::mpsc::channel(4);
     let body = frames(stream::unfold(rest, |mut rest| async {

@@ -16,7 +16,7 @@ async fn draining_loses_nothing() {
     let (signal, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let begun = Arc::new(Notify::new());
     let (waiting, beginning) = (go_on.clone(), begun.clone());
-    let service = tower::service_fn(move |request: Request<h3::Body>| {
+    let service = super::boxed(move |request: Request<h3::Body>| {
         let (waiting, beginning) = (waiting.clone(), beginning.clone());
         async move {
             if request.uri().path() == "/slow" {
@@ -27,7 +27,7 @@ async fn draining_loses_nothing() {
         }
     });
     let leaving = signal.clone();
-    let serving = tokio::spawn(
+    let serving = crate::common::spawn(
         h3::serve(server, service)
             .drain(async move { leaving.notified().await })
             .into_future(),
@@ -35,7 +35,9 @@ async fn draining_loses_nothing() {
     let client = h3::Client::new(client);
     let slow = client.clone();
     let slow =
-        tokio::spawn(async move { text(slow.send(get("/slow")).await.expect("served")).await });
+        crate::common::spawn(
+            async move { text(slow.send(get("/slow")).await.expect("served")).await },
+        );
     within(begun.notified()).await;
     signal.notify_one();
     let refused = within(async {
@@ -65,8 +67,8 @@ async fn draining_loses_nothing() {
 async fn the_last_handle_closes_the_connection() {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    let service = tower::service_fn(|_| async { Ok::<_, Infallible>(Response::new(full("x"))) });
-    let serving = tokio::spawn(h3::serve(server, service).into_future());
+    let service = super::boxed(|_| async { Ok::<_, Infallible>(Response::new(full("x"))) });
+    let serving = crate::common::spawn(h3::serve(server, service).into_future());
     let client = h3::Client::new(client);
     let response = within(client.send(get("/"))).await.expect("answered");
     drop(client);

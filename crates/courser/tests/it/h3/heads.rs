@@ -19,7 +19,7 @@ async fn measured(transport: TransportConfig) -> (super::Pair, h3::Client) {
         let longest = request.headers().values().map(http::HeaderValue::len).max();
         answer(longest.unwrap_or(0))
     });
-    tokio::spawn(async move { h3::serve(server, service).await });
+    crate::common::spawn(async move { h3::serve(server, service).await });
     (pair, h3::Client::new(client))
 }
 
@@ -113,7 +113,7 @@ async fn a_response_that_uses_the_table_is_acknowledged() {
     let pair = pair_with(TransportConfig::default(), |config| config);
     let (client, server) = pair.connect().await;
     let client = h3::Client::new(client);
-    let answering = tokio::spawn(async move {
+    let answering = crate::common::spawn(async move {
         let mut control = server.open_uni().await.expect("open");
         control.write_all(&[0x00, 0x04, 0x00]).await.expect("open");
         let mut encoder = server.open_uni().await.expect("open");

@@ -11,11 +11,11 @@ use super::{full, get, pair, within};
 async fn raw() -> (super::Pair, Connection) {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    let service = tower::service_fn(|request: Request<h3::Body>| async move {
+    let service = super::boxed(|request: Request<h3::Body>| async move {
         drop(request);
         Ok::<_, Infallible>(Response::new(full("fine")))
     });
-    tokio::spawn(h3::serve(server, service).into_future());
+    crate::common::spawn(h3::serve(server, service).into_future());
     (pair, client)
 }
 

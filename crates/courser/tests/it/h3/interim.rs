@@ -20,7 +20,7 @@ fn answer_on<F>(
     F: Future<Output = Answer> + Send + 'static,
 {
     let serving = h3::serve(connection, tower_of(service)).interim_responses(true);
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
 }
 
 async fn serve<F>(
@@ -278,7 +278,7 @@ async fn a_service_that_fails_after_hints_resets_the_stream() {
         Err::<Response<h3::Empty>, _>(std::io::Error::other("on purpose"))
     });
     let serving = h3::serve(server, service).interim_responses(true);
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
     let client = h3::Client::new(client);
     for path in ["/error", "/panic"] {
         let error = within(client.send(get(path))).await.expect_err("no answer");
@@ -293,7 +293,7 @@ async fn a_connect_can_have_them_and_be_accepted() {
     let service = tower::service_fn(|mut request: Request<h3::Body>| async move {
         let interim = interim_of(&request);
         let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
-        tokio::spawn(async move {
+        crate::common::spawn(async move {
             let mut stream = upgrade.await.expect("accepted");
             let chunk = stream.read_chunk().await.expect("open").expect("a chunk");
             stream.write_chunk(chunk).await.expect("open");
@@ -307,7 +307,7 @@ async fn a_connect_can_have_them_and_be_accepted() {
     let serving = h3::serve(server, service)
         .protocols([h3::Protocol::WEBSOCKET])
         .interim_responses(true);
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
     let client = h3::Client::new(client);
     let request = Request::connect("https://localhost/chat")
         .extension(h3::Protocol::WEBSOCKET)
@@ -373,7 +373,8 @@ async fn senders_wait_for_a_client_that_does_not_read() {
         let interim = interim_of(&request);
         let mut marks = "012345678".chars();
         send_what_fits(&interim, &mut marks).await;
-        let others = ['x', 'y'].map(|mark| tokio::spawn(send_marked(interim.clone(), mark)));
+        let others =
+            ['x', 'y'].map(|mark| crate::common::spawn(send_marked(interim.clone(), mark)));
         for mark in marks {
             send_marked(interim.clone(), mark).await;
         }

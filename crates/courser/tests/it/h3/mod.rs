@@ -20,6 +20,7 @@ use courser::{Connection, h3};
 use http::{Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
+use tower::util::BoxCloneService;
 
 type Answer = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
 
@@ -30,18 +31,27 @@ fn full(bytes: impl Into<Bytes>) -> UnsyncBoxBody<Bytes, std::io::Error> {
         .boxed_unsync()
 }
 
-/// The service that tower makes of a function.
-fn tower_of<F>(
-    service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static,
-) -> impl HttpService<h3::Body>
+/// The service of a function.
+fn tower_of<F>(service: impl Fn(Request<h3::Body>) -> F + Clone + Send + 'static) -> Boxed
 where
     F: Future<Output = Answer> + Send + 'static,
 {
-    tower::service_fn(move |request| {
+    boxed(move |request| {
         let answer = service(request);
         async move { Ok::<_, Infallible>(answer.await) }
     })
 }
+
+/// The service that tower makes of a function, in a type that all of them have: `h3::serve` is
+/// compiled for each type of service.
+fn boxed<F>(service: impl FnMut(Request<h3::Body>) -> F + Clone + Send + 'static) -> Boxed
+where
+    F: Future<Output = Result<Answer, Infallible>> + Send + 'static,
+{
+    BoxCloneService::new(tower::service_fn(service))
+}
+
+type Boxed = BoxCloneService<Request<h3::Body>, Answer, Infallible>;
 
 /// A connection whose server answers with `service`.
 async fn serve<F>(
@@ -59,7 +69,7 @@ async fn serve_as<S: HttpService<h3::Body>>(
 ) -> (Pair, h3::Client) {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    tokio::spawn(begin(server).into_future());
+    crate::common::spawn(begin(server).into_future());
     (pair, h3::Client::new(client))
 }
 

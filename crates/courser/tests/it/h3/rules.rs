@@ -140,7 +140,7 @@ impl Raw {
         });
         // What waits is let go for other reasons than time.
         let serving = h3::serve(server, service).head_timeout(Duration::from_secs(1000));
-        tokio::spawn(serving.into_future());
+        crate::common::spawn(serving.into_future());
         let granted = Arc::new(AtomicUsize::new(0));
         let heard = granted.clone();
         connection.set_sink(Some(Box::new(move |_now, record: &Record| {
@@ -401,11 +401,11 @@ async fn a_connection_lives_while_an_answer_is_waited_for() {
     let pair = pair_with(transport, |config| config);
     let (client, server) = pair.connect().await;
     let client = h3::Client::new(client);
-    let service = tower::service_fn(move |_| async move {
+    let service = super::boxed(move |_| async move {
         tokio::time::sleep(2 * idle).await;
         Ok::<_, Infallible>(Response::new(full("late")))
     });
-    tokio::spawn(h3::serve(server, service).into_future());
+    crate::common::spawn(h3::serve(server, service).into_future());
     let response = within(client.send(get("/"))).await.expect("answered");
     let body = within(response.into_body().collect()).await.expect("whole");
     assert_eq!(body.to_bytes(), "late");
@@ -511,8 +511,8 @@ async fn floods_of_frames_that_bring_nothing_end_the_connection() {
 async fn settings_that_never_come_are_not_waited_for() {
     let pair = super::pair();
     let (client, server) = pair.connect().await;
-    let service = tower::service_fn(|_| async { Ok::<_, Infallible>(Response::new(full("late"))) });
-    tokio::spawn(h3::serve(server, service).into_future());
+    let service = super::boxed(|_| async { Ok::<_, Infallible>(Response::new(full("late"))) });
+    crate::common::spawn(h3::serve(server, service).into_future());
     let began = std::time::Instant::now();
     let reason = tokio::time::timeout(Duration::from_secs(20), client.closed()).await;
     let error = h3::Error::from(reason.expect("not waited for"));
@@ -525,11 +525,11 @@ async fn settings_that_never_come_are_not_waited_for() {
 async fn a_slow_head_is_refused() {
     let pair = super::pair();
     let (client, server) = pair.connect().await;
-    let service = tower::service_fn(|_: Request<h3::Body>| async {
+    let service = super::boxed(|_: Request<h3::Body>| async {
         Ok::<_, Infallible>(Response::new(full("fine")))
     });
     let serving = h3::serve(server, service).head_timeout(Duration::from_millis(50));
-    tokio::spawn(serving.into_future());
+    crate::common::spawn(serving.into_future());
     let (mut send, mut receive) = client.open_bi().await.expect("allowed");
     let head = head(0, 0);
     send.write_all(&head[..head.len() - 1]).await.expect("open");
@@ -578,7 +578,7 @@ async fn rapid_stops_end_the_connection() {
     let at_once = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));
     let (counting, peak) = (at_once.clone(), most.clone());
-    let service = tower::service_fn(move |_: Request<h3::Body>| {
+    let service = super::boxed(move |_: Request<h3::Body>| {
         struct Counted(Arc<AtomicUsize>);
         impl Drop for Counted {
             fn drop(&mut self) {
@@ -594,7 +594,7 @@ async fn rapid_stops_end_the_connection() {
             Ok::<_, Infallible>(Response::new(full("never")))
         }
     });
-    tokio::spawn(h3::serve(server, service).into_future());
+    crate::common::spawn(h3::serve(server, service).into_future());
     let attack = async {
         let mut stopped = 0;
         while let Ok((mut send, mut receive)) = client.open_bi().await {

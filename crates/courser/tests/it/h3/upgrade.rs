@@ -37,7 +37,7 @@ where
 /// Sends back what it gets.
 async fn echo(mut request: Request<h3::Body>) -> Answer {
     let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         let stream = upgrade.await?;
         let (mut read, mut write) = tokio::io::split(stream);
         tokio::io::copy(&mut read, &mut write).await?;
@@ -49,7 +49,7 @@ async fn echo(mut request: Request<h3::Body>) -> Answer {
 
 async fn chat(mut request: Request<h3::Body>) -> Answer {
     let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
-    tokio::spawn(async move {
+    crate::common::spawn(async move {
         let stream = upgrade.await.expect("accepted");
         let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
         while let Some(Ok(message)) = socket.next().await {
@@ -142,7 +142,7 @@ async fn refusal_has_a_body_and_the_upgrade_fails() {
         async move {
             let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
             assert!(h3::upgrade(&mut request).is_none(), "the second time");
-            tokio::spawn(async move { told.expect("once").send(upgrade.await.is_err()) });
+            crate::common::spawn(async move { told.expect("once").send(upgrade.await.is_err()) });
             let mut response = Response::new(full("members only"));
             *response.status_mut() = StatusCode::FORBIDDEN;
             response
@@ -177,7 +177,7 @@ async fn without_the_servers_word_nothing_is_sent() {
 async fn reset_reaches_the_other_end() {
     let (_pair, client) = serve(|mut request| async move {
         let upgrade = h3::upgrade(&mut request).expect("a CONNECT");
-        tokio::spawn(async move {
+        crate::common::spawn(async move {
             let mut stream = upgrade.await?;
             stream.read_chunk().await?;
             stream.reset(Code::REQUEST_CANCELLED);
@@ -200,12 +200,12 @@ async fn reset_reaches_the_other_end() {
 async fn draining_waits_for_the_stream() {
     let pair = pair();
     let (client, server) = pair.connect().await;
-    let service = tower::service_fn(|request| async { Ok::<_, Infallible>(echo(request).await) });
+    let service = super::boxed(|request| async { Ok::<_, Infallible>(echo(request).await) });
     let (signal, signalled) = tokio::sync::oneshot::channel::<()>();
     let serving = h3::serve(server, service)
         .protocols([Protocol::WEBSOCKET])
         .drain(async { drop(signalled.await) });
-    let serving = tokio::spawn(serving.into_future());
+    let serving = crate::common::spawn(serving.into_future());
     let client = h3::Client::new(client);
     let response = within(client.connect(websocket())).await.expect("accepted");
     let mut stream = response.into_body();

@@ -59,7 +59,7 @@ async fn files_are_reloaded_for_all_protocols() {
     let bound = server.bind().expect("a free port");
     let handle = bound.handle();
     let app = Router::new().route("/", get(|| async { "served" }));
-    let task = tokio::spawn(bound.service(app).into_future());
+    let task = crate::common::spawn(bound.service(app).into_future());
     let is_served = async |identity: &Identity| {
         let mut served = Vec::new();
         for protocol in Protocol::ALL {

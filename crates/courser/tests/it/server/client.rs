@@ -38,14 +38,14 @@ impl Client {
             Protocol::Http1 => {
                 let stream = tls(address, certificate, &[b"http/1.1"]).await?;
                 let (send, connection) = http1::handshake(TokioIo::new(stream)).await?;
-                tokio::spawn(connection.with_upgrades());
+                crate::common::spawn(connection.with_upgrades());
                 Self::Http1(send)
             }
             Protocol::Http2 => {
                 let stream = tls(address, certificate, &[b"h2"]).await?;
                 let io = TokioIo::new(stream);
                 let (send, connection) = http2::handshake(TokioExecutor::new(), io).await?;
-                tokio::spawn(connection);
+                crate::common::spawn(connection);
                 Self::Http2(send)
             }
             Protocol::Http3 => {

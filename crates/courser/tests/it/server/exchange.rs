@@ -270,7 +270,7 @@ async fn slow_readers_hold_nobody_else_up() {
 async fn upgrades_work_over_http1() {
     async fn upgrade(mut request: Request) -> Response {
         let upgraded = hyper::upgrade::on(&mut request);
-        tokio::spawn(async move {
+        crate::common::spawn(async move {
             let upgraded = upgraded.await.expect("upgraded");
             let mut io = hyper_util::rt::TokioIo::new(upgraded);
             let mut word = [0; 4];

@@ -34,7 +34,7 @@ fn start_with(app: Router, change: impl FnOnce(Server) -> Server) -> Running {
     let bound = server.bind().expect("a free port");
     let handle = bound.handle();
     let serving = bound.service(app).into_future();
-    let task = tokio::spawn(async move { serving.await.expect("bound already") });
+    let task = crate::common::spawn(async move { serving.await.expect("bound already") });
     Running {
         handle,
         identity,
