@@ -172,7 +172,9 @@ impl Shared {
     ) -> Result<Answer, Trouble> {
         let (found, watched) = match self.find(asked, place, effort.patience) {
             Ok((Found::File(found), watched)) => (found, watched),
-            Ok((Found::NeedsSlash, _)) => return with_slash(asked).map(Answer::Response),
+            Ok((Found::NeedsSlash, _)) => {
+                return with_slash(asked, &self.settings.prefix).map(Answer::Response);
+            }
             Ok((Found::Folder(folder), _)) => return Ok(Answer::Folder(folder)),
             Err(trouble) => {
                 if kept.is_some() && !matches!(trouble, Trouble::WouldBlock) {

@@ -29,6 +29,7 @@ pub struct Builder {
     pub(crate) precompressed: bool,
     pub(crate) compress: bool,
     pub(crate) memory: u64,
+    pub(crate) prefix: String,
     pub(crate) on_folder: Option<FolderHandler>,
     pub(crate) on_exhausted: Option<TroubleListener>,
 }
@@ -41,6 +42,7 @@ impl Default for Builder {
             precompressed: false,
             compress: false,
             memory: MEMORY,
+            prefix: String::new(),
             on_folder: None,
             on_exhausted: None,
         }
@@ -78,6 +80,13 @@ impl Builder {
     /// every request reads its file.
     pub fn memory(mut self, budget: u64) -> Self {
         self.memory = budget;
+        self
+    }
+
+    /// The path under which the service is nested in a router that takes it off, such as `/static`, for
+    /// redirects to folders. Default: none.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
         self
     }
 
@@ -119,6 +128,7 @@ impl fmt::Debug for Builder {
             .field("precompressed", &self.precompressed)
             .field("compress", &self.compress)
             .field("memory", &self.memory)
+            .field("prefix", &self.prefix)
             .finish_non_exhaustive()
     }
 }

@@ -76,11 +76,11 @@ fn remove_content(headers: &mut HeaderMap) {
 
 /// Redirects to the path with a slash behind it. The target is relative to the host: whatever name the
 /// client has for us, it is here.
-pub(crate) fn with_slash(asked: &Asked<'_>) -> Result<Response<Body>, Trouble> {
+pub(crate) fn with_slash(asked: &Asked<'_>, prefix: &str) -> Result<Response<Body>, Trouble> {
     let path = asked.path();
     let location = match asked.uri.query() {
-        Some(query) => format!("{path}/?{query}"),
-        None => format!("{path}/"),
+        Some(query) => format!("{prefix}{path}/?{query}"),
+        None => format!("{prefix}{path}/"),
     };
     let location = HeaderValue::try_from(location).map_err(|_| Trouble::NotFound)?;
     let mut response = empty(StatusCode::TEMPORARY_REDIRECT);

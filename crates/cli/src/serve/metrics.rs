@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::UNIX_EPOCH;
 
+use courser::files::{self, Files};
 use courser::server::{Protocol, ProtocolStats, ServerHandle, ServerStats};
 use http::Method;
 use prometheus_client::collector::Collector;
@@ -45,7 +46,11 @@ struct ProtocolLabel {
 }
 
 impl Metrics {
-    pub(super) fn new(handle: ServerHandle, log: Option<AccessLog>) -> Arc<Self> {
+    pub(super) fn new(
+        handle: ServerHandle,
+        log: Option<AccessLog>,
+        files: Option<Files>,
+    ) -> Arc<Self> {
         let durations: fn() -> Histogram = || Histogram::new(BOUNDS);
         let mut metrics = Self {
             registry: Registry::with_prefix("courser"),
@@ -77,7 +82,7 @@ impl Metrics {
             "Responses that did not get to their end",
             metrics.incomplete.clone(),
         );
-        registry.register_collector(Box::new(Server { handle, log }));
+        registry.register_collector(Box::new(Server { handle, log, files }));
         Arc::new(metrics)
     }
 
@@ -123,6 +128,7 @@ fn method(method: &Method) -> &'static str {
 struct Server {
     handle: ServerHandle,
     log: Option<AccessLog>,
+    files: Option<Files>,
 }
 
 impl Collector for Server {
@@ -162,6 +168,9 @@ impl Collector for Server {
         if let Some(log) = &self.log {
             let dropped = log.dropped();
             out.counter("access_log_dropped", "Lines that were not written", dropped)?;
+        }
+        if let Some(files) = &self.files {
+            encode_files(&mut out, &files.stats())?;
         }
         if let Some(certificate) = self.handle.certificate() {
             let until = certificate
@@ -282,6 +291,39 @@ impl Server {
             sum(|it| it.receive_calls),
         )
     }
+}
+
+fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result {
+    out.counter(
+        "files_memory_hits",
+        "Requests for files that were answered from memory",
+        stats.hits,
+    )?;
+    out.counter(
+        "files_memory_misses",
+        "Requests for files that were read",
+        stats.misses,
+    )?;
+    out.counter(
+        "files_waits",
+        "Requests for files that waited for the disk or a compressor",
+        stats.waited,
+    )?;
+    out.counter(
+        "files_exhausted",
+        "Requests for files without a file descriptor or memory left",
+        stats.exhausted,
+    )?;
+    out.gauge(
+        "files_memory_bytes",
+        "Memory that files take",
+        to_f64(stats.memory),
+    )?;
+    out.gauge(
+        "files_in_memory",
+        "Files in memory",
+        to_f64(stats.files as u64),
+    )
 }
 
 /// Writes what has no series of its own.

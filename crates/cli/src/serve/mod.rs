@@ -64,7 +64,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(address) = arguments.admin {
         let listener = admin::bind(address).await?;
         admin_address = Some(listener.local_addr()?);
-        let counted = Metrics::new(handle.clone(), log.clone());
+        let counted = Metrics::new(handle.clone(), log.clone(), site.files());
         metrics = Some(counted.clone());
         let admin = Admin {
             handle: handle.clone(),

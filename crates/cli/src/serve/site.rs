@@ -32,6 +32,14 @@ impl Site {
         }
     }
 
+    /// The folder, if it is one.
+    pub(super) fn files(&self) -> Option<Files> {
+        match self {
+            Self::Files(files) => Some(files.clone()),
+            Self::Proxy(_) => None,
+        }
+    }
+
     /// All of it as one service.
     pub(super) fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
         match self {

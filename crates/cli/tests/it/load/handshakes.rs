@@ -13,9 +13,9 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
-use crate::common::{Certificate, Folder, certificate, refusal};
 use super::report;
 use super::servers::{App, Server};
+use crate::common::{Certificate, Folder, certificate, refusal};
 
 /// Runs `load` and expects it to end with a line that has all of `wanted`.
 fn load(arguments: &[&str], wanted: &[&str]) {

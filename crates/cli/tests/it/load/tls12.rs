@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::version::TLS12;
 
-use crate::common::number;
 use super::servers::{App, Server};
 use super::{report, text};
+use crate::common::number;
 
 fn server() -> Server {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]);

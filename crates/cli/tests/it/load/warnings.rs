@@ -4,9 +4,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use super::servers::{App, Server};
 use crate::common::overflow::{SlowServer, overflow, unprivileged};
 use crate::common::{courser, number};
-use super::servers::{App, Server};
 
 fn warnings(report: &Value, with: &str) -> usize {
     let all = report["warnings"].as_array().expect("a list").iter();

@@ -6,10 +6,10 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::Folder;
-use crate::common::overflow::{overflow, unprivileged};
 use super::running::{admin, start};
 use super::serving::Serving;
+use crate::common::Folder;
+use crate::common::overflow::{overflow, unprivileged};
 
 fn is_warning(event: &Value, with: &str) -> bool {
     event["event"] == "warning" && event["text"].as_str().is_some_and(|it| it.contains(with))

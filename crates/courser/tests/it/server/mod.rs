@@ -4,6 +4,8 @@ mod certificates;
 mod client;
 mod drain;
 mod exchange;
+#[cfg(feature = "files")]
+mod files;
 mod interim;
 mod limits;
 mod slow;
