@@ -13,11 +13,12 @@ use crate::qlog::args::QlogCommand;
 use crate::quantity::{parse_duration, parse_positive, parse_quantity};
 use crate::sim::SimCommand;
 
-/// QUIC, and tools that measure it.
+/// QUIC and HTTP/3: server, client, load generator and measuring tools
 ///
-/// Without a command: a demonstration on this machine alone, some ten seconds long.
+/// Without a command, courser runs a ten-second demonstration on this machine. It needs no network
+/// and leaves nothing behind.
 #[derive(Parser, Debug)]
-#[command(name = "courser", version, max_term_width = 100)]
+#[command(name = "courser", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -25,182 +26,242 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Serves a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
+    /// Serve files or proxy another server over HTTP/3, HTTP/2 and HTTP/1.1
     Serve(Box<crate::serve::args::Arguments>),
-    /// Gets what URLs name, as curl does.
+    /// Transfer URLs, with curl's flags and exit codes
     Get(Box<crate::get::args::Arguments>),
-    /// Loads a server with requests and measures how it answers.
+    /// Load-test an HTTP server, with the flags of h2load or oha
     Load(Box<crate::load::args::Arguments>),
-    /// Measures throughput, requests, handshakes and closes, over QUIC and over TLS on TCP.
+    /// Measure QUIC, or TLS over TCP, between a client and a server
     #[command(subcommand)]
     Perf(PerfCommand),
-    /// Networks with delay, loss and narrow links, made in software.
+    /// Emulate networks, in virtual time or between real programs
     #[command(subcommand)]
     Sim(SimCommand),
-    /// Reads traces of QUIC connections (qlog), of this stack and of others.
+    /// Summarize and plot traces of QUIC connections (qlog)
     #[command(subcommand)]
     Qlog(QlogCommand),
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  courser
+      Run the demonstration
+  courser serve --browse
+      Serve the current directory at https://localhost:4433/
+  courser get --http3 https://example.org/
+      Print a page, over HTTP/3 if the server supports it
+  courser load --h3 -n 100000 -c 4 -m 25 https://example.org/
+      Send 100 000 requests over HTTP/3
+
+Run 'courser COMMAND --help' for the flags and examples of a command.";
+
 #[derive(Subcommand, Debug)]
+#[command(after_help = PERF_EXAMPLES)]
 pub(crate) enum PerfCommand {
-    /// Serves what `courser perf client`, quinn-perf and secnetperf ask for.
+    /// Run a server for 'courser perf client', quinn-perf and secnetperf
     Server(ServerArguments),
-    /// Measures against a perf server.
+    /// Measure throughput, requests, handshakes or closes against a perf server
     Client(Box<ClientArguments>),
 }
 
-/// What both ends may be told.
+const PERF_EXAMPLES: &str = "\
+Examples:
+  courser perf server --listen 127.0.0.1:4433
+      Listen on loopback with a certificate generated in memory
+  courser perf client 127.0.0.1:4433 --insecure
+      Upload to it for 10 seconds";
+
+/// Flags for both ends.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CommonArguments {
-    /// Congestion controller: newreno, cubic, bbr or prague.
-    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller)]
+    /// Congestion control algorithm: newreno, cubic, bbr or prague
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
+          help_heading = "Transport")]
     pub(crate) cc: Algorithm,
 
-    /// UDP payload of full packets in bytes, 1200 to 65507. Without it they grow to what the path
-    /// carries.
-    #[arg(long, value_name = "BYTES", value_parser = parse_mtu)]
+    /// Maximum UDP payload, 1200 to 65507 [default: discovered]
+    #[arg(long, value_name = "BYTES", value_parser = parse_mtu, help_heading = "Transport")]
     pub(crate) mtu: Option<u16>,
 
-    /// Sends each UDP datagram in a system call of its own instead of many in one (GSO).
-    #[arg(long)]
+    /// Do not use UDP segmentation offload (GSO)
+    #[arg(long, help_heading = "Transport")]
     pub(crate) no_udp_gso: bool,
 
-    /// Writes JSON to standard output, for programs.
-    #[arg(long)]
+    /// Run on this core only
+    #[arg(long, value_name = "CORE", help_heading = "Transport")]
+    pub(crate) core: Option<usize>,
+
+    /// Print results as JSON
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Writes a trace of each QUIC connection into this directory (qlog, JSON-SEQ).
-    #[arg(long, value_name = "DIR", env = "QLOGDIR")]
+    /// Write a qlog trace of every QUIC connection to this directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "QLOGDIR",
+        hide_env_values = true,
+        help_heading = "Output"
+    )]
     pub(crate) qlog: Option<PathBuf>,
-
-    /// Runs on this core only.
-    #[arg(long, value_name = "CORE")]
-    pub(crate) core: Option<usize>,
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = SERVER_EXAMPLES)]
 pub(crate) struct ServerArguments {
-    /// Address to listen on; port 0 lets the system choose one. [default: [::]:4433]
+    /// Listen on this address; port 0 lets the system choose [default: [::]:4433]
     #[arg(long, short, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Certificate chain, PEM. Without one, a certificate for localhost is made in memory.
-    #[arg(long, value_name = "FILE", requires = "key")]
-    pub(crate) cert: Option<PathBuf>,
-
-    /// Private key of the certificate, PEM.
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    pub(crate) key: Option<PathBuf>,
-
-    /// Serves TLS over TCP too, on the same port.
+    /// Also serve TLS over TCP, on the same port
     #[arg(long)]
     pub(crate) tcp: bool,
+
+    /// Certificate chain (PEM) [default: a certificate for localhost in memory]
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "TLS")]
+    pub(crate) cert: Option<PathBuf>,
+
+    /// Private key of --cert (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
+    pub(crate) key: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) common: CommonArguments,
 }
 
-/// What is measured.
+const SERVER_EXAMPLES: &str = "\
+Examples:
+  courser perf server --listen 127.0.0.1:4433
+      Listen on loopback only
+  courser perf server --tcp --cert cert.pem --key key.pem
+      Listen on all addresses, for QUIC and for TLS over TCP";
+
+/// A scenario of `courser perf client`.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ScenarioName {
-    /// Bytes to the server.
+    /// Send bytes to the server
     Upload,
-    /// Bytes from the server.
+    /// Receive bytes from the server
     Download,
-    /// Requests and responses, many at a time.
+    /// Requests and responses, many in flight
     Rr,
-    /// Handshakes, one after the other or several at a time.
+    /// Handshakes, one after the other or several in parallel
     Handshake,
-    /// How long it takes to close a connection so that both ends know.
+    /// Time to close a connection until both ends have closed it
     Close,
-    /// Requests and responses, one at a time.
+    /// Requests and responses, one at a time
     Latency,
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = CLIENT_EXAMPLES)]
 pub(crate) struct ClientArguments {
-    /// The server; without a port it is 4433.
+    /// Server to measure against [default port: 4433]
     #[arg(value_name = "HOST[:PORT]")]
     pub(crate) server: String,
 
-    /// What to measure.
-    #[arg(long, short, value_name = "NAME", default_value = "upload")]
+    /// Scenario to measure
+    #[arg(
+        long,
+        short,
+        value_name = "NAME",
+        default_value = "upload",
+        help_heading = "Load"
+    )]
     pub(crate) scenario: ScenarioName,
 
-    /// How long to measure, in seconds. [default: 10]
+    /// Measure for this long [default: 10]
     #[arg(short = 't', long, value_name = "SECONDS", value_parser = parse_duration,
-          conflicts_with = "number")]
+          conflicts_with = "number", help_heading = "Load")]
     pub(crate) time: Option<Duration>,
 
-    /// How much instead of how long: bytes in all (1G, 64KiB), or how many requests, handshakes
-    /// or closes.
-    #[arg(short, long, value_name = "N", value_parser = parse_positive)]
+    /// Stop after N bytes (1G, 64KiB), requests, handshakes or closes
+    #[arg(short, long, value_name = "N", value_parser = parse_positive, help_heading = "Load")]
     pub(crate) number: Option<u64>,
 
-    /// Streams on each connection that send at once; handshakes at once.
-    #[arg(short = 'P', long, value_name = "N", value_parser = parse_parallel)]
+    /// Parallel streams per connection, or parallel handshakes [default: 1]
+    #[arg(short = 'P', long, value_name = "N", value_parser = parse_parallel,
+          help_heading = "Load")]
     pub(crate) parallel: Option<u64>,
 
-    /// Connections to spread the streams over.
-    #[arg(long, value_name = "N", value_parser = parse_parallel)]
+    /// Number of connections [default: 1]
+    #[arg(long, value_name = "N", value_parser = parse_parallel, help_heading = "Load")]
     pub(crate) connections: Option<u64>,
 
-    /// Turns upload into download, and the other way round.
-    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    /// Reverse the direction of upload or download
+    #[arg(short = 'R', long, conflicts_with = "bidir", help_heading = "Load")]
     pub(crate) reverse: bool,
 
-    /// Upload and download at once.
-    #[arg(long)]
+    /// Upload and download at the same time
+    #[arg(long, help_heading = "Load")]
     pub(crate) bidir: bool,
 
-    /// Reports every so many seconds.
-    #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration)]
-    pub(crate) interval: Option<Duration>,
-
-    /// Bytes of a request. [default: 512]
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
+    /// Size of a request [default: 512]
+    #[arg(long, value_name = "BYTES", value_parser = parse_quantity, help_heading = "Load")]
     pub(crate) request_size: Option<u64>,
 
-    /// Bytes of a response. [default: 4000]
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
+    /// Size of a response [default: 4000]
+    #[arg(long, value_name = "BYTES", value_parser = parse_quantity, help_heading = "Load")]
     pub(crate) response_size: Option<u64>,
 
-    /// Requests at a time, over all connections. [default: 100]
-    #[arg(long, value_name = "N", value_parser = parse_parallel)]
+    /// Requests in flight over all connections [default: 100]
+    #[arg(long, value_name = "N", value_parser = parse_parallel, help_heading = "Load")]
     pub(crate) in_flight: Option<u64>,
 
-    /// Sends requests on unidirectional streams, answered on the server's.
-    #[arg(long)]
+    /// Send requests and responses on unidirectional streams
+    #[arg(long, help_heading = "Load")]
     pub(crate) uni: bool,
 
-    /// Resumes sessions with the tickets of earlier ones.
-    #[arg(long)]
+    /// Resume TLS sessions
+    #[arg(long, help_heading = "Load")]
     pub(crate) resume: bool,
 
-    /// Uses TLS over TCP instead of QUIC, for comparison.
-    #[arg(long)]
+    /// Use TLS over TCP instead of QUIC
+    #[arg(long, help_heading = "Connection")]
     pub(crate) tcp: bool,
 
-    /// Trusts servers with certificates from this PEM file instead of the system's.
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    /// Trust the CA certificates in this file (PEM), not the system's
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "insecure",
+        help_heading = "Connection"
+    )]
     pub(crate) ca: Option<PathBuf>,
 
-    /// Trusts any server.
-    #[arg(long)]
+    /// Do not verify the server's certificate
+    #[arg(long, help_heading = "Connection")]
     pub(crate) insecure: bool,
 
-    /// The name that the certificate has to be for, if it is not HOST.
-    #[arg(long, value_name = "NAME")]
+    /// Name to verify the certificate for [default: HOST]
+    #[arg(long, value_name = "NAME", help_heading = "Connection")]
     pub(crate) server_name: Option<String>,
 
-    /// How long to wait for a handshake, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_duration)]
+    /// Time limit for connecting
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_duration,
+          help_heading = "Connection")]
     pub(crate) connect_timeout: Duration,
 
     #[command(flatten)]
     pub(crate) common: CommonArguments,
+
+    /// Report every interval
+    #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration,
+          help_heading = "Output")]
+    pub(crate) interval: Option<Duration>,
 }
+
+const CLIENT_EXAMPLES: &str = "\
+Examples:
+  courser perf client 127.0.0.1:4433 --insecure -s download -n 1G
+      Download 1 GB
+  courser perf client 127.0.0.1:4433 --insecure -P 4 -t 5 -i 1
+      Upload on 4 streams for 5 seconds and report every second
+  courser perf client 127.0.0.1:4433 --insecure -s rr --in-flight 100
+      Measure requests per second and latency with 100 in flight
+  courser perf client 127.0.0.1:4433 --insecure --tcp
+      Upload over TLS on TCP, for comparison (needs 'perf server --tcp')";
 
 /// Reads the command line. In the error case everything was said already.
 pub(crate) fn parse() -> Result<Arguments, ExitCode> {

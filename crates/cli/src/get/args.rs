@@ -1,4 +1,4 @@
-//! What `courser get` may be told: the flags of curl, as far as they concern HTTP.
+//! The command line of `courser get`: the flags of curl that concern HTTP.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,21 +9,24 @@ use crate::quantity::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug, Clone, Default)]
 #[command(
-    // As curl has it: of a flag that is given twice the later one counts.
+    // As in curl, the last occurrence of a flag wins.
     args_override_self = true,
-    after_help = "Exit codes are those of curl: 5 no such proxy, 6 no such name, 7 no connection, 22 \
-    --fail, 23 cannot write, 28 time ran out, 35 TLS, 47 too many redirects, 52 no answer, 60 \
-    certificate, 95 HTTP/3, 96 QUIC, 97 SOCKS proxy."
+    after_help = EXAMPLES,
+    after_long_help = EXAMPLES_AND_EXIT_CODES
 )]
 pub(crate) struct Arguments {
-    /// What to get. `{a,b}` and `[1-9]`, `[01-20:2]`, `[a-z]` stand for several.
+    /// URL to transfer; {a,b} and [1-9] expand to several
+    ///
+    /// Ranges may have leading zeros and a step, [01-20:2], or letters, [a-z].
     #[arg(value_name = "URL", required_unless_present = "more_urls")]
     pub(crate) urls: Vec<String>,
-    /// The same as URL.
+    /// Same as URL; repeatable
     #[arg(long = "url", value_name = "URL")]
     pub(crate) more_urls: Vec<String>,
-    /// Reads flags from a file, as if they stood here: one a line, `name = value`, with or without
-    /// dashes, values with blanks in double quotes, comments behind `#`. `-` is standard input.
+    /// Read flags from a file in curl's format; - for standard input
+    ///
+    /// One flag per line, "name = value", with or without leading dashes. Put values with spaces in
+    /// double quotes. Lines that begin with # are comments.
     #[arg(short = 'K', long, value_name = "FILE")]
     pub(crate) config: Vec<String>,
 
@@ -40,86 +43,99 @@ pub(crate) struct Arguments {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Request")]
 pub(crate) struct RequestArguments {
-    /// The method.
+    /// Request method
     #[arg(short = 'X', long = "request", value_name = "METHOD")]
     pub(crate) method: Option<String>,
-    /// A field of the request, `Name: value`. `Name:` leaves one out, `Name;` makes it empty,
-    /// `@FILE` reads them from a file.
+    /// Add a header field, "Name: value"
+    ///
+    /// "Name:" removes a field, "Name;" sends it with an empty value, @FILE reads fields from a
+    /// file.
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     pub(crate) headers: Vec<String>,
-    /// Content of a form, sent with POST; `@FILE` reads it from a file without line ends.
+    /// Send data in a POST request; @FILE reads it from a file
+    ///
+    /// Carriage returns and newlines are removed from the file. Several --data are joined with &.
     #[arg(short, long, visible_alias = "data-ascii", value_name = "DATA")]
     pub(crate) data: Vec<String>,
-    /// Like --data, but `@` means nothing.
+    /// Like --data, without special meaning of @
     #[arg(long, value_name = "DATA")]
     pub(crate) data_raw: Vec<String>,
-    /// Like --data, but files are taken as they are.
+    /// Like --data, without removing newlines from files
     #[arg(long, value_name = "DATA")]
     pub(crate) data_binary: Vec<String>,
-    /// Like --data, percent-encoded: `content`, `=content`, `name=content`, `@FILE`, `name@FILE`.
+    /// Like --data, percent-encoded
+    ///
+    /// Forms: content, =content, name=content, @FILE, name@FILE.
     #[arg(long, value_name = "DATA")]
     pub(crate) data_urlencode: Vec<String>,
-    /// A part of a form (multipart/form-data): `name=content`, `name=@FILE`, `name=<FILE`, with
-    /// `;type=` and `;filename=`.
+    /// Add a part to a multipart/form-data body
+    ///
+    /// Forms: name=content, name=@FILE (upload), name=<FILE (content from a file). Append ;type= or
+    /// ;filename= to set these.
     #[arg(short = 'F', long, value_name = "PART", conflicts_with_all = ["data", "data_raw", "data_binary", "data_urlencode"])]
     pub(crate) form: Vec<String>,
-    /// Like --form, but `@` and `<` mean nothing.
+    /// Like --form, without special meaning of @ and <
     #[arg(long, value_name = "PART")]
     pub(crate) form_string: Vec<String>,
-    /// Sends a file with PUT; `-` is standard input.
+    /// Upload a file with PUT; - for standard input
     #[arg(short = 'T', long, value_name = "FILE")]
     pub(crate) upload_file: Option<String>,
-    /// Puts --data behind the URL and uses GET.
+    /// Append --data to the URL as its query and use GET
     #[arg(short = 'G', long)]
     pub(crate) get: bool,
-    /// Asks for the head alone.
+    /// Send a HEAD request
     #[arg(short = 'I', long)]
     pub(crate) head: bool,
-    /// Credentials for the server, sent with each request to it.
+    /// User name and password for the server
     #[arg(short, long, value_name = "USER:PASSWORD")]
     pub(crate) user: Option<String>,
-    /// A bearer token for the server.
+    /// Bearer token for the server
     #[arg(long, value_name = "TOKEN", conflicts_with = "user")]
     pub(crate) oauth2_bearer: Option<String>,
-    /// The `user-agent` field.
+    /// Value of the User-Agent field
     #[arg(short = 'A', long, value_name = "NAME")]
     pub(crate) user_agent: Option<String>,
-    /// The `referer` field.
+    /// Value of the Referer field
     #[arg(short = 'e', long, value_name = "URL")]
     pub(crate) referer: Option<String>,
-    /// Cookies to send, `name=value; name=value`. Without a `=` it is a file to read them from, in
-    /// Netscape's format or heads of responses, and what servers set is kept and sent back to them
-    /// from then on; an empty name does that without a file.
+    /// Send cookies, "name=value; ...", or read them from a file
+    ///
+    /// An argument without = is a file in Netscape's format or with response headers. It also turns
+    /// on the cookie engine, which stores and returns the cookies that servers set. Use "" to turn
+    /// it on without a file.
     #[arg(short = 'b', long, value_name = "COOKIES|FILE")]
     pub(crate) cookie: Vec<String>,
-    /// Keeps cookies as --cookie FILE does, and writes them to this file in the end, in Netscape's
-    /// format; `-` is standard output.
+    /// Write all cookies to a file at exit; - for standard output
+    ///
+    /// The file is in Netscape's format. This flag turns on the cookie engine, see --cookie.
     #[arg(short = 'c', long, value_name = "FILE")]
     pub(crate) cookie_jar: Option<String>,
-    /// Leaves out of the files of --cookie what was for one session only.
+    /// Ignore session cookies in the files of --cookie
     #[arg(short = 'j', long)]
     pub(crate) junk_session_cookies: bool,
-    /// Asks for a part: `0-499`, `500-`, `-500`.
+    /// Request a byte range: 0-499, 500-, -500
     #[arg(short, long, value_name = "RANGE")]
     pub(crate) range: Option<String>,
-    /// Asks for compressed content and decompresses it.
+    /// Request a compressed response and decompress it
+    ///
+    /// Codings: gzip, deflate, brotli and zstd.
     #[cfg_attr(
         not(feature = "brotli"),
-        doc = "brotli is not in this build: it needs --features brotli."
+        doc = "This build lacks brotli: build with --features brotli."
     )]
     #[cfg_attr(
         not(feature = "zstd"),
-        doc = "zstd is not in this build: it needs --features zstd."
+        doc = "This build lacks zstd: build with --features zstd."
     )]
     #[arg(long)]
     pub(crate) compressed: bool,
-    /// Follows redirects.
+    /// Follow redirects
     #[arg(short = 'L', long)]
     pub(crate) location: bool,
-    /// Follows redirects, and takes the credentials along wherever they lead.
+    /// Like --location, and send credentials to all hosts
     #[arg(long)]
     pub(crate) location_trusted: bool,
-    /// How many redirects are followed; -1 is any number.
+    /// Maximum number of redirects; -1 for no limit
     #[arg(
         long,
         value_name = "N",
@@ -127,7 +143,7 @@ pub(crate) struct RequestArguments {
         allow_negative_numbers = true
     )]
     pub(crate) max_redirs: i64,
-    /// Takes URLs as they are, with their braces and brackets.
+    /// Do not expand {} and [] in URLs
     #[arg(short, long)]
     pub(crate) globoff: bool,
 }
@@ -135,126 +151,144 @@ pub(crate) struct RequestArguments {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutputArguments {
-    /// Writes to a file, `-` is standard output; once for each URL. `#1` stands for what the first
-    /// `{}` or `[]` of the URL was.
+    /// Write to a file instead of standard output; once per URL
+    ///
+    /// "#1" in the name stands for the current value of the first {} or [] of the URL. Use - for
+    /// standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Vec<String>,
-    /// Writes to a file that is named like the last part of the URL; once for each URL.
+    /// Name the file after the last segment of the URL; once per URL
     #[arg(short = 'O', long, action = ArgAction::Count)]
     pub(crate) remote_name: u8,
-    /// --remote-name for all URLs.
+    /// Use --remote-name for all URLs
     #[arg(long)]
     pub(crate) remote_name_all: bool,
-    /// With --remote-name: takes the name that the server gives, if it does.
+    /// With --remote-name, prefer the name in Content-Disposition
     #[arg(short = 'J', long)]
     pub(crate) remote_header_name: bool,
-    /// Where files are written.
+    /// Directory for output files
     #[arg(long, value_name = "DIR")]
     pub(crate) output_dir: Option<PathBuf>,
-    /// Makes the directories that files are to be in.
+    /// Create missing directories of output files
     #[arg(long)]
     pub(crate) create_dirs: bool,
-    /// Writes the head of the response, and of interim ones, before its body.
+    /// Include response headers in the output
     #[arg(short, long, visible_alias = "show-headers")]
     pub(crate) include: bool,
-    /// Writes the heads of responses to a file, `-` is standard output.
+    /// Write response headers to a file; - for standard output
     #[arg(short = 'D', long, value_name = "FILE")]
     pub(crate) dump_header: Option<String>,
-    /// Writes this behind each transfer, with its %{variables}; `@FILE` reads it from a file.
+    /// Print FORMAT after each transfer; %{name} inserts a variable
+    ///
+    /// @FILE reads the format from a file. The variables are those of curl.
     #[arg(short, long, value_name = "FORMAT")]
     pub(crate) write_out: Option<String>,
-    /// Tells everything that happens, on standard error.
+    /// Print headers and connection details to standard error
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// No progress, no errors.
+    /// Do not show progress or errors
     #[arg(short, long)]
     pub(crate) silent: bool,
-    /// Errors in spite of --silent.
+    /// Show errors even with --silent
     #[arg(short = 'S', long)]
     pub(crate) show_error: bool,
-    /// No progress.
+    /// Do not show progress
     #[arg(long)]
     pub(crate) no_progress_meter: bool,
-    /// Statuses of 400 and more are errors, and their bodies are not written.
+    /// Fail on status codes of 400 and above, without output
     #[arg(short, long)]
     pub(crate) fail: bool,
-    /// Statuses of 400 and more are errors, and their bodies are written.
+    /// Fail on status codes of 400 and above, but write the body
     #[arg(long, conflicts_with = "fail")]
     pub(crate) fail_with_body: bool,
-    /// Shows how long the steps of each transfer took: on standard output if the body goes
-    /// elsewhere, else on standard error. They add up to the total; connections that did not win
-    /// the race are in brackets.
+    /// Show how long each step of a transfer took
+    ///
+    /// The steps add up to the total. Connection attempts that lost the race are in brackets. The
+    /// report goes to standard output if the body is written to a file, and to standard error
+    /// otherwise.
     #[arg(long)]
     pub(crate) timing: bool,
-    /// Like --timing, in JSON, a line for each transfer.
+    /// Like --timing, as JSON, one line per transfer
     #[arg(long)]
     pub(crate) json: bool,
-    /// Writes a trace of each QUIC connection into this directory (qlog, JSON-SEQ).
-    #[arg(long, value_name = "DIR", env = "QLOGDIR")]
+    /// Write a qlog trace of every QUIC connection to this directory
+    #[arg(long, value_name = "DIR", env = "QLOGDIR", hide_env_values = true)]
     pub(crate) qlog: Option<PathBuf>,
 }
 
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArguments {
-    /// Tries HTTP/3 with every server, and TCP a moment later.
+    /// Try HTTP/3 first with every server, and TCP shortly after
+    ///
+    /// Without this flag HTTP/3 is used with servers that announce it in DNS (HTTPS records) or
+    /// with Alt-Svc.
     #[arg(long, group = "http")]
     pub(crate) http3: bool,
-    /// HTTP/3 and nothing else.
+    /// Use HTTP/3 only
     #[arg(long, group = "http")]
     pub(crate) http3_only: bool,
-    /// No HTTP/3.
+    /// Do not use HTTP/3
     #[arg(long, group = "http")]
     pub(crate) http2: bool,
-    /// HTTP/1.1 and nothing else.
+    /// Use HTTP/1.1 only
     #[arg(long = "http1.1", group = "http")]
     pub(crate) http1: bool,
-    /// Keeps what servers announce of HTTP/3 (Alt-Svc) in this file, in curl's format.
+    /// Read and update this Alt-Svc cache file, in curl's format
     #[arg(long, value_name = "FILE")]
     pub(crate) alt_svc: Option<PathBuf>,
-    /// Believes any server. Whoever sits in the path can read and change everything.
-    #[arg(short = 'k', long)]
+    /// Do not verify the server's certificate
+    ///
+    /// Anyone on the network path can then read and modify the traffic.
+    #[arg(short = 'k', long, help_heading = "TLS")]
     pub(crate) insecure: bool,
-    /// Trusts servers with certificates from this PEM file instead of the system's.
-    #[arg(long, value_name = "FILE")]
+    /// Trust the CA certificates in this file (PEM), not the system's
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
     pub(crate) cacert: Option<PathBuf>,
-    /// A certificate to show to servers that ask for one, PEM.
-    #[arg(short = 'E', long, value_name = "FILE")]
+    /// Client certificate (PEM)
+    #[arg(short = 'E', long, value_name = "FILE", help_heading = "TLS")]
     pub(crate) cert: Option<PathBuf>,
-    /// Its private key, PEM, if it is not in the same file.
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    /// Private key of --cert (PEM), if it is in another file
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "TLS")]
     pub(crate) key: Option<PathBuf>,
-    /// Addresses of a host at a port: `host:port:address[,address]`.
+    /// Use these addresses: host:port:address[,address]
     #[arg(long, value_name = "PLACE")]
     pub(crate) resolve: Vec<String>,
-    /// Connects elsewhere: `host:port:otherhost:otherport`; what is empty is any, or the same.
+    /// Connect elsewhere: host:port:otherhost:otherport
+    ///
+    /// An empty host or port matches any; an empty other host or port keeps that of the URL.
     #[arg(long, value_name = "PLACES")]
     pub(crate) connect_to: Vec<String>,
-    /// IPv4 only.
+    /// Use IPv4 only
     #[arg(short = '4', long, conflicts_with = "ipv6")]
     pub(crate) ipv4: bool,
-    /// IPv6 only.
+    /// Use IPv6 only
     #[arg(short = '6', long)]
     pub(crate) ipv6: bool,
-    /// The address or interface to connect from.
+    /// Local address or network interface to use
     #[arg(long, value_name = "NAME")]
     pub(crate) interface: Option<String>,
-    /// Name servers to ask instead of the system.
-    #[cfg_attr(not(feature = "dns"), doc = "Not in this build: needs --features dns.")]
+    /// Use these name servers, separated by commas
+    #[cfg_attr(
+        not(feature = "dns"),
+        doc = "(not in this build: needs --features dns)"
+    )]
     #[arg(long, value_name = "ADDRESSES", value_delimiter = ',')]
     pub(crate) dns_servers: Vec<String>,
-    /// A proxy, `http://user:password@host:port`, or https:// for one that is reached over TLS: who
-    /// it is, is judged like servers are. Or one of SOCKS: socks5h:// and socks4a:// have it resolve
-    /// names, with socks5:// and socks4:// they are resolved here. HTTP/3 is not used then.
+    /// Use a proxy: [scheme://][user:password@]host[:port]
+    ///
+    /// Schemes: http, https, socks5h and socks4a (the proxy resolves names), socks5 and socks4
+    /// (names are resolved locally). HTTP/3 is not used through a proxy. The certificate of an
+    /// https proxy is verified like a server's.
     #[arg(short = 'x', long, value_name = "URL")]
     pub(crate) proxy: Option<String>,
-    /// Hosts that are reached without a proxy, separated by commas; `*` is all.
+    /// Hosts to connect to directly, separated by commas; * for all
     #[arg(long, value_name = "HOSTS")]
     pub(crate) noproxy: Option<String>,
-    /// How long to wait for a connection, in seconds.
+    /// Time limit for connecting
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) connect_timeout: Option<Duration>,
-    /// The head start of HTTP/3 over TCP, and of each address over the next.
+    /// Head start of HTTP/3 over TCP and of each address over the next
     #[arg(long, value_name = "MS", default_value_t = 250)]
     pub(crate) happy_eyeballs_timeout_ms: u64,
 }
@@ -262,42 +296,76 @@ pub(crate) struct ConnectionArguments {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Transfer")]
 pub(crate) struct TransferArguments {
-    /// How long a transfer may take, in seconds.
+    /// Time limit for each transfer
     #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) max_time: Option<Duration>,
-    /// Goes on where a file ends (`-`), or at this byte.
+    /// Resume at this byte offset; - for the size of the output file
     #[arg(short = 'C', long, value_name = "OFFSET")]
     pub(crate) continue_at: Option<String>,
-    /// Refuses bodies that are longer than this.
+    /// Reject bodies larger than this
     #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
     pub(crate) max_filesize: Option<u64>,
-    /// Tries again, so many times, after failures that may pass: time ran out, status 408, 429,
-    /// 500, 502, 503, 504.
+    /// Retry this many times after transient failures
+    ///
+    /// Transient failures are timeouts and status codes 408, 429, 500, 502, 503 and 504.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) retry: u32,
-    /// How long to wait before trying again. Without it 1 s, doubled each time up to 10 minutes, or
-    /// what the server asks for.
+    /// Wait this long before each retry
+    ///
+    /// The default is the server's Retry-After, or 1 second, doubled with each retry up to 10
+    /// minutes.
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) retry_delay: Option<Duration>,
-    /// Does not try again when so long has passed.
+    /// Stop retrying after this time
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
     pub(crate) retry_max_time: Option<Duration>,
-    /// Tries again when nobody listens, too.
+    /// Retry when the connection is refused
     #[arg(long)]
     pub(crate) retry_connrefused: bool,
-    /// Tries again after all failures.
+    /// Retry after every failure
     #[arg(long)]
     pub(crate) retry_all_errors: bool,
-    /// Several transfers at a time.
+    /// Run transfers in parallel
     #[arg(short = 'Z', long)]
     pub(crate) parallel: bool,
-    /// How many at a time.
+    /// Maximum number of parallel transfers
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=300))]
     pub(crate) parallel_max: u16,
-    /// Ends with the first failure.
+    /// Exit at the first failure
     #[arg(long)]
     pub(crate) fail_early: bool,
 }
+
+/// The texts behind the flags, in `-h` and, with the exit codes, in `--help`.
+macro_rules! examples {
+    () => {
+        "\
+Examples:
+  courser get https://example.org/
+      Print a page
+  courser get -L -O https://example.org/file.tar.gz
+      Follow redirects and save the file under its own name
+  courser get --http3-only --insecure --timing https://localhost:4433/
+      Use HTTP/3 only, accept any certificate and show the duration of each step
+  courser get -d name=value -H 'accept: application/json' https://example.org/form
+      Send a form"
+    };
+}
+
+const EXAMPLES: &str = examples!();
+const EXAMPLES_AND_EXIT_CODES: &str = concat!(
+    examples!(),
+    "
+
+Exit codes (those of curl):
+   5  cannot resolve the proxy           47  too many redirects
+   6  cannot resolve the host            52  empty response
+   7  cannot connect                     60  certificate not trusted
+  22  status 400 or above, with --fail   95  HTTP/3 error
+  23  cannot write                       96  QUIC connection error
+  28  timeout                            97  SOCKS proxy error
+  35  TLS handshake failed"
+);
 
 impl Arguments {
     /// All URLs, in the order of their kinds.

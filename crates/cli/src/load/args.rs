@@ -1,4 +1,4 @@
-//! What `courser load` may be told: the letters of h2load or of oha, one set of long names.
+//! The command line of `courser load`: the short flags of h2load or oha, one set of long flags.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use http::{HeaderName, HeaderValue, Method};
 
 use crate::quantity::{parse_duration, parse_positive, parse_quantity};
 
-/// Whose letters, defaults and text are used.
+/// The tool whose flags, defaults and report are used.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Style {
-    /// Those of nghttp2's h2load.
+    /// nghttp2's h2load
     #[default]
     H2load,
-    /// Those of oha.
+    /// oha
     Oha,
 }
 
@@ -38,216 +38,256 @@ pub(crate) struct Arguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct Flags {
-    /// What to ask for. Several are asked for in turn; they name the same server.
+    /// URL to request; several are requested in turn and must name the same server
     #[arg(value_name = "URL", required_unless_present = "input_file")]
     pub(crate) urls: Vec<String>,
 
-    /// Whose letters, defaults and text to use. Long names are the same in both.
-    #[arg(long, value_name = "STYLE", default_value = "h2load")]
+    /// Use the short flags, defaults and report of this tool: h2load or oha
+    ///
+    /// Long flags are the same in both styles.
+    #[arg(
+        long,
+        value_name = "STYLE",
+        default_value = "h2load",
+        hide_possible_values = true
+    )]
     pub(crate) style: Style,
 
-    /// Requests in all. [default: one for each connection; 200 in oha's style]
-    #[arg(long, value_name = "N", value_parser = parse_positive, conflicts_with = "duration")]
+    /// Total number of requests [default: one per connection; 200 in oha's style]
+    #[arg(long, value_name = "N", value_parser = parse_positive, conflicts_with = "duration",
+          help_heading = LOAD)]
     pub(crate) requests: Option<u64>,
 
-    /// Connections. [default: 1; 50 in oha's style]
-    #[arg(long, alias = "connections", value_name = "N", value_parser = parse_many)]
+    /// Number of connections [default: 1; 50 in oha's style]
+    #[arg(long, alias = "connections", value_name = "N", value_parser = parse_many,
+          help_heading = LOAD)]
     pub(crate) clients: Option<u64>,
 
-    /// Threads, each with its share of the connections. [default: 1; one for each core in oha's
-    /// style]
-    #[arg(long, value_name = "N", value_parser = parse_many)]
+    /// Number of threads to run the connections on [default: 1; one per core in oha's style]
+    #[arg(long, value_name = "N", value_parser = parse_many, help_heading = LOAD)]
     pub(crate) threads: Option<u64>,
 
-    /// Requests under way at once on each connection of HTTP/2 and 3. HTTP/1.1 has one.
-    #[arg(long, alias = "parallel", value_name = "N", default_value = "1", value_parser = parse_many)]
+    /// Number of concurrent requests per connection, over HTTP/2 and HTTP/3
+    #[arg(long, alias = "parallel", value_name = "N", default_value = "1",
+          value_parser = parse_many, help_heading = LOAD)]
     pub(crate) max_concurrent_streams: u64,
 
-    /// How long to measure instead of how many requests, in seconds. Requests under way at the
-    /// end are abandoned and not counted.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    /// Measure for this long instead of for a number of requests
+    ///
+    /// Requests in progress at the end are abandoned and not counted.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = LOAD)]
     pub(crate) duration: Option<Duration>,
 
-    /// Waits for requests that are under way at the end of the duration.
-    #[arg(long, requires = "duration")]
+    /// Wait for requests in progress at the end of --duration
+    #[arg(long, requires = "duration", help_heading = LOAD)]
     pub(crate) wait_ongoing_requests_after_deadline: bool,
 
-    /// How long to load before the duration begins; nothing of it is counted.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "duration")]
+    /// Send load for this long before --duration begins, without measuring
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "duration",
+          help_heading = LOAD)]
     pub(crate) warm_up_time: Option<Duration>,
 
-    /// Connections opened per rate period; all at once without it.
-    #[arg(long, value_name = "N", value_parser = parse_positive)]
+    /// Connections to open per --rate-period [default: all at once]
+    #[arg(long, value_name = "N", value_parser = parse_positive, help_heading = LOAD)]
     pub(crate) rate: Option<u64>,
 
-    /// What --rate counts in.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration, requires = "rate")]
+    /// Period of --rate
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_duration,
+          requires = "rate", help_heading = LOAD)]
     pub(crate) rate_period: Duration,
 
-    /// Requests each connection sends a second, whether or not earlier ones are answered.
-    #[arg(long, value_name = "N", value_parser = parse_rate, conflicts_with = "qps")]
+    /// Send requests at a fixed rate: N per second and connection
+    ///
+    /// Requests are sent on schedule, whether or not earlier ones have been answered.
+    #[arg(long, value_name = "N", value_parser = parse_rate, conflicts_with = "qps",
+          help_heading = LOAD)]
     pub(crate) rps: Option<f64>,
 
-    /// Requests a second over all connections, whether or not earlier ones are answered.
-    #[arg(long, value_name = "N", value_parser = parse_rate)]
+    /// Send requests at a fixed rate: N per second over all connections
+    ///
+    /// Requests are sent on schedule, whether or not earlier ones have been answered.
+    #[arg(long, value_name = "N", value_parser = parse_rate, help_heading = LOAD)]
     pub(crate) qps: Option<f64>,
 
-    /// With a rate, counts latency from when a request was due, so that a stalled server shows
-    /// in every request that it kept waiting. On unless switched off.
-    #[arg(long, overrides_with = "no_latency_correction")]
+    /// With a fixed rate, measure latency from the scheduled time [default]
+    ///
+    /// A stalled server then shows in every request that it delayed (coordinated omission).
+    #[arg(long, overrides_with = "no_latency_correction", help_heading = LOAD)]
     pub(crate) latency_correction: bool,
 
-    /// Counts latency from when a request was sent, even with a rate.
-    #[arg(long)]
+    /// With a fixed rate, measure latency from the time of sending
+    #[arg(long, help_heading = LOAD)]
     pub(crate) no_latency_correction: bool,
 
-    /// File with a URL on each line, '-' for standard input; asked for in turn.
+    /// Read URLs from a file, one per line; - for standard input
     #[arg(
         long,
         alias = "urls-from-file",
         value_name = "FILE",
-        conflicts_with = "urls"
+        conflicts_with = "urls",
+        help_heading = REQUESTS
     )]
     pub(crate) input_file: Option<PathBuf>,
 
-    /// The URL is a regular expression behind its host, and each request asks for one that is
-    /// drawn from it. A dot means itself; a query begins with `\?`.
+    /// Generate a URL for each request from a regular expression
     #[cfg_attr(
         not(feature = "rand-regex"),
-        doc = "Not in this build: needs --features rand-regex."
+        doc = "(not in this build: needs --features rand-regex)"
     )]
-    #[arg(long, conflicts_with = "input_file")]
+    ///
+    /// The part of the URL after the host is the expression. A dot is literal; write \? for the ?
+    /// in front of a query.
+    #[arg(long, conflicts_with = "input_file", help_heading = REQUESTS)]
     pub(crate) rand_regex_url: bool,
 
-    /// With --rand-regex-url, how often `*`, `+` and `{n,}` repeat beyond what they have to.
+    /// Maximum extra repetitions of *, + and {n,} with --rand-regex-url
     #[arg(
         long,
         value_name = "N",
         default_value_t = 4,
-        requires = "rand_regex_url"
+        requires = "rand_regex_url",
+        help_heading = REQUESTS
     )]
     pub(crate) max_repeat: u32,
 
-    /// With --rand-regex-url, writes so many URLs as would be asked for, and ends.
-    #[arg(long, value_name = "N", requires = "rand_regex_url")]
+    /// Print N URLs generated by --rand-regex-url and exit
+    #[arg(long, value_name = "N", requires = "rand_regex_url", help_heading = REQUESTS)]
     pub(crate) dump_urls: Option<u64>,
 
-    /// Field to send, may be repeated: 'name: value'.
-    #[arg(long, value_name = "FIELD", value_parser = parse_header)]
+    /// Add a header field, "name: value"; repeatable
+    #[arg(long, value_name = "FIELD", value_parser = parse_header, help_heading = REQUESTS)]
     pub(crate) header: Vec<(HeaderName, HeaderValue)>,
 
-    /// Method. [default: GET; POST with a body]
-    #[arg(long, value_name = "NAME", value_parser = parse_method)]
+    /// Request method [default: GET; POST with a body]
+    #[arg(long, value_name = "NAME", value_parser = parse_method, help_heading = REQUESTS)]
     pub(crate) method: Option<Method>,
 
-    /// File to send as body.
+    /// Send this file as the request body
     #[arg(
         long,
         alias = "body-path",
         value_name = "FILE",
-        conflicts_with = "body"
+        conflicts_with = "body",
+        help_heading = REQUESTS
     )]
     pub(crate) data: Option<PathBuf>,
 
-    /// Text to send as body.
-    #[arg(long, value_name = "TEXT")]
+    /// Send this text as the request body
+    #[arg(long, value_name = "TEXT", help_heading = REQUESTS)]
     pub(crate) body: Option<String>,
 
-    /// Window of each stream: 2^N - 1 bytes. [default: 30 over HTTP/2; grows by itself over HTTP/3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30))]
-    pub(crate) window_bits: Option<u8>,
+    /// Time limit for each request [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = REQUESTS)]
+    pub(crate) timeout: Option<Duration>,
 
-    /// Window of each connection, counted as --window-bits is.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30))]
-    pub(crate) connection_window_bits: Option<u8>,
-
-    /// Protocols to offer, the preferred one first; with h3 it has to be h3 alone.
-    /// [default: h2,http/1.1; http/1.1 in oha's style]
-    #[arg(long, alias = "npn-list", value_name = "LIST", value_delimiter = ',',
-          conflicts_with_all = ["http_version", "h1", "h2", "h3"])]
-    pub(crate) alpn_list: Vec<String>,
-
-    /// Uses HTTP/3.
-    #[arg(long, alias = "http3", conflicts_with_all = ["h1", "h2", "http_version"])]
+    /// Use HTTP/3
+    #[arg(long, alias = "http3", conflicts_with_all = ["h1", "h2", "http_version"],
+          help_heading = CONNECTION)]
     pub(crate) h3: bool,
 
-    /// Uses HTTP/2; without TLS by prior knowledge.
-    #[arg(long, alias = "http2", conflicts_with_all = ["h1", "http_version"])]
+    /// Use HTTP/2; with prior knowledge for http:// URLs
+    #[arg(long, alias = "http2", conflicts_with_all = ["h1", "http_version"],
+          help_heading = CONNECTION)]
     pub(crate) h2: bool,
 
-    /// Uses HTTP/1.1.
-    #[arg(long, conflicts_with = "http_version")]
+    /// Use HTTP/1.1
+    #[arg(long, conflicts_with = "http_version", help_heading = CONNECTION)]
     pub(crate) h1: bool,
 
-    /// Version of HTTP: 1.1, 2 or 3.
-    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    /// Use this HTTP version: 1.1, 2 or 3
+    #[arg(long, value_name = "VERSION", value_parser = parse_version, help_heading = CONNECTION)]
     pub(crate) http_version: Option<Version>,
 
-    /// Connects to this HOST[:PORT] whatever the URL says; oha's host:port:to-host:to-port is
-    /// understood too.
-    #[arg(long, value_name = "TARGET")]
+    /// Protocols to offer, in order of preference [default: h2,http/1.1; http/1.1 in oha's style]
+    ///
+    /// h3 cannot be combined with others, because it runs over QUIC.
+    #[arg(long, alias = "npn-list", value_name = "LIST", value_delimiter = ',',
+          conflicts_with_all = ["http_version", "h1", "h2", "h3"], help_heading = CONNECTION)]
+    pub(crate) alpn_list: Vec<String>,
+
+    /// Connect to HOST[:PORT] instead of the URL's host
+    ///
+    /// oha's form host:port:to-host:to-port is accepted too.
+    #[arg(long, value_name = "TARGET", help_heading = CONNECTION)]
     pub(crate) connect_to: Option<String>,
 
-    /// Name for TLS, in place of the URL's: it is sent, and the certificate has to be for it.
-    #[arg(long, alias = "server-name", value_name = "NAME")]
+    /// Server name for TLS, in place of the URL's host
+    #[arg(long, alias = "server-name", value_name = "NAME", help_heading = CONNECTION)]
     pub(crate) sni: Option<String>,
 
-    /// Trusts servers with certificates from this PEM file instead of the system's.
+    /// Trust the CA certificates in this file (PEM), not the system's
     #[arg(
         long,
         alias = "cacert",
         value_name = "FILE",
-        conflicts_with = "insecure"
+        conflicts_with = "insecure",
+        help_heading = CONNECTION
     )]
     pub(crate) ca: Option<PathBuf>,
 
-    /// Trusts any server.
-    #[arg(long)]
+    /// Do not verify the server's certificate
+    #[arg(long, help_heading = CONNECTION)]
     pub(crate) insecure: bool,
 
-    /// Longest time for a request; without it none is limited.
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    pub(crate) timeout: Option<Duration>,
-
-    /// Longest time for a handshake.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    /// Time limit for connecting
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration,
+          help_heading = CONNECTION)]
     pub(crate) connect_timeout: Duration,
 
-    /// How long a QUIC connection may hear nothing of its server before it is given up.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    /// Idle timeout of QUIC connections
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration,
+          help_heading = CONNECTION)]
     pub(crate) connection_inactivity_timeout: Duration,
 
-    /// Largest UDP payload to send, 1200 to 65507. Without it they grow to what the path carries.
-    #[arg(long, value_name = "BYTES", value_parser = crate::args::parse_mtu)]
+    /// Stream window: 2^N - 1 bytes [default: 30 over HTTP/2, automatic over HTTP/3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30),
+          help_heading = CONNECTION)]
+    pub(crate) window_bits: Option<u8>,
+
+    /// Connection window: 2^N - 1 bytes [default: 30 over HTTP/2, automatic over HTTP/3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30),
+          help_heading = CONNECTION)]
+    pub(crate) connection_window_bits: Option<u8>,
+
+    /// Maximum UDP payload, 1200 to 65507 [default: discovered]
+    #[arg(long, value_name = "BYTES", value_parser = crate::args::parse_mtu,
+          help_heading = CONNECTION)]
     pub(crate) max_udp_payload_size: Option<u16>,
 
-    /// Sends each UDP datagram in a system call of its own instead of many in one (GSO).
-    #[arg(long)]
+    /// Do not use UDP segmentation offload (GSO)
+    #[arg(long, help_heading = CONNECTION)]
     pub(crate) no_udp_gso: bool,
 
-    /// Writes a trace of each QUIC connection into the directory of this name (qlog, JSON-SEQ).
-    #[arg(long, value_name = "DIR")]
-    pub(crate) qlog_file_base: Option<PathBuf>,
-
-    /// Writes a line for each request: when it began in microseconds since 1970, its status (-1
-    /// without one), how long it took in microseconds, with tabs between.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) log_file: Option<PathBuf>,
-
-    /// Draws no progress. It is drawn on terminals only anyway.
-    #[arg(long)]
-    pub(crate) no_tui: bool,
-
-    /// Writes JSON to standard output, for programs.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Runs on this core only.
+    /// Run on this core only
     #[arg(long, value_name = "CORE")]
     pub(crate) core: Option<usize>,
+
+    /// Print the report as JSON
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) json: bool,
+
+    /// Do not show progress; it is shown on terminals only
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) no_tui: bool,
+
+    /// Log every request to a file
+    ///
+    /// Each line has the start time in microseconds since 1970, the status code (-1 if none) and
+    /// the duration in microseconds, separated by tabs.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
+    pub(crate) log_file: Option<PathBuf>,
+
+    /// Write a qlog trace of every QUIC connection to this directory
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
+    pub(crate) qlog_file_base: Option<PathBuf>,
 }
 
-/// The letters of each style, by the long name they stand for.
+const LOAD: &str = "Load";
+const REQUESTS: &str = "Requests";
+const CONNECTION: &str = "Connection";
+const OUTPUT: &str = "Output";
+
+/// The short flags of each style, by the name of the long flag.
 const LETTERS: [(&str, Option<char>, Option<char>); 19] = [
     ("requests", Some('n'), Some('n')),
     ("clients", Some('c'), Some('c')),
@@ -273,8 +313,8 @@ const LETTERS: [(&str, Option<char>, Option<char>); 19] = [
 /// The command of one style, to read the words after `courser load` with.
 fn command(style: Style) -> Command {
     let command = Command::new("courser load")
-        .about("Loads a server with requests and measures how it answers.")
-        .after_help(NOTES)
+        .about("Load-test an HTTP server and measure its responses")
+        .after_help(notes(style))
         .max_term_width(100)
         .no_binary_name(true);
     let mut command = Flags::augment_args(command);
@@ -294,12 +334,37 @@ fn command(style: Style) -> Command {
     command
 }
 
-const NOTES: &str = "\
-Letters are those of h2load. With --style oha they are oha's: -t is --timeout, -m --method, \
--D --data, -d --body, -p --max-concurrent-streams, -z --duration, -w \
---wait-ongoing-requests-after-deadline, -j --json.
+fn notes(style: Style) -> &'static str {
+    match style {
+        Style::H2load => H2LOAD_NOTES,
+        Style::Oha => OHA_NOTES,
+    }
+}
 
-HTTP over TLS on TCP unless told otherwise, as h2load has it: --h3 for HTTP/3.";
+const H2LOAD_NOTES: &str = "\
+Short flags, defaults and the report are those of h2load. Use --style oha for those of oha.
+As in h2load, the default is HTTP/2 or HTTP/1.1 over TLS; use --h3 for HTTP/3.
+
+Examples:
+  courser load --h3 -n 100000 -c 4 -m 25 https://example.org/
+      100 000 requests over HTTP/3, on 4 connections with 25 concurrent requests each
+  courser load -D 10 -c 50 --insecure https://localhost:4433/
+      Measure for 10 seconds over HTTP/2 with 50 connections
+  courser load --h3 -D 10 -c 10 -m 10 --qps 5000 https://example.org/
+      5000 requests per second, with latency measured from the scheduled time
+  courser load --style oha -z 10s -c 50 --http-version 3 https://example.org/
+      The same flags as oha";
+
+const OHA_NOTES: &str = "\
+Short flags, defaults and the report are those of oha. Use --style h2load for those of h2load.
+
+Examples:
+  courser load --style oha -n 10000 -c 50 https://example.org/
+      10 000 requests over HTTP/1.1, on 50 connections
+  courser load --style oha -z 10s -c 50 -p 10 --http-version 3 https://example.org/
+      Measure for 10 seconds over HTTP/3 with 10 concurrent requests per connection
+  courser load --style oha -z 10s -q 5000 --http-version 2 https://example.org/
+      5000 requests per second, with latency measured from the scheduled time";
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
@@ -307,8 +372,14 @@ impl Args for Arguments {
             .num_args(0..)
             .trailing_var_arg(true)
             .allow_hyphen_values(true)
-            .value_parser(clap::value_parser!(std::ffi::OsString));
-        command.disable_help_flag(true).arg(words)
+            .value_parser(clap::value_parser!(std::ffi::OsString))
+            .hide(true);
+        command
+            .disable_help_flag(true)
+            .arg(words)
+            // `courser help load` shows this command, not that of a style.
+            .override_usage("courser load [OPTIONS] [URL]...")
+            .after_help("Run 'courser load --help' for the flags and examples.")
     }
 
     fn augment_args_for_update(command: Command) -> Command {

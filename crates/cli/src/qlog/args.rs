@@ -5,51 +5,77 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) enum QlogCommand {
-    /// Tells what happened on connections, from their traces.
+    /// Summarize connections: packets, losses, round-trip times, errors
     Summary(SummaryArguments),
-    /// Draws a trace as an image, or as a page with all there is.
+    /// Plot a connection as an SVG image or an HTML page
     Plot(PlotArguments),
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  courser get --qlog traces --http3-only https://example.org/
+      Transfer a URL and write a trace
+  courser qlog summary traces/*.sqlog
+      Print a summary
+  courser qlog plot traces/NAME.sqlog -o trace.html
+      Draw charts";
+
 #[derive(Args, Debug)]
+#[command(after_help = SUMMARY_EXAMPLES)]
 pub(crate) struct SummaryArguments {
-    /// Traces, of this stack or another: .sqlog (JSON-SEQ) or .qlog (JSON).
+    /// Traces of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Writes JSON to standard output, an object for each file and line.
+    /// Print JSON, one object per file and line
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+const SUMMARY_EXAMPLES: &str = "\
+Examples:
+  courser qlog summary traces/*.sqlog
+      Print a summary of every connection
+  courser qlog summary --json trace.qlog
+      Print it as JSON";
+
 #[derive(Args, Debug)]
+#[command(after_help = PLOT_EXAMPLES)]
 pub(crate) struct PlotArguments {
-    /// A trace, of this stack or another: .sqlog (JSON-SEQ) or .qlog (JSON).
+    /// Trace of any QUIC implementation: .sqlog (JSON-SEQ) or .qlog (JSON)
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// What is written: an image if it ends in .svg, a page if it ends in .html.
+    /// Output file: .svg for an image, .html for a page
     #[arg(long, short, value_name = "FILE", value_parser = parse_output)]
     pub(crate) output: PathBuf,
 
-    /// What is drawn.
+    /// Chart to draw
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub(crate) what: ChartName,
 }
 
-/// What is drawn.
+const PLOT_EXAMPLES: &str = "\
+Examples:
+  courser qlog plot trace.sqlog -o trace.html
+      Draw all charts of a connection on one page
+  courser qlog plot trace.sqlog -o cwnd.svg --what cwnd
+      Draw one chart";
+
+/// A chart of `courser qlog plot`.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChartName {
-    /// Packets sent, acknowledged and lost.
+    /// Packets sent, acknowledged and lost
     TimeSequence,
-    /// Congestion window and bytes in flight.
+    /// Congestion window and bytes in flight
     Cwnd,
-    /// Round-trip times.
+    /// Round-trip times
     Rtt,
-    /// Rates of sending and receiving.
+    /// Send and receive rates
     Throughput,
-    /// All of them.
+    /// All charts
     All,
 }
 

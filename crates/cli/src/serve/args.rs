@@ -1,4 +1,4 @@
-//! What `courser serve` may be told.
+//! The command line of `courser serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,158 +12,202 @@ use crate::args::{parse_controller, parse_listen};
 use crate::quantity::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The folder to serve. [default: the current one]
+    /// Directory to serve [default: the current directory]
     #[arg(value_name = "DIR", conflicts_with_all = ["root", "proxy"])]
     pub(crate) folder: Option<PathBuf>,
 
-    /// The same as DIR.
-    #[arg(short, long, value_name = "DIR", conflicts_with = "proxy")]
-    pub(crate) root: Option<PathBuf>,
-
-    /// Address to listen on, UDP and TCP; may be given several times. Port 0 lets the system choose
-    /// one. [default: 127.0.0.1:4433 and [::1]:4433, with a certificate [::]:4433, with --acme
-    /// [::]:443]
+    /// Listen on this address, UDP and TCP; repeatable [default port: 4433]
+    ///
+    /// Port 0 lets the system choose a port. The default is 127.0.0.1:4433 and [::1]:4433 with a
+    /// development certificate, [::]:4433 with --cert, and [::]:443 with --acme.
     #[arg(short, long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) listen: Vec<SocketAddr>,
 
-    /// A name that the server is for; may be given several times. For --acme, and for certificates
-    /// that are made here.
-    #[arg(short, long, value_name = "NAME")]
-    pub(crate) domain: Vec<String>,
+    /// Do not compress responses
+    #[arg(long)]
+    pub(crate) no_compress: bool,
+
+    /// Same as DIR
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        conflicts_with = "proxy",
+        help_heading = "Files"
+    )]
+    pub(crate) root: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) files: FileArguments,
 
-    /// Passes requests on to this server instead: http://HOST[:PORT], or h2c:// for HTTP/2.
-    #[arg(long, value_name = "URL", value_parser = Backend::parse)]
+    /// Forward requests to this server instead of serving files
+    ///
+    /// Use http://HOST[:PORT] for HTTP/1.1 and h2c://HOST[:PORT] for HTTP/2 without TLS.
+    #[arg(long, value_name = "URL", value_parser = Backend::parse, help_heading = "Proxy")]
     pub(crate) proxy: Option<Backend>,
 
-    /// How long the server behind --proxy may take to begin its answer, in seconds.
+    /// Time limit for the upstream server to start its response
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_duration,
-          requires = "proxy")]
+          requires = "proxy", help_heading = "Proxy")]
     pub(crate) proxy_timeout: Duration,
+
+    /// Host name of the server; repeatable
+    ///
+    /// Required with --acme; added to the names of a generated certificate otherwise.
+    #[arg(short, long, value_name = "NAME", help_heading = "Certificates")]
+    pub(crate) domain: Vec<String>,
 
     #[command(flatten)]
     pub(crate) certificate: CertificateArguments,
 
-    /// Compresses nothing on the fly.
-    #[arg(long)]
-    pub(crate) no_compress: bool,
-
-    /// Writes a line for each request: common, combined or json.
-    #[arg(short, long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
-          default_missing_value = "common")]
-    pub(crate) access_log: Option<LogFormat>,
-
-    /// Writes them there instead of to standard output. Opened anew at SIGHUP.
-    #[arg(long, value_name = "FILE", requires = "access_log")]
-    pub(crate) access_log_file: Option<PathBuf>,
-
-    /// Serves health, metrics and a live page over plain HTTP there. Nobody is asked for a
-    /// password: keep it to this machine.
-    #[arg(long, value_name = "ADDR", value_parser = parse_admin)]
-    pub(crate) admin: Option<SocketAddr>,
-
-    /// Slowest rate at which bodies of requests have to come, in bytes a second. 0 waits for ever.
-    /// Not for CONNECT and gRPC, whose streams may be silent.
-    #[arg(long, value_name = "N", default_value = "240")]
+    /// Minimum rate of request bodies in bytes per second; 0 for no minimum
+    ///
+    /// Slower requests are aborted. CONNECT and gRPC are exempt because their streams may be idle.
+    #[arg(long, value_name = "N", default_value = "240", help_heading = "Limits")]
     pub(crate) body_rate: u32,
 
-    /// How long a body may be waited for before --body-rate counts, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration)]
+    /// Enforce --body-rate after this time
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration,
+          help_heading = "Limits")]
     pub(crate) body_grace: Duration,
 
-    /// How long requests may take after SIGTERM or SIGINT, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration)]
+    /// Time limit for requests in progress after SIGTERM or SIGINT
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration,
+          help_heading = "Limits")]
     pub(crate) drain_timeout: Duration,
 
-    /// How long the server goes on after that signal, but not ready, in seconds: time for load
-    /// balancers to notice.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration)]
+    /// Keep accepting requests for this long after SIGTERM or SIGINT
+    ///
+    /// /ready answers 503 meanwhile, so that load balancers can take the server out of rotation.
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration, help_heading = "Limits")]
     pub(crate) drain_delay: Option<Duration>,
 
-    /// Serves HTTP/3 alone.
-    #[arg(long, conflicts_with = "no_quic")]
+    /// Disable HTTP/2 and HTTP/1.1
+    #[arg(long, conflicts_with = "no_quic", help_heading = "Protocols")]
     pub(crate) no_tcp: bool,
 
-    /// Serves HTTP/2 and HTTP/1.1 alone.
-    #[arg(long)]
+    /// Disable HTTP/3
+    #[arg(long, help_heading = "Protocols")]
     pub(crate) no_quic: bool,
 
-    /// Does not tell clients over TCP about HTTP/3.
-    #[arg(long)]
+    /// Do not announce HTTP/3 over HTTP/2 and HTTP/1.1 (Alt-Svc)
+    #[arg(long, help_heading = "Protocols")]
     pub(crate) no_alt_svc: bool,
 
-    /// Congestion controller: newreno, cubic, bbr or prague.
-    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller)]
+    /// Congestion control algorithm: newreno, cubic, bbr or prague
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
+          help_heading = "Protocols")]
     pub(crate) cc: Algorithm,
 
-    /// Writes a trace of each QUIC connection into this directory (qlog, JSON-SEQ).
-    #[arg(long, value_name = "DIR", env = "QLOGDIR")]
+    /// Log every request: common, combined or json [default format: common]
+    #[arg(short, long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,
+          default_missing_value = "common", hide_possible_values = true,
+          help_heading = "Logging and monitoring")]
+    pub(crate) access_log: Option<LogFormat>,
+
+    /// Write the access log to a file instead of standard output
+    ///
+    /// The file is reopened on SIGHUP, for log rotation.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "access_log",
+        help_heading = "Logging and monitoring"
+    )]
+    pub(crate) access_log_file: Option<PathBuf>,
+
+    /// Serve a live page, metrics and health checks at this address
+    ///
+    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP without
+    /// authentication. Do not expose them to untrusted networks.
+    #[arg(long, value_name = "ADDR", value_parser = parse_admin,
+          help_heading = "Logging and monitoring")]
+    pub(crate) admin: Option<SocketAddr>,
+
+    /// Write a qlog trace of every QUIC connection to this directory
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "QLOGDIR",
+        hide_env_values = true,
+        help_heading = "Logging and monitoring"
+    )]
     pub(crate) qlog: Option<PathBuf>,
 
-    /// Writes what happens to standard output as JSON, one object a line.
-    #[arg(long)]
+    /// Print events as JSON, one object per line
+    #[arg(long, help_heading = "Logging and monitoring")]
     pub(crate) json: bool,
 }
 
-/// How files are served.
+/// Flags for serving files.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Files")]
 pub(crate) struct FileArguments {
-    /// Lists folders that have no index.html.
+    /// List directories that have no index.html
     #[arg(short, long, conflicts_with = "proxy")]
     pub(crate) browse: bool,
 
-    /// Serves FILE.zst, FILE.br or FILE.gz instead of FILE to those who take it.
+    /// Serve FILE.zst, FILE.br or FILE.gz to clients that accept the encoding
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) precompressed: bool,
 
-    /// Serves names that begin with a dot too. Without it only /.well-known is.
+    /// Serve files whose names begin with a dot
+    ///
+    /// Without this flag only /.well-known is served.
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) dotfiles: bool,
 
-    /// Follows symbolic links out of the folder too. Without it only those that stay within.
+    /// Follow symbolic links that lead out of the directory
+    ///
+    /// Without this flag only links to targets inside the directory are followed.
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) follow_symlinks: bool,
 
-    /// Memory for small files and their compressed forms, in bytes or with a suffix such as 64MiB.
-    /// 0 reads every file anew.
+    /// Memory for small files and their compressed forms; 0 for no cache
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_quantity,
           conflicts_with = "proxy")]
     pub(crate) cache_size: u64,
 }
 
-/// Where the certificate comes from. Without any of these one is made in memory.
+/// Flags for the server's certificate. Without any of them a certificate is generated in memory.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Certificates")]
 pub(crate) struct CertificateArguments {
-    /// Certificate chain, PEM. Read anew when it changes, and at SIGHUP.
+    /// Certificate chain (PEM) [default: a development certificate in memory]
+    ///
+    /// The file is reloaded when it changes and on SIGHUP.
     #[arg(long, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
 
-    /// Private key of the certificate, PEM. On Linux the keys of stateless resets come from it.
+    /// Private key of --cert (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
 
-    /// Keeps a certificate for development there, so that its hash stays the same, and the secret of
-    /// stateless resets, so that clients of a server that crashed learn of it when it is back.
+    /// Keep the development certificate in this directory
+    ///
+    /// The certificate, and with it the hash that browsers are given, then stays the same after a
+    /// restart. The directory also holds the secret for stateless resets, so that clients detect a
+    /// restart immediately.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["cert", "acme"])]
     pub(crate) tls_dev_dir: Option<PathBuf>,
 
-    /// Gets a certificate for --domain from Let's Encrypt. The server has to be reached on TCP port
-    /// 443.
+    /// Obtain a certificate for --domain from Let's Encrypt
     #[cfg_attr(
         not(feature = "acme"),
-        doc = "Not in this build: needs --features acme."
+        doc = "(not in this build: needs --features acme)"
     )]
+    ///
+    /// The server must be reachable on TCP port 443.
     #[arg(long, requires = "domain", conflicts_with_all = ["cert", "no_tcp"])]
     pub(crate) acme: bool,
 
-    /// Address for mails about the ACME account.
+    /// Contact address for the ACME account
     #[arg(long, value_name = "ADDRESS", requires = "acme")]
     pub(crate) email: Option<String>,
 
-    /// Where the ACME account and certificate are kept, and the secret of stateless resets.
+    /// Directory for the ACME account, the certificate and the stateless reset secret
     #[arg(
         long,
         value_name = "DIR",
@@ -172,25 +216,36 @@ pub(crate) struct CertificateArguments {
     )]
     pub(crate) acme_dir: PathBuf,
 
-    /// Another ACME server, by the URL of its directory.
+    /// Directory URL of another ACME server
     #[arg(long, value_name = "URL", requires = "acme")]
     pub(crate) acme_server: Option<String>,
 
-    /// Trusts ACME servers with certificates from this PEM file instead of the system's.
+    /// Trust the CA certificates in this file (PEM) for the ACME server
     #[arg(long, value_name = "FILE", requires = "acme")]
     pub(crate) acme_ca: Option<PathBuf>,
 }
 
-/// What a line of the access log looks like.
+/// Format of the access log.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LogFormat {
-    /// The Common Log Format, with the protocol as HTTP says it.
+    /// Common Log Format
     Common,
-    /// The same, with Referer and User-Agent.
+    /// Common Log Format with Referer and User-Agent
     Combined,
-    /// One object a line.
+    /// One JSON object per line
     Json,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  courser serve --browse
+      Serve the current directory at https://localhost:4433/
+  courser serve public --cert cert.pem --key key.pem --listen [::]:443
+      Serve a directory with a certificate
+  courser serve --proxy http://localhost:8080 --acme --domain example.org
+      Forward requests to a local server and obtain a certificate
+  courser serve --admin 127.0.0.1:9443 --access-log=json
+      Log requests as JSON and show a live page at http://127.0.0.1:9443/";
 
 fn parse_admin(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {

@@ -1,4 +1,4 @@
-//! Networks made in software: `courser sim`.
+//! Emulated networks: `courser sim`.
 
 mod figures;
 mod proxy;
@@ -13,14 +13,22 @@ use proxy::ProxyArguments;
 use run::RunArguments;
 
 #[derive(Subcommand, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) enum SimCommand {
-    /// Runs scenarios in a simulated network and checks their bounds.
+    /// Run scenarios in virtual time and check their bounds
     Run(Box<RunArguments>),
-    /// Measures figures in many scenarios and writes a document about them.
+    /// Measure many scenarios and write a document of the results
     Figures(Box<FiguresArguments>),
-    /// Stands between UDP programs and treats their datagrams as a link would.
+    /// Forward UDP datagrams between real programs as a slow or lossy link would
     Proxy(Box<ProxyArguments>),
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  courser sim run scenarios/bufferbloat.toml
+      Run a scenario and check its bounds
+  courser sim proxy --listen 127.0.0.1:4434 --to 127.0.0.1:4433 --link 20mbit,40ms,1%
+      Put a slow and lossy link in front of a server";
 
 pub(crate) fn main(command: &SimCommand) -> Result<(), Failure> {
     match command {

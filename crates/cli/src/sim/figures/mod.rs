@@ -20,36 +20,44 @@ use self::data::Data;
 use self::list::{List, Row};
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct FiguresArguments {
-    /// TOML file with the rows of the document: titles, targets, scenario files.
+    /// TOML file that lists the rows of the document: titles, targets, scenario files
     #[arg(value_name = "LIST")]
     list: PathBuf,
 
-    /// Measures this row, or `all`, before the document is written. May be given several times.
+    /// Measure this row first, or all; repeatable
     #[arg(long, value_name = "ROW")]
     measure: Vec<String>,
 
-    /// Runs of each scenario, instead of those in the list.
+    /// Runs of each scenario [default: as in the list]
     #[arg(long, value_name = "N", requires = "measure",
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     runs: Option<u64>,
 
-    /// Measures only scenarios with this in their names.
+    /// Measure only scenarios whose names contain this text
     #[arg(long, value_name = "TEXT", requires = "measure")]
     only: Option<String>,
 
-    /// Runs at once. [default: one for each core]
+    /// Number of parallel runs [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// Draws the charts of the document again, each from a run of its scenario.
+    /// Draw the charts of the document again
     #[arg(long)]
     charts: bool,
 
-    /// Where the document goes; nowhere without.
+    /// Write the document to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  courser sim figures docs/congestion.toml -o docs/CONGESTION.md
+      Write the document from earlier measurements
+  courser sim figures docs/congestion.toml --measure all --charts -o docs/CONGESTION.md
+      Measure everything again";
 
 pub(crate) fn main(arguments: &FiguresArguments) -> Result<(), Failure> {
     let list = list::read(&arguments.list)?;

@@ -22,49 +22,60 @@ use crate::output;
 pub(super) use self::verdict::{Judged, judge, shown};
 
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct RunArguments {
-    /// Scenario files, or directories with files that end in .toml.
+    /// Scenario files (.toml), or directories of them
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Runs the scenario with this name alone.
+    /// Run only the scenario with this name
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
 
-    /// Seed of the first run: the same seed gives the same run on every machine.
+    /// Seed of the first run; a seed reproduces its run on every machine
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Runs of each scenario; each has the seed after that of the one before.
+    /// Runs of each scenario, with consecutive seeds
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=100_000))]
     runs: u64,
 
-    /// Runs at once. [default: one for each core]
+    /// Number of parallel runs [default: one per core]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 
-    /// Congestion controller of all flows, instead of those that the scenarios name.
+    /// Congestion control algorithm of all flows [default: as in the scenario]
     #[arg(long, value_name = "NAME", value_parser = parse_controller)]
     cc: Option<Algorithm>,
 
-    /// Writes a report with charts into this directory.
+    /// Write an HTML report with charts to this directory
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
 
-    /// TOML file with a table of bounds for each scenario, by name: they take the place of the
-    /// scenario's own.
+    /// Replace the bounds of scenarios by those in this TOML file
+    ///
+    /// The file has one table for each scenario, by name.
     #[arg(long, value_name = "FILE")]
     bounds: Option<PathBuf>,
 
-    /// Writes a trace of each end of each connection into this directory.
+    /// Write a qlog trace of both ends of every connection to this directory
     #[arg(long, value_name = "DIR")]
     qlog: Option<PathBuf>,
 
-    /// Writes JSON to standard output, for programs.
+    /// Print results as JSON
     #[arg(long)]
     json: bool,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  courser sim run scenarios/bufferbloat.toml
+      Run a scenario and check its bounds
+  courser sim run scenarios --runs 20 --cc bbr
+      Run all scenarios 20 times each, with BBR
+  courser sim run scenarios/bufferbloat.toml --report report --qlog traces
+      Write charts and traces";
 
 /// A scenario and where it came from.
 #[derive(Debug)]
