@@ -307,7 +307,7 @@ pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
 
 pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
     let size = parse_quantity(text)?;
-    let range = || format!("{size} is not within 1200 and 65507");
+    let range = || format!("{size} is not between 1200 and 65507");
     u16::try_from(size)
         .ok()
         .filter(|mtu| (1200..=65_507).contains(mtu))
@@ -319,7 +319,7 @@ fn parse_parallel(text: &str) -> Result<u64, String> {
     if (1..=MAX_PARALLEL).contains(&count) {
         Ok(count)
     } else {
-        Err(format!("{count} is not within 1 and {MAX_PARALLEL}"))
+        Err(format!("{count} is not between 1 and {MAX_PARALLEL}"))
     }
 }
 

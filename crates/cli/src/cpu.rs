@@ -58,7 +58,7 @@ pub(crate) fn pin_to(core: usize) -> Result<(), String> {
     let allowed = allowed_cores();
     if !allowed.contains(&core) {
         return Err(format!(
-            "core {core} is not among those allowed here: {allowed:?}"
+            "core {core} is not among the allowed cores: {allowed:?}"
         ));
     }
     let mut set = CpuSet::new();

@@ -15,16 +15,15 @@ pub(crate) fn parse_quantity(text: &str) -> Result<u64, String> {
     let unit = unit(suffix.trim()).ok_or_else(|| {
         format!("'{text}' is not a size: use a number with k, M, G, T or KiB, MiB, GiB, TiB")
     })?;
-    let whole = scale(number, unit).ok_or_else(|| {
-        format!("'{text}' is not a size: it has to be a whole number of bytes below 2^63")
-    })?;
+    let whole = scale(number, unit)
+        .ok_or_else(|| format!("'{text}' is not a size: use a whole number of bytes below 2^63"))?;
     Ok(whole)
 }
 
 /// Like [`parse_quantity`], but at least 1.
 pub(crate) fn parse_positive(text: &str) -> Result<u64, String> {
     match parse_quantity(text)? {
-        0 => Err("0 is too small: at least 1 is needed".to_owned()),
+        0 => Err("0 is too small: use at least 1".to_owned()),
         quantity => Ok(quantity),
     }
 }
@@ -45,7 +44,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let seconds: f64 = number.trim().parse().map_err(|_| wrong())?;
     let seconds = seconds * unit;
     if !(MIN_SECONDS..=MAX_SECONDS).contains(&seconds) {
-        return Err(format!("'{text}' is not a time from 1 ms to a day"));
+        return Err(format!("'{text}' is not a time between 1 ms and 1 day"));
     }
     Ok(Duration::from_secs_f64(seconds))
 }

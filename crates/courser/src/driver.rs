@@ -229,6 +229,6 @@ impl Drop for Driver {
         // Too late to tell peers, if the runtime is gone; but nobody here shall wait for ever.
         self.shard
             .lock()
-            .stop("its runtime or its last handle is gone");
+            .stop("its runtime or last handle was dropped");
     }
 }

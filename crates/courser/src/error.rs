@@ -59,7 +59,7 @@ pub enum ConnectError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// No connection ID is free. Without connection IDs: there is a connection to that address.
-    #[error("no free connection id")]
+    #[error("no free connection ID")]
     CidsExhausted,
 }
 
@@ -147,10 +147,10 @@ pub enum SendDatagramError {
     #[error("the peer does not accept datagrams")]
     UnsupportedByPeer,
     /// Our own configuration leaves no room for datagrams.
-    #[error("sending datagrams is switched off: datagram_send_buffer_size is 0")]
+    #[error("sending datagrams is disabled: datagram_send_buffer_size is 0")]
     Disabled,
     /// It would never fit.
-    #[error("datagram has {size} bytes, allowed are {max}: ask max_datagram_size first")]
+    #[error("datagram of {size} bytes exceeds the limit of {max}: see max_datagram_size")]
     TooLarge {
         /// Bytes of the datagram.
         size: usize,
@@ -164,7 +164,7 @@ pub enum SendDatagramError {
 
 /// A client cannot be asked to prove its address twice.
 #[derive(Debug, thiserror::Error)]
-#[error("the client proved its address already")]
+#[error("the client's address is already validated")]
 pub struct RetryError(pub(crate) Box<Incoming>);
 
 impl RetryError {

@@ -50,7 +50,7 @@ fn introduce(stages: &Stages<'_>) {
     if cfg!(debug_assertions) {
         stages.say(
             "  warning",
-            "built without --release, all figures are far too low",
+            "this is a debug build and far slower: use --release",
         );
     }
     let threads = match pair.cores {
@@ -59,13 +59,11 @@ fn introduce(stages: &Stages<'_>) {
     };
     stages.say(
         "setup",
-        &format!("certificate made in memory; 127.0.0.1, {threads}; CUBIC,"),
+        &format!("certificate generated in memory; 127.0.0.1, {threads}; CUBIC,"),
     );
     stages.say(
         "",
-        &format!(
-            "packets of {MTU} bytes, since loopback carries them (they grow to what a path carries)"
-        ),
+        &format!("{MTU}-byte packets, as on Ethernet (elsewhere the packet size is discovered)"),
     );
 }
 

@@ -93,7 +93,7 @@ impl Pair {
 fn join(thread: JoinHandle<Result<(), Failure>>) -> Result<(), Failure> {
     thread
         .join()
-        .unwrap_or_else(|_| Err(Failure::new("the server's thread has died")))
+        .unwrap_or_else(|_| Err(Failure::new("the server's thread panicked")))
 }
 
 fn serve(

@@ -105,7 +105,7 @@ impl Stages<'_> {
             server
         };
         if let Some(batch) = sender.and_then(|sender| sender.datagrams_per_send_call) {
-            text += &format!("; {} datagrams a send call", output::three_digits(batch));
+            text += &format!("; {} datagrams per send call", output::three_digits(batch));
         }
         self.say(label, &text);
     }
@@ -162,7 +162,7 @@ impl Stages<'_> {
         let tcp = self.run("closes over TCP", &self.pair.tcp, plan).await?;
         self.say(
             "close",
-            &format!("{} until both ends know", percentiles(&quic)),
+            &format!("{} until both ends have closed", percentiles(&quic)),
         );
         self.say("  over TCP", &percentiles(&tcp));
         Ok(())

@@ -132,9 +132,9 @@ fn word(line: &str, command: &Command) -> Result<String, String> {
             .find(|arg| arg.get_short() == short.chars().next()),
         None => by_long(command, long),
     };
-    let arg = arg.ok_or_else(|| format!("'{name}' is no flag of `courser get`"))?;
+    let arg = arg.ok_or_else(|| format!("'{name}' is not a flag of 'courser get'"))?;
     if arg.get_long() == Some("config") {
-        return Err("a file cannot name another one".to_owned());
+        return Err("a file cannot include another one".to_owned());
     }
     match (value, takes_value(arg)) {
         (None, false) => Ok(short.map_or(format!("--{long}"), |_| name.to_owned())),
@@ -142,7 +142,7 @@ fn word(line: &str, command: &Command) -> Result<String, String> {
             Ok(short.map_or_else(|| format!("--{long}={value}"), |_| format!("{name}{value}")))
         }
         (None, true) => Err(format!("'{name}' needs a value")),
-        (Some(_), false) => Err(format!("'{name}' has no value")),
+        (Some(_), false) => Err(format!("'{name}' takes no value")),
     }
 }
 
@@ -157,7 +157,7 @@ fn value(text: &str) -> Result<Option<String>, String> {
     let mut letters = quoted.chars();
     loop {
         let letter = match letters.next() {
-            None => return Err("the quotes do not end".to_owned()),
+            None => return Err("unterminated quotes".to_owned()),
             Some('"') => return Ok(Some(value)),
             Some('\\') => match letters.next() {
                 Some('t') => '\t',

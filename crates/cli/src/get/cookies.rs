@@ -92,7 +92,7 @@ impl Cookies {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.note(|| format!("There is no file of cookies {name} yet"));
+                self.note(|| format!("Cookie file {name} does not exist yet"));
             }
             Err(error) => self.tell(&format!("cannot read cookies from {name}: {error}")),
         }
@@ -132,7 +132,7 @@ impl Cookies {
         for field in fields.take(MAX_SET_AT_ONCE) {
             match known.set(field.as_bytes(), &url) {
                 Ok(what) => self.note(|| what),
-                Err(why) => self.note(|| format!("A cookie of {url} is not kept: {why}")),
+                Err(why) => self.note(|| format!("Rejected a cookie from {url}: {why}")),
             }
         }
     }
@@ -186,7 +186,7 @@ impl Known {
         check_prefix(&cookie)?;
         if !is_secure(url) && self.hides_secure(&cookie, url) {
             let name = cookie.name();
-            return Err(format!("there is a secure one named '{name}' already"));
+            return Err(format!("a secure cookie named '{name}' exists already"));
         }
         self.insert(&cookie, url)
     }
@@ -196,7 +196,7 @@ impl Known {
         let (name, value) = raw.name_value();
         if name.len() + value.len() > MAX_COOKIE {
             let len = name.len() + value.len();
-            return Err(format!("{len} bytes, {MAX_COOKIE} are allowed"));
+            return Err(format!("{len} bytes exceed the limit of {MAX_COOKIE}"));
         }
         let parts = [name, value, raw.path().unwrap_or_default()];
         if parts.iter().any(|part| part.chars().any(char::is_control)) {
@@ -210,7 +210,7 @@ impl Known {
         {
             // RFC 6265 §5.3 step 5: the host itself may have cookies of its own.
             if url.host_str() != Some(domain) {
-                return Err(format!("everybody can have a name below '{domain}'"));
+                return Err(format!("'{domain}' is a public suffix"));
             }
             cookie.domain = CookieDomain::HostOnly(domain.clone());
         }
@@ -336,11 +336,11 @@ fn check_prefix(cookie: &RawCookie<'_>) -> Result<(), String> {
     let is_whole_host = cookie.domain().is_none() && cookie.path() == Some("/");
     if begins("__Host-") && !(is_secure && is_whole_host) {
         return Err(format!(
-            "'{name}' has to be secure, with path '/' and no domain"
+            "'{name}' must be secure, with path '/' and no domain"
         ));
     }
     if begins("__Secure-") && !is_secure {
-        return Err(format!("'{name}' has to be secure"));
+        return Err(format!("'{name}' must be secure"));
     }
     Ok(())
 }

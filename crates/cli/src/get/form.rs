@@ -107,7 +107,7 @@ impl Part {
 
 fn split(part: &str) -> Result<(&str, &str), Failed> {
     part.split_once('=').ok_or_else(|| {
-        let text = format!("'{part}' is no part of a form: write name=content or name=@FILE");
+        let text = format!("'{part}' is not a form part: use name=content or name=@FILE");
         Failed::new(FAILED_INIT, text)
     })
 }

@@ -59,7 +59,7 @@ pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
         let (choices, next) = match place(behind).map_err(|why| {
             Failed::new(
                 URL_MALFORMED,
-                format!("bad pattern in '{pattern}': {why} (--globoff takes it as it is)"),
+                format!("bad pattern in '{pattern}': {why} (use --globoff to take it literally)"),
             )
         })? {
             Place::Choices(choices, next) => (choices, next),
@@ -73,7 +73,7 @@ pub(crate) fn expand(pattern: &str) -> Result<Vec<Expanded>, Failed> {
             }
         };
         if all.len().saturating_mul(choices.len()) > MAX_URLS {
-            let text = format!("'{pattern}' stands for more than {MAX_URLS} URLs");
+            let text = format!("'{pattern}' expands to more than {MAX_URLS} URLs");
             return Err(Failed::new(URL_MALFORMED, text));
         }
         all = all
@@ -115,7 +115,7 @@ fn place(text: &str) -> Result<Place<'_>, String> {
 
 /// `1-9`, `001-100:10`, `a-z`.
 fn range(text: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("'[{text}]' is no range such as [1-9], [01-20:2] or [a-z]");
+    let wrong = || format!("'[{text}]' is not a range such as [1-9], [01-20:2] or [a-z]");
     let (range, step) = text.split_once(':').unwrap_or((text, "1"));
     let step: usize = step
         .parse()

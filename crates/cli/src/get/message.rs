@@ -47,10 +47,7 @@ impl Message {
         credentials(&mut headers, request, &url)?;
         simple_fields(&mut headers, request)?;
         if let Some(kind) = content.kind() {
-            headers.insert(
-                header::CONTENT_TYPE,
-                value("the type of the content", kind)?,
-            );
+            headers.insert(header::CONTENT_TYPE, value("the content type", kind)?);
         }
         for field in fields(request)? {
             apply_field(&mut headers, &field)?;
@@ -101,10 +98,7 @@ fn parse_url(arguments: &Arguments, text: &str) -> Result<Url, Failed> {
     let url = Url::parse(&whole)
         .map_err(|error| Failed::new(URL_MALFORMED, format!("'{text}' is not a URL: {error}")))?;
     if url.host_str().is_none_or(str::is_empty) {
-        return Err(Failed::new(
-            URL_MALFORMED,
-            format!("'{text}' names no host"),
-        ));
+        return Err(Failed::new(URL_MALFORMED, format!("'{text}' has no host")));
     }
     Ok(url)
 }
@@ -239,7 +233,9 @@ fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
 
 fn value(what: &str, text: &str) -> Result<HeaderValue, Failed> {
     HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
-        let text = format!("{what} has characters that no field may have (such as line ends)");
+        let text = format!(
+            "{what} contains characters that are not allowed in a field, such as line breaks"
+        );
         Failed::new(FAILED_INIT, text)
     })
 }

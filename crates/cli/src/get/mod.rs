@@ -242,7 +242,7 @@ async fn repeat(context: &Context, job: &Job, bar: &Bar) -> Facts {
         delay = (delay * 2).min(LONGEST_DELAY);
         if !context.arguments.output.silent {
             let left = flags.retry - retries;
-            eprintln!("courser: {why}; trying again in {wait:?}, {left} tries are left then");
+            eprintln!("courser: {why}; retrying in {wait:?}, {left} retries left");
         }
         tokio::time::sleep(wait).await;
     }

@@ -118,7 +118,7 @@ fn connections(steps: &mut Steps, timing: &Timing, base: Duration) {
                 steps.aside((from, ended), transport, note);
             }
             Outcome::Won => {}
-            _ => steps.aside((from, ended), transport, format!("{address} overtaken")),
+            _ => steps.aside((from, ended), transport, format!("{address} abandoned")),
         }
     }
     let won = |attempt: &&Attempt| attempt.outcome == Outcome::Won;
@@ -143,7 +143,7 @@ fn connections(steps: &mut Steps, timing: &Timing, base: Duration) {
 
 const fn resumed(is_resumed: bool) -> &'static str {
     match is_resumed {
-        true => " session taken up again",
+        true => " session resumed",
         false => "",
     }
 }
@@ -200,8 +200,8 @@ fn chart(facts: &Facts) -> String {
         .and_then(|timing| timing.quic.as_ref())
     {
         text.push_str(&format!(
-            "QUIC: rtt {:.1} ms (lowest {:.1}), window {}, {} packets sent, {} received, {} lost, \
-             datagrams of {} bytes, {}\n",
+            "QUIC: rtt {:.1} ms (min {:.1}), window {}, {} packets sent, {} received, {} lost, \
+             {}-byte datagrams, {}\n",
             milliseconds(quic.path.rtt),
             milliseconds(quic.path.min_rtt),
             output::size(quic.path.congestion_window),

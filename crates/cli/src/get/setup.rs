@@ -84,9 +84,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failed> {
         .collect::<Result<_, _>>()
         .map_err(|error| wrong(error.to_string()))?;
     if certificates.is_empty() {
-        return Err(wrong(
-            "there is no certificate in it, PEM is needed".to_owned(),
-        ));
+        return Err(wrong("it contains no PEM certificate".to_owned()));
     }
     Ok(certificates)
 }

@@ -234,14 +234,14 @@ const DEVICES: [&str; 8] = [
 ];
 
 fn no_name(path: &str) -> Failed {
-    let text = format!("'{path}' has no file name at its end: choose one with --output FILE");
+    let text = format!("'{path}' does not end in a file name: use --output FILE");
     Failed::new(WRITE_ERROR, text)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failed {
     let remedy = match error.kind() {
-        io::ErrorKind::NotFound => ": --create-dirs makes its folder",
-        io::ErrorKind::AlreadyExists => ": with --remote-header-name no file is overwritten",
+        io::ErrorKind::NotFound => ": use --create-dirs to create its directory",
+        io::ErrorKind::AlreadyExists => ": --remote-header-name does not overwrite files",
         _ => "",
     };
     let text = format!("cannot write {}: {error}{remedy}", path.display());

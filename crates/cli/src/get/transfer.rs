@@ -76,7 +76,7 @@ pub(crate) async fn run(
             Ok(result) => result,
             Err(_) => {
                 let received = facts.size_download;
-                let text = format!("time ran out after {limit:?} with {received} bytes received");
+                let text = format!("timed out after {limit:?} with {received} bytes received");
                 Err(Failed::new(TIMED_OUT, text))
             }
         },
@@ -129,7 +129,7 @@ impl Transfer<'_> {
                     self.check_redirects(facts, &redirect)?;
                     drain(body).await;
                     if arguments.output.verbose {
-                        verbose::note(&format!("Following to {}", redirect.uri));
+                        verbose::note(&format!("Following redirect to {}", redirect.uri));
                     }
                     message.redirected(redirect);
                     facts.redirects += 1;
@@ -353,7 +353,8 @@ fn is_resumable(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<
             if start == Some(offset) {
                 return Ok(true);
             }
-            let text = format!("asked for the rest from byte {offset}, the server sends '{range}'");
+            let text =
+                format!("requested the rest from byte {offset}, but the server sent '{range}'");
             Err(Failed::new(RANGE_ERROR, text))
         }
         StatusCode::RANGE_NOT_SATISFIABLE => {
@@ -364,7 +365,7 @@ fn is_resumable(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<
             match size {
                 Some(size) if size != offset => {
                     let text = format!(
-                        "the file has {offset} bytes, that of the server {size}: they differ"
+                        "the local file has {offset} bytes, the server's has {size}: they differ"
                     );
                     Err(Failed::new(RANGE_ERROR, text))
                 }
@@ -372,7 +373,8 @@ fn is_resumable(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<
             }
         }
         status if status.is_success() => {
-            let text = "the server does not send parts of files: get it anew without --continue-at";
+            let text =
+                "the server does not support ranges: download the whole file without --continue-at";
             Err(Failed::new(RANGE_ERROR, text))
         }
         _ => Ok(true),

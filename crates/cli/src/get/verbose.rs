@@ -43,7 +43,7 @@ pub(crate) fn connection(timing: &Timing) {
         let what = match &attempt.outcome {
             Outcome::Won => "connected".to_owned(),
             Outcome::Failed(why) => format!("failed: {why}"),
-            _ => "overtaken".to_owned(),
+            _ => "abandoned".to_owned(),
         };
         let after = attempt.ended.unwrap_or_else(|| timing.began.elapsed());
         lines.push(format!(
@@ -55,17 +55,19 @@ pub(crate) fn connection(timing: &Timing) {
     }
     if let (Some(protocol), Some(remote)) = (timing.protocol, timing.remote) {
         let how = match (timing.is_reused, timing.is_resumed) {
-            (true, _) => "the connection there was",
-            (false, true) => "a new connection, session taken up again",
+            (true, _) => "an existing connection",
+            (false, true) => "a new connection, TLS session resumed",
             (false, false) => "a new connection",
         };
         let through = if timing.is_proxied { " (proxy)" } else { "" };
         let version = version_number(Some(protocol));
-        lines.push(format!("HTTP/{version} with {remote}{through}, on {how}"));
+        lines.push(format!(
+            "Using HTTP/{version} with {remote}{through}, on {how}"
+        ));
     }
     if timing.retries > 0 {
         lines.push(format!(
-            "Sent again {} times, for it was not processed",
+            "Sent again {} times: the server had not processed it",
             timing.retries
         ));
     }
@@ -110,7 +112,7 @@ fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {
     headers.iter().map(|(name, value)| {
         let value = if value.is_sensitive() {
             // Logs are shown to others.
-            "[not shown]".into()
+            "[redacted]".into()
         } else {
             String::from_utf8_lossy(value.as_bytes())
         };

@@ -428,7 +428,7 @@ fn parse_many(text: &str) -> Result<u64, String> {
     if (1..=MANY).contains(&count) {
         Ok(count)
     } else {
-        Err(format!("{count} is not within 1 and {MANY}"))
+        Err(format!("{count} is not between 1 and {MANY}"))
     }
 }
 
@@ -443,18 +443,18 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 }
 
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let wrong = |what: &str| format!("'{text}' is not a field: {what}, as in 'name: value'");
+    let wrong = |what: &str| format!("'{text}' is not a header field: {what}; use 'name: value'");
     // A colon in front names a pseudo-header, which come of the URL and --method.
     if text.starts_with(':') {
-        return Err(wrong("a name does not begin with ':'"));
+        return Err(wrong("names cannot begin with ':'"));
     }
     let (name, value) = text
         .split_once(':')
         .ok_or_else(|| wrong("':' is missing"))?;
     let name = HeaderName::from_bytes(name.trim().as_bytes())
-        .map_err(|_| wrong("a name has letters, digits and '-'"))?;
-    let value =
-        HeaderValue::from_str(value.trim()).map_err(|_| wrong("a value has no controls"))?;
+        .map_err(|_| wrong("names consist of letters, digits and '-'"))?;
+    let value = HeaderValue::from_str(value.trim())
+        .map_err(|_| wrong("values cannot contain control characters"))?;
     Ok((name, value))
 }
 

@@ -105,7 +105,7 @@ impl Drawn {
         };
         let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
         let rate = output::per_second(output::to_f64(done) / seconds);
-        progress.begin(&format!("{done} answers, {rate}"));
+        progress.begin(&format!("{done} responses, {rate}"));
         progress.at(schedule.share(Instant::now(), done));
     }
 }

@@ -127,6 +127,6 @@ mod tests {
         let error = Pattern::read("http://x/[a", 4)
             .expect_err("refused")
             .to_string();
-        assert!(error.contains("'/[a' is no pattern"), "{error}");
+        assert!(error.contains("'/[a' is not a valid pattern"), "{error}");
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn pattern(flags: &Flags) -> Result<Option<Pattern>, Failure> {
         _ if !flags.rand_regex_url => Ok(None),
         [url] => Pattern::read(url, flags.max_repeat).map(Some),
         urls => Err(Failure::new(format!(
-            "--rand-regex-url takes one URL, and here are {}: alternatives are written (a|b)",
+            "--rand-regex-url takes one URL, not {}: write alternatives as (a|b)",
             urls.len()
         ))),
     }
@@ -159,20 +159,20 @@ fn protocols(style: Style, flags: &Flags, is_secure: bool) -> Result<Protocols, 
         .collect();
     if list.iter().any(|name| name == b"h3") && list.len() > 1 {
         return Err(Failure::new(
-            "h3 runs over QUIC and the others over TCP: name h3 alone, or the others",
+            "h3 runs over QUIC, the others over TCP: use either h3 or the others",
         ));
     }
     let known: [&[u8]; 3] = [b"h3", b"h2", b"http/1.1"];
     if let Some(other) = list.iter().find(|name| !known.contains(&name.as_slice())) {
         return Err(Failure::new(format!(
-            "'{}' is not a protocol to offer: use h3, h2 or http/1.1",
+            "unknown protocol '{}': use h3, h2 or http/1.1",
             String::from_utf8_lossy(other)
         )));
     }
     let is_quic = asked == Some(Version::Three) || list.first().is_some_and(|name| name == b"h3");
     match (is_secure, asked) {
         _ if is_quic && !is_secure => Err(Failure::new(
-            "HTTP/3 is always encrypted: the URL has to begin with https://",
+            "HTTP/3 is always encrypted: use an https:// URL",
         )),
         _ if is_quic => Ok(Protocols::Quic),
         (false, Some(Version::Two)) => Ok(Protocols::Clear2),

@@ -57,7 +57,7 @@ impl Requests {
         for (name, value) in &flags.header {
             if IN_THE_WAY.contains(name) {
                 return Err(Failure::new(format!(
-                    "the field '{name}' belongs to the connection and is not for requests to set"
+                    "the field '{name}' belongs to the connection and cannot be set"
                 )));
             }
             headers.append(name, value.clone());
@@ -135,7 +135,7 @@ fn host_of(urls: &[Uri]) -> HeaderValue {
 /// The field host of HTTP/1.1 is `:authority` in the later versions.
 fn with_host(url: &Uri, host: &HeaderValue) -> Result<Uri, Failure> {
     let mut parts = url.clone().into_parts();
-    let wrong = || Failure::new(format!("the field host has {host:?}, which names no host"));
+    let wrong = || Failure::new(format!("the host field {host:?} is not a valid host"));
     parts.authority = Some(host.as_bytes().try_into().map_err(|_| wrong())?);
     Uri::from_parts(parts).map_err(|_| wrong())
 }

@@ -40,12 +40,12 @@ impl Target {
             .iter()
             .map(|text| parse(text))
             .collect::<Result<_, _>>()?;
-        let first = urls.first().ok_or_else(|| {
-            Failure::new("there is no URL in the file: one on each line is needed")
-        })?;
+        let first = urls
+            .first()
+            .ok_or_else(|| Failure::new("the file contains no URL: write one per line"))?;
         if let Some(other) = urls.iter().find(|url| origin(url) != origin(first)) {
             return Err(Failure::new(format!(
-                "'{other}' is for another server than '{first}': a run loads one server"
+                "'{other}' and '{first}' are on different servers: load one server at a time"
             )));
         }
         let (host, port) = host_and_port(first);
@@ -91,7 +91,7 @@ fn checked_name(name: &str) -> Result<String, Failure> {
 fn parse(text: &str) -> Result<Uri, Failure> {
     let wrong = |what: &str| {
         Failure::new(format!(
-            "'{text}' is not a URL to load: {what}, as in https://example.org/path"
+            "'{text}' is not a valid URL: {what}; use one such as https://example.org/path"
         ))
     };
     // What is behind '#' stays with the client (RFC 9110 §4.2.5).
@@ -109,7 +109,9 @@ fn parse(text: &str) -> Result<Uri, Failure> {
         return Err(wrong("the host is missing"));
     }
     if authority.as_str().contains('@') {
-        return Err(wrong("names and passwords go into a field, see --header"));
+        return Err(wrong(
+            "it contains a user name, use --header for credentials",
+        ));
     }
     Ok(url)
 }

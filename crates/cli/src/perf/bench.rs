@@ -258,7 +258,7 @@ where
 {
     let mut set: JoinSet<_> = tasks.into_iter().collect();
     while let Some(result) = set.join_next().await {
-        result.map_err(|error| Failure::new(format!("a task has died: {error}")))??;
+        result.map_err(|error| Failure::new(format!("a task panicked: {error}")))??;
     }
     Ok(())
 }

@@ -34,7 +34,7 @@ impl Log {
             _ if moved.received + moved.sent < WORTH_A_LINE => {}
             Self::Silent => {}
             Self::Text => output::line(format!(
-                "{peer} ({protocol}) has left: {} received, {} sent",
+                "{peer} ({protocol}) disconnected: {} received, {} sent",
                 output::size(moved.received),
                 output::size(moved.sent),
             )),

@@ -76,7 +76,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
         let endpoint = std::slice::from_ref(server.endpoint());
         warnings::of_sockets(endpoint).iter().for_each(output::note);
         if arguments.cert.is_none() {
-            output::note("certificate made in memory: clients need --insecure");
+            output::note("using a certificate generated in memory: clients need --insecure");
         }
     }
     let (quic, tcp) = server.addresses()?;

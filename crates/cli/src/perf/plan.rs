@@ -182,7 +182,7 @@ fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure
                 .map(|name| format!("{name:?}").to_lowercase())
                 .collect();
             return Err(Failure::new(format!(
-                "{flag} has no meaning in scenario {}, only in {}",
+                "{flag} cannot be used with --scenario {}, only with {}",
                 format!("{:?}", arguments.scenario).to_lowercase(),
                 names.join(", "),
             )));
@@ -190,7 +190,7 @@ fn refuse_what_has_no_meaning(arguments: &ClientArguments) -> Result<(), Failure
     }
     if arguments.uni && arguments.tcp {
         return Err(Failure::new(
-            "--uni has no meaning with --tcp: TCP has no streams",
+            "--uni cannot be used with --tcp: TCP has no streams",
         ));
     }
     Ok(())
@@ -240,7 +240,7 @@ mod tests {
         let error = plan(&["--scenario", "close", "-P", "2"]).expect_err("no streams");
         assert_eq!(
             error.to_string(),
-            "--parallel has no meaning in scenario close, only in upload, download, handshake"
+            "--parallel cannot be used with --scenario close, only with upload, download, handshake"
         );
         assert!(plan(&["--scenario", "rr", "--uni", "--tcp"]).is_err());
     }

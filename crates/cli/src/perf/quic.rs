@@ -235,7 +235,7 @@ fn expect_length(received: u64, wanted: u64) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(format!(
-        "the server answered {received} bytes where {wanted} were asked for"
+        "the server sent {received} bytes instead of {wanted}"
     )))
 }
 

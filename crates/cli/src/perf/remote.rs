@@ -130,7 +130,7 @@ pub(crate) fn split_target(target: &str) -> Result<(&str, u16), Failure> {
         return match behind.strip_prefix(':') {
             Some(text) => Ok((host, port(text)?)),
             None if behind.is_empty() => Ok((host, DEFAULT_PORT)),
-            None => Err(wrong("':' is missing behind ']'")),
+            None => Err(wrong("':' is missing after ']'")),
         };
     }
     let (host, port) = match target.split_once(':') {

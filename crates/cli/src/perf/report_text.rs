@@ -35,18 +35,20 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
             response_size,
             ..
         } => {
-            format!("{in_flight} in flight, {request_size} bytes for {response_size}")
+            format!(
+                "{in_flight} in flight, {request_size}-byte requests, {response_size}-byte responses"
+            )
         }
         Scenario::Latency {
             request_size,
             response_size,
             ..
         } => {
-            format!("one at a time, {request_size} bytes for {response_size}")
+            format!("one at a time, {request_size}-byte requests, {response_size}-byte responses")
         }
         Scenario::Handshake { parallel, resume } => {
             format!(
-                "{parallel} at a time, {}",
+                "{parallel} in parallel, {}",
                 if resume { "resumed" } else { "full" }
             )
         }
@@ -54,8 +56,8 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
     };
     let packets = match remote.over {
         Over::Quic => match remote.mtu {
-            Some(mtu) => format!(", packets of {mtu} bytes"),
-            None => ", packets as large as the path carries".to_owned(),
+            Some(mtu) => format!(", {mtu}-byte packets"),
+            None => ", path MTU discovery".to_owned(),
         },
         Over::Tcp => String::new(),
     };
@@ -75,7 +77,7 @@ pub(crate) fn lines(report: &Report) -> Vec<String> {
     lines.extend(report.end.latency.as_ref().map(latency));
     lines.extend(table(&report.client, report.server.as_ref()));
     if report.server.is_none() {
-        lines.push("the server does not tell its counters: it is not courser".to_owned());
+        lines.push("the server's counters are unknown: only courser reports them".to_owned());
     }
     lines
 }
@@ -150,7 +152,7 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
         "",
         "cpu",
         "s/GB",
-        "us each",
+        "us/op",
         "sent/call",
         "recv/call",
         "acks/packet",
@@ -248,7 +250,7 @@ mod tests {
         let lines = table(&side, Some(&side));
         assert_eq!(lines.len(), 3);
         assert!(
-            lines[0].contains("s/GB") && !lines[0].contains("us each"),
+            lines[0].contains("s/GB") && !lines[0].contains("us/op"),
             "{}",
             lines[0]
         );

@@ -230,7 +230,7 @@ impl Client {
             Some(wanted) => self.respond(&mut send, wanted).await?,
             None => {
                 send.reset(NO_HEADER.into())?;
-                return Err(Refused("a request has no header".to_owned()));
+                return Err(Refused("a request without a header".to_owned()));
             }
         }
         Ok(send.finish()?)
@@ -238,7 +238,7 @@ impl Client {
 
     async fn answer_uni(&self, receive: RecvStream) -> Result<(), Refused> {
         let Some(wanted) = self.read_request(receive).await? else {
-            return Err(Refused("a request has no header".to_owned()));
+            return Err(Refused("a request without a header".to_owned()));
         };
         let mut send = self.connection.open_uni().await?;
         self.respond(&mut send, wanted).await?;

@@ -33,20 +33,19 @@ impl View<'_> {
         charts.into_iter().fold(grid, Grid::chart).to_svg()
     }
 
-    /// The charts and the summary.
+    /// The charts, and the summary below them.
     pub(super) fn page(&self, what: ChartName) -> String {
         let rows = text::rows(self.summary);
-        let table = rows
-            .into_iter()
-            .fold(Table::new("Summary", ["", ""]), |table, (name, value)| {
-                table.row([Cell::text(name), Cell::text(value)])
-            });
+        let table = rows.into_iter().fold(
+            Table::new("Connection", ["measure", "value"]),
+            |table, (name, value)| table.row([Cell::text(name), Cell::text(value)]),
+        );
         let section = Section::new("Charts");
         let section = self.charts(what).into_iter().fold(section, Section::chart);
         Page::new(self.title())
             .line(text::origin(self.about))
-            .section(Section::new("Summary").table(table))
             .section(section)
+            .section(Section::new("Summary").table(table))
             .to_html()
     }
 

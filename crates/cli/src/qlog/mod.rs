@@ -126,12 +126,12 @@ fn warn(file: &Path, summary: &Summary, other_traces: usize) {
         let (count, first) = (summary.unreadable_lines, summary.unreadable.first());
         let first = first.map_or("", String::as_str);
         output::note(format!(
-            "{name}: {count} lines left out, the first: {first}"
+            "{name}: skipped {count} unreadable lines, the first: {first}"
         ));
     }
     if other_traces > 0 {
         output::note(format!(
-            "{name}: {other_traces} further traces in the file are not looked at"
+            "{name}: ignored {other_traces} further traces in the file"
         ));
     }
 }

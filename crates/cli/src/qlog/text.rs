@@ -42,7 +42,7 @@ pub(super) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     if let Some(share) = summary.repeated_share() {
         let bytes = output::size(summary.stream_bytes_repeated);
         rows.push((
-            "sent again",
+            "retransmitted",
             format!("{bytes}, {} of stream data", percent(share)),
         ));
     }
@@ -105,7 +105,7 @@ fn states(summary: &Summary) -> Vec<(&'static str, String)> {
     }
     if let Some(close) = &summary.close {
         let by = match close.initiator.as_deref() {
-            Some("local") => "by us",
+            Some("local") => "locally",
             Some("remote") => "by the peer",
             _ => "",
         };
@@ -150,11 +150,11 @@ fn lost(summary: &Summary) -> String {
         text += &format!(", {} of those sent", percent(share));
     }
     let triggers = [
-        (lost.reordering_threshold, "by packets"),
-        (lost.time_threshold, "by time"),
-        (lost.pto_expired, "by timeout"),
-        (lost.untold, "untold why"),
-        (lost.spurious, "arrived after all"),
+        (lost.reordering_threshold, "by the packet threshold"),
+        (lost.time_threshold, "by the time threshold"),
+        (lost.pto_expired, "by a probe timeout"),
+        (lost.untold, "for an unknown reason"),
+        (lost.spurious, "spuriously"),
     ];
     for (count, why) in triggers.into_iter().filter(|(count, _)| *count > 0) {
         text += &format!(", {count} {why}");

@@ -77,14 +77,10 @@ impl Announcement<'_> {
         if let Some(certificate) = self.handle.certificate() {
             let until = clock::rfc3339(certificate.not_after);
             let names = certificate.names.join(", ");
-            let kind = if self.is_dev {
-                "for development"
-            } else {
-                "from files"
-            };
+            let kind = if self.is_dev { "for development: " } else { "" };
             row(
                 "certificate",
-                &format!("{kind}, for {names}, until {until}"),
+                &format!("{kind}{names}, valid until {until}"),
             );
             row("spki sha256", &base64(&certificate.spki_sha256));
             if self.is_dev && self.has_quic {
@@ -105,7 +101,7 @@ impl Announcement<'_> {
         if let Some(admin) = self.admin {
             row(
                 "admin",
-                &format!("http://{admin}/  (/health /ready /metrics /status)"),
+                &format!("http://{admin}/  (live page; also /metrics /status /health /ready)"),
             );
         }
         text.trim_end().to_owned()

@@ -204,7 +204,7 @@ fn page(listing: &Listing, order: Order) -> String {
         output::binary_size(bytes)
     );
     if listing.left_out > 0 {
-        let _ = write!(foot, "; {} more are not shown", listing.left_out);
+        let _ = write!(foot, "; {} more not shown", listing.left_out);
     }
     PAGE.replace("{title}", &title)
         .replace("{crumbs}", &crumbs(&listing.path))

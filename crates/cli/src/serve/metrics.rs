@@ -67,19 +67,19 @@ impl Metrics {
         );
         registry.register_with_unit(
             "http_request_duration",
-            "Time from the head of a request to the end of its response",
+            "Time from the request header section to the end of the response",
             Unit::Seconds,
             metrics.durations.clone(),
         );
         registry.register_with_unit(
             "http_response_content",
-            "Content of responses, without heads",
+            "Bytes of response content",
             Unit::Bytes,
             metrics.bytes.clone(),
         );
         registry.register(
             "http_responses_incomplete",
-            "Responses that did not get to their end",
+            "Responses that were not completed",
             metrics.incomplete.clone(),
         );
         registry.register_collector(Box::new(Server { handle, log, files }));
@@ -155,19 +155,23 @@ impl Collector for Server {
         )?;
         out.counter(
             "connections_refused",
-            "Connections beyond the limit",
+            "Connections rejected because of the limit",
             stats.refused,
         )?;
         out.gauge(
             "ready",
-            "1 while new clients are welcome",
+            "1 while the server accepts new clients",
             f64::from(u8::from(stats.ready)),
         )?;
         let draining = f64::from(u8::from(stats.draining));
-        out.gauge("draining", "1 while the server goes away", draining)?;
+        out.gauge("draining", "1 while the server drains", draining)?;
         if let Some(log) = &self.log {
             let dropped = log.dropped();
-            out.counter("access_log_dropped", "Lines that were not written", dropped)?;
+            out.counter(
+                "access_log_dropped",
+                "Access log lines that were dropped",
+                dropped,
+            )?;
         }
         if let Some(files) = &self.files {
             encode_files(&mut out, &files.stats())?;
@@ -177,7 +181,7 @@ impl Collector for Server {
                 .not_after
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default();
-            let help = "Until when the certificate is valid, in seconds since 1970";
+            let help = "Expiry of the certificate, in seconds since 1970";
             out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
         }
         Ok(())
@@ -190,27 +194,27 @@ impl Server {
             Protocol::ALL.map(|protocol| (protocol.name(), count(stats.of(protocol))))
         };
         let open = each(|it| it.connections_open);
-        out.gauges("connections_open", "Connections that are open", open)?;
+        out.gauges("connections_open", "Open connections", open)?;
         let in_flight = each(|it| it.requests_in_flight);
-        out.gauges(
-            "requests_in_flight",
-            "Requests whose response is not over",
-            in_flight,
-        )?;
+        out.gauges("requests_in_flight", "Requests in progress", in_flight)?;
         let all = each(|it| it.connections);
-        out.counters("connections", "Connections so far", all)
+        out.counters("connections", "Connections accepted", all)
     }
 
     fn quic(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
         let quic = stats.quic;
-        out.counter("quic_handshakes", "Handshakes over QUIC", quic.handshakes)?;
+        out.counter(
+            "quic_handshakes",
+            "QUIC handshakes completed",
+            quic.handshakes,
+        )?;
         let seconds = quic.handshake_time.as_secs_f64();
-        let help = "Time that handshakes over QUIC took, together";
+        let help = "Total duration of QUIC handshakes";
         out.counter("quic_handshakes_duration_seconds", help, seconds)?;
         let failed = stats.quic_handshakes_failed;
         out.counter(
             "quic_handshakes_failed",
-            "Handshakes over QUIC that failed",
+            "QUIC handshakes that failed",
             failed,
         )?;
         out.counter("quic_packets_sent", "QUIC packets sent", quic.packets_sent)?;
@@ -221,20 +225,20 @@ impl Server {
         )?;
         out.counter(
             "quic_packets_lost",
-            "Packets sent that count as lost",
+            "QUIC packets declared lost",
             quic.packets_lost,
         )?;
         let late = quic.packets_spuriously_lost;
         out.counter(
             "quic_packets_spuriously_lost",
-            "Of these, packets that were only late",
+            "QUIC packets declared lost that arrived late",
             late,
         )?;
         out.counter("quic_ptos", "Probe timeouts", quic.ptos)?;
         let cuts = quic.congestion_events;
         out.counter(
             "quic_congestion_events",
-            "Times a congestion window was cut",
+            "Congestion window reductions",
             cuts,
         )?;
         self.sockets(out, stats)
@@ -248,15 +252,11 @@ impl Server {
             "Retry packets sent",
             sum(|it| it.retries_sent),
         )?;
-        out.counter(
-            "quic_refused",
-            "Clients that were refused",
-            sum(|it| it.refused),
-        )?;
+        out.counter("quic_refused", "Clients refused", sum(|it| it.refused))?;
         let dropped = sum(|it| it.datagrams_dropped);
         out.counter(
             "quic_datagrams_dropped",
-            "Datagrams that belonged to nobody",
+            "Datagrams that match no connection",
             dropped,
         )?;
         let sockets = || stats.listeners.iter().filter_map(|listener| listener.udp);
@@ -282,12 +282,12 @@ impl Server {
         }
         out.counter(
             "udp_send_calls",
-            "System calls that sent",
+            "System calls that sent datagrams",
             sum(|it| it.send_calls),
         )?;
         out.counter(
             "udp_receive_calls",
-            "System calls that received",
+            "System calls that received datagrams",
             sum(|it| it.receive_calls),
         )
     }

@@ -285,7 +285,7 @@ fn roots(path: &Path) -> Result<rustls::RootCertStore, Failure> {
         roots.add(certificate).map_err(|error| wrong(&error))?;
     }
     if roots.is_empty() {
-        return Err(wrong(&"there is none"));
+        return Err(wrong(&"the file contains no certificate"));
     }
     Ok(roots)
 }

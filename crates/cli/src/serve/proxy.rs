@@ -38,25 +38,29 @@ impl Backend {
         let wrong = |what: &str| {
             format!("'{text}' {what}: use http://HOST[:PORT], or h2c://HOST[:PORT] for HTTP/2")
         };
-        let uri: Uri = text.parse().map_err(|_| wrong("is no URL"))?;
+        let uri: Uri = text.parse().map_err(|_| wrong("is not a URL"))?;
         let is_http2 = match uri.scheme_str() {
             Some("http") => false,
             Some("h2c") => true,
-            Some("https") => return Err(wrong("would need TLS behind this server")),
-            _ => return Err(wrong("has no scheme that is known")),
+            Some("https") => {
+                return Err(wrong(
+                    "needs TLS to the upstream server, which is not supported",
+                ));
+            }
+            _ => return Err(wrong("has an unknown scheme")),
         };
         if !matches!(
             uri.path_and_query().map(http::uri::PathAndQuery::as_str),
             None | Some("/")
         ) {
-            return Err(wrong("has a path, and paths are passed on as they come"));
+            return Err(wrong("has a path, but requests keep their own paths"));
         }
         let authority = uri
             .authority()
             .cloned()
             .ok_or_else(|| wrong("has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(wrong("has a user, which is passed on to nobody"));
+            return Err(wrong("has a user name, which is not supported"));
         }
         Ok(Self {
             authority,
@@ -285,12 +289,12 @@ mod tests {
     #[test]
     fn what_is_no_backend_is_told() {
         for (text, word) in [
-            ("localhost:80", "no scheme"),
+            ("localhost:80", "unknown scheme"),
             ("https://x", "TLS"),
             ("http://x/path", "path"),
             ("http://me@x", "user"),
-            ("ftp://x", "no scheme"),
-            ("", "no URL"),
+            ("ftp://x", "unknown scheme"),
+            ("", "not a URL"),
         ] {
             let error = Backend::parse(text).expect_err(text);
             assert!(

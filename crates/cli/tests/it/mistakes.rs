@@ -285,10 +285,10 @@ fn bad_sizes_and_times() {
         (["-n", "0"], "at least 1"),
         (["-n", "-5"], "-5"),
         (["-n", "99999999T"], "below 2^63"),
-        (["--mtu", "100"], "100 is not within 1200 and 65507"),
+        (["--mtu", "100"], "100 is not between 1200 and 65507"),
         (["-t", "0"], "'0' is not a time"),
-        (["-P", "0"], "0 is not within 1 and"),
-        (["-P", "1M"], "1000000 is not within 1 and"),
+        (["-P", "0"], "0 is not between 1 and"),
+        (["-P", "1M"], "1000000 is not between 1 and"),
     ];
     for (flags, wanted) in cases {
         let line = refusal(&[&["perf", "client", "localhost"][..], &flags].concat());

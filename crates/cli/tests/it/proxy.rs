@@ -288,7 +288,7 @@ fn text_has_what_json_has() {
         "to server   2 in (6 B), 1 out (3 B)",
         "1 dropped by number",
         "clients     1, 0 rebindings",
-        "bytes to clients for each from them",
+        "bytes to clients per byte from them",
         "0 buffers dropped by the kernel",
     ] {
         assert!(text.contains(wanted), "{wanted}: {text}");
@@ -315,7 +315,7 @@ fn mistakes_are_told_in_one_line() {
         ),
         (
             &["127.0.0.1:9", "--max-clients", "5000"],
-            "5000 is not within 1 and 900",
+            "5000 is not between 1 and 900",
         ),
     ];
     for (more, wanted) in cases {

@@ -29,8 +29,8 @@ fn summary_tells_what_happened() {
         "(client, JSON-SEQ, quic-14)",
         "handshake      23.4 ms",
         "52 packets, 61.8 kB",
-        "2 packets, 3.85 % of those sent, 1 by packets, 1 by time",
-        "closed         by us, error 0, \"bye\"",
+        "2 packets, 3.85 % of those sent, 1 by the packet threshold, 1 by the time threshold",
+        "closed         locally, error 0, \"bye\"",
     ] {
         assert!(shown.contains(part), "no {part:?} in\n{shown}");
     }

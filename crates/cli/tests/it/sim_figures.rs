@@ -89,7 +89,7 @@ fn mistakes_are_told() {
     let list = folder.file("list.toml", LIST);
     let line = refusal(&["sim", "figures", &list, "--measure", "transfers"]);
     assert!(
-        line.contains("no row 'transfers', it has all of transfer"),
+        line.contains("no row 'transfers', known are all, transfer"),
         "{line}"
     );
     let wrong = folder.file("wrong.toml", &LIST.replace("\"utilization\"", "\"use\""));
@@ -98,7 +98,7 @@ fn mistakes_are_told() {
     let wrong = folder.file("chart.toml", &LIST.replace("small-5mbit", "large"));
     let line = refusal(&["sim", "figures", &wrong, "--charts"]);
     assert!(
-        line.contains("'large', which is no scenario of it"),
+        line.contains("'large', which is not one of its scenarios"),
         "{line}"
     );
 }

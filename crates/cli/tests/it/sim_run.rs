@@ -33,9 +33,9 @@ fn table_has_measures_and_bounds() {
         text.starts_with("small: a transfer (seeds 5 to 7)\n"),
         "{text}"
     );
-    assert!(text.contains("all <3s holds"), "{text}");
+    assert!(text.contains("all <3s met"), "{text}");
     assert!(text.contains("goodput_share"), "{text}");
-    assert!(!text.contains("again:"), "{text}");
+    assert!(!text.contains("reproduce:"), "{text}");
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn bound_that_fails_is_an_exit_code_and_a_command_that_repeats_it() {
     let output = run(&arguments);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(text.contains("<1ms FAILS with"), "{text}");
+    assert!(text.contains("<1ms FAILED: "), "{text}");
     let error = String::from_utf8(output.stderr).expect("UTF-8");
-    assert_eq!(error, "courser: 1 of 2 bounds do not hold\n");
+    assert_eq!(error, "courser: 1 of 2 bounds violated\n");
 
     let command = text
         .lines()
-        .find_map(|line| line.trim().strip_prefix("again: courser "));
+        .find_map(|line| line.trim().strip_prefix("reproduce: courser "));
     let mut again: Vec<&str> = command.expect("a command").split(' ').collect();
     // As a shell takes them; there is no blank in these paths.
     again
@@ -140,11 +140,8 @@ fn mistakes_in_files_are_told_with_their_place() {
     let good = folder.file("small.toml", SCENARIO);
     let bounds = folder.file("other.toml", "[smal]\njain = \">0.9\"\n");
     let line = refusal(&["sim", "run", &good, "--bounds", &bounds]);
-    assert!(
-        line.contains("bounds for none of the scenarios small"),
-        "{line}"
-    );
+    assert!(line.contains("no bounds for small"), "{line}");
 
     let line = refusal(&["sim", "run", &good, &good]);
-    assert!(line.contains("both have the name 'small'"), "{line}");
+    assert!(line.contains("both define the scenario 'small'"), "{line}");
 }

@@ -161,7 +161,7 @@ impl AltSvcCache {
 }
 
 fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> Error {
-    let text = format!("cannot {verb} alternatives in {}: {error}", path.display());
+    let text = format!("cannot {verb} Alt-Svc cache {}: {error}", path.display());
     Error::new(ErrorKind::Config, text)
 }
 

@@ -229,7 +229,7 @@ impl Limits {
         if let Some((limit, sleep)) = &mut self.silence
             && sleep.as_mut().poll(cx).is_ready()
         {
-            let text = format!("nothing more of the response came for {limit:?}");
+            let text = format!("received no more of the response for {limit:?}");
             return Poll::Ready(Error::new(ErrorKind::Timeout, text));
         }
         Poll::Pending

@@ -180,7 +180,7 @@ impl Core {
             vec![ip]
         } else {
             self.resolver.addresses(host).await.map_err(|error| {
-                let text = format!("cannot find the address of {host}: {error}");
+                let text = format!("cannot resolve {host}: {error}");
                 Error::new(ErrorKind::Resolve, text).with_source(error)
             })?
         };

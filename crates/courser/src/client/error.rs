@@ -202,7 +202,7 @@ impl Error {
     ) -> Self {
         if error.is_timeout() {
             let text = format!(
-                "no answer from udp {place}: no HTTP/3 server there, or a firewall drops UDP"
+                "no answer from udp {place}: there is no HTTP/3 server, or a firewall drops UDP"
             );
             return Self::new(ErrorKind::ConnectQuic, text);
         }
@@ -269,30 +269,24 @@ impl Error {
         let is_stale = error.is_closed() || error.is_incomplete_message() || is_io(&error);
         let (kind, text) = if error.is_user() {
             match error.source().and_then(StdError::source).or(error.source()) {
-                Some(cause) => (
-                    ErrorKind::RequestBody,
-                    format!("the body of the request: {cause}"),
-                ),
-                None => (
-                    ErrorKind::Send,
-                    format!("the request cannot be sent: {error}"),
-                ),
+                Some(cause) => (ErrorKind::RequestBody, format!("request body: {cause}")),
+                None => (ErrorKind::Send, format!("cannot send the request: {error}")),
             }
         } else if is_http2 && !is_io(&error) {
             let reason = reset.unwrap_or_else(|| chain(&error));
             (ErrorKind::Http2, format!("HTTP/2: {reason}"))
         } else if error.is_incomplete_message() {
-            let text = "the server closed the connection without an answer";
+            let text = "the server closed the connection without a response";
             (ErrorKind::Empty, text.to_owned())
         } else if error.is_parse() {
             (
                 ErrorKind::Protocol,
-                format!("the answer is no HTTP/1: {}", chain(&error)),
+                format!("the response is not HTTP/1: {}", chain(&error)),
             )
         } else {
             (
                 ErrorKind::Receive,
-                format!("the connection broke: {}", chain(&error)),
+                format!("the connection failed: {}", chain(&error)),
             )
         };
         Self::of_late_alert(kind, &error)
@@ -314,7 +308,7 @@ impl Error {
         };
         let text = match kind {
             ErrorKind::Partial => format!("the response ended before it was complete ({text})"),
-            _ => format!("the response broke off: {text}"),
+            _ => format!("the response was interrupted: {text}"),
         };
         Self::new(kind, text).with_source(error)
     }
@@ -325,7 +319,7 @@ impl Error {
             h3::Error::Connection(_) => ErrorKind::Receive,
             _ => ErrorKind::Http3,
         };
-        Self::new(kind, format!("the response broke off: {error}")).with_source(error)
+        Self::new(kind, format!("the response was interrupted: {error}")).with_source(error)
     }
 }
 

@@ -26,7 +26,7 @@ impl Origin {
             Some("https") => true,
             Some("http") => false,
             Some(other) => {
-                let text = format!("scheme '{other}' is not spoken here: use https:// or http://");
+                let text = format!("scheme '{other}' is not supported: use https:// or http://");
                 return Err(Error::new(ErrorKind::Unsupported, text));
             }
             None => {
@@ -40,7 +40,7 @@ impl Origin {
             .and_then(|rest| rest.strip_suffix(']'))
             .unwrap_or(host);
         if host.is_empty() {
-            let text = format!("'{uri}' names no host");
+            let text = format!("'{uri}' has no host");
             return Err(Error::new(ErrorKind::Url, text));
         }
         let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });

@@ -80,7 +80,7 @@ impl Redirect {
 fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
     let shown = String::from_utf8_lossy(reference);
     let wrong = |why: String| {
-        let text = format!("a redirect leads to '{shown}': {why}");
+        let text = format!("cannot follow the redirect to '{shown}': {why}");
         Error::new(ErrorKind::Redirect, text)
     };
     let base = Url::parse(&base.to_string()).map_err(|error| wrong(error.to_string()))?;
@@ -88,7 +88,7 @@ fn resolve(base: &Uri, reference: &[u8]) -> Result<Uri, Error> {
         .join(&shown)
         .map_err(|error| wrong(error.to_string()))?;
     if !matches!(target.scheme(), "http" | "https") {
-        return Err(wrong("only http and https can be followed".to_owned()));
+        return Err(wrong("only http and https are supported".to_owned()));
     }
     target.set_fragment(None);
     target

@@ -194,7 +194,7 @@ impl fmt::Debug for Tls {
 }
 
 fn unusable(error: impl fmt::Display) -> Error {
-    Error::new(ErrorKind::Config, format!("cannot set TLS up: {error}"))
+    Error::new(ErrorKind::Config, format!("cannot set up TLS: {error}"))
 }
 
 /// Servers whose sessions can be taken up again, each with a few tickets.

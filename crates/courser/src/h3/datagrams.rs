@@ -55,7 +55,7 @@ pub enum DatagramError {
     )]
     NotNegotiated,
     /// It would never fit.
-    #[error("datagram has {size} bytes, allowed are {max}: ask max_size first")]
+    #[error("datagram of {size} bytes exceeds the limit of {max}: see max_size")]
     TooLarge {
         /// Bytes of the datagram.
         size: usize,
@@ -63,7 +63,7 @@ pub enum DatagramError {
         max: usize,
     },
     /// We have finished or reset the stream of the request, or it was never that of one.
-    #[error("the stream of the request is over")]
+    #[error("the request stream has ended")]
     StreamOver,
     /// The connection is over.
     #[error("connection lost: {0}")]

@@ -14,7 +14,7 @@ pub enum Error {
     /// The QUIC connection is over.
     #[error("connection lost: {0}")]
     Connection(#[from] ConnectionError),
-    /// A rule of HTTP/3 was broken, or the request was given up.
+    /// A rule of HTTP/3 was broken, or the request was cancelled.
     #[error("{origin}: {code}{}", reason_text(reason))]
     Http {
         /// Who said so.
@@ -29,13 +29,13 @@ pub enum Error {
     Request(#[from] http3::RequestError),
     /// The server goes away and does not serve this request, or we do: it was not processed and
     /// can be sent on another connection.
-    #[error("the connection takes no more requests; this one was not processed")]
+    #[error("the connection accepts no more requests; this one was not processed")]
     GoingAway,
     /// The body to be sent failed.
     #[error("body: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
     /// The server has refused a CONNECT with this answer.
-    #[error("the server refused with {}", .0.status())]
+    #[error("the server rejected the CONNECT request with {}", .0.status())]
     Refused(Box<http::Response<super::Body>>),
     /// The response has more fields than we allow.
     #[error("{0}")]
@@ -54,8 +54,8 @@ pub enum Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Local => "the peer's fault",
-            Self::Peer => "refused by the peer",
+            Self::Local => "protocol violation by the peer",
+            Self::Peer => "error from the peer",
         })
     }
 }

@@ -58,13 +58,13 @@ pub enum InterimOutcome {
 pub enum InterimError {
     /// The status is none of an interim response, or 101, which HTTP/3 does not have (RFC 9114
     /// §4.5). Told whatever the protocol.
-    #[error("status {0} is not interim: allowed are 100 and 102 to 199")]
+    #[error("status {0} is not an interim status: use 100 or 102 to 199")]
     Status(StatusCode),
     /// The service has returned its response.
-    #[error("the final response has begun, and nothing interim may follow it")]
+    #[error("the final response has already started")]
     Answered,
     /// The client wants no answer any more, the connection is over, or the service has failed.
-    #[error("the request was given up")]
+    #[error("the request was cancelled")]
     GivenUp,
     /// It could not be written: the client has just given the request up, takes no fields of this
     /// size, or the connection is over.

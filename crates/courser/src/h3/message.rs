@@ -162,8 +162,10 @@ impl Incoming {
             code,
             scope: Scope::Stream,
             reason: match code {
-                Code::REQUEST_REJECTED => "the head of the request did not come in time",
-                _ => "the client wants no answer",
+                Code::REQUEST_REJECTED => {
+                    "the header section of the request did not arrive in time"
+                }
+                _ => "the client cancelled the request",
             },
         })
     }
@@ -338,7 +340,7 @@ impl Drop for Incoming {
 pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
     code: Code::DATAGRAM_ERROR,
     scope: Scope::Stream,
-    reason: "a datagram for a request that has no use for any",
+    reason: "datagram for a request that does not use datagrams",
 };
 
 /// What may follow a head.

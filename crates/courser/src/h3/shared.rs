@@ -363,7 +363,7 @@ impl Shared {
 const OVER: http3::Error = http3::Error {
     code: http3::Code::NO_ERROR,
     scope: Scope::Connection,
-    reason: "the connection is over",
+    reason: "the connection has ended",
 };
 
 impl State {

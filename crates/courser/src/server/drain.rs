@@ -37,7 +37,7 @@ impl fmt::Display for Drained {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "drained in {:.1} s: {} requests finished, {} cut; {} of {} connections cut",
+            "drained in {:.1} s: {} requests completed, {} aborted; {} of {} connections aborted",
             self.took.as_secs_f64(),
             self.finished,
             self.cut,

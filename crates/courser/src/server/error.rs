@@ -10,7 +10,7 @@ use crate::error::{BindError, ConfigError};
 #[non_exhaustive]
 pub enum Error {
     /// The address to listen on is none, or its name is unknown.
-    #[error("cannot listen: {0}: give an address such as 127.0.0.1:4433 or [::]:443")]
+    #[error("cannot listen: {0}: use an address such as 127.0.0.1:4433 or [::]:443")]
     Address(io::Error),
     /// An address cannot be listened on.
     #[error("cannot listen on {transport} {address}: {source}{}", remedy(.source))]
@@ -27,7 +27,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// Both [`without_tcp`](super::Server::without_tcp) and
     /// [`without_quic`](super::Server::without_quic) were asked for.
-    #[error("nothing to serve: HTTP/3 and TCP are both switched off")]
+    #[error("nothing to serve: HTTP/3 and TCP are both disabled")]
     NothingToServe,
 }
 
@@ -59,7 +59,9 @@ impl Error {
 
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => ": the port is taken, choose another or end who has it",
+        io::ErrorKind::AddrInUse => {
+            ": the port is taken, choose another or stop the program that uses it"
+        }
         io::ErrorKind::AddrNotAvailable => ": no interface here has this address",
         io::ErrorKind::PermissionDenied => {
             ": ports below 1024 need privileges (on Linux CAP_NET_BIND_SERVICE)"

@@ -27,7 +27,7 @@ impl fmt::Display for Event {
         match self {
             Self::CertificateReplaced => f.write_str("the certificate was replaced"),
             Self::CertificateKept(error) => {
-                write!(f, "the old certificate stays in use: {error}")
+                write!(f, "keeping the old certificate: {error}")
             }
             Self::AcceptFailed(error) => write!(f, "cannot accept connections: {error}"),
             Self::Draining => f.write_str("draining"),

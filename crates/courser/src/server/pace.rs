@@ -47,7 +47,7 @@ impl fmt::Display for TooSlow {
         } = self.rate;
         write!(
             f,
-            "{} bytes of the body came in {:?}, allowed are no fewer than {bytes_per_second} a \
+            "request body too slow: {} bytes in {:?}, the minimum is {bytes_per_second} bytes per \
              second after {grace:?}",
             self.received, self.waited
         )

@@ -24,7 +24,7 @@ pub struct ServerStats {
     pub http3: ProtocolStats,
     /// Connections over TCP, whatever their protocol.
     pub tcp: TcpStats,
-    /// Handshakes over QUIC that failed.
+    /// QUIC handshakes that failed.
     pub quic_handshakes_failed: u64,
     /// Connections turned away because there were too many.
     pub refused: u64,
@@ -49,9 +49,9 @@ impl ServerStats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ProtocolStats {
-    /// Connections so far.
+    /// Connections accepted.
     pub connections: u64,
-    /// Connections that are open.
+    /// Open connections.
     pub connections_open: u64,
     /// Requests so far.
     pub requests: u64,

@@ -39,13 +39,13 @@ pub struct QuicTotals {
     pub packets_sent: u64,
     /// Packets received.
     pub packets_received: u64,
-    /// Packets sent that count as lost.
+    /// QUIC packets declared lost.
     pub packets_lost: u64,
-    /// Of these, packets that were only late.
+    /// QUIC packets declared lost that arrived late.
     pub packets_spuriously_lost: u64,
     /// Probe timeouts.
     pub ptos: u64,
-    /// Times a congestion window was cut.
+    /// Congestion window reductions.
     pub congestion_events: u64,
 }
 

@@ -74,7 +74,7 @@ fn help_names_the_letters_of_the_style() {
 fn mistakes_say_what_is_allowed() {
     for (words, wanted) in [
         (&["https://x/", "-H", "novalue"][..], "':' is missing"),
-        (&["https://x/", "-m", "0"], "0 is not within 1 and"),
+        (&["https://x/", "-m", "0"], "0 is not between 1 and"),
         (&["https://x/", "-q", "fast"], "'fast' is not a rate"),
         (&["https://x/", "--method", "CONNECT"], "opens tunnels"),
         (&["https://x/", "--http-version", "4"], "use 1.1, 2 or 3"),

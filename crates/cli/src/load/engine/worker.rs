@@ -112,7 +112,9 @@ impl Worker {
                 connections.spawn(connection::run(self.clone(), number, stop.clone()));
             }
             while let Some(joined) = connections.join_next().await {
-                joined.map_err(|error| Failure::new(format!("a connection's task: {error}")))?;
+                joined.map_err(|error| {
+                    Failure::new(format!("a connection's task failed: {error}"))
+                })?;
             }
             alarm.abort();
             Ok(())
@@ -159,7 +161,7 @@ pub(in crate::load) fn run(
             );
         }
         handles.into_iter().try_for_each(|handle| {
-            let panicked = |_| Err(Failure::new("a thread has panicked"));
+            let panicked = |_| Err(Failure::new("a thread panicked"));
             handle.join().unwrap_or_else(panicked)
         })
     });

@@ -16,7 +16,7 @@ impl Expression {
         let compiled = rand_regex::Regex::compile(text, max_repeat);
         compiled.map(Self).map_err(|error| {
             Failure::new(format!(
-                "'{shown}' is no pattern to draw URLs from: {error}; as in \
+                "'{shown}' is not a valid pattern: {error}; use one such as \
                  https://example.org/[a-z]{{3}}/[0-9]+"
             ))
         })

@@ -106,7 +106,7 @@ fn more(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.refused > 0 || summary.lost > 0 {
         lines.push(format!(
-            "connections: {} made, {} refused, {} lost",
+            "connections: {} opened, {} refused, {} lost",
             summary.connections.len(),
             summary.refused,
             summary.lost
@@ -117,12 +117,12 @@ fn more(summary: &Summary) -> Vec<String> {
     }
     if let Some(rate) = summary.rate {
         let from = if summary.is_corrected {
-            "when they were due"
+            "the scheduled time"
         } else {
-            "when they were sent"
+            "the time of sending"
         };
         lines.push(format!(
-            "rate: {rate:.2} req/s asked, {:.2} req/s sent; request times count from {from}",
+            "rate: {rate:.2} req/s requested, {:.2} req/s sent; latency measured from {from}",
             summary.over_time(summary.sent)
         ));
     }
@@ -132,7 +132,7 @@ fn more(summary: &Summary) -> Vec<String> {
             format!(", {:.2}us/req", seconds * 1e6)
         });
         lines.push(format!(
-            "CPU of this client: {}{per_request}, {:.1}% of a core",
+            "client CPU: {}{per_request}, {:.1}% of a core",
             time(summary.cpu_seconds),
             100.0 * summary.cpu_seconds / summary.elapsed.max(1e-9)
         ));

@@ -36,10 +36,7 @@ pub(in crate::load) fn text(summary: &Summary) -> String {
         size(summary.over_time(summary.data))
     ));
     if let Some(cpu) = summary.cpu_per_answer() {
-        lines.push(format!(
-            "  CPU/request:\t{:.2} us in this client",
-            cpu * 1e6
-        ));
+        lines.push(format!("  CPU/request:\t{:.2} us (client)", cpu * 1e6));
     }
     lines.push(String::new());
     lines.push("Response time histogram:".to_owned());

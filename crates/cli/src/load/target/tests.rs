@@ -12,7 +12,7 @@ fn what_is_no_url_says_why() {
     ] {
         let error = parse(text).expect_err(text).to_string();
         assert!(error.contains(wanted), "{text}: {error}");
-        assert!(error.contains("is not a URL to load"), "{text}: {error}");
+        assert!(error.contains("is not a valid URL"), "{text}: {error}");
     }
 }
 

@@ -197,7 +197,7 @@ impl TcpLink {
             return Ok(());
         }
         Err(Failure::new(format!(
-            "the server closed after {received} of {bytes} bytes"
+            "the server closed the connection after {received} of {bytes} bytes"
         )))
     }
 

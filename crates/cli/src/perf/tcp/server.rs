@@ -74,7 +74,7 @@ impl TcpServer {
         let stream = Counted::new(stream, self.tally.clone(), self.congestion)?;
         let mut stream = tokio::time::timeout(HANDSHAKE_TIMEOUT, self.acceptor.accept(stream))
             .await
-            .map_err(|_| io::Error::other("the handshake did not finish"))??;
+            .map_err(|_| io::Error::other("the handshake timed out"))??;
         let mut moved = Moved::default();
         let mut buffer = vec![0; CHUNK];
         while let Some(frame) = read_frame(&mut stream).await? {

@@ -21,7 +21,8 @@ fn one(list: &List, row: &Row, part: &ChartPart) -> Result<(), Failure> {
     let found = scenarios.iter().find(|(it, _)| it.name == part.scenario);
     let Some((scenario, _)) = found else {
         let (row, name) = (&row.name, &part.scenario);
-        let message = format!("a chart of row {row} is of '{name}', which is no scenario of it");
+        let message =
+            format!("a chart of row {row} is of '{name}', which is not one of its scenarios");
         return Err(Failure::new(message));
     };
     let seen = run(scenario, part.seed, RunOptions::default())

@@ -76,9 +76,7 @@ pub(super) fn read(path: &Path) -> Result<List, Failure> {
         for column in &row.columns {
             if Measure::named(column).is_none() {
                 let message = format!("row {} has a column '{column}'", row.name);
-                return Err(wrong(format!(
-                    "{message}, which is no measure of scenarios"
-                )));
+                return Err(wrong(format!("{message}, which is not a measure")));
             }
         }
     }

@@ -86,7 +86,7 @@ fn wanted<'a>(arguments: &FiguresArguments, list: &'a List) -> Result<Vec<&'a Ro
     for name in &arguments.measure {
         if name != "all" && !names.contains(&name.as_str()) {
             return Err(Failure::new(format!(
-                "{} has no row '{name}', it has all of {}",
+                "{} has no row '{name}', known are all, {}",
                 arguments.list.display(),
                 names.join(", ")
             )));

@@ -100,7 +100,7 @@ fn parse_clients(text: &str) -> Result<usize, String> {
     usize::try_from(count)
         .ok()
         .filter(|count| *count <= MAX_CLIENTS)
-        .ok_or_else(|| format!("{count} is not within 1 and {MAX_CLIENTS}"))
+        .ok_or_else(|| format!("{count} is not between 1 and {MAX_CLIENTS}"))
 }
 
 /// Each has a socket, and all sockets are looked at whenever one has something.

@@ -46,7 +46,7 @@ pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
     let address = listener.local_addr()?;
     if address == server {
         return Err(Failure::new(format!(
-            "--listen and --to are the same address {server}: datagrams would go round for ever"
+            "--listen and --to are the same address {server}: datagrams would loop"
         )));
     }
     listener.enlarge_buffers(clients::BUFFER);
@@ -70,7 +70,7 @@ pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
         !is_over && !is_stopped.load(Relaxed)
     });
     drop(progress);
-    outcome.map_err(|error| Failure::new(format!("the proxy cannot go on: {error}")))?;
+    outcome.map_err(|error| Failure::new(format!("the proxy failed: {error}")))?;
 
     let watched = arguments.amplification_bytes;
     let report = ProxyReport::new(&relay, &spec, arguments.seed, watched);
@@ -104,7 +104,9 @@ fn announce(
     for warning in listener.capabilities().warnings {
         output::note(warning);
     }
-    output::line(format!("listening on {address} (udp) for {server}: {spec}"));
+    output::line(format!(
+        "listening on {address} (udp), forwarding to {server}: {spec}"
+    ));
 }
 
 /// `HOST:PORT` as an address.
@@ -135,8 +137,7 @@ fn resolve(target: &str) -> Result<SocketAddr, Failure> {
 fn check_rebinding(spec: &DuplexSpec, server: SocketAddr) -> Result<(), Failure> {
     if spec.nat.is_some_and(|nat| nat.idle.is_some()) {
         return Err(Failure::new(
-            "rebind=idle: is for simulated links; here rebind at times, as in rebind=30s"
-                .to_owned(),
+            "rebind=idle: works in simulations only: use a period such as rebind=30s".to_owned(),
         ));
     }
     let changes_address = spec.nat.is_some_and(|nat| nat.address);

@@ -115,7 +115,7 @@ impl Amplification {
     fn text(&self) -> String {
         let number = |ratio: Option<f64>| ratio.map_or("-".to_owned(), three_digits);
         format!(
-            "amplified   {} bytes to clients for each from them; at worst {} before {} had come",
+            "amplified   {} bytes to clients per byte from them; at worst {} before {} were received",
             number(self.total),
             number(self.worst),
             size(self.watched_bytes),
@@ -169,7 +169,7 @@ impl WayReport {
             ("policed", dropped.policer),
             ("at a full queue", dropped.queue_full),
             ("by queue management", dropped.aqm),
-            ("beyond what the link may hold", dropped.overflow),
+            ("beyond --hold", dropped.overflow),
         ];
         named(&reasons)
     }
@@ -184,7 +184,7 @@ impl WayReport {
             ("extended", stats.extended),
             ("duplicated", stats.duplicated),
             ("reordered", stats.reordered),
-            ("told to send smaller ones", stats.answered),
+            ("answered with ICMP Packet Too Big", stats.answered),
         ])
     }
 }

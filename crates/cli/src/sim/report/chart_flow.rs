@@ -195,7 +195,7 @@ fn with_capacity(chart: Chart, run: &RunReport) -> Chart {
 fn exchanges(run: &RunReport, flow: &FlowReport) -> Option<Chart> {
     let name = format!("Requests of {}", flow.name);
     let dots = Series::markers(
-        "time to the answer",
+        "response time",
         Marker::Circle,
         points(&flow.exchanges, NANOSECONDS),
     );

@@ -73,7 +73,7 @@ fn marks(run: &RunReport) -> Marks {
         .marks
         .iter()
         .map(|mark| (seconds(mark.at), mark.label.clone()));
-    Marks::lines("done to the network", marks).colour(Colour::Muted)
+    Marks::lines("network changes", marks).colour(Colour::Muted)
 }
 
 /// A count as a number for a chart.

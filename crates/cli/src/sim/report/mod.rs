@@ -73,8 +73,8 @@ fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
     let mut section = Section::new("Scenarios").table(tables::overview(&groups, is_inside));
     if groups.iter().any(|group| group.runs.len() > 1) {
         section = section.text(
-            "Large numbers are medians over the seeds of a scenario; below them stand the 10th \
-             and the 90th percentile. Every run is repeated exactly by its scenario and seed.",
+            "The large numbers are medians over the seeds of a scenario, with the 10th and the 90th \
+             percentile below. Scenario and seed reproduce a run exactly.",
         );
     }
     index = index.section(section);
@@ -131,11 +131,11 @@ fn overview(groups: &[Group<'_>], runs: usize) -> String {
     let verdicts = || groups.iter().flat_map(|group| &group.verdicts);
     let kept = verdicts().filter(|verdict| verdict.is_kept).count();
     let bounds = match verdicts().count() {
-        0 => "no bounds were given".to_owned(),
-        1 if kept == 1 => "the bound is kept".to_owned(),
-        1 => "the bound is broken".to_owned(),
-        all if all == kept => format!("all {all} bounds kept"),
-        all => format!("{} of {all} bounds broken", all - kept),
+        0 => "no bounds".to_owned(),
+        1 if kept == 1 => "the bound is met".to_owned(),
+        1 => "the bound is violated".to_owned(),
+        all if all == kept => format!("all {all} bounds met"),
+        all => format!("{} of {all} bounds violated", all - kept),
     };
     format!(
         "{}, {}, {bounds}.",

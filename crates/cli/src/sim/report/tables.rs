@@ -37,8 +37,8 @@ pub(super) fn bounds(group: &Group<'_>) -> Table {
     let table = Table::new("Bounds", ["result", "bound", "seen"]);
     group.verdicts.iter().fold(table, |table, verdict| {
         let result = match verdict.is_kept {
-            true => Cell::good("kept"),
-            false => Cell::bad("broken"),
+            true => Cell::good("met"),
+            false => Cell::bad("violated"),
         };
         table.row([
             result,
@@ -96,7 +96,7 @@ pub(super) fn measures(group: &Group<'_>) -> Table {
 /// A row for each run, worst last.
 pub(super) fn runs(group: &Group<'_>) -> Table {
     let columns: Vec<_> = group.measures().collect();
-    let ends = ["digest of the trace"].map(str::to_owned);
+    let ends = ["trace digest"].map(str::to_owned);
     let headings = std::iter::once("seed".to_owned())
         .chain(columns.iter().map(|measure| words(measure)))
         .chain(ends);
@@ -121,8 +121,8 @@ pub(super) fn flows(run: &RunReport, caption: &str) -> Table {
         "packets sent",
         "lost",
         "spurious",
-        "sent again",
-        "window cuts",
+        "retransmitted",
+        "window reductions",
         "probe timeouts",
         "end",
     ];
@@ -158,7 +158,7 @@ fn end(flow: &FlowReport) -> Cell {
             "complete after {}",
             Unit::Seconds.format(time.as_secs_f64())
         )),
-        (None, None) => Cell::text("with the run").tone(Tone::Muted),
+        (None, None) => Cell::text("ran to the end").tone(Tone::Muted),
     }
 }
 
@@ -208,8 +208,8 @@ fn result(group: &Group<'_>) -> Cell {
         .count();
     match (group.verdicts.len(), broken) {
         (0, _) => Cell::text("none").tone(Tone::Muted),
-        (all, 0) => Cell::good(format!("{all} kept")),
-        (all, broken) => Cell::bad(format!("{broken} of {all} broken")),
+        (all, 0) => Cell::good(format!("{all} met")),
+        (all, broken) => Cell::bad(format!("{broken} of {all} violated")),
     }
 }
 

@@ -185,10 +185,10 @@ fn bounds_are_told_kept_or_broken() {
         is_kept,
     };
     let html = index(&runs, &[verdict(true), verdict(false)]);
-    assert!(html.contains("1 of 2 bounds broken") && html.contains("✗ 1 of 2 broken"));
+    assert!(html.contains("1 of 2 bounds violated") && html.contains("✗ 1 of 2 violated"));
     assert!(html.contains("goodput_share &gt;=0.95</td><td class=\"number\">90 %"));
     let html = index(&runs, &[verdict(true)]);
-    assert!(html.contains("the bound is kept") && html.contains("✓ 1 kept"));
+    assert!(html.contains("the bound is met") && html.contains("✓ 1 met"));
 }
 
 #[test]

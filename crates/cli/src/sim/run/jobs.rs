@@ -86,7 +86,7 @@ fn run_one(
         let command = replay(arguments, source, seed);
         let name = &scenario.name;
         Failure::new(format!(
-            "{name}: {stall}: this is a bug; again with: {command}"
+            "{name}: {stall}: this is a bug; reproduce with: {command}"
         ))
     })?;
     traces.as_deref().map_or(Ok(()), outputs::check)?;

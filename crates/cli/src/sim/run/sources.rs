@@ -40,7 +40,7 @@ fn add(sources: &mut Vec<Source>, path: &Path, scenario: Scenario) -> Result<(),
     let same = sources.iter().find(|it| it.scenario.name == scenario.name);
     if let Some(same) = same {
         return Err(Failure::new(format!(
-            "{} and {} both have the name '{}': give one another",
+            "{} and {} both define the scenario '{}': rename one",
             same.path.display(),
             path.display(),
             scenario.name
@@ -58,7 +58,7 @@ fn pick(name: &str, sources: &mut Vec<Source>) -> Result<(), Failure> {
     match sources.is_empty() {
         false => Ok(()),
         true => Err(Failure::new(format!(
-            "there is no scenario '{name}' here, there are {}",
+            "unknown scenario '{name}', known are {}",
             names.join(", ")
         ))),
     }
@@ -75,7 +75,7 @@ fn apply(path: &Path, bounds: &BoundsFile, sources: &mut [Source]) -> Result<(),
     }
     let names: Vec<&str> = sources.iter().map(|it| it.scenario.name.as_str()).collect();
     Err(Failure::new(format!(
-        "{} has bounds for none of the scenarios {}: it needs a table with the name of one",
+        "{} has no bounds for {}: name its tables after scenarios",
         path.display(),
         names.join(", ")
     )))
@@ -99,7 +99,7 @@ fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
         if inside.is_empty() {
             return Err(Failure::new(format!(
-                "there is no scenario in {}: their files end in .toml",
+                "no scenario files (.toml) in {}",
                 path.display()
             )));
         }

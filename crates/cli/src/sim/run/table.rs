@@ -67,7 +67,7 @@ fn print_one(arguments: &RunArguments, outcome: &Outcome<'_>) {
     seeds.dedup();
     for seed in seeds {
         line(format!(
-            "  again: {}",
+            "  reproduce: {}",
             replay(arguments, outcome.source, seed)
         ));
     }
@@ -110,10 +110,10 @@ fn bound(judged: &Judged) -> String {
     let measure = judged.bound.measure;
     let limit = text.trim_start_matches(measure.name).trim();
     if judged.verdict.holds {
-        return format!("{limit} holds");
+        return format!("{limit} met");
     }
     let seen = shown(judged.verdict.value, measure.unit);
-    format!("{limit} FAILS with {seen}")
+    format!("{limit} FAILED: {seen}")
 }
 
 fn failed(judged: &[Judged]) -> impl Iterator<Item = &Judged> {

@@ -31,9 +31,7 @@ pub(super) fn conclude(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
     });
     match failed {
         0 => Ok(()),
-        _ => Err(Failure::new(format!(
-            "{failed} of {total} bounds do not hold"
-        ))),
+        _ => Err(Failure::new(format!("{failed} of {total} bounds violated"))),
     }
 }
 

@@ -73,7 +73,7 @@ fn text_is_that_of_h2load() {
         "\npackets sent: ",
         "\npackets recv: ",
         "\npackets lost: ",
-        "\nCPU of this client: ",
+        "\nclient CPU: ",
     ] {
         let has_no_clock = cfg!(not(unix)) && wanted.contains("CPU");
         assert!(text.contains(wanted) || has_no_clock, "{wanted}: {text}");

@@ -99,7 +99,10 @@ pub(super) async fn attempt(
             ConnectError::Config(_) => ErrorKind::Config,
             _ => ErrorKind::ConnectQuic,
         };
-        Error::new(kind, format!("cannot begin QUIC with {address}: {error}"))
+        Error::new(
+            kind,
+            format!("cannot start a QUIC connection to {address}: {error}"),
+        )
     })?;
     // TCP would have found out by itself that nobody is there.
     let is_alone = !core.settings.version.may_use_tcp();
@@ -109,7 +112,7 @@ pub(super) async fn attempt(
             Error::of_quic_handshake(&error, &place, host, &core.tls.quic_offer)
         })?,
         () = nobody_listens(address), if is_alone => {
-            let text = format!("nobody listens on udp {address}");
+            let text = format!("nothing listens on udp {address}");
             return Err(Error::new(ErrorKind::Connect, text));
         }
     };

@@ -130,17 +130,20 @@ where
             if status == 0 {
                 return Ok(());
             }
-            Err(refused("the SOCKS proxy does not accept user and password"))
+            Err(refused(
+                "the SOCKS proxy rejected the user name and password",
+            ))
         }
         (NONE_ACCEPTABLE, Some(_)) => Err(refused(
-            "the SOCKS proxy wants another way to log in than user and password",
+            "the SOCKS proxy requires an authentication method other than user name and password",
         )),
         (NONE_ACCEPTABLE, None) => Err(refused(
-            "the SOCKS proxy wants to know who asks: put user and password into its URL",
+            "the SOCKS proxy requires authentication: add user name and password to its URL",
         )),
         (other, _) => {
-            let text =
-                format!("the SOCKS proxy chooses way {other} to log in, which was not offered");
+            let text = format!(
+                "the SOCKS proxy chose authentication method {other}, which was not offered"
+            );
             Err(refused(text))
         }
     }
@@ -188,7 +191,7 @@ async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Resu
                 IPV6 => 16,
                 NAME => usize::from(read::<_, 1>(stream).await?[0]),
                 other => {
-                    let text = format!("the SOCKS proxy answers with an address of kind {other}");
+                    let text = format!("the SOCKS proxy sent an address of unknown type {other}");
                     return Err(refused(text));
                 }
             };
@@ -196,20 +199,20 @@ async fn answer_5<S: AsyncRead + Unpin>(stream: &mut S, target: &Target) -> Resu
             return stream.read_exact(rest).await.map(drop).map_err(lost);
         }
         1 => "general failure",
-        2 => "its rules do not allow that",
-        3 => "it cannot reach the network",
-        4 => "it cannot reach or find the host",
-        5 => "nobody listens there",
-        6 => "the packets live too short",
-        7 => "it makes no connections (CONNECT)",
-        8 => "it does not know this kind of address",
+        2 => "not allowed by its rules",
+        3 => "network unreachable",
+        4 => "host unreachable",
+        5 => "connection refused",
+        6 => "TTL expired",
+        7 => "it does not support CONNECT",
+        8 => "it does not support this address type",
         other => {
             return Err(refused(format!(
-                "the SOCKS proxy makes no connection to {target}: reply {other}"
+                "the SOCKS proxy cannot connect to {target}: reply {other}"
             )));
         }
     };
-    let text = format!("the SOCKS proxy makes no connection to {target}: {why} (reply {reply})");
+    let text = format!("the SOCKS proxy cannot connect to {target}: {why} (reply {reply})");
     Err(refused(text))
 }
 
@@ -228,7 +231,7 @@ fn request_4(target: &Target, user: &str) -> Result<Vec<u8>, Error> {
     for text in [Some(user), name.map(String::as_str)].into_iter().flatten() {
         if text.contains('\0') || text.len() > MAX_COUNTED {
             return Err(refused(format!(
-                "user and host have at most {MAX_COUNTED} bytes with SOCKS4, and none of them is 0"
+                "SOCKS4 allows at most {MAX_COUNTED} bytes for user and host, without zero bytes"
             )));
         }
         message.extend_from_slice(text.as_bytes());
@@ -243,12 +246,12 @@ fn answer_4([version, reply, ..]: [u8; 8], target: &Target) -> Result<(), Error>
     }
     let why = match reply {
         0x5a => return Ok(()),
-        0x5b => "it refuses, or nobody answers there",
-        0x5c => "it cannot ask this machine who the user is (identd)",
-        0x5d => "this machine names another user (identd)",
-        _ => "nobody knows why",
+        0x5b => "rejected or failed",
+        0x5c => "it cannot reach identd on this machine",
+        0x5d => "identd on this machine reports another user",
+        _ => "unknown reason",
     };
-    let text = format!("the SOCKS proxy makes no connection to {target}: {why} (reply {reply})");
+    let text = format!("the SOCKS proxy cannot connect to {target}: {why} (reply {reply})");
     Err(refused(text))
 }
 
@@ -281,13 +284,13 @@ fn refused(text: impl Into<String>) -> Error {
 
 fn only_ipv4(host: &str) -> Error {
     refused(format!(
-        "SOCKS4 leads to IPv4 only, and {host} has no such address: use socks5:// or socks5h://"
+        "SOCKS4 supports IPv4 only, and {host} has no IPv4 address: use socks5:// or socks5h://"
     ))
 }
 
 fn no_socks(version: &str, byte: u8) -> Error {
     refused(format!(
-        "the proxy does not speak {version}, it answers with byte {byte}: for proxies of HTTP write http://"
+        "the proxy does not speak {version}, its response begins with byte {byte}: use http:// for HTTP proxies"
     ))
 }
 
@@ -296,7 +299,7 @@ fn lost(error: io::Error) -> Error {
         io::ErrorKind::UnexpectedEof => {
             "the SOCKS proxy closed the connection: does it speak this version of SOCKS?".to_owned()
         }
-        _ => format!("the connection to the SOCKS proxy broke: {error}"),
+        _ => format!("the connection to the SOCKS proxy failed: {error}"),
     };
     refused(text).with_source(error)
 }

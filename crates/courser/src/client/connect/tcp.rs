@@ -39,7 +39,7 @@ pub(super) async fn attempt(
 ) -> Result<Established, Error> {
     let stream = open(&core.settings, address).await.map_err(|error| {
         let text = match error.kind() {
-            io::ErrorKind::ConnectionRefused => format!("nobody listens on tcp {address}"),
+            io::ErrorKind::ConnectionRefused => format!("nothing listens on tcp {address}"),
             _ => format!("cannot connect to tcp {address}: {error}"),
         };
         Error::new(ErrorKind::Connect, text).with_source(error)
@@ -117,7 +117,7 @@ async fn secure<S: Stream>(
     host: &str,
 ) -> Result<tokio_rustls::client::TlsStream<S>, Error> {
     let name = ServerName::try_from(host.trim_end_matches('.').to_owned()).map_err(|_| {
-        let text = format!("'{host}' is no name that a certificate can be for");
+        let text = format!("'{host}' is not a valid name for a certificate");
         Error::new(ErrorKind::Url, text)
     })?;
     let connecting = TlsConnector::from(config.clone()).connect(name, stream);
@@ -193,7 +193,7 @@ async fn tunnel(
     let broken = |error: hyper::Error| {
         Error::new(
             ErrorKind::Proxy,
-            format!("the proxy makes no tunnel: {error}"),
+            format!("the proxy did not open a tunnel: {error}"),
         )
         .with_source(error)
     };
@@ -206,20 +206,22 @@ async fn tunnel(
     if let Some(authorization) = authorization {
         request = request.header(http::header::PROXY_AUTHORIZATION, authorization);
     }
-    let request = request
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| refused(format!("cannot ask a proxy for {authority}: {error}")))?;
+    let request = request.body(Empty::<Bytes>::new()).map_err(|error| {
+        refused(format!(
+            "cannot send a CONNECT request for {authority}: {error}"
+        ))
+    })?;
     let response = send.send_request(request).await.map_err(broken)?;
     let status = response.status();
     if !status.is_success() {
         let hint = match status {
             http::StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                ": put user and password into the proxy's URL"
+                ": add user name and password to the proxy's URL"
             }
             _ => "",
         };
         return Err(refused(format!(
-            "the proxy makes no tunnel to {authority}: it answers {status}{hint}"
+            "the proxy did not open a tunnel to {authority}: it responded with {status}{hint}"
         )));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(broken)?;

@@ -28,7 +28,7 @@ impl DnsResolver {
     pub fn new(servers: impl IntoIterator<Item = SocketAddr>) -> io::Result<Self> {
         let servers: Vec<_> = servers.into_iter().map(name_server).collect();
         if servers.is_empty() {
-            return Err(io::Error::other("no name server: give one at least"));
+            return Err(io::Error::other("no name server: at least one is required"));
         }
         let config = ResolverConfig::from_name_servers(servers);
         Self::build(config, ResolverOpts::default())
@@ -197,7 +197,7 @@ enum Cause {
 impl From<NetError> for Cause {
     fn from(error: NetError) -> Self {
         if error.is_nx_domain() || error.is_no_records_found() {
-            return Self::None("there is no such name".to_owned());
+            return Self::None("no such name".to_owned());
         }
         Self::Other(error.to_string())
     }

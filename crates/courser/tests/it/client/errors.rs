@@ -70,7 +70,7 @@ async fn nobody_there_and_no_name() {
         .expect_err("stopped");
     assert_eq!(error.kind(), ErrorKind::Connect);
     assert!(
-        error.to_string().contains("nobody listens on tcp"),
+        error.to_string().contains("nothing listens on tcp"),
         "{error}"
     );
     assert_eq!(error.timing().map(|timing| timing.attempts.len()), Some(1));

@@ -135,7 +135,10 @@ async fn refusal_of_a_proxy_says_what_to_do() {
         .await
         .expect_err("refused");
     assert_eq!(error.kind(), ErrorKind::Proxy);
-    assert!(error.to_string().contains("user and password"), "{error}");
+    assert!(
+        error.to_string().contains("user name and password"),
+        "{error}"
+    );
     assert_eq!(server.connections.counts(), (0, 0));
 }
 

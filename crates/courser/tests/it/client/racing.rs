@@ -165,7 +165,7 @@ async fn nobody_listening_is_found_out_soon_over_quic_alone() {
         .expect_err("no QUIC");
     assert!(error.is_connect() && !error.is_timeout(), "{error}");
     assert!(
-        error.to_string().contains("nobody listens on udp"),
+        error.to_string().contains("nothing listens on udp"),
         "{error}"
     );
     assert!(began.elapsed() < Duration::from_secs(5));

@@ -180,9 +180,9 @@ async fn what_is_not_interim_is_refused() {
     assert_eq!(
         refused.lines().collect::<Vec<_>>(),
         [
-            "status 101 Switching Protocols is not interim: allowed are 100 and 102 to 199",
-            "status 200 OK is not interim: allowed are 100 and 102 to 199",
-            "status 404 Not Found is not interim: allowed are 100 and 102 to 199",
+            "status 101 Switching Protocols is not an interim status: use 100 or 102 to 199",
+            "status 200 OK is not an interim status: use 100 or 102 to 199",
+            "status 404 Not Found is not an interim status: use 100 or 102 to 199",
         ]
     );
     for status in [100, 102, 199] {

@@ -129,7 +129,7 @@ async fn protocol_that_is_not_supported_is_answered_with_501() {
     assert_eq!(response.status(), StatusCode::NOT_IMPLEMENTED);
     assert_eq!(
         error.to_string(),
-        "the server refused with 501 Not Implemented"
+        "the server rejected the CONNECT request with 501 Not Implemented"
     );
 }
 

@@ -89,7 +89,7 @@ async fn files_are_reloaded_for_all_protocols() {
     assert!(is_served(&old).await);
 
     std::fs::write(&key, "half a key").expect("ours");
-    wait_for("the old certificate stays in use").await;
+    wait_for("keeping the old certificate").await;
     assert!(is_served(&old).await);
     assert!(handle.reload().is_err());
 

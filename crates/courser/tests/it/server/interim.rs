@@ -29,7 +29,7 @@ async fn page(Extension(interim): Extension<Interim>) -> String {
 async fn handlers_send_hints_whatever_the_protocol() {
     let app = Router::new().route("/", get(page));
     let running = start_with(app, |server| server.interim_responses(true));
-    let refused = "status 200 OK is not interim: allowed are 100 and 102 to 199";
+    let refused = "status 200 OK is not an interim status: use 100 or 102 to 199";
     for (protocol, outcome, told) in [
         (Protocol::Http1, "Unsupported", &[][..]),
         (Protocol::Http2, "Unsupported", &[]),

@@ -134,34 +134,34 @@ async fn refusals_say_what_the_proxy_said() {
         (
             None,
             &[(GREETING.0, &[5, 0xff])],
-            "put user and password into its URL",
+            "add user name and password to its URL",
         ),
         (
             credentials,
             &[(greeting, &[5, 0xff])],
-            "another way to log in",
+            "requires an authentication method other",
         ),
         (None, &[(GREETING.0, &[5, 2])], "which was not offered"),
         (
             None,
             &[(GREETING.0, b"HT")],
-            "does not speak SOCKS5, it answers with byte 72",
+            "does not speak SOCKS5, its response begins with byte 72",
         ),
         (
             credentials,
             &[(greeting, &[5, 2]), (login, &[1, 1])],
-            "does not accept user and password",
+            "rejected the user name and password",
         ),
         (
             None,
             &[GREETING, (request, &[5, 5, 0, 1])],
-            "a.test:443: nobody listens there (reply 5)",
+            "a.test:443: connection refused (reply 5)",
         ),
         (None, &[GREETING, (request, &[5, 99, 0, 1])], "reply 99"),
         (
             None,
             &[GREETING, (request, &[5, 0, 0, 2])],
-            "an address of kind 2",
+            "an address of unknown type 2",
         ),
         (
             None,
@@ -177,7 +177,7 @@ async fn refusals_say_what_the_proxy_said() {
     }
     let request: &[u8] = b"\x04\x01\x01\xbb\x00\x00\x00\x01\x00a.test\x00";
     for (answer, text) in [
-        ([0, 0x5b, 0, 0, 0, 0, 0, 0], "it refuses"),
+        ([0, 0x5b, 0, 0, 0, 0, 0, 0], "rejected or failed"),
         ([0, 0x5d, 0, 0, 0, 0, 0, 0], "another user"),
         ([5, 0xff, 0, 0, 0, 0, 0, 0], "does not speak SOCKS4"),
     ] {
