@@ -153,3 +153,8 @@ pub use send_stream::{SendStream, Written};
 #[cfg(feature = "server")]
 pub use server::{Server, serve};
 pub use var_int::{TooLarge, VarInt};
+
+/// Compiles and runs the code of the README.
+#[cfg(all(doctest, feature = "client", feature = "server"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
