@@ -9,7 +9,9 @@
 //! wanted response, eight bytes big-endian, and goes on with the upload until FIN. Then the
 //! server sends as many bytes as were wanted, and FIN.
 
+mod children;
 pub mod command_line;
+pub mod file_server;
 pub mod http_client;
 pub mod http_server;
 pub mod identity;

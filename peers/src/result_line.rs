@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command_line::Scenario;
 use crate::latency::Latency;
-use crate::process;
+use crate::process::{self, CpuTime};
 use crate::tally::Tally;
 
 /// A server's first line: it listens.
@@ -37,6 +37,12 @@ pub struct ServerResult {
     /// Of the connection that ended last, if the stack tells.
     #[serde(default)]
     pub path: Option<PathCounts>,
+    /// True when the server does not report counts: those above are 0.
+    #[serde(default)]
+    pub is_uncounted: bool,
+    /// CPU time of the server, where it is a child of the program that prints this.
+    #[serde(default)]
+    pub cpu: Option<CpuTime>,
 }
 
 impl ServerResult {
@@ -50,6 +56,8 @@ impl ServerResult {
             sent: tally.sent.load(Ordering::Relaxed),
             peak_rss_kib: process::peak_rss_kib(),
             path: tally.path(),
+            is_uncounted: false,
+            cpu: None,
         }
     }
 }

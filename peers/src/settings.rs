@@ -31,6 +31,9 @@ pub const ALPN: &[u8] = b"perf";
 /// has no streams. A request is the wanted length and one byte.
 pub const ALPN_REQUESTS: &[u8] = b"perf-rr";
 
+/// Cipher suite of every stack.
+pub const CIPHER: &str = "TLS_AES_128_GCM_SHA256";
+
 /// The name in the certificate.
 pub const SERVER_NAME: &str = "localhost";
 

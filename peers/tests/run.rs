@@ -106,6 +106,55 @@ fn check_answers(output: &Output, stacks: usize) {
 }
 
 #[test]
+fn files_are_served_by_those_that_are_installed() {
+    let runner = Path::new(env!("CARGO_BIN_EXE_peers"));
+    let workloads = "--pairs 1 --workloads files-1,files-4x2,walk-4x2 --file-size 10k --files 30";
+    let output = run(
+        &format!("{workloads} --http-baseline files-courser-h2"),
+        &[],
+    );
+    if !has_courser(runner) {
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{output:?}");
+        assert!(error.contains("has no program at"), "{error}");
+        return;
+    }
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines(&output);
+    let measurements = of_type(&lines, "measurement");
+    for stack in ["files-courser-h3", "files-courser-h2", "files-courser-h1"] {
+        let of_stack = measurements.iter().filter(|line| line["stack"] == stack);
+        assert_eq!(of_stack.count(), 3, "{stack}: {output:?}");
+    }
+    for line in measurements {
+        assert_eq!(line["client"]["count"], 50, "{line}");
+        assert_eq!(line["client"]["bytes"], 500_000, "{line}");
+        let is_nginx = line["stack"]
+            .as_str()
+            .is_some_and(|name| name.contains("nginx"));
+        assert_eq!(line["server"]["is_uncounted"], !is_nginx, "{line}");
+        if is_nginx {
+            assert_eq!(line["server"]["answers"], 50, "{line}");
+        }
+        let memory = line["server"]["peak_rss_kib"].as_u64();
+        assert!(memory.is_some_and(|size| size > 1000), "{line}");
+        let time = line["server_cpu"]["user"].as_f64();
+        assert!(time.is_some_and(|time| time >= 0.0), "{line}");
+    }
+}
+
+/// True when courser's own binary is built where the runner looks for it.
+fn has_courser(runner: &Path) -> bool {
+    let folder = runner.parent().unwrap_or(runner);
+    let folder = if folder.ends_with("release") {
+        folder.with_file_name("dist")
+    } else {
+        folder.to_owned()
+    };
+    folder.join("courser").is_file()
+}
+
+#[test]
 fn stacks_alternate() {
     let output = run("--pairs 2 --workloads up --stacks tls-tcp,quinn", &[]);
     let lines = lines(&output);

@@ -6,19 +6,19 @@ use std::process::Command;
 
 use peers::Failure;
 
-use super::plan::Plan;
+use super::plan::{Family, Plan};
 use super::registry::{DIST, RELEASE};
 
 /// Builds every program of this package in the runner's profile, and for HTTP and links what they
 /// take besides; does nothing when Cargo did not start the runner. What takes more than this
 /// workspace to build may fail, and is left out with a line that says so.
 pub(crate) fn programs(plan: &Plan) -> Result<(), Failure> {
-    let has_http = plan.workloads.iter().any(|workload| workload.is_http());
+    let (has_http, has_files) = (plan.has(Family::Http), plan.has(Family::Files));
     let Some(build) = Build::found()? else {
         return Ok(());
     };
     build.package("peers", "Cargo.toml", &build.profile)?;
-    if plan.link.is_some() || has_http {
+    if plan.link.is_some() || has_http || has_files {
         // `release` is built quickly there, and is not what is measured.
         let profile = match build.profile.as_str() {
             RELEASE => DIST,

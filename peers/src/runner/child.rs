@@ -9,13 +9,15 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use peers::Failure;
+use peers::process::CpuTime;
 use serde::de::DeserializeOwned;
 
-use super::host::{self, CpuTime};
+use super::host;
 
 /// A process whose lines of output come one by one.
 ///
-/// Dropped before [`Program::finish`] it is killed, so that none outlives the runner's errors.
+/// Dropped before [`Program::finish`], it may end in order, for it may have children of its own, and
+/// is killed if it does not: none outlives the runner's errors.
 #[derive(Debug)]
 pub(crate) struct Program {
     name: &'static str,
@@ -102,6 +104,17 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
+        let turns = match self.stdin.take() {
+            Some(_) => DROP_TURNS,
+            // It was asked before, and had its time.
+            None => 0,
+        };
+        for _ in 0..turns {
+            match self.child.try_wait() {
+                Ok(None) => thread::sleep(DROP_TURN),
+                Ok(Some(_)) | Err(_) => break,
+            }
+        }
         // Both are without effect on a child that was waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -110,3 +123,7 @@ impl Drop for Program {
 
 /// A program that has said its last line has nothing left to do.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A program that is given up has ten seconds to end after its standard input.
+const DROP_TURNS: u32 = 1000;
+const DROP_TURN: Duration = Duration::from_millis(10);

@@ -4,7 +4,6 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
-use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
 use peers::Failure;
 use serde::Serialize;
@@ -19,41 +18,6 @@ pub(crate) fn on_core<T>(core: usize, start: impl FnOnce() -> T) -> Result<T, Fa
     let result = start();
     sched_setaffinity(this_thread, &before)?;
     Ok(result)
-}
-
-/// CPU time in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct CpuTime {
-    pub(crate) user: f64,
-    pub(crate) system: f64,
-}
-
-impl CpuTime {
-    /// What all children reaped so far have used. The difference around one `wait` is what
-    /// `wait4` tells about that child. Handling the loopback's packets is in it, at the sender,
-    /// unless the kernel keeps interrupts apart (`CONFIG_IRQ_TIME_ACCOUNTING`).
-    pub(crate) fn of_children() -> Result<Self, Failure> {
-        let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-        let seconds = |time: nix::sys::time::TimeVal| {
-            // Microseconds of any run fit into the 53 bits of a double.
-            time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6
-        };
-        Ok(Self {
-            user: seconds(usage.user_time()),
-            system: seconds(usage.system_time()),
-        })
-    }
-
-    pub(crate) fn since(self, earlier: Self) -> Self {
-        Self {
-            user: self.user - earlier.user,
-            system: self.system - earlier.system,
-        }
-    }
-
-    pub(crate) fn total(self) -> f64 {
-        self.user + self.system
-    }
 }
 
 /// What cores did, read at a moment.

@@ -1,37 +1,69 @@
 //! `courser load`, the client that all servers of HTTP are measured with.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use peers::command_line::Scenario;
+use peers::file_server::Protocol;
 use peers::latency::Latency;
 use peers::{ClientResult, Failure, identity, settings, web};
 use serde::Deserialize;
 
-use super::plan::{Plan, Workload};
+use super::files;
+use super::plan::{Content, Plan, Workload};
 
 /// The program with what is the same in every measurement.
 pub(crate) fn command(
     program: &Path,
-    protocol: &str,
+    protocol: Protocol,
     identity: &Path,
     server: SocketAddr,
 ) -> Command {
     let mut command = Command::new(program);
-    command.args(["load", "--json", protocol, "--ca"]);
+    command.args(["load", "--json", flag(protocol), "--ca"]);
     command.arg(identity.join(identity::CERTIFICATE_PEM));
     command.args(["--connect-to", &server.to_string()]);
     command
 }
 
-/// What it is to do. Windows and datagrams are those of [`settings`].
-pub(crate) fn work(plan: &Plan, workload: Workload) -> Vec<String> {
-    let (count, size) = match workload {
-        Workload::HttpDown => (1, plan.bytes()),
-        _ => (plan.requests, plan.response_size),
+/// Returns its flag for a protocol.
+const fn flag(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::H1 => "--h1",
+        Protocol::H2 => "--h2",
+        Protocol::H3 => "--h3",
+    }
+}
+
+/// What it is to do, with the folder of the run. Windows and datagrams are those of [`settings`].
+pub(crate) fn work(
+    plan: &Plan,
+    workload: Workload,
+    protocol: Protocol,
+    folder: &Path,
+) -> Vec<OsString> {
+    let (count, target) = match workload {
+        Workload::HttpDown => (1, url(&web::path(plan.bytes()))),
+        Workload::Files { content, .. } => (
+            plan.requests,
+            match content {
+                Content::One => url(files::ONE),
+                Content::Folder => {
+                    let mut list = OsString::from("--input-file=");
+                    list.push(files::list(folder));
+                    list
+                }
+            },
+        ),
+        _ => (plan.requests, url(&web::path(plan.response_size))),
     };
-    let connections = workload.connections();
+    // HTTP/1.1 has one request in flight on a connection.
+    let connections = match protocol {
+        Protocol::H1 => workload.in_flight(),
+        Protocol::H2 | Protocol::H3 => workload.connections(),
+    };
     let mut arguments = vec![
         format!("--requests={count}"),
         format!("--clients={connections}"),
@@ -39,7 +71,6 @@ pub(crate) fn work(plan: &Plan, workload: Workload) -> Vec<String> {
             "--max-concurrent-streams={}",
             workload.in_flight() / connections
         ),
-        format!("https://{}{}", settings::SERVER_NAME, web::path(size)),
     ];
     if !plan.transport.own_settings {
         let bits = |window: u32| window.ilog2();
@@ -52,7 +83,13 @@ pub(crate) fn work(plan: &Plan, workload: Workload) -> Vec<String> {
             format!("--max-udp-payload-size={}", plan.transport.datagram),
         ]);
     }
+    let mut arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    arguments.push(target);
     arguments
+}
+
+fn url(path: &str) -> OsString {
+    format!("https://{}{path}", settings::SERVER_NAME).into()
 }
 
 /// What it prints, as far as it matters here.
@@ -62,6 +99,8 @@ pub(crate) struct LoadReport {
     requests: Requests,
     latency: Times,
     traffic: Traffic,
+    connections: Connections,
+    tls: Option<Tls>,
     #[serde(rename = "errorDistribution")]
     errors: serde_json::Value,
 }
@@ -89,15 +128,34 @@ struct Traffic {
     data: u64,
 }
 
+#[derive(Debug, Deserialize)]
+struct Connections {
+    /// Those that ended before the run did.
+    lost: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tls {
+    cipher: Option<String>,
+}
+
 impl LoadReport {
     /// The same as a peer program says it.
     ///
     /// # Errors
-    /// When a request failed.
+    /// When a request failed, a connection was lost, or another cipher suite was agreed on.
     pub(crate) fn result(self) -> Result<ClientResult, Failure> {
         let Requests { asked, succeeded } = self.requests;
         if succeeded != asked {
             return Err(format!("{succeeded} of {asked} requests: {}", self.errors).into());
+        }
+        if self.connections.lost > 0 {
+            return Err(format!("{} connections were lost", self.connections.lost).into());
+        }
+        if let Some(cipher) = self.tls.and_then(|tls| tls.cipher)
+            && cipher != settings::CIPHER
+        {
+            return Err(format!("the server agreed to {cipher}").into());
         }
         Ok(ClientResult {
             version: String::new(),
@@ -120,9 +178,14 @@ mod tests {
     use super::*;
 
     fn report(succeeded: u64) -> LoadReport {
+        with_cipher(succeeded, settings::CIPHER)
+    }
+
+    fn with_cipher(succeeded: u64, cipher: &str) -> LoadReport {
         let text = format!(
             r#"{{"summary": {{"total": 2.0, "x": 1}}, "traffic": {{"data": 7}},
                 "requests": {{"asked": 7, "succeeded": {succeeded}}},
+                "connections": {{"lost": 0}}, "tls": {{"cipher": "{cipher}"}},
                 "latency": {{"median": 0.001, "p99": 0.002}},
                 "errorDistribution": {{"connection reset": 1}}}}"#
         );
@@ -135,6 +198,20 @@ mod tests {
         assert_eq!((result.count, result.bytes), (7, 7));
         assert!((result.seconds - 2.0).abs() < 1e-9);
         assert_eq!(result.latency.map(|latency| latency.p99_us), Some(2000.0));
+    }
+
+    #[test]
+    fn another_cipher_suite_is_refused() {
+        let failure = with_cipher(7, "TLS_AES_256_GCM_SHA384").result();
+        let failure = failure.expect_err("not what the others have").to_string();
+        assert!(failure.contains("TLS_AES_256_GCM_SHA384"), "{failure}");
+    }
+
+    #[test]
+    fn lost_connections_are_refused() {
+        let mut report = report(7);
+        report.connections.lost = 1;
+        assert!(report.result().is_err());
     }
 
     #[test]

@@ -6,14 +6,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use peers::process::CpuTime;
 use peers::{ClientResult, Failure, Ready, ServerResult, identity};
 use serde::Serialize;
 
 use super::child::Program;
-use super::host::{CoreTimes, CpuTime, Disturbance};
+use super::files;
+use super::host::{CoreTimes, Disturbance};
 use super::link::{LinkReport, Proxy};
 use super::load::{self, LoadReport};
-use super::plan::{Plan, Workload};
+use super::plan::{Family, Plan, Workload};
 use super::registry::{Client, Stack};
 
 /// What one pair of processes did and used.
@@ -83,11 +85,13 @@ pub(crate) struct Measurer<'a> {
 }
 
 impl<'a> Measurer<'a> {
-    /// Makes the certificate of the run.
+    /// Makes the certificate of the run, and the files that its workloads take.
     pub(crate) fn new(plan: &'a Plan) -> Result<Self, Failure> {
+        let identity = Identity::new()?;
+        files::write(plan, &identity.folder)?;
         Ok(Self {
             plan,
-            identity: Identity::new()?,
+            identity,
             failures: 0,
             discarded: 0,
         })
@@ -170,7 +174,9 @@ impl<'a> Measurer<'a> {
         let proxy_cpu = link.as_ref().map_or(0.0, |link| link.cpu_seconds);
         let own = client_cpu.total() + server_cpu.total() + proxy_cpu;
         let disturbance = CoreTimes::now(&cores)?.disturbance_since(&before, own);
-        check(workload, &client_result, &server_result)?;
+        // A program that runs the server itself used time of its own besides.
+        let server_cpu = server_result.cpu.unwrap_or(server_cpu);
+        check(plan, workload, &client_result, &server_result)?;
         Ok(Measurement {
             pair,
             workload,
@@ -188,13 +194,16 @@ impl<'a> Measurer<'a> {
         // A slot of a stream comes free with an acknowledgement only: grant well above what is
         // in flight.
         let streams = (workload.in_flight() * 4).max(100);
+        let folder = &self.identity.folder;
         let mut command = Command::new(&stack.server);
-        command
-            .arg("server")
-            .arg("--identity")
-            .arg(&self.identity.folder);
+        command.arg("server").arg("--identity").arg(folder);
         command.args(["--streams", &streams.to_string()]);
-        command.args(self.plan.transport.arguments());
+        command.args(&stack.server_arguments);
+        match stack.family {
+            Family::Perf | Family::Http => command.args(self.plan.transport.arguments()),
+            // As they are installed.
+            Family::Files => command.arg("--folder").arg(files::root(folder)),
+        };
         command
     }
 
@@ -204,8 +213,8 @@ impl<'a> Measurer<'a> {
             Client::Peer(program) => program,
             Client::Load { program, protocol } => {
                 let folder = &self.identity.folder;
-                let mut command = load::command(program, protocol, folder, server);
-                command.args(load::work(self.plan, workload));
+                let mut command = load::command(program, *protocol, folder, server);
+                command.args(load::work(self.plan, workload, *protocol, folder));
                 return command;
             }
         };
@@ -243,13 +252,20 @@ impl<'a> Measurer<'a> {
                 command.args(["--count", "1"]);
                 command.args(["--bytes", &self.plan.bytes().to_string()]);
             }
+            // `courser load` is the client of all servers of files.
+            Workload::Files { .. } => {}
         }
         command
     }
 }
 
 /// Both ends must tell the same story.
-fn check(workload: Workload, client: &ClientResult, server: &ServerResult) -> Result<(), Failure> {
+fn check(
+    plan: &Plan,
+    workload: Workload,
+    client: &ClientResult,
+    server: &ServerResult,
+) -> Result<(), Failure> {
     let agrees = match workload {
         Workload::Up => server.received == client.bytes && server.answers == 1,
         Workload::Down => server.sent == client.bytes && server.answers == 1,
@@ -258,6 +274,12 @@ fn check(workload: Workload, client: &ClientResult, server: &ServerResult) -> Re
         Workload::Requests { .. } => server.answers == client.count && server.sent == client.count,
         Workload::Http { .. } | Workload::HttpDown => {
             server.answers == client.count && server.sent == client.bytes
+        }
+        // Most servers count nothing; the client has to have what it asked for.
+        Workload::Files { .. } => {
+            client.count == plan.requests
+                && client.bytes == plan.requests.saturating_mul(plan.file_size)
+                && (server.is_uncounted || server.answers == client.count)
         }
     };
     if agrees {
@@ -295,6 +317,7 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
     use peers::command_line::Scenario;
 
     use super::*;
@@ -322,6 +345,8 @@ mod tests {
                 sent: 0,
                 peak_rss_kib: 1,
                 path: None,
+                is_uncounted: false,
+                cpu: None,
             },
             client_cpu: CpuTime {
                 user: 1.0,
@@ -363,10 +388,28 @@ mod tests {
 
     #[test]
     fn ends_that_disagree_are_refused() {
+        let plan = Plan::parse_from(["peers", "--requests", "500"]);
+        let check =
+            |workload, client: &_, server: &_| super::check(&plan, workload, client, server);
         let up = measurement(Workload::Up);
         assert!(check(Workload::Up, &up.client, &up.server).is_ok());
         assert!(check(Workload::Down, &up.client, &up.server).is_err());
         assert!(check(Workload::Handshake, &up.client, &up.server).is_err());
         assert!(check(Workload::Requests { in_flight: 1 }, &up.client, &up.server).is_err());
+    }
+
+    #[test]
+    fn files_have_their_size_whether_or_not_the_server_counts() {
+        let plan = Plan::parse_from("peers --requests 500 --file-size 4M".split(' '));
+        let workload = "files-1".parse().unwrap();
+        let mut one = measurement(workload);
+        assert!(check(&plan, workload, &one.client, &one.server).is_err());
+        one.server.is_uncounted = true;
+        assert!(check(&plan, workload, &one.client, &one.server).is_ok());
+        one.server.is_uncounted = false;
+        one.server.answers = 500;
+        assert!(check(&plan, workload, &one.client, &one.server).is_ok());
+        one.client.bytes -= 1;
+        assert!(check(&plan, workload, &one.client, &one.server).is_err());
     }
 }

@@ -6,6 +6,7 @@
 
 mod build;
 mod child;
+mod files;
 mod host;
 mod link;
 mod load;

@@ -26,7 +26,8 @@ pub(crate) struct Plan {
     pub(crate) requests: u64,
     /// Any of up, down, handshake, rr-N with N requests in flight, and of HTTP: http-N with N
     /// requests in flight on one connection, http-NxC with N in flight over C connections,
-    /// http-down with one response of --gigabytes.
+    /// http-down with one response of --gigabytes, and of files: files-N and files-NxC, which get
+    /// one file again and again, walk-N and walk-NxC, which get files of a folder at random.
     #[arg(
         long,
         value_delimiter = ',',
@@ -57,6 +58,13 @@ pub(crate) struct Plan {
     /// Bytes of each response of http-N.
     #[arg(long, default_value_t = 1)]
     pub(crate) response_size: u64,
+    /// Size of each file of files-N and walk-N, in bytes or with a suffix: 100k, 10M, 64Ki, 1Mi.
+    #[arg(long, value_name = "SIZE", default_value = "4096", value_parser = parse_size)]
+    pub(crate) file_size: u64,
+    /// Files in the folder of walk-N.
+    #[arg(long, value_name = "N", default_value_t = 100_000,
+          value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) files: u32,
     /// Core of the servers.
     #[arg(long, default_value_t = 0)]
     pub(crate) server_core: usize,
@@ -86,7 +94,17 @@ impl Plan {
         if !(self.gigabytes > 0.0 && self.gigabytes <= 1e6) {
             return Err(format!("cannot move {} GB", self.gigabytes).into());
         }
+        if self.link.is_some() && self.has(Family::Files) {
+            return Err("--link is not for files: half of the stacks are TCP".into());
+        }
         Ok(())
+    }
+
+    /// Returns true when a workload is of this family.
+    pub(crate) fn has(&self, family: Family) -> bool {
+        self.workloads
+            .iter()
+            .any(|workload| workload.family() == family)
     }
 
     /// Bytes of one transfer.
@@ -111,6 +129,32 @@ pub(crate) enum Workload {
     Http { in_flight: u32, connections: u32 },
     /// One `GET` of a large response.
     HttpDown,
+    /// `GET`s of files; `in_flight` is over all connections.
+    Files {
+        in_flight: u32,
+        connections: u32,
+        content: Content,
+    },
+}
+
+/// Files that clients get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// One file, again and again.
+    One,
+    /// Files of a folder at random.
+    Folder,
+}
+
+/// Workloads that the same programs can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Family {
+    /// Streams of the protocol `perf`.
+    Perf,
+    /// Responses made up by a server.
+    Http,
+    /// Files.
+    Files,
 }
 
 impl Workload {
@@ -121,7 +165,7 @@ impl Workload {
             Self::Down => Scenario::Down,
             Self::Handshake => Scenario::Handshake,
             Self::Requests { .. } => Scenario::Rr,
-            Self::Http { .. } | Self::HttpDown => Scenario::Http,
+            Self::Http { .. } | Self::HttpDown | Self::Files { .. } => Scenario::Http,
         }
     }
 
@@ -130,15 +174,21 @@ impl Workload {
         matches!(self, Self::Up | Self::Down | Self::HttpDown)
     }
 
-    /// True when it takes programs that speak HTTP.
-    pub(crate) fn is_http(self) -> bool {
-        matches!(self, Self::Http { .. } | Self::HttpDown)
+    /// The family of programs that it takes.
+    pub(crate) fn family(self) -> Family {
+        match self {
+            Self::Up | Self::Down | Self::Handshake | Self::Requests { .. } => Family::Perf,
+            Self::Http { .. } | Self::HttpDown => Family::Http,
+            Self::Files { .. } => Family::Files,
+        }
     }
 
     /// Operations under way at once.
     pub(crate) fn in_flight(self) -> u32 {
         match self {
-            Self::Requests { in_flight } | Self::Http { in_flight, .. } => in_flight,
+            Self::Requests { in_flight }
+            | Self::Http { in_flight, .. }
+            | Self::Files { in_flight, .. } => in_flight,
             _ => 1,
         }
     }
@@ -146,7 +196,7 @@ impl Workload {
     /// Connections at once.
     pub(crate) fn connections(self) -> u32 {
         match self {
-            Self::Http { connections, .. } => connections,
+            Self::Http { connections, .. } | Self::Files { connections, .. } => connections,
             _ => 1,
         }
     }
@@ -162,6 +212,19 @@ impl FromStr for Workload {
         if let Some(http) = text.strip_prefix("http-") {
             return http_workload(http).ok_or_else(|| unknown(text));
         }
+        for content in [Content::One, Content::Folder] {
+            let spread = text
+                .strip_prefix(content.name())
+                .and_then(|rest| rest.strip_prefix('-'));
+            if let Some(spread) = spread {
+                let (in_flight, connections) = parse_spread(spread).ok_or_else(|| unknown(text))?;
+                return Ok(Self::Files {
+                    in_flight,
+                    connections,
+                    content,
+                });
+            }
+        }
         match (text, requests) {
             ("up", _) => Ok(Self::Up),
             ("down", _) => Ok(Self::Down),
@@ -172,24 +235,57 @@ impl FromStr for Workload {
     }
 }
 
+impl Content {
+    /// Its name in workloads.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::One => "files",
+            Self::Folder => "walk",
+        }
+    }
+}
+
 /// `N`, `NxC` with N a multiple of C, or `down`.
 fn http_workload(text: &str) -> Option<Workload> {
     if text == "down" {
         return Some(Workload::HttpDown);
     }
-    let (in_flight, connections) = text.split_once('x').unwrap_or((text, "1"));
-    let (in_flight, connections): (u32, u32) = (in_flight.parse().ok()?, connections.parse().ok()?);
-    let is_spread = connections > 0 && in_flight.is_multiple_of(connections);
-    ((1..=MAX_IN_FLIGHT).contains(&in_flight) && is_spread).then_some(Workload::Http {
+    let (in_flight, connections) = parse_spread(text)?;
+    Some(Workload::Http {
         in_flight,
         connections,
     })
 }
 
+/// `N`, or `NxC` with N a multiple of C.
+fn parse_spread(text: &str) -> Option<(u32, u32)> {
+    let (in_flight, connections) = text.split_once('x').unwrap_or((text, "1"));
+    let (in_flight, connections): (u32, u32) = (in_flight.parse().ok()?, connections.parse().ok()?);
+    let is_spread = connections > 0 && in_flight.is_multiple_of(connections);
+    ((1..=MAX_IN_FLIGHT).contains(&in_flight) && is_spread).then_some((in_flight, connections))
+}
+
+/// Reads a size in bytes, of powers of ten or, with an `i`, of two.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => Some(1),
+        "k" => Some(1_000),
+        "M" => Some(1_000_000),
+        "Ki" => Some(1 << 10),
+        "Mi" => Some(1 << 20),
+        _ => None,
+    };
+    let size = unit.and_then(|unit| digits.parse::<u64>().ok()?.checked_mul(unit));
+    size.filter(|size| *size <= MAX_FILE_SIZE)
+        .ok_or_else(|| format!("`{text}` is not a size such as 4096, 100k, 10M or 64Ki, to 1000M"))
+}
+
 fn unknown(text: &str) -> String {
     format!(
         "`{text}` is none of up, down, handshake, rr-1 to rr-{MAX_IN_FLIGHT}, http-1 to \
-         http-{MAX_IN_FLIGHT}, http-8x4 (8 over 4 connections, a multiple), http-down"
+         http-{MAX_IN_FLIGHT}, http-8x4 (8 over 4 connections, a multiple), http-down, files-N \
+         and walk-N as http-N"
     )
 }
 
@@ -209,6 +305,16 @@ impl fmt::Display for Workload {
                 connections,
             } => f.pad(&format!("http-{in_flight}x{connections}")),
             Self::HttpDown => f.pad("http-down"),
+            Self::Files {
+                in_flight,
+                connections: 1,
+                content,
+            } => f.pad(&format!("{}-{in_flight}", content.name())),
+            Self::Files {
+                in_flight,
+                connections,
+                content,
+            } => f.pad(&format!("{}-{in_flight}x{connections}", content.name())),
         }
     }
 }
@@ -243,6 +349,9 @@ impl FromStr for Peer {
 /// A request is a connection in `rr` over TCP, and a file descriptor at either end.
 const MAX_IN_FLIGHT: u32 = 10_000;
 
+/// A file is written for each run.
+const MAX_FILE_SIZE: u64 = 1_000_000_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,6 +367,9 @@ mod tests {
             "http-1",
             "http-8x4",
             "http-down",
+            "files-1",
+            "files-100x4",
+            "walk-100x4",
         ] {
             assert_eq!(name.parse::<Workload>().unwrap().to_string(), name);
         }
@@ -266,10 +378,49 @@ mod tests {
     #[test]
     fn other_workloads_are_refused() {
         for name in [
-            "", "rr", "rr-0", "rr-x", "rr-99999", "sideways", "http-", "http-0", "http-3x2",
+            "",
+            "rr",
+            "rr-0",
+            "rr-x",
+            "rr-99999",
+            "sideways",
+            "http-",
+            "http-0",
+            "http-3x2",
             "http-4x0",
+            "files",
+            "files-down",
+            "files-3x2",
+            "walk-",
+            "walker-1",
         ] {
             assert!(name.parse::<Workload>().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_suffixes() {
+        for (text, size) in [
+            ("0", 0),
+            ("1", 1),
+            ("100k", 100_000),
+            ("10M", 10_000_000),
+            ("64Ki", 65_536),
+            ("1Mi", 1_048_576),
+        ] {
+            assert_eq!(parse_size(text), Ok(size));
+        }
+        for text in [
+            "",
+            "k",
+            "-1",
+            "1.5M",
+            "4kB",
+            "4 k",
+            "2000M",
+            "99999999999999999999",
+        ] {
+            assert!(parse_size(text).is_err(), "{text}");
         }
     }
 
@@ -293,5 +444,6 @@ mod tests {
         assert!(plan.check().is_ok());
         assert_eq!(plan.bytes(), 1_000_000_000);
         assert_eq!(plan.workloads.len(), 5);
+        assert_eq!((plan.file_size, plan.files), (4096, 100_000));
     }
 }

@@ -1,19 +1,23 @@
 //! The stacks there are.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use peers::Failure;
+use peers::file_server::{Protocol, Software};
 
-use super::plan::{Plan, Workload};
+use super::plan::{Family, Peer, Plan, Workload};
 
 /// Programs that are measured together, under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stack {
     pub(crate) name: String,
     pub(crate) server: PathBuf,
+    /// Arguments of the server that are the same in every measurement.
+    pub(crate) server_arguments: Vec<OsString>,
     pub(crate) client: Client,
-    /// True when its programs speak HTTP, false when they speak `perf`.
-    pub(crate) is_http: bool,
+    /// The family of workloads that it can do.
+    pub(crate) family: Family,
 }
 
 /// What asks.
@@ -21,17 +25,17 @@ pub(crate) struct Stack {
 pub(crate) enum Client {
     /// A peer program.
     Peer(PathBuf),
-    /// `courser load`, the same for all servers of HTTP, with its word for the protocol.
+    /// `courser load`, the same for all servers of HTTP.
     Load {
         program: PathBuf,
-        protocol: &'static str,
+        protocol: Protocol,
     },
 }
 
 impl Stack {
     /// True when this stack can do this.
     pub(crate) fn does(&self, workload: Workload) -> bool {
-        self.is_http == workload.is_http()
+        self.family == workload.family()
     }
 
     fn programs(&self) -> [&Path; 2] {
@@ -47,8 +51,15 @@ impl Stack {
 struct Entry {
     name: &'static str,
     server: &'static str,
-    client: &'static str,
+    client: Asking,
     is_optional: bool,
+}
+
+/// A client as the tables below have it.
+#[derive(Clone, Copy)]
+enum Asking {
+    Peer(&'static str),
+    Load(Protocol),
 }
 
 /// Stacks of QUIC, and TCP, in the order of measurement: the same program at both ends.
@@ -61,22 +72,33 @@ const STACKS: &[(&str, &str)] = &[
 /// Servers of HTTP with one client for all, then clients with one server for all. Optional are
 /// those that take more than this workspace to build.
 const HTTP_STACKS: &[Entry] = &[
-    server("h3-courser", "peer-http-courser", H3),
-    server("h3-quinn", "peer-http-h3-quinn", H3),
-    server("h2-hyper", "peer-http-hyper", H2),
-    optional(server("h3-quic-go", "peer-http-quic-go", H3)),
-    optional(server("h3-quiche", "peer-http-quiche", H3)),
+    server("h3-courser", "peer-http-courser", Protocol::H3),
+    server("h3-quinn", "peer-http-h3-quinn", Protocol::H3),
+    server("h2-hyper", "peer-http-hyper", Protocol::H2),
+    optional(server("h3-quic-go", "peer-http-quic-go", Protocol::H3)),
+    optional(server("h3-quiche", "peer-http-quiche", Protocol::H3)),
     client("from-courser", "peer-http-courser"),
     client("from-h3-quinn", "peer-http-h3-quinn"),
     optional(client("from-quic-go", "peer-http-quic-go")),
     optional(client("from-quiche", "peer-http-quiche")),
 ];
 
-const fn server(name: &'static str, server: &'static str, client: &'static str) -> Entry {
+/// Servers of files, as `peer-files` runs them, with one client for all.
+const FILE_STACKS: &[(Software, &[Protocol])] = &[
+    (
+        Software::Courser,
+        &[Protocol::H3, Protocol::H2, Protocol::H1],
+    ),
+    (Software::Nginx, &[Protocol::H2, Protocol::H1]),
+    (Software::H2o, &[Protocol::H3, Protocol::H2]),
+    (Software::Caddy, &[Protocol::H3, Protocol::H2]),
+];
+
+const fn server(name: &'static str, server: &'static str, protocol: Protocol) -> Entry {
     Entry {
         name,
         server,
-        client,
+        client: Asking::Load(protocol),
         is_optional: false,
     }
 }
@@ -85,7 +107,7 @@ const fn client(name: &'static str, client: &'static str) -> Entry {
     Entry {
         name,
         server: "peer-http-courser",
-        client,
+        client: Asking::Peer(client),
         is_optional: false,
     }
 }
@@ -96,10 +118,6 @@ const fn optional(entry: Entry) -> Entry {
         ..entry
     }
 }
-
-/// `courser load` over HTTP/3 and HTTP/2.
-const H3: &str = "--h3";
-const H2: &str = "--h2";
 
 const TCP: &str = "tls-tcp";
 
@@ -120,7 +138,10 @@ pub(crate) fn select(plan: &Plan) -> Result<Vec<Stack>, Failure> {
             known.push(stack);
         }
     }
-    for peer in &plan.peers {
+    if plan.has(Family::Files) {
+        known.extend(of_files(plan)?);
+    }
+    for peer in plan.peers.iter().filter(|peer| !is_of_files(peer)) {
         let stack = both_ends(&peer.name, peer.program.clone());
         match known.iter_mut().find(|known| known.name == stack.name) {
             Some(replaced) => *replaced = stack,
@@ -151,24 +172,116 @@ fn both_ends(name: &str, program: PathBuf) -> Stack {
     Stack {
         name: name.to_owned(),
         server: program.clone(),
+        server_arguments: Vec::new(),
         client: Client::Peer(program),
-        is_http: false,
+        family: Family::Perf,
     }
 }
 
 fn of_http(entry: &Entry) -> Result<Stack, Failure> {
     let client = match entry.client {
-        protocol @ (H3 | H2) => Client::Load {
+        Asking::Load(protocol) => Client::Load {
             program: courser()?,
             protocol,
         },
-        program => Client::Peer(beside(program)?),
+        Asking::Peer(program) => Client::Peer(beside(program)?),
     };
     Ok(Stack {
         name: entry.name.to_owned(),
         server: beside(entry.server)?,
+        server_arguments: Vec::new(),
         client,
-        is_http: true,
+        family: Family::Http,
+    })
+}
+
+/// The servers of files that are installed. Others are left out with a line that says so, and are an
+/// error when the plan names them.
+fn of_files(plan: &Plan) -> Result<Vec<Stack>, Failure> {
+    let mut stacks = Vec::new();
+    for &(software, protocols) in FILE_STACKS {
+        let mut left_out = Vec::new();
+        for &protocol in protocols {
+            let name = file_stack(software, protocol);
+            match find_file_server(plan, software, protocol) {
+                Ok(program) => stacks.push(file_server(software, protocol, &program)?),
+                Err(failure) if plan.stacks.contains(&name) => {
+                    return Err(format!("{name}: {failure}").into());
+                }
+                Err(failure) => left_out.push((name, failure)),
+            }
+        }
+        // Those that the plan does not name are not missed.
+        if plan.stacks.is_empty()
+            && let Some((_, failure)) = left_out.first()
+        {
+            let names: Vec<&str> = left_out.iter().map(|(name, _)| name.as_str()).collect();
+            eprintln!("peers: left out {}: {failure}", names.join(" and "));
+        }
+    }
+    Ok(stacks)
+}
+
+fn file_stack(software: Software, protocol: Protocol) -> String {
+    format!("files-{}-{}", software.name(), protocol.name())
+}
+
+/// True when this is another program for a server of files.
+fn is_of_files(peer: &Peer) -> bool {
+    FILE_STACKS.iter().any(|&(software, protocols)| {
+        let mut protocols = protocols.iter();
+        protocols.any(|&protocol| file_stack(software, protocol) == peer.name)
+    })
+}
+
+/// The program of a server of files, which has to speak the protocol.
+fn find_file_server(
+    plan: &Plan,
+    software: Software,
+    protocol: Protocol,
+) -> Result<PathBuf, Failure> {
+    let name = file_stack(software, protocol);
+    let given = plan.peers.iter().find(|peer| peer.name == name);
+    let program = match (given, software) {
+        (Some(peer), _) => peer.program.clone(),
+        // Built with the runner.
+        (None, Software::Courser) => return courser(),
+        (None, _) => installed(software.name())
+            .ok_or_else(|| format!("{} is not installed", software.name()))?,
+    };
+    let version = software.version(&program)?;
+    if software.speaks(protocol, &version) {
+        Ok(program)
+    } else {
+        let (software, protocol) = (software.name(), protocol.name());
+        Err(format!("{software} {version} does not speak {protocol}").into())
+    }
+}
+
+/// Looks for a program where the shell does, and where systems keep servers.
+fn installed(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path);
+    let folders = folders.chain(["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from));
+    folders
+        .map(|folder| folder.join(name))
+        .find(|program| program.is_file())
+}
+
+fn file_server(software: Software, protocol: Protocol, program: &Path) -> Result<Stack, Failure> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    arguments.extend(["--software".into(), software.name().into()]);
+    arguments.extend(["--protocol".into(), protocol.name().into()]);
+    arguments.extend(["--program".into(), program.into()]);
+    Ok(Stack {
+        name: file_stack(software, protocol),
+        server: beside("peer-files")?,
+        server_arguments: arguments,
+        client: Client::Load {
+            program: courser()?,
+            protocol,
+        },
+        family: Family::Files,
     })
 }
 
@@ -232,5 +345,17 @@ mod tests {
         assert!(stack("a").does(Workload::Up) && !stack("a").does(Workload::HttpDown));
         let http = of_http(&HTTP_STACKS[0]).unwrap();
         assert!(http.does(Workload::HttpDown) && !http.does(Workload::Handshake));
+        let files = file_server(Software::Nginx, Protocol::H2, Path::new("nginx")).unwrap();
+        assert_eq!(files.name, "files-nginx-h2");
+        let workload = "files-100x4".parse().unwrap();
+        assert!(files.does(workload) && !http.does(workload) && !stack("a").does(workload));
+    }
+
+    #[test]
+    fn servers_of_files_may_be_other_programs() {
+        let peer = |text: &str| text.parse::<Peer>().unwrap();
+        assert!(is_of_files(&peer("files-h2o-h3=h2o")));
+        assert!(!is_of_files(&peer("files-nginx-h3=nginx")));
+        assert_eq!(installed("no-such-program"), None);
     }
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::host;
 use super::measure::Measurement;
-use super::plan::{Plan, Workload};
+use super::plan::{Family, Plan, Workload};
 use super::registry::Stack;
 use super::statistics::{Estimate, median};
 use through_link::LinkRow;
@@ -123,10 +123,9 @@ impl Ratio {
     pub(crate) fn all(plan: &Plan, stacks: &[Stack], measurements: &[Measurement]) -> Vec<Self> {
         let mut ratios = Vec::new();
         for workload in &plan.workloads {
-            let name = if workload.is_http() {
-                &plan.http_baseline
-            } else {
-                &plan.baseline
+            let name = match workload.family() {
+                Family::Http | Family::Files => &plan.http_baseline,
+                Family::Perf => &plan.baseline,
             };
             let baseline = of_stack(measurements, *workload, name);
             for stack in stacks.iter().filter(|stack| stack.name != *name) {
@@ -198,6 +197,10 @@ fn head(plan: &Plan, summary: &Summary) -> String {
         transport(plan),
     );
     // Writing to a `String` cannot fail, here and below.
+    if plan.has(Family::Files) {
+        let (size, count) = (plan.file_size, plan.files);
+        let _ = writeln!(text, "Files of {size} bytes, {count} of them in walks.");
+    }
     if let Some(link) = &plan.link {
         let _ = writeln!(
             text,

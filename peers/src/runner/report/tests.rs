@@ -1,8 +1,10 @@
 use clap::Parser;
+use peers::process::CpuTime;
 use peers::{ClientResult, PathCounts, ServerResult};
 
-use super::super::host::{CpuTime, Disturbance};
+use super::super::host::Disturbance;
 use super::super::link::LinkReport;
+use super::super::plan::Family;
 use super::super::registry::Client;
 use super::*;
 
@@ -29,6 +31,8 @@ fn measurement(stack: &str, pair: usize, seconds: f64) -> Measurement {
             sent: 0,
             peak_rss_kib: 4096,
             path: None,
+            is_uncounted: false,
+            cpu: None,
         },
         client_cpu: CpuTime {
             user: seconds,
@@ -52,8 +56,9 @@ fn stacks() -> Vec<Stack> {
         .map(|name| Stack {
             name: name.to_owned(),
             server: "x".into(),
+            server_arguments: Vec::new(),
             client: Client::Peer("x".into()),
-            is_http: false,
+            family: Family::Perf,
         })
         .to_vec()
 }

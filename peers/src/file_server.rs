@@ -1,0 +1,137 @@
+//! Servers of files that are measured as they are installed: which there are, and what they are
+//! told.
+
+use std::path::Path;
+use std::process::Command;
+
+use clap::ValueEnum;
+
+use crate::Failure;
+
+/// A server of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Software {
+    /// `courser serve`.
+    Courser,
+    /// nginx.
+    Nginx,
+    /// H2O.
+    H2o,
+    /// Caddy.
+    Caddy,
+}
+
+impl Software {
+    /// Returns the name of the program, which is also its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Courser => "courser",
+            Self::Nginx => "nginx",
+            Self::H2o => "h2o",
+            Self::Caddy => "caddy",
+        }
+    }
+
+    /// Asks `program` for its version.
+    ///
+    /// # Errors
+    /// When the program cannot be run or prints nothing that looks like a version.
+    pub fn version(self, program: &Path) -> Result<String, Failure> {
+        let option = match self {
+            Self::Courser | Self::H2o => "--version",
+            Self::Nginx => "-v",
+            Self::Caddy => "version",
+        };
+        let output = Command::new(program)
+            .arg(option)
+            .output()
+            .map_err(|error| format!("cannot run {}: {error}", program.display()))?;
+        // nginx prints it to standard error.
+        let printed = [output.stdout, output.stderr].concat();
+        let version = version_in(&String::from_utf8_lossy(&printed));
+        version.ok_or_else(|| format!("{} {option} prints no version", program.display()).into())
+    }
+
+    /// Returns true when this version has the protocol. H2O has HTTP/3 since 2.3.
+    pub fn speaks(self, protocol: Protocol, version: &str) -> bool {
+        match (self, protocol) {
+            (Self::H2o, Protocol::H3) => numbers(version) >= (2, 3),
+            (Self::Nginx, Protocol::H3) => false,
+            _ => true,
+        }
+    }
+}
+
+/// A version of HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    H1,
+    /// HTTP/2.
+    H2,
+    /// HTTP/3.
+    H3,
+}
+
+impl Protocol {
+    /// Returns its short name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::H1 => "h1",
+            Self::H2 => "h2",
+            Self::H3 => "h3",
+        }
+    }
+
+    /// Returns its name in ALPN.
+    pub const fn alpn(self) -> &'static [u8] {
+        match self {
+            Self::H1 => b"http/1.1",
+            Self::H2 => b"h2",
+            Self::H3 => b"h3",
+        }
+    }
+}
+
+/// The first word that begins with a digit, behind a slash or a `v` too.
+fn version_in(printed: &str) -> Option<String> {
+    let words = printed.split(|letter: char| letter.is_whitespace() || letter == '/');
+    let mut words = words.map(|word| word.trim_start_matches('v'));
+    let found = words.find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()))?;
+    Some(found.to_owned())
+}
+
+/// Major and minor; 0 for what is not a number.
+fn numbers(version: &str) -> (u32, u32) {
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_programs_print() {
+        for (printed, version) in [
+            ("nginx version: nginx/1.22.1\n", "1.22.1"),
+            ("h2o version 2.2.5\nOpenSSL: OpenSSL 3.0.19\n", "2.2.5"),
+            (
+                "v2.6.2 h1:wKoFIxpmOJLGl3QXoo6PNbYvGW4xLEgo32GPBEjWL8o=\n",
+                "2.6.2",
+            ),
+            ("2.6.2\n", "2.6.2"),
+        ] {
+            assert_eq!(version_in(printed).as_deref(), Some(version), "{printed}");
+        }
+        assert_eq!(version_in("no such option\n"), None);
+    }
+
+    #[test]
+    fn http3_takes_a_new_h2o() {
+        assert!(!Software::H2o.speaks(Protocol::H3, "2.2.5"));
+        assert!(Software::H2o.speaks(Protocol::H3, "2.3.0-DEV@abc"));
+        assert!(Software::H2o.speaks(Protocol::H2, "2.2.5"));
+        assert!(!Software::Nginx.speaks(Protocol::H3, "1.22.1"));
+    }
+}
