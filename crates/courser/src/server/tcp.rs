@@ -1,9 +1,11 @@
 //! HTTP/2 and HTTP/1.1: connections over TCP, answered by hyper.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Context;
 use std::time::Duration;
 
 use courser_tls::rustls;
@@ -15,6 +17,7 @@ use tokio_rustls::server::TlsStream;
 use super::body::Body;
 use super::events::{Event, Events};
 use super::exchange::{AltSvcHeader, Exchange};
+use super::gather::gather;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
@@ -125,18 +128,22 @@ async fn serve<S: HttpService<Body>>(
     stream.get_mut().0.keep(open.clone());
     let exchange = Exchange::new(service, open.clone(), context.limits.body_rate);
     let exchange = exchange.over_tcp(context.alt_svc.clone(), context.sends_interim);
-    let io = TokioIo::new(stream);
     let limits = &context.limits;
     let idle = idle(open, limits.idle_timeout);
     match protocol {
         Protocol::Http2 => {
-            let connection = pin!(http2(limits).serve_connection(io, exchange));
-            run(connection, |it| it.graceful_shutdown(), idle, part).await;
+            let (stream, gatherer) = gather(stream);
+            let connection = http2(limits).serve_connection(TokioIo::new(stream), exchange);
+            let connection = pin!(connection);
+            let send = |cx: &mut Context<'_>| gatherer.poll_send(cx);
+            run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
         }
         _ => {
-            let connection = http1(limits).serve_connection(io, exchange);
+            let connection = http1(limits).serve_connection(TokioIo::new(stream), exchange);
             let connection = pin!(connection.with_upgrades());
-            run(connection, |it| it.graceful_shutdown(), idle, part).await;
+            // Each response is flushed as a whole.
+            let send = |_: &mut Context<'_>| {};
+            run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
         }
     }
 }
@@ -196,9 +203,10 @@ fn http2(limits: &Limits) -> hyper::server::conn::http2::Builder<TokioExecutor> 
 }
 
 /// Drives a connection to its end: told to end it does so after its requests, and told to be cut at
-/// once.
+/// once. Each time it has done what it can, `send` is called for what it has written.
 async fn run<C, E>(
     mut connection: Pin<&mut C>,
+    send: impl Fn(&mut Context<'_>),
     end: impl Fn(Pin<&mut C>),
     idle: impl Future<Output = ()>,
     mut part: Part,
@@ -206,15 +214,20 @@ async fn run<C, E>(
     C: Future<Output = Result<(), E>>,
 {
     let mut cut = part.clone().will_reach(Phase::Cut);
-    tokio::select! {
+    let drive = |connection: Pin<&mut C>, cx: &mut Context<'_>| {
         // What clients do wrong is theirs to know.
-        _ = &mut connection => return,
+        let polled = connection.poll(cx).map(drop);
+        send(cx);
+        polled
+    };
+    tokio::select! {
+        () = poll_fn(|cx| drive(connection.as_mut(), cx)) => return,
         () = idle => {}
         () = part.reached(Phase::Draining) => {}
     }
     end(connection.as_mut());
     tokio::select! {
-        _ = connection => {}
+        () = poll_fn(|cx| drive(connection.as_mut(), cx)) => {}
         () = &mut cut => {}
     }
 }

@@ -1,0 +1,167 @@
+//! Small writes of a connection, gathered into few.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A stream that keeps what is written until its [`Gatherer`] sends it.
+///
+/// HTTP/2 flushes after each DATA frame, which costs a system call and a TLS record for each small
+/// response. A flush of this stream is done as soon as everything is kept; whoever polls the
+/// connection calls [`Gatherer::poll_send`] afterwards, when all that can be answered has been.
+///
+/// Keeps up to [`MOST`] bytes, and no memory while there are none. Errors of sending are returned by
+/// the next call.
+pub(super) struct Gathered<S>(Arc<Mutex<State<S>>>);
+
+/// Sends what a [`Gathered`] stream keeps.
+pub(super) struct Gatherer<S>(Arc<Mutex<State<S>>>);
+
+struct State<S> {
+    stream: S,
+    kept: Vec<u8>,
+    /// Bytes at the beginning of `kept` that were sent.
+    sent: usize,
+    failure: Option<io::Error>,
+}
+
+/// Splits a stream into one that keeps what is written, and what sends it.
+pub(super) fn gather<S>(stream: S) -> (Gathered<S>, Gatherer<S>) {
+    let state = Arc::new(Mutex::new(State {
+        stream,
+        kept: Vec::new(),
+        sent: 0,
+        failure: None,
+    }));
+    (Gathered(state.clone()), Gatherer(state))
+}
+
+impl<S: AsyncWrite + Unpin> Gatherer<S> {
+    /// Sends as much as the stream takes. The task of `cx` is woken when it takes more, and when
+    /// sending failed, so that the connection learns of it.
+    pub(super) fn poll_send(&self, cx: &mut Context<'_>) {
+        let mut state = lock(&self.0);
+        if let Poll::Ready(Err(error)) = state.poll_send(cx) {
+            state.failure = Some(error);
+            cx.waker().wake_by_ref();
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> State<S> {
+    /// Ready when nothing is kept any more, and the stream is flushed.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.kept.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        while self.sent < self.kept.len() {
+            let left = &self.kept[self.sent..];
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, left))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.sent += written,
+            }
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        (self.kept, self.sent) = (Vec::new(), 0);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready when there is room for more.
+    fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(error) = self.failure.take() {
+            return Poll::Ready(Err(error));
+        }
+        if self.kept.len() >= MOST {
+            ready!(self.poll_send(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn keep(&mut self, bytes: &[u8]) -> usize {
+        let kept = &bytes[..bytes.len().min(MOST - self.kept.len())];
+        if self.kept.is_empty() && !kept.is_empty() {
+            self.kept.reserve(FIRST.max(kept.len()));
+        }
+        self.kept.extend_from_slice(kept);
+        kept.len()
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut state = lock(&self.0);
+        if let Some(error) = state.failure.take() {
+            return Poll::Ready(Err(error));
+        }
+        Pin::new(&mut state.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut state = lock(&self.0);
+        ready!(state.poll_room(cx))?;
+        Poll::Ready(Ok(state.keep(bytes)))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let mut state = lock(&self.0);
+        ready!(state.poll_room(cx))?;
+        let mut written = 0;
+        for slice in slices {
+            let kept = state.keep(slice);
+            written += kept;
+            if kept < slice.len() {
+                break;
+            }
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Does nothing: what is kept is sent by the [`Gatherer`].
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match lock(&self.0).failure.take() {
+            Some(error) => Poll::Ready(Err(error)),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    /// Sends what is kept first.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = lock(&self.0);
+        ready!(state.poll_send(cx))?;
+        Pin::new(&mut state.stream).poll_shutdown(cx)
+    }
+}
+
+fn lock<S>(state: &Mutex<State<S>>) -> MutexGuard<'_, State<S>> {
+    // A panic of the stream leaves nothing that matters any more: the connection ends.
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Four records of TLS.
+const MOST: usize = 64 * 1024;
+/// Room for a few small responses.
+const FIRST: usize = 4 * 1024;
+
+#[cfg(test)]
+mod tests;

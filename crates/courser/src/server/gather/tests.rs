@@ -1,0 +1,110 @@
+use std::task::Waker;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::*;
+
+/// A stream that takes as many bytes at once as it is told to, and counts the calls.
+#[derive(Default)]
+struct Narrow {
+    taken: Vec<u8>,
+    calls: usize,
+    room: usize,
+    is_broken: bool,
+}
+
+impl AsyncWrite for Narrow {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_broken {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        let len = bytes.len().min(self.room);
+        if len == 0 {
+            return Poll::Pending;
+        }
+        self.calls += 1;
+        self.room -= len;
+        self.taken.extend_from_slice(&bytes[..len]);
+        Poll::Ready(Ok(len))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Narrow {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        _: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+fn narrow(room: usize) -> (Gathered<Narrow>, Gatherer<Narrow>) {
+    gather(Narrow {
+        room,
+        ..Narrow::default()
+    })
+}
+
+#[tokio::test]
+async fn flushed_writes_leave_together() {
+    let (mut stream, gatherer) = narrow(usize::MAX);
+    for _ in 0..25 {
+        stream.write_all(&[7; 1000]).await.expect("kept");
+        stream.flush().await.expect("kept");
+    }
+    assert_eq!(lock(&gatherer.0).stream.calls, 0);
+    gatherer.poll_send(&mut Context::from_waker(Waker::noop()));
+    let state = lock(&gatherer.0);
+    assert_eq!((state.stream.calls, state.stream.taken.len()), (1, 25_000));
+    assert_eq!(state.kept.capacity(), 0, "memory is given back");
+}
+
+/// At the limit, and one byte more.
+#[test]
+fn what_is_kept_has_a_limit() {
+    let (mut stream, gatherer) = narrow(0);
+    let mut cx = Context::from_waker(Waker::noop());
+    let all = vec![7; MOST + 1];
+    let written = Pin::new(&mut stream).poll_write(&mut cx, &all);
+    assert!(matches!(written, Poll::Ready(Ok(MOST))), "{written:?}");
+    let more = Pin::new(&mut stream).poll_write(&mut cx, &all[..1]);
+    assert!(more.is_pending(), "{more:?}");
+    gatherer.poll_send(&mut cx);
+    lock(&gatherer.0).stream.room = MOST + 1;
+    gatherer.poll_send(&mut cx);
+    let more = Pin::new(&mut stream).poll_write(&mut cx, &all[..1]);
+    assert!(matches!(more, Poll::Ready(Ok(1))), "{more:?}");
+    gatherer.poll_send(&mut cx);
+    assert_eq!(lock(&gatherer.0).stream.taken, all);
+}
+
+#[tokio::test]
+async fn a_shutdown_sends_what_is_kept() {
+    let (mut stream, gatherer) = narrow(usize::MAX);
+    stream.write_all(b"last words").await.expect("kept");
+    stream.shutdown().await.expect("sent");
+    assert_eq!(lock(&gatherer.0).stream.taken, b"last words");
+}
+
+#[tokio::test]
+async fn the_connection_learns_of_errors() {
+    let (mut stream, gatherer) = narrow(usize::MAX);
+    stream.write_all(b"lost").await.expect("kept");
+    lock(&gatherer.0).stream.is_broken = true;
+    gatherer.poll_send(&mut Context::from_waker(Waker::noop()));
+    let error = stream.read(&mut [0]).await.expect_err("broken");
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
