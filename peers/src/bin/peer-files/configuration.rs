@@ -115,7 +115,10 @@ pub(crate) fn h2o(site: &Site<'_>) -> String {
         Protocol::H1 | Protocol::H2 => "off",
     };
     let timeouts = match site.protocol {
-        Protocol::H3 => format!("http3-idle-timeout: {idle}"),
+        // Without a limit it may wait for connections that are closed.
+        Protocol::H3 => {
+            format!("http3-idle-timeout: {idle}\nhttp3-graceful-shutdown-timeout: 1")
+        }
         Protocol::H2 => format!(
             "http2-idle-timeout: {idle}\nhttp2-max-concurrent-requests-per-connection: {}",
             site.streams
