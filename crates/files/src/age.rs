@@ -1,18 +1,18 @@
-//! How long what was seen on disk counts.
+//! The age up to which knowledge of a file is used.
 
 use std::time::{Duration, Instant};
 
-/// How old knowledge of a file may be that nothing watches.
+/// The largest age of knowledge of a file that is not watched.
 ///
 /// To look again costs 3 us, so that a file that is asked for a hundred thousand times a second pays
 /// for it once in a thousand requests.
 pub(crate) const UNWATCHED: Duration = Duration::from_millis(10);
 
-/// How old knowledge of a file may be whose folders are watched. Changes are noticed within
+/// The largest age of knowledge of a file whose folders are watched. Changes are noticed within
 /// [`NOTICED_AFTER`]; this is for what watching does not show, such as writes through a mapping.
 pub(crate) const WATCHED: Duration = Duration::from_secs(1);
 
-/// How often a busy server looks for changes that were noticed.
+/// The interval at which a busy server reads reports of changes.
 #[cfg(target_os = "linux")]
 pub(crate) const NOTICED_AFTER: Duration = Duration::from_millis(1);
 

@@ -24,7 +24,7 @@ use crate::stats::Counters;
 use crate::trouble::{Patience, Trouble};
 use crate::watch::{Watched, Watcher};
 
-/// What all clones of a service share.
+/// The state that all clones of a service share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) root: Root,
@@ -44,7 +44,7 @@ pub(crate) enum Answer {
     Folder(PathBuf),
 }
 
-/// How hard to try.
+/// The effort that an attempt may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Effort {
     pub(crate) patience: Patience,
@@ -309,7 +309,7 @@ impl Shared {
     }
 }
 
-/// Where an answer is kept, and when it was looked for.
+/// The place of an answer in memory, and the time of the request.
 #[derive(Clone, Copy, Debug)]
 struct Place<'a> {
     path: &'a str,

@@ -1,4 +1,4 @@
-//! What a request asks for.
+//! The request for a file.
 
 use http::header::RANGE;
 use http::{HeaderMap, Method, Request, Uri};

@@ -1,4 +1,4 @@
-//! How files are served.
+//! Settings of the service.
 
 use std::fmt;
 use std::io;

@@ -71,7 +71,7 @@ impl Coding {
     }
 }
 
-/// How much a client wants each coding.
+/// The weights that a client gives to codings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Accepted([Weight; 5]);
 
@@ -83,7 +83,7 @@ const REFUSED: Weight = 0;
 const UNNAMED: Weight = 1;
 
 impl Accepted {
-    /// What a client gets that sends no `Accept-Encoding`.
+    /// The codings of a client that sends no `Accept-Encoding`.
     pub(crate) const ANYTHING: Self = Self([UNNAMED, REFUSED, REFUSED, REFUSED, REFUSED]);
 
     pub(crate) fn by(headers: &HeaderMap) -> Self {

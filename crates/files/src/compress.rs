@@ -18,7 +18,7 @@ use crate::coding::Coding;
 /// Files of fewer bytes get no smaller.
 pub(crate) const LEAST: u64 = 32;
 
-/// What is compressed where requests are answered. 4 KiB take about 50 us.
+/// The largest content that is compressed without another thread. 4 KiB take about 50 us.
 pub(crate) const SOON: u64 = 4 * 1024;
 
 /// Compresses a body as it is sent.

@@ -8,7 +8,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// What conditions are compared with.
+/// The validators that conditions are compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Validators<'a> {
     pub(crate) tag: Option<&'a HeaderValue>,
@@ -17,7 +17,7 @@ pub(crate) struct Validators<'a> {
     pub(crate) modified_text: Option<&'a HeaderValue>,
 }
 
-/// What the conditions of a request lead to.
+/// The result of the conditions of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// The whole content.

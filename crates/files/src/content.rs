@@ -264,5 +264,5 @@ impl Reader {
 /// Chunks that one visit of a thread reads.
 const READ_AHEAD: usize = 2;
 
-/// What a peer that reads nothing can make us keep, beside what the transport has taken.
+/// The content kept for a peer that reads nothing, beside the send buffer of the transport.
 const _: () = assert!(buffers::SIZE * READ_AHEAD <= 128 * 1024);

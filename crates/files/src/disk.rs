@@ -1,4 +1,4 @@
-//! What differs between operating systems.
+//! Differences between operating systems.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -10,7 +10,7 @@ use crate::path;
 use crate::root::{Kind, Opened, Root};
 use crate::trouble::{Patience, Trouble};
 
-/// What a path means.
+/// The meaning of a path.
 #[derive(Debug)]
 pub(crate) enum Found {
     File(FoundFile),
@@ -44,7 +44,7 @@ pub(crate) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Where the file of this path is looked for, below the root.
+    /// Returns the name of the file of this path, below the root.
     pub(crate) fn name(&self, path: &str) -> Result<PathBuf, Trouble> {
         let relative = path::relative(path, self.dotfiles).ok_or(Trouble::NotFound)?;
         Ok(match path.ends_with('/') {

@@ -18,7 +18,7 @@ use crate::representation::Representation;
 use crate::trouble::{Patience, Trouble};
 use crate::watch::Watched;
 
-/// What a request has to say to be answered with what is kept.
+/// The parts of a request that select an answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
     path: Box<str>,
@@ -69,7 +69,7 @@ pub(crate) struct Kept {
     /// Fields of a response with all of it.
     pub(crate) headers: HeaderMap,
     pub(crate) content: Bytes,
-    /// Of the root that it was found in.
+    /// The generation of the root in which it was found.
     pub(crate) generation: u64,
     /// When it was seen on disk last.
     pub(crate) checked: AtomicU64,
@@ -206,6 +206,6 @@ impl Memory {
 const OVERHEAD: usize = 1500;
 /// A guess at what a file takes, for the size of the table.
 const EXPECTED: u64 = 8 * 1024;
-/// What is larger is read as it is sent, in pieces that stay in the processor's cache.
+/// Larger files are read as they are sent, in pieces that stay in the processor's cache.
 const LARGEST: u64 = 256 * 1024;
 const LONGEST_PATH: usize = 1024;

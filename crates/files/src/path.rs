@@ -107,7 +107,7 @@ mod tests {
                 let Some(relative) = relative(&path, dotfiles) else { continue };
                 let is_plain = |part| matches!(part, std::path::Component::Normal(_));
                 prop_assert!(relative.components().all(is_plain), "{path} is {relative:?}");
-                prop_assert!(Path::new("/root").join(&relative).starts_with("/root"));
+                prop_assert!(Path::new("/site").join(&relative).starts_with("/site"));
             }
         }
     }

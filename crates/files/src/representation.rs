@@ -20,7 +20,7 @@ pub(crate) struct Representation {
     pub(crate) file: PathBuf,
     pub(crate) version: Version,
     pub(crate) kind: HeaderValue,
-    /// Of the file on disk.
+    /// The coding of the file on disk.
     pub(crate) coding: Coding,
     /// In which the content of the file is sent.
     pub(crate) compressed: Coding,

@@ -24,7 +24,7 @@ pub(crate) struct Root {
     checked: AtomicU64,
 }
 
-/// What the path of the root means at the moment.
+/// The folder at the path of the root at the moment.
 #[derive(Debug)]
 struct Current {
     folder: Folder,
@@ -43,7 +43,7 @@ pub(crate) struct Opened {
     pub(crate) is_direct: bool,
     /// Other names on disk may change it too.
     pub(crate) has_other_names: bool,
-    /// Of the root that it is in.
+    /// The generation of the root in which it is.
     pub(crate) generation: u64,
 }
 

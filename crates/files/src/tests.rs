@@ -66,7 +66,7 @@ impl Drop for Folder {
     }
 }
 
-/// What a client gets.
+/// A response as a client receives it.
 #[derive(Debug)]
 struct Got {
     status: StatusCode,

@@ -53,7 +53,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
         || cfg!(windows) && error.raw_os_error() == Some(4)
 }
 
-/// How long a step may take.
+/// The time that a step may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
     /// Other requests wait for this thread: only what is in memory.

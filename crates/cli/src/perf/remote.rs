@@ -96,7 +96,7 @@ impl Remote {
         }
     }
 
-    /// What handshakes offer, for messages.
+    /// Returns the offer of handshakes, for messages.
     pub(crate) fn offer(&self) -> HandshakeOffer {
         HandshakeOffer::of_tls13(&self.tls)
     }

@@ -41,7 +41,7 @@ pub(super) struct Tls {
     pub(super) tcp: PerPort<Arc<rustls::ClientConfig>>,
     /// To a proxy, with which HTTP/1.1 is spoken whatever the origin speaks.
     pub(super) proxy: Arc<rustls::ClientConfig>,
-    /// What the handshakes over QUIC offer, for messages.
+    /// The offer of handshakes over QUIC, for messages.
     pub(super) quic_offer: HandshakeOffer,
 }
 

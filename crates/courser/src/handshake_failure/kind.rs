@@ -122,7 +122,7 @@ fn kind_of_certificate(error: &CertificateError) -> HandshakeFailureKind {
     }
 }
 
-/// How the verifier names such a certificate: rustls has no variant for it.
+/// The verifier's name for such a certificate: rustls has no variant for it.
 const OF_AUTHORITY: &str = "CaUsedAsEndEntity";
 
 /// Sorts what made this end give the handshake up over QUIC: the error is known by its alert and

@@ -1,4 +1,4 @@
-//! What a client offers, and what it is asked for.
+//! The offer of a client, and the certificates it is asked for.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use courser_tls::rustls::client::ResolvesClientCert;
 use courser_tls::rustls::sign::CertifiedKey;
 use courser_tls::rustls::{ClientConfig, SignatureScheme};
 
-/// What a client offers in its handshakes with one server.
+/// The offer of a client in its handshakes with one server.
 #[derive(Clone, Debug)]
 pub struct HandshakeOffer {
     pub(super) versions: &'static str,

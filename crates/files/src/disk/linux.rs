@@ -38,7 +38,7 @@ pub(crate) fn open_root(path: &Path, patience: Patience) -> io::Result<(Folder, 
     Ok((Folder(file.into()), version))
 }
 
-/// How names are looked up, by what the kernel can do.
+/// The way names are looked up, by the abilities of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     follow_symlinks: bool,
@@ -140,7 +140,7 @@ fn retrying<T>(patience: Patience, mut open: impl FnMut() -> Result<T, Errno>) -
 
 const TRIES: u32 = 100;
 
-/// How files of a device can be read.
+/// The way files of a device are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
     /// They are in memory: no read waits.

@@ -20,7 +20,7 @@ pub(crate) fn open_root(path: &Path, _: Patience) -> io::Result<(Folder, Version
     }
 }
 
-/// How names are looked up.
+/// The way names are looked up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     follow_symlinks: bool,
@@ -65,7 +65,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.read(true).custom_flags(FOLDERS_TOO).open(path)
 }
 
-/// How a file can be read.
+/// The way a file is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reading;
 

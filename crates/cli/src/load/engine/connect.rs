@@ -246,7 +246,7 @@ impl Connector {
         builder
     }
 
-    /// What handshakes offer, for messages.
+    /// Returns the offer of handshakes, for messages.
     fn offer(&self) -> HandshakeOffer {
         match self.plan.protocols {
             Protocols::Quic => HandshakeOffer::of_tls13(&self.plan.tls),

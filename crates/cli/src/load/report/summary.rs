@@ -50,7 +50,7 @@ pub(in crate::load) struct Summary {
     pub(super) cpu_seconds: f64,
     pub(super) rate: Option<f64>,
     pub(super) is_corrected: bool,
-    /// What may have made the run slower than the server is.
+    /// Reasons why the run may have been slower than the server.
     pub(super) warnings: Vec<String>,
 }
 

@@ -176,7 +176,7 @@ fn certificates_of_the_server() {
     );
 }
 
-/// What `openssl req -x509` makes.
+/// A certificate as `openssl req -x509` makes it.
 #[test]
 fn certificate_of_an_authority_is_no_servers() {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
