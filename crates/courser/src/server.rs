@@ -39,6 +39,7 @@ mod early_data;
 mod error;
 mod events;
 mod exchange;
+mod executor;
 mod gather;
 mod handle;
 mod limits;

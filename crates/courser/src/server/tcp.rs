@@ -9,7 +9,7 @@ use std::task::Context;
 use std::time::Duration;
 
 use courser_tls::rustls;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -17,6 +17,7 @@ use tokio_rustls::server::TlsStream;
 use super::body::Body;
 use super::events::{Event, Events};
 use super::exchange::{AltSvcHeader, Exchange};
+use super::executor::Executor;
 use super::gather::gather;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
@@ -133,9 +134,13 @@ async fn serve<S: HttpService<Body>>(
     match protocol {
         Protocol::Http2 => {
             let (stream, gatherer) = gather(stream);
-            let connection = http2(limits).serve_connection(TokioIo::new(stream), exchange);
-            let connection = pin!(connection);
-            let send = |cx: &mut Context<'_>| gatherer.poll_send(cx);
+            let executor = Executor::default();
+            let builder = http2(limits, executor.clone());
+            let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
+            let send = |cx: &mut Context<'_>| {
+                executor.pause();
+                gatherer.poll_send(cx);
+            };
             run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
         }
         _ => {
@@ -188,8 +193,8 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
     builder
 }
 
-fn http2(limits: &Limits) -> hyper::server::conn::http2::Builder<TokioExecutor> {
-    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+fn http2(limits: &Limits, executor: Executor) -> hyper::server::conn::http2::Builder<Executor> {
+    let mut builder = hyper::server::conn::http2::Builder::new(executor);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.max_http2_streams)

@@ -388,3 +388,34 @@ async fn a_client_that_moves_is_followed() {
     })
     .await;
 }
+
+/// The requests of a connection are answered where it is read: a panic must not reach the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_panics_fails_one_request() {
+    async fn fails(headers: HeaderMap) -> String {
+        let late = headers.contains_key("x-late");
+        if late {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("a service that fails, late: {late}")
+    }
+    let app = Router::new()
+        .route("/fails", get(fails))
+        .route("/works", get(|| async { "works" }));
+    let running = start(app);
+    let address = running.handle.local_addr();
+    for protocol in [Protocol::Http2, Protocol::Http3] {
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        for late in [false, true] {
+            let mut failing = request("GET", "/fails", empty());
+            if late {
+                let value = HeaderValue::from_static("1");
+                failing.headers_mut().insert("x-late", value);
+            }
+            let failed = within(client.send(failing)).await;
+            assert!(failed.is_err(), "{protocol}, late: {late}");
+            assert_eq!(within(client.text("/works")).await, "works", "{protocol}");
+        }
+    }
+}
