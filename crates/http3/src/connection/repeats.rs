@@ -1,5 +1,8 @@
 //! Heads that came before, to the byte.
 
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::FixedState;
 use http::{HeaderMap, Request, Response};
 
 use super::Connection;
@@ -12,6 +15,8 @@ use super::Connection;
 #[derive(Debug)]
 pub(super) struct Repeats<T> {
     places: Vec<Place<T>>,
+    /// Hashes of the sections of `places`, so that most searches look at nothing else.
+    hashes: Vec<u64>,
     /// The one that goes next.
     oldest: usize,
 }
@@ -78,9 +83,11 @@ pub(super) struct Seen<'a> {
 impl<T: Message> Repeats<T> {
     /// Where this section stands, if it came lately and means the same.
     pub(super) fn place(&self, section: &[u8], state: u64) -> Option<usize> {
-        self.places
-            .iter()
-            .position(|place| place.section == section && place.state == state)
+        let wanted = hash(section);
+        let mut hashes = self.hashes.iter().zip(&self.places);
+        hashes.position(|(hash, place)| {
+            *hash == wanted && place.section == section && place.state == state
+        })
     }
 
     /// The head of the section that stands at this place, and the insertions it requires, if it is kept.
@@ -96,6 +103,9 @@ impl<T: Message> Repeats<T> {
             return;
         }
         if let Some(place) = place {
+            if self.memory() + seen.size as usize > MOST_TOTAL {
+                return;
+            }
             self.places[place].kept = Some(Kept {
                 head: head.clone(),
                 size: seen.size as usize, // Small, it was just seen.
@@ -113,7 +123,9 @@ impl<T: Message> Repeats<T> {
         }
         if self.places.len() < PLACES {
             self.places.push(Place::default());
+            self.hashes.push(0);
         }
+        self.hashes[self.oldest] = hash(seen.section);
         let place = &mut self.places[self.oldest];
         self.oldest = (self.oldest + 1) % PLACES;
         place.section.clear();
@@ -140,6 +152,7 @@ impl<T> Default for Repeats<T> {
     fn default() -> Self {
         Self {
             places: Vec::new(),
+            hashes: Vec::new(),
             oldest: 0,
         }
     }
@@ -155,11 +168,18 @@ impl<T> Default for Place<T> {
     }
 }
 
-/// A client with a few calls, or the few answers of a server.
-const PLACES: usize = 4;
+/// Nothing but time depends on it: sections are compared as well.
+fn hash(section: &[u8]) -> u64 {
+    FixedState::with_seed(0).hash_one(section)
+}
+
+/// The files of a page, or the calls of a client.
+pub(super) const PLACES: usize = 32;
 /// Bytes of a section: all of a large table would be 128.
 const MOST_BYTES: usize = 64;
 /// Fields of a head.
 const MOST_FIELDS: usize = 16;
 /// Bytes of its lines, and 32 for each: those of a small section may be long.
 const MOST_SIZE: u64 = 1024;
+/// The same of all heads that are kept.
+pub(super) const MOST_TOTAL: usize = 16 * 1024;

@@ -1,5 +1,9 @@
 //! Sections that were sent lately, for messages whose lines are the same again.
 
+use std::hash::BuildHasher as _;
+
+use foldhash::fast::FixedState;
+
 use super::Section;
 use crate::field_line::FieldLine;
 
@@ -7,11 +11,15 @@ use crate::field_line::FieldLine;
 /// of literals that will never be anything else.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    places: [Place; PLACES],
+    places: Vec<Place>,
+    /// Hashes of the lines of `places`, so that most searches look at nothing else.
+    hashes: Vec<u64>,
     /// The one that goes next.
     oldest: usize,
     /// The lines at hand, as places keep them. Empty when they are none that come again.
     wanted: Vec<u8>,
+    /// The hash of `wanted`.
+    hash: u64,
 }
 
 #[derive(Debug, Default)]
@@ -60,10 +68,16 @@ impl Repeats {
         if wanted.is_empty() {
             return None;
         }
-        let wanted = &self.wanted;
-        let mut sent = self.places.iter().filter(|place| place.lines == *wanted);
-        sent.find(|place| place.sent.insert_count == insert_count)
-            .map(|place| &place.sent)
+        // Nothing but time depends on it: lines are compared as well.
+        self.hash = FixedState::with_seed(0).hash_one(&*wanted);
+        let sent = &self.places[self.position()?].sent;
+        (sent.insert_count == insert_count).then_some(sent)
+    }
+
+    /// The place of the lines at hand.
+    fn position(&self) -> Option<usize> {
+        let mut hashes = self.hashes.iter().zip(&self.places);
+        hashes.position(|(hash, place)| *hash == self.hash && place.lines == self.wanted)
     }
 
     /// Keeps the section of the lines that were looked for last. `lines` are its bytes behind the
@@ -72,14 +86,8 @@ impl Repeats {
         if self.wanted.is_empty() || prefix.len() + lines.len() > MOST_BYTES {
             return;
         }
-        let same = self
-            .places
-            .iter()
-            .position(|place| place.lines == self.wanted);
-        let index = same.unwrap_or(self.oldest);
-        if same.is_none() {
-            self.oldest = (self.oldest + 1) % PLACES;
-        }
+        let index = self.position().unwrap_or_else(|| self.next());
+        self.hashes[index] = self.hash;
         let place = &mut self.places[index];
         std::mem::swap(&mut place.lines, &mut self.wanted);
         let sent = &mut place.sent;
@@ -91,6 +99,18 @@ impl Repeats {
         sent.smallest = section.smallest;
     }
 
+    /// The place that a section without one takes.
+    fn next(&mut self) -> usize {
+        if self.places.len() < PLACES {
+            self.places.push(Place::default());
+            self.hashes.push(0);
+            return self.places.len() - 1;
+        }
+        let index = self.oldest;
+        self.oldest = (index + 1) % PLACES;
+        index
+    }
+
     /// Bytes of each section that is kept.
     #[cfg(test)]
     pub(super) fn sections(&self) -> impl Iterator<Item = usize> {
@@ -99,8 +119,8 @@ impl Repeats {
     }
 }
 
-/// Calls of a client with a few of them, or answers of a server.
-const PLACES: usize = 4;
+/// The files of a page, or the calls of a client: some 10 KiB when all are taken.
+pub(super) const PLACES: usize = 32;
 /// Bytes of names, values and their lengths that are kept of a section.
 const MOST_LINES: usize = 512;
 /// Bytes of a section that is kept: three for each of many lines.

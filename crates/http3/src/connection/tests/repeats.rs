@@ -1,4 +1,5 @@
 use super::*;
+use crate::connection::repeats::{MOST_TOTAL, PLACES};
 
 /// The head of a request with these fields, encoded by `client`; `server` has what it needs.
 fn section(
@@ -195,7 +196,7 @@ fn the_protocol_of_an_extended_connect_comes_again() {
     );
 }
 
-/// Sixteen fields, sections of 64 bytes, four of them.
+/// Sixteen fields, sections of 64 bytes, and so many of them.
 #[test]
 fn little_is_kept() {
     for (count, is_kept) in [(16, true), (17, false)] {
@@ -221,14 +222,36 @@ fn little_is_kept() {
         assert_eq!(server.requests.kept().1 == 1, is_kept, "{len} bytes");
     }
     let (mut client, mut server) = pair();
-    for n in 0..20_u8 {
-        let agent = (n % 5).to_string();
+    for n in 0..=PLACES as u8 {
+        let agent = (n + 10).to_string();
         let fields = [("user-agent", agent.as_str())];
         let section = section(&mut client, &mut server, 4 * u64::from(n), &fields);
         decoded(&mut server, 4 * u64::from(n), &section);
         carry(&mut server, &mut client);
     }
-    assert_eq!(server.requests.kept().0, 4);
+    assert_eq!(server.requests.kept().0, PLACES);
+}
+
+/// Heads that are as large as they may be fill the room for all before they fill the places.
+#[test]
+fn all_heads_together_have_a_limit() {
+    let others = (7 + 3) + (7 + 5) + (5 + 2) + (10 + 1) + 5 * 32;
+    let value = "v".repeat(1024 - others - "x-long".len());
+    let mut server = with_entry("x-long", &value);
+    let letters = b'a'..b'a' + (MOST_TOTAL / 1024) as u8 + 1;
+    for (stream, letter) in (0..)
+        .map(|n| 4 * n)
+        .zip([letters.clone(), letters].into_iter().flatten())
+    {
+        // A path of its own, as a literal.
+        let head = [
+            0x02, 0x00, 0xd1, 0xd7, 0x51, 2, b'/', letter, 0x50, 1, b'h', 0x80,
+        ];
+        let head = decoded(&mut server, stream, &head);
+        assert!(head.contains(&value), "{head}");
+    }
+    assert_eq!(server.requests.memory(), MOST_TOTAL);
+    assert_eq!(server.requests.kept().1, MOST_TOTAL / 1024);
 }
 
 proptest! {
