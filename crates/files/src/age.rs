@@ -10,7 +10,7 @@ pub(crate) const UNWATCHED: Duration = Duration::from_millis(10);
 
 /// The largest age of knowledge of a file whose folders are watched. Changes are noticed within
 /// [`NOTICED_AFTER`]; this is for what watching does not show, such as writes through a mapping.
-pub(crate) const WATCHED: Duration = Duration::from_secs(1);
+pub(crate) const WATCHED: Duration = Duration::from_secs(5);
 
 /// The interval at which a busy server reads reports of changes.
 #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ use http::Response;
 use crate::age::{self, Clock, Moment};
 use crate::asked::Asked;
 use crate::body::Body;
+use crate::buffers;
 use crate::builder::Builder;
 use crate::coding::Coding;
 use crate::compress;
@@ -198,8 +199,10 @@ impl Shared {
         if !unsettled.is_zero() && !effort.takes_unsettled {
             return Err(Trouble::Unsettled(unsettled));
         }
-        let is_small = source.version().len() <= self.memory.largest();
-        if !is_small || !unsettled.is_zero() {
+        let len = source.version().len();
+        let is_compressed = representation.compressed != Coding::Identity;
+        let is_once = !place.is_wanted && !is_compressed && len <= buffers::SIZE as u64;
+        if len > self.memory.largest() || !unsettled.is_zero() || is_once {
             self.counters.on_miss();
             return send(asked, &representation, &source, effort).map(Answer::Response);
         }

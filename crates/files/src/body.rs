@@ -47,10 +47,11 @@ impl Body {
         Self(Inner::Boxed(body.map_err(Into::into).boxed_unsync()))
     }
 
-    pub(crate) fn file(reader: Reader) -> Self {
-        match reader.left() {
-            0 => Self::empty(),
-            _ => Self(Inner::File(Box::new(reader))),
+    pub(crate) fn file(mut reader: Reader) -> Self {
+        match reader.take_whole() {
+            Some(whole) => Self::full(whole),
+            None if reader.left() == 0 => Self::empty(),
+            None => Self(Inner::File(Box::new(reader))),
         }
     }
 }

@@ -1,29 +1,64 @@
-//! Memory that large files are read into, used again.
+//! Memory that files are read into, used again.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Bytes of a buffer: what one send of a batch of datagrams takes.
+/// Bytes of the largest buffer: what one send of a batch of datagrams takes.
 pub(crate) const SIZE: usize = 64 * 1024;
 
-/// A buffer of [`SIZE`] bytes, which goes back when it is dropped. Pages that are written for the first
-/// time cost more than what is read into them.
+/// A buffer of one of a few sizes, which goes back when it is dropped. Pages that are written for the
+/// first time cost more than what is read into them, and so does an allocator that has to find room
+/// for buffers between others.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Option<Box<[u8]>>,
     len: usize,
+    class: &'static Class,
 }
 
-static FREE: Mutex<Vec<Box<[u8]>>> = Mutex::new(Vec::new());
+/// The buffers of one size.
+#[derive(Debug)]
+struct Class {
+    size: usize,
+    /// Buffers that stay with the process when nobody uses them.
+    most_free: usize,
+    free: Mutex<Vec<Box<[u8]>>>,
+}
+
+impl Class {
+    const fn new(size: usize, most_free: usize) -> Self {
+        Self {
+            size,
+            most_free,
+            free: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Smaller buffers for small files, so that a peer that reads nothing holds little memory; 4 MiB stay
+/// free at most.
+static CLASSES: [Class; 3] = [
+    Class::new(4 * 1024, 256),
+    Class::new(16 * 1024, 64),
+    Class::new(SIZE, 32),
+];
 
 impl Buffer {
-    pub(crate) fn take() -> Self {
-        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let bytes = free.unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
+    /// Returns a buffer with room for `len` bytes, or for [`SIZE`] if that is less.
+    pub(crate) fn take(len: usize) -> Self {
+        let class = CLASSES.iter().find(|class| len <= class.size);
+        let class = class.unwrap_or(&CLASSES[CLASSES.len() - 1]);
+        let free = class.free().pop();
+        let bytes = free.unwrap_or_else(|| vec![0; class.size].into_boxed_slice());
         Self {
             bytes: Some(bytes),
             len: 0,
+            class,
         }
     }
 
@@ -48,17 +83,14 @@ impl AsRef<[u8]> for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = self.class.free();
         if let Some(bytes) = self.bytes.take()
-            && free.len() < MOST_FREE
+            && free.len() < self.class.most_free
         {
             free.push(bytes);
         }
     }
 }
-
-/// 2 MiB that stay with the process once it has sent large files.
-const MOST_FREE: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -66,11 +98,32 @@ mod tests {
 
     #[test]
     fn a_buffer_hands_out_what_was_filled() {
-        let mut buffer = Buffer::take();
+        let mut buffer = Buffer::take(SIZE + 1);
         assert_eq!(buffer.room().len(), SIZE);
         buffer.room()[..3].copy_from_slice(b"abc");
         assert_eq!(buffer.into_bytes(3), b"abc"[..]);
-        let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).len();
-        assert!(free >= 1, "it went back");
+        assert!(!CLASSES[2].free().is_empty(), "it went back");
+    }
+
+    #[test]
+    fn a_buffer_is_as_small_as_it_can_be() {
+        for (len, size) in [
+            (0, 4096),
+            (4096, 4096),
+            (4097, 16 * 1024),
+            (16 * 1024 + 1, SIZE),
+        ] {
+            assert_eq!(Buffer::take(len).room().len(), size, "{len}");
+        }
+    }
+
+    #[test]
+    fn no_more_than_some_stay_free() {
+        let class = &CLASSES[1];
+        let many: Vec<_> = (0..=class.most_free)
+            .map(|_| Buffer::take(16 * 1024))
+            .collect();
+        drop(many);
+        assert_eq!(class.free().len(), class.most_free);
     }
 }

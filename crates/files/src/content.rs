@@ -66,9 +66,9 @@ impl Source {
 
     /// Reads up to [`buffers::SIZE`] bytes at `offset`, at least one.
     fn read_some(&self, offset: u64, left: u64, patience: Patience) -> Result<Bytes, Trouble> {
-        let mut buffer = Buffer::take();
+        let wanted = usize::try_from(left).map_or(buffers::SIZE, |left| left.min(buffers::SIZE));
+        let mut buffer = Buffer::take(wanted);
         let room = buffer.room();
-        let wanted = usize::try_from(left).map_or(room.len(), |left| left.min(room.len()));
         let mut done = 0;
         while done < wanted {
             let (at, room) = (offset + done as u64, &mut room[done..wanted]);
@@ -208,6 +208,14 @@ impl Reader {
     /// Bytes that are still to be handed out.
     pub(crate) const fn left(&self) -> u64 {
         self.left
+    }
+
+    /// Hands out all that is left, if it was read already.
+    pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
+        let is_whole = |chunk: &mut Bytes| chunk.len() as u64 == self.left;
+        let whole = self.ahead.pop_front_if(is_whole)?;
+        self.left = 0;
+        Some(whole)
     }
 
     /// The next piece. `None` at the end.

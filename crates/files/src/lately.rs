@@ -41,8 +41,8 @@ impl Lately {
 }
 
 const LEAST: usize = 64;
-/// 256 KiB.
-const MOST: usize = 1 << 16;
+/// 4 MiB, with budgets of 2 GiB and more.
+const MOST: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

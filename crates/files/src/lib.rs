@@ -29,7 +29,7 @@
 //! # What is served while files change
 //!
 //! - A file that was changed, replaced or removed is served in its old state for 10 ms at most. On Linux
-//!   the kernel reports changes, and it is 1 ms; a second for the rare change that is not reported
+//!   the kernel reports changes, and it is 1 ms; 5 s for the rare change that is not reported
 //!   (writes through a shared mapping).
 //! - A file that was changed within the last 20 ms is waited for until it was left alone for as long,
 //!   100 ms at most: it may be half written.
