@@ -4,7 +4,12 @@
 const FLOORS: &[(u8, &[&str])] = &[
     (0, &["base"]),
     (1, &["wire", "telemetry"]),
-    (2, &["recovery", "crypto", "tls", "qpack", "qlog", "plot"]),
+    (
+        2,
+        &[
+            "recovery", "crypto", "tls", "qpack", "qlog", "plot", "suffix",
+        ],
+    ),
     (3, &["transport", "http3", "webtransport"]),
     (4, &["files", "udp"]),
     (5, &["courser"]),

@@ -206,7 +206,7 @@ impl Known {
             .map_err(|error| error.to_string())?
             .into_owned();
         if let CookieDomain::Suffix(domain) = &cookie.domain
-            && is_public_suffix(domain)
+            && courser_suffix::is_public(domain)
         {
             // RFC 6265 §5.3 step 5: the host itself may have cookies of its own.
             if url.host_str() != Some(domain) {
@@ -343,11 +343,6 @@ fn check_prefix(cookie: &RawCookie<'_>) -> Result<(), String> {
         return Err(format!("'{name}' must be secure"));
     }
     Ok(())
-}
-
-/// True for `com`, `co.uk`, `github.io`, and for any name without a dot.
-fn is_public_suffix(domain: &str) -> bool {
-    psl::suffix(domain.as_bytes()).is_some_and(|suffix| suffix == domain)
 }
 
 /// Bytes of a name and its value: what RFC 6265 §6.1 asks for at least, and curl has at most.
