@@ -101,7 +101,7 @@ impl Peer<'_> {
     pub(crate) fn is_absent(&self, protocol: &str) -> Failure {
         let address = self.address;
         Failure::new(format!(
-            "nobody listens on {protocol} {address}: is the server running?"
+            "nothing is listening on {protocol} {address}: is the server running?"
         ))
     }
 

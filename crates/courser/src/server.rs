@@ -160,7 +160,8 @@ impl Default for AltSvc {
 }
 
 impl Server {
-    /// Listens on further addresses.
+    /// Listens on further addresses. One with port 0 gets the port of the first address, or a port of its
+    /// own if the server listens on its IP address already.
     pub fn also_on(mut self, address: impl ToSocketAddrs) -> Self {
         if let Ok(addresses) = &mut self.addresses {
             match resolve(address) {

@@ -5,6 +5,8 @@ mod content;
 mod hostile;
 mod limits;
 mod links;
+#[cfg(target_os = "linux")]
+mod watching;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -222,7 +222,7 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::DONT_FOLLOW);
 
 /// Half of what Linux grants each user at least.
-const MOST_FOLDERS: usize = 4096;
+pub(crate) const MOST_FOLDERS: usize = 4096;
 
 /// Reports that are read at once.
-const MOST_REPORTS: usize = 1024;
+pub(crate) const MOST_REPORTS: usize = 1024;

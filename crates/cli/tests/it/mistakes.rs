@@ -131,7 +131,7 @@ fn nobody_there() {
         .expect("a port");
     let line = refusal(&["perf", "client", &address.to_string(), "--insecure"]);
     assert!(
-        line.contains(&format!("nobody listens on udp {address}")),
+        line.contains(&format!("nothing is listening on udp {address}")),
         "{line}"
     );
 }
@@ -143,7 +143,7 @@ fn nobody_there_on_tcp() {
     let address = server.address.to_string();
     let line = refusal(&["perf", "client", &address, "--insecure", "--tcp"]);
     assert!(
-        line.contains("nobody listens on tcp") && line.contains("--tcp only"),
+        line.contains("nothing is listening on tcp") && line.contains("--tcp only"),
         "{line}"
     );
 }

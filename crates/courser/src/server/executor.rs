@@ -58,7 +58,9 @@ mod tests {
             let (executor, done) = (Executor::default(), Arc::new(AtomicUsize::new(0)));
             for _ in 0..100 {
                 let done = done.clone();
-                executor.execute(async move { drop(done.fetch_add(1, SeqCst)) });
+                executor.execute(async move {
+                    done.fetch_add(1, SeqCst);
+                });
             }
             done.load(SeqCst) == 100
         });
@@ -72,7 +74,9 @@ mod tests {
         executor.execute(async move {
             tokio::task::yield_now().await;
             // As an upgrade does.
-            inner.execute(async move { drop(other.fetch_add(1, SeqCst)) });
+            inner.execute(async move {
+                other.fetch_add(1, SeqCst);
+            });
         });
         assert_eq!(done.load(SeqCst), 0);
         while done.load(SeqCst) == 0 {
@@ -86,7 +90,9 @@ mod tests {
         executor.execute(async { panic!("a service that fails") });
         for _ in 0..3 {
             let done = done.clone();
-            executor.execute(async move { drop(done.fetch_add(1, SeqCst)) });
+            executor.execute(async move {
+                done.fetch_add(1, SeqCst);
+            });
         }
         while done.load(SeqCst) < 3 {
             tokio::task::yield_now().await;

@@ -65,7 +65,8 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let tcp = tls::tcp(&resolver, hook)?;
     let mut doors: Vec<Door> = Vec::with_capacity(addresses.len());
     for mut address in addresses {
-        if let (0, Some(first)) = (address.port(), doors.first()) {
+        let is_new = doors.iter().all(|door| door.address.ip() != address.ip());
+        if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
             address.set_port(first.address.port());
         }
         let quic = quic

@@ -45,10 +45,10 @@ fn is_token_byte(byte: u8) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum RequestError {
     /// Its URI names no server and it has no `host` field.
-    #[error("the URI has no authority; write it whole, like https://example.org/path")]
+    #[error("the URI has no authority; use an absolute URI such as https://example.org/path")]
     NoAuthority,
     /// Its URI has no scheme.
-    #[error("the URI has no scheme; write it whole, like https://example.org/path")]
+    #[error("the URI has no scheme; use an absolute URI such as https://example.org/path")]
     NoScheme,
     /// A CONNECT without a port.
     #[error("CONNECT needs host and port, like example.org:443")]

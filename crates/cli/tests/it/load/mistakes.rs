@@ -41,7 +41,10 @@ fn nobody_listens() {
     let began = std::time::Instant::now();
     for flags in [&["--h3"][..], &["--h2"], &["--style", "oha"]] {
         let line = refusal(&[&["load", "--json", "--insecure", &url], flags].concat());
-        assert!(line.contains("nobody listens on"), "{flags:?}: {line}");
+        assert!(
+            line.contains("nothing is listening on"),
+            "{flags:?}: {line}"
+        );
     }
     assert!(began.elapsed().as_secs() < 10, "told at once");
 }
@@ -72,10 +75,10 @@ fn protocols_that_the_server_does_not_speak() {
     let server = Server::http3(App::default());
     // The same port of TCP is closed.
     let line = refusal(&["load", "--json", "-k", "--h2", &server.https("/")]);
-    assert!(line.contains("nobody listens on tcp"), "{line}");
+    assert!(line.contains("nothing is listening on tcp"), "{line}");
     let server = Server::tls(App::default());
     let line = refusal(&["load", "--json", "-k", "--h3", &server.https("/")]);
-    assert!(line.contains("nobody listens on udp"), "{line}");
+    assert!(line.contains("nothing is listening on udp"), "{line}");
     let line = refusal(&[
         "load",
         "--json",

@@ -141,9 +141,17 @@ async fn what_cannot_be_listened_on_is_told() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_addresses_are_one_server() {
-    let running = start_with(app(), |server| server.also_on("[::1]:0"));
+    let running = start_with(app(), |server| {
+        server.also_on("[::1]:0").also_on("127.0.0.1:0")
+    });
     let addresses = running.handle.local_addrs();
-    assert_eq!(addresses.len(), 2);
+    assert_eq!(addresses.len(), 3);
+    assert_eq!(
+        addresses[0].port(),
+        addresses[1].port(),
+        "one port for both"
+    );
+    assert_ne!(addresses[0], addresses[2], "one address has a port once");
     for address in addresses {
         for protocol in Protocol::ALL {
             let client = Client::connect(protocol, address, &running.identity).await;

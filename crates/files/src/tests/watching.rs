@@ -1,0 +1,44 @@
+use std::path::Path;
+
+use super::*;
+use crate::age::Moment;
+use crate::watch::{MOST_FOLDERS, MOST_REPORTS, Watcher};
+
+/// The root is one of them.
+#[test]
+fn as_many_folders_are_watched_as_the_limit_and_no_more() {
+    let folder = Folder::new();
+    let watcher = Watcher::new().expect("inotify");
+    for number in 1..=MOST_FOLDERS {
+        folder.file(&format!("{number}/file"), "");
+        let name = format!("{number}/file");
+        let is_watched = watcher.watch(&folder.0, Path::new(&name));
+        assert_eq!(is_watched, number < MOST_FOLDERS, "folder {number}");
+        let known = watcher.watched(Path::new(&name));
+        assert_eq!(known.is_some(), is_watched, "folder {number}");
+    }
+    // Those that are watched already are no further ones.
+    assert!(watcher.watch(&folder.0, Path::new("1/other")));
+}
+
+/// With as many reports as are read at once there may be more, of any folder.
+#[test]
+fn many_reports_at_once_concern_all_folders() {
+    for (reports, is_unchanged) in [(MOST_REPORTS - 1, true), (MOST_REPORTS, false)] {
+        let folder = Folder::new();
+        folder.file("busy/first", "");
+        folder.file("calm/file", "");
+        let watcher = Watcher::new().expect("inotify");
+        for name in ["busy/first", "calm/file"] {
+            assert!(watcher.watch(&folder.0, Path::new(name)));
+        }
+        let calm = watcher.watched(Path::new("calm/file")).expect("watched");
+        for number in 0..reports {
+            let name = folder.path(&format!("busy/{number}"));
+            // A report for each name; an empty file has no other.
+            std::os::unix::fs::symlink("first", name).expect("a link");
+        }
+        watcher.read_reports(Moment::of(1_000_000));
+        assert_eq!(calm.is_unchanged(&watcher), is_unchanged, "{reports}");
+    }
+}
