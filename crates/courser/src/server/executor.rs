@@ -9,15 +9,29 @@ use crate::first_poll::{First, FirstPolls};
 ///
 /// Clones belong to the same connection.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Executor(Arc<Mutex<FirstPolls>>);
+pub(super) struct Executor(Arc<Mutex<State>>);
+
+#[derive(Clone, Copy, Default, Debug)]
+struct State {
+    first: FirstPolls,
+    /// Answers given since the last pause.
+    in_a_row: u32,
+}
 
 impl Executor {
-    /// The connection has nothing to do for now.
-    pub(super) fn pause(&self) {
-        self.lock().pause();
+    /// Returns true when other tasks of the thread are to run before more requests are read.
+    pub(super) fn needs_pause(&self) -> bool {
+        self.lock().in_a_row >= MOST_IN_A_ROW
     }
 
-    fn lock(&self) -> MutexGuard<'_, FirstPolls> {
+    /// Notes that other tasks may run now.
+    pub(super) fn pause(&self) {
+        let mut state = self.lock();
+        state.first.pause();
+        state.in_a_row = 0;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -29,19 +43,23 @@ where
     fn execute(&self, answer: F) {
         let answer = Box::pin(answer);
         // An answer may begin others: the lock is not held while it is polled.
-        let mut first = *self.lock();
-        if first.is_careful() {
-            *self.lock() = first;
+        let mut state = *self.lock();
+        if state.first.is_careful() {
+            *self.lock() = state;
             tokio::spawn(answer);
             return;
         }
-        let polled = first.poll(answer);
-        *self.lock() = first;
+        let polled = state.first.poll(answer);
+        state.in_a_row += 1;
+        *self.lock() = state;
         if let First::Waits(answer) = polled {
             tokio::spawn(answer);
         }
     }
 }
+
+/// Answers after which other tasks of the thread have their turn, as over HTTP/3.
+const MOST_IN_A_ROW: u32 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -97,5 +115,19 @@ mod tests {
         while done.load(SeqCst) < 3 {
             tokio::task::yield_now().await;
         }
+    }
+
+    #[tokio::test]
+    async fn others_have_their_turn_after_many() {
+        let executor = Executor::default();
+        for _ in 0..MOST_IN_A_ROW {
+            assert!(!executor.needs_pause());
+            // One that took long has others begin in tasks, which are no answers in a row.
+            executor.lock().first = FirstPolls::default();
+            executor.execute(async {});
+        }
+        assert!(executor.needs_pause());
+        executor.pause();
+        assert!(!executor.needs_pause());
     }
 }

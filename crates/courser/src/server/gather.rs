@@ -7,6 +7,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::executor::Executor;
+
 /// A stream that keeps what is written until its [`Gatherer`] sends it.
 ///
 /// HTTP/2 flushes after each DATA frame, which costs a system call and a TLS record for each small
@@ -15,7 +17,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 ///
 /// Keeps up to [`MOST`] bytes, and no memory while there are none. Errors of sending are returned by
 /// the next call.
-pub(super) struct Gathered<S>(Arc<Mutex<State<S>>>);
+///
+/// Reads nothing while the connection is to let other tasks run: HTTP/2 otherwise goes on as long as
+/// requests arrive.
+pub(super) struct Gathered<S> {
+    state: Arc<Mutex<State<S>>>,
+    executor: Executor,
+}
 
 /// Sends what a [`Gathered`] stream keeps.
 pub(super) struct Gatherer<S>(Arc<Mutex<State<S>>>);
@@ -28,15 +36,17 @@ struct State<S> {
     failure: Option<io::Error>,
 }
 
-/// Splits a stream into one that keeps what is written, and what sends it.
-pub(super) fn gather<S>(stream: S) -> (Gathered<S>, Gatherer<S>) {
+/// Splits a stream into one that keeps what is written, and what sends it. `executor` is that of the
+/// connection.
+pub(super) fn gather<S>(stream: S, executor: Executor) -> (Gathered<S>, Gatherer<S>) {
     let state = Arc::new(Mutex::new(State {
         stream,
         kept: Vec::new(),
         sent: 0,
         failure: None,
     }));
-    (Gathered(state.clone()), Gatherer(state))
+    let gatherer = Gatherer(state.clone());
+    (Gathered { state, executor }, gatherer)
 }
 
 impl<S: AsyncWrite + Unpin> Gatherer<S> {
@@ -96,9 +106,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if let Some(error) = state.failure.take() {
             return Poll::Ready(Err(error));
+        }
+        if self.executor.needs_pause() {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
         }
         Pin::new(&mut state.stream).poll_read(cx, buffer)
     }
@@ -110,7 +124,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         ready!(state.poll_room(cx))?;
         Poll::Ready(Ok(state.keep(bytes)))
     }
@@ -120,7 +134,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         ready!(state.poll_room(cx))?;
         let mut written = 0;
         for slice in slices {
@@ -139,7 +153,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 
     /// Does nothing: what is kept is sent by the [`Gatherer`].
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match lock(&self.0).failure.take() {
+        match lock(&self.state).failure.take() {
             Some(error) => Poll::Ready(Err(error)),
             None => Poll::Ready(Ok(())),
         }
@@ -147,7 +161,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gathered<S> {
 
     /// Sends what is kept first.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         ready!(state.poll_send(cx))?;
         Pin::new(&mut state.stream).poll_shutdown(cx)
     }

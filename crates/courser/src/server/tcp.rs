@@ -133,8 +133,8 @@ async fn serve<S: HttpService<Body>>(
     let idle = idle(open, limits.idle_timeout);
     match protocol {
         Protocol::Http2 => {
-            let (stream, gatherer) = gather(stream);
             let executor = Executor::default();
+            let (stream, gatherer) = gather(stream, executor.clone());
             let builder = http2(limits, executor.clone());
             let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
             let send = |cx: &mut Context<'_>| {

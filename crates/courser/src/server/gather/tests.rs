@@ -52,10 +52,11 @@ impl AsyncRead for Narrow {
 }
 
 fn narrow(room: usize) -> (Gathered<Narrow>, Gatherer<Narrow>) {
-    gather(Narrow {
+    let stream = Narrow {
         room,
         ..Narrow::default()
-    })
+    };
+    gather(stream, Executor::default())
 }
 
 #[tokio::test]
@@ -107,4 +108,25 @@ async fn the_connection_learns_of_errors() {
     gatherer.poll_send(&mut Context::from_waker(Waker::noop()));
     let error = stream.read(&mut [0]).await.expect_err("broken");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+}
+
+#[tokio::test]
+async fn nothing_is_read_until_others_had_their_turn() {
+    use hyper::rt::Executor as _;
+
+    let (mine, mut theirs) = tokio::io::duplex(64);
+    let executor = Executor::default();
+    let (mut stream, _gatherer) = gather(mine, executor.clone());
+    theirs.write_all(b"request").await.expect("open");
+    while !executor.needs_pause() {
+        executor.execute(async {});
+    }
+    let mut content = [0; 7];
+    let mut buffer = ReadBuf::new(&mut content);
+    let mut cx = Context::from_waker(Waker::noop());
+    let read = Pin::new(&mut stream).poll_read(&mut cx, &mut buffer);
+    assert!(read.is_pending(), "{read:?}");
+    executor.pause();
+    let read = stream.read(&mut content).await.expect("open");
+    assert_eq!(&content[..read], b"request");
 }
