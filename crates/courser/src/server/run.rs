@@ -63,17 +63,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         None
     };
     let tcp = tls::tcp(&resolver, hook)?;
-    let mut doors: Vec<Door> = Vec::with_capacity(addresses.len());
-    for mut address in addresses {
-        let is_new = doors.iter().all(|door| door.address.ip() != address.ip());
-        if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
-            address.set_port(first.address.port());
-        }
-        let quic = quic
-            .clone()
-            .map(|config| with_reset_key(config, reset.as_ref(), address));
-        doors.push(listen::open(address, quic.as_ref(), server.with_tcp)?);
-    }
+    let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let source = certificates.source;
     let events = server.events;
     #[cfg(feature = "acme")]
@@ -117,6 +107,26 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         doors,
         handle,
     })
+}
+
+/// Opens the sockets of all addresses. Those with port 0 share one port, as far as their IP addresses
+/// differ.
+fn open_doors(
+    addresses: Vec<SocketAddr>,
+    quic: Option<&ServerConfig>,
+    reset: Option<&ResetSecret>,
+    with_tcp: bool,
+) -> Result<Vec<Door>, Error> {
+    let mut doors: Vec<Door> = Vec::with_capacity(addresses.len());
+    for mut address in addresses {
+        let is_new = doors.iter().all(|door| door.address.ip() != address.ip());
+        if let (0, Some(first), true) = (address.port(), doors.first(), is_new) {
+            address.set_port(first.address.port());
+        }
+        let quic = quic.map(|config| with_reset_key(config.clone(), reset, address));
+        doors.push(listen::open(address, quic.as_ref(), with_tcp)?);
+    }
+    Ok(doors)
 }
 
 /// For this address, if there is to be one.
