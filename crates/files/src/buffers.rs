@@ -35,6 +35,16 @@ impl Class {
         }
     }
 
+    fn take(&'static self) -> Buffer {
+        let free = self.free().pop();
+        let bytes = free.unwrap_or_else(|| vec![0; self.size].into_boxed_slice());
+        Buffer {
+            bytes: Some(bytes),
+            len: 0,
+            class: self,
+        }
+    }
+
     fn free(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,14 +62,7 @@ impl Buffer {
     /// Returns a buffer with room for `len` bytes, or for [`SIZE`] if that is less.
     pub(crate) fn take(len: usize) -> Self {
         let class = CLASSES.iter().find(|class| len <= class.size);
-        let class = class.unwrap_or(&CLASSES[CLASSES.len() - 1]);
-        let free = class.free().pop();
-        let bytes = free.unwrap_or_else(|| vec![0; class.size].into_boxed_slice());
-        Self {
-            bytes: Some(bytes),
-            len: 0,
-            class,
-        }
+        class.unwrap_or(&CLASSES[CLASSES.len() - 1]).take()
     }
 
     /// All of it, to be filled.
@@ -97,12 +100,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_hands_out_what_was_filled() {
-        let mut buffer = Buffer::take(SIZE + 1);
-        assert_eq!(buffer.room().len(), SIZE);
+    fn a_buffer_hands_out_what_was_filled_and_goes_back() {
+        static CLASS: Class = Class::new(16, 1);
+        let mut buffer = CLASS.take();
         buffer.room()[..3].copy_from_slice(b"abc");
         assert_eq!(buffer.into_bytes(3), b"abc"[..]);
-        assert!(!CLASSES[2].free().is_empty(), "it went back");
+        assert_eq!(CLASS.free().len(), 1);
     }
 
     #[test]
@@ -112,6 +115,7 @@ mod tests {
             (4096, 4096),
             (4097, 16 * 1024),
             (16 * 1024 + 1, SIZE),
+            (SIZE + 1, SIZE),
         ] {
             assert_eq!(Buffer::take(len).room().len(), size, "{len}");
         }
@@ -119,11 +123,9 @@ mod tests {
 
     #[test]
     fn no_more_than_some_stay_free() {
-        let class = &CLASSES[1];
-        let many: Vec<_> = (0..=class.most_free)
-            .map(|_| Buffer::take(16 * 1024))
-            .collect();
+        static CLASS: Class = Class::new(16, 3);
+        let many: Vec<_> = (0..=CLASS.most_free).map(|_| CLASS.take()).collect();
         drop(many);
-        assert_eq!(class.free().len(), class.most_free);
+        assert_eq!(CLASS.free().len(), 3);
     }
 }

@@ -119,7 +119,7 @@ impl Repeats {
     }
 }
 
-/// The files of a page, or the calls of a client: some 10 KiB when all are taken.
+/// The files of a page, or the calls of a client: 18 KiB of lines and sections at most.
 pub(super) const PLACES: usize = 32;
 /// Bytes of names, values and their lengths that are kept of a section.
 const MOST_LINES: usize = 512;
