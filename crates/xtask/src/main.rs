@@ -1,5 +1,6 @@
 //! Checks of the repository itself: `cargo xtask tidy`, `conformance` and `rfc-map`.
 
+mod catalogue;
 mod code;
 mod conformance;
 mod floors;
@@ -79,7 +80,8 @@ fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problem
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  tidy                  floors, rustls, tokio, unsafe, file sizes, machine paths
+  tidy                  floors, rustls, tokio, unsafe, file sizes, machine paths, and the
+                        catalogues of limits, attacks and faults against the code
   conformance           docs/conformance.tsv against docs/requirements.tsv and the tests there are
       --missing         also print the receiver rules that no test is mapped to
       --lists FOLDER    read FOLDER/<package>.txt instead of running `cargo test -- --list`

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::Problems;
+use crate::catalogue;
 use crate::code;
 use crate::floors;
 use crate::manifest::{self, Manifest, Purpose};
@@ -15,6 +16,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     let (manifests, mut problems) = read_manifests(&files);
     problems.extend(check_floors(&manifests));
     problems.extend(check_named_dependencies(&manifests));
+    problems.extend(catalogue::check(&files));
     for file in &files {
         problems.extend(check_file(file, &root.display().to_string()));
     }

@@ -1,0 +1,106 @@
+//! Labels in comments, texts and documents.
+
+use std::collections::BTreeSet;
+
+use crate::Problems;
+use crate::code;
+use crate::tree::File;
+
+/// Returns every label outside of code that has no row.
+pub(super) fn check(files: &[File], known: &BTreeSet<String>) -> Problems {
+    let mut problems = Problems::new();
+    for file in files.iter().filter(|file| is_checked(file)) {
+        let text = if file.is_rust() {
+            without_code(&file.text)
+        } else {
+            file.text.clone()
+        };
+        for (index, line) in text.lines().enumerate() {
+            for label in labels(line).filter(|label| !known.contains(*label)) {
+                problems.push(format!(
+                    "{}:{}: {label} is in none of the catalogues in docs",
+                    file.path,
+                    index + 1
+                ));
+            }
+        }
+    }
+    problems
+}
+
+/// The tests of these checks name labels that do not exist.
+fn is_checked(file: &File) -> bool {
+    let is_document = DOCUMENTS.contains(&file.path.as_str());
+    is_document || (file.is_rust() && file.crate_folder() != Some("xtask"))
+}
+
+/// Blanks the code and keeps comments and texts.
+fn without_code(source: &str) -> String {
+    let code = code::only_code(source);
+    let pairs = source.chars().zip(code.chars());
+    pairs
+        .map(|(written, code)| if code == ' ' { written } else { ' ' })
+        .zip(source.chars())
+        .map(|(kept, written)| if written == '\n' { '\n' } else { kept })
+        .collect()
+}
+
+fn labels(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| is_label(word))
+}
+
+/// True for K01, A01 to A999, F01 and O1.
+pub(super) fn is_label(word: &str) -> bool {
+    let Some(letter) = word.chars().next().filter(char::is_ascii) else {
+        return false;
+    };
+    let digits = &word[1..];
+    let lengths = match letter {
+        'K' | 'F' => 2..=2,
+        'A' => 2..=3,
+        'O' => 1..=1,
+        _ => return false,
+    };
+    lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The documents that refer to rows.
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "SECURITY.md",
+    "docs/ARCHITECTURE.md",
+    "docs/ATTACKS.md",
+    "docs/FAULTS.md",
+    "docs/LIMITS.md",
+    "docs/TESTING.md",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_a_letter_and_its_number_of_digits() {
+        let yes = ["K01", "A05", "A104", "F40", "O8"];
+        let no = [
+            "K1", "K001", "A1", "A1040", "F4", "O10", "B12", "", "äK01", "K0x",
+        ];
+        assert!(yes.into_iter().all(is_label));
+        assert!(!no.into_iter().any(is_label));
+    }
+
+    #[test]
+    fn a_label_without_a_row_is_told_with_its_line() {
+        let text = "/// Limits K01 to K02.\nfn a() { K03; \"A99\" }\n";
+        let files = [File::new("crates/a/src/lib.rs".to_owned(), text.to_owned())];
+        let known = BTreeSet::from(["K01".to_owned()]);
+        assert_eq!(
+            check(&files, &known),
+            [
+                "crates/a/src/lib.rs:1: K02 is in none of the catalogues in docs",
+                "crates/a/src/lib.rs:2: A99 is in none of the catalogues in docs",
+            ]
+        );
+    }
+}
