@@ -11,7 +11,7 @@ const FLOORS: &[(u8, &[&str])] = &[
         ],
     ),
     (3, &["transport", "http3", "webtransport"]),
-    (4, &["files", "udp"]),
+    (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
     (6, &["h3", "sim"]),
     (TOOLS, &["cli", "bench", "peers", "xtask"]),
@@ -26,6 +26,9 @@ const SIDEWAYS: &[(&str, &str)] = &[
 
 /// The floor of the tools; everything below is a library.
 pub(crate) const TOOLS: u8 = 7;
+
+/// The floor that makes system calls; everything below has no I/O.
+pub(crate) const WORLDS: u8 = 4;
 
 /// The floor of the facade, the lowest one that knows tokio.
 pub(crate) const FACADE: u8 = 5;

@@ -3,6 +3,7 @@
 mod catalogue;
 mod code;
 mod conformance;
+mod dependencies;
 mod floors;
 mod manifest;
 mod requirements;
@@ -80,7 +81,7 @@ fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problem
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  tidy                  floors, rustls, tokio, unsafe, file sizes, machine paths, and the
+  tidy                  floors, dependencies, unsafe, file sizes, machine paths, and the
                         catalogues of limits, attacks and faults against the code
   conformance           docs/conformance.tsv against docs/requirements.tsv and the tests there are
       --missing         also print the receiver rules that no test is mapped to

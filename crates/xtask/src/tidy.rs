@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::Problems;
 use crate::catalogue;
 use crate::code;
+use crate::dependencies;
 use crate::floors;
 use crate::manifest::{self, Manifest, Purpose};
 use crate::tree::{self, File};
@@ -16,6 +17,7 @@ pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     let (manifests, mut problems) = read_manifests(&files);
     problems.extend(check_floors(&manifests));
     problems.extend(check_named_dependencies(&manifests));
+    problems.extend(dependencies::check(&manifests));
     problems.extend(catalogue::check(&files));
     for file in &files {
         problems.extend(check_file(file, &root.display().to_string()));
