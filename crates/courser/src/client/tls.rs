@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use courser_tls::Trust as Judge;
-use courser_tls::rustls::client::Resumption;
 use courser_tls::rustls::client::danger::ServerCertVerifier;
+use courser_tls::rustls::client::{ClientSessionMemoryCache, Resumption};
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_tls::rustls::version::{TLS12, TLS13};
 use courser_tls::rustls::{self, KeyLogFile, RootCertStore};
@@ -53,7 +53,7 @@ impl Tls {
         let mut tcp = settings.config(&verifier, &[&TLS13, &TLS12])?;
         CertificateRequests::install(&mut tcp);
         let mut proxy = tcp.clone();
-        proxy.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
+        proxy.resumption = Resumption::store(Arc::new(sessions()));
         tcp.alpn_protocols = version
             .tcp_protocols()
             .iter()
@@ -119,7 +119,7 @@ impl<C: Ticketed> PerPort<C> {
             others.clear();
         }
         let made = || {
-            let tickets = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
+            let tickets = Resumption::store(Arc::new(sessions()));
             self.usual.with(tickets)
         };
         others.entry(port).or_insert_with(made).clone()
@@ -179,7 +179,7 @@ impl TlsSettings {
                     .map_err(unusable)?
             }
         };
-        config.resumption = Resumption::in_memory_sessions(REMEMBERED_SERVERS);
+        config.resumption = Resumption::store(Arc::new(sessions()));
         if self.logs_keys {
             config.key_log = Arc::new(KeyLogFile::new());
         }
@@ -197,15 +197,50 @@ fn unusable(error: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Config, format!("cannot set up TLS: {error}"))
 }
 
-/// Servers whose sessions can be taken up again, each with a few tickets.
+/// Returns an empty memory of sessions for [`REMEMBERED_SERVERS`] servers.
+fn sessions() -> ClientSessionMemoryCache {
+    ClientSessionMemoryCache::new(REMEMBERED_SERVERS * TICKETS_PER_SERVER)
+}
+
+/// Servers whose sessions can be resumed (limit K67).
 const REMEMBERED_SERVERS: usize = 256;
+/// Tickets that rustls keeps for each server. It takes the size of its memory in tickets.
+const TICKETS_PER_SERVER: usize = 8;
 /// More than programs that do not scan ports come to.
 const REMEMBERED_PORTS: usize = 64;
 pub(super) const HTTPS_PORT: u16 = 443;
 
 #[cfg(test)]
 mod tests {
+    use courser_tls::rustls::NamedGroup;
+    use courser_tls::rustls::client::ClientSessionStore as _;
+    use courser_tls::rustls::pki_types::ServerName;
+
     use super::*;
+
+    /// An entry of a server holds its tickets and its key exchange, which is easier to make here.
+    #[test]
+    fn sessions_of_256_servers_are_remembered_and_no_more() {
+        let sessions = sessions();
+        let name = |number: usize| {
+            ServerName::try_from(format!("{number}.test")).expect("a name of a host")
+        };
+        let remembered = |numbers: std::ops::Range<usize>| {
+            numbers
+                .filter(|&number| sessions.kx_hint(&name(number)).is_some())
+                .count()
+        };
+        for number in 0..REMEMBERED_SERVERS {
+            sessions.set_kx_hint(name(number), NamedGroup::X25519);
+        }
+        assert_eq!(remembered(0..REMEMBERED_SERVERS), REMEMBERED_SERVERS);
+        for number in REMEMBERED_SERVERS..4 * REMEMBERED_SERVERS {
+            sessions.set_kx_hint(name(number), NamedGroup::X25519);
+        }
+        let left = remembered(0..4 * REMEMBERED_SERVERS);
+        assert!(left < 2 * REMEMBERED_SERVERS, "{left} servers");
+        assert_eq!(remembered(0..1), 0, "the oldest is forgotten first");
+    }
 
     #[derive(Clone)]
     struct Config;
