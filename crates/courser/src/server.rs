@@ -34,6 +34,7 @@
 
 mod body;
 mod certificates;
+mod credit;
 mod drain;
 mod early_data;
 mod error;

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::credit::Credit;
 use super::executor::Executor;
 
 /// A stream that keeps what is written until its [`Gatherer`] sends it.
@@ -34,6 +35,7 @@ struct State<S> {
     /// Bytes at the beginning of `kept` that were sent.
     sent: usize,
     failure: Option<io::Error>,
+    credit: Credit,
 }
 
 /// Splits a stream into one that keeps what is written, and what sends it. `executor` is that of the
@@ -44,6 +46,7 @@ pub(super) fn gather<S>(stream: S, executor: Executor) -> (Gathered<S>, Gatherer
         kept: Vec::new(),
         sent: 0,
         failure: None,
+        credit: Credit::new(),
     }));
     let gatherer = Gatherer(state.clone());
     (Gathered { state, executor }, gatherer)
@@ -58,6 +61,15 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
             state.failure = Some(error);
             cx.waker().wake_by_ref();
         }
+    }
+}
+
+impl<S> Gatherer<S> {
+    /// Returns whether a response waits for credit of the client, and the bytes of DATA frames that
+    /// were written.
+    pub(super) fn credit(&self) -> (bool, u64) {
+        let state = lock(&self.0);
+        (state.credit.is_used_up(), state.credit.data_sent())
     }
 }
 
@@ -96,6 +108,7 @@ impl<S: AsyncWrite + Unpin> State<S> {
             self.kept.reserve(FIRST.max(kept.len()));
         }
         self.kept.extend_from_slice(kept);
+        self.credit.on_sent(kept);
         kept.len()
     }
 }
@@ -114,7 +127,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Gathered<S> {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        Pin::new(&mut state.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut state.stream).poll_read(cx, buffer);
+        state.credit.on_received(&buffer.filled()[before..]);
+        result
     }
 }
 

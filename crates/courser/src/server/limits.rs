@@ -19,8 +19,9 @@ pub struct Limits {
     pub header_read_timeout: Duration,
     /// How long a connection over TCP may be without a request. Default 60 s.
     pub idle_timeout: Duration,
-    /// How long a client may read nothing of what waits for it on its connection. Default 60 s;
-    /// `None` waits for ever. Over HTTP/3 such a connection is closed with `H3_EXCESSIVE_LOAD`.
+    /// Time in which a client may read nothing that waits for it on its connection, also by granting
+    /// no flow-control credit. Default 60 s; `None` waits for ever. Over HTTP/3 such a connection is
+    /// closed with `H3_EXCESSIVE_LOAD` (limit K59).
     pub write_timeout: Option<Duration>,
     /// How fast bodies of requests have to come that the service waits for; a service that reads on
     /// gets [`BodyError::TooSlow`](super::BodyError::TooSlow). Default 240 bytes a second after

@@ -11,6 +11,7 @@ use std::time::Duration;
 use courser_tls::rustls;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
@@ -141,7 +142,12 @@ async fn serve<S: HttpService<Body>>(
                 executor.pause();
                 gatherer.poll_send(cx);
             };
-            run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
+            let stalled = stalled(|| gatherer.credit(), limits.write_timeout);
+            let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
+            tokio::select! {
+                () = serving => {}
+                () = stalled => {}
+            }
         }
         _ => {
             let connection = http1(limits).serve_connection(TokioIo::new(stream), exchange);
@@ -234,6 +240,27 @@ async fn run<C, E>(
     tokio::select! {
         () = poll_fn(|cx| drive(connection.as_mut(), cx)) => {}
         () = &mut cut => {}
+    }
+}
+
+/// Ready when responses waited for credit of the client, and none of their content was sent, for this
+/// long or a quarter more.
+///
+/// A socket that takes nothing is noticed by [`Socket`]; this is for clients that read the
+/// connection, answer PING frames, and grant no credit.
+async fn stalled(credit: impl Fn() -> (bool, u64), patience: Option<Duration>) {
+    let Some(patience) = patience else {
+        return std::future::pending().await;
+    };
+    let (mut seen, mut since) = (0, Instant::now());
+    loop {
+        tokio::time::sleep(patience / 4).await;
+        let (is_used_up, data_sent) = credit();
+        if !is_used_up || data_sent != seen {
+            (seen, since) = (data_sent, Instant::now());
+        } else if since.elapsed() >= patience {
+            return;
+        }
     }
 }
 

@@ -10,8 +10,10 @@ use courser::server::{BodyRate, Limits, Protocol};
 use courser::{ClientConfig, Endpoint, TransportConfig, h3};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::client::{BoxBody, Client, request, text};
+use super::client::{BoxBody, Client, request, text, tls};
 use super::{Running, start_with, within};
 
 /// Says what was received, or why it was not.
@@ -25,6 +27,7 @@ async fn count(body: Body) -> String {
 fn start(change: impl FnOnce(&mut Limits)) -> Running {
     let app = Router::new()
         .route("/count", post(count))
+        .route("/small", get(|| async { "few bytes" }))
         .route("/large", get(|| async { vec![7; 1_000_000] }));
     let mut limits = Limits::default();
     change(&mut limits);
@@ -97,6 +100,64 @@ async fn narrow(running: &Running) -> h3::Client {
     let connecting = endpoint.connect_with(config, address, "localhost");
     let connection = within(connecting.expect("configured")).await;
     h3::Client::new(connection.expect("a server"))
+}
+
+/// A client of HTTP/2 that grants this much credit for each response it does not read.
+async fn narrow_http2(running: &Running, window: u32) -> Client {
+    let (address, certificate) = (running.handle.local_addr(), running.identity.certificate());
+    let stream = tls(address, certificate, &[b"h2"]).await;
+    let io = TokioIo::new(stream.expect("a server"));
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder.initial_stream_window_size(window);
+    let (send, connection) = builder.handshake(io).await.expect("HTTP/2");
+    crate::common::spawn(connection);
+    Client::Http2(send)
+}
+
+/// Waits until so many connections over HTTP/2 are open.
+async fn http2_connections(running: &Running, count: u64) {
+    within(async {
+        while running.handle.stats().http2.connections_open != count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http2_that_grant_no_credit_are_not_waited_for() {
+    let running = start(|limits| limits.write_timeout = Some(Duration::from_millis(1500)));
+    let mut silent = narrow_http2(&running, 10_000).await;
+    let mut slow = narrow_http2(&running, 10_000).await;
+    let ask = || request("GET", "/large", super::client::empty());
+    let began = Instant::now();
+    let _unread = within(silent.send(ask())).await.expect("an answer");
+    let answer = within(slow.send(ask())).await.expect("an answer");
+    let mut read = answer.into_body();
+    let mut received = 0;
+    while let Some(frame) = within(read.frame()).await {
+        let frame = frame.expect("goes on");
+        received += frame.data_ref().map_or(0, Bytes::len);
+        tokio::time::sleep(Duration::from_millis(30)).await;
+    }
+    assert_eq!(received, 1_000_000);
+    assert!(began.elapsed() > Duration::from_millis(2500), "as meant");
+    http2_connections(&running, 1).await;
+    assert_eq!(within(slow.text("/small")).await, "few bytes");
+}
+
+/// The whole response is with HTTP/2 already, and the request is over for the service.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_of_responses_that_nobody_reads_are_not_waited_for() {
+    let running = start(|limits| {
+        limits.idle_timeout = Duration::from_millis(200);
+        limits.write_timeout = Some(Duration::from_millis(400));
+    });
+    let mut silent = narrow_http2(&running, 1).await;
+    let ask = request("GET", "/small", super::client::empty());
+    let _unread = within(silent.send(ask)).await.expect("an answer");
+    assert_eq!(running.handle.stats().http2.connections_open, 1);
+    http2_connections(&running, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

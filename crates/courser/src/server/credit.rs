@@ -1,0 +1,152 @@
+//! Flow control of an HTTP/2 connection, read from the frames that pass.
+//!
+//! hyper does not tell when a response waits for credit, and a client that grants none keeps its
+//! connection alive with PING frames. The frames show both: the windows that the client opens, and
+//! the data that leaves.
+
+use std::collections::HashMap;
+
+use frames::{Frames, Head, Kind};
+
+mod frames;
+
+/// The windows in which the server may send.
+#[derive(Debug)]
+pub(super) struct Credit {
+    received: Frames,
+    sent: Frames,
+    /// Requests whose responses have not ended, by stream ID.
+    streams: HashMap<u32, Stream>,
+    /// The stream ID of the newest request.
+    newest: u32,
+    connection: i64,
+    initial: i64,
+    /// Bytes in DATA frames that were sent.
+    data_sent: u64,
+}
+
+#[derive(Debug)]
+struct Stream {
+    window: i64,
+    has_response: bool,
+}
+
+impl Credit {
+    pub(super) fn new() -> Self {
+        Self {
+            received: Frames::behind_preface(),
+            sent: Frames::default(),
+            streams: HashMap::new(),
+            newest: 0,
+            connection: INITIAL_WINDOW,
+            initial: INITIAL_WINDOW,
+            data_sent: 0,
+        }
+    }
+
+    /// True if a response has begun that cannot go on before the client grants credit.
+    pub(super) fn is_used_up(&self) -> bool {
+        let mut responses = self.streams.values().filter(|stream| stream.has_response);
+        if self.connection <= 0 {
+            responses.next().is_some()
+        } else {
+            responses.any(|stream| stream.window <= 0)
+        }
+    }
+
+    /// Bytes in DATA frames that were sent.
+    pub(super) const fn data_sent(&self) -> u64 {
+        self.data_sent
+    }
+
+    /// Reads bytes of the client.
+    pub(super) fn on_received(&mut self, mut bytes: &[u8]) {
+        while let Some(part) = self.received.next(&mut bytes) {
+            match part {
+                frames::Part::Head(head) => self.on_received_head(head),
+                frames::Part::WindowUpdate { stream, increment } => {
+                    self.on_window_update(stream, i64::from(increment));
+                }
+                frames::Part::InitialWindow(window) => self.on_initial_window(i64::from(window)),
+            }
+        }
+    }
+
+    /// Reads bytes of the server.
+    pub(super) fn on_sent(&mut self, mut bytes: &[u8]) {
+        while let Some(part) = self.sent.next(&mut bytes) {
+            // The server's own settings and updates are about the other direction.
+            if let frames::Part::Head(head) = part {
+                self.on_sent_head(head);
+            }
+        }
+    }
+
+    fn on_received_head(&mut self, head: Head) {
+        match head.kind {
+            // Later ones on the same stream are trailers.
+            Kind::Headers if head.stream > self.newest => {
+                self.newest = head.stream;
+                if self.streams.len() < MOST_STREAMS {
+                    let stream = Stream {
+                        window: self.initial,
+                        has_response: false,
+                    };
+                    self.streams.insert(head.stream, stream);
+                }
+            }
+            Kind::ResetStream => {
+                self.streams.remove(&head.stream);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_sent_head(&mut self, head: Head) {
+        match head.kind {
+            Kind::Data => {
+                self.data_sent += u64::from(head.len);
+                self.connection -= i64::from(head.len);
+                if let Some(stream) = self.streams.get_mut(&head.stream) {
+                    stream.window -= i64::from(head.len);
+                }
+            }
+            Kind::Headers => {
+                if let Some(stream) = self.streams.get_mut(&head.stream) {
+                    stream.has_response = true;
+                }
+            }
+            Kind::ResetStream | Kind::Other => {}
+        }
+        if head.ends_stream || head.kind == Kind::ResetStream {
+            self.streams.remove(&head.stream);
+        }
+    }
+
+    fn on_window_update(&mut self, stream: u32, increment: i64) {
+        if stream == 0 {
+            self.connection += increment;
+        } else if let Some(stream) = self.streams.get_mut(&stream) {
+            stream.window += increment;
+        }
+    }
+
+    /// A change applies to open streams too (RFC 9113 §6.9.2).
+    fn on_initial_window(&mut self, window: i64) {
+        let change = window - self.initial;
+        self.initial = window;
+        for stream in self.streams.values_mut() {
+            stream.window += change;
+        }
+    }
+}
+
+/// The window before any setting (RFC 9113 §6.9.2).
+const INITIAL_WINDOW: i64 = 65_535;
+
+/// Requests that are followed at a time. The server refuses far fewer; refused ones leave no entry,
+/// but a client can open streams that are ignored after a GOAWAY.
+const MOST_STREAMS: usize = 4096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! Frames of HTTP/2 in bytes that are cut anywhere (RFC 9113 §4.1, §6).
+
+/// Reads what concerns flow control and skips the rest.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    /// Bytes that belong to no frame, or to the rest of one.
+    skip: usize,
+    field: [u8; 9],
+    field_len: usize,
+    /// The frame whose payload is read field by field.
+    open: Option<Open>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    is_settings: bool,
+    stream: u32,
+    left: usize,
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) kind: Kind,
+    pub(super) len: u32,
+    pub(super) stream: u32,
+    pub(super) ends_stream: bool,
+}
+
+/// Types of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Data,
+    Headers,
+    ResetStream,
+    Other,
+}
+
+/// A piece of what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Stands in front of every frame.
+    Head(Head),
+    /// The payload of WINDOW_UPDATE; stream 0 is the connection.
+    WindowUpdate { stream: u32, increment: u32 },
+    /// SETTINGS_INITIAL_WINDOW_SIZE.
+    InitialWindow(u32),
+}
+
+impl Frames {
+    /// Reads a client's bytes, in front of whose frames stands a preface (RFC 9113 §3.4).
+    pub(super) fn behind_preface() -> Self {
+        Self {
+            skip: PREFACE_LEN,
+            ..Self::default()
+        }
+    }
+
+    /// Takes bytes up to the next part; `None` once there are none left.
+    pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Option<Part> {
+        loop {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            *bytes = &bytes[skipped..];
+            let wanted = self.field_wanted();
+            let taken = (wanted - self.field_len).min(bytes.len());
+            let (field, rest) = bytes.split_at(taken);
+            self.field[self.field_len..self.field_len + taken].copy_from_slice(field);
+            *bytes = rest;
+            self.field_len += taken;
+            if self.field_len < wanted || self.skip > 0 {
+                return None;
+            }
+            self.field_len = 0;
+            if let Some(part) = self.read_field() {
+                return Some(part);
+            }
+        }
+    }
+
+    fn field_wanted(&self) -> usize {
+        match self.open {
+            None => HEADER_LEN,
+            Some(open) if open.is_settings => SETTING_LEN,
+            Some(_) => WINDOW_UPDATE_LEN,
+        }
+    }
+
+    fn read_field(&mut self) -> Option<Part> {
+        let field = self.field;
+        let Some(open) = &mut self.open else {
+            return Some(Part::Head(self.read_head()));
+        };
+        let (is_settings, stream) = (open.is_settings, open.stream);
+        open.left -= if is_settings {
+            SETTING_LEN
+        } else {
+            WINDOW_UPDATE_LEN
+        };
+        if open.left == 0 {
+            self.open = None;
+        }
+        if !is_settings {
+            let increment = number(&field[..4]) & TOP_BIT_CLEAR;
+            return Some(Part::WindowUpdate { stream, increment });
+        }
+        let is_window = field[..2] == SETTINGS_INITIAL_WINDOW_SIZE;
+        is_window.then(|| Part::InitialWindow(number(&field[2..6])))
+    }
+
+    fn read_head(&mut self) -> Head {
+        let field = self.field;
+        let len = number(&[0, field[0], field[1], field[2]]);
+        let (frame_type, flags) = (field[3], field[4]);
+        let stream = number(&field[5..9]) & TOP_BIT_CLEAR;
+        let left = len as usize;
+        let has_fields = match frame_type {
+            SETTINGS => left > 0 && left.is_multiple_of(SETTING_LEN),
+            WINDOW_UPDATE => left == WINDOW_UPDATE_LEN,
+            _ => false,
+        };
+        if has_fields {
+            self.open = Some(Open {
+                is_settings: frame_type == SETTINGS,
+                stream,
+                left,
+            });
+        } else {
+            self.skip = left;
+        }
+        let kind = match frame_type {
+            DATA => Kind::Data,
+            HEADERS => Kind::Headers,
+            RST_STREAM => Kind::ResetStream,
+            _ => Kind::Other,
+        };
+        Head {
+            kind,
+            len,
+            stream,
+            ends_stream: matches!(kind, Kind::Data | Kind::Headers) && flags & END_STREAM != 0,
+        }
+    }
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .fold(0, |number, &byte| number << 8 | u32::from(byte))
+}
+
+const PREFACE_LEN: usize = 24;
+const HEADER_LEN: usize = 9;
+const SETTING_LEN: usize = 6;
+const WINDOW_UPDATE_LEN: usize = 4;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const WINDOW_UPDATE: u8 = 8;
+const END_STREAM: u8 = 1;
+const SETTINGS_INITIAL_WINDOW_SIZE: [u8; 2] = [0, 4];
+
+/// The first bit of stream IDs and increments is reserved.
+const TOP_BIT_CLEAR: u32 = (1 << 31) - 1;

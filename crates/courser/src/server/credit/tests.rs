@@ -1,0 +1,138 @@
+use super::*;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+const END_STREAM: u8 = 1;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    let mut bytes = len[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+fn settings(initial_window: u32) -> Vec<u8> {
+    let mut payload = vec![0, 3, 0, 0, 0, 100, 0, 4];
+    payload.extend(initial_window.to_be_bytes());
+    frame(SETTINGS, 0, 0, &payload)
+}
+
+/// A connection of a client that allows this window on each stream, with a request on stream 1.
+fn with_request(initial_window: u32) -> Credit {
+    let mut credit = Credit::new();
+    credit.on_received(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    credit.on_received(&settings(initial_window));
+    credit.on_received(&frame(HEADERS, END_STREAM, 1, b"request"));
+    credit
+}
+
+fn send(credit: &mut Credit, len: usize) {
+    credit.on_sent(&frame(DATA, 0, 1, &vec![0; len]));
+}
+
+#[test]
+fn a_window_that_is_used_up_holds_the_response() {
+    let mut credit = with_request(10);
+    credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
+    assert!(!credit.is_used_up());
+    send(&mut credit, 10);
+    assert!(credit.is_used_up());
+    assert_eq!(credit.data_sent(), 10);
+    credit.on_received(&frame(PING, 0, 0, &[0; 8]));
+    assert!(credit.is_used_up(), "a PING is no credit");
+    credit.on_received(&frame(WINDOW_UPDATE, 0, 1, &5_u32.to_be_bytes()));
+    assert!(!credit.is_used_up());
+}
+
+#[test]
+fn a_window_of_zero_holds_the_response_from_its_start() {
+    let mut credit = with_request(0);
+    assert!(!credit.is_used_up(), "nothing was answered yet");
+    credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
+    assert!(credit.is_used_up());
+    credit.on_received(&settings(100));
+    assert!(!credit.is_used_up(), "the setting counts for open streams");
+}
+
+#[test]
+fn the_window_of_the_connection_counts_for_all_streams() {
+    let mut credit = with_request(1 << 20);
+    credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
+    for _ in 0..4 {
+        send(&mut credit, 16_383);
+    }
+    assert!(!credit.is_used_up());
+    send(&mut credit, 3);
+    assert!(credit.is_used_up());
+    credit.on_received(&frame(WINDOW_UPDATE, 0, 0, &1_u32.to_be_bytes()));
+    assert!(!credit.is_used_up());
+}
+
+#[test]
+fn responses_that_have_ended_hold_nothing() {
+    let over = [
+        frame(DATA, END_STREAM, 1, b"0123456789"),
+        frame(HEADERS, END_STREAM, 1, b"trailers"),
+        frame(RST_STREAM, 0, 1, &[0; 4]),
+    ];
+    for last in over {
+        let mut credit = with_request(10);
+        credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
+        credit.on_sent(&last);
+        assert!(!credit.is_used_up(), "{last:?}");
+        assert!(credit.streams.is_empty(), "{last:?}");
+    }
+    let mut credit = with_request(0);
+    credit.on_sent(&frame(HEADERS, 0, 1, b"response"));
+    credit.on_received(&frame(RST_STREAM, 0, 1, &[0; 4]));
+    assert!(!credit.is_used_up(), "the client has given it up");
+}
+
+#[test]
+fn trailers_of_a_request_do_not_bring_its_stream_back() {
+    let mut credit = with_request(0);
+    credit.on_sent(&frame(HEADERS, END_STREAM, 1, b"response"));
+    credit.on_received(&frame(HEADERS, END_STREAM, 1, b"trailers"));
+    assert!(credit.streams.is_empty());
+}
+
+#[test]
+fn streams_that_are_followed_have_a_limit() {
+    let mut credit = with_request(0);
+    for stream in 1..=MOST_STREAMS as u32 + 10 {
+        credit.on_received(&frame(HEADERS, END_STREAM, 2 * stream + 1, b"request"));
+    }
+    assert_eq!(credit.streams.len(), MOST_STREAMS);
+}
+
+#[test]
+fn frames_may_be_cut_anywhere() {
+    let mut received = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    received.extend(settings(7));
+    received.extend(frame(SETTINGS, 1, 0, b""));
+    received.extend(frame(HEADERS, END_STREAM, 1, &[7; 40]));
+    received.extend(frame(WINDOW_UPDATE, 0, 1, &3_u32.to_be_bytes()));
+    let mut sent = settings(1);
+    sent.extend(frame(HEADERS, 0, 1, &[1; 20]));
+    sent.extend(frame(DATA, 0, 1, &[0; 10]));
+    for piece in 1..=sent.len() {
+        let mut credit = Credit::new();
+        received
+            .chunks(piece)
+            .for_each(|bytes| credit.on_received(bytes));
+        sent[..sent.len() - 19]
+            .chunks(piece)
+            .for_each(|bytes| credit.on_sent(bytes));
+        assert!(!credit.is_used_up(), "pieces of {piece}");
+        sent[sent.len() - 19..]
+            .chunks(piece)
+            .for_each(|bytes| credit.on_sent(bytes));
+        assert!(credit.is_used_up(), "pieces of {piece}");
+    }
+}
