@@ -51,8 +51,8 @@ pub(super) enum Source {
 
 impl Certificates {
     /// PEM files: the chain, and the key. The server looks every second whether they have changed,
-    /// and takes the new ones when they fit together; until then it goes on with what it has, and
-    /// says so with [`Event::CertificateKept`].
+    /// and takes the new ones when they fit together and have not expired; until then it goes on
+    /// with what it has, and says so with [`Event::CertificateKept`].
     ///
     /// On Linux the keys of stateless resets are derived from the private key, so that clients of a
     /// server that crashed learn of it as soon as it is back; see

@@ -1,6 +1,7 @@
 //! The certificate that is in use, shared by QUIC and TCP.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use courser_tls::rustls::crypto::aws_lc_rs;
@@ -30,6 +31,10 @@ impl Resolver {
     }
 
     /// Takes another identity from now on. False when it is the same.
+    ///
+    /// # Errors
+    ///
+    /// When key and certificate do not fit together, or the certificate has expired.
     pub(super) fn replace(&self, identity: &Identity) -> Result<bool, ConfigError> {
         let Self::Held(held) = self else {
             return Ok(false);
@@ -38,6 +43,7 @@ impl Resolver {
         if key.cert == held.load().cert {
             return Ok(false);
         }
+        refuse_expired(&key, SystemTime::now())?;
         held.store(Arc::new(key));
         Ok(true)
     }
@@ -57,6 +63,21 @@ impl ResolvesServerCert for Resolver {
             Self::OfUser(resolver) => resolver.resolve(hello),
         }
     }
+}
+
+/// A server that has a certificate keeps it rather than one that every client refuses. Certificates
+/// that cannot be read are left to the clients.
+fn refuse_expired(key: &CertifiedKey, now: SystemTime) -> Result<(), ConfigError> {
+    let Some(facts) = CertificateFacts::of(key) else {
+        return Ok(());
+    };
+    let Ok(past) = now.duration_since(facts.not_after) else {
+        return Ok(());
+    };
+    let hours = past.as_secs().div_ceil(3600);
+    Err(ConfigError::Identity(format!(
+        "the new certificate expired {hours} h ago, allowed is one that is still valid"
+    )))
 }
 
 /// Checks that certificate and key belong together.

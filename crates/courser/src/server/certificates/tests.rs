@@ -110,3 +110,49 @@ fn files_are_read_again_only_when_they_have_changed() {
     assert!(!certificates.source.may_have_changed());
     assert_eq!(certificates.source.reload(&resolver), Ok(false));
 }
+
+/// Writes a certificate that is valid for these years.
+fn write(folder: &Folder, years: std::ops::Range<i32>) {
+    let key = rcgen::KeyPair::generate().expect("random numbers");
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+    params.not_before = rcgen::date_time_ymd(years.start, 1, 1);
+    params.not_after = rcgen::date_time_ymd(years.end, 1, 1);
+    let certificate = params.self_signed(&key).expect("signed");
+    std::fs::create_dir_all(&folder.0).expect("temporary files");
+    std::fs::write(folder.0.join("cert.pem"), certificate.pem()).expect("ours");
+    std::fs::write(folder.0.join("key.pem"), key.serialize_pem()).expect("ours");
+}
+
+#[test]
+fn an_expired_certificate_does_not_replace_one_that_is_there() {
+    let folder = Folder::new();
+    write(&folder, 2020..4000);
+    let (chain, key) = (folder.0.join("cert.pem"), folder.0.join("key.pem"));
+    let mut certificates = Certificates::pem_files(chain, key).expect("fit");
+    let resolver = certificates.resolver.clone();
+    let before = certificates.facts().expect("readable");
+
+    write(&folder, 2019..2020);
+    let error = certificates.source.reload(&resolver);
+    let error = error.expect_err("it has expired").to_string();
+    assert!(
+        error.contains("expired") && error.contains("still valid"),
+        "{error}"
+    );
+    assert_eq!(certificates.facts().expect("readable"), before);
+
+    write(&folder, 2021..4000);
+    assert_eq!(certificates.source.reload(&resolver), Ok(true));
+    assert_ne!(certificates.facts().expect("readable"), before);
+}
+
+/// What is in use stays in use: nothing would be gained by an error.
+#[test]
+fn a_certificate_that_expires_in_use_is_no_error() {
+    let folder = Folder::new();
+    write(&folder, 2019..2020);
+    let (chain, key) = (folder.0.join("cert.pem"), folder.0.join("key.pem"));
+    let mut certificates = Certificates::pem_files(chain, key).expect("fit");
+    let resolver = certificates.resolver.clone();
+    assert_eq!(certificates.source.reload(&resolver), Ok(false));
+}

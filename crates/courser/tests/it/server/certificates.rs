@@ -105,6 +105,113 @@ async fn files_are_reloaded_for_all_protocols() {
     task.abort();
 }
 
+/// An authority that signs one certificate after another for the same files.
+struct Authority {
+    issuer: rcgen::Issuer<'static, rcgen::KeyPair>,
+    /// What clients trust.
+    identity: Identity,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = rcgen::KeyPair::generate().expect("random numbers");
+        let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).expect("signed");
+        let pem = (certificate.pem(), key.serialize_pem());
+        let identity = Identity::from_pem(pem.0.as_bytes(), pem.1.as_bytes());
+        Self {
+            issuer: rcgen::Issuer::new(params, key),
+            identity: identity.expect("fit"),
+        }
+    }
+
+    fn renew(&self, folder: &Folder) {
+        let key = rcgen::KeyPair::generate().expect("random numbers");
+        let params = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("a name");
+        let certificate = params.signed_by(&key, &self.issuer).expect("signed");
+        let (cert_path, key_path) = folder.paths();
+        std::fs::write(&cert_path, certificate.pem()).expect("ours");
+        std::fs::write(&key_path, key.serialize_pem()).expect("ours");
+    }
+}
+
+/// Asks for ever, on one connection or on a new one each time, and counts the answers.
+async fn ask_for_ever(
+    protocol: Protocol,
+    address: std::net::SocketAddr,
+    authority: Arc<Authority>,
+    reconnects: bool,
+    answers: tokio::sync::watch::Sender<u64>,
+) {
+    let connect = async || {
+        let connecting = Client::connect(protocol, address, &authority.identity);
+        within(connecting).await.expect("a trusted certificate")
+    };
+    let mut client = connect().await;
+    loop {
+        if reconnects {
+            client = connect().await;
+        }
+        assert_eq!(within(client.text("/")).await, "served", "{protocol}");
+        answers.send_modify(|count| *count += 1);
+    }
+}
+
+/// A104, F56: no request fails while one certificate follows the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_are_replaced_under_load() {
+    let (folder, authority) = (Folder::new("load"), Arc::new(Authority::new()));
+    authority.renew(&folder);
+    let (cert, key) = folder.paths();
+    let certificates = Certificates::pem_files(&cert, &key).expect("readable");
+    let bound = serve("127.0.0.1:0", certificates)
+        .bind()
+        .expect("a free port");
+    let handle = bound.handle();
+    let app = Router::new().route("/", get(|| async { "served" }));
+    let serving = crate::common::spawn(bound.service(app).into_future());
+    let mut asking = tokio::task::JoinSet::new();
+    let mut answers = Vec::new();
+    for protocol in Protocol::ALL {
+        for reconnects in [false, true] {
+            let (sender, receiver) = tokio::sync::watch::channel(0);
+            answers.push(receiver);
+            let authority = authority.clone();
+            let address = handle.local_addr();
+            asking.spawn(ask_for_ever(
+                protocol, address, authority, reconnects, sender,
+            ));
+        }
+    }
+    let mut digests = std::collections::BTreeSet::new();
+    for _ in 0..10 {
+        authority.renew(&folder);
+        // The server may have seen the change by itself.
+        handle.reload().expect("certificate and key fit");
+        digests.insert(handle.certificate().expect("readable").sha256);
+        for answers in &mut answers {
+            // The second of them began after the change.
+            let wanted = *answers.borrow() + 2;
+            let answered = answers.wait_for(|count| *count >= wanted);
+            let failed = async {
+                let ended = asking.join_next().await.expect("six tasks");
+                panic!(
+                    "a request failed: {:?}",
+                    ended.expect_err("it never returns")
+                );
+            };
+            tokio::select! {
+                answered = within(answered) => { answered.expect("the task runs"); }
+                () = failed => {}
+            }
+        }
+    }
+    assert_eq!(digests.len(), 10);
+    asking.abort_all();
+    serving.abort();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn facts_are_those_of_the_certificate() {
     let identity = Identity::dev().expect("random numbers");
