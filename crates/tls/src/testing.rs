@@ -49,6 +49,12 @@ impl Authority {
         self.sign(CertificateParams::new([name.to_owned()]).unwrap())
     }
 
+    /// A certificate with several names.
+    pub(crate) fn identity_of(&self, names: &[&str]) -> Identity {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        self.sign(CertificateParams::new(names).unwrap())
+    }
+
     pub(crate) fn expired_identity(&self, name: &str) -> Identity {
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         params.not_before = rcgen::date_time_ymd(1999, 1, 1);

@@ -9,6 +9,7 @@ use crate::testing::*;
 use crate::{ClientAuthentication, KeyLogging, TlsClient, TlsServer, Trust, client_config};
 
 mod misbehaviour;
+mod resumption;
 
 const SUITES: [CipherSuite; 3] = [
     CipherSuite::Aes128Gcm,

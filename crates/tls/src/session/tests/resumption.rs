@@ -1,0 +1,176 @@
+//! Tickets that are offered where they do not belong. RFC 9846 §4.6.1, attacks A63 and A69, fault F57.
+
+use std::sync::Mutex;
+
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue,
+};
+use rustls::pki_types::ServerName;
+use rustls::{NamedGroup, RootCertStore};
+
+use super::*;
+use crate::{ServerOptions, server_config};
+
+/// Keeps the tickets of all servers in one place, as no client should.
+#[derive(Debug, Default)]
+struct OnePlace(Mutex<Vec<Tls13ClientSessionValue>>);
+
+impl ClientSessionStore for OnePlace {
+    fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        None
+    }
+
+    fn set_tls12_session(&self, _: ServerName<'static>, _: Tls12ClientSessionValue) {}
+
+    fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        None
+    }
+
+    fn remove_tls12_session(&self, _: &ServerName<'static>) {}
+
+    fn insert_tls13_ticket(&self, _: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.lock().unwrap().push(value);
+    }
+
+    fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.lock().unwrap().pop()
+    }
+}
+
+/// A client that trusts `roots`, and offers any ticket that it has to any server.
+fn careless(authority: &Authority, identity: Option<crate::Identity>) -> TlsClient {
+    let mut client = options_of(authority).0;
+    client.identity = identity;
+    client.resumption = Resumption::store(Arc::new(OnePlace::default()));
+    TlsClient::new(client_config(client).unwrap()).unwrap()
+}
+
+/// Whether a handshake with this name resumed a session.
+fn is_resumed(client: &TlsClient, server: &TlsServer, name: &str) -> bool {
+    let session = client.start(name, CLIENT_PARAMETERS.to_vec()).unwrap();
+    let mut client = End::new(session);
+    let mut server = End::new(server.start(SERVER_PARAMETERS.to_vec()).unwrap());
+    drive(&mut client, &mut server).unwrap();
+    let resumed = client.session.handshake_data().resumed;
+    assert_eq!(resumed, server.session.handshake_data().resumed);
+    resumed
+}
+
+#[test]
+fn tickets_are_good_for_the_name_they_were_given_for() {
+    let authority = Authority::new("root");
+    let identity = authority.identity_of(&["a.example", "b.example"]);
+    let server = ServerOptions::new(identity, vec![b"test".to_vec()]);
+    let server = TlsServer::new(server_config(server).unwrap()).unwrap();
+    for (first, second) in [
+        ("a.example", "a.example"),
+        ("a.example", "b.example"),
+        ("b.example", "a.example"),
+        ("b.example", "b.example"),
+    ] {
+        let client = careless(&authority, None);
+        assert!(!is_resumed(&client, &server, first));
+        let resumed = is_resumed(&client, &server, second);
+        assert_eq!(resumed, first == second, "{first}, then {second}");
+    }
+}
+
+/// Servers with one certificate that ask no client, any client and every client for its own.
+fn servers(authority: &Authority, clients: &RootCertStore) -> [(&'static str, TlsServer); 3] {
+    let identity = authority.identity(SERVER_NAME);
+    let with = |authentication| {
+        let identity = crate::Identity {
+            chain: identity.chain.clone(),
+            key: identity.key.clone_key(),
+        };
+        let mut options = ServerOptions::new(identity, vec![b"test".to_vec()]);
+        options.client_authentication = authentication;
+        TlsServer::new(server_config(options).unwrap()).unwrap()
+    };
+    [
+        ("off", with(ClientAuthentication::Off)),
+        (
+            "optional",
+            with(ClientAuthentication::Optional(clients.clone())),
+        ),
+        (
+            "required",
+            with(ClientAuthentication::Required(clients.clone())),
+        ),
+    ]
+}
+
+#[test]
+fn tickets_lead_past_no_client_authentication() {
+    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
+    let servers = servers(&authority, &clients.roots());
+    for (from, giver) in &servers[..2] {
+        for (to, taker) in &servers {
+            let client = careless(&authority, None);
+            assert!(!is_resumed(&client, giver, SERVER_NAME));
+            if *to == "required" {
+                let (mut client, mut server) = start(&client, taker);
+                let error = drive(&mut client, &mut server).unwrap_err();
+                assert_eq!(error.alert, Some(116), "{from}: certificate_required");
+                continue;
+            }
+            let resumed = is_resumed(&client, taker, SERVER_NAME);
+            assert_eq!(resumed, from == to, "from {from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_shown_to_one_server_is_shown_again_to_another() {
+    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
+    let identity = clients.identity("client");
+    let chain: Vec<_> = identity.chain.iter().map(|der| der.to_vec()).collect();
+    let servers = servers(&authority, &clients.roots());
+    for (from, giver) in &servers {
+        for (to, taker) in &servers {
+            let identity = crate::Identity {
+                chain: identity.chain.clone(),
+                key: identity.key.clone_key(),
+            };
+            let client = careless(&authority, Some(identity));
+            connect(&client, giver);
+            let (client, server) = connect(&client, taker);
+            let resumed = client.session.handshake_data().resumed;
+            assert_eq!(resumed, from == to, "from {from} to {to}");
+            let shown = (*to != "off").then(|| chain.clone());
+            let seen = server.session.peer_certificates();
+            assert_eq!(seen, shown, "from {from} to {to}");
+        }
+    }
+}
+
+/// F57: a server that restarts has other keys, unless it is given the old ones.
+#[test]
+fn tickets_of_keys_that_are_gone_lead_to_a_full_handshake() {
+    let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
+    let [(_, before), ..] = servers(&authority, &clients.roots());
+    let [(_, after), ..] = servers(&authority, &clients.roots());
+    let client = careless(&authority, None);
+    assert!(!is_resumed(&client, &before, SERVER_NAME));
+    assert!(!is_resumed(&client, &after, SERVER_NAME));
+    assert!(is_resumed(&client, &after, SERVER_NAME), "the new ticket");
+}
+
+/// A69: a server may send as many as it likes.
+#[test]
+fn a_flood_of_tickets_leaves_eight() {
+    let authority = Authority::new("root");
+    let (mut client, server) = options_of(&authority);
+    let store = Arc::new(ClientSessionMemoryCache::new(256));
+    client.resumption = Resumption::store(store.clone());
+    let client = TlsClient::new(client_config(client).unwrap()).unwrap();
+    let mut server = rustls::ServerConfig::clone(&server_config(server).unwrap());
+    server.send_tls13_tickets = 1000;
+    let server = TlsServer::new(Arc::new(server)).unwrap();
+    connect(&client, &server);
+    let name = ServerName::try_from(SERVER_NAME).unwrap();
+    let kept = std::iter::from_fn(|| store.take_tls13_ticket(&name)).count();
+    assert_eq!(kept, 8);
+}
