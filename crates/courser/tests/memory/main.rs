@@ -5,6 +5,7 @@
 #[path = "../it/common/mod.rs"]
 mod common;
 mod counting;
+mod half_open;
 mod http3;
 
 use std::net::SocketAddr;

@@ -85,7 +85,8 @@ struct Session {
     keys: Secrets,
 }
 
-const GENERATIONS: usize = 6;
+/// Generations of 1-RTT keys that are known.
+pub(crate) const GENERATIONS: usize = 16;
 
 impl TlsSession for Session {
     fn read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError> {

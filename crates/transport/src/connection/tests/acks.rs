@@ -10,6 +10,8 @@ use crate::testing::eye::Seen;
 use crate::testing::forgery::Forgery;
 use crate::testing::link::Datagram;
 
+mod optimistic;
+
 const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
 
 fn ack_of(packet: &Seen) -> Option<Ack<'_>> {

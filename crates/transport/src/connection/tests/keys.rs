@@ -11,6 +11,8 @@ use crate::testing::Setup;
 use crate::testing::eye::{Eye, Seen};
 use crate::testing::forgery::Forgery;
 
+mod rapid;
+
 fn ping() -> Forgery {
     Forgery::of(&[0x01])
 }

@@ -15,6 +15,7 @@ use crate::testing::traffic::Transfer;
 use crate::testing::{Setup, client_address, server_address};
 
 mod spoofing;
+mod without_spare_ids;
 
 fn address(text: &str) -> SocketAddr {
     text.parse().expect("an address")

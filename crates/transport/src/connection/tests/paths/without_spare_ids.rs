@@ -1,0 +1,60 @@
+//! Peers that move and have given no ID for it. RFC 9000 §9.5, attack A59.
+
+use super::*;
+
+/// The server has used all IDs of the client but one, and the client gives no more: its new ones
+/// are lost.
+fn starved() -> Pair {
+    let mut pair = Pair::connected();
+    pair.run_for(RTT);
+    let ids = &mut pair.server.connection().cids.peer;
+    while ids.spare() > 0 {
+        assert!(ids.switch_to_next());
+    }
+    pair
+}
+
+#[test]
+fn a_client_without_a_spare_id_is_followed_with_the_one_in_use() {
+    for to in [other_port(), other_host()] {
+        let mut pair = starved();
+        let in_use = *pair.server.connection().cids.peer.current();
+        pair.link.filter = Some(Box::new(|_, _| false));
+        pair.client.address = to;
+        // Nothing that would bring new IDs comes through yet.
+        from_elsewhere(&mut pair, to, &encode(&Frame::Ping));
+        assert_eq!(server_peer(&mut pair), to);
+        assert_eq!(*pair.server.connection().cids.peer.current(), in_use);
+        rebind(&mut pair, to);
+        // The first challenge was lost with all else, and used up what three times a PING allows.
+        ping(&mut pair);
+        pair.run_for(Duration::from_secs(3));
+        assert!(is_validated(&mut pair), "{to}");
+        pair.download(100_000);
+        pair.upload(100_000);
+    }
+}
+
+#[test]
+fn a_client_without_ids_is_followed() {
+    for to in [other_port(), other_host()] {
+        let mut pair = Pair::with(Setup {
+            client_cid_len: 0,
+            ..Setup::default()
+        });
+        pair.connect();
+        for _ in 0..3 {
+            rebind(&mut pair, to);
+            ping(&mut pair);
+            pair.run_for(RTT * 3);
+            assert_eq!(server_peer(&mut pair), to);
+            assert!(is_validated(&mut pair), "{to}");
+            rebind(&mut pair, client_address());
+            ping(&mut pair);
+            pair.run_for(RTT * 3);
+            assert_eq!(server_peer(&mut pair), client_address());
+        }
+        pair.download(100_000);
+        pair.upload(100_000);
+    }
+}
