@@ -9,6 +9,7 @@ mod close;
 mod congestion;
 mod datagrams;
 mod echo;
+mod flooded;
 #[cfg(feature = "server")]
 mod grpc;
 #[cfg(feature = "http3")]

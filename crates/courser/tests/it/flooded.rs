@@ -1,0 +1,230 @@
+//! An endpoint whose socket has something at every call, on a runtime that counts.
+
+use std::io;
+use std::net::SocketAddr;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use courser::runtime::{self, Ecn, Received, Runtime, Task, Timer, Transmit, UdpSocket};
+use courser::{ClientConfig, Endpoint, Identity};
+
+/// What the socket gives at each call while there is more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flood {
+    EmptyDatagrams,
+    TruncatedDatagrams,
+    Errors(i32),
+}
+
+struct State {
+    flood: Flood,
+    left: AtomicUsize,
+    received: AtomicUsize,
+    sent: AtomicUsize,
+    has_random_numbers: bool,
+    tasks: Mutex<Vec<Task>>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.flood)
+    }
+}
+
+/// Polls nothing by itself; the test does.
+#[derive(Debug)]
+struct Bench(Arc<State>);
+
+#[derive(Debug)]
+struct Socket(Arc<State>);
+
+#[derive(Debug)]
+struct NeverRings;
+
+impl Timer for NeverRings {
+    fn set(&mut self, _: Instant, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+
+    fn is_elapsed(&self) -> bool {
+        false
+    }
+}
+
+impl Runtime for Bench {
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn unix_time(&self) -> Duration {
+        Duration::from_secs(1_700_000_000)
+    }
+
+    fn spawn(&self, task: Task, _: &'static Location<'static>) {
+        self.0.tasks.lock().expect("no panic").push(task);
+    }
+
+    fn timer(&self) -> Box<dyn Timer> {
+        Box::new(NeverRings)
+    }
+
+    fn bind(&self, _: SocketAddr) -> io::Result<Box<dyn UdpSocket>> {
+        Ok(Box::new(Socket(self.0.clone())))
+    }
+
+    fn random_seed(&self) -> io::Result<[u8; 32]> {
+        if self.0.has_random_numbers {
+            Ok([7; 32])
+        } else {
+            Err(io::Error::other("no entropy"))
+        }
+    }
+}
+
+impl UdpSocket for Socket {
+    fn poll_receive(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<Received>> {
+        self.0.received.fetch_add(1, SeqCst);
+        let taken = self
+            .0
+            .left
+            .fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        if taken.is_err() {
+            return Poll::Pending;
+        }
+        let is_truncated = match self.0.flood {
+            Flood::Errors(code) => return Poll::Ready(Err(io::Error::from_raw_os_error(code))),
+            flood => flood == Flood::TruncatedDatagrams,
+        };
+        Poll::Ready(Ok(Received {
+            len: if is_truncated { 1200 } else { 0 },
+            segment_size: 1200,
+            peer: SocketAddr::from(([192, 0, 2, 9], 9999)),
+            local: None,
+            ecn: Ecn::NotEct,
+            truncated: is_truncated,
+        }))
+    }
+
+    fn is_readable(&self, _: &mut Context<'_>) -> bool {
+        self.0.left.load(SeqCst) > 0
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
+        self.0.sent.fetch_add(1, SeqCst);
+        Ok(transmit.contents.len())
+    }
+
+    fn poll_writable(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(SocketAddr::from(([192, 0, 2, 1], 4433)))
+    }
+
+    fn capabilities(&self) -> courser::Capabilities {
+        courser::Capabilities::default()
+    }
+
+    fn counters(&self) -> courser::Counters {
+        courser::Counters::default()
+    }
+}
+
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+fn bench(flood: Flood, has_random_numbers: bool) -> (Arc<Bench>, Arc<State>) {
+    let state = Arc::new(State {
+        flood,
+        left: AtomicUsize::new(FLOOD),
+        received: AtomicUsize::new(0),
+        sent: AtomicUsize::new(0),
+        has_random_numbers,
+        tasks: Mutex::default(),
+    });
+    (Arc::new(Bench(state.clone())), state)
+}
+
+/// Receive calls for which the socket has something.
+const FLOOD: usize = 8000;
+/// Receive calls of a turn (limit K31).
+const CALLS: usize = 8;
+
+/// Each turn makes as many receive calls as it may, and then sends and lets other tasks run. Once
+/// the flood is over nothing wakes the driver any more.
+fn flooded(flood: Flood) {
+    let (bench, state) = bench(flood, true);
+    let _entered = runtime::enter(bench);
+    let endpoint = Endpoint::client(SocketAddr::from(([192, 0, 2, 1], 0))).expect("a socket");
+    let mut driver = state.tasks.lock().expect("no panic").remove(0);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
+    let mut cx = Context::from_waker(&waker);
+    let mut turns = 0;
+    let mut turn = || {
+        turns += 1;
+        woken.0.store(false, SeqCst);
+        let before = state.received.load(SeqCst);
+        assert!(driver.as_mut().poll(&mut cx).is_pending(), "{flood:?}");
+        let calls = state.received.load(SeqCst) - before;
+        assert!(calls <= CALLS, "{flood:?}: {calls} calls in a turn");
+        woken.0.load(SeqCst)
+    };
+    assert!(turn(), "there is more");
+
+    // What the application does in the middle of it gets its turn.
+    let identity = Identity::dev().expect("random numbers");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
+    let peer = SocketAddr::from(([192, 0, 2, 2], 4433));
+    let connecting = endpoint.connect_with(config.alpn(["test"]), peer, "localhost");
+    let _connecting = connecting.expect("configured");
+    assert!(turn(), "there is more");
+    assert_ne!(state.sent.load(SeqCst), 0, "{flood:?}: the hello has left");
+
+    while turn() {}
+    assert_eq!(state.left.load(SeqCst), 0, "{flood:?}");
+    assert!(turns <= FLOOD / CALLS + 2, "{flood:?}: {turns} turns");
+}
+
+/// A98, and CVE-2026-11352 of another client, which received them for ever.
+#[test]
+fn empty_datagrams_end_each_turn_after_eight_calls() {
+    flooded(Flood::EmptyDatagrams);
+}
+
+#[test]
+fn truncated_datagrams_end_each_turn_after_eight_calls() {
+    flooded(Flood::TruncatedDatagrams);
+}
+
+/// F40: errors about one destination, and of devices.
+#[cfg(target_os = "linux")]
+#[test]
+fn errors_of_receiving_end_each_turn_after_eight_calls() {
+    const ECONNREFUSED: i32 = 111;
+    const EHOSTUNREACH: i32 = 113;
+    const EIO: i32 = 5;
+    for code in [ECONNREFUSED, EHOSTUNREACH, EIO] {
+        flooded(Flood::Errors(code));
+    }
+}
+
+/// F61: keys that can be guessed are worse than none.
+#[test]
+fn without_random_numbers_no_endpoint_starts() {
+    let (bench, state) = bench(Flood::EmptyDatagrams, false);
+    let _entered = runtime::enter(bench);
+    let error = Endpoint::client(SocketAddr::from(([192, 0, 2, 1], 0))).expect_err("no keys");
+    assert!(error.to_string().contains("no entropy"), "{error}");
+    assert!(state.tasks.lock().expect("no panic").is_empty());
+}
