@@ -23,5 +23,6 @@ mod queues;
 mod random_ops;
 mod reordering;
 mod retry;
+mod slow_ends;
 mod sockets;
 mod streams;
