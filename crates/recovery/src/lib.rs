@@ -15,6 +15,7 @@
 //!
 //! Controllers are called once per acknowledgement, never per packet.
 
+mod ack_only;
 pub mod congestion;
 mod delivery_rate;
 mod ecn_validation;
@@ -28,6 +29,7 @@ mod pto;
 mod rtt;
 mod sent_packets;
 
+pub use ack_only::{AckOnlyPackets, MAX_ACK_ONLY};
 pub use congestion::{
     AckSample, Algorithm, Bbr, CongestionController, Controller, ControllerFactory, Cubic,
     LossSample, LostPacket, NewReno, Prague, SpuriousLoss, UnknownAlgorithm, initial_window,
@@ -35,7 +37,7 @@ pub use congestion::{
 };
 pub use delivery_rate::{DeliveryRate, RateSample};
 pub use ecn_validation::{EcnOutcome, EcnState, EcnValidation};
-pub use loss::{LossDetector, LossTrigger, PACKET_THRESHOLD};
+pub use loss::{LossDetector, LossTrigger, MAX_PACKET_THRESHOLD, PACKET_THRESHOLD};
 pub use loss_timer::{LossTimer, LossTimerInputs, SpaceTimes};
 pub use lost_packets::{Lost, LostPackets};
 pub use mtu_search::{BASE_MTU, MAX_PROBES, MtuSearch, PMTU_RAISE_TIMER};
@@ -43,4 +45,4 @@ pub use pacer::Pacer;
 pub use persistent_congestion::PersistentCongestion;
 pub use pto::Pto;
 pub use rtt::{INITIAL_RTT, RttEstimator, TIMER_GRANULARITY};
-pub use sent_packets::{MAX_SENT_PACKETS, Sent, SentPackets};
+pub use sent_packets::{MAX_SENT_PACKETS, Sent, SentPackets, Walk};

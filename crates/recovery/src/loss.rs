@@ -76,7 +76,8 @@ impl LossDetector {
         self.reordering_seen = now;
         let overtaken_by = self.largest_acked.unwrap_or(number).saturating_sub(number);
         let more = (overtaken_by + 1).saturating_sub(PACKET_THRESHOLD);
-        self.more_packets = self.more_packets.max(more);
+        let most = MAX_PACKET_THRESHOLD - PACKET_THRESHOLD;
+        self.more_packets = self.more_packets.max(more).min(most);
         let reference = rtt.smoothed().max(rtt.latest());
         let late = (now - sent).saturating_sub(reference);
         // A sixteenth more than was needed, because this was hardly the latest packet of all.
@@ -107,32 +108,20 @@ impl LossDetector {
         };
         self.forget_reordering(now, rtt);
         let threshold = self.packet_threshold();
-        while let Some(oldest) = sent.oldest()
-            && oldest.saturating_add(threshold) <= largest
-        {
-            lost.extend(sent.take(oldest).map(|packet| (oldest, packet)));
-        }
-        let trigger = if lost.is_empty() {
-            LossTrigger::TimeThreshold
-        } else {
-            LossTrigger::PacketThreshold
-        };
-        let Some(oldest) = sent.oldest() else {
-            return trigger;
-        };
         let delay = self.time_threshold(rtt);
-        for number in oldest..=largest {
-            let Some(packet) = sent.get(number) else {
-                continue;
-            };
+        let mut trigger = LossTrigger::TimeThreshold;
+        while let Some(oldest) = sent.oldest()
+            && oldest <= largest
+            && let Some(packet) = sent.get(oldest)
+        {
             let deadline = packet.time + delay;
-            if deadline <= now {
-                lost.extend(sent.take(number).map(|packet| (number, packet)));
-            } else if packet.in_flight {
-                // A packet that is not in flight is nobody's loss: it needs no timer.
+            if oldest.saturating_add(threshold) <= largest {
+                trigger = LossTrigger::PacketThreshold;
+            } else if deadline > now {
                 self.loss_time = Some(deadline);
                 break;
             }
+            lost.extend(sent.take(oldest).map(|packet| (oldest, packet)));
         }
         trigger
     }
@@ -178,6 +167,12 @@ const SHORTEST_MEMORY: Duration = Duration::from_secs(10);
 
 /// A packet is lost when one this much newer was acknowledged. RFC 9002 §6.1.1.
 pub const PACKET_THRESHOLD: u64 = 3;
+
+/// The packet threshold does not rise beyond this. Linux stops TCP at 300 as well
+/// (`tcp_max_reordering`). A peer makes the threshold rise by acknowledging late, and could hold
+/// packets in the ring for as long as it likes without this (attack A49); paths that reorder more
+/// have the time threshold.
+pub const MAX_PACKET_THRESHOLD: u64 = 300;
 
 #[cfg(test)]
 mod tests;

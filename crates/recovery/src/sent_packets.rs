@@ -4,6 +4,8 @@ use std::ops::{Range, RangeInclusive};
 
 use courser_base::Time;
 
+use crate::AckOnlyPackets;
+
 /// What is remembered of a sent packet. `F` is the caller's record of the frames in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sent<F> {
@@ -24,48 +26,84 @@ pub struct Sent<F> {
     pub in_flight: bool,
     /// It was sent with an ECT codepoint.
     pub ecn_marked: bool,
+    /// Packets in flight before it, modulo 2^32: those sent one after the other have neighbouring
+    /// values. [`SentPackets::push`] sets it.
+    pub order: u32,
     /// It probes the path MTU: its loss says nothing about congestion (RFC 9000 §14.4).
     pub is_mtu_probe: bool,
     /// What it carried.
     pub frames: F,
 }
 
-/// Sent packets by packet number, in a ring of 64-byte slots.
+/// The sent packets of one space by packet number: those in flight in a ring of 64-byte slots,
+/// and the newest [ACK-only ones](AckOnlyPackets) beside it.
 ///
-/// The ring covers the numbers from the oldest packet whose fate is open to the newest one sent.
-/// It grows in powers of two and costs nothing while empty and [shrunk](Self::shrink). Packet
-/// numbers may be skipped: those take an empty slot, and the latest ones are remembered beyond
-/// the ring's window, so that an ACK for one shows a peer that acknowledges what it has not
-/// seen (RFC 9000 §21.4).
+/// A packet in flight takes one slot, in the order of sending. Neither skipped numbers nor ACK-only
+/// packets take any: those a peer can make us send without end (attack A24). The ring reaches
+/// from the oldest packet whose fate is open to the newest; it grows in powers of two and costs
+/// nothing while empty and [shrunk](Self::shrink). The latest skipped numbers are remembered
+/// beyond the ring's reach, so that an ACK for one shows a peer that acknowledges what it has
+/// not seen (RFC 9000 §21.4).
+///
+/// A slot whose packet was taken knows how far away the next packet may be, so a walk through
+/// what was settled long ago takes few steps, whatever an ACK says again (attack A25).
 #[derive(Debug)]
 pub struct SentPackets<F> {
-    /// The length is a power of two, or zero.
+    /// The length is a power of two, or zero. A position's slot is that of its low bits.
     slots: Vec<Slot<F>>,
-    /// The oldest packet; equal to `next` when there is none.
-    first: u64,
+    /// The packet number of each slot; as long as `slots`.
+    numbers: Vec<u64>,
+    /// The position of the oldest packet; equal to `tail` when there is none.
+    head: u64,
+    /// The position of the next packet: how many were in flight before it.
+    tail: u64,
+    /// One more than the largest number pushed.
     next: u64,
     len: usize,
-    /// The widest span in numbers since the ring was last empty.
+    /// The widest span in slots since the ring was last empty.
     peak: u64,
+    /// Slots looked at.
+    steps: u64,
     /// Ascending, the newest last.
     skipped: Vec<Range<u64>>,
+    ack_only: AckOnlyPackets<F>,
 }
 
 /// One cache line for payloads of up to 32 bytes: a packet never costs two.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Slot<F>(Option<Sent<F>>);
+struct Slot<F>(Content<F>);
+
+#[derive(Debug)]
+enum Content<F> {
+    /// Its fate is open.
+    Open(Sent<F>),
+    /// It was taken; the next packet is this many slots on, or further.
+    Taken(u32),
+}
+
+/// Where [`SentPackets::take_next`] stands in a range of packet numbers.
+#[derive(Debug)]
+pub struct Walk {
+    start: u64,
+    at: u64,
+    end: u64,
+}
 
 impl<F> SentPackets<F> {
     /// An empty ring; allocates nothing.
     pub const fn new() -> Self {
         Self {
             slots: Vec::new(),
-            first: 0,
+            numbers: Vec::new(),
+            head: 0,
+            tail: 0,
             next: 0,
             len: 0,
             peak: 0,
+            steps: 0,
             skipped: Vec::new(),
+            ack_only: AckOnlyPackets::new(),
         }
     }
 
@@ -75,54 +113,85 @@ impl<F> SentPackets<F> {
         if number != self.next && !self.skip_to(number) {
             return;
         }
-        if self.len == 0 {
-            self.first = number;
+        self.next = number + 1;
+        if !packet.in_flight {
+            return self.ack_only.push(number, packet);
         }
-        let span = number - self.first + 1;
+        let span = self.tail - self.head + 1;
         if span > self.slots.len() as u64 {
             self.resize(span);
         }
-        let index = self.index(number);
-        self.slots[index].0 = Some(packet);
-        self.next = number + 1;
+        let index = self.index(self.tail);
+        // Truncation is meant: neighbours are told from others by the low bits.
+        let order = self.tail as u32;
+        self.slots[index].0 = Content::Open(Sent { order, ..packet });
+        self.numbers[index] = number;
+        self.tail += 1;
         self.len += 1;
         self.peak = self.peak.max(span);
     }
 
-    /// The packet with this number, if its fate is open.
+    /// The packet in flight with this number, if its fate is open.
     #[inline]
     pub fn get(&self, number: u64) -> Option<&Sent<F>> {
-        if number < self.first || number >= self.next {
+        let position = self.position_from(number);
+        if position == self.tail || self.number_at(position) != number {
             return None;
         }
-        self.slots[self.index(number)].0.as_ref()
+        match &self.slots[self.index(position)].0 {
+            Content::Open(packet) => Some(packet),
+            Content::Taken(_) => None,
+        }
     }
 
-    /// Takes the packet with this number out.
+    /// Takes the packet in flight with this number out.
     #[inline]
     pub fn take(&mut self, number: u64) -> Option<Sent<F>> {
-        if number < self.first || number >= self.next {
-            return None;
-        }
-        let index = self.index(number);
-        let packet = self.slots[index].0.take()?;
-        self.len -= 1;
-        if number == self.first {
-            self.advance();
-        }
-        Some(packet)
+        let mut walk = self.walk(number..=number);
+        self.take_next(&mut walk).map(|(_, packet)| packet)
     }
 
-    /// Takes all packets with numbers in `range` out, in ascending order.
+    /// Begins to take the packets in flight with numbers in `range` out.
+    #[inline]
+    pub fn walk(&self, range: RangeInclusive<u64>) -> Walk {
+        let start = self.position_from(*range.start());
+        Walk {
+            start,
+            at: start,
+            end: *range.end(),
+        }
+    }
+
+    /// Takes the next packet of the walk out, in ascending order of numbers.
     ///
-    /// Costs one step per number between the oldest and the newest packet that the range
-    /// covers, however far it reaches beyond them.
-    pub fn take_range(&mut self, range: RangeInclusive<u64>, mut each: impl FnMut(u64, Sent<F>)) {
-        let end = self.next.min(range.end().saturating_add(1));
-        for number in self.first.max(*range.start())..end {
-            if let Some(packet) = self.take(number) {
-                each(number, packet);
+    /// A whole walk costs little more than one step for each packet that it takes: what had
+    /// been taken before is jumped over.
+    #[inline]
+    pub fn take_next(&mut self, walk: &mut Walk) -> Option<(u64, Sent<F>)> {
+        walk.at = walk.at.max(self.head);
+        while walk.at < self.tail {
+            self.steps += 1;
+            let index = self.index(walk.at);
+            match self.slots[index].0 {
+                Content::Taken(distance) => walk.at = self.jump(walk.at, distance),
+                Content::Open(_) if self.numbers[index] > walk.end => break,
+                Content::Open(_) => {
+                    let number = self.numbers[index];
+                    let packet = self.take_at(walk.at)?;
+                    walk.at += 1;
+                    return Some((number, packet));
+                }
             }
+        }
+        self.shorten(walk.start, walk.at);
+        None
+    }
+
+    /// Takes all packets in flight with numbers in `range` out, in ascending order.
+    pub fn take_range(&mut self, range: RangeInclusive<u64>, mut each: impl FnMut(u64, Sent<F>)) {
+        let mut walk = self.walk(range);
+        while let Some((number, packet)) = self.take_next(&mut walk) {
+            each(number, packet);
         }
     }
 
@@ -133,36 +202,64 @@ impl<F> SentPackets<F> {
         self.shrink();
     }
 
-    /// The smallest number whose packet is here.
+    /// The ACK-only packets, which are not in the ring.
+    pub fn ack_only_mut(&mut self) -> &mut AckOnlyPackets<F> {
+        &mut self.ack_only
+    }
+
+    /// The smallest number whose packet is in flight.
     #[inline]
     pub fn oldest(&self) -> Option<u64> {
-        (self.len > 0).then_some(self.first)
+        (self.len > 0).then(|| self.number_at(self.head))
     }
 
-    /// The packets in ascending order of their numbers.
+    /// The packets in flight in ascending order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Sent<F>)> + '_ {
-        (self.first..self.next).filter_map(|number| Some((number, self.get(number)?)))
+        let mut at = self.head;
+        std::iter::from_fn(move || {
+            while at < self.tail {
+                let index = self.index(at);
+                match &self.slots[index].0 {
+                    Content::Taken(distance) => at += u64::from(*distance),
+                    Content::Open(packet) => {
+                        at += 1;
+                        return Some((self.numbers[index], packet));
+                    }
+                }
+            }
+            None
+        })
     }
 
-    /// How many packets are here.
+    /// How many packets are in flight.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True when no packet's fate is open.
+    /// True when no packet is in flight.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// How many packets are remembered, with those that carry nothing but an ACK.
+    pub fn remembered(&self) -> usize {
+        self.len + self.ack_only.len()
+    }
+
     /// True when nothing but probes may be sent until the peer acknowledges something: the
-    /// ring spans [`MAX_SENT_PACKETS`] numbers.
+    /// ring spans [`MAX_SENT_PACKETS`] packets.
     pub fn is_full(&self) -> bool {
-        self.next - self.first >= MAX_SENT_PACKETS
+        self.tail - self.head >= MAX_SENT_PACKETS
     }
 
     /// One more than the largest number pushed.
     pub fn next_expected(&self) -> u64 {
         self.next
+    }
+
+    /// Slots looked at so far to settle packets: the work that acknowledgements have made.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// True when the number was passed over and never sent. Only the newest such numbers are
@@ -183,38 +280,123 @@ impl<F> SentPackets<F> {
             .map(|skipped| skipped.start.max(*range.start()))
     }
 
-    /// Gives memory back that the packets here do not need; all of it when there are none.
+    /// Gives memory back that the packets in flight do not need, and forgets the ACK-only ones.
     pub fn shrink(&mut self) {
+        self.ack_only.clear();
         if self.len == 0 {
-            self.slots = Vec::new();
+            (self.slots, self.numbers) = (Vec::new(), Vec::new());
             self.peak = 0;
         } else {
-            self.resize(self.next - self.first);
+            self.resize(self.tail - self.head);
         }
     }
 
     /// Bytes of memory held.
     pub fn memory(&self) -> usize {
         self.slots.capacity() * size_of::<Slot<F>>()
+            + self.numbers.capacity() * size_of::<u64>()
             + self.skipped.capacity() * size_of::<Range<u64>>()
+            + self.ack_only.memory()
     }
 
     #[inline]
-    fn index(&self, number: u64) -> usize {
+    fn index(&self, position: u64) -> usize {
         // Truncation is harmless: only the low bits count.
-        number as usize & self.slots.len().wrapping_sub(1)
+        position as usize & self.slots.len().wrapping_sub(1)
+    }
+
+    #[inline]
+    fn number_at(&self, position: u64) -> u64 {
+        self.numbers[self.index(position)]
+    }
+
+    /// The position of the first packet with this number or a larger one; `tail` for none.
+    #[inline]
+    fn position_from(&self, number: u64) -> u64 {
+        if self.head == self.tail {
+            return self.tail;
+        }
+        let newest = self.tail - 1;
+        let (first, last) = (self.number_at(self.head), self.number_at(newest));
+        if number <= first {
+            return self.head;
+        }
+        if number > last {
+            return self.tail;
+        }
+        // From one position to the next the number rises by one or more.
+        let low = self.head.max(newest.saturating_sub(last - number));
+        let high = newest.min(self.head.saturating_add(number - first));
+        if low == high {
+            return low;
+        }
+        self.search(number, low, high)
+    }
+
+    /// Only where numbers are missing between those in flight.
+    fn search(&self, number: u64, mut low: u64, mut high: u64) -> u64 {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.number_at(middle) < number {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    #[inline]
+    fn take_at(&mut self, position: u64) -> Option<Sent<F>> {
+        let index = self.index(position);
+        let slot = &mut self.slots[index].0;
+        let Content::Open(packet) = std::mem::replace(slot, Content::Taken(1)) else {
+            return None;
+        };
+        self.len -= 1;
+        if position == self.head {
+            self.advance();
+        }
+        Some(packet)
+    }
+
+    /// The position after a jump from `position`. Two jumps in a row become one, so that paths
+    /// halve each time they are walked.
+    #[inline]
+    fn jump(&mut self, position: u64, distance: u32) -> u64 {
+        let next = position + u64::from(distance);
+        if next < self.tail
+            && let Content::Taken(further) = self.slots[self.index(next)].0
+        {
+            let index = self.index(position);
+            self.slots[index].0 = Content::Taken(distance.saturating_add(further));
+            return next + u64::from(further);
+        }
+        next
+    }
+
+    /// Nothing is left from `start` up to `end`: the next walk goes there at once.
+    #[inline]
+    fn shorten(&mut self, start: u64, end: u64) {
+        if start < self.head || end <= start || start >= self.tail {
+            return;
+        }
+        let index = self.index(start);
+        if let Content::Taken(distance) = &mut self.slots[index].0 {
+            *distance = u32::try_from(end - start).unwrap_or(*distance);
+        }
     }
 
     /// Moves to the next packet after the oldest one was taken.
     #[inline]
     fn advance(&mut self) {
         if self.len == 0 {
-            self.first = self.next;
+            self.head = self.tail;
             return self.on_empty();
         }
-        self.first += 1;
-        while self.slots[self.index(self.first)].0.is_none() {
-            self.first += 1;
+        while let Content::Taken(distance) = self.slots[self.index(self.head)].0 {
+            self.steps += 1;
+            self.head += u64::from(distance);
         }
     }
 
@@ -235,10 +417,6 @@ impl<F> SentPackets<F> {
         if number < self.next {
             return false;
         }
-        debug_assert!(
-            self.len == 0 || number - self.next <= MAX_SKIPPED,
-            "too many skipped"
-        );
         if self.skipped.len() == REMEMBERED_SKIPS {
             self.skipped.remove(0);
         }
@@ -246,7 +424,7 @@ impl<F> SentPackets<F> {
         true
     }
 
-    /// Makes room for `span` numbers, or gives back what they do not need.
+    /// Makes room for `span` packets, or gives back what they do not need.
     #[cold]
     fn resize(&mut self, span: u64) {
         let wanted = usize::try_from(span).unwrap_or(usize::MAX).max(MIN_SLOTS);
@@ -254,16 +432,19 @@ impl<F> SentPackets<F> {
         if wanted == self.slots.len() {
             return;
         }
-        let fresh: Vec<_> = std::iter::repeat_with(|| Slot(None)).take(wanted).collect();
+        let fresh: Vec<_> = std::iter::repeat_with(|| Slot(Content::Taken(1)))
+            .take(wanted)
+            .collect();
         let mut old = std::mem::replace(&mut self.slots, fresh);
+        let numbers = std::mem::replace(&mut self.numbers, vec![0; wanted]);
         if old.is_empty() {
             return;
         }
         let mask = old.len() - 1;
-        for number in self.first..self.next {
-            let slot = std::mem::replace(&mut old[number as usize & mask], Slot(None));
-            let index = self.index(number);
-            self.slots[index] = slot;
+        for position in self.head..self.tail {
+            let (from, to) = (position as usize & mask, self.index(position));
+            self.slots[to] = std::mem::replace(&mut old[from], Slot(Content::Taken(1)));
+            self.numbers[to] = numbers[from];
         }
     }
 }
@@ -279,11 +460,8 @@ impl<F> Default for SentPackets<F> {
 /// acknowledges.
 pub const MAX_SENT_PACKETS: u64 = 250_000;
 
-/// The smallest ring: 1 KiB, enough for a request and its answer.
+/// The smallest ring: 1.1 KiB, enough for a request and its answer.
 const MIN_SLOTS: usize = 16;
-
-/// Numbers skipped at once; each takes a slot. One is enough to catch a peer that guesses.
-const MAX_SKIPPED: u64 = 1024;
 
 /// With a skip every half window or more, these cover several round trips, and an ACK for a
 /// skipped number arrives within one.

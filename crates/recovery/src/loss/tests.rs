@@ -20,6 +20,7 @@ fn packet(time: Time) -> Sent<()> {
         ack_eliciting: true,
         in_flight: true,
         ecn_marked: false,
+        order: 0,
         is_mtu_probe: false,
         snapshot: 0,
         tx_in_flight: 0,
@@ -128,7 +129,7 @@ fn a_smaller_acknowledgement_changes_nothing() {
 }
 
 #[test]
-fn packets_not_in_flight_leave_but_set_no_timer() {
+fn packets_not_in_flight_are_nobodys_loss() {
     let mut sent = SentPackets::new();
     for number in 0..5 {
         sent.push(
@@ -142,8 +143,7 @@ fn packets_not_in_flight_leave_but_set_no_timer() {
     }
     let mut detector = LossDetector::new();
     detector.on_ack_received(4);
-    sent.take(4);
-    assert_eq!(detect(at(1), &mut sent, &mut detector), [0, 1]);
+    assert_eq!(detect(at(1_000), &mut sent, &mut detector), []);
     assert_eq!(detector.loss_time(), None);
 }
 
@@ -246,4 +246,13 @@ fn patience_has_a_limit_and_is_forgotten_on_a_path_that_keeps_order() {
     }
     assert_eq!(loss.packet_threshold(), PACKET_THRESHOLD);
     assert_eq!(loss.time_threshold(&rtt), ms(100) + ms(100) / 8);
+}
+
+/// Attack A49: an acknowledgement that comes late must not keep packets for ever.
+#[test]
+fn the_packet_threshold_has_a_limit() {
+    let mut loss = LossDetector::new();
+    loss.on_ack_received(100_000);
+    loss.on_spurious_loss(at(150), 0, at(0), &rtt());
+    assert_eq!(loss.packet_threshold(), MAX_PACKET_THRESHOLD);
 }

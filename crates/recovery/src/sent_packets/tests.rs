@@ -12,6 +12,7 @@ fn packet(frames: u64) -> Sent<u64> {
         ack_eliciting: true,
         in_flight: true,
         ecn_marked: false,
+        order: 0,
         is_mtu_probe: false,
         snapshot: 0,
         tx_in_flight: 0,
@@ -33,11 +34,61 @@ fn a_slot_is_one_cache_line_with_32_bytes_of_frames() {
     assert_eq!(align_of::<Slot<[u64; 4]>>(), 64);
 }
 
+fn only_ack(number: u64) -> Sent<u64> {
+    Sent {
+        ack_eliciting: false,
+        in_flight: false,
+        ..packet(number)
+    }
+}
+
+/// Attack A24.
+#[test]
+fn packets_with_nothing_but_an_ack_take_no_slot() {
+    let mut sent = filled(0..3);
+    (3..300_000).for_each(|number| sent.push(number, only_ack(number)));
+    sent.push(300_000, packet(300_000));
+    assert_eq!(sent.len(), 4);
+    assert!(sent.memory() < 32 * 1024, "{} bytes", sent.memory());
+    assert_eq!(sent.oldest(), Some(0));
+    assert_eq!(sent.get(2).map(|packet| packet.frames), Some(2));
+    assert_eq!(sent.take(200_000), None);
+    assert_eq!(
+        sent.take(300_000).map(|packet| packet.frames),
+        Some(300_000)
+    );
+    let newest = sent.ack_only_mut().take_newest(&(0..=u64::MAX));
+    assert_eq!(newest.map(|(number, _)| number), Some(299_999));
+}
+
+/// Attack A25: an ACK costs what it newly acknowledges, not what it says again.
+#[test]
+fn what_is_settled_costs_no_steps() {
+    let mut sent = filled(0..100_000);
+    let mut taken = 0;
+    for largest in (1000..100_000).step_by(10) {
+        // Packet 0 is never acknowledged, all else again and again, from changing starts.
+        sent.take_range(1 + largest % 900..=largest, |_, _| taken += 1);
+    }
+    assert!(taken > 98_000);
+    let steps = sent.steps();
+    assert!(steps < 3 * taken, "{steps} steps for {taken} packets");
+    for start in 1000..11_000 {
+        sent.take_range(start..=99_000, |_, _| taken += 1);
+    }
+    let more = sent.steps() - steps;
+    assert!(more < 10_000 * 8, "{more} steps for 10,000 old ranges");
+}
+
 #[test]
 fn a_packet_comes_back_once() {
     let mut sent = filled(0..3);
-    assert_eq!(sent.get(1), Some(&packet(1)));
-    assert_eq!(sent.take(1), Some(packet(1)));
+    let second = Sent {
+        order: 1,
+        ..packet(1)
+    };
+    assert_eq!(sent.get(1), Some(&second));
+    assert_eq!(sent.take(1), Some(second));
     assert_eq!(sent.take(1), None);
     assert_eq!(sent.get(1), None);
     assert_eq!(sent.len(), 2);
@@ -102,7 +153,7 @@ fn memory_for_skipped_numbers_is_bounded() {
     let mut sent = SentPackets::new();
     for number in 0..10_000 {
         sent.push(number * 2, packet(number));
-        sent.take(number * 2);
+        sent.take(number * 2).expect("it was sent");
     }
     assert_eq!(sent.skipped.len(), REMEMBERED_SKIPS);
     assert!(sent.was_skipped(19_997));
@@ -159,7 +210,7 @@ fn an_idle_ring_costs_nothing_after_shrink() {
     sent.take_all(|_, _| {});
     assert_eq!(sent.memory(), 0);
     sent.push(10_000, packet(1));
-    assert_eq!(sent.take(10_000), Some(packet(1)));
+    assert_eq!(sent.take(10_000).map(|packet| packet.frames), Some(1));
 }
 
 #[test]
@@ -186,6 +237,7 @@ fn numbers_near_the_end_of_their_space_work() {
 #[derive(Clone, Debug)]
 enum Step {
     Send { skip: u64, count: u64 },
+    SendAcks { count: u64 },
     Take { back: u64 },
     TakeRange { from: u64, len: u64 },
     Shrink,
@@ -194,6 +246,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0u64..3, 1u64..60).prop_map(|(skip, count)| Step::Send { skip, count }),
+        2 => (1u64..200).prop_map(|count| Step::SendAcks { count }),
         6 => (0u64..80).prop_map(|back| Step::Take { back }),
         3 => (0u64..200, 0u64..100).prop_map(|(from, len)| Step::TakeRange { from, len }),
         1 => Just(Step::Shrink),
@@ -206,7 +259,7 @@ proptest! {
         let mut sent = SentPackets::new();
         let mut model = BTreeMap::new();
         let mut skipped = Vec::new();
-        let mut next = 0;
+        let (mut next, mut in_flight) = (0, 0);
         for step in steps {
             match step {
                 Step::Send { skip, count } => {
@@ -214,8 +267,14 @@ proptest! {
                     next += skip;
                     for number in next..next + count {
                         sent.push(number, packet(number));
-                        model.insert(number, packet(number));
+                        let packet = Sent { order: in_flight, ..packet(number) };
+                        model.insert(number, packet);
+                        in_flight += 1;
                     }
+                    next += count;
+                }
+                Step::SendAcks { count } => {
+                    (next..next + count).for_each(|number| sent.push(number, only_ack(number)));
                     next += count;
                 }
                 Step::Take { back } => {
@@ -237,6 +296,9 @@ proptest! {
             prop_assert_eq!(sent.is_empty(), model.is_empty());
             prop_assert_eq!(sent.oldest(), model.keys().next().copied());
             prop_assert_eq!(sent.next_expected(), next);
+            for number in next.saturating_sub(100)..next {
+                prop_assert_eq!(sent.get(number), model.get(&number));
+            }
         }
         let left: Vec<_> = sent.iter().map(|(number, packet)| (number, *packet)).collect();
         prop_assert_eq!(left, Vec::from_iter(model));

@@ -152,33 +152,63 @@ impl Connection {
                 break;
             };
             // Ranges come newest first: the rest was settled long ago.
-            let Some(oldest) = space.sent.oldest() else {
-                break;
-            };
-            if *range.end() < oldest {
+            if space
+                .sent
+                .oldest()
+                .is_none_or(|oldest| *range.end() < oldest)
+            {
                 break;
             }
-            let end = (*range.end()).min(space.next_packet_number.saturating_sub(1));
-            for number in oldest.max(*range.start())..=end {
-                self.take_acked_packet(id, number, &mut newly);
+            let mut walk = space.sent.walk(range);
+            while let Some(space) = self.spaces.get_mut(id)
+                && let Some((number, sent)) = space.sent.take_next(&mut walk)
+            {
+                self.on_packet_acked(id, number, sent, &mut newly);
             }
         }
+        self.take_acked_acks(id, frame, &mut newly);
         newly
     }
 
+    /// Packets with nothing but an ACK, as far as they are remembered.
+    fn take_acked_acks(&mut self, id: SpaceId, frame: &Ack<'_>, newly: &mut NewlyAcked) {
+        for range in frame.ranges() {
+            while let Some(space) = self.spaces.get_mut(id)
+                && let Some((number, sent)) = space.sent.ack_only_mut().take_newest(&range)
+            {
+                self.on_packet_acked(id, number, sent, newly);
+            }
+            let oldest = self
+                .spaces
+                .get_mut(id)
+                .and_then(|space| space.sent.ack_only_mut().oldest());
+            if oldest.is_none_or(|oldest| *range.start() <= oldest) {
+                break;
+            }
+        }
+        if let Some(space) = self.spaces.get_mut(id) {
+            let marked = space.sent.ack_only_mut().forget_through(frame.largest);
+            space.ecn.on_lost(marked);
+        }
+    }
+
     #[inline]
-    fn take_acked_packet(&mut self, id: SpaceId, number: u64, newly: &mut NewlyAcked) {
+    fn on_packet_acked(
+        &mut self,
+        id: SpaceId,
+        number: u64,
+        sent: Sent<SentFrames>,
+        newly: &mut NewlyAcked,
+    ) {
         let on_path = self.paths.active().id;
         let Some(space) = self.spaces.get_mut(id) else {
-            return;
-        };
-        let Some(sent) = space.sent.take(number) else {
             return;
         };
         newly.any = true;
         if sent.ack_eliciting {
             space.ack_eliciting_in_flight -= 1;
             newly.any_ack_eliciting = true;
+            self.recovery.mute.on_acked();
         }
         newly.ecn_marked += u64::from(sent.ecn_marked);
         let on_path = sent.path == on_path;
@@ -194,6 +224,8 @@ impl Connection {
             newly.earliest_sent = newly.earliest_sent.min(sent.time);
         } else if sent.in_flight {
             self.take_from_other(&sent);
+        } else {
+            self.paths.active_mut().persistent.reset();
         }
         if number >= newly.largest {
             (newly.largest, newly.largest_sent) = (number, sent.time);

@@ -69,10 +69,12 @@ impl Connection {
             processed.ack_eliciting |= frame.is_ack_eliciting();
             processed.probing_only &= frame.is_probing();
             let open_before = self.packets_in_question(space);
+            let fresh_before = self.streams.fresh_frames();
             self.dispatch(arrival, packet, space, &frame, &mut processed)
                 .map_err(|error| error.in_frame(frame_type))?;
             let settled = self.packets_in_question(space) < open_before;
-            match worth(&frame, settled) {
+            let is_fresh = self.streams.fresh_frames() != fresh_before;
+            match worth(&frame, settled, is_fresh) {
                 Worth::Nothing => processed.idle_frames += 1,
                 Worth::Progress => processed.progress = true,
                 Worth::Neutral => {}
@@ -85,7 +87,9 @@ impl Connection {
     }
 
     fn packets_in_question(&self, space: SpaceId) -> usize {
-        self.spaces.get(space).map_or(0, |space| space.sent.len())
+        self.spaces
+            .get(space)
+            .map_or(0, |space| space.sent.remembered())
     }
 
     /// Once we have said CONNECTION_CLOSE, only the peer's own is of interest (RFC 9000 §10.2.1).
@@ -260,11 +264,14 @@ enum Worth {
     Progress,
 }
 
-/// `settled` tells that an ACK acknowledged something new, or showed something lost.
-fn worth(frame: &Frame<'_>, settled: bool) -> Worth {
+/// `settled` tells that an ACK acknowledged something new, or showed something lost, `is_fresh`
+/// that a STREAM frame brought something new.
+fn worth(frame: &Frame<'_>, settled: bool, is_fresh: bool) -> Worth {
     match frame {
         Frame::Stream(frame) if frame.data.is_empty() && !frame.fin => Worth::Nothing,
-        Frame::Stream(_) => Worth::Progress,
+        Frame::Stream(_) if is_fresh => Worth::Progress,
+        // What was here already pays for nothing, but honest peers repeat themselves too.
+        Frame::Stream(_) => Worth::Neutral,
         // An empty one may mean something to the application, but pays for nothing.
         Frame::Datagram(frame) if !frame.data.is_empty() => Worth::Progress,
         Frame::Ack(_) if settled => Worth::Progress,

@@ -111,7 +111,9 @@ impl Connection {
         // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
         let has_data = self.streams.has_stream_data() || self.datagrams.wants_to_send();
         let asks = !alone && has_data;
-        space.ping |= space.acks.on_ack_sent(now, largest, asks);
+        // One unanswered question is enough: a peer that answers none must not make us ask on.
+        let is_asked = space.ack_eliciting_in_flight > 0;
+        space.ping |= space.acks.on_ack_sent(now, largest, asks) && !is_asked;
     }
 
     fn fill_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {

@@ -30,6 +30,11 @@ impl Idle {
         }
     }
 
+    /// The timeout agreed upon.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// When a packet of the peer was last processed, or the connection began.
     pub(crate) fn heard(&self) -> Time {
         self.heard

@@ -43,10 +43,7 @@ impl Connection {
                 sent.is_mtu_probe |= is_refused && sent.path == path.id;
             }
         }
-        let is_persistent = application
-            && path
-                .persistent
-                .judge(&lost, &space.sent, &path.rtt, max_ack_delay);
+        let is_persistent = application && path.persistent.judge(&lost, &path.rtt, max_ack_delay);
         if is_persistent {
             path.rtt.on_persistent_congestion();
         }

@@ -20,6 +20,7 @@ mod idle;
 mod key_phase;
 mod losses;
 mod mtu;
+mod mute;
 mod packet_too_big;
 mod permit;
 mod receive;
@@ -56,6 +57,7 @@ pub(crate) use self::start::{FirstInitial, Origin};
 use self::handshake::Handshake;
 use self::idle::Idle;
 use self::key_phase::KeyPhase;
+use self::mute::Mute;
 use self::state::State;
 use self::suspicion::Suspicion;
 use self::timeouts::CreditRequests;
@@ -151,6 +153,8 @@ struct Recovery {
     lately_lost: LostPackets,
     /// From when a client without anything in flight counts its anti-deadlock timer.
     quiet_since: Time,
+    /// Whether the peer acknowledges at all.
+    mute: Mute,
     /// The 1-RTT packet up to which probes have repeated what was sent.
     repeated: Option<u64>,
     /// A batch waits for the pacer until then.
@@ -363,17 +367,14 @@ impl Connection {
         let Some(space) = self.spaces.get_mut(id) else {
             return;
         };
-        while let Some(number) = space.sent.oldest() {
-            let Some(sent) = space.sent.take(number) else {
-                break;
-            };
+        space.sent.take_all(|_, sent| {
             if sent.in_flight
                 && let Some(path) = self.paths.by_id(sent.path)
             {
                 path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
             }
             sent.frames.release(&mut self.recovery.lists);
-        }
+        });
         space.ack_eliciting_in_flight = 0;
         self.recovery.lists.shrink();
     }

@@ -14,6 +14,7 @@ use courser_wire::{TransportErrorCode, packet_number};
 use super::Connection;
 use super::dispatch::Processed;
 use super::error::ConnectionError;
+use super::mute::MUTE_PATIENCE;
 use super::state::State;
 use crate::error::TransportError;
 use crate::open::undecryptable::Early;
@@ -319,6 +320,18 @@ impl Connection {
         }
     }
 
+    /// True when the peer has been heard for long and has acknowledged nothing.
+    #[inline]
+    fn is_mute(&mut self, now: Time) -> bool {
+        if self.spaces.application.ack_eliciting_in_flight == 0 {
+            return false;
+        }
+        let pto = self.paths.active().pto(self.peer_max_ack_delay());
+        let idle = self.idle.timeout().unwrap_or_default();
+        let patience = idle.max(MUTE_PATIENCE).max(pto.saturating_mul(3));
+        self.recovery.mute.is_over(now, patience)
+    }
+
     /// A packet was processed in full: it may be acknowledged now (RFC 9000 §13.1).
     fn on_processed(
         &mut self,
@@ -339,6 +352,10 @@ impl Connection {
             .on_packet(now, processed.idle_frames, processed.progress)
         {
             let reason = "too many frames that bring nothing";
+            return Err(TransportError::protocol_violation(reason));
+        }
+        if self.is_mute(now) {
+            let reason = "nothing is acknowledged, although packets go on coming";
             return Err(TransportError::protocol_violation(reason));
         }
         if processed.refused {

@@ -14,6 +14,7 @@ use courser_wire::version::VERSION_1;
 use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
 use super::idle::Idle;
 use super::key_phase::KeyPhase;
+use super::mute::Mute;
 use super::state::State;
 use super::stats::ConnectionStats;
 use super::suspicion::Suspicion;
@@ -172,6 +173,7 @@ impl Connection {
                 lost_packets: Vec::new(),
                 lately_lost: LostPackets::new(),
                 quiet_since: now,
+                mute: Mute::default(),
                 repeated: None,
                 paced_until: None,
                 credit_requests: CreditRequests::default(),

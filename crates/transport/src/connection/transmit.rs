@@ -420,6 +420,7 @@ impl Connection {
                 ack_eliciting: built.ack_eliciting,
                 in_flight: built.in_flight,
                 ecn_marked,
+                order: 0,
                 is_mtu_probe: built.frames.is_mtu_probe(),
                 frames: built.frames,
             },

@@ -84,6 +84,8 @@ struct InitialLimits {
 #[derive(Debug, Default)]
 struct Totals {
     counters: StreamCounters,
+    /// STREAM frames that brought something new.
+    fresh_frames: u64,
     /// Gaps in all reassemblers.
     gaps: usize,
     /// Bytes that wait for an acknowledgement, sent or not.
@@ -237,6 +239,11 @@ impl Streams {
     /// Totals since the connection began.
     pub fn counters(&self) -> StreamCounters {
         self.totals.counters
+    }
+
+    /// STREAM frames so far that brought bytes or an end not known before.
+    pub(crate) fn fresh_frames(&self) -> u64 {
+        self.totals.fresh_frames
     }
 
     /// How many streams of one kind, opened by one side, are not over.

@@ -42,8 +42,10 @@ impl Streams {
         let received = shared.connection.received();
         let state = self.table.at(slot);
         let gaps = state.receive.gaps();
+        let news = state.receive.news();
         let stored = state.receive.on_stream(now, frame, &mut shared)?;
         self.totals.counters.data_received += shared.connection.received() - received;
+        self.totals.fresh_frames += u64::from(state.receive.news() != news);
         self.totals.counters.refused += u64::from(stored == Stored::Refused);
         self.totals.gaps = self.totals.gaps - gaps + state.receive.gaps();
         if state.receive.wants_credit() {

@@ -29,6 +29,8 @@ pub(super) struct Reassembler {
     gaps: usize,
     /// Where the last time nothing was ready.
     drained: u64,
+    /// Bytes stored so far: what was here already does not count.
+    stored: u64,
     /// How many bytes usually gather before the reader takes them.
     usual: usize,
 }
@@ -69,6 +71,12 @@ impl Reassembler {
     #[inline]
     pub(super) const fn gaps(&self) -> usize {
         self.gaps
+    }
+
+    /// Bytes stored so far, those that were read included.
+    #[inline]
+    pub(super) const fn stored(&self) -> u64 {
+        self.stored
     }
 
     /// Takes received bytes.
@@ -143,6 +151,7 @@ impl Reassembler {
     #[inline]
     fn append(&mut self, mut data: &[u8], buffers: &mut Buffers) {
         self.end += data.len() as u64;
+        self.stored += data.len() as u64;
         if let Some(last) = self.ready.back_mut() {
             let filled = last.chunk.fill(data);
             data = &data[filled..];
@@ -210,6 +219,7 @@ impl Reassembler {
 
     /// Puts a chunk of its own behind a new gap.
     fn insert_chunk(&mut self, at: usize, offset: u64, data: &[u8], buffers: &mut Buffers) {
+        self.stored += data.len() as u64;
         let mut buffer = buffers.take(data.len());
         buffer.extend_from_slice(data);
         self.pending.insert(
@@ -237,6 +247,7 @@ impl Reassembler {
             return at + 1;
         }
         if next.data.len() + data.len() <= SMALL {
+            self.stored += data.len() as u64;
             next.offset = offset;
             next.data.extend_from_slice(data);
             next.data.rotate_right(data.len());
@@ -253,6 +264,7 @@ impl Reassembler {
         if data.is_empty() {
             return at;
         }
+        self.stored += data.len() as u64;
         let chunk = &mut self.pending[at];
         let room = chunk.data.capacity() - chunk.data.len();
         let fits = if chunk.data.len() + data.len() <= SMALL {

@@ -173,6 +173,13 @@ impl ReceivePart {
         Ok(Stored::Kept)
     }
 
+    /// Rises with each STREAM frame that brings something not known before.
+    #[inline]
+    pub(super) fn news(&self) -> u64 {
+        let has_end = u64::from(self.state != State::Recv);
+        self.reassembler.stored() + self.window.received() + has_end
+    }
+
     /// Compares the end of a frame with what is known of the end of the stream.
     fn check_end(&self, end: u64, fin: bool) -> Result<(), TransportError> {
         if end > MAX_VARINT {

@@ -11,6 +11,7 @@ use crate::testing::{End, Setup, client_address, server_address};
 
 mod floods;
 mod frames;
+mod silence;
 
 fn seeded(seed: u64) -> Rng {
     let mut key = [0; 32];

@@ -96,7 +96,7 @@ fn search_beyond_ethernet_costs_a_small_part_of_a_transfer() {
 fn largest_datagrams_of_all_carry_data_both_ways() {
     let mut path = Narrow::new(setup(65_507), usize::MAX);
     path.pair.upload(8_000_000);
-    path.pair.download(8_000_000);
+    path.pair.download(16_000_000);
     assert_eq!(path.mtu(), 65_507);
     assert_eq!(path.pair.server.connection().stats().path.mtu, 65_507);
     let largest = path.pair.client.sent.iter().map(|it| it.bytes.len()).max();

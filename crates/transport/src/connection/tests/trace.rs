@@ -210,12 +210,10 @@ const CLIENT: &str = "\
 40 recovery_metrics_updated
 40 packet_received 1RTT 1 new_token new_token
 40 packet_sent 1RTT 1 ack
-40 recovery_metrics_updated
 40 connection_data_blocked_updated blocked application
 100 connection_closed local bye application
 100 connection_state_updated closing
 100 packet_sent 1RTT 2 connection_close
-100 recovery_metrics_updated
 120 packet_received 1RTT 2 connection_close
 120 connection_state_updated draining
 345 connection_state_updated closed";
