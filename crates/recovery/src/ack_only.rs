@@ -102,7 +102,7 @@ impl<F> Default for AckOnlyPackets<F> {
     }
 }
 
-/// ACK-only packets remembered (limit K29). A peer that acknowledges does so within its delay of
+/// ACK-only packets remembered (limit K40). A peer that acknowledges does so within its delay of
 /// 25 ms after the PING which asks for it, and then the newest are enough.
 pub const MAX_ACK_ONLY: usize = 128;
 

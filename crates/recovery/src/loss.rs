@@ -168,7 +168,7 @@ const SHORTEST_MEMORY: Duration = Duration::from_secs(10);
 /// A packet is lost when one this much newer was acknowledged. RFC 9002 §6.1.1.
 pub const PACKET_THRESHOLD: u64 = 3;
 
-/// The packet threshold does not rise beyond this. Linux stops TCP at 300 as well
+/// The packet threshold does not rise beyond this (limit K79). Linux stops TCP at 300 as well
 /// (`tcp_max_reordering`). A peer makes the threshold rise by acknowledging late, and could hold
 /// packets in the ring for as long as it likes without this (attack A49); paths that reorder more
 /// have the time threshold.

@@ -33,7 +33,7 @@ impl Mute {
     }
 }
 
-/// The least patience with a peer; an idle timeout above it counts instead (limit K77).
+/// The least patience with a peer; an idle timeout above it counts instead (limit K78).
 pub(crate) const MUTE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// A peer is judged by more packets than this: it may have been away meanwhile.

@@ -51,7 +51,7 @@ fn acknowledgements_of_ours_take_no_memory_for_ever() {
     assert!(most < 64 << 10, "{most} bytes");
 }
 
-/// RFC 9000 §13.2.1, limit K77.
+/// RFC 9000 §13.2.1, limit K78.
 #[test]
 fn a_peer_that_acknowledges_nothing_is_cut() {
     let mut pair = Pair::connected();
