@@ -14,7 +14,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
     (6, &["h3", "sim"]),
-    (TOOLS, &["cli", "bench", "peers", "xtask"]),
+    (TOOLS, &["cli", "adversary", "bench", "peers", "xtask"]),
 ];
 
 /// The only edges inside a floor.

@@ -1,0 +1,302 @@
+//! Many hostile connections, on many ports.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use courser_base::{Side, Time};
+use courser_crypto::{ClientTls, Rng, ServerTls};
+use courser_wire::packet::{self, PacketKind};
+use courser_wire::{ConnectionId, MIN_INITIAL_DATAGRAM};
+
+use crate::connection::{Connection, ID_LEN};
+use crate::hooks::Hooks;
+
+/// A datagram that an attacker sends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Datagram {
+    /// Number of the local port, from zero; whoever sends it has an address for each.
+    pub port: u16,
+    /// The receiver.
+    pub to: SocketAddr,
+    /// The UDP payload.
+    pub bytes: Vec<u8>,
+}
+
+/// Counts of an attacker.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Bytes in them.
+    pub sent_bytes: u64,
+    /// Datagrams received.
+    pub received: u64,
+    /// Bytes in them.
+    pub received_bytes: u64,
+    /// Connections started or accepted.
+    pub connections: u64,
+    /// Handshakes completed.
+    pub handshakes: u64,
+    /// Connections that the victim closed, by error code.
+    pub closes: BTreeMap<String, u64>,
+}
+
+/// The hostile connections of one attack.
+pub struct Attacker {
+    target: SocketAddr,
+    client_tls: Arc<dyn ClientTls>,
+    accept: Option<Accept>,
+    rng: Rng,
+    next_id: u64,
+    members: BTreeMap<u64, Member>,
+    routes: HashMap<ConnectionId, u64>,
+    touched: BTreeSet<u64>,
+    out: VecDeque<Datagram>,
+    counts: Counts,
+}
+
+struct Accept {
+    tls: Arc<dyn ServerTls>,
+    hooks: fn() -> Box<dyn Hooks>,
+}
+
+struct Member {
+    connection: Connection,
+    port: u16,
+    peer: SocketAddr,
+    was_established: bool,
+    was_closed: bool,
+}
+
+impl Attacker {
+    /// An attacker without connections. `target` is the victim if that is a server.
+    pub fn new(target: SocketAddr, client_tls: Arc<dyn ClientTls>, seed: [u8; 32]) -> Self {
+        Self {
+            target,
+            client_tls,
+            accept: None,
+            rng: Rng::new(seed),
+            next_id: 0,
+            members: BTreeMap::new(),
+            routes: HashMap::new(),
+            touched: BTreeSet::new(),
+            out: VecDeque::new(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Accepts clients from now on, with these hooks for each.
+    pub fn accept_with(&mut self, tls: Arc<dyn ServerTls>, hooks: fn() -> Box<dyn Hooks>) {
+        self.accept = Some(Accept { tls, hooks });
+    }
+
+    /// The victim's address.
+    pub fn target(&self) -> SocketAddr {
+        self.target
+    }
+
+    /// Counts so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Random numbers that follow from the seed.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// Starts a connection to the victim from local port number `port`, and returns its key.
+    ///
+    /// # Panics
+    /// When the TLS configuration does not work.
+    pub fn connect(&mut self, port: u16, hooks: Box<dyn Hooks>) -> u64 {
+        let rng = self.rng.fork();
+        let connection = Connection::client(&*self.client_tls, SERVER_NAME, hooks, rng)
+            .expect("the server name is a DNS name");
+        self.add(connection, port, self.target)
+    }
+
+    /// The connection with this key. What it has to send leaves at the end of the turn.
+    pub fn connection(&mut self, key: u64) -> Option<&mut Connection> {
+        let member = self.members.get_mut(&key)?;
+        self.touched.insert(key);
+        Some(&mut member.connection)
+    }
+
+    /// The connection with this key, to be looked at.
+    pub fn peek(&self, key: u64) -> Option<&Connection> {
+        self.members.get(&key).map(|member| &member.connection)
+    }
+
+    /// Keys of all connections.
+    pub fn keys(&self) -> Vec<u64> {
+        self.members.keys().copied().collect()
+    }
+
+    /// Sends what belongs to this connection from another local port from now on.
+    pub fn move_to_port(&mut self, key: u64, port: u16) {
+        if let Some(member) = self.members.get_mut(&key) {
+            member.port = port;
+        }
+    }
+
+    /// Forgets a connection without a word to the peer.
+    pub fn forget(&mut self, key: u64) {
+        if let Some(member) = self.members.remove(&key) {
+            self.routes.remove(&member.connection.local_id());
+        }
+        self.touched.remove(&key);
+    }
+
+    /// Sends bytes that belong to no connection.
+    pub fn send_raw(&mut self, port: u16, bytes: Vec<u8>) {
+        let to = self.target;
+        self.queue(Datagram { port, to, bytes });
+    }
+
+    /// Takes a datagram that arrived on local port number `port`.
+    pub fn receive(&mut self, now: Time, port: u16, from: SocketAddr, bytes: &mut [u8]) {
+        self.counts.received += 1;
+        self.counts.received_bytes += bytes.len() as u64;
+        let Ok(packet) = packet::decode(bytes, 0, ID_LEN) else {
+            return;
+        };
+        let key = match self.routes.get(&packet.destination) {
+            Some(key) => *key,
+            None if packet.kind == PacketKind::Initial && bytes.len() >= MIN_INITIAL_DATAGRAM => {
+                match self.accept_client(port, from, packet.destination, packet.source) {
+                    Some(key) => key,
+                    None => return,
+                }
+            }
+            None => return,
+        };
+        if let Some(connection) = self.connection(key) {
+            connection.receive(now, bytes);
+        }
+        self.settle(key);
+    }
+
+    /// Collects what the connections have to send.
+    pub fn transmit(&mut self, now: Time) {
+        let due = self.members.iter().filter_map(|(key, member)| {
+            let at = member.connection.next_timeout()?;
+            (at <= now).then_some(*key)
+        });
+        let due: Vec<u64> = due.collect();
+        self.touched.extend(due);
+        for key in std::mem::take(&mut self.touched) {
+            self.flush(now, key);
+        }
+    }
+
+    /// The next datagram to send.
+    pub fn poll_datagram(&mut self) -> Option<Datagram> {
+        self.out.pop_front()
+    }
+
+    /// When to call [`Attacker::transmit`] although nothing arrived.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.members
+            .values()
+            .filter_map(|member| member.connection.next_timeout())
+            .min()
+    }
+
+    fn add(&mut self, connection: Connection, port: u16, peer: SocketAddr) -> u64 {
+        let key = self.next_id;
+        self.next_id += 1;
+        self.counts.connections += 1;
+        self.routes.insert(connection.local_id(), key);
+        self.touched.insert(key);
+        self.members.insert(
+            key,
+            Member {
+                connection,
+                port,
+                peer,
+                was_established: false,
+                was_closed: false,
+            },
+        );
+        key
+    }
+
+    fn accept_client(
+        &mut self,
+        port: u16,
+        from: SocketAddr,
+        original: ConnectionId,
+        client_id: ConnectionId,
+    ) -> Option<u64> {
+        let accept = self.accept.as_ref()?;
+        let hooks = (accept.hooks)();
+        let rng = self.rng.fork();
+        let connection = Connection::server(&*accept.tls, original, client_id, hooks, rng).ok()?;
+        debug_assert_eq!(connection.side(), Side::Server);
+        let key = self.add(connection, port, from);
+        // Initials that repeat the first one have the same destination.
+        self.routes.insert(original, key);
+        Some(key)
+    }
+
+    /// Counts what a received datagram changed.
+    fn settle(&mut self, key: u64) {
+        let Some(member) = self.members.get_mut(&key) else {
+            return;
+        };
+        if member.connection.is_established() && !member.was_established {
+            member.was_established = true;
+            self.counts.handshakes += 1;
+        }
+        if let Some(close) = &member.connection.seen().close
+            && !member.was_closed
+        {
+            member.was_closed = true;
+            if self.counts.closes.len() < MAX_CODES {
+                *self.counts.closes.entry(close.code()).or_default() += 1;
+            }
+        }
+    }
+
+    fn flush(&mut self, now: Time, key: u64) {
+        let Some(member) = self.members.get_mut(&key) else {
+            return;
+        };
+        if member.connection.is_closed() {
+            return;
+        }
+        member.connection.transmit(now);
+        let (port, to) = (member.port, member.peer);
+        let mut datagrams = Vec::new();
+        while let Some(bytes) = member.connection.poll_datagram() {
+            datagrams.push(Datagram { port, to, bytes });
+        }
+        datagrams
+            .into_iter()
+            .for_each(|datagram| self.queue(datagram));
+    }
+
+    fn queue(&mut self, datagram: Datagram) {
+        self.counts.sent += 1;
+        self.counts.sent_bytes += datagram.bytes.len() as u64;
+        self.out.push_back(datagram);
+    }
+}
+
+impl std::fmt::Debug for Attacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attacker")
+            .field("target", &self.target)
+            .field("connections", &self.members.len())
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The name that every hostile client asks for.
+const SERVER_NAME: &str = "localhost";
+
+/// Error codes that are told apart.
+const MAX_CODES: usize = 64;

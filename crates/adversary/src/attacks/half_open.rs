@@ -1,0 +1,59 @@
+//! Handshakes that stop in the middle.
+
+use courser_base::Time;
+use courser_crypto::Space;
+
+use crate::attack::{Attack, Pace, Plan, Victim};
+use crate::attacker::Attacker;
+use crate::hooks::{Fate, Hooks, PacketToSend};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "half-open",
+    labels: &["A05", "A38"],
+    summary: "handshakes whose Finished is never sent, kept alive by Initials",
+    victim: Victim::Server,
+    make: || Box::new(HalfOpen),
+};
+
+struct HalfOpen;
+
+/// Handshakes that are in progress at a time.
+const WAITING: usize = 512;
+
+/// Handshakes started in one turn.
+const BURST: usize = 16;
+
+impl Attack for HalfOpen {
+    fn turn(&mut self, attacker: &mut Attacker, now: Time) -> Pace {
+        let keys = attacker.keys();
+        for key in &keys {
+            if attacker.peek(*key).is_some_and(|it| it.is_closed()) {
+                attacker.forget(*key);
+            }
+        }
+        // The oldest make room: the victim must hold those that it admitted until they expire.
+        let surplus = (keys.len() + BURST).saturating_sub(WAITING);
+        for key in keys.iter().take(surplus) {
+            attacker.forget(*key);
+        }
+        for _ in 0..BURST {
+            attacker.connect(0, Box::new(NoFinished));
+        }
+        Pace::At(now + PAUSE)
+    }
+}
+
+/// As fast as one core makes key shares.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+
+struct NoFinished;
+
+impl Hooks for NoFinished {
+    fn on_packet(&mut self, _now: Time, packet: &mut PacketToSend) -> Fate {
+        match packet.space {
+            Space::Initial => Fate::Send,
+            Space::Handshake | Space::Application => Fate::Drop,
+        }
+    }
+}

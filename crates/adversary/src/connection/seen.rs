@@ -1,0 +1,105 @@
+//! What the peer of a hostile connection has sent.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use courser_wire::{CloseKind, ConnectionId, Frame};
+
+/// Counts and contents of what arrived on a connection.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The CONNECTION_CLOSE of the peer.
+    pub close: Option<Close>,
+    /// HANDSHAKE_DONE arrived.
+    pub handshake_done: bool,
+    /// Datagrams that arrived, whatever was in them.
+    pub datagrams: u64,
+    /// 1-RTT packets that were opened.
+    pub packets: u64,
+    /// ACK frames.
+    pub acks: u64,
+    /// Bytes in STREAM frames, repetitions included.
+    pub stream_bytes: u64,
+    /// PATH_RESPONSE frames.
+    pub path_responses: u64,
+    /// Error codes of RESET_STREAM frames, with their count.
+    pub resets: BTreeMap<u64, u64>,
+    /// Connection IDs that the peer issued, oldest first, with their sequence numbers.
+    pub issued: VecDeque<(u64, ConnectionId)>,
+    /// The limit on bidirectional streams in the latest MAX_STREAMS; zero without one.
+    pub max_streams_bidi: u64,
+    /// The largest packet number that the peer acknowledged in its 1-RTT packets.
+    pub largest_acked: Option<u64>,
+}
+
+/// Connection IDs that are remembered.
+const MAX_ISSUED: usize = 64;
+
+/// Error codes of streams that are told apart.
+const MAX_RESET_CODES: usize = 64;
+
+impl Seen {
+    /// Counts a frame of a 1-RTT packet.
+    pub(super) fn on_frame(&mut self, frame: &Frame<'_>) {
+        match frame {
+            Frame::Ack(ack) => {
+                self.acks += 1;
+                self.largest_acked = self.largest_acked.max(Some(ack.largest));
+            }
+            Frame::Stream(stream) => self.stream_bytes += stream.data.len() as u64,
+            Frame::PathResponse(_) => self.path_responses += 1,
+            Frame::ResetStream(reset) => {
+                let code = reset.error_code;
+                if self.resets.len() < MAX_RESET_CODES || self.resets.contains_key(&code) {
+                    *self.resets.entry(code).or_default() += 1;
+                }
+            }
+            Frame::NewConnectionId(new) => {
+                let is_known = self.issued.iter().any(|(known, _)| *known == new.sequence);
+                if !is_known {
+                    self.issued.push_back((new.sequence, new.id));
+                    self.issued.truncate(MAX_ISSUED);
+                }
+            }
+            Frame::MaxStreams(max) if max.direction == courser_wire::Direction::Bidirectional => {
+                self.max_streams_bidi = self.max_streams_bidi.max(max.limit);
+            }
+            Frame::HandshakeDone => self.handshake_done = true,
+            _ => {}
+        }
+    }
+}
+
+/// A CONNECTION_CLOSE that arrived.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Close {
+    /// Whose code it is, and which.
+    pub kind: CloseKind,
+    /// The reason, as text.
+    pub reason: String,
+}
+
+impl Close {
+    /// The error code, with the layer that it belongs to.
+    pub fn code(&self) -> String {
+        match self.kind {
+            CloseKind::Transport { error_code, .. } => error_code.to_string(),
+            CloseKind::Application { error_code } => format!("H3 {:#x}", error_code.value()),
+        }
+    }
+
+    /// The code of a close by the application.
+    pub fn application_code(&self) -> Option<u64> {
+        match self.kind {
+            CloseKind::Transport { .. } => None,
+            CloseKind::Application { error_code } => Some(error_code.value()),
+        }
+    }
+
+    /// The code of a close by the transport.
+    pub fn transport_code(&self) -> Option<u64> {
+        match self.kind {
+            CloseKind::Transport { error_code, .. } => Some(error_code.value()),
+            CloseKind::Application { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Hooks between a hostile connection and its keys.
+
+use courser_base::{RangeSet, Time};
+use courser_crypto::Space;
+use courser_wire::{ConnectionId, Frame, TransportParameters};
+
+/// Decides about every packet of a [`Connection`](crate::Connection), before it is sealed and
+/// after it was opened.
+///
+/// Every method has the behaviour of an honest endpoint as its default.
+pub trait Hooks {
+    /// Edits the transport parameters of this end before the handshake starts.
+    fn edit_parameters(&mut self, _parameters: &mut TransportParameters) {}
+
+    /// Inspects a received frame. The connection ignores the frame on [`Verdict::Ignore`].
+    fn on_frame(&mut self, _now: Time, _space: Space, _frame: &Frame<'_>) -> Verdict {
+        Verdict::Process
+    }
+
+    /// Returns the packet numbers to acknowledge; `None` sends no ACK frame.
+    ///
+    /// The result may name packets that never arrived.
+    fn acknowledge(&mut self, _now: Time, _space: Space, received: &RangeSet) -> Option<RangeSet> {
+        Some(received.clone())
+    }
+
+    /// Edits a packet before it is sealed, and decides what becomes of it.
+    fn on_packet(&mut self, _now: Time, _packet: &mut PacketToSend) -> Fate {
+        Fate::Send
+    }
+}
+
+/// What a connection does with a received frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Handles it as an honest endpoint does.
+    Process,
+    /// Handles it as if it had not arrived. Its packet counts as received.
+    Ignore,
+}
+
+/// What becomes of a packet that is about to be sealed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// Seals and sends it.
+    Send,
+    /// Seals it, and sends it twice.
+    Duplicate,
+    /// Drops it; its packet number is used up.
+    Drop,
+    /// Seals it now, and sends it after the next packet that is sent.
+    Hold,
+}
+
+/// A packet before it is sealed. Every field may be edited.
+#[derive(Clone, Debug)]
+pub struct PacketToSend {
+    /// Its packet number space.
+    pub space: Space,
+    /// Its packet number. Numbers that repeat or run backwards are sent as they are.
+    pub number: u64,
+    /// The connection ID that it is addressed to.
+    pub destination: ConnectionId,
+    /// Encoded frames in their order. Bytes that are no frame are sent as they are.
+    pub frames: Vec<Vec<u8>>,
+    /// Length of the datagram that PADDING frames fill, if it is shorter.
+    pub pad_to: usize,
+}
+
+/// The hooks of an honest endpoint.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Honest;
+
+impl Hooks for Honest {}

@@ -1,0 +1,32 @@
+//! An endpoint that attacks: real handshakes and keys, and packets that no honest peer sends.
+//!
+//! - [`Connection`] completes a handshake and seals whatever frames it is given. Its [`Hooks`]
+//!   insert, drop, replace and reorder frames and packets before encryption, and lie in
+//!   acknowledgments, transport parameters and connection IDs.
+//! - [`Attacker`] holds many connections on many ports, as client or as server.
+//! - An [`Attack`] drives an attacker at its own pace. [`attacks::ALL`] lists every attack with
+//!   the labels that it stands for.
+//! - [`AttackNode`] runs an attack in a world of the simulator, [`Sockets`] over UDP.
+//!
+//! The crate is for tests and for `cargo xtask attack`. Nothing that ships depends on it.
+
+pub mod attacks;
+pub mod http;
+
+mod attack;
+mod attacker;
+mod connection;
+mod encode;
+mod hooks;
+mod node;
+mod socket;
+mod tls;
+
+pub use attack::{Attack, Pace, Plan, Victim};
+pub use attacker::{Attacker, Counts, Datagram};
+pub use connection::{Close, Connection, DATAGRAM, ID_LEN, Seen, ack};
+pub use encode::{encode, put_varint};
+pub use hooks::{Fate, Honest, Hooks, PacketToSend, Verdict};
+pub use node::AttackNode;
+pub use socket::Sockets;
+pub use tls::{client_tls, server_tls};

@@ -1,0 +1,127 @@
+//! An attack over real UDP sockets.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use courser_base::Time;
+
+use crate::attack::{Attack, Pace};
+use crate::attacker::Attacker;
+
+/// Sockets on one local address, one for each port that the attack uses.
+#[derive(Debug)]
+pub struct Sockets {
+    local: IpAddr,
+    sockets: BTreeMap<u16, UdpSocket>,
+    began: Instant,
+    buffer: Vec<u8>,
+}
+
+/// Datagrams read from one socket before the next one has its turn.
+const MAX_READS: usize = 256;
+
+/// The longest pause of an attack without news from the victim.
+const NAP: Duration = Duration::from_millis(1);
+
+impl Sockets {
+    /// Sockets on this address; the first one is bound at once, to `port`.
+    ///
+    /// # Errors
+    /// The socket cannot be bound.
+    pub fn bind(local: SocketAddr) -> io::Result<Self> {
+        let mut sockets = Self {
+            local: local.ip(),
+            sockets: BTreeMap::new(),
+            began: Instant::now(),
+            buffer: vec![0; 65_535],
+        };
+        sockets.open(0, local.port())?;
+        Ok(sockets)
+    }
+
+    /// The address of the first socket.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.sockets.first_key_value().map_or_else(
+            || Err(io::ErrorKind::NotFound.into()),
+            |(_, it)| it.local_addr(),
+        )
+    }
+
+    /// Runs the attack for `time`, from this thread.
+    ///
+    /// # Errors
+    /// A socket cannot be bound. Datagrams that the system does not take are dropped.
+    pub fn run(
+        &mut self,
+        attacker: &mut Attacker,
+        attack: &mut dyn Attack,
+        time: Duration,
+    ) -> io::Result<()> {
+        let end = Instant::now() + time;
+        let mut next_turn = self.now();
+        while Instant::now() < end {
+            let now = self.now();
+            let has_received = self.receive(now, attacker);
+            if next_turn <= now || has_received {
+                next_turn = match attack.turn(attacker, now) {
+                    Pace::Now => now,
+                    Pace::At(at) => at,
+                };
+            }
+            attacker.transmit(now);
+            let has_sent = self.send(attacker)?;
+            if !has_sent && !has_received {
+                std::thread::sleep(NAP);
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> Time {
+        let nanos = self.began.elapsed().as_nanos();
+        Time::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    fn receive(&mut self, now: Time, attacker: &mut Attacker) -> bool {
+        let mut has_received = false;
+        for (port, socket) in &self.sockets {
+            for _ in 0..MAX_READS {
+                match socket.recv_from(&mut self.buffer) {
+                    Ok((len, from)) => {
+                        has_received = true;
+                        attacker.receive(now, *port, from, &mut self.buffer[..len]);
+                    }
+                    // An ICMP message about an earlier datagram: the next call may have data.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        has_received
+    }
+
+    fn send(&mut self, attacker: &mut Attacker) -> io::Result<bool> {
+        let mut has_sent = false;
+        while let Some(datagram) = attacker.poll_datagram() {
+            has_sent = true;
+            if !self.sockets.contains_key(&datagram.port) {
+                self.open(datagram.port, 0)?;
+            }
+            // A full buffer loses datagrams, as a network does.
+            let _ = self.sockets[&datagram.port].send_to(&datagram.bytes, datagram.to);
+        }
+        Ok(has_sent)
+    }
+
+    fn open(&mut self, number: u16, port: u16) -> io::Result<()> {
+        let socket = UdpSocket::bind(SocketAddr::new(self.local, port))?;
+        socket.set_nonblocking(true)?;
+        self.sockets.insert(number, socket);
+        Ok(())
+    }
+}
