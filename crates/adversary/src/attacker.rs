@@ -50,7 +50,8 @@ pub struct Attacker {
     rng: Rng,
     next_id: u64,
     members: BTreeMap<u64, Member>,
-    routes: HashMap<ConnectionId, u64>,
+    /// Connections by the start of the IDs that they issue.
+    routes: HashMap<Prefix, u64>,
     touched: BTreeSet<u64>,
     out: VecDeque<Datagram>,
     counts: Counts,
@@ -144,7 +145,7 @@ impl Attacker {
     /// Forgets a connection without a word to the peer.
     pub fn forget(&mut self, key: u64) {
         if let Some(member) = self.members.remove(&key) {
-            self.routes.remove(&member.connection.local_id());
+            self.routes.remove(&prefix(&member.connection.local_id()));
         }
         self.touched.remove(&key);
     }
@@ -162,7 +163,7 @@ impl Attacker {
         let Ok(packet) = packet::decode(bytes, 0, ID_LEN) else {
             return;
         };
-        let key = match self.routes.get(&packet.destination) {
+        let key = match self.routes.get(&prefix(&packet.destination)) {
             Some(key) => *key,
             None if packet.kind == PacketKind::Initial && bytes.len() >= MIN_INITIAL_DATAGRAM => {
                 match self.accept_client(port, from, packet.destination, packet.source) {
@@ -208,7 +209,7 @@ impl Attacker {
         let key = self.next_id;
         self.next_id += 1;
         self.counts.connections += 1;
-        self.routes.insert(connection.local_id(), key);
+        self.routes.insert(prefix(&connection.local_id()), key);
         self.touched.insert(key);
         self.members.insert(
             key,
@@ -237,7 +238,7 @@ impl Attacker {
         debug_assert_eq!(connection.side(), Side::Server);
         let key = self.add(connection, port, from);
         // Initials that repeat the first one have the same destination.
-        self.routes.insert(original, key);
+        self.routes.insert(prefix(&original), key);
         Some(key)
     }
 
@@ -293,6 +294,13 @@ impl std::fmt::Debug for Attacker {
             .field("counts", &self.counts)
             .finish_non_exhaustive()
     }
+}
+
+/// The first bytes of a connection ID. Attacks that issue further IDs keep them.
+type Prefix = [u8; 4];
+
+fn prefix(id: &ConnectionId) -> Prefix {
+    id.first_chunk().copied().unwrap_or_default()
 }
 
 /// The name that every hostile client asks for.

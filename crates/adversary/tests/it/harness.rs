@@ -1,0 +1,146 @@
+//! A world with a server under attack.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::{Endpoint, ServerConfig, h3, runtime};
+use courser_adversary::{AttackNode, Attacker, attacks, client_tls};
+use courser_sim::World;
+use courser_sim::identity::identity;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+
+use crate::counting;
+
+type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// What an attack left behind.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Growth of the heap of the whole world, the attacker's part included: its highest value.
+    pub peak: usize,
+    /// Connections that the server closed, by error code.
+    pub closes: BTreeMap<String, u64>,
+    /// Handshakes that the attacker completed.
+    pub handshakes: u64,
+    /// Datagrams that the attacker sent.
+    pub sent: u64,
+    /// Datagrams that came back.
+    pub received: u64,
+    /// Bytes sent and received by the attacker.
+    pub bytes: (u64, u64),
+}
+
+impl Outcome {
+    /// Checks the bound of memory, in KiB.
+    #[track_caller]
+    pub fn assert_peak_below(&self, kib: usize) -> &Self {
+        assert!(
+            self.peak < kib * 1024,
+            "heap grew by {} KiB, allowed are {kib}: {self:?}",
+            self.peak / 1024
+        );
+        self
+    }
+
+    /// Checks that the server ended a connection with this error.
+    #[track_caller]
+    pub fn assert_closed_with(&self, code: &str) -> &Self {
+        assert!(self.closes.contains_key(code), "not {code}: {self:?}");
+        self
+    }
+
+    /// Checks that the server ended no connection.
+    #[track_caller]
+    pub fn assert_borne(&self) -> &Self {
+        assert!(self.closes.is_empty(), "{self:?}");
+        assert!(self.handshakes > 0, "no connection: {self:?}");
+        self
+    }
+}
+
+/// An application that answers with a large body at `/large`, and reads what is uploaded.
+async fn serve() -> Result {
+    let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
+    let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
+    while let Some(incoming) = endpoint.accept().await {
+        runtime::spawn(async move {
+            let connection = incoming.await?;
+            let service = tower::service_fn(|request: Request<h3::Body>| async move {
+                let is_large = request.uri().path() == attacks::LARGE;
+                request.into_body().collect().await?;
+                let body = if is_large {
+                    Bytes::from_static(&[0; LARGE])
+                } else {
+                    Bytes::from_static(b"fine")
+                };
+                Ok::<_, h3::Error>(Response::new(Full::new(body)))
+            });
+            h3::serve(connection, service).await?;
+            Result::Ok(())
+        });
+    }
+    Ok(())
+}
+
+const LARGE: usize = 4 << 20;
+
+/// Runs the attack of this name for `time`, one turn per millisecond.
+pub fn attack(name: &str, time: Duration) -> Outcome {
+    attack_at("10.0.0.2:443", name, time, |world| {
+        let far = world.machine("server", [10, 0, 0, 2]);
+        far.spawn(serve());
+        world.id_of(&far)
+    })
+}
+
+/// Runs an attack against the machine that `add` puts into the world.
+pub fn attack_at(
+    target: &str,
+    name: &str,
+    time: Duration,
+    add: impl FnOnce(&mut World) -> courser_sim::world::NodeId,
+) -> Outcome {
+    let plan = attacks::find(name).expect("an attack of this name");
+    let mut world = World::new(7);
+    let victim = add(&mut world);
+    let attacker = Attacker::new(
+        target.parse().expect("an address"),
+        client_tls(b"h3"),
+        [7; 32],
+    );
+    let address = "10.0.0.9:20000".parse().expect("an address");
+    let node = AttackNode::new(address, attacker, (plan.make)(), TURN);
+    let node = world.add("attacker", address.ip(), node);
+    world.connect(node, victim, &LINK.parse().expect("a link"));
+    measure(&mut world, node, time)
+}
+
+fn measure(world: &mut World, node: courser_sim::world::NodeId, time: Duration) -> Outcome {
+    let before = counting::live();
+    let mut peak = before;
+    let end = world.now() + time;
+    while world.now() < end {
+        world.run_for(STEP).expect("time moves on");
+        peak = peak.max(counting::live());
+    }
+    let node: &AttackNode = world.node(node).expect("the attacker");
+    let counts = node.attacker().counts();
+    Outcome {
+        peak: usize::try_from(peak - before).unwrap_or(0),
+        closes: counts.closes.clone(),
+        handshakes: counts.handshakes,
+        sent: counts.sent,
+        received: counts.received,
+        bytes: (counts.sent_bytes, counts.received_bytes),
+    }
+}
+
+/// Pause between two turns of an attack that wants to run at full speed.
+const TURN: Duration = Duration::from_millis(1);
+
+/// How often the heap is looked at.
+const STEP: Duration = Duration::from_millis(10);
+
+const LINK: &str = "2ms";

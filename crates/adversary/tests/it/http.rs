@@ -1,0 +1,110 @@
+//! Attacks on HTTP/3 of a server.
+
+use std::time::Duration;
+
+use crate::harness::attack;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// H3_EXCESSIVE_LOAD (RFC 9114 §8.1).
+const EXCESSIVE_LOAD: &str = "H3 0x107";
+
+#[test]
+fn rapid_resets_are_excessive_load() {
+    attack("rapid-reset", SECOND / 2)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(2 * 1024);
+}
+
+/// Fifty connections with a hundred large responses each.
+#[test]
+fn responses_without_credit_are_bounded() {
+    let outcome = attack("no-credit", 5 * SECOND);
+    assert!(outcome.handshakes >= 50, "{outcome:?}");
+    outcome.assert_peak_below(32 * 1024);
+}
+
+#[test]
+fn responses_with_drips_of_credit_are_bounded() {
+    let outcome = attack("drip-credit", 20 * SECOND);
+    assert!(outcome.handshakes >= 50, "{outcome:?}");
+    outcome.assert_peak_below(32 * 1024);
+}
+
+#[test]
+fn header_bombs_are_excessive_load() {
+    attack("header-bomb", SECOND / 4)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(4 * 1024);
+}
+
+/// One reference has one byte and stands for four kilobytes.
+#[test]
+fn references_of_a_qpack_bomb_are_never_kept() {
+    attack("qpack-bomb", SECOND / 4)
+        .assert_borne()
+        .assert_peak_below(4 * 1024);
+}
+
+#[test]
+#[ignore = "instructions on the encoder stream are in no budget"]
+fn encoder_instructions_without_end_are_excessive_load() {
+    attack("encoder-flood", SECOND).assert_closed_with(EXCESSIVE_LOAD);
+}
+
+#[test]
+fn encoder_instructions_cost_no_memory() {
+    attack("encoder-flood", SECOND / 4).assert_peak_below(1024);
+}
+
+/// Five thousand requests that never end.
+#[test]
+fn slow_headers_are_bounded() {
+    attack("slow-headers", 20 * SECOND).assert_peak_below(32 * 1024);
+}
+
+#[test]
+fn slow_bodies_are_bounded() {
+    attack("slow-body", 20 * SECOND).assert_peak_below(32 * 1024);
+}
+
+#[test]
+#[ignore = "no limit on the mean size of DATA frames"]
+fn content_in_tiny_frames_is_excessive_load() {
+    attack("tiny-data", SECOND / 2).assert_closed_with(EXCESSIVE_LOAD);
+}
+
+#[test]
+fn content_in_tiny_frames_costs_no_memory() {
+    attack("tiny-data", SECOND / 8)
+        .assert_borne()
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn settings_without_end_are_excessive_load() {
+    attack("settings-flood", SECOND / 2)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn goaways_without_end_are_excessive_load() {
+    attack("goaway-flood", SECOND / 2)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn priorities_of_nothing_are_excessive_load() {
+    attack("priority-flood", SECOND / 2)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn unknown_frames_without_end_are_excessive_load() {
+    attack("unknown-frames", SECOND / 2)
+        .assert_closed_with(EXCESSIVE_LOAD)
+        .assert_peak_below(2 * 1024);
+}

@@ -1,0 +1,9 @@
+//! Every attack against a real endpoint, in virtual time.
+
+mod client;
+#[path = "../../../courser/tests/memory/counting.rs"]
+#[expect(dead_code, reason = "allocations are not counted here")]
+mod counting;
+mod harness;
+mod http;
+mod transport;

@@ -1,0 +1,156 @@
+//! Attacks on the transport of a server.
+
+use std::time::Duration;
+
+use crate::harness::attack;
+
+const SECOND: Duration = Duration::from_secs(1);
+const VIOLATION: &str = "PROTOCOL_VIOLATION";
+
+#[test]
+fn garbage_is_dropped_with_few_answers() {
+    let outcome = attack("garbage", SECOND / 2);
+    outcome.assert_peak_below(1024);
+    // Stateless resets and Version Negotiation are limited per address.
+    assert!(outcome.received < 1000, "{outcome:?}");
+    assert!(outcome.bytes.1 < outcome.bytes.0, "{outcome:?}");
+}
+
+#[test]
+fn flood_of_initials_is_never_amplified() {
+    let outcome = attack("initial-flood", SECOND / 4);
+    outcome.assert_peak_below(8 * 1024);
+    assert!(outcome.bytes.1 < 3 * outcome.bytes.0, "{outcome:?}");
+    assert!(
+        outcome.received > 0,
+        "the server serves nobody: {outcome:?}"
+    );
+}
+
+/// The attacker's own ends take most of it: up to 512 handshakes of some 20 KiB.
+#[test]
+fn half_open_handshakes_are_bounded() {
+    attack("half-open", SECOND / 4).assert_peak_below(24 * 1024);
+}
+
+#[test]
+fn clients_that_leave_cost_bounded_memory_each() {
+    let outcome = attack("handshake-flood", SECOND / 8);
+    let each = outcome.peak / usize::try_from(outcome.handshakes).expect("fits");
+    assert!(outcome.handshakes > 100, "{outcome:?}");
+    assert!(each < 64 * 1024, "{each} bytes for each: {outcome:?}");
+}
+
+#[test]
+fn idle_connections_cost_bounded_memory_each() {
+    let outcome = attack("idle-storm", SECOND / 10);
+    let each = outcome.peak / usize::try_from(outcome.handshakes).expect("fits");
+    assert!(outcome.handshakes > 100, "{outcome:?}");
+    assert!(each < 96 * 1024, "{each} bytes for each: {outcome:?}");
+}
+
+/// Four connections: a ring of sent ACK-only packets that nobody acknowledges must not grow.
+#[test]
+#[ignore = "records of ACK-only packets are kept until they are acknowledged: 4.6 MiB in 10 s"]
+fn peer_that_acknowledges_nothing_is_bounded() {
+    attack("no-acks", 10 * SECOND).assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn late_acknowledgments_keep_bounded_records() {
+    attack("late-acks", 4 * SECOND)
+        .assert_borne()
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn acknowledgments_of_the_future_are_a_violation() {
+    attack("optimistic-acks", SECOND / 2)
+        .assert_closed_with(VIOLATION)
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn acknowledgments_without_news_are_a_violation() {
+    attack("ack-storm", SECOND / 2)
+        .assert_closed_with(VIOLATION)
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+#[ignore = "a repeated byte of a stream counts as progress and is never too much"]
+fn repeated_stream_byte_is_a_violation() {
+    attack("duplicate-stream", SECOND).assert_closed_with(VIOLATION);
+}
+
+#[test]
+fn repeated_stream_byte_costs_no_memory() {
+    attack("duplicate-stream", SECOND / 2).assert_peak_below(1024);
+}
+
+#[test]
+fn gaps_in_streams_are_bounded() {
+    let outcome = attack("gap-bomb", SECOND / 2);
+    outcome.assert_peak_below(4 * 1024);
+    assert!(outcome.handshakes > 0, "{outcome:?}");
+}
+
+#[test]
+fn pings_without_end_are_a_violation() {
+    attack("ping-flood", SECOND / 2)
+        .assert_closed_with(VIOLATION)
+        .assert_peak_below(1024);
+}
+
+#[test]
+#[ignore = "frames that change no limit are free"]
+fn credit_that_changes_nothing_is_a_violation() {
+    attack("max-data-flood", SECOND).assert_closed_with(VIOLATION);
+}
+
+#[test]
+fn credit_that_changes_nothing_costs_no_memory() {
+    attack("max-data-flood", SECOND / 4).assert_peak_below(1024);
+}
+
+#[test]
+fn connection_ids_that_retire_all_others_exceed_the_limit() {
+    attack("new-connection-id-flood", SECOND / 4)
+        .assert_closed_with("CONNECTION_ID_LIMIT_ERROR")
+        .assert_peak_below(2 * 1024);
+}
+
+#[test]
+fn retirements_are_answered_within_limits() {
+    let outcome = attack("retire-flood", SECOND / 2);
+    outcome.assert_borne().assert_peak_below(1024);
+    assert!(outcome.received < outcome.sent / 4, "{outcome:?}");
+}
+
+#[test]
+fn path_challenges_without_end_are_a_violation() {
+    let outcome = attack("path-challenge-flood", SECOND / 2);
+    outcome
+        .assert_closed_with(VIOLATION)
+        .assert_peak_below(2 * 1024);
+    assert!(outcome.received < outcome.sent, "{outcome:?}");
+}
+
+#[test]
+fn migrations_without_end_keep_few_paths() {
+    let outcome = attack("migration-flood", SECOND / 2);
+    outcome.assert_peak_below(1024);
+    assert!(outcome.bytes.1 < 3 * outcome.bytes.0, "{outcome:?}");
+}
+
+#[test]
+fn key_updates_cost_no_memory() {
+    attack("key-update-flood", SECOND).assert_peak_below(1024);
+}
+
+#[test]
+fn replayed_packet_is_never_answered() {
+    let outcome = attack("replay", SECOND / 2);
+    outcome.assert_borne().assert_peak_below(1024);
+    assert!(outcome.received < 50, "{outcome:?}");
+}
