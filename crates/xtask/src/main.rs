@@ -1,5 +1,7 @@
-//! Checks of the repository itself: `cargo xtask tidy`, `conformance` and `rfc-map`.
+//! Checks of the repository itself: `cargo xtask tidy`, `conformance` and `rfc-map`; and attacks
+//! on the server, `cargo xtask attack`.
 
+mod attack;
 mod catalogue;
 mod code;
 mod conformance;
@@ -45,6 +47,7 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("rfc-map", []) => rfc_map::run(&tree::root()?, rfc_map::Output::Write),
         ("rfc-map", ["--check"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Check),
         ("rfc-map", ["--print"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Print),
+        ("attack", options) => attack::run(&tree::root()?, options),
         ("help" | "--help" | "-h", _) => {
             println!("{USAGE}");
             Ok(())
@@ -88,4 +91,8 @@ usage: cargo xtask <command>
       --lists FOLDER    read FOLDER/<package>.txt instead of running `cargo test -- --list`
   rfc-map               write docs/rfc-map.md: RFC section to file
       --check           fail when it is out of date instead
-      --print           print it instead";
+      --print           print it instead
+  attack NAME|all       run attacks against a real server with honest clients beside them
+      --seconds N       how long each attack lasts [default: 6]
+      --json FILE       also write the report to this file
+      --list            list the attacks with their labels";

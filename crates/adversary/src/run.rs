@@ -1,0 +1,56 @@
+//! The command line: which attacks to run, and where the report goes.
+
+mod arguments;
+mod honest;
+mod measure;
+mod process;
+mod report;
+
+use std::path::Path;
+
+use courser_adversary::{Plan, attacks};
+
+use self::arguments::{Arguments, Command};
+use self::measure::Row;
+
+/// Runs the command.
+pub(crate) fn main(arguments: &[String]) -> Result<(), String> {
+    match arguments::parse(arguments)? {
+        Command::Help => {
+            println!("{}", arguments::USAGE);
+            Ok(())
+        }
+        Command::List => {
+            print!("{}", report::list(attacks::ALL));
+            Ok(())
+        }
+        Command::Run(arguments) => run(&arguments),
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let plans: Vec<&Plan> = match arguments.name.as_str() {
+        "all" => attacks::ALL.iter().collect(),
+        name => vec![attacks::find(name).ok_or_else(|| unknown(name))?],
+    };
+    let site = process::Site::make()?;
+    let mut rows: Vec<Row> = Vec::new();
+    for plan in plans {
+        eprintln!("{}: {}", plan.name, plan.summary);
+        rows.push(measure::measure(plan, arguments, site.path())?);
+    }
+    print!("{}", report::table(&rows));
+    match &arguments.json {
+        Some(path) => write_json(path, &rows),
+        None => Ok(()),
+    }
+}
+
+fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
+    let text = report::json(rows);
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+fn unknown(name: &str) -> String {
+    format!("unknown attack `{name}`; allowed are `all` and the names of `--list`")
+}

@@ -1,0 +1,85 @@
+//! Reading the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the command line asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Command {
+    /// Prints the usage.
+    Help,
+    /// Lists the attacks.
+    List,
+    /// Runs attacks.
+    Run(Arguments),
+}
+
+/// How attacks are run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Arguments {
+    /// The attack, or `all`.
+    pub(super) name: String,
+    /// How long the attack lasts, over all rounds.
+    pub(super) time: Duration,
+    /// The file for the report as JSON.
+    pub(super) json: Option<PathBuf>,
+    /// The binary under attack.
+    pub(super) courser: PathBuf,
+}
+
+pub(super) const USAGE: &str = "\
+usage: cargo xtask attack NAME|all [--seconds N] [--json FILE]
+       cargo xtask attack --list
+
+Runs an attack against a real `courser serve`, or against `courser get` where the attacker is a
+server, with honest clients beside it.
+
+  --seconds N     how long each attack lasts, 3 to 3600 [default: 6]
+  --json FILE     also write the report to this file
+  --courser FILE  the binary under attack [default: target/release/courser]
+  --list          list the attacks with their labels";
+
+/// Seconds of an attack: below three a round is too short to measure anything.
+const SECONDS: std::ops::RangeInclusive<u64> = 3..=3600;
+
+pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
+    let mut read = Arguments {
+        name: String::new(),
+        time: Duration::from_secs(6),
+        json: None,
+        courser: PathBuf::from("target/release/courser"),
+    };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut value = || {
+            rest.next()
+                .ok_or_else(|| format!("{argument} needs a value"))
+        };
+        match argument.as_str() {
+            "-h" | "--help" | "help" => return Ok(Command::Help),
+            "--list" => return Ok(Command::List),
+            "--seconds" => read.time = seconds(value()?)?,
+            "--json" => read.json = Some(PathBuf::from(value()?)),
+            "--courser" => read.courser = PathBuf::from(value()?),
+            name if !name.starts_with('-') && read.name.is_empty() => {
+                name.clone_into(&mut read.name);
+            }
+            other => return Err(format!("unexpected argument `{other}`\n{USAGE}")),
+        }
+    }
+    if read.name.is_empty() {
+        return Err(format!("no attack is named\n{USAGE}"));
+    }
+    Ok(Command::Run(read))
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds| SECONDS.contains(seconds))
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("--seconds is `{text}`; allowed are whole seconds from 3 to 3600"))
+}
+
+#[cfg(test)]
+mod tests;

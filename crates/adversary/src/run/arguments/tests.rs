@@ -1,0 +1,39 @@
+use super::*;
+
+fn read(words: &str) -> Result<Command, String> {
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    parse(&words)
+}
+
+#[test]
+fn attack_and_options_are_read_in_any_order() {
+    let expected = Arguments {
+        name: "ack-storm".to_owned(),
+        time: Duration::from_secs(9),
+        json: Some(PathBuf::from("report.json")),
+        courser: PathBuf::from("target/release/courser"),
+    };
+    for words in [
+        "ack-storm --seconds 9 --json report.json",
+        "--json report.json --seconds 9 ack-storm",
+    ] {
+        assert_eq!(read(words), Ok(Command::Run(expected.clone())), "{words}");
+    }
+    assert_eq!(read("--list"), Ok(Command::List));
+}
+
+#[test]
+fn wrong_values_are_refused_with_what_is_allowed() {
+    for (words, message) in [
+        (
+            "all --seconds 2",
+            "--seconds is `2`; allowed are whole seconds from 3 to 3600",
+        ),
+        ("all --seconds", "--seconds needs a value"),
+        ("all other", "unexpected argument `other`"),
+        ("", "no attack is named"),
+    ] {
+        let error = read(words).expect_err(words);
+        assert!(error.starts_with(message), "{words}: {error}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Honest clients: `courser load` at a fixed rate.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// A load that is running.
+pub(super) struct Load(Child);
+
+/// What honest clients saw.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Service {
+    /// Requests answered with success.
+    pub(super) succeeded: u64,
+    /// Time in which 99 of 100 were answered, in seconds.
+    pub(super) p99: f64,
+    /// Datagrams sent to the server.
+    pub(super) datagrams: u64,
+}
+
+impl Load {
+    /// Starts requests for the small file, at a rate far below what a core serves.
+    pub(super) fn start(
+        courser: &Path,
+        server: SocketAddr,
+        time: Duration,
+    ) -> Result<Self, String> {
+        Command::new(courser)
+            .args(["load", "--h3", "--insecure", "--json", "--no-tui"])
+            .args([
+                "--clients",
+                "4",
+                "--max-concurrent-streams",
+                "8",
+                "--qps",
+                RATE,
+            ])
+            .args(["--connect-timeout", "1s", "--timeout", "2s"])
+            .arg("--duration")
+            .arg(format!("{}ms", time.as_millis()))
+            .arg(format!("https://{server}/"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map(Self)
+            .map_err(|error| format!("cannot start {}: {error}", courser.display()))
+    }
+
+    /// Waits for the report. Clients that got nothing at all count as no service.
+    pub(super) fn finish(self) -> Service {
+        let Ok(output) = self.0.wait_with_output() else {
+            return Service::default();
+        };
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        Service {
+            succeeded: report["requests"]["succeeded"].as_u64().unwrap_or(0),
+            p99: report["latency"]["p99"].as_f64().unwrap_or(0.0),
+            datagrams: report["connections"]["datagramsSent"].as_u64().unwrap_or(0),
+        }
+    }
+}
+
+/// Requests per second over all connections.
+const RATE: &str = "400";

@@ -1,0 +1,204 @@
+//! One attack, measured.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use courser_adversary::{Attack, Attacker, Plan, Sockets, Victim, client_tls};
+
+use super::arguments::Arguments;
+use super::honest::{Load, Service};
+use super::process::{Process, kernel_drops};
+
+/// The result of one attack.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) plan: &'static str,
+    pub(super) labels: String,
+    /// Hostile datagrams sent, and how many of them the victim's socket had no room for.
+    pub(super) sent: u64,
+    pub(super) dropped: u64,
+    /// Memory in KiB before, at most, and after the attack.
+    pub(super) rss: [u64; 3],
+    /// CPU time of the victim per hostile datagram that reached it, in microseconds.
+    pub(super) hostile_us: Option<f64>,
+    /// CPU time of the server per datagram of honest clients, in microseconds.
+    pub(super) honest_us: Option<f64>,
+    /// Honest requests per second and their 99th percentile, alone and beside the attack.
+    pub(super) alone: Option<Rate>,
+    pub(super) beside: Option<Rate>,
+    /// Error codes with which the victim closed connections.
+    pub(super) closes: BTreeMap<String, u64>,
+}
+
+/// Requests per second, and the 99th percentile of their time in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rate {
+    pub(super) per_second: f64,
+    pub(super) p99: f64,
+}
+
+/// Rounds of one attack: what else runs on the machine then meets both sides of a comparison.
+const ROUNDS: u32 = 3;
+
+/// How long memory may take to be given back before it is counted.
+const REST: Duration = Duration::from_secs(1);
+
+/// Runs one attack.
+pub(super) fn measure(
+    plan: &'static Plan,
+    arguments: &Arguments,
+    site: &Path,
+) -> Result<Row, String> {
+    match plan.victim {
+        Victim::Server => attack_server(plan, arguments, site),
+        Victim::Client => attack_client(plan, arguments),
+    }
+}
+
+/// Sums over all rounds on one server.
+#[derive(Default)]
+struct Sums {
+    services: Vec<Service>,
+    cpu: Duration,
+}
+
+impl Sums {
+    fn rate(&self, round: Duration) -> Rate {
+        let count = self.services.len().max(1);
+        let total: u64 = self.services.iter().map(|it| it.succeeded).sum();
+        // The median of the rounds: one disturbed round does not decide.
+        let mut times: Vec<f64> = self.services.iter().map(|it| it.p99).collect();
+        times.sort_by(f64::total_cmp);
+        Rate {
+            per_second: total as f64 / (round.as_secs_f64() * count as f64),
+            p99: times.get(count / 2).copied().unwrap_or(0.0),
+        }
+    }
+
+    fn datagrams(&self) -> u64 {
+        self.services.iter().map(|it| it.datagrams).sum()
+    }
+}
+
+/// Two servers: one is never attacked, so that the honest rounds in between are undisturbed.
+fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Result<Row, String> {
+    let courser = &arguments.courser;
+    let (quiet, quiet_address) = Process::serve(courser, site)?;
+    let (mut victim, address) = Process::serve(courser, site)?;
+    let round = arguments.time / ROUNDS;
+    for address in [quiet_address, address] {
+        Load::start(courser, address, WARM_UP)?.finish();
+    }
+    let before = victim.rss();
+    let mut attacker = attacker(address);
+    let mut attack = (plan.make)();
+    attack.start(&mut attacker);
+    let mut sockets = Sockets::bind(local()).map_err(|error| error.to_string())?;
+    let (mut alone, mut beside) = (Sums::default(), Sums::default());
+    for _ in 0..ROUNDS {
+        let cpu = quiet.cpu();
+        alone
+            .services
+            .push(Load::start(courser, quiet_address, round)?.finish());
+        alone.cpu += quiet.cpu().saturating_sub(cpu);
+
+        let cpu = victim.cpu();
+        let load = Load::start(courser, address, round)?;
+        sockets
+            .run(&mut attacker, &mut *attack, round)
+            .map_err(|error| format!("{}: {error}", plan.name))?;
+        beside.services.push(load.finish());
+        beside.cpu += victim.cpu().saturating_sub(cpu);
+    }
+    let dropped = kernel_drops(address.port());
+    drop(sockets);
+    std::thread::sleep(REST);
+    let (peak, after) = (victim.peak_rss(), victim.rss());
+    let is_running = victim.is_running();
+    let sent = attacker.counts().sent;
+    let honest = per_datagram(alone.cpu, alone.datagrams());
+    let honest_part =
+        Duration::from_secs_f64(honest.unwrap_or(0.0) * beside.datagrams() as f64 / 1e6);
+    let mut closes = attacker.counts().closes.clone();
+    if !is_running {
+        closes.insert("the server ended".to_owned(), 1);
+    }
+    Ok(Row {
+        plan: plan.name,
+        labels: plan.labels.join(","),
+        sent,
+        dropped,
+        rss: [before, peak, after],
+        hostile_us: per_datagram(
+            beside.cpu.saturating_sub(honest_part),
+            sent.saturating_sub(dropped),
+        ),
+        honest_us: honest,
+        alone: Some(alone.rate(round)),
+        beside: Some(beside.rate(round)),
+        closes,
+    })
+}
+
+/// How long honest clients run before anything is measured.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// A hostile server, and `courser get` again and again as its victim.
+fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, String> {
+    let mut sockets = Sockets::bind(local()).map_err(|error| error.to_string())?;
+    let address = sockets.local_addr().map_err(|error| error.to_string())?;
+    let mut attacker = attacker(address);
+    let mut attack = (plan.make)();
+    attack.start(&mut attacker);
+    let mut rss = [u64::MAX, 0, 0];
+    let mut cpu = Duration::ZERO;
+    let end = Instant::now() + arguments.time;
+    while Instant::now() < end {
+        let mut victim = Process::get(&arguments.courser, address)?;
+        let mut last = Duration::ZERO;
+        while victim.is_running() && Instant::now() < end {
+            sockets
+                .run(&mut attacker, &mut *attack as &mut dyn Attack, SAMPLE)
+                .map_err(|error| format!("{}: {error}", plan.name))?;
+            let now = victim.rss();
+            if now > 0 {
+                rss = [rss[0].min(now), rss[1].max(victim.peak_rss()), now];
+            }
+            last = last.max(victim.cpu());
+        }
+        cpu += last;
+    }
+    let counts = attacker.counts();
+    Ok(Row {
+        plan: plan.name,
+        labels: plan.labels.join(","),
+        sent: counts.sent,
+        dropped: 0,
+        rss,
+        hostile_us: per_datagram(cpu, counts.sent),
+        honest_us: None,
+        alone: None,
+        beside: None,
+        closes: counts.closes.clone(),
+    })
+}
+
+/// How often the memory of a client is looked at.
+const SAMPLE: Duration = Duration::from_millis(20);
+
+fn attacker(target: SocketAddr) -> Attacker {
+    Attacker::new(target, client_tls(b"h3"), [7; 32])
+}
+
+fn local() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+}
+
+/// Microseconds per datagram; `None` for so few that clock ticks decide.
+fn per_datagram(cpu: Duration, datagrams: u64) -> Option<f64> {
+    (datagrams >= FEW).then(|| cpu.as_secs_f64() * 1e6 / datagrams as f64)
+}
+
+const FEW: u64 = 100;
