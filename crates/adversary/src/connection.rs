@@ -169,7 +169,7 @@ impl Connection {
         self.seen.close.is_some()
     }
 
-    /// What the peer has sent so far.
+    /// Counts of the peer's packets and frames so far.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }

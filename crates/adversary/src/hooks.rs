@@ -30,7 +30,7 @@ pub trait Hooks {
     }
 }
 
-/// What a connection does with a received frame.
+/// The treatment of a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Handles it as an honest endpoint does.
@@ -39,7 +39,7 @@ pub enum Verdict {
     Ignore,
 }
 
-/// What becomes of a packet that is about to be sealed.
+/// The treatment of a packet that is about to be sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     /// Seals and sends it.

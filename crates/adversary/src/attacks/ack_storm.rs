@@ -9,7 +9,7 @@ use crate::connection::ack;
 
 use super::Crowd;
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "ack-storm",
     labels: &["A22", "A25"],

@@ -9,7 +9,7 @@ use crate::attacker::Attacker;
 use crate::hooks::Honest;
 use crate::{encode, server_tls};
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "big-tickets",
     labels: &["A69"],

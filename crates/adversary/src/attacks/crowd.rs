@@ -14,7 +14,7 @@ use crate::hooks::{Honest, Hooks};
 ///
 /// A connection that the victim closed is replaced by a new one.
 pub struct Crowd {
-    /// How many connections there are at a time.
+    /// The number of connections at a time.
     pub connections: usize,
     /// Makes the hooks of a connection.
     pub hooks: fn() -> Box<dyn Hooks>,
@@ -27,7 +27,7 @@ pub struct Crowd {
     members: BTreeMap<u64, Progress>,
 }
 
-/// How far one connection of a [`Crowd`] has come. The fields belong to the attack.
+/// The progress of one connection of a [`Crowd`]. The fields belong to the attack.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     /// Bursts so far.
@@ -123,7 +123,7 @@ pub(super) fn preface(connection: &mut Connection, progress: &mut Progress) {
     (progress.control, progress.encoder) = crate::http::preface(connection);
 }
 
-/// How many of `wanted` further request streams the peer permits.
+/// Returns the number of further request streams that the peer permits, `wanted` at most.
 pub(super) fn permitted(connection: &Connection, progress: &Progress, wanted: u64) -> u64 {
     let initial = connection
         .peer_parameters()

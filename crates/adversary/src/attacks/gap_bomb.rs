@@ -7,7 +7,7 @@ use crate::http;
 
 use super::Crowd;
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "gap-bomb",
     labels: &["A26"],

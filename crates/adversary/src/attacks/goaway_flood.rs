@@ -5,7 +5,7 @@ use crate::http;
 
 use super::{Crowd, crowd};
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "goaway-flood",
     labels: &["A86"],

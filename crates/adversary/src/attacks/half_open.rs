@@ -7,7 +7,7 @@ use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::hooks::{Fate, Hooks, PacketToSend};
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "half-open",
     labels: &["A05", "A38"],

@@ -6,7 +6,7 @@ use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::hooks::Honest;
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "handshake-flood",
     labels: &["A02", "A101"],

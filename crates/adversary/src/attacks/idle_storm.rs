@@ -7,7 +7,7 @@ use courser_wire::Frame;
 use super::Crowd;
 use crate::attack::{Plan, Victim};
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "idle-storm",
     labels: &["A39", "A101"],

@@ -1,5 +1,6 @@
 //! A client that acknowledges late, and one old packet never.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use courser_base::{RangeSet, Time};
@@ -11,7 +12,7 @@ use crate::http;
 
 use super::Crowd;
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "late-acks",
     labels: &["A25", "A49", "A51"],
@@ -27,7 +28,7 @@ fn late_acks() -> Crowd {
             connection.send_packet(now, Space::Application, vec![frame]);
         }
     })
-    .with_hooks(|| Box::new(LateAcks::default()))
+    .with_hooks(|| Box::new(LateAcks::new()))
 }
 
 /// Packets of one connection in one turn.
@@ -36,14 +37,57 @@ const BURST: usize = 8;
 /// Age at which packets are acknowledged.
 const AGE: Duration = Duration::from_secs(3);
 
-/// The packet that is left out after it was acknowledged in passing.
-const LEFT_OUT: u64 = 5;
+/// Interval at which the received packet numbers are noted down.
+const STEP: Duration = Duration::from_millis(50);
 
-#[derive(Default)]
+/// Packets by which the lost one is overtaken before it is acknowledged after all.
+const OVERTAKEN: u64 = 2000;
+
+/// The steps of the attack.
+enum Phase {
+    /// Leaves the first packet out until the peer must take it for lost.
+    Lose,
+    /// Acknowledges nothing while the peer sends on. The acknowledgment at the end covers the lost
+    /// packet: a peer that adapts to reordering now waits for as many packets.
+    Silent,
+    /// Acknowledges late, and leaves out one packet for good. It is not lost for a long time, and
+    /// the records of all packets behind it stay.
+    Late,
+}
+
 struct LateAcks {
-    /// The largest packet number at points in time, oldest first.
-    marks: std::collections::VecDeque<(Time, u64)>,
-    largest: Option<u64>,
+    phase: Phase,
+    first: Option<u64>,
+    left_out: u64,
+    /// The packet numbers received at points in time, oldest first.
+    marks: VecDeque<(Time, RangeSet)>,
+    due: Option<RangeSet>,
+}
+
+impl LateAcks {
+    fn new() -> Self {
+        Self {
+            phase: Phase::Lose,
+            first: None,
+            left_out: 0,
+            marks: VecDeque::new(),
+            due: None,
+        }
+    }
+
+    fn late(&mut self, now: Time, received: &RangeSet) -> Option<RangeSet> {
+        if self.marks.back().is_none_or(|(at, _)| *at + STEP <= now) {
+            self.marks.push_back((now, received.clone()));
+        }
+        while let Some((at, _)) = self.marks.front()
+            && *at + AGE <= now
+        {
+            self.due = self.marks.pop_front().map(|(_, ranges)| ranges);
+        }
+        let mut due = self.due.clone()?;
+        due.remove(self.left_out..self.left_out + 1);
+        Some(due)
+    }
 }
 
 impl Hooks for LateAcks {
@@ -51,23 +95,28 @@ impl Hooks for LateAcks {
         if space != Space::Application {
             return Some(received.clone());
         }
-        let newest = received.max()?;
-        if self.marks.back().is_none_or(|(at, _)| *at + STEP <= now) {
-            self.marks.push_back((now, newest));
+        let (oldest, newest) = (received.min()?, received.max()?);
+        // The first packet carries HANDSHAKE_DONE or connection IDs, so that its loss matters.
+        let first = *self.first.get_or_insert(oldest);
+        match self.phase {
+            Phase::Lose => {
+                if newest > first + LOSS_THRESHOLD {
+                    self.phase = Phase::Silent;
+                }
+                let mut others = received.clone();
+                others.remove(first..first + 1);
+                Some(others)
+            }
+            Phase::Silent if newest < first + OVERTAKEN => None,
+            Phase::Silent => {
+                self.phase = Phase::Late;
+                self.left_out = newest + 1;
+                Some(received.clone())
+            }
+            Phase::Late => self.late(now, received),
         }
-        while let Some((at, largest)) = self.marks.front()
-            && *at + AGE <= now
-        {
-            self.largest = Some(*largest);
-            self.marks.pop_front();
-        }
-        let largest = self.largest?;
-        let mut all = RangeSet::new();
-        all.insert(0..largest + 1);
-        all.remove(LEFT_OUT..LEFT_OUT + 1);
-        Some(all)
     }
 }
 
-/// How often the largest packet number is noted down.
-const STEP: Duration = Duration::from_millis(50);
+/// Newer packets after whose acknowledgment a packet counts as lost (RFC 9002 §6.1.1).
+const LOSS_THRESHOLD: u64 = 3;

@@ -7,7 +7,7 @@ use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::Attacker;
 use crate::hooks::{Honest, Hooks, Verdict};
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "migration-flood",
     labels: &["A54", "A55", "A56"],

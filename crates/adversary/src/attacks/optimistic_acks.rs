@@ -9,7 +9,7 @@ use crate::http::{self, Method};
 
 use super::{Crowd, crowd};
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "optimistic-acks",
     labels: &["A22", "A23"],

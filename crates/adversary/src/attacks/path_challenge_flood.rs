@@ -8,7 +8,7 @@ use crate::encode;
 
 use super::Crowd;
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "path-challenge-flood",
     labels: &["A32"],

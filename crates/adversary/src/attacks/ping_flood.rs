@@ -6,7 +6,7 @@ use crate::attack::{Plan, Victim};
 
 use super::Crowd;
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "ping-flood",
     labels: &["A33"],

@@ -6,7 +6,7 @@ use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::{Attacker, Datagram};
 use crate::hooks::Honest;
 
-/// How the attack is listed.
+/// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "replay",
     labels: &["A35"],

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use courser_base::RangeSet;
 
-/// What was received and sent in one space.
+/// Packet numbers and CRYPTO data of one space, both ways.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// The packet number of the next packet.
@@ -15,7 +15,7 @@ pub(super) struct Numbers {
     pub(super) ack_is_due: bool,
     /// All bytes of the CRYPTO stream that TLS has written.
     pub(super) crypto_out: Vec<u8>,
-    /// How many of them were put into packets.
+    /// The length of its part that was put into packets.
     pub(super) crypto_sent: usize,
     crypto_read: u64,
     crypto_pending: BTreeMap<u64, Vec<u8>>,

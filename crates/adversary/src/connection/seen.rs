@@ -1,4 +1,4 @@
-//! What the peer of a hostile connection has sent.
+//! A record of the packets and frames that a peer sent.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -72,7 +72,7 @@ impl Seen {
 /// A CONNECTION_CLOSE that arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Close {
-    /// Whose code it is, and which.
+    /// The error code and the layer that it belongs to.
     pub kind: CloseKind,
     /// The reason, as text.
     pub reason: String,

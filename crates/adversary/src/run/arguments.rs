@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the command line asks for.
+/// The command on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     /// Prints the usage.
@@ -14,12 +14,12 @@ pub(super) enum Command {
     Run(Arguments),
 }
 
-/// How attacks are run.
+/// The options of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Arguments {
     /// The attack, or `all`.
     pub(super) name: String,
-    /// How long the attack lasts, over all rounds.
+    /// Duration of the attack, over all rounds.
     pub(super) time: Duration,
     /// The file for the report as JSON.
     pub(super) json: Option<PathBuf>,

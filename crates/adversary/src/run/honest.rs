@@ -10,7 +10,7 @@ use serde_json::Value;
 /// A load that is running.
 pub(super) struct Load(Child);
 
-/// What honest clients saw.
+/// The service that honest clients got.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Service {
     /// Requests answered with success.

@@ -42,7 +42,7 @@ pub(super) struct Rate {
 /// Rounds of one attack: what else runs on the machine then meets both sides of a comparison.
 const ROUNDS: u32 = 3;
 
-/// How long memory may take to be given back before it is counted.
+/// Time for freed memory to be returned before it is counted.
 const REST: Duration = Duration::from_secs(1);
 
 /// Runs one attack.
@@ -142,7 +142,7 @@ fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Res
     })
 }
 
-/// How long honest clients run before anything is measured.
+/// Duration of honest load before anything is measured.
 const WARM_UP: Duration = Duration::from_millis(500);
 
 /// A hostile server, and `courser get` again and again as its victim.
@@ -185,7 +185,7 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, Stri
     })
 }
 
-/// How often the memory of a client is looked at.
+/// Interval at which the memory of a client is sampled.
 const SAMPLE: Duration = Duration::from_millis(20);
 
 fn attacker(target: SocketAddr) -> Attacker {

@@ -15,7 +15,7 @@ use crate::counting;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What an attack left behind.
+/// The result of an attack.
 #[derive(Debug)]
 pub struct Outcome {
     /// Growth of the heap of the whole world, the attacker's part included: its highest value.
@@ -140,7 +140,7 @@ fn measure(world: &mut World, node: courser_sim::world::NodeId, time: Duration) 
 /// Pause between two turns of an attack that wants to run at full speed.
 const TURN: Duration = Duration::from_millis(1);
 
-/// How often the heap is looked at.
+/// Interval at which the heap is sampled.
 const STEP: Duration = Duration::from_millis(10);
 
 const LINK: &str = "2ms";

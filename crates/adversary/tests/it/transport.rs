@@ -58,7 +58,7 @@ fn peer_that_acknowledges_nothing_is_bounded() {
 
 #[test]
 fn late_acknowledgments_keep_bounded_records() {
-    attack("late-acks", 4 * SECOND)
+    attack("late-acks", 7 * SECOND)
         .assert_borne()
         .assert_peak_below(2 * 1024);
 }
