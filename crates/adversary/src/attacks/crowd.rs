@@ -20,9 +20,9 @@ pub struct Crowd {
     pub hooks: fn() -> Box<dyn Hooks>,
     /// Runs once when the handshake of a connection is confirmed.
     pub begin: fn(&mut Connection, &mut Progress),
-    /// Runs once per turn on every connection that has begun.
+    /// Runs on every connection that has begun, after each pause.
     pub burst: fn(&mut Connection, &mut Progress, Time),
-    /// Pause between bursts; zero for full speed.
+    /// Pause between bursts of one connection; zero for full speed.
     pub pause: Duration,
     members: BTreeMap<u64, Progress>,
 }
@@ -41,6 +41,7 @@ pub struct Progress {
     /// Offset on the stream that the attack uses.
     pub offset: u64,
     has_begun: bool,
+    next_burst: Option<Time>,
 }
 
 /// Connections started in one turn: the victim's answers must be read in between.
@@ -77,6 +78,11 @@ impl Crowd {
         Self { pause, ..self }
     }
 
+    /// The progress of each connection.
+    pub fn members(&self) -> impl Iterator<Item = &Progress> {
+        self.members.values()
+    }
+
     fn replace_closed(&mut self, attacker: &mut Attacker) {
         self.members.retain(|key, _| {
             let is_open = attacker.peek(*key).is_some_and(|it| !it.is_closed());
@@ -96,8 +102,16 @@ impl Crowd {
 impl Attack for Crowd {
     fn turn(&mut self, attacker: &mut Attacker, now: Time) -> Pace {
         self.replace_closed(attacker);
+        let mut next_turn = now + self.pause;
+        let mut is_complete = self.members.len() == self.connections;
         for (key, progress) in &mut self.members {
+            // Turns come early when the victim sends: the pause belongs to the connection.
+            if let Some(at) = progress.next_burst.filter(|at| *at > now) {
+                next_turn = next_turn.min(at);
+                continue;
+            }
             if !attacker.peek(*key).is_some_and(Connection::is_confirmed) {
+                is_complete = false;
                 continue;
             }
             let Some(connection) = attacker.connection(*key) else {
@@ -108,12 +122,12 @@ impl Attack for Crowd {
             }
             (self.burst)(connection, progress, now);
             progress.bursts += 1;
+            progress.next_burst = Some(now + self.pause);
         }
-        let is_complete = self.members.len() == self.connections;
         if self.pause.is_zero() || !is_complete {
             Pace::Now
         } else {
-            Pace::At(now + self.pause)
+            Pace::At(next_turn)
         }
     }
 }

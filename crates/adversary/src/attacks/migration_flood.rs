@@ -5,7 +5,7 @@ use courser_wire::Frame;
 
 use crate::attack::{Attack, Pace, Plan, Victim};
 use crate::attacker::Attacker;
-use crate::hooks::{Honest, Hooks, Verdict};
+use crate::hooks::{Hooks, Verdict};
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -33,7 +33,7 @@ impl Attack for MigrationFlood {
         let key = match self.key {
             Some(key) if attacker.peek(key).is_some_and(|it| !it.is_closed()) => key,
             _ => {
-                let key = attacker.connect(0, Box::new(NoResponses::default()));
+                let key = attacker.connect(0, Box::new(NoResponses));
                 self.key = Some(key);
                 key
             }
@@ -55,8 +55,7 @@ impl Attack for MigrationFlood {
 }
 
 /// Ignores PATH_CHALLENGE: no path is ever validated.
-#[derive(Default)]
-struct NoResponses(Honest);
+struct NoResponses;
 
 impl Hooks for NoResponses {
     fn on_frame(
@@ -65,7 +64,6 @@ impl Hooks for NoResponses {
         _space: courser_crypto::Space,
         frame: &Frame<'_>,
     ) -> Verdict {
-        let Self(Honest) = self;
         match frame {
             Frame::PathChallenge(_) => Verdict::Ignore,
             _ => Verdict::Process,

@@ -27,3 +27,39 @@ fn attacks_are_found_by_name() {
     );
     assert!(find("rapid_reset").is_none());
 }
+
+#[test]
+fn crowd_pauses_although_the_victim_sends() {
+    use std::time::Duration;
+
+    use courser_base::Time;
+    use courser_wire::Frame;
+
+    use crate::attacker::Attacker;
+    use crate::hooks::Honest;
+    use crate::{Attack, client_tls, server_tls};
+
+    let target = "10.0.0.2:443".parse().expect("an address");
+    let home = "10.0.0.9:1".parse().expect("an address");
+    let mut crowd = Crowd::new(1, |connection, _, _| connection.push(&Frame::Ping))
+        .with_pause(Duration::from_secs(1));
+    let mut clients = Attacker::new(target, client_tls(b"h3"), [1; 32]);
+    let mut server = Attacker::new(home, client_tls(b"h3"), [2; 32]);
+    server.accept_with(server_tls(b"h3"), || Box::new(Honest));
+    // A turn each millisecond for almost two seconds: one burst at once, another after the pause.
+    for millis in 0..1900 {
+        let now = Time::from_nanos(millis * 1_000_000);
+        crowd.turn(&mut clients, now);
+        clients.transmit(now);
+        while let Some(mut datagram) = clients.poll_datagram() {
+            server.receive(now, 0, home, &mut datagram.bytes);
+        }
+        server.transmit(now);
+        while let Some(mut datagram) = server.poll_datagram() {
+            clients.receive(now, 0, target, &mut datagram.bytes);
+        }
+    }
+    assert_eq!(clients.counts().handshakes, 1);
+    let bursts: Vec<u64> = crowd.members().map(|progress| progress.bursts).collect();
+    assert_eq!(bursts, [2]);
+}
