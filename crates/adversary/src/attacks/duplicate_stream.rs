@@ -5,7 +5,7 @@ use courser_crypto::Space;
 use crate::attack::{Plan, Victim};
 use crate::http;
 
-use super::Crowd;
+use super::{Crowd, crowd};
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -23,6 +23,7 @@ fn duplicate_stream() -> Crowd {
             connection.send_packet(now, Space::Application, vec![frame.repeat(100)]);
         }
     })
+    .with_begin(crowd::preface)
 }
 
 /// Packets of one connection in one turn.

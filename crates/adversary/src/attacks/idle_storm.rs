@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_wire::Frame;
 
-use super::Crowd;
+use super::{Crowd, crowd};
 use crate::attack::{Plan, Victim};
 
 /// The entry of the attack in the list.
@@ -20,5 +20,7 @@ fn idle_storm() -> Crowd {
     let ping = |connection: &mut crate::Connection, _: &mut super::Progress, _| {
         connection.push(&Frame::Ping);
     };
-    Crowd::new(2000, ping).with_pause(Duration::from_secs(10))
+    Crowd::new(2000, ping)
+        .with_begin(crowd::preface)
+        .with_pause(Duration::from_secs(10))
 }

@@ -10,7 +10,7 @@ use crate::attack::{Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http;
 
-use super::Crowd;
+use super::{Crowd, crowd};
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -28,6 +28,7 @@ fn late_acks() -> Crowd {
             connection.send_packet(now, Space::Application, vec![frame]);
         }
     })
+    .with_begin(crowd::preface)
     .with_hooks(|| Box::new(LateAcks::new()))
 }
 

@@ -7,7 +7,7 @@ use crate::attack::{Plan, Victim};
 use crate::hooks::Hooks;
 use crate::http;
 
-use super::Crowd;
+use super::{Crowd, crowd};
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
@@ -27,6 +27,7 @@ fn no_acks() -> Crowd {
         }
         progress.offset += 1;
     })
+    .with_begin(crowd::preface)
     .with_hooks(|| Box::new(NoAcks))
 }
 

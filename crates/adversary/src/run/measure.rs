@@ -12,7 +12,7 @@ use super::honest::{Load, Service};
 use super::process::{Process, kernel_drops};
 
 /// The result of one attack.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) plan: &'static str,
     pub(super) labels: String,
@@ -32,7 +32,8 @@ pub(super) struct Row {
     pub(super) closes: BTreeMap<String, u64>,
 }
 
-/// Requests per second, and the 99th percentile of their time in seconds.
+/// Requests per second, and the 99th percentile of their time in seconds, which is infinite when
+/// most rounds had no answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     pub(super) per_second: f64,
@@ -69,7 +70,11 @@ impl Sums {
         let count = self.services.len().max(1);
         let total: u64 = self.services.iter().map(|it| it.succeeded).sum();
         // The median of the rounds: one disturbed round does not decide.
-        let mut times: Vec<f64> = self.services.iter().map(|it| it.p99).collect();
+        let time = |service: &Service| match service.succeeded {
+            0 => f64::INFINITY,
+            _ => service.p99,
+        };
+        let mut times: Vec<f64> = self.services.iter().map(time).collect();
         times.sort_by(f64::total_cmp);
         Rate {
             per_second: total as f64 / (round.as_secs_f64() * count as f64),

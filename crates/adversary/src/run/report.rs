@@ -65,7 +65,11 @@ fn cells(row: &Row) -> Vec<String> {
     let mib = |kib: u64| format!("{:.1}", kib as f64 / 1024.0);
     let us = |us: Option<f64>| us.map_or_else(dash, |us| format!("{us:.2}"));
     let rate = |rate: Option<Rate>| rate.map_or_else(dash, |it| format!("{:.0}", it.per_second));
-    let p99 = |rate: Option<Rate>| rate.map_or_else(dash, |it| format!("{:.2}", it.p99 * 1e3));
+    let p99 = |rate: Option<Rate>| match rate {
+        None => dash(),
+        Some(rate) if rate.p99.is_infinite() => "none".to_owned(),
+        Some(rate) => format!("{:.2}", rate.p99 * 1e3),
+    };
     let closes: Vec<String> = row
         .closes
         .iter()

@@ -1,6 +1,9 @@
 //! A world with a server under attack.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,7 +12,7 @@ use courser_adversary::{AttackNode, Attacker, attacks, client_tls};
 use courser_sim::World;
 use courser_sim::identity::identity;
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 
 use crate::counting;
 
@@ -70,12 +73,8 @@ async fn serve() -> Result {
             let service = tower::service_fn(|request: Request<h3::Body>| async move {
                 let is_large = request.uri().path() == attacks::LARGE;
                 request.into_body().collect().await?;
-                let body = if is_large {
-                    Bytes::from_static(&[0; LARGE])
-                } else {
-                    Bytes::from_static(b"fine")
-                };
-                Ok::<_, h3::Error>(Response::new(Full::new(body)))
+                let left = if is_large { LARGE } else { 4 };
+                Ok::<_, h3::Error>(Response::new(Content { left }))
             });
             h3::serve(connection, service).await?;
             Result::Ok(())
@@ -84,7 +83,31 @@ async fn serve() -> Result {
     Ok(())
 }
 
+/// A body that is made as it is sent, as one that is read from a file.
+struct Content {
+    left: usize,
+}
+
+impl http_body::Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<http_body::Frame<Bytes>, Infallible>>> {
+        let len = self.left.min(CHUNK);
+        self.left -= len;
+        let frame = http_body::Frame::data(Bytes::from(vec![0; len]));
+        Poll::Ready((len > 0).then_some(Ok(frame)))
+    }
+}
+
+/// Bytes of the large response.
 const LARGE: usize = 4 << 20;
+
+/// Bytes of a response that are in memory at a time.
+const CHUNK: usize = 64 * 1024;
 
 /// Runs the attack of this name for `time`, one turn per millisecond.
 pub fn attack(name: &str, time: Duration) -> Outcome {

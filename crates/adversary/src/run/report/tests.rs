@@ -45,3 +45,15 @@ fn json_has_every_number_with_its_unit() {
     assert_eq!(first["closes"]["PROTOCOL_VIOLATION"], 3);
     assert_eq!(first["labels"][1], "A25");
 }
+
+#[test]
+fn rounds_without_an_answer_have_no_percentile() {
+    let mut row = row();
+    row.beside = Some(Rate {
+        per_second: 0.0,
+        p99: f64::INFINITY,
+    });
+    assert!(table(&[row.clone()]).contains(" none "), "{row:?}");
+    let report: Value = serde_json::from_str(&json(&[row])).expect("valid");
+    assert_eq!(report[0]["honest"]["beside"]["p99"], Value::Null);
+}
