@@ -164,7 +164,9 @@ pub(crate) struct OutputArguments {
     #[arg(long)]
     pub(crate) remote_name_all: bool,
     /// With --remote-name, prefer the name in Content-Disposition
-    #[arg(short = 'J', long)]
+    ///
+    /// Existing files are never overwritten or appended to: --continue-at is refused.
+    #[arg(short = 'J', long, conflicts_with = "continue_at")]
     pub(crate) remote_header_name: bool,
     /// Directory for output files
     #[arg(long, value_name = "DIR")]

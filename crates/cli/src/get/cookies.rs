@@ -115,7 +115,8 @@ impl Cookies {
             value.extend_from_slice(b"; ");
             value.extend_from_slice(own.as_bytes());
         }
-        if let Ok(value) = HeaderValue::from_bytes(&value) {
+        if let Ok(mut value) = HeaderValue::from_bytes(&value) {
+            value.set_sensitive(true);
             headers.insert(header::COOKIE, value);
         }
     }

@@ -52,6 +52,7 @@ impl Message {
         for field in fields(request)? {
             apply_field(&mut headers, &field)?;
         }
+        mark_credentials(&mut headers);
         // They are not part of what is asked for.
         let _ = url.set_username("");
         let _ = url.set_password(None);
@@ -156,9 +157,7 @@ fn credentials(
             format!("{user}:")
         };
         let coded = format!("Basic {}", base64(user.as_bytes()));
-        let mut coded = value("--user", &coded)?;
-        coded.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, coded);
+        headers.insert(header::AUTHORIZATION, value("--user", &coded)?);
     }
     Ok(())
 }
@@ -231,6 +230,27 @@ fn apply_field(headers: &mut HeaderMap, field: &str) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Marks credentials as sensitive, whichever flag they came from: HPACK and QPACK then keep them out
+/// of their tables (RFC 7541 §7.1.3, RFC 9204 §7.1.3), and --verbose hides them.
+fn mark_credentials(headers: &mut HeaderMap) {
+    for (name, value) in headers.iter_mut() {
+        if is_credential(name) {
+            value.set_sensitive(true);
+        }
+    }
+}
+
+/// True for fields whose values give access to an account.
+pub(crate) fn is_credential(name: &HeaderName) -> bool {
+    [
+        header::AUTHORIZATION,
+        header::PROXY_AUTHORIZATION,
+        header::COOKIE,
+        header::SET_COOKIE,
+    ]
+    .contains(name)
+}
+
 fn value(what: &str, text: &str) -> Result<HeaderValue, Failed> {
     HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
         let text = format!(
@@ -269,6 +289,29 @@ mod tests {
         let message = message(|_| {}, "http://user:p%40ss@a.test/x#y").expect("a request");
         assert_eq!(message.uri, "http://a.test/x");
         assert_eq!(message.headers[header::AUTHORIZATION], "Basic dXNlcjpwQHNz");
+    }
+
+    #[test]
+    fn credentials_are_sensitive_whichever_flag_they_come_from() {
+        let lines = ["authorization: Bearer t", "Proxy-Authorization: Basic x"];
+        let by_header = message(
+            |request| request.headers = lines.map(str::to_owned).to_vec(),
+            "a.test",
+        );
+        let by_cookie = message(|request| request.cookie = vec!["a=b".to_owned()], "a.test");
+        let by_token = message(
+            |request| request.oauth2_bearer = Some("t".to_owned()),
+            "a.test",
+        );
+        let by_url = message(|_| {}, "http://user:pass@a.test/");
+        let mut seen = 0;
+        for message in [by_header, by_cookie, by_token, by_url] {
+            for (name, value) in &message.expect("a request").headers {
+                assert_eq!(value.is_sensitive(), is_credential(name), "{name}");
+                seen += usize::from(value.is_sensitive());
+            }
+        }
+        assert_eq!(seen, 5);
     }
 
     #[test]

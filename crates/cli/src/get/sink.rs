@@ -99,8 +99,9 @@ impl Target {
         let mut options = File::options();
         options.write(true);
         match (offset, is_new) {
-            // A server must not choose what is overwritten.
+            // The server chose the name: it must not choose what is overwritten or appended to.
             (0, true) => options.create_new(true),
+            (_, true) => return Err(not_resumable(&path)),
             // A device cannot be cut.
             _ if path.as_os_str() == NULL_DEVICE && cfg!(windows) => &mut options,
             (0, false) => options.create(true).truncate(true),
@@ -238,6 +239,14 @@ fn no_name(path: &str) -> Failed {
     Failed::new(WRITE_ERROR, text)
 }
 
+fn not_resumable(path: &Path) -> Failed {
+    let text = format!(
+        "the server named the file {}: use --output FILE to resume a download",
+        path.display()
+    );
+    Failed::new(WRITE_ERROR, text)
+}
+
 fn unwritable(path: &Path, error: &io::Error) -> Failed {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => ": use --create-dirs to create its directory",
@@ -284,6 +293,22 @@ mod tests {
         ] {
             assert_eq!(named(field), None, "{field}");
         }
+    }
+
+    #[test]
+    fn files_that_the_server_names_are_not_appended_to() {
+        let target = Target::Remote {
+            fallback: "kept".to_owned(),
+            folder: "/no/such/folder".into(),
+        };
+        let opened = target.open(&HeaderMap::new(), 1, false);
+        let refused = opened.expect_err("the server named it");
+        assert_eq!(refused.code, WRITE_ERROR);
+        let text = refused.to_string();
+        assert!(
+            text.contains("kept") && text.contains("--output FILE"),
+            "{text}"
+        );
     }
 
     #[test]

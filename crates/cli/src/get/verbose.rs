@@ -7,7 +7,7 @@ use http::response::Parts;
 use http::{HeaderMap, StatusCode, Version};
 
 use super::exit::version_number;
-use super::message::Message;
+use super::message::{Message, is_credential};
 
 /// A head as it stands in files: `HTTP/3 200`, then the fields.
 pub(crate) fn head(response: &Parts) -> String {
@@ -110,8 +110,8 @@ pub(crate) fn note(text: &str) {
 
 fn fields(headers: &HeaderMap) -> impl Iterator<Item = String> {
     headers.iter().map(|(name, value)| {
-        let value = if value.is_sensitive() {
-            // Logs are shown to others.
+        let value = if value.is_sensitive() || is_credential(name) {
+            // Logs are shown to others. Servers do not mark the cookies that they set.
             "[redacted]".into()
         } else {
             String::from_utf8_lossy(value.as_bytes())

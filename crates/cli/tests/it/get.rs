@@ -527,6 +527,71 @@ fn files_are_gone_on_with() {
     assert_eq!(std::fs::read_to_string(&file).expect("there"), "short");
 }
 
+/// curl refuses the pair too, and ends with the same code.
+#[test]
+fn files_that_the_server_names_are_not_resumed() {
+    let server = Server::start(Speaks::Both);
+    let folder = Folder::new();
+    let file = folder.file("chosen.txt", "mine");
+    let directory = folder.path().to_str().expect("UTF-8");
+    for offset in ["-", "4"] {
+        let output = run(&[
+            "-sSOJ",
+            "-C",
+            offset,
+            "--output-dir",
+            directory,
+            "--cacert",
+            &server.cert,
+            &server.url("/attachment"),
+        ]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "-C {offset}: {error}");
+        let names_both = error.contains("--remote-header-name") && error.contains("--continue-at");
+        assert!(names_both, "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("there"), "mine");
+}
+
+#[test]
+fn credentials_stay_out_of_what_verbose_shows() {
+    let server = Server::start(Speaks::Both);
+    for version in ["--http1.1", "--http2", "--http3-only"] {
+        for (flags, field) in [
+            (&["--oauth2-bearer", "s3cret"][..], "> authorization: "),
+            (&["-H", "Authorization: Bearer s3cret"], "> authorization: "),
+            (
+                &["-H", "Proxy-Authorization: s3cret"],
+                "> proxy-authorization: ",
+            ),
+            (&["-b", "a=s3cret"], "> cookie: "),
+            (&["-H", "Cookie: a=s3cret"], "> cookie: "),
+        ] {
+            let url = server.url("/hello");
+            let common = ["-sv", version, "--cacert", &server.cert, &url];
+            let output = run(&[&common[..], flags].concat());
+            let log = String::from_utf8_lossy(&output.stderr);
+            assert!(!log.contains("s3cret"), "{version} {flags:?}: {log}");
+            let line = format!("{field}[redacted]");
+            assert!(
+                log.lines().any(|seen| seen == line),
+                "{version} {flags:?}: {log}"
+            );
+            let sent = String::from_utf8_lossy(&output.stdout);
+            assert!(sent.contains("s3cret"), "{version} {flags:?}: {sent}");
+        }
+        // The second request returns what the first one was given.
+        let urls = [server.url("/set-cookie"), server.url("/hello")];
+        let common = ["-sv", version, "-b", "", "--cacert", &server.cert];
+        let output = run(&[&common[..], &[&urls[0], &urls[1]]].concat());
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(!log.contains("kept=1"), "{version}: {log}");
+        for line in ["< set-cookie: [redacted]", "> cookie: [redacted]"] {
+            assert!(log.lines().any(|seen| seen == line), "{version}: {log}");
+        }
+    }
+}
+
 #[test]
 fn servers_that_are_busy_are_asked_again() {
     let server = Server::start(Speaks::Both);

@@ -378,3 +378,23 @@ fn a_response_sets_so_many_cookies_and_no_more() {
         .count();
     assert_eq!(known, MAX_SET_AT_ONCE);
 }
+
+#[test]
+fn cookies_are_sensitive() {
+    let arguments = Arguments {
+        request: crate::get::args::RequestArguments {
+            cookie: vec![String::new()],
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let cookies = Cookies::load(&arguments);
+    let uri = Uri::from_static("https://a.test/");
+    let mut answered = HeaderMap::new();
+    answered.insert(header::SET_COOKIE, HeaderValue::from_static("kept=1"));
+    let mut asked = HeaderMap::new();
+    cookies.on_response(&uri, &asked, &answered);
+    cookies.apply(&uri, &mut asked);
+    assert_eq!(asked[header::COOKIE], "kept=1");
+    assert!(asked[header::COOKIE].is_sensitive());
+}
