@@ -193,8 +193,9 @@ fn as_json(exchange: &Exchange) -> String {
         value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
     };
     let peer = exchange.peer.as_ref();
-    let host = text(exchange.host.as_ref());
-    let host = host.or_else(|| exchange.uri.authority().map(ToString::to_string));
+    // As the proxy decides: the target comes before the Host field.
+    let host = exchange.uri.authority().map(ToString::to_string);
+    let host = host.or_else(|| text(exchange.host.as_ref()));
     json!({
         "time": clock::rfc3339(exchange.at),
         "client": exchange.client.map(|client| client.to_string()),

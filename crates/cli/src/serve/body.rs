@@ -31,3 +31,9 @@ pub(super) fn typed(
 pub(super) fn plain(status: StatusCode) -> Response<Body> {
     typed(status, "text/plain; charset=utf-8", format!("{status}\n"))
 }
+
+/// A response with its status and the reason for it, for humans.
+pub(super) fn explained(status: StatusCode, reason: &str) -> Response<Body> {
+    let text = format!("{status}: {reason}\n");
+    typed(status, "text/plain; charset=utf-8", text)
+}

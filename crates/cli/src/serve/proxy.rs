@@ -2,6 +2,7 @@
 
 mod forward;
 mod interim;
+mod target;
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -22,7 +23,7 @@ use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use self::interim::Relay;
-use super::body::{Body, boxed, plain};
+use super::body::{Body, boxed, explained, plain};
 
 /// The server behind.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,7 +124,11 @@ impl Proxy {
         let Some(uri) = self.uri(&parts.uri) else {
             return plain(StatusCode::BAD_REQUEST);
         };
-        forward::prepare_request(&mut parts, client_side.is_some());
+        let host = match target::host(&parts) {
+            Ok(host) => host,
+            Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
+        };
+        forward::prepare_request(&mut parts, host.as_ref(), client_side.is_some());
         parts.uri = uri;
         parts.version = if self.backend.is_http2 {
             Version::HTTP_2

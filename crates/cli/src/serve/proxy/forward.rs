@@ -20,14 +20,9 @@ pub(super) fn is_upgrade(parts: &Parts) -> bool {
     is_listed && parts.headers.contains_key(UPGRADE) && parts.version == Version::HTTP_11
 }
 
-/// Takes out what is of this connection, and says who asked. Whatever the client says about that
-/// itself is not believed.
-pub(super) fn prepare_request(parts: &mut Parts, is_upgrade: bool) {
-    let host = parts
-        .headers
-        .get(HOST)
-        .cloned()
-        .or_else(|| HeaderValue::try_from(parts.uri.authority()?.as_str()).ok());
+/// Removes the fields of this connection and adds those that name the client and the host it asked
+/// for. What the client itself sent in such fields is removed.
+pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_upgrade: bool) {
     let upgrade = parts.headers.get(UPGRADE).cloned().filter(|_| is_upgrade);
     let wants_trailers = parts
         .headers
@@ -55,13 +50,14 @@ pub(super) fn prepare_request(parts: &mut Parts, is_upgrade: bool) {
     if wants_trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
-    if let Some(host) = &host {
+    headers.remove(HOST);
+    if let Some(host) = host {
         headers.insert(HOST, host.clone());
         headers.insert(X_FORWARDED_HOST, host.clone());
     }
     headers.insert(X_FORWARDED_PROTO, HeaderValue::from_static("https"));
     if let Some(peer) = parts.extensions.get::<Peer>() {
-        let (address, host) = (peer.current_address(), host.as_ref());
+        let address = peer.current_address();
         if let Ok(value) = HeaderValue::try_from(address.ip().to_string()) {
             headers.insert(X_FORWARDED_FOR, value);
         }
@@ -177,7 +173,8 @@ mod tests {
             ("expect", "100-continue"),
             ("x-kept", "1"),
         ]);
-        prepare_request(&mut parts, false);
+        let host = HeaderValue::from_static("example.org:4433");
+        prepare_request(&mut parts, Some(&host), false);
         let mut names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         let wanted = [
@@ -201,7 +198,8 @@ mod tests {
             ("x-forwarded-proto", "http"),
             ("x-real-ip", "1.2.3.4"),
         ]);
-        prepare_request(&mut parts, false);
+        let host = HeaderValue::from_static("example.org:4433");
+        prepare_request(&mut parts, Some(&host), false);
         assert!(!parts.headers.values().any(|value| value == "1.2.3.4"));
         assert_eq!(parts.headers["x-forwarded-proto"], "https");
         assert!(!parts.headers.contains_key(FORWARDED));

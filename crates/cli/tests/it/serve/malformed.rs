@@ -1,7 +1,9 @@
 //! Requests that break the rules of HTTP/3, written by hand, through `--proxy`.
 
 use courser::server::Protocol;
-use courser::{ClientConfig, Connection, ConnectionError, Endpoint, SendStream, h3};
+use courser::{
+    ClientConfig, Connection, ConnectionError, Endpoint, ReadError, ReadToEndError, SendStream, h3,
+};
 
 use super::proxy;
 use super::serving::Serving;
@@ -17,6 +19,9 @@ const FIVE: &[u8] = b"\x54\x015";
 const DATA: &[u8] = b"\x00\x04four";
 /// HEADERS with `x: 1`.
 const TRAILERS: &[u8] = b"\x01\x06\x00\x00\x21x\x011";
+
+/// `host: other`.
+const OTHER_HOST: &[u8] = b"\x24host\x05other";
 
 /// HEADERS (RFC 9114 §7.2.2) with these fields.
 fn headers(fields: &[&[u8]]) -> Vec<u8> {
@@ -51,6 +56,27 @@ async fn content_that_is_not_as_long_as_told_is_the_fault_of_the_client() {
     assert_eq!(answer[0], 0x01, "no HEADERS: {answer:x?}");
     // :status 400 is entry 67.
     assert_eq!(answer[2..6], [0x00, 0x00, 0xff, 0x04], "{answer:x?}");
+}
+
+/// RFC 9114 §4.3.1 and §4.1.2.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_for_two_hosts_end_their_stream() {
+    let serving = proxy::start("http", &[]).await;
+    let (_endpoint, connection, _control) = connect(&serving).await;
+    let (mut send, mut receive) = connection.open_bi().await.expect("open");
+    send.write_all(&headers(&[POST, OTHER_HOST]))
+        .await
+        .expect("open");
+    send.finish().expect("open");
+    let error = within(receive.read_to_end(1000))
+        .await
+        .expect_err("malformed");
+    // H3_MESSAGE_ERROR.
+    let is_expected = matches!(
+        error,
+        ReadToEndError::Read(ReadError::Reset(code)) if u64::from(code) == 0x10e
+    );
+    assert!(is_expected, "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

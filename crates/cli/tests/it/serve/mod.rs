@@ -9,6 +9,7 @@ mod running;
 mod serving;
 #[cfg(unix)]
 mod signals;
+mod target;
 #[cfg(target_os = "linux")]
 mod warnings;
 

@@ -1,0 +1,109 @@
+//! The host that a request is for.
+
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderValue, Version};
+
+/// Returns the host that a request is for, as the value of a Host field.
+///
+/// The authority of the request target (`:authority`, or the absolute form of HTTP/1.1) comes before
+/// the Host field (RFC 9112 §3.2.2, RFC 9113 §8.3.1). `None` only for HTTP/1.0 without either.
+///
+/// # Errors
+/// The reason for refusing the request: a server behind, or a filter in front, could take it for a
+/// request to another host.
+pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
+    let mut fields = parts.headers.get_all(HOST).iter();
+    let field = fields.next();
+    if fields.next().is_some() {
+        return Err("more than one Host field");
+    }
+    let field = field.map(|field| authority(field.as_bytes())).transpose()?;
+    let target = parts.uri.authority();
+    let target = target
+        .map(|target| authority(target.as_str().as_bytes()))
+        .transpose()?;
+    if let (Some(target), Some(field)) = (&target, &field)
+        && !is_same_host(target, field)
+    {
+        return Err("the request target and the Host field name different hosts");
+    }
+    let Some(host) = target.or(field) else {
+        return match parts.version {
+            Version::HTTP_09 | Version::HTTP_10 => Ok(None),
+            _ => Err("no Host field"),
+        };
+    };
+    let host = HeaderValue::try_from(host.as_str());
+    host.map(Some).map_err(|_| INVALID)
+}
+
+/// Reads `host[:port]`.
+fn authority(text: &[u8]) -> Result<Authority, &'static str> {
+    let authority = Authority::try_from(text).map_err(|_| INVALID)?;
+    match authority.host().is_empty() || authority.as_str().contains('@') {
+        true => Err(INVALID),
+        false => Ok(authority),
+    }
+}
+
+/// Compares as RFC 3986 §6.2.3 does: the port of https may be left out.
+fn is_same_host(one: &Authority, other: &Authority) -> bool {
+    let port = |authority: &Authority| authority.port_u16().unwrap_or(HTTPS_PORT);
+    one.host().eq_ignore_ascii_case(other.host()) && port(one) == port(other)
+}
+
+const INVALID: &str = "the host is not HOST[:PORT]";
+const HTTPS_PORT: u16 = 443;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host_of(uri: &str, fields: &[&str], version: Version) -> Result<String, &'static str> {
+        let mut request = http::Request::get(uri).version(version);
+        for value in fields {
+            request = request.header(HOST, *value);
+        }
+        let parts = request.body(()).expect("a request").into_parts().0;
+        let host = host(&parts)?;
+        Ok(host.map_or_else(String::new, |host| host.to_str().expect("text").to_owned()))
+    }
+
+    #[test]
+    fn target_comes_before_the_host_field() {
+        for (uri, fields, wanted) in [
+            ("https://a.test/", &[][..], "a.test"),
+            ("https://a.test:8443/", &["a.test:8443"], "a.test:8443"),
+            ("https://A.test/", &["a.TEST:443"], "A.test"),
+            ("/", &["b.test:8443"], "b.test:8443"),
+            ("/", &["[::1]:8443"], "[::1]:8443"),
+        ] {
+            for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_3] {
+                let host = host_of(uri, fields, version);
+                assert_eq!(host.as_deref(), Ok(wanted), "{uri} {fields:?}");
+            }
+        }
+        assert_eq!(host_of("/", &[], Version::HTTP_10).as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn requests_for_two_hosts_are_refused() {
+        for (uri, fields) in [
+            ("https://a.test/", &["b.test"][..]),
+            ("https://a.test/", &["a.test:8443"]),
+            ("https://a.test:8443/", &["a.test"]),
+            ("https://a.test/", &["a.test", "a.test"]),
+            ("https://a.test/", &[""]),
+            ("/", &["a.test", "b.test"]),
+            ("/", &["user@a.test"]),
+            ("/", &["a.test/path"]),
+            ("/", &[":443"]),
+            ("/", &[]),
+        ] {
+            let host = host_of(uri, fields, Version::HTTP_11);
+            assert!(host.is_err(), "{uri} {fields:?}: {host:?}");
+        }
+    }
+}

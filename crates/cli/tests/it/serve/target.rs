@@ -1,0 +1,33 @@
+//! Requests that name two hosts, through `--proxy`. Over HTTP/3 they are malformed.
+
+use courser::server::Protocol;
+use http::Method;
+use http_body_util::BodyExt as _;
+
+use super::client::{Client, request};
+use super::{proxy, within};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_for_two_hosts_are_refused() {
+    let serving = proxy::start("http", &[]).await;
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        for (host, status, word) in [
+            ("other.test", 400, "Host"),
+            ("localhost:1", 400, "Host"),
+            ("LOCALHOST", 200, "host: localhost\n"),
+        ] {
+            // The target is the whole URI, also over HTTP/1.1.
+            let asked = request(Method::GET, "/", &[("host", host)], "");
+            let response = match serving.client(protocol).await {
+                Client::Http1(mut send) => within(send.send_request(asked)).await,
+                Client::Http2(mut send) => within(send.send_request(asked)).await,
+                Client::Http3(_) => panic!("{protocol} was asked for"),
+            };
+            let (head, body) = response.expect("an answer").into_parts();
+            let content = within(body.collect()).await.expect("content").to_bytes();
+            let text = String::from_utf8_lossy(&content);
+            assert_eq!(head.status, status, "{protocol} {host}: {text}");
+            assert!(text.contains(word), "{protocol} {host}: {text}");
+        }
+    }
+}
