@@ -2,6 +2,7 @@
 
 mod file;
 mod parse;
+pub(super) mod reach;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -66,7 +67,9 @@ impl AltSvcCache {
                 Some(Announcement::Services(services)) => {
                     let known = announced.get_or_insert_default();
                     for service in services {
-                        let is_wanted = service.protocol == "h3" && service.port != 0;
+                        let is_own_port = service.port == origin.port();
+                        let is_open = is_own_port || !reach::is_blocked(service.port);
+                        let is_wanted = service.protocol == "h3" && is_open;
                         if is_wanted && known.len() < MAX_ALTERNATIVES {
                             let max_age = service.max_age.min(MAX_AGE);
                             known.push(Alternative {
@@ -116,7 +119,9 @@ impl AltSvcCache {
         };
         let mut cache = Self::default();
         for (origin, alternative) in file::read(&text) {
-            if alternative.expires > now {
+            let is_own_port = alternative.port == origin.port();
+            let is_open = is_own_port || !reach::is_blocked(alternative.port);
+            if is_open && alternative.expires > now {
                 let mut known = cache.origins.remove(&origin).unwrap_or_default();
                 if known.len() < MAX_ALTERNATIVES {
                     known.push(alternative);

@@ -194,3 +194,16 @@ fn what_is_written_is_read_again() {
     }
     assert_eq!(read, cache.origins, "{text}");
 }
+
+#[test]
+fn ports_of_other_protocols_are_refused() {
+    let cache = announced(r#"h3=":53", h3=":8443", h3="other.example:5060""#);
+    let known = cache.alternatives(at(0), &origin());
+    let ports: Vec<_> = known.iter().map(|known| known.port).collect();
+    assert_eq!(ports, [8443]);
+    // The user chose this one.
+    let origin = Origin::https("example.org", 6000);
+    let mut cache = AltSvcCache::default();
+    cache.on_announced(at(0), &origin, [r#"h3=":6000""#].into_iter());
+    assert_eq!(cache.alternatives(at(0), &origin).len(), 1);
+}

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use tokio::task::JoinSet;
 
+use super::super::alt_svc::reach;
 use super::super::core::Core;
 use super::super::origin::{Origin, authority};
 use super::super::resolve::ServiceRecord;
@@ -34,6 +35,7 @@ pub(super) fn begin(
     places: &mut JoinSet<Vec<Place>>,
 ) {
     let (host, port) = destination;
+    let own_port = port;
     for alternative in core.alt_svc().alternatives(SystemTime::now(), origin) {
         let (core, host) = (core.clone(), host.to_owned());
         let (other, port) = (alternative.host(origin).to_owned(), alternative.port);
@@ -44,7 +46,7 @@ pub(super) fn begin(
             let found = if is_here || other == host {
                 Some(At::Port(port))
             } else {
-                at(&core, &other, port).await
+                elsewhere(&core, (&other, port), (&host, own_port)).await
             };
             let place = |at| Place {
                 at,
@@ -93,6 +95,16 @@ async fn of_service(
         None => Some(At::Port(port)),
         Some(target) => at(core, target, port).await,
     }
+}
+
+/// Looks up an alternative on another host than the origin's.
+async fn elsewhere(core: &Arc<Core>, other: (&str, u16), origin: (&str, u16)) -> Option<At> {
+    let mut others = core.lookup(other.0, other.1).await.ok()?;
+    if others.iter().any(reach::is_internal) {
+        let origin = core.lookup(origin.0, origin.1).await.unwrap_or_default();
+        others = reach::allowed(others, &origin);
+    }
+    (!others.is_empty()).then_some(At::Addresses(others))
 }
 
 async fn at(core: &Arc<Core>, host: &str, port: u16) -> Option<At> {
