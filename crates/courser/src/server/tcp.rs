@@ -49,6 +49,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
 ) {
     let room = Arc::new(tokio::sync::Semaphore::new(context.limits.max_connections));
     let mut draining = part.clone().will_reach(Phase::Draining);
+    let mut told: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -58,7 +59,11 @@ pub(super) async fn accept<S: HttpService<Body>>(
             Ok(accepted) => accepted,
             Err(error) if is_of_one(&error) => continue,
             Err(error) => {
-                context.events.tell(Event::AcceptFailed(error));
+                // It fails ten times a second until a descriptor is free.
+                if told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
+                    told = Some(Instant::now());
+                    context.events.tell(Event::AcceptFailed(error));
+                }
                 // Whoever ends meanwhile makes room.
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => continue,
@@ -284,6 +289,8 @@ const ACME_TLS_ALPN: &[u8] = b"acme-tls/1";
 
 /// While there are no file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Between two events of the same kind.
+const TELL_AGAIN: Duration = Duration::from_secs(60);
 
 const LEAST_BUFFER: usize = 8192;
 

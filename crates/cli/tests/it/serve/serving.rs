@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use courser::Identity;
 use courser::rustls::pki_types::CertificateDer;
@@ -26,6 +26,26 @@ pub(crate) struct Serving {
 impl Serving {
     /// On a port that the system chooses, with a certificate that is kept for the test.
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_as(arguments, courser)
+    }
+
+    /// The same with room for this many descriptors.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn start_with_descriptors(most: u32, arguments: &[&str]) -> Self {
+        Self::start_as(arguments, |arguments| {
+            let plain = courser(arguments);
+            let mut limited = std::process::Command::new("sh");
+            limited
+                .args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")])
+                .arg(plain.get_program())
+                .args(arguments)
+                .stdin(Stdio::null())
+                .env_remove("SSLKEYLOGFILE");
+            limited
+        })
+    }
+
+    fn start_as(arguments: &[&str], command: impl FnOnce(&[&str]) -> Command) -> Self {
         let folder = Folder::new();
         let path = folder.file("dev", "");
         std::fs::remove_file(&path).expect("made just now");
@@ -37,12 +57,16 @@ impl Serving {
             "--tls-dev-dir",
             &path,
         ];
-        Self::run(&[&common[..], arguments].concat(), folder)
+        Self::spawn(command(&[&common[..], arguments].concat()), folder)
     }
 
     /// With these arguments alone. The folder is kept.
     pub(crate) fn run(arguments: &[&str], folder: Folder) -> Self {
-        let mut child = courser(arguments)
+        Self::spawn(courser(arguments), folder)
+    }
+
+    fn spawn(mut command: Command, folder: Folder) -> Self {
+        let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
