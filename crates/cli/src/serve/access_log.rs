@@ -1,20 +1,19 @@
 //! A line for each request.
 
-use std::fmt::Write as _;
+mod line;
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use http::{HeaderValue, Version};
-use serde_json::json;
-
 use super::args::LogFormat;
-use super::clock;
 use super::record::Exchange;
 use crate::error::Failure;
 
@@ -24,70 +23,119 @@ use crate::error::Failure;
 pub(super) struct AccessLog {
     format: LogFormat,
     queue: SyncSender<Order>,
-    dropped: Arc<AtomicU64>,
+    shared: Arc<Shared>,
 }
 
-/// To be joined at the end, so that all is written.
+/// To be ended after the last request.
 #[derive(Debug)]
-pub(super) struct Writer(JoinHandle<()>);
+pub(super) struct Writer(Receiver<()>);
+
+/// State that requests and the thread share, so that no request waits for the thread.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Bytes of the lines that wait.
+    queued: AtomicUsize,
+    dropped: AtomicU64,
+    has_told: AtomicBool,
+    /// The file was moved away: another is begun.
+    reopens: AtomicBool,
+    ends: AtomicBool,
+    as_json: bool,
+}
 
 #[derive(Debug)]
 enum Order {
     Line(String),
-    /// The file was moved away: another is begun.
-    Reopen,
-    End,
+    /// A flag was set.
+    Look,
 }
 
 impl AccessLog {
-    /// To a file, which is appended to, or to standard output.
-    pub(super) fn open(format: LogFormat, path: Option<&Path>) -> Result<(Self, Writer), Failure> {
+    /// To a file, which is appended to, or to standard output. `as_json` is the form of warnings.
+    pub(super) fn open(
+        format: LogFormat,
+        path: Option<&Path>,
+        as_json: bool,
+    ) -> Result<(Self, Writer), Failure> {
         let target = Target::open(path).map_err(|error| {
             let name = path.unwrap_or(Path::new("standard output")).display();
             Failure::new(format!("cannot write the access log to {name}: {error}"))
         })?;
-        let (queue, orders) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new()
+        let (queue, orders) = sync_channel(MOST_LINES);
+        let (done, ended) = channel();
+        let shared = Arc::new(Shared {
+            as_json,
+            ..Shared::default()
+        });
+        let state = shared.clone();
+        std::thread::Builder::new()
             .name("access-log".to_owned())
-            .spawn(move || write_all(target, &orders))?;
+            .spawn(move || {
+                write_all(target, &orders, &state);
+                // Nobody waits any more if the disk was too slow.
+                let _ = done.send(());
+            })?;
         let log = Self {
             format,
             queue,
-            dropped: Arc::default(),
+            shared,
         };
-        Ok((log, Writer(thread)))
+        Ok((log, Writer(ended)))
     }
 
     pub(super) fn note(&self, exchange: &Exchange) {
-        let line = match self.format {
-            LogFormat::Common => common(exchange),
-            LogFormat::Combined => {
-                let mut line = common(exchange);
-                quoted(&mut line, exchange.referer.as_ref());
-                quoted(&mut line, exchange.user_agent.as_ref());
-                line
-            }
-            LogFormat::Json => as_json(exchange),
+        let mut line = match self.format {
+            LogFormat::Common => line::common(exchange),
+            LogFormat::Combined => line::combined(exchange),
+            LogFormat::Json => line::as_json(exchange),
         };
-        if let Err(TrySendError::Full(_)) = self.queue.try_send(Order::Line(line)) {
-            self.dropped.fetch_add(1, Relaxed);
+        line.push('\n');
+        debug_assert!(line.len() <= line::MOST, "{} bytes", line.len());
+        line.shrink_to_fit();
+        let len = line.len();
+        let before = self.shared.queued.fetch_add(len, Relaxed);
+        let fits = before + len <= MOST_BYTES;
+        if !fits || self.queue.try_send(Order::Line(line)).is_err() {
+            self.shared.queued.fetch_sub(len, Relaxed);
+            self.shared.drop_one("the disk or the reader is too slow");
         }
     }
 
-    /// Lines that were not written, because the disk or the reader of standard output was too slow.
+    /// Lines that were not written: the disk was full, or the disk or the reader of standard output
+    /// was too slow.
     pub(super) fn dropped(&self) -> u64 {
-        self.dropped.load(Relaxed)
+        self.shared.dropped.load(Relaxed)
     }
 
-    /// Opens the file anew, for those who move it away from time to time.
+    /// Opens the file anew, for those who move it away from time to time. Does not wait for it.
     pub(super) fn reopen(&self) {
-        let _ = self.queue.send(Order::Reopen);
+        self.shared.reopens.store(true, Release);
+        // A thread that has lines to write sees the flag anyway.
+        let _ = self.queue.try_send(Order::Look);
     }
 
-    /// Writes what waits.
-    pub(super) fn end(self, writer: Writer) {
-        let _ = self.queue.send(Order::End);
-        let _ = writer.0.join();
+    /// Writes what waits, unless the disk takes longer than a few seconds for it.
+    pub(super) fn end(self, writer: &Writer) {
+        self.shared.ends.store(true, Release);
+        let _ = self.queue.try_send(Order::Look);
+        let _ = writer.0.recv_timeout(END_WITHIN);
+    }
+}
+
+impl Shared {
+    /// Counts a line that is not written, and warns once.
+    fn drop_one(self: &Arc<Self>, reason: &str) {
+        self.dropped.fetch_add(1, Relaxed);
+        if self.has_told.swap(true, Relaxed) {
+            return;
+        }
+        let text = format!(
+            "access log lines are dropped: {reason} (courser_access_log_dropped_total counts them)"
+        );
+        let as_json = self.as_json;
+        // The warning may go where nobody reads, and no request may wait for that.
+        let thread = std::thread::Builder::new().name("access-log-warning".to_owned());
+        let _ = thread.spawn(move || super::sockets::warn(&text, as_json));
     }
 }
 
@@ -104,16 +152,17 @@ impl Target {
         })
     }
 
-    fn write(&mut self, line: &str) {
-        // A full disk ends no server; lines are missing then.
-        let _ = match self {
-            Self::StandardOutput(out) => writeln!(out, "{line}"),
-            Self::File(_, out) => writeln!(out, "{line}"),
-        };
+    /// Writes a line with its end in one piece: a full disk leaves no half of one behind.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        match self {
+            Self::StandardOutput(out) => out.write_all(line.as_bytes()),
+            Self::File(_, out) => out.write_all(line.as_bytes()),
+        }
     }
 
     fn flush(&mut self) {
         if let Self::File(_, out) = self {
+            // What could not be written stays in the buffer; lines that do not fit are counted.
             let _ = out.flush();
         }
     }
@@ -133,115 +182,44 @@ fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
     Ok(BufWriter::new(file))
 }
 
-fn write_all(mut target: Target, orders: &Receiver<Order>) {
+/// Writes lines until the server ends.
+fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<Shared>) {
     loop {
-        match orders.recv_timeout(FLUSH_AFTER) {
-            Ok(Order::Line(line)) => target.write(&line),
-            Ok(Order::Reopen) => target.reopen(),
-            Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => break,
+        let order = orders.recv_timeout(FLUSH_AFTER);
+        if shared.reopens.swap(false, Acquire) {
+            target.reopen();
+        }
+        match order {
+            Ok(Order::Line(line)) => write_line(&mut target, &line, shared),
+            Ok(Order::Look) => {}
             Err(RecvTimeoutError::Timeout) => target.flush(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if shared.ends.load(Acquire) {
+            for order in orders.try_iter() {
+                if let Order::Line(line) = order {
+                    write_line(&mut target, &line, shared);
+                }
+            }
+            break;
         }
     }
     target.flush();
 }
 
-/// `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200 5`.
-fn common(exchange: &Exchange) -> String {
-    let mut line = String::with_capacity(160);
-    match exchange.client {
-        Some(client) => drop(write!(line, "{}", client.ip())),
-        None => line.push('-'),
-    }
-    let time = clock::common_log(exchange.at);
-    let _ = write!(line, " - - [{time}] \"{} ", exchange.method);
-    escape(&mut line, target(exchange).as_bytes());
-    let status = exchange.status.as_u16();
-    let _ = write!(
-        line,
-        " {}\" {status} {}",
-        protocol(exchange.version),
-        exchange.bytes
-    );
-    line
-}
-
-fn quoted(line: &mut String, value: Option<&HeaderValue>) {
-    line.push_str(" \"");
-    match value {
-        Some(value) => escape(line, value.as_bytes()),
-        None => line.push('-'),
-    }
-    line.push('"');
-}
-
-/// What a client sends must not end a line or a field of it.
-fn escape(line: &mut String, bytes: &[u8]) {
-    for &byte in bytes {
-        match byte {
-            b'"' | b'\\' => {
-                line.push('\\');
-                line.push(char::from(byte));
-            }
-            b' '..=b'~' => line.push(char::from(byte)),
-            _ => drop(write!(line, "\\x{byte:02x}")),
-        }
+fn write_line(target: &mut Target, line: &str, shared: &Arc<Shared>) {
+    let written = target.write(line);
+    shared.queued.fetch_sub(line.len(), Relaxed);
+    if let Err(error) = written {
+        shared.drop_one(&error.to_string());
     }
 }
 
-fn as_json(exchange: &Exchange) -> String {
-    let text = |value: Option<&HeaderValue>| {
-        value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-    };
-    let peer = exchange.peer.as_ref();
-    // As the proxy decides: the target comes before the Host field.
-    let host = exchange.uri.authority().map(ToString::to_string);
-    let host = host.or_else(|| text(exchange.host.as_ref()));
-    json!({
-        "time": clock::rfc3339(exchange.at),
-        "client": exchange.client.map(|client| client.to_string()),
-        "connection": peer.map(courser::server::Peer::connection_id),
-        "protocol": protocol(exchange.version),
-        "method": exchange.method.as_str(),
-        "host": host,
-        "uri": target(exchange),
-        "status": exchange.status.as_u16(),
-        "bytes": exchange.bytes,
-        "seconds": exchange.took.as_secs_f64(),
-        "complete": exchange.is_complete,
-        "referer": text(exchange.referer.as_ref()),
-        "user_agent": text(exchange.user_agent.as_ref()),
-    })
-    .to_string()
-}
-
-fn target(exchange: &Exchange) -> &str {
-    let path = exchange.uri.path_and_query();
-    path.map_or("*", http::uri::PathAndQuery::as_str)
-}
-
-fn protocol(version: Version) -> &'static str {
-    match version {
-        Version::HTTP_09 => "HTTP/0.9",
-        Version::HTTP_10 => "HTTP/1.0",
-        Version::HTTP_2 => "HTTP/2.0",
-        Version::HTTP_3 => "HTTP/3.0",
-        _ => "HTTP/1.1",
-    }
-}
-
-/// Lines: a second of a busy server.
-const QUEUE: usize = 65_536;
+/// Lines that wait: a second of a busy server.
+const MOST_LINES: usize = 65_536;
+/// Bytes of the lines that wait: as many lines of 128 bytes.
+const MOST_BYTES: usize = 8 << 20;
 /// Who follows the file sees lines this late.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_clients_send_ends_no_field() {
-        let mut line = String::new();
-        escape(&mut line, b"a\" 200 1\\\r\nfake \x1b[31m\xff");
-        assert_eq!(line, "a\\\" 200 1\\\\\\x0d\\x0afake \\x1b[31m\\xff");
-    }
-}
+/// A disk that stands does not keep the server from ending.
+const END_WITHIN: Duration = Duration::from_secs(5);

@@ -55,7 +55,8 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (log, writer) = match arguments.access_log {
         None => (None, None),
         Some(format) => {
-            let (log, writer) = AccessLog::open(format, arguments.access_log_file.as_deref())?;
+            let path = arguments.access_log_file.as_deref();
+            let (log, writer) = AccessLog::open(format, path, arguments.json)?;
             (Some(log), Some(writer))
         }
     };
@@ -103,7 +104,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     hangups.abort();
     impatience.abort();
     if let (Some(log), Some(writer)) = (log, writer) {
-        log.end(writer);
+        log.end(&writer);
     }
     sockets.end();
     let drained = drained.map_err(|error| Failure::new(error.to_string()))?;

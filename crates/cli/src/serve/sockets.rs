@@ -58,7 +58,8 @@ fn warn_of_drops(endpoints: &[Endpoint], has_warned: &AtomicBool, as_json: bool)
     }
 }
 
-fn warn(text: &str, as_json: bool) {
+/// Tells the user of something that costs speed or data.
+pub(super) fn warn(text: &str, as_json: bool) {
     match as_json {
         true => output::line(json!({"event": "warning", "text": text}).to_string()),
         false => output::note(text),

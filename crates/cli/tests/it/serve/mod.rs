@@ -1,6 +1,8 @@
 //! `courser serve`, the real binary, asked over all three protocols.
 
 mod client;
+#[cfg(target_os = "linux")]
+mod exhausted;
 mod files;
 mod malformed;
 mod proxy;

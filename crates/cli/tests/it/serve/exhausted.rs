@@ -1,0 +1,159 @@
+//! Disks that are full or stand (A99, F47), and descriptors that are used up (A100, F43).
+
+use std::fs::OpenOptions;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use courser::server::Protocol;
+use rustix::process::Signal;
+
+use super::client::Client;
+use super::running::{admin, start};
+use super::serving::Serving;
+use super::within;
+use crate::common::Folder;
+
+const DROPS: &str = "access log lines are dropped";
+
+fn dropped(serving: &Serving) -> u64 {
+    let (_, metrics) = admin(serving, "/metrics");
+    let name = "courser_access_log_dropped_total ";
+    let value = metrics.lines().find_map(|line| line.strip_prefix(name));
+    value.expect("a counter").parse().expect("a number")
+}
+
+/// Asks with fields that make long lines until some are dropped.
+async fn ask_until_drops(serving: &Serving, client: &mut Client) -> u64 {
+    let long = "\"".repeat(1000);
+    let fields = [("user-agent", &*long), ("referer", &long)];
+    for _ in 0..100 {
+        for _ in 0..200 {
+            assert_eq!(client.get("/a.txt", &fields).await.status, 200);
+        }
+        if dropped(serving) > 0 {
+            return dropped(serving);
+        }
+    }
+    panic!("20 000 lines fit");
+}
+
+/// Reads events until the server has drained. Returns the warnings of dropped lines.
+fn warnings_until_drained(serving: &mut Serving) -> Vec<String> {
+    let mut warnings = Vec::new();
+    loop {
+        let event = serving.next_of_all_events();
+        let text = event["text"].as_str().unwrap_or_default();
+        if text.contains(DROPS) {
+            warnings.push(text.to_owned());
+        }
+        if event["event"] == "drained" {
+            return warnings;
+        }
+    }
+}
+
+fn logging_to(folder: &Folder, file: &str) -> Serving {
+    folder.file("a.txt", "12345");
+    let arguments = ["--access-log=combined", "--admin", "127.0.0.1:0"];
+    start(
+        folder,
+        &[&arguments[..], &["--access-log-file", file]].concat(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn full_log_disk_is_told_once_and_counted() {
+    let folder = Folder::new();
+    let mut serving = logging_to(&folder, "/dev/full");
+    let mut client = serving.client(Protocol::Http2).await;
+    ask_until_drops(&serving, &mut client).await;
+    drop(client);
+    serving.signal(Signal::TERM);
+    let warnings = warnings_until_drained(&mut serving);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("No space left"), "{warnings:?}");
+    serving.ended();
+}
+
+/// A pipe that nobody reads stands for the disk.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn log_disk_that_stands_holds_up_nothing() {
+    let folder = Folder::new();
+    let logs = Folder::new();
+    let pipe = logs.path().join("log");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    let mut options = OpenOptions::new();
+    let reader = options.read(true).write(true).open(&pipe).expect("a pipe");
+    let mut serving = logging_to(&folder, pipe.to_str().expect("UTF-8"));
+    let mut client = serving.client(Protocol::Http2).await;
+    let first = ask_until_drops(&serving, &mut client).await;
+    let before = resident(&serving);
+    assert!(ask_until_drops(&serving, &mut client).await > first);
+    let after = resident(&serving);
+    assert!(after < before + 4096, "{before} KiB became {after} KiB");
+    // The thread that writes cannot open the file anew now, and nobody waits for it.
+    serving.signal(Signal::HUP);
+    for protocol in Protocol::ALL {
+        let mut client = serving.client(protocol).await;
+        assert_eq!(client.get("/a.txt", &[]).await.status, 200, "{protocol}");
+    }
+    drop(client);
+    serving.signal(Signal::TERM);
+    let warnings = warnings_until_drained(&mut serving);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("too slow"), "{warnings:?}");
+    serving.ended();
+    drop(reader);
+}
+
+/// KiB of memory that the server has.
+fn resident(serving: &Serving) -> u64 {
+    let path = format!("/proc/{}/status", serving.child().id());
+    let status = std::fs::read_to_string(path).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    number.expect("a size").parse().expect("a number")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn server_without_descriptors_serves_on_and_accepts_again() {
+    let folder = Folder::new();
+    folder.file("a.txt", "12345");
+    let path = folder.path().to_str().expect("UTF-8");
+    let mut serving = Serving::start_with_descriptors(64, &[path]);
+    let mut first = serving.client(Protocol::Http2).await;
+    assert_eq!(first.get("/a.txt", &[]).await.status, 200);
+    let held: Vec<_> = (0..100)
+        .map(|_| TcpStream::connect(serving.address).expect("the backlog has room"))
+        .collect();
+    while serving.next_event()["event"] != "accept_failed" {}
+    // Those that are there are answered, and QUIC needs no descriptor for each. A file needs one:
+    // without it the answer is 503, or what is in memory.
+    let mut quic = serving.client(Protocol::Http3).await;
+    for client in [&mut first, &mut quic] {
+        let status = client.get("/a.txt", &[]).await.status;
+        assert!(status == 200 || status == 503, "{status}");
+    }
+    drop(held);
+    within(async {
+        let mut second = serving.client(Protocol::Http2).await;
+        while second.get("/a.txt", &[]).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(first.get("/a.txt", &[]).await.status, 200);
+    })
+    .await;
+    drop((first, quic));
+    serving.signal(Signal::TERM);
+    // It was told once, not at each of the many tries.
+    loop {
+        let event = serving.next_event();
+        assert_ne!(event["event"], "accept_failed");
+        if event["event"] == "drained" {
+            break;
+        }
+    }
+    serving.ended();
+}
