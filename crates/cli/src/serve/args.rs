@@ -48,10 +48,20 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "URL", value_parser = Backend::parse, help_heading = "Proxy")]
     pub(crate) proxy: Option<Backend>,
 
-    /// Time limit for the upstream server to start its response
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_duration,
-          requires = "proxy", help_heading = "Proxy")]
-    pub(crate) proxy_timeout: Duration,
+    #[command(flatten)]
+    pub(crate) proxy_times: ProxyTimes,
+
+    /// Compress the responses of the upstream server
+    ///
+    /// Off by default: if a response holds both a secret and text that others choose, its compressed
+    /// size reveals the secret (BREACH).
+    #[arg(
+        long,
+        requires = "proxy",
+        conflicts_with = "no_compress",
+        help_heading = "Proxy"
+    )]
+    pub(crate) proxy_compress: bool,
 
     /// Host name of the server; repeatable
     ///
@@ -164,6 +174,32 @@ pub(crate) struct FileArguments {
     /// Without this flag only links to targets inside the directory are followed.
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) follow_symlinks: bool,
+
+/// How long the upstream server may take.
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "Proxy")]
+pub(crate) struct ProxyTimes {
+    /// Time limit for connecting to the upstream server
+    #[arg(id = "proxy_connect_timeout", long = "proxy-connect-timeout", value_name = "SECONDS",
+          default_value = "5", value_parser = parse_duration, requires = "proxy")]
+    pub(crate) connect: Duration,
+
+    /// Time limit for the upstream server to start its response
+    ///
+    /// It begins at the end of the request, and while content is sent each time the upstream server
+    /// has taken some of it. Slow clients are limited by --body-rate.
+    #[arg(id = "proxy_timeout", long = "proxy-timeout", value_name = "SECONDS",
+          default_value = "60", value_parser = parse_duration, requires = "proxy")]
+    pub(crate) response: Duration,
+
+    /// Time limit for pauses in the body of a response
+    ///
+    /// The response is aborted if the upstream server sends nothing for this long. Raise it for
+    /// streams of rare events.
+    #[arg(id = "proxy_body_timeout", long = "proxy-body-timeout", value_name = "SECONDS",
+          default_value = "300", value_parser = parse_duration, requires = "proxy")]
+    pub(crate) body: Duration,
+}
 
     /// Memory for small files and their compressed forms; 0 for no cache
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_quantity,

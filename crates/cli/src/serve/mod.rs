@@ -99,7 +99,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         log: log.clone(),
         metrics,
     };
-    let service = site.into_service(!arguments.no_compress, recorder);
+    let service = site.into_service(arguments.proxy_compress, recorder);
     let drained = bound.service(service).await;
     hangups.abort();
     impatience.abort();
@@ -116,7 +116,7 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
     if let Some(backend) = &arguments.proxy {
         return Ok(Site::Proxy(Box::new(Proxy::new(
             backend.clone(),
-            arguments.proxy_timeout,
+            arguments.proxy_times,
         ))));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());

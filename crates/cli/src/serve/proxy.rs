@@ -2,6 +2,7 @@
 
 mod forward;
 mod interim;
+mod patience;
 mod target;
 
 use std::fmt;
@@ -23,6 +24,8 @@ use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use self::interim::Relay;
+use self::patience::{Silence, Turn};
+use super::args::ProxyTimes;
 use super::body::{Body, boxed, explained, plain};
 
 /// The server behind.
@@ -82,13 +85,13 @@ impl fmt::Display for Backend {
 pub(super) struct Proxy {
     backend: Backend,
     client: Client<HttpConnector, Body>,
-    timeout: Duration,
+    times: ProxyTimes,
 }
 
 impl Proxy {
-    pub(super) fn new(backend: Backend, timeout: Duration) -> Self {
+    pub(super) fn new(backend: Backend, times: ProxyTimes) -> Self {
         let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        connector.set_connect_timeout(Some(times.connect));
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -100,7 +103,7 @@ impl Proxy {
         Self {
             backend,
             client,
-            timeout,
+            times,
         }
     }
 
@@ -140,7 +143,8 @@ impl Proxy {
             Ok(body) => body,
             Err(error) => return plain(status_of_body(&error)),
         };
-        let mut request = Request::from_parts(parts, body);
+        let turn = Turn::default();
+        let mut request = Request::from_parts(parts, turn.watch(body));
         let relay = interim.map(|client| Relay::new(&mut request, client));
         let asked = self.client.request(request);
         let asked = async {
@@ -149,12 +153,12 @@ impl Proxy {
                 None => asked.await,
             }
         };
-        let response = match tokio::time::timeout(self.timeout, asked).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return plain(status_of(&error)),
-            Err(_) => return plain(StatusCode::GATEWAY_TIMEOUT),
+        let response = match turn.within(self.times.response, asked).await {
+            Some(Ok(response)) => response,
+            Some(Err(error)) => return plain(status_of(&error)),
+            None => return plain(StatusCode::GATEWAY_TIMEOUT),
         };
-        finish(response, client_side, version)
+        finish(response, client_side, version, self.times.body)
     }
 
     fn uri(&self, asked: &Uri) -> Option<Uri> {
@@ -173,6 +177,7 @@ fn finish(
     mut response: Response<hyper::body::Incoming>,
     client_side: Option<OnUpgrade>,
     version: Version,
+    longest_silence: Duration,
 ) -> Response<Body> {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(client_side) = client_side else {
@@ -187,7 +192,7 @@ fn finish(
     }
     let (mut parts, body) = response.into_parts();
     forward::prepare_response(&mut parts, version);
-    Response::from_parts(parts, boxed(body))
+    Response::from_parts(parts, boxed(Silence::new(body, longest_silence)))
 }
 
 /// Carries bytes both ways until both have ended, or either is gone.
@@ -276,7 +281,6 @@ impl http_body::Body for Begun {
     }
 }
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const POOL_IDLE: Duration = Duration::from_secs(15);
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl Site {
         }
     }
 
-    /// All of it as one service.
+    /// All of it as one service. `compress` concerns the answers of a server behind.
     pub(super) fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
         match self {
             Self::Files(files) if recorder.is_idle() => Answers::Files(files),

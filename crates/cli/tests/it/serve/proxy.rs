@@ -293,6 +293,59 @@ async fn servers_that_are_away_or_slow_are_told() {
     assert_eq!(answer.status, 504);
 }
 
+/// The limit of a second begins at the end of an upload that takes three.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn long_uploads_are_not_cut() {
+    let serving = start("http", &["--proxy-timeout", "1"]).await;
+    for protocol in Protocol::ALL {
+        let pieces = futures_util::stream::iter(0..30).then(|_| async {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            Ok(Frame::data(Bytes::from_static(b"0123456789")))
+        });
+        let mut upload = request(Method::POST, "/echo", &[], "");
+        *upload.body_mut() = StreamBody::new(pieces).boxed_unsync();
+        let mut client = serving.client(protocol).await;
+        let answer = within(client.send(upload)).await.expect("an answer");
+        assert_eq!((answer.status.as_u16(), answer.content.len()), (200, 300));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_stop_within_a_response_are_cut() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        let mut kept = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await.expect("open");
+            let begun = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n12345";
+            stream.write_all(begun.as_bytes()).await.expect("open");
+            kept.push(stream);
+        }
+    });
+    let serving = Serving::start(&["--proxy", &url, "--proxy-body-timeout", "0.3"]);
+    for protocol in Protocol::ALL {
+        let mut client = serving.client(protocol).await;
+        let response = within(client.begin(request(Method::GET, "/", &[], ""))).await;
+        let response = response.expect("an answer");
+        assert_eq!(response.status(), 200, "{protocol}");
+        let content = within(response.into_body().collect()).await;
+        assert!(content.is_err(), "{protocol}: it never ended");
+    }
+}
+
+/// Compressed sizes tell what a response contains besides what the client chose (BREACH).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn responses_are_compressed_only_if_wanted() {
+    for (flags, coding) in [(&[][..], ""), (&["--proxy-compress"], "gzip")] {
+        let serving = start("http", flags).await;
+        let fields = [("accept-encoding", "gzip"), ("x-long", &*"x".repeat(500))];
+        let mut client = serving.client(Protocol::Http2).await;
+        let answer = client.get("/", &fields).await;
+        assert_eq!(answer.header("content-encoding"), coding, "{flags:?}");
+    }
+}
+
 /// One byte each 100 ms, for longer than the test takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_send_too_slowly_are_told() {
