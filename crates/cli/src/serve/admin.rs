@@ -1,7 +1,9 @@
 //! Health, metrics and a live page, over plain HTTP/1.1 on an address of its own.
 
+mod guard;
+
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+pub(super) use self::guard::Guard;
 use super::body::{Body, plain, typed};
 use super::metrics::Metrics;
 use crate::error::{Failure, cannot_listen};
@@ -24,6 +27,7 @@ pub(super) struct Admin {
     /// What is served, for humans.
     pub(super) what: String,
     pub(super) began: Instant,
+    pub(super) guard: Guard,
 }
 
 /// Opens the socket, so that a port that is taken is told before anything is served.
@@ -43,10 +47,13 @@ pub(super) async fn serve(listener: TcpListener, admin: Arc<Admin>) {
         let Ok(permit) = room.clone().try_acquire_owned() else {
             continue;
         };
+        let Ok(local) = stream.local_addr() else {
+            continue;
+        };
         let admin = admin.clone();
         tokio::spawn(async move {
             let service = service_fn(|request| {
-                let response = admin.answer(&request);
+                let response = admin.answer(&request, local.ip());
                 async move { Ok::<_, Infallible>(response) }
             });
             let mut builder = hyper::server::conn::http1::Builder::new();
@@ -63,7 +70,10 @@ pub(super) async fn serve(listener: TcpListener, admin: Arc<Admin>) {
 }
 
 impl Admin {
-    fn answer<B>(&self, request: &Request<B>) -> Response<Body> {
+    fn answer<B>(&self, request: &Request<B>, local: IpAddr) -> Response<Body> {
+        if let Some(refusal) = self.guard.refusal(request, local) {
+            return refusal;
+        }
         if request.method() != Method::GET && request.method() != Method::HEAD {
             return plain(StatusCode::METHOD_NOT_ALLOWED);
         }

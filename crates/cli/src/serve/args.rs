@@ -130,11 +130,35 @@ pub(crate) struct Arguments {
 
     /// Serve a live page, metrics and health checks at this address
     ///
-    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP without
-    /// authentication. Do not expose them to untrusted networks.
+    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP. Do not expose them to
+    /// untrusted networks. Requests must name the address or localhost in their Host field; see
+    /// --admin-host.
     #[arg(long, value_name = "ADDR", value_parser = parse_admin,
           help_heading = "Logging and monitoring")]
     pub(crate) admin: Option<SocketAddr>,
+
+    /// Another host name of the --admin address; repeatable
+    ///
+    /// Requests for other hosts are refused, so that web pages cannot read the endpoints through
+    /// the browser of somebody who can reach them (DNS rebinding).
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "admin",
+        help_heading = "Logging and monitoring"
+    )]
+    pub(crate) admin_host: Vec<String>,
+
+    /// Require the bearer token in this file for /metrics and /status
+    ///
+    /// /health, /ready and the page itself reveal no data and stay open. The page asks for the token.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "admin",
+        help_heading = "Logging and monitoring"
+    )]
+    pub(crate) admin_token_file: Option<PathBuf>,
 
     /// Write a qlog trace of every QUIC connection to this directory
     #[arg(
@@ -150,30 +174,6 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Logging and monitoring")]
     pub(crate) json: bool,
 }
-
-/// Flags for serving files.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Files")]
-pub(crate) struct FileArguments {
-    /// List directories that have no index.html
-    #[arg(short, long, conflicts_with = "proxy")]
-    pub(crate) browse: bool,
-
-    /// Serve FILE.zst, FILE.br or FILE.gz to clients that accept the encoding
-    #[arg(long, conflicts_with = "proxy")]
-    pub(crate) precompressed: bool,
-
-    /// Serve files whose names begin with a dot
-    ///
-    /// Without this flag only /.well-known is served.
-    #[arg(long, conflicts_with = "proxy")]
-    pub(crate) dotfiles: bool,
-
-    /// Follow symbolic links that lead out of the directory
-    ///
-    /// Without this flag only links to targets inside the directory are followed.
-    #[arg(long, conflicts_with = "proxy")]
-    pub(crate) follow_symlinks: bool,
 
 /// How long the upstream server may take.
 #[derive(Args, Clone, Copy, Debug)]
@@ -200,6 +200,30 @@ pub(crate) struct ProxyTimes {
           default_value = "300", value_parser = parse_duration, requires = "proxy")]
     pub(crate) body: Duration,
 }
+
+/// Flags for serving files.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Files")]
+pub(crate) struct FileArguments {
+    /// List directories that have no index.html
+    #[arg(short, long, conflicts_with = "proxy")]
+    pub(crate) browse: bool,
+
+    /// Serve FILE.zst, FILE.br or FILE.gz to clients that accept the encoding
+    #[arg(long, conflicts_with = "proxy")]
+    pub(crate) precompressed: bool,
+
+    /// Serve files whose names begin with a dot
+    ///
+    /// Without this flag only /.well-known is served.
+    #[arg(long, conflicts_with = "proxy")]
+    pub(crate) dotfiles: bool,
+
+    /// Follow symbolic links that lead out of the directory
+    ///
+    /// Without this flag only links to targets inside the directory are followed.
+    #[arg(long, conflicts_with = "proxy")]
+    pub(crate) follow_symlinks: bool,
 
     /// Memory for small files and their compressed forms; 0 for no cache
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_quantity,

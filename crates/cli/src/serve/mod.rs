@@ -27,7 +27,7 @@ use courser_qlog::QlogDirectory;
 use serde_json::json;
 
 use self::access_log::AccessLog;
-use self::admin::Admin;
+use self::admin::{Admin, Guard};
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
 use self::metrics::Metrics;
@@ -77,6 +77,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     // From here on signals are for us: whoever reads the announcement may send them.
     let hangups = tokio::spawn(on_hangup(
+            guard: Guard::new(&arguments.admin_host, arguments.admin_token_file.as_deref())?,
         hangups(),
         handle.clone(),
         log.clone(),

@@ -34,12 +34,17 @@ async fn starts_without_any_file_and_says_how_to_trust_it() {
 
 /// Plain HTTP, as a probe of a load balancer asks.
 pub(crate) fn admin(serving: &Serving, path: &str) -> (u16, String) {
+    admin_with(serving, path, "host: localhost")
+}
+
+/// The same with these fields.
+fn admin_with(serving: &Serving, path: &str, fields: &str) -> (u16, String) {
     let url = serving.announced["admin"].as_str().expect("an address");
     let authority = url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(authority).expect("listens");
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        "GET {path} HTTP/1.1\r\n{fields}\r\nconnection: close\r\n\r\n"
     )
     .expect("open");
     let mut text = String::new();
@@ -104,6 +109,40 @@ async fn admin_tells_health_metrics_and_connections() {
 }
 
 #[test]
+fn admin_refuses_other_hosts_and_asks_for_its_token() {
+    let folder = Folder::new();
+    let token = Folder::new();
+    let file = token.file("token", "s3cret-s3cret-s3cret\n");
+    let arguments = [
+        "--admin",
+        "127.0.0.1:0",
+        "--admin-host",
+        "here.test",
+        "--admin-token-file",
+        &file,
+    ];
+    let serving = start(&folder, &arguments);
+    for (fields, status) in [
+        ("host: attacker.test", 421),
+        ("host: here.test", 401),
+        ("host: here.test\r\nauthorization: Bearer wrong", 401),
+        (
+            "host: here.test\r\nauthorization: Bearer s3cret-s3cret-s3cret",
+            200,
+        ),
+    ] {
+        for path in ["/status", "/metrics"] {
+            let (seen, text) = admin_with(&serving, path, fields);
+            assert_eq!(seen, status, "{path} {fields}: {text}");
+        }
+    }
+    assert_eq!(admin_with(&serving, "/health", "host: 127.0.0.1").0, 200);
+    let (_, text) = admin_with(&serving, "/", "host: attacker.test");
+    let names_all = text.contains("attacker.test") && text.contains("--admin-host");
+    assert!(names_all && text.contains("127.0.0.1"), "{text}");
+}
+
+#[test]
 fn mistakes_are_told_in_one_line() {
     let said = refusal(&["serve", "/no/such/folder"]);
     assert!(said.contains("/no/such/folder"), "{said}");
@@ -115,6 +154,23 @@ fn mistakes_are_told_in_one_line() {
     assert!(said.contains("--domain"), "{said}");
     let said = refusal(&["serve", ".", "--admin", "9443"]);
     assert!(said.contains("127.0.0.1:9443"), "{said}");
+    let folder = Folder::new();
+    let short = folder.file("short", "abc");
+    let with_token = |file: &str| {
+        let admin = [
+            "serve",
+            ".",
+            "--listen",
+            "127.0.0.1:0",
+            "--admin",
+            "127.0.0.1:0",
+        ];
+        refusal(&[&admin[..], &["--admin-token-file", file]].concat())
+    };
+    let said = with_token(&short);
+    assert!(said.contains("3 bytes") && said.contains("16 to"), "{said}");
+    let said = with_token("/no/such/token");
+    assert!(said.contains("/no/such/token"), "{said}");
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("bound").to_string();
     let said = refusal(&["serve", ".", "--listen", &address]);
