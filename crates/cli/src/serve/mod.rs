@@ -1,6 +1,11 @@
 //! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
 
 mod access_log;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the endpoint cannot ask a list yet")
+)]
+mod address_list;
 mod admin;
 mod announce;
 pub(crate) mod args;
@@ -72,12 +77,12 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
             metrics: counted,
             what: what.clone(),
             began: Instant::now(),
+            guard: Guard::new(&arguments.admin_host, arguments.admin_token_file.as_deref())?,
         };
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
     // From here on signals are for us: whoever reads the announcement may send them.
     let hangups = tokio::spawn(on_hangup(
-            guard: Guard::new(&arguments.admin_host, arguments.admin_token_file.as_deref())?,
         hangups(),
         handle.clone(),
         log.clone(),
