@@ -92,10 +92,10 @@ fn services_without_a_usable_address_are_left_out() {
         r#"h3="::1:443""#,
         r#"h3=":0""#,
     ] {
-        let cache = announced(&format!("{value}, h3=\":1\""));
+        let cache = announced(&format!("{value}, h3=\":8001\""));
         let known = cache.alternatives(at(1), &origin());
         assert_eq!(known.len(), 1, "{value}: {known:?}");
-        assert_eq!(known[0].port, 1, "{value}");
+        assert_eq!(known[0].port, 8001, "{value}");
     }
 }
 
@@ -114,7 +114,7 @@ fn only_http3_is_kept_and_only_until_it_expires() {
 
 #[test]
 fn each_response_replaces_what_was_known() {
-    let mut cache = announced(r#"h3=":1", h3=":2""#);
+    let mut cache = announced(r#"h3=":8001", h3=":2""#);
     cache.on_announced(at(0), &origin(), [r#"h3=":3""#, r#"h3=":4""#].into_iter());
     let ports = |cache: &AltSvcCache| -> Vec<u16> {
         let known = cache.alternatives(at(1), &origin());
@@ -123,7 +123,7 @@ fn each_response_replaces_what_was_known() {
     assert_eq!(ports(&cache), [3, 4], "several fields are one list");
     cache.on_announced(at(0), &origin(), [r#"h2=":3""#].into_iter());
     assert!(ports(&cache).is_empty(), "no HTTP/3 any more");
-    let mut cache = announced(r#"h3=":1""#);
+    let mut cache = announced(r#"h3=":8001""#);
     cache.on_announced(at(0), &origin(), ["clear"].into_iter());
     assert!(ports(&cache).is_empty());
 }
@@ -138,7 +138,7 @@ fn origins_without_tls_announce_nothing() {
 
 #[test]
 fn another_network_leaves_what_persists() {
-    let mut cache = announced(r#"h3=":1", h3=":2"; persist=1"#);
+    let mut cache = announced(r#"h3=":8001", h3=":2"; persist=1"#);
     cache.on_network_changed();
     let known = cache.alternatives(at(1), &origin());
     assert_eq!(known.len(), 1);
@@ -150,7 +150,7 @@ fn origins_and_alternatives_are_bounded() {
     let mut cache = AltSvcCache::default();
     for port in 1..=u16::try_from(MAX_ORIGINS + 10).expect("small") {
         let origin = Origin::https("many.example", port);
-        let age = format!(r#"h3=":1"; ma={}"#, 1000 + u32::from(port));
+        let age = format!(r#"h3=":8001"; ma={}"#, 1000 + u32::from(port));
         cache.on_announced(at(0), &origin, [age.as_str()].into_iter());
     }
     assert_eq!(cache.origins.len(), MAX_ORIGINS);
@@ -159,12 +159,12 @@ fn origins_and_alternatives_are_bounded() {
         cache.alternatives(at(1), &first).is_empty(),
         "it expires first"
     );
-    let many = vec![r#"h3=":1""#; 20].join(",");
+    let many = vec![r#"h3=":8001""#; 20].join(",");
     assert_eq!(
         announced(&many).alternatives(at(1), &origin()).len(),
         MAX_ALTERNATIVES
     );
-    assert!(parse(&vec![r#"h3=":1""#; 100].join(",")).is_none());
+    assert!(parse(&vec![r#"h3=":8001""#; 100].join(",")).is_none());
 }
 
 #[test]
