@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{LazyLock, PoisonError, RwLock};
 
 use foldhash::fast::RandomState;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstatfs, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstatfs, openat, openat2};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::resolve::resolve;
@@ -80,9 +80,7 @@ impl Access {
             return Err(Trouble::WouldBlock);
         }
         if !self.opens_beneath {
-            let real = resolve(root, relative, self.follow_symlinks)?;
-            let opened = rustix::fs::open(&real, FLAGS, Mode::empty());
-            return Ok((opened.map_err(io::Error::from)?.into(), false));
+            return Ok((self.open_resolved(folder, root, relative)?, false));
         }
         let cached = match patience {
             Patience::Never => ResolveFlags::CACHED,
@@ -123,6 +121,44 @@ impl Access {
             }
             Err(error) => Err(io::Error::from(error).into()),
         }
+    }
+}
+
+impl Access {
+    /// Opens `relative` on systems without openat2.
+    fn open_resolved(self, folder: &Folder, root: &Path, relative: &Path) -> Result<File, Trouble> {
+        let real = resolve(root, relative, self.follow_symlinks)?;
+        if self.follow_symlinks {
+            let opened = rustix::fs::open(&real, FLAGS, Mode::empty());
+            return Ok(opened.map_err(io::Error::from)?.into());
+        }
+        let inside = real.strip_prefix(root).map_err(|_| Trouble::NotFound)?;
+        match open_without_links(&folder.0, inside) {
+            Ok(fd) => Ok(fd.into()),
+            // Put there since the path was resolved.
+            Err(Errno::LOOP | Errno::NOTDIR) => Err(Trouble::NotFound),
+            Err(error) => Err(io::Error::from(error).into()),
+        }
+    }
+}
+
+/// Opens a path folder by folder, and refuses every symbolic link on the way. A link that replaces a
+/// folder after the path was resolved leads nowhere.
+fn open_without_links(folder: &OwnedFd, inside: &Path) -> Result<OwnedFd, Errno> {
+    let passing = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut names = inside.iter().peekable();
+    let mut current: Option<OwnedFd> = None;
+    while let Some(name) = names.next() {
+        let flags = match names.peek() {
+            Some(_) => passing,
+            None => FLAGS | OFlags::NOFOLLOW,
+        };
+        let from = current.as_ref().unwrap_or(folder);
+        current = Some(openat(from, name, flags, Mode::empty())?);
+    }
+    match current {
+        Some(opened) => Ok(opened),
+        None => openat(folder, ".", FLAGS, Mode::empty()),
     }
 }
 
@@ -215,3 +251,6 @@ impl Reading {
 }
 
 const MOST_DEVICES: usize = 1024;
+
+#[cfg(test)]
+mod tests;
