@@ -156,6 +156,19 @@ impl SendStream {
         self.poll_write_with(cx, |streams, id| write_chunks(streams, id, chunks))
     }
 
+    /// Waits until what is written could leave, as far as the peer's credit goes: content that is
+    /// made for a peer that grants none takes memory for as long as the peer likes.
+    pub(crate) fn poll_worth_writing(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(), WriteError>> {
+        let poll = self.poll_write_with(cx, |streams, id| match streams.is_worth_writing(id)? {
+            true => Ok(Written::default()),
+            false => Err(transport::WriteError::Blocked),
+        });
+        poll.map_ok(|_| ())
+    }
+
     /// Writes bytes, and ends the stream in the same step if all of them have found room.
     pub(crate) fn poll_write_last(
         &mut self,

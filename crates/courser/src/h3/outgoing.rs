@@ -103,6 +103,7 @@ impl Outgoing {
         let mut waiting = Waiting::new(head, length);
         let mut stopped = None;
         while !body.is_end_stream() {
+            self.until_wanted(&mut waiting).await?;
             let frame = self.next_frame(body.as_mut(), &mut waiting, &mut stopped);
             let frame = match frame.await? {
                 Some(Ok(frame)) => frame,
@@ -124,6 +125,17 @@ impl Outgoing {
             }
         }
         self.write_last(waiting).await
+    }
+
+    /// Waits while the peer grants no credit. The head goes ahead, the content stays where it is:
+    /// what a body gives here would wait in memory (attack A88).
+    async fn until_wanted(&mut self, waiting: &mut Waiting) -> Result<(), Error> {
+        let is_wanted = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx))).await;
+        match is_wanted {
+            Poll::Ready(wanted) => return Ok(wanted?),
+            Poll::Pending => self.write_all(waiting).await?,
+        }
+        Ok(poll_fn(|cx| self.send.poll_worth_writing(cx)).await?)
     }
 
     /// The next frame. While there is none, what waits is written, unless the end is all that is

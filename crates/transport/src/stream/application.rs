@@ -67,10 +67,43 @@ impl Streams {
         self.on_written(slot, result)
     }
 
+    /// True when what is written now could leave, as far as the peer's credit goes. Otherwise
+    /// [`StreamEvent::Writable`] follows when there is credit.
+    ///
+    /// Whoever makes content only when it is wanted asks this first: what was made for a peer
+    /// that grants no credit takes memory for as long as the peer likes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Streams::write`], without [`WriteError::Blocked`].
+    pub fn is_worth_writing(&mut self, id: StreamId) -> Result<bool, WriteError> {
+        let (slot, room) = (self.sender(id)?, self.write_room());
+        let state = self.table.at(slot);
+        if let Some(code) = state.send.stopped() {
+            return Err(WriteError::Stopped(code));
+        }
+        if state.send.is_worth_writing(room) {
+            return Ok(true);
+        }
+        if state.send.is_waiting_for_connection() {
+            if !self.writers.contains(&id) {
+                self.writers.push_back(id);
+            }
+        } else if state.send.take_blocked() {
+            self.control.want(slot, &mut state.wanted, Control::Blocked);
+            self.totals.counters.stream_blocked += 1;
+        }
+        Ok(false)
+    }
+
     pub(super) fn write_room(&self) -> WriteRoom {
         WriteRoom {
-            unsent_limit: self.config.unsent_limit,
+            unsent_limit: self.totals.unsent_limit,
             connection: self.totals.send_buffer.saturating_sub(self.totals.retained),
+            credit: self
+                .send_limit
+                .available()
+                .saturating_sub(self.totals.unsent),
         }
     }
 
@@ -82,6 +115,7 @@ impl Streams {
         match result {
             Ok(len) => {
                 self.totals.retained += len as u64;
+                self.totals.unsent += len as u64;
                 self.schedule(slot);
             }
             Err(WriteError::Blocked) => {
@@ -116,20 +150,22 @@ impl Streams {
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let slot = self.sender(id)?;
         let state = self.table.at(slot);
-        let retained = state.send.retained();
+        let (retained, unsent) = (state.send.retained(), state.send.unsent());
         if state.send.reset(code, &mut self.buffers)? {
-            self.on_reset_due(slot, retained);
+            self.on_reset_due(slot, retained, unsent);
         }
         Ok(())
     }
 
-    /// RESET_STREAM takes the place of the `retained` bytes that a stream still had.
-    pub(super) fn on_reset_due(&mut self, slot: u32, retained: u64) {
+    /// RESET_STREAM takes the place of the `retained` bytes that a stream still had, of which
+    /// `unsent` were never sent.
+    pub(super) fn on_reset_due(&mut self, slot: u32, retained: u64, unsent: u64) {
         self.unschedule(slot);
         let state = self.table.at(slot);
         self.control.unwant(&mut state.wanted, Control::Blocked);
         self.control.want(slot, &mut state.wanted, Control::Reset);
         self.totals.retained -= retained;
+        self.totals.unsent -= unsent;
         if !self.is_connection_blocked() && self.take_wish(Wish::DataBlocked) {
             self.send_limit.forget_signal();
         }

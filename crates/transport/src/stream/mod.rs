@@ -92,6 +92,10 @@ struct Totals {
     retained: u64,
     /// How many may.
     send_buffer: u64,
+    /// Bytes that were never sent.
+    unsent: u64,
+    /// How many of one stream may be so.
+    unsent_limit: u64,
     /// The time last handed in.
     now: Time,
 }
@@ -169,6 +173,7 @@ impl Streams {
             is_over: false,
             totals: Totals {
                 send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),
+                unsent_limit: config.unsent_limit.min(UNSENT_MIN),
                 ..Totals::default()
             },
             config,
@@ -227,13 +232,13 @@ impl Streams {
         }
     }
 
-    /// True while data, an end or a reset is not acknowledged, or not even sent.
+    /// True while data, an end or a reset is not acknowledged, or not even sent, or a writer waits
+    /// for credit of its stream.
     pub fn unacked_or_unsent(&self) -> bool {
         self.totals.retained > 0
-            || self
-                .table
-                .iter()
-                .any(|slot| slot.sends && slot.send.is_pending())
+            || self.table.iter().any(|slot| {
+                slot.sends && (slot.send.is_pending() || slot.send.is_waiting_for_credit())
+            })
     }
 
     /// Totals since the connection began.
@@ -305,6 +310,7 @@ impl Streams {
         (self.events, self.writers) = (VecDeque::new(), VecDeque::new());
         self.wishes = 0;
         (self.totals.gaps, self.totals.retained) = (0, 0);
+        self.totals.unsent = 0;
     }
 
     /// Gives a stream state. Its limits are those of the transport parameters.
@@ -423,6 +429,8 @@ impl Streams {
     pub fn on_congestion_window(&mut self, window: u64) {
         let max = self.config.send_buffer_max;
         let buffer = window.saturating_mul(4).max(SEND_BUFFER_MIN).min(max);
+        let unsent_limit = window.saturating_mul(2).max(UNSENT_MIN);
+        self.totals.unsent_limit = unsent_limit.min(self.config.unsent_limit);
         if buffer != self.totals.send_buffer {
             self.totals.send_buffer = buffer;
             self.wake_writers();
@@ -432,7 +440,8 @@ impl Streams {
     /// Wakes writers that waited for the whole connection, once a good part of it is free.
     #[inline]
     fn wake_writers(&mut self) {
-        if self.writers.is_empty() || self.totals.retained > self.totals.send_buffer / 4 * 3 {
+        let is_full = self.totals.retained > self.totals.send_buffer / 4 * 3;
+        if self.writers.is_empty() || is_full || self.send_limit.available() == 0 {
             return;
         }
         while let Some(id) = self.writers.pop_front() {
@@ -458,7 +467,11 @@ impl InitialLimits {
 }
 
 /// The smallest limit on what is kept for sending, if the configuration allows so much.
-const SEND_BUFFER_MIN: u64 = 16 << 20;
+const SEND_BUFFER_MIN: u64 = 512 << 10;
+
+/// Unsent bytes that a stream may hold while the congestion window is small, if the
+/// configuration allows so many. Two windows are enough for a writer not to hold up the sender.
+const UNSENT_MIN: u64 = 64 << 10;
 
 /// Place of a direction in a table of two.
 const fn index(direction: Direction) -> usize {

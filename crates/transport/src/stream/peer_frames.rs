@@ -109,7 +109,8 @@ impl Streams {
             return Ok(());
         };
         let state = self.table.at(slot);
-        let (retained, was_finished) = (state.send.retained(), state.send.is_finished());
+        let (retained, unsent) = (state.send.retained(), state.send.unsent());
+        let was_finished = state.send.is_finished();
         if state
             .send
             .on_stop_sending(frame.error_code, &mut self.buffers)
@@ -119,7 +120,7 @@ impl Streams {
                 code: frame.error_code,
                 was_finished,
             });
-            self.on_reset_due(slot, retained);
+            self.on_reset_due(slot, retained, unsent);
         }
         Ok(())
     }
@@ -132,6 +133,7 @@ impl Streams {
     pub fn on_max_data_frame(&mut self, frame: MaxData) -> Result<(), TransportError> {
         if self.send_limit.raise(frame.limit) {
             self.take_wish(Wish::DataBlocked);
+            self.wake_writers();
         }
         Ok(())
     }
@@ -148,6 +150,10 @@ impl Streams {
         let state = self.table.at(slot);
         if state.send.on_max_stream_data(frame.limit) {
             self.control.unwant(&mut state.wanted, Control::Blocked);
+            if state.send.take_credited() {
+                self.events
+                    .push_back(StreamEvent::Writable { id: state.id });
+            }
             self.schedule(slot);
         }
         Ok(())

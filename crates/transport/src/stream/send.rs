@@ -42,8 +42,10 @@ enum Waiting {
     No,
     /// The unsent bytes of this stream to become fewer.
     ForStream,
-    /// The unacknowledged bytes of all streams to become fewer.
+    /// The unacknowledged bytes of all streams to become fewer, or the connection's credit more.
     ForConnection,
+    /// MAX_STREAM_DATA.
+    ForCredit,
 }
 
 /// How much a writer may still hand over.
@@ -53,6 +55,8 @@ pub(super) struct WriteRoom {
     pub(super) unsent_limit: u64,
     /// Bytes all streams together may still take.
     pub(super) connection: u64,
+    /// The connection's credit that no unsent byte of any stream has a claim on.
+    pub(super) credit: u64,
 }
 
 /// State, bytes and credit of the sending part.
@@ -136,7 +140,9 @@ impl SendPart {
         if self.buffer.is_finished() || !matches!(self.state, State::Ready | State::Send) {
             return Err(WriteError::ClosedStream);
         }
-        let ahead = room.unsent_limit.saturating_sub(self.buffer.unsent());
+        let unsent = self.buffer.unsent();
+        let covered = self.covered(room).max(AHEAD.saturating_sub(unsent));
+        let ahead = covered.min(room.unsent_limit.saturating_sub(unsent));
         let len = ahead.min(room.connection).min(len as u64);
         if len == 0 && (ahead == 0 || room.connection == 0) {
             let is_ahead = ahead == 0;
@@ -148,6 +154,48 @@ impl SendPart {
             return Err(WriteError::Blocked);
         }
         Ok(usize::try_from(len).expect("at most the length of a slice"))
+    }
+
+    /// Bytes that could be written for which the peer has granted credit.
+    #[inline]
+    fn covered(&self, room: WriteRoom) -> u64 {
+        let own = self.limit.available().saturating_sub(self.buffer.unsent());
+        own.min(room.credit)
+    }
+
+    /// True when what is written now could also be sent as far as credit goes, or will never be.
+    /// Otherwise the writer waits as if a write had been refused.
+    pub(super) fn is_worth_writing(&mut self, room: WriteRoom) -> bool {
+        let is_open = matches!(self.state, State::Ready | State::Send);
+        if !is_open || self.covered(room).min(room.connection) > 0 {
+            return true;
+        }
+        self.waiting = if self.limit.available() <= self.buffer.unsent() {
+            Waiting::ForCredit
+        } else {
+            Waiting::ForConnection
+        };
+        false
+    }
+
+    /// True while a writer waits for credit of this stream.
+    pub(super) fn is_waiting_for_credit(&self) -> bool {
+        self.waiting == Waiting::ForCredit
+    }
+
+    /// True once when credit of this stream has come for a writer that waits for it.
+    pub(super) fn take_credited(&mut self) -> bool {
+        let is_over = self.is_waiting_for_credit() && self.limit.available() > self.buffer.unsent();
+        if is_over {
+            self.waiting = Waiting::No;
+        }
+        is_over
+    }
+
+    /// Bytes never sent.
+    #[inline]
+    pub(super) const fn unsent(&self) -> u64 {
+        self.buffer.unsent()
     }
 
     /// True when the last write was refused for the sake of the whole connection.
@@ -272,12 +320,18 @@ impl SendPart {
     /// True once per limit, when it keeps data back: STREAM_DATA_BLOCKED is due.
     #[inline]
     pub(super) fn take_blocked(&mut self) -> bool {
-        self.buffer.unsent() > 0 && self.limit.take_signal()
+        self.has_more() && self.limit.take_signal()
+    }
+
+    /// More is to be sent than was, or somebody would write it.
+    #[inline]
+    fn has_more(&self) -> bool {
+        self.buffer.unsent() > 0 || self.is_waiting_for_credit()
     }
 
     /// What STREAM_DATA_BLOCKED has to say, while it is true.
     pub(super) fn blocked_at(&self) -> Option<u64> {
-        let is_blocked = self.buffer.unsent() > 0 && self.limit.available() == 0;
+        let is_blocked = self.has_more() && self.limit.available() == 0;
         is_blocked.then_some(self.limit.limit())
     }
 
@@ -431,6 +485,11 @@ impl Fit {
 const LONGEST: usize = u16::MAX as usize;
 /// A frame with less data is not worth its header while more is waiting.
 const WORTHWHILE: usize = 16;
+
+/// Bytes of one stream that may be written without any credit (limit K80): the head of an answer or
+/// a small one, so that it leaves as soon as there is credit. It is all that is kept of an answer
+/// for a peer that grants none (attack A88).
+pub(super) const AHEAD: u64 = 512;
 
 #[cfg(test)]
 mod tests;

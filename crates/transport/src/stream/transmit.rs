@@ -183,7 +183,8 @@ impl Streams {
         };
         self.send_limit.consume(span.len);
         self.totals.counters.data_sent += span.len;
-        if state.send.take_writable(self.config.unsent_limit) {
+        self.totals.unsent -= span.len;
+        if state.send.take_writable(self.totals.unsent_limit) {
             self.events
                 .push_back(StreamEvent::Writable { id: state.id });
         }

@@ -20,7 +20,7 @@ impl Streams {
         self.events.clear();
         self.writers.clear();
         self.wishes = 0;
-        self.totals.retained = 0;
+        (self.totals.retained, self.totals.unsent) = (0, 0);
         for slot in self.table.slots().collect::<Vec<_>>() {
             let state = self.table.at(slot);
             state.send.recycle(&mut self.buffers);

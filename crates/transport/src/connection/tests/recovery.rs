@@ -139,7 +139,7 @@ fn probes_carry_new_data_if_there_is_some() {
     let mut pair = Pair::with(setup);
     pair.connect();
     pair.link.loss = 1000;
-    write(&mut pair, &[7; 100_000]);
+    write(&mut pair, &[7; 60_000]);
     pair.run_for(Duration::from_millis(10));
     let largest = |pair: &Pair| {
         let sent = eye.client_sent(pair);

@@ -9,6 +9,7 @@ use crate::stream::chunk_pool::ChunkPool;
 const ROOM: WriteRoom = WriteRoom {
     unsent_limit: 1000,
     connection: 1000,
+    credit: u64::MAX,
 };
 const RESET: Reset = Reset {
     code: 7,
@@ -248,6 +249,7 @@ fn writer_is_held_back_by_the_stream_and_woken_at_half() {
     let room = WriteRoom {
         unsent_limit: 100,
         connection: 1000,
+        credit: u64::MAX,
     };
     assert_eq!(part.write(&[0; 150], room, &mut buffers), Ok(100));
     assert!(!part.take_writable(100));
@@ -274,11 +276,13 @@ fn writer_is_held_back_by_the_connection() {
     let room = WriteRoom {
         unsent_limit: 100,
         connection: 30,
+        credit: u64::MAX,
     };
     assert_eq!(part.write(&[0; 150], room, &mut buffers), Ok(30));
     let room = WriteRoom {
         unsent_limit: 100,
         connection: 0,
+        credit: u64::MAX,
     };
     assert_eq!(
         part.write(b"x", room, &mut buffers),

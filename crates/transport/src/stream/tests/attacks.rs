@@ -149,8 +149,60 @@ fn unacknowledged_data_is_bounded() {
         }
         end.send_all();
     }
-    assert_eq!(written, config.send_buffer_max);
-    assert_eq!(end.streams.totals.retained, config.send_buffer_max);
+    assert_eq!(written, SEND_BUFFER_MIN);
+    assert_eq!(end.streams.totals.retained, SEND_BUFFER_MIN);
+}
+
+/// Attack A88, limit K80: what is kept for a peer that grants no credit, whatever it asks for.
+#[test]
+fn little_is_kept_for_a_peer_that_grants_no_credit() {
+    for (of_stream, of_connection) in [(0, 1 << 40), (1 << 40, 0), (0, 0), (1, 1)] {
+        let config = StreamsConfig {
+            stream_receive_window: of_stream,
+            receive_window: of_connection,
+            max_bidi: 256,
+            ..StreamsConfig::default()
+        };
+        let mut end = End::new(Side::Client, &config);
+        end.streams.on_congestion_window(1 << 30);
+        for _ in 0..256 {
+            let id = end.streams.open(BIDI).unwrap();
+            for _ in 0..10 {
+                let _ = end.streams.write(id, &[0; 100_000]);
+                end.send_all();
+            }
+            assert_eq!(end.streams.is_worth_writing(id), Ok(false));
+        }
+        let kept = end.streams.totals.retained;
+        assert!(kept <= 256 * (send::AHEAD + 1), "{kept} bytes");
+        assert!(end.streams.unacked_or_unsent());
+    }
+}
+
+/// A writer that waits for credit is told when there is some, and the peer is told before.
+#[test]
+fn credit_wakes_who_found_nothing_worth_writing() {
+    let config = StreamsConfig {
+        stream_receive_window: 10,
+        receive_window: 20,
+        ..StreamsConfig::default()
+    };
+    let mut end = End::new(Side::Client, &config);
+    let id = end.streams.open(BIDI).unwrap();
+    end.streams.write(id, &[0; 10]).unwrap();
+    end.send_all();
+    assert_eq!(end.streams.is_worth_writing(id), Ok(false));
+    assert_eq!(kinds(&end.send_all()), ["STREAM_DATA_BLOCKED 0 10"]);
+    assert!(end.streams.unacked_or_unsent());
+    end.max_stream_data(id, 100).unwrap();
+    assert_eq!(end.events(), [StreamEvent::Writable { id }]);
+    assert_eq!(end.streams.is_worth_writing(id), Ok(true));
+    end.streams.write(id, &[0; 10]).unwrap();
+    end.send_all();
+    assert_eq!(end.streams.is_worth_writing(id), Ok(false));
+    end.max_data(30);
+    assert_eq!(end.events(), [StreamEvent::Writable { id }]);
+    assert_eq!(end.streams.is_worth_writing(id), Ok(true));
 }
 
 /// Attack limit K15 and attack A71: streams opened only to be cancelled.

@@ -126,6 +126,8 @@ fn reset_of_one_stream_frees_room_for_the_others() {
     let config = StreamsConfig {
         unsent_limit: 5000,
         send_buffer_max: 4000,
+        stream_receive_window: 8000,
+        receive_window: 8000,
         ..config()
     };
     let mut client = End::new(Side::Client, &config);
