@@ -168,6 +168,11 @@ impl Datagrams {
         self.outgoing.space()
     }
 
+    /// Bytes that wait, in both directions.
+    pub(crate) fn memory(&self) -> u64 {
+        (self.outgoing.bytes() + self.incoming.bytes()) as u64
+    }
+
     /// True when a datagram of `len` bytes is taken without dropping an older one. If not,
     /// [`DatagramEvent::Room`] tells when there is more room.
     pub fn has_room(&mut self, len: usize) -> bool {

@@ -33,6 +33,11 @@ impl TransportError {
         self
     }
 
+    /// INTERNAL_ERROR: the fault is ours.
+    pub fn internal(reason: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(TransportErrorCode::INTERNAL_ERROR, reason)
+    }
+
     /// PROTOCOL_VIOLATION.
     pub fn protocol_violation(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)

@@ -1,5 +1,7 @@
 //! Settings of an endpoint: what all its connections share.
 
+use super::transport::ConfigError;
+
 /// Settings of an endpoint.
 #[derive(Clone)]
 pub struct EndpointConfig {
@@ -16,6 +18,13 @@ pub struct EndpointConfig {
     /// Bytes by which the receive windows of all connections may grow together beyond their
     /// first size. Default 1 GiB; when it is used up, windows stay as they are (limit K16).
     pub receive_budget: u64,
+    /// Bytes that all connections together may hold for their peers: sent and not acknowledged,
+    /// received and not read, datagrams, records of packets, handshakes (limit K81). At least
+    /// 1 MiB. Default 1 GiB; an endpoint that the facade makes takes a quarter of the memory of the
+    /// machine or its control group. When it runs short, connections take less from their
+    /// applications, windows stop growing, clients are refused, and in the end the connection is
+    /// closed that holds most for least progress.
+    pub memory_budget: u64,
     /// Unix time in seconds at [`courser_base::Time::ZERO`]; token lifetimes count from it, so
     /// that tokens survive a restart.
     pub unix_seconds_at_epoch: u64,
@@ -36,11 +45,29 @@ impl EndpointConfig {
             connection_id_len: 8,
             max_udp_payload_size: 65_527,
             receive_budget: 1 << 30,
+            memory_budget: 1 << 30,
             unix_seconds_at_epoch: 0,
             grease: true,
         }
     }
+
+    /// Checks that every value is within its range.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] names the field, what it is and what is allowed.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let check = super::transport::check;
+        check("memory_budget", self.memory_budget, MIN_MEMORY, u64::MAX)?;
+        let len = self.connection_id_len as u64;
+        check("connection_id_len", len, 0, 20)?;
+        let udp = u64::from(self.max_udp_payload_size);
+        check("max_udp_payload_size", udp, 1200, 65_527)
+    }
 }
+
+/// The smallest memory budget: some connections at work.
+const MIN_MEMORY: u64 = 1 << 20;
 
 impl std::fmt::Debug for EndpointConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

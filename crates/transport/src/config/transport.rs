@@ -296,7 +296,12 @@ impl TransportConfig {
     }
 }
 
-fn check(field: &'static str, seen: u64, least: u64, most: u64) -> Result<(), ConfigError> {
+pub(super) fn check(
+    field: &'static str,
+    seen: u64,
+    least: u64,
+    most: u64,
+) -> Result<(), ConfigError> {
     if (least..=most).contains(&seen) {
         return Ok(());
     }

@@ -382,6 +382,28 @@ impl Connection {
 
 /// What the endpoint asks a connection after each use.
 impl Connection {
+    /// Bytes held for the peer: what it has not acknowledged, what nobody has read, datagrams,
+    /// records of packets, and a handshake while it goes on.
+    pub(crate) fn memory(&self) -> u64 {
+        let handshake = match self.state.is_handshaking() {
+            true => HANDSHAKE_MEMORY,
+            false => 0,
+        };
+        let records = self.spaces.application.sent.memory() as u64;
+        self.streams.memory() + self.datagrams.memory() + records + handshake
+    }
+
+    /// Bytes of streams that reached the peer or the application so far.
+    pub(crate) fn moved(&self) -> u64 {
+        self.streams.moved()
+    }
+
+    /// The endpoint has this much memory left for all its connections.
+    #[inline]
+    pub(crate) fn set_memory_left(&mut self, left: u64) {
+        self.streams.set_memory_left(left);
+    }
+
     /// How many connection IDs the endpoint should make.
     pub(crate) fn cids_wanted(&self) -> usize {
         let ready = self.state.is_open() && self.handshake.peer_parameters.is_some();
@@ -433,6 +455,9 @@ impl Connection {
         self.handshake.tokens = tokens;
     }
 }
+
+/// What a handshake holds, its TLS state included: measured as 24 KB.
+const HANDSHAKE_MEMORY: u64 = 24 << 10;
 
 #[cfg(test)]
 mod tests;

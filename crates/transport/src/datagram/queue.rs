@@ -48,6 +48,11 @@ pub(super) struct Queue<T> {
 }
 
 impl<T: Sizeable> Queue<T> {
+    /// Bytes of all that waits.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) fn new(max_items: usize, max_bytes: usize) -> Self {
         Self {
             items: VecDeque::new(),

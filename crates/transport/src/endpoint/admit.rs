@@ -84,6 +84,11 @@ impl Endpoint {
             return self.send_close(arrived, &waiting, TransportErrorCode::INVALID_TOKEN, reason);
         }
         let validated = proof != AddressProof::None;
+        if self.memory.is_short(self.handshakes.waiting_bytes() as u64) {
+            self.stats.refused_for_memory += 1;
+            let code = TransportErrorCode::CONNECTION_REFUSED;
+            return self.send_close(arrived, &waiting, code, "memory is short");
+        }
         let mut admission = self.handshakes.admit(datagram.len(), validated);
         if server.retry == RetryPolicy::Always && !validated {
             admission = Admission::Retry;

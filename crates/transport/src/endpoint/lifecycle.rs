@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::{FourTuple, Time};
@@ -10,10 +11,12 @@ use courser_crypto::TlsStartError;
 use courser_wire::ConnectionId;
 
 use super::address_token::ValidationToken;
+use super::memory::Held;
 use super::{ConnectionHandle, Endpoint, Owner, Slot};
 use crate::cid::TokenChange;
 use crate::config::{ClientConfig, ConfigError};
 use crate::connection::{Connection, Origin};
+use crate::error::TransportError;
 
 /// Why no connection could be started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +46,10 @@ impl std::error::Error for ConnectError {}
 
 /// Length of a client's first, random Destination Connection ID (RFC 9000 §7.2).
 const FIRST_DESTINATION_LEN: usize = 8;
+
+/// Time between two connections that are closed for want of memory: the first has to be gone before
+/// it is known whether a second has to go.
+const SHED_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Outdated deadlines that are not worth looking for.
 const SPARE_DEADLINES: usize = 64;
@@ -108,6 +115,7 @@ impl Endpoint {
                 generation: 0,
                 connection: None,
                 is_touched: false,
+                held: Held::default(),
                 scheduled: None,
                 is_half_open: false,
                 initial_id: None,
@@ -160,6 +168,7 @@ impl Endpoint {
         self.settle_ids(handle);
         self.settle_reset_tokens(handle);
         self.settle_peer_id(handle);
+        self.settle_memory(now, handle);
         self.schedule(handle);
     }
 
@@ -184,6 +193,55 @@ impl Endpoint {
             connection.queue_tokens(tokens);
             self.touched(handle);
         }
+    }
+
+    /// Counts what a connection holds, and lets it know what is left.
+    fn settle_memory(&mut self, now: Time, handle: ConnectionHandle) {
+        let Some(slot) = self.slots.get_mut(handle.index()) else {
+            return;
+        };
+        let Some(connection) = slot.connection.as_deref_mut() else {
+            return;
+        };
+        self.memory.set(&mut slot.held, connection.memory());
+        connection.set_memory_left(self.memory.left());
+        self.budget.freeze(self.memory.is_tight());
+        if self.memory.is_over() {
+            self.shed(now);
+        }
+    }
+
+    /// Closes the connection that holds most for least progress. Looks at all, so not often.
+    #[cold]
+    fn shed(&mut self, now: Time) {
+        if now < self.shed + SHED_INTERVAL {
+            return;
+        }
+        self.shed = now;
+        let open = self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let connection = slot.connection.as_deref()?;
+            let burden = slot.held.burden(connection.moved());
+            (!connection.is_closed()).then_some((burden, index))
+        });
+        let Some((_, index)) = open.max() else {
+            return;
+        };
+        for slot in &mut self.slots {
+            if let Some(connection) = slot.connection.as_deref() {
+                slot.held.look(connection.moved());
+            }
+        }
+        let slot = &mut self.slots[index];
+        let Some(connection) = slot.connection.as_deref_mut() else {
+            return;
+        };
+        let reason = "memory is short, and this connection holds most of it";
+        connection.fail(now, TransportError::internal(reason));
+        self.memory.set(&mut slot.held, connection.memory());
+        self.stats.closed_for_memory += 1;
+        let generation = slot.generation;
+        let index = u32::try_from(index).expect("slots have 32-bit indices");
+        self.touched(ConnectionHandle { index, generation });
     }
 
     fn settle_ids(&mut self, handle: ConnectionHandle) {
@@ -296,6 +354,8 @@ impl Endpoint {
         slot.generation = slot.generation.wrapping_add(1);
         slot.is_touched = false;
         slot.scheduled = None;
+        self.memory.set(&mut slot.held, 0);
+        slot.held = Held::default();
         for id in connection.active_cids() {
             self.routing.remove_id(&id, owner);
         }

@@ -7,6 +7,7 @@ mod handle;
 mod incoming;
 mod lifecycle;
 pub mod limits;
+mod memory;
 mod packet_too_big;
 mod receive;
 pub mod routing;
@@ -33,6 +34,7 @@ pub use self::stats::EndpointStats;
 
 use self::incoming::WaitingRoom;
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter, ReplyLimits};
+use self::memory::{Held, Memory};
 use self::routing::Routing;
 use self::token_filter::TokenFilter;
 use crate::build::transmit::{Transmit, TransmitBuffer};
@@ -53,6 +55,9 @@ pub struct Endpoint {
     rng: Rng,
     pool: ChunkPool,
     budget: WindowBudget,
+    memory: Memory,
+    /// When somebody was last closed for want of memory.
+    shed: Time,
     routing: Routing<Owner>,
     /// The ID looked up last: the datagrams of a batch have the same.
     last_route: Option<(ConnectionId, Owner)>,
@@ -83,6 +88,7 @@ struct Slot {
     generation: u32,
     connection: Option<Box<Connection>>,
     is_touched: bool,
+    held: Held,
     /// The earliest entry in the timer heap.
     scheduled: Option<Time>,
     /// Counts as half-open.
@@ -129,6 +135,8 @@ impl Endpoint {
             generator: Box::new(generator),
             pool: ChunkPool::new(KEPT_CHUNKS),
             budget: WindowBudget::new(config.receive_budget),
+            memory: Memory::new(config.memory_budget),
+            shed: Time::ZERO,
             routing: Routing::new(rng.array()),
             last_route: None,
             is_crowded: false,
@@ -281,6 +289,8 @@ impl Endpoint {
             connections: self.connections(),
             half_open: self.handshakes.half_open(),
             waiting: self.handshakes.waiting(),
+            memory_used: self.memory.used(),
+            memory_budget: self.memory.budget(),
             ..self.stats
         }
     }

@@ -27,6 +27,14 @@ pub struct EndpointStats {
     pub packets_too_big: u64,
     /// Such words that were not: they quote nothing of ours, or claim what cannot be.
     pub packets_too_big_ignored: u64,
+    /// Bytes that the connections hold for their peers.
+    pub memory_used: u64,
+    /// Bytes that they may hold, [`EndpointConfig::memory_budget`](crate::EndpointConfig).
+    pub memory_budget: u64,
+    /// Connections closed because that was not enough.
+    pub closed_for_memory: u64,
+    /// Clients refused because little of it was left.
+    pub refused_for_memory: u64,
     /// Datagrams that belonged to nobody and got no answer.
     pub datagrams_dropped: u64,
 }

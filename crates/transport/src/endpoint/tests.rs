@@ -14,6 +14,7 @@ use crate::testing::{End, Pair, RTT, Setup};
 mod amplification;
 mod incoming;
 mod lifecycle;
+mod memory;
 mod new_tokens;
 mod resets;
 mod retry;

@@ -10,4 +10,6 @@ mod window_budget;
 
 pub(crate) use receive_window::ReceiveWindow;
 pub(crate) use send_limit::SendLimit;
+#[cfg(test)]
+pub(crate) use window_budget::Draw;
 pub(crate) use window_budget::WindowBudget;

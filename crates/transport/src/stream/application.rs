@@ -99,7 +99,7 @@ impl Streams {
     pub(super) fn write_room(&self) -> WriteRoom {
         WriteRoom {
             unsent_limit: self.totals.unsent_limit,
-            connection: self.totals.send_buffer.saturating_sub(self.totals.retained),
+            connection: self.send_buffer().saturating_sub(self.totals.retained),
             credit: self
                 .send_limit
                 .available()

@@ -96,6 +96,8 @@ struct Totals {
     unsent: u64,
     /// How many of one stream may be so.
     unsent_limit: u64,
+    /// Memory of the endpoint that nobody holds.
+    memory_left: u64,
     /// The time last handed in.
     now: Time,
 }
@@ -174,10 +176,35 @@ impl Streams {
             totals: Totals {
                 send_buffer: config.send_buffer_max.min(SEND_BUFFER_MIN),
                 unsent_limit: config.unsent_limit.min(UNSENT_MIN),
+                memory_left: u64::MAX,
                 ..Totals::default()
             },
             config,
         }
+    }
+
+    /// Bytes held for the peer: sent and not acknowledged, received and not read.
+    pub(crate) fn memory(&self) -> u64 {
+        self.totals.retained + self.window.unconsumed()
+    }
+
+    /// Bytes delivered to the peer or to the application so far.
+    pub(crate) fn moved(&self) -> u64 {
+        let read = self.window.received() - self.window.unconsumed();
+        self.totals.counters.data_acked + read
+    }
+
+    /// The endpoint has this much memory left for all its connections.
+    #[inline]
+    pub(crate) fn set_memory_left(&mut self, left: u64) {
+        self.totals.memory_left = left;
+    }
+
+    /// What may be kept until it is acknowledged: a quarter of what is left at most, so that many
+    /// who hold all they can leave something.
+    fn send_buffer(&self) -> u64 {
+        let fair = (self.totals.memory_left / 4).max(LEAST_SEND_BUFFER);
+        self.totals.send_buffer.min(fair)
     }
 
     /// Draws the growth of the connection's window from a budget that others share.
@@ -440,7 +467,7 @@ impl Streams {
     /// Wakes writers that waited for the whole connection, once a good part of it is free.
     #[inline]
     fn wake_writers(&mut self) {
-        let is_full = self.totals.retained > self.totals.send_buffer / 4 * 3;
+        let is_full = self.totals.retained > self.send_buffer() / 4 * 3;
         if self.writers.is_empty() || is_full || self.send_limit.available() == 0 {
             return;
         }
@@ -468,6 +495,9 @@ impl InitialLimits {
 
 /// The smallest limit on what is kept for sending, if the configuration allows so much.
 const SEND_BUFFER_MIN: u64 = 512 << 10;
+
+/// What a connection may keep until it is acknowledged even when memory is short.
+const LEAST_SEND_BUFFER: u64 = 64 << 10;
 
 /// Unsent bytes that a stream may hold while the congestion window is small, if the
 /// configuration allows so many. Two windows are enough for a writer not to hold up the sender.

@@ -1,0 +1,140 @@
+//! One budget for all memory that peers can make an endpoint hold (limit K81).
+
+/// Counts what the connections of an endpoint hold, against one budget.
+///
+/// Everything that a peer can fill counts: bytes that wait for an acknowledgement, received bytes
+/// that nobody has read, datagrams, records of packets, handshakes. Under pressure, in this order:
+///
+/// 1. A connection takes no more from its application than a quarter of what is left.
+/// 2. Receive windows do not grow ([`TIGHT`]).
+/// 3. New clients are refused ([`SHORT`]).
+/// 4. The connection is closed that holds most for least progress.
+#[derive(Debug)]
+pub(super) struct Memory {
+    budget: u64,
+    used: u64,
+}
+
+/// What one connection holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    bytes: u64,
+    /// Bytes that it had moved when somebody was last closed.
+    moved: u64,
+}
+
+impl Memory {
+    pub(super) fn new(budget: u64) -> Self {
+        Self { budget, used: 0 }
+    }
+
+    /// A connection holds so many bytes now.
+    #[inline]
+    pub(super) fn set(&mut self, held: &mut Held, bytes: u64) {
+        self.used = self.used - held.bytes + bytes;
+        held.bytes = bytes;
+    }
+
+    /// Bytes that all connections hold.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Bytes that may be held.
+    pub(super) fn budget(&self) -> u64 {
+        self.budget
+    }
+
+    /// Bytes that nobody holds.
+    #[inline]
+    pub(super) fn left(&self) -> u64 {
+        self.budget.saturating_sub(self.used)
+    }
+
+    /// No window should grow.
+    #[inline]
+    pub(super) fn is_tight(&self) -> bool {
+        self.used > percent(self.budget, TIGHT)
+    }
+
+    /// No client should be accepted, who brings `more` bytes with it.
+    pub(super) fn is_short(&self, more: u64) -> bool {
+        self.used.saturating_add(more) > percent(self.budget, SHORT)
+    }
+
+    /// Somebody has to go.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.used > self.budget
+    }
+}
+
+impl Held {
+    /// What it holds, the less the more it has moved since the last look: one that holds much and
+    /// moves as much counts half. `moved` is what it has moved since it began.
+    pub(super) fn burden(&self, moved: u64) -> u64 {
+        let moved = moved.saturating_sub(self.moved);
+        let bytes = u128::from(self.bytes);
+        let burden = bytes * bytes / (bytes + u128::from(moved)).max(1);
+        u64::try_from(burden).unwrap_or(self.bytes)
+    }
+
+    /// The next look counts from here.
+    pub(super) fn look(&mut self, moved: u64) {
+        self.moved = moved;
+    }
+}
+
+const fn percent(budget: u64, part: u64) -> u64 {
+    budget / 100 * part
+}
+
+/// From this part of the budget on no receive window grows, in per cent.
+const TIGHT: u64 = 75;
+
+/// From this part of the budget on new clients are refused, in per cent.
+const SHORT: u64 = 90;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_counted_once() {
+        let mut memory = Memory::new(1000);
+        let (mut one, mut other) = (Held::default(), Held::default());
+        memory.set(&mut one, 500);
+        memory.set(&mut other, 200);
+        memory.set(&mut one, 300);
+        assert_eq!((memory.used(), memory.left()), (500, 500));
+        memory.set(&mut one, 0);
+        memory.set(&mut other, 0);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[test]
+    fn pressure_rises_in_steps() {
+        let mut memory = Memory::new(1000);
+        let mut held = Held::default();
+        let mut at = |bytes| {
+            memory.set(&mut held, bytes);
+            (memory.is_tight(), memory.is_short(0), memory.is_over())
+        };
+        assert_eq!(at(750), (false, false, false));
+        assert_eq!(at(751), (true, false, false));
+        assert_eq!(at(901), (true, true, false));
+        assert_eq!(at(1001), (true, true, true));
+    }
+
+    #[test]
+    fn who_moves_what_it_holds_is_a_smaller_burden() {
+        let mut memory = Memory::new(1000);
+        let (mut idle, mut busy) = (Held::default(), Held::default());
+        memory.set(&mut idle, 300);
+        memory.set(&mut busy, 500);
+        busy.look(1000);
+        assert_eq!(idle.burden(0), 300);
+        assert_eq!(busy.burden(1000), 500);
+        assert_eq!(busy.burden(1500), 250);
+    }
+}

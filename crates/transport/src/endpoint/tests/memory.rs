@@ -1,0 +1,132 @@
+//! One budget for what all peers together make an endpoint hold: limit K81.
+
+use courser_wire::{Direction, TransportErrorCode};
+
+use super::super::memory::Memory;
+use super::*;
+use crate::stream::WriteError;
+use crate::testing::server_address;
+
+/// A server that may hold so much; one client is connected.
+fn pair_within(budget: u64) -> Pair {
+    let mut pair = Pair::connected();
+    pair.server.endpoint.memory = Memory::new(budget);
+    let slots = &mut pair.server.endpoint.slots;
+    slots
+        .iter_mut()
+        .for_each(|slot| slot.held = Held::default());
+    pair
+}
+
+/// The client sends what the server does not read.
+fn fill(pair: &mut Pair, len: usize) {
+    let mut left = len;
+    while left > 0 && !pair.client.connection().is_closed() {
+        let data = vec![7; left.min(10_000)];
+        let streams = pair.client.connection().streams();
+        let id = streams.open(Direction::Unidirectional).expect("room");
+        left -= streams.write(id, &data).expect("there is credit");
+        pair.client.touch();
+        pair.run_for(RTT);
+    }
+}
+
+#[test]
+fn what_a_peer_makes_us_hold_is_counted_and_given_back() {
+    let mut pair = pair_within(10 << 20);
+    fill(&mut pair, 200_000);
+    let stats = pair.server.endpoint.stats();
+    assert!(stats.memory_used >= 200_000, "{stats:?}");
+    assert!(stats.memory_used < 250_000, "{stats:?}");
+    assert_eq!(stats.memory_budget, 10 << 20);
+    pair.client.connection().close(pair.now, 0, b"");
+    pair.client.touch();
+    pair.run_for(Duration::from_secs(10));
+    pair.server.events.clear();
+    assert_eq!(pair.server.endpoint.stats().memory_used, 0);
+}
+
+#[test]
+fn less_is_taken_from_the_application_when_memory_is_short() {
+    for (budget, most) in [
+        (1 << 30, 512 << 10),
+        (1 << 20, 256 << 10),
+        (200 << 10, 64 << 10),
+    ] {
+        let mut pair = pair_within(budget);
+        pair.link.filter = Some(Box::new(|_, datagram| datagram.to != server_address()));
+        let mut written = 0;
+        for _ in 0..50 {
+            pair.server.touch();
+            pair.run_for(Duration::from_millis(1));
+            let streams = pair.server.connection().streams();
+            let id = streams.open(Direction::Unidirectional).expect("room");
+            match streams.write(id, &[1; 30_000]) {
+                Ok(len) => written += len,
+                Err(error) => assert_eq!(error, WriteError::Blocked),
+            }
+        }
+        assert!(written > most / 4 && written <= most, "{written} of {most}");
+    }
+}
+
+#[test]
+fn windows_do_not_grow_when_memory_is_tight() {
+    let mut pair = pair_within(400 << 10);
+    fill(&mut pair, 310 << 10);
+    let mut draw = Autotuned::new(&pair.server.endpoint.budget);
+    assert!(!draw.grows());
+    pair.server.endpoint.budget.freeze(false);
+    assert!(draw.grows());
+}
+
+/// Asks a budget for growth as a window does.
+struct Autotuned(crate::flow::Draw);
+
+impl Autotuned {
+    fn new(budget: &WindowBudget) -> Self {
+        Self(crate::flow::Draw::new(budget.clone()))
+    }
+
+    fn grows(&mut self) -> bool {
+        self.0.take(1000)
+    }
+}
+
+#[test]
+fn newcomers_are_refused_when_memory_is_short() {
+    let mut pair = pair_within(400 << 10);
+    fill(&mut pair, 380 << 10);
+    let stranger = Stranger::new(1);
+    let answers = answers(&mut pair, stranger.initial());
+    let codes: Vec<_> = answers
+        .iter()
+        .filter_map(|it| close_code(it, &stranger.destination))
+        .collect();
+    assert_eq!(codes, [TransportErrorCode::CONNECTION_REFUSED.value()]);
+    assert_eq!(pair.server.endpoint.stats().refused_for_memory, 1);
+}
+
+#[test]
+fn who_holds_most_is_closed_when_there_is_none_left() {
+    let mut pair = pair_within(400 << 10);
+    fill(&mut pair, 450 << 10);
+    assert_eq!(pair.server.endpoint.stats().closed_for_memory, 1);
+    let code = TransportErrorCode::INTERNAL_ERROR.value();
+    assert_eq!(pair.server_error(), Some(code));
+    pair.run_for(RTT);
+    assert_eq!(pair.client_heard(), Some(code));
+}
+
+#[test]
+fn the_budget_has_a_least_value() {
+    let mut config = EndpointConfig::from_seed([1; 32]);
+    assert_eq!(config.validate(), Ok(()));
+    config.memory_budget = 0;
+    let error = config.validate().expect_err("nothing is too little");
+    assert_eq!(error.field, "memory_budget");
+    assert!(
+        error.message.contains("is 0, allowed is 1048576 to"),
+        "{error}"
+    );
+}
