@@ -28,6 +28,14 @@ pub(crate) fn parse_positive(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Like [`parse_quantity`], for the memory of an endpoint: at least 1 MiB.
+pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
+    match parse_quantity(text)? {
+        bytes if bytes < 1 << 20 => Err(format!("{bytes} bytes are too few: use at least 1MiB")),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Reads a time in seconds: `10`, `0.5`, `250ms`, `2s`, `1m`.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a time: use seconds, such as 10, 0.5 or 250ms");

@@ -31,6 +31,7 @@ pub struct ServerConfig {
     tls: Arc<rustls::ServerConfig>,
     settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
+    pub(crate) memory_budget: Option<u64>,
 }
 
 impl ServerConfig {
@@ -88,6 +89,7 @@ impl ServerConfig {
             tls,
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
             reset_key: None,
+            memory_budget: None,
         }
     }
 
@@ -153,6 +155,16 @@ impl ServerConfig {
     #[must_use]
     pub fn reset_key(mut self, key: [u8; 32]) -> Self {
         self.reset_key = Some(ResetKey(key));
+        self
+    }
+
+    /// Bytes that all connections together may hold for their clients, at least 1 MiB, for
+    /// [`Endpoint::server`](crate::Endpoint::server). The default is a quarter of the memory of the
+    /// machine, or of the control group, and at least 16 MiB. See
+    /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget).
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = Some(bytes);
         self
     }
 

@@ -15,6 +15,7 @@ use crate::connection::{Connecting, ConnectionRef};
 use crate::driver::Driver;
 use crate::error::{BindError, ConfigError, ConnectError};
 use crate::incoming::Incoming;
+use crate::memory;
 use crate::runtime::{Current, Socket};
 use crate::shard::{List, Locked, Shard};
 use crate::wait::Wait;
@@ -62,6 +63,9 @@ impl Endpoint {
         let mut endpoint = random_config(&runtime)?;
         if let Some(key) = &config.reset_key {
             endpoint.reset_key = key.0;
+        }
+        if let Some(bytes) = config.memory_budget {
+            endpoint.memory_budget = bytes;
         }
         Self::start(&runtime, endpoint, Some(config), socket)
     }
@@ -115,6 +119,7 @@ impl Endpoint {
         server: Option<ServerConfig>,
         socket: Socket,
     ) -> Result<Self, BindError> {
+        config.validate().map_err(ConfigError::from)?;
         let server = server.map(ServerConfig::build).transpose()?;
         let seed = runtime.random_seed()?;
         let endpoint = courser_transport::Endpoint::new(config, server, seed);
@@ -320,5 +325,7 @@ impl From<courser_transport::ConnectError> for ConnectError {
 fn random_config(runtime: &Current) -> io::Result<EndpointConfig> {
     let mut config = EndpointConfig::from_seed(runtime.random_seed()?);
     config.unix_seconds_at_epoch = runtime.unix_time().as_secs();
+    config.memory_budget = memory::default_budget();
+    config.receive_budget = config.receive_budget.min(config.memory_budget);
     Ok(config)
 }

@@ -102,6 +102,7 @@ pub mod h3;
 mod handshake_failure;
 mod identity;
 mod incoming;
+mod memory;
 #[cfg(feature = "http3")]
 mod opening;
 mod outbox;

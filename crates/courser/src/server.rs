@@ -108,6 +108,7 @@ where
         transport: None,
         retry: RetryPolicy::default(),
         reset: None,
+        memory_budget: None,
         alt_svc: Some(AltSvc::default()),
         with_tcp: true,
         with_quic: true,
@@ -130,6 +131,7 @@ pub struct Server {
     transport: Option<TransportConfig>,
     retry: RetryPolicy,
     reset: Option<ResetSecret>,
+    memory_budget: Option<u64>,
     alt_svc: Option<AltSvc>,
     with_tcp: bool,
     with_quic: bool,
@@ -196,6 +198,17 @@ impl Server {
     /// under way.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
+        self
+    }
+
+    /// Bytes that the QUIC connections of each address may hold for their clients, at least 1 MiB.
+    ///
+    /// Sent and unacknowledged bytes, received and unread ones, datagrams and handshakes count. The
+    /// default is a quarter of the memory of the machine, or of the control group, and at least
+    /// 16 MiB. When it runs short, less is taken from the service, windows stop growing, clients
+    /// are refused, and in the end the connection is closed that holds most for least progress.
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = Some(bytes);
         self
     }
 

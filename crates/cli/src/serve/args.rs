@@ -9,6 +9,7 @@ use courser::Algorithm;
 
 use super::proxy::Backend;
 use crate::args::{parse_controller, parse_listen};
+use crate::quantity::parse_memory;
 use crate::quantity::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug)]
@@ -110,6 +111,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = parse_controller,
           help_heading = "Protocols")]
     pub(crate) cc: Algorithm,
+
+    /// Memory that QUIC connections may hold for their clients [default: a quarter of the machine's]
+    ///
+    /// At least 1 MiB, for each address. Unacknowledged and unread bytes, datagrams and handshakes
+    /// count. When it runs short, responses are read later, windows stop growing, clients are refused,
+    /// and in the end the connection is closed that holds most for least progress.
+    #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = "Protocols")]
+    pub(crate) memory: Option<u64>,
 
     /// Log every request: common, combined or json [default format: common]
     #[arg(short, long, value_name = "FORMAT", num_args = 0..=1, require_equals = true,

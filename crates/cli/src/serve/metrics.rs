@@ -244,6 +244,22 @@ impl Server {
         self.sockets(out, stats)
     }
 
+    fn memory(out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let endpoints = || stats.listeners.iter().filter_map(|listener| listener.quic);
+        let sum = |count: fn(courser::EndpointStats) -> u64| endpoints().map(count).sum::<u64>();
+        let help = "Memory held for clients over QUIC";
+        out.gauge("quic_memory_bytes", help, sum(|it| it.memory_used) as f64)?;
+        let help = "Memory that may be held for clients over QUIC";
+        let budget = sum(|it| it.memory_budget) as f64;
+        out.gauge("quic_memory_limit_bytes", help, budget)?;
+        let help = "Clients refused for want of memory";
+        let refused = sum(|it| it.refused_for_memory);
+        out.counter("quic_refused_for_memory", help, refused)?;
+        let help = "Connections closed for want of memory";
+        let closed = sum(|it| it.closed_for_memory);
+        out.counter("quic_closed_for_memory", help, closed)
+    }
+
     fn sockets(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
         let endpoints = || stats.listeners.iter().filter_map(|listener| listener.quic);
         let sum = |count: fn(courser::EndpointStats) -> u64| endpoints().map(count).sum::<u64>();
@@ -259,6 +275,7 @@ impl Server {
             "Datagrams that match no connection",
             dropped,
         )?;
+        Self::memory(out, stats)?;
         let sockets = || stats.listeners.iter().filter_map(|listener| listener.udp);
         let sum = |count: fn(courser::Counters) -> u64| sockets().map(count).sum::<u64>();
         out.counter(

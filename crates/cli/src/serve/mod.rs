@@ -148,6 +148,9 @@ fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
     for address in others {
         server = server.also_on(address);
     }
+    if let Some(bytes) = arguments.memory {
+        server = server.memory_budget(bytes);
+    }
     server = without(server, arguments);
     server
         .bind()

@@ -57,7 +57,8 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let quic = if server.with_quic {
         let tls = tls::quic(&resolver, hook)?;
         let transport = server.transport.unwrap_or_else(default_transport);
-        let config = ServerConfig::with_rustls(tls).transport_config(transport);
+        let mut config = ServerConfig::with_rustls(tls).transport_config(transport);
+        config.memory_budget = server.memory_budget;
         Some(config.retry(server.retry))
     } else {
         None

@@ -1,0 +1,127 @@
+//! How much memory an endpoint may hold for its peers by default.
+
+use std::path::{Path, PathBuf};
+
+/// The budget of an endpoint that is told nothing: a quarter of the memory of the machine, or of the
+/// control group that this process is in, if that has less.
+pub(crate) fn default_budget() -> u64 {
+    let machine = std::fs::read_to_string("/proc/meminfo");
+    let machine = machine.ok().as_deref().and_then(total);
+    let group = std::fs::read_to_string("/proc/self/cgroup");
+    let group = group
+        .ok()
+        .and_then(|text| group_limit(&text, Path::new(GROUPS)));
+    let available = machine.into_iter().chain(group).min();
+    available.map_or(UNKNOWN, |bytes| (bytes / SHARE).max(LEAST))
+}
+
+/// `MemTotal` of /proc/meminfo in bytes.
+fn total(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// The lowest limit of the group named in /proc/self/cgroup and of those around it, of either version
+/// of control groups.
+fn group_limit(groups: &str, root: &Path) -> Option<u64> {
+    let limits = groups.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let (folder, file) = match controllers {
+            "" => (root.to_path_buf(), "memory.max"),
+            "memory" => (root.join("memory"), "memory.limit_in_bytes"),
+            _ => return None,
+        };
+        lowest(&folder, path.trim_start_matches('/'), file)
+    });
+    limits.min()
+}
+
+/// The lowest number in `file` of the folders from `root` down to `path`.
+fn lowest(root: &Path, path: &str, file: &str) -> Option<u64> {
+    let mut folder = PathBuf::from(root);
+    let down = std::iter::once("").chain(path.split('/'));
+    let limits = down.filter_map(|part| {
+        folder.push(part);
+        let text = std::fs::read_to_string(folder.join(file)).ok()?;
+        // "max" is no limit.
+        text.trim().parse().ok()
+    });
+    limits.min()
+}
+
+/// Where control groups are mounted.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// The part of the memory that is the budget. The rest is for the application, caches and sockets.
+const SHARE: u64 = 4;
+
+/// The smallest budget taken from a machine.
+const LEAST: u64 = 16 << 20;
+
+/// The budget where the memory is not known.
+const UNKNOWN: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_tells_its_memory() {
+        let text = "MemTotal:       24617212 kB\nMemFree:        1 kB\n";
+        assert_eq!(total(text), Some(24_617_212 * 1024));
+        assert_eq!(total("MemFree: 1 kB\n"), None);
+        assert_eq!(total("MemTotal: many kB\n"), None);
+    }
+
+    /// A folder of its own for a test, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("courser-groups-{}-{name}", std::process::id());
+            Self(std::env::temp_dir().join(name))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_lowest_limit_of_a_group_and_those_around_it_counts() {
+        let root = Folder::new("nested");
+        let inner = root.0.join("a/b");
+        std::fs::create_dir_all(&inner).expect("folders");
+        let write = |folder: &Path, text: &str| {
+            std::fs::write(folder.join("memory.max"), text).expect("a file");
+        };
+        let limit = || group_limit("0::/a/b\n", &root.0);
+        assert_eq!(limit(), None);
+        write(&inner, "max\n");
+        assert_eq!(limit(), None);
+        write(&root.0.join("a"), "1000000\n");
+        assert_eq!(limit(), Some(1_000_000));
+        write(&inner, "500000\n");
+        assert_eq!(limit(), Some(500_000));
+    }
+
+    #[test]
+    fn groups_of_the_first_version_count_too() {
+        let root = Folder::new("first-version");
+        let folder = root.0.join("memory/x");
+        std::fs::create_dir_all(&folder).expect("folders");
+        std::fs::write(folder.join("memory.limit_in_bytes"), "7000000\n").expect("a file");
+        let groups = "5:cpu,cpuacct:/x\n4:memory:/x\n";
+        assert_eq!(group_limit(groups, &root.0), Some(7_000_000));
+    }
+
+    #[test]
+    fn there_is_always_a_budget() {
+        assert!(default_budget() >= LEAST);
+    }
+}
