@@ -52,7 +52,8 @@ impl Class {
 
 /// Smaller buffers for small files, so that a peer that reads nothing holds little memory; 4 MiB stay
 /// free at most.
-static CLASSES: [Class; 3] = [
+static CLASSES: [Class; 4] = [
+    Class::new(512, 256),
     Class::new(4 * 1024, 256),
     Class::new(16 * 1024, 64),
     Class::new(SIZE, 32),
@@ -111,7 +112,9 @@ mod tests {
     #[test]
     fn a_buffer_is_as_small_as_it_can_be() {
         for (len, size) in [
-            (0, 4096),
+            (0, 512),
+            (512, 512),
+            (513, 4096),
             (4096, 4096),
             (4097, 16 * 1024),
             (16 * 1024 + 1, SIZE),

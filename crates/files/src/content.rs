@@ -175,7 +175,8 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads the first piece, so that it belongs to the version of `source` for certain.
+    /// Reads the first piece, so that it belongs to the version of `source` for certain: the whole of
+    /// a small part, and little of a large one, which the peer may never read (attack A88).
     ///
     /// Fails with [`Unsettled`](Trouble::Unsettled) if the file was changed meanwhile. One that has
     /// grown is fine where that was waited for: logs grow all the time.
@@ -187,7 +188,10 @@ impl Reader {
     ) -> Result<Self, Trouble> {
         let first = match left {
             0 => Ok(None),
-            _ => source.read_some(offset, left, effort.patience).map(Some),
+            left if left <= buffers::SIZE as u64 => {
+                source.read_some(offset, left, effort.patience).map(Some)
+            }
+            _ => source.read_some(offset, FIRST, effort.patience).map(Some),
         };
         let now = Version::of(&source.file.metadata()?);
         let has_grown = now.len() > source.version.len() && first.is_ok();
@@ -268,6 +272,9 @@ impl Reader {
         Poll::Ready(self.ahead.pop_front().ok_or_else(changed))
     }
 }
+
+/// Bytes of a large part that are read before somebody wants them.
+const FIRST: u64 = 512;
 
 /// Chunks that one visit of a thread reads.
 const READ_AHEAD: usize = 2;

@@ -57,3 +57,18 @@ async fn long_paths_are_not_found_and_not_kept() {
     assert_eq!(get(&files, &deep).await.status, StatusCode::NOT_FOUND);
     assert_eq!(files.stats().files, 0);
 }
+
+/// Attack A88: of a large file little is in memory before anybody wants it.
+#[tokio::test]
+async fn little_is_read_before_it_is_wanted() {
+    let folder = Folder::new();
+    folder.file("large", vec![b'x'; 1 << 20]);
+    let files = folder.serve();
+    let request = Request::get("/large").body(()).expect("a request");
+    let answer = files.clone().call(request).await.expect("an answer");
+    let mut body = answer.into_body();
+    let first = body.frame().await.expect("a frame").expect("content");
+    assert_eq!(first.into_data().expect("content").len(), 512);
+    let rest = body.collect().await.expect("content").to_bytes();
+    assert_eq!(rest.len(), (1 << 20) - 512);
+}
