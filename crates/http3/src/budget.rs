@@ -41,6 +41,55 @@ impl Budget {
     }
 }
 
+/// Instructions on the QPACK streams, relative to header sections (limit K84, attack A77).
+///
+/// An encoder inserts fields because it sends sections that refer to them, and a decoder cancels
+/// sections that somebody sends. So each section, in either direction, pays for instructions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InstructionBudget {
+    inserts: u64,
+    cancellations: u64,
+}
+
+impl InstructionBudget {
+    pub(crate) const fn new() -> Self {
+        Self {
+            inserts: INSTRUCTION_BURST,
+            cancellations: INSTRUCTION_BURST,
+        }
+    }
+
+    /// A header section was sent or received.
+    pub(crate) fn on_section(&mut self) {
+        self.inserts = (self.inserts + INSERTS_PER_SECTION).min(INSTRUCTION_BURST);
+        self.cancellations = (self.cancellations + 1).min(INSTRUCTION_BURST);
+    }
+
+    /// Takes instructions of the encoder stream: inserts, duplicates and capacities.
+    pub(crate) fn spend_inserts(&mut self, count: u64) -> Result<(), Error> {
+        spend(&mut self.inserts, count)
+    }
+
+    /// Takes cancellations of the decoder stream. Its other instructions are errors when there is
+    /// nothing to acknowledge.
+    pub(crate) fn spend_cancellations(&mut self, count: u64) -> Result<(), Error> {
+        spend(&mut self.cancellations, count)
+    }
+}
+
+fn spend(left: &mut u64, count: u64) -> Result<(), Error> {
+    *left = left.checked_sub(count).ok_or(Error::connection(
+        Code::EXCESSIVE_LOAD,
+        "too many QPACK instructions for so few header sections",
+    ))?;
+    Ok(())
+}
+
+/// Many times the entries of a table, for sections that are still on their way.
+const INSTRUCTION_BURST: u64 = 8192;
+/// As many as a section may have lines.
+const INSERTS_PER_SECTION: u64 = 128;
+
 /// 25 in a second.
 const COST: Duration = Duration::from_millis(40);
 const BURST: u32 = 500;

@@ -23,7 +23,7 @@ use self::repeats::Repeats;
 pub use self::sections::{RequestHead, ResponseHead, Section};
 pub use self::unidirectional::UniFate;
 use self::unidirectional::Unidirectional;
-use crate::budget::Budget;
+use crate::budget::{Budget, InstructionBudget};
 use crate::error::{Code, Error};
 use crate::fields::{FieldLimits, LineCache};
 use crate::frame::{self, put_varint};
@@ -152,6 +152,7 @@ pub struct Connection {
     priorities: Priorities,
     max_push_id: Option<u64>,
     budget: Budget,
+    instructions: InstructionBudget,
     /// The request that was counted as given up last: to reset and to stop it is one thing.
     given_up: Option<u64>,
     events: VecDeque<Event>,
@@ -201,6 +202,7 @@ impl Connection {
             priorities: Priorities::default(),
             max_push_id: None,
             budget: Budget::new(now),
+            instructions: InstructionBudget::new(),
             given_up: None,
             events: VecDeque::new(),
             config,

@@ -22,6 +22,9 @@ pub(crate) enum Piece {
 pub(crate) trait Rules {
     /// Refuses a frame, or tells how many bytes its payload may have. Not asked for DATA.
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error>;
+
+    /// A DATA frame with so many bytes begins.
+    fn on_data_frame(&mut self, _len: u64) {}
 }
 
 /// Holds what has arrived of a frame. Never more than one chunk of the stream and one payload of
@@ -134,6 +137,7 @@ impl FrameReader {
                 self.state = State::Header;
                 return Ok(Some(Piece::EmptyData));
             }
+            rules.on_data_frame(len);
             return Ok(None);
         }
         let most = rules.admit(frame_type)?;

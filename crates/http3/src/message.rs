@@ -25,6 +25,8 @@ pub struct MessageReader {
     interim: u32,
     /// Frames that bring nothing and are not counted yet.
     ordinary: u32,
+    /// Content of a tiny frame that was counted and not handed out.
+    counted: Option<Bytes>,
 }
 
 /// A part of a message.
@@ -39,7 +41,8 @@ pub enum Part {
     Data(Bytes),
     /// The section of the trailers, encoded.
     Trailers(Bytes),
-    /// A frame that brings nothing, beyond the two that any message may have: to be counted by
+    /// A frame that brings nothing, beyond the two that any message may have, or next to nothing,
+    /// beyond the 256 tiny DATA frames that any message may have: to be counted by
     /// [`Connection::on_empty_frame`](crate::Connection::on_empty_frame).
     Nothing,
 }
@@ -62,9 +65,23 @@ struct Order {
     side: Side,
     state: State,
     longest_section: u64,
+    /// Tiny DATA frames that are not counted yet.
+    tiny_left: u64,
+    /// One that is.
+    is_tiny: bool,
 }
 
 impl Rules for Order {
+    fn on_data_frame(&mut self, len: u64) {
+        if len >= TINY {
+            self.tiny_left = (self.tiny_left + len / TINY).min(ORDINARY_TINY_FRAMES);
+        } else if self.tiny_left > 0 {
+            self.tiny_left -= 1;
+        } else {
+            self.is_tiny = true;
+        }
+    }
+
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error> {
         match (frame_type, self.state) {
             (FrameType::Data, State::Content | State::Tunnel) => Ok(u64::MAX),
@@ -99,11 +116,14 @@ impl MessageReader {
                 side,
                 state: State::BeforeHead,
                 longest_section: limits.encoded(),
+                tiny_left: ORDINARY_TINY_FRAMES,
+                is_tiny: false,
             },
             expected: None,
             received: 0,
             interim: 0,
             ordinary: ORDINARY_EMPTY_FRAMES,
+            counted: None,
         }
     }
 
@@ -120,6 +140,9 @@ impl MessageReader {
     /// content than `content-length` says.
     pub fn poll(&mut self) -> Result<Option<Part>, Error> {
         debug_assert!(self.order.state != State::Head, "a head was not told of");
+        if let Some(data) = self.counted.take() {
+            return self.on_content(data).map(Some);
+        }
         let piece = loop {
             match self.frames.poll(&mut self.order)? {
                 None => return Ok(None),
@@ -128,16 +151,11 @@ impl MessageReader {
             }
         };
         Ok(Some(match piece {
-            Piece::Data(data) => {
-                self.received += data.len() as u64;
-                if self
-                    .expected
-                    .is_some_and(|expected| self.received > expected)
-                {
-                    return Err(Error::malformed("more content than content-length says"));
-                }
-                Part::Data(data)
+            Piece::Data(data) if std::mem::take(&mut self.order.is_tiny) => {
+                self.counted = Some(data);
+                Part::Nothing
             }
+            Piece::Data(data) => self.on_content(data)?,
             // Only HEADERS have passed the rules.
             Piece::Frame(_, section) if self.order.state == State::BeforeHead => {
                 self.order.state = State::Head;
@@ -149,6 +167,17 @@ impl MessageReader {
             }
             Piece::EmptyData | Piece::Skipping => Part::Nothing,
         }))
+    }
+
+    fn on_content(&mut self, data: Bytes) -> Result<Part, Error> {
+        self.received += data.len() as u64;
+        if self
+            .expected
+            .is_some_and(|expected| self.received > expected)
+        {
+            return Err(Error::malformed("more content than content-length says"));
+        }
+        Ok(Part::Data(data))
     }
 
     /// Says what the head was, on a server.
@@ -228,9 +257,17 @@ impl MessageReader {
 
     /// Bytes held back.
     pub fn memory(&self) -> usize {
-        self.frames.memory()
+        self.frames.memory() + self.counted.as_ref().map_or(0, Bytes::len)
     }
 }
+
+/// Content of a DATA frame that is not worth its frame (limit K85, attack A81). Messages of gRPC
+/// and WebSocket are hardly ever smaller.
+const TINY: u64 = 8;
+
+/// Tiny DATA frames that a message may have at once. Each [`TINY`] bytes in other frames allow one
+/// more.
+const ORDINARY_TINY_FRAMES: u64 = 256;
 
 /// Many stacks end a body with an empty DATA frame, and put a reserved frame (§7.2.8) into each
 /// message: whoever opens a stream for a message pays for these.

@@ -58,6 +58,8 @@ pub struct Encoder {
     partial: Vec<u8>,
     /// The lines of the section at hand.
     lines: Vec<u8>,
+    /// Stream Cancellations received.
+    cancellations: u64,
 }
 
 /// What a section has referred to so far.
@@ -103,6 +105,7 @@ impl Encoder {
             credit: usize::MAX,
             partial: Vec::new(),
             lines: Vec::new(),
+            cancellations: 0,
         }
     }
 
@@ -195,6 +198,11 @@ impl Encoder {
         Ok(())
     }
 
+    /// Cancellations so far, also of streams without a section.
+    pub const fn cancellations(&self) -> u64 {
+        self.cancellations
+    }
+
     /// Bytes of the table in use, and of instructions that were not taken.
     pub fn memory(&self) -> usize {
         self.table.capacity() - self.table.room() + self.instructions.len()
@@ -207,6 +215,7 @@ impl Encoder {
                 .acknowledge(stream)
                 .ok_or(Error::DecoderStream("acknowledgement of no section")),
             Answer::StreamCancellation { stream } => {
+                self.cancellations += 1;
                 self.outstanding.cancel(stream);
                 Ok(())
             }

@@ -108,6 +108,7 @@ impl Connection {
 
     /// As [`encode`](Self::encode), for fields that [`check_size`](Self::check_size) lets through.
     pub fn append_section(&mut self, stream: u64, fields: &FieldsToSend<'_>, out: &mut Vec<u8>) {
+        self.instructions.on_section();
         self.section.clear();
         self.encoder
             .encode(stream, || fields.lines(), &mut self.section);
@@ -145,6 +146,7 @@ impl Connection {
         if let Some((head, required)) = T::repeats(self).get(place) {
             self.decoder.repeat(stream, required);
             self.blocked.remove(stream);
+            self.instructions.on_section();
             return Ok(Section::Decoded(Ok(head)));
         }
         let decoded = self.decode(stream, section, kind, finish)?;
@@ -178,6 +180,7 @@ impl Connection {
                 let message = finish(&mut collector);
                 self.decoded_size = collector.size_without_secrets();
                 self.blocked.remove(stream);
+                self.instructions.on_section();
                 Section::Decoded(message)
             }
             Progress::Blocked => {

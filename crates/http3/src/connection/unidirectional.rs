@@ -132,9 +132,15 @@ impl Connection {
             return self.on_control(now, chunk);
         }
         if streams.decoder == Some(stream) {
-            return Ok(self.encoder.on_decoder_stream(&chunk)?);
+            let before = self.encoder.cancellations();
+            self.encoder.on_decoder_stream(&chunk)?;
+            let count = self.encoder.cancellations() - before;
+            return self.instructions.spend_cancellations(count);
         }
+        let before = self.decoder.state();
         self.decoder.on_encoder_stream(&chunk)?;
+        self.instructions
+            .spend_inserts(self.decoder.state() - before)?;
         while let Some(stream) = self.decoder.poll_unblocked() {
             self.events.push_back(Event::Unblocked { stream });
         }

@@ -122,6 +122,25 @@ fn frames_that_are_unknown_change_nothing() {
     assert_eq!((nothing, parts.len()), (2, 5));
 }
 
+/// A81, K85.
+#[test]
+fn tiny_frames_are_counted_beyond_the_ordinary_ones() {
+    let mut frames: Vec<(u64, &[u8])> = vec![(HEADERS, b"a")];
+    frames.extend([(DATA, &b"1234567"[..]); 300]);
+    let parts = Reading::server().read(&frames).expect("a message");
+    let nothing = parts.iter().filter(|part| **part == Part::Nothing).count();
+    assert_eq!((nothing, parts.len()), (300 - 256, 301 + 44));
+    let content = parts.iter().filter(|part| matches!(part, Part::Data(_)));
+    assert_eq!(content.count(), 300);
+
+    // Other content pays for them: eight bytes for each.
+    frames.push((DATA, &[0; 80]));
+    frames.extend([(DATA, &b"1"[..]); 11]);
+    let parts = Reading::server().read(&frames).expect("a message");
+    let nothing = parts.iter().filter(|part| **part == Part::Nothing).count();
+    assert_eq!(nothing, 44 + 1);
+}
+
 /// §7.2: CANCEL_PUSH, SETTINGS, GOAWAY, MAX_PUSH_ID, ORIGIN, PRIORITY_UPDATE, and types of HTTP/2.
 #[test]
 fn refuses_frames_of_other_streams() {

@@ -281,6 +281,33 @@ fn nothing_is_reserved_for_what_is_announced() {
     }
 }
 
+/// A77, K84: instructions need sections.
+#[test]
+fn instructions_without_sections_are_bounded() {
+    let mut server = begun(Side::Server);
+    assert_eq!(uni(&mut server, 6, &[0x02], false), Ok(UniFate::Read));
+    assert_eq!(uni(&mut server, 6, &[0x20; 8192], false), Ok(UniFate::Read));
+    // One section, of an indexed line, pays for 128 more.
+    let _ = server.decode_request(0, &[0, 0, 0xd1]).expect("a section");
+    assert_eq!(uni(&mut server, 6, &[0x20; 128], false), Ok(UniFate::Read));
+    assert_eq!(
+        uni(&mut server, 6, &[0x20], false),
+        code(Code::EXCESSIVE_LOAD)
+    );
+}
+
+/// A77, K84: so do cancellations.
+#[test]
+fn cancellations_without_sections_are_bounded() {
+    let mut server = begun(Side::Server);
+    assert_eq!(uni(&mut server, 6, &[0x03], false), Ok(UniFate::Read));
+    assert_eq!(uni(&mut server, 6, &[0x44; 8192], false), Ok(UniFate::Read));
+    assert_eq!(
+        uni(&mut server, 6, &[0x44], false),
+        code(Code::EXCESSIVE_LOAD)
+    );
+}
+
 /// A77: instructions that change nothing cost no memory, however many.
 #[test]
 fn instructions_that_change_nothing_keep_nothing() {
@@ -288,7 +315,7 @@ fn instructions_that_change_nothing_keep_nothing() {
     // Capacity up and down, one entry and copies of it.
     let begin = [0x02, 0x3f, 0xe1, 0x1f, 0x41, b'k', 1, b'v'];
     assert_eq!(uni(&mut server, 6, &begin, false), Ok(UniFate::Read));
-    for _ in 0..10_000 {
+    for _ in 0..2_000 {
         let flap = [0x3f, 0xe1, 0x1f, 0x00, 0x00];
         assert_eq!(uni(&mut server, 6, &flap, false), Ok(UniFate::Read));
         let _ = std::mem::take(server.outgoing(UniStream::Decoder));
