@@ -6,8 +6,8 @@ use courser_base::Time;
 
 /// Smoothed round-trip time, its variation and its minimum on one path.
 ///
-/// Samples are bounded to a year, so that no sum or product of a few of them can overflow,
-/// whatever delay a peer reports.
+/// Samples are bounded to a minute: a peer that acknowledges late makes its own path look slow,
+/// and every timer that follows the estimate waits that much longer (attack A51).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RttEstimator {
     latest: Duration,
@@ -124,8 +124,9 @@ pub const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
 /// rates divide by it.
 const SHORTEST: Duration = Duration::from_nanos(1);
 
-/// Far above any real path, and far enough below the end of [`Time`] for sums.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The longest sample that is believed (limit K82): six times a path of ten seconds, which is
+/// far above any on Earth.
+const LONGEST: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests;

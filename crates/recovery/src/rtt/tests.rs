@@ -128,6 +128,17 @@ fn rtt_of_weeks_and_beyond_is_survived() {
     }
 }
 
+#[test]
+fn samples_are_bounded_to_a_minute() {
+    let mut rtt = RttEstimator::default();
+    for _ in 0..20 {
+        rtt.on_sample(Time::ZERO, ms(3_600_000), Duration::ZERO, None);
+    }
+    assert_eq!(rtt.latest(), ms(60_000));
+    assert_eq!(rtt.smoothed(), ms(60_000));
+    assert_eq!(rtt.min(), ms(60_000));
+}
+
 proptest! {
     #[test]
     fn estimates_stay_within_the_samples(

@@ -231,11 +231,18 @@ impl Connection {
         self.events.push_back(Event::Lost(error));
     }
 
-    /// Closing and draining last three probe timeouts (§10.2).
+    /// Closing and draining last three probe timeouts (§10.2), as far as [`MAX_DRAIN`] allows.
     fn drain_period(&self) -> Duration {
         self.paths
             .active()
             .pto(self.peer_max_ack_delay())
             .saturating_mul(3)
+            .min(MAX_DRAIN)
     }
 }
+
+/// The longest time in which a closed connection is remembered (limit K82).
+///
+/// Deviates: RFC 9000 §10.2 wants three probe timeouts, whose length the peer decides by
+/// acknowledging late (attack A51). Later packets get a stateless reset.
+const MAX_DRAIN: Duration = Duration::from_secs(60);

@@ -64,10 +64,12 @@ impl Idle {
         }
     }
 
-    /// When the connection dies of silence; never earlier than three probe timeouts.
+    /// When the connection dies of silence: never earlier than three probe timeouts, as far as
+    /// [`MAX_STRETCH`] allows.
     pub(crate) fn deadline(&self, pto: Duration) -> Option<Time> {
         let timeout = self.timeout?;
-        Some(self.last + timeout.max(pto.saturating_mul(3)))
+        let stretch = pto.saturating_mul(3).min(MAX_STRETCH);
+        Some(self.last + timeout.max(stretch))
     }
 
     pub(crate) fn keep_while_busy(&mut self, is_on: bool) {
@@ -90,6 +92,12 @@ impl Idle {
     }
 }
 
+/// The longest time to which three probe timeouts prolong the idle timeout (limit K82).
+///
+/// The peer decides how long a probe timeout is: it acknowledges late (attack A51). A minute is
+/// three probe timeouts of a path of several seconds.
+const MAX_STRETCH: Duration = Duration::from_secs(60);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +119,13 @@ mod tests {
         assert_eq!(idle.deadline(PTO), Some(at(30_000)));
         idle.on_peer_timeout(5_000);
         assert_eq!(idle.deadline(PTO), Some(at(5_000)));
+    }
+
+    #[test]
+    fn probe_timeouts_prolong_it_to_a_minute_at_most() {
+        let idle = idle();
+        let pto = Duration::from_secs(600);
+        assert_eq!(idle.deadline(pto), Some(at(60_000)));
     }
 
     #[test]

@@ -120,6 +120,24 @@ fn state_is_kept_for_three_probe_timeouts_and_no_longer() {
 }
 
 #[test]
+fn closed_connections_are_forgotten_after_a_minute() {
+    // Attack A51: the probe timeout of a peer that acknowledges ten minutes late is longer.
+    let mut pair = Pair::connected();
+    let late = Duration::from_secs(600);
+    let now = pair.now;
+    let connection = pair.server.connection();
+    let rtt = &mut connection.paths.active_mut().rtt;
+    for _ in 0..30 {
+        rtt.on_sample(now, late, Duration::ZERO, None);
+    }
+    pair.link.filter = Some(Box::new(|_, _| false));
+    close(&mut pair.server, pair.now, 7, b"");
+    pair.drive();
+    pair.run_for(Duration::from_secs(61));
+    assert_eq!(pair.server.endpoint.connections(), 0);
+}
+
+#[test]
 fn draining_end_answers_nothing() {
     let mut pair = Pair::connected();
     let packets: Vec<_> = (0..20)
