@@ -33,6 +33,12 @@ pub(crate) struct Processed {
     pub(crate) idle_frames: u32,
     /// Something else did.
     pub(crate) progress: bool,
+    /// STREAM and credit frames that brought what was known.
+    pub(crate) repeats: u32,
+    /// STREAM and credit frames that brought something new.
+    pub(crate) news: u32,
+    /// Credit frames among them that raised a limit.
+    raised: u32,
 }
 
 impl Connection {
@@ -57,6 +63,9 @@ impl Connection {
             wants_ack: false,
             idle_frames: 0,
             progress: false,
+            repeats: 0,
+            news: 0,
+            raised: 0,
         };
         for frame in Frames::new(payload) {
             let frame = frame.map_err(encoding_error)?;
@@ -70,14 +79,21 @@ impl Connection {
             processed.probing_only &= frame.is_probing();
             let open_before = self.packets_in_question(space);
             let fresh_before = self.streams.fresh_frames();
+            let raised_before = processed.raised;
             self.dispatch(arrival, packet, space, &frame, &mut processed)
                 .map_err(|error| error.in_frame(frame_type))?;
             let settled = self.packets_in_question(space) < open_before;
-            let is_fresh = self.streams.fresh_frames() != fresh_before;
+            let is_fresh =
+                self.streams.fresh_frames() != fresh_before || processed.raised != raised_before;
             match worth(&frame, settled, is_fresh) {
                 Worth::Nothing => processed.idle_frames += 1,
                 Worth::Progress => processed.progress = true,
                 Worth::Neutral => {}
+            }
+            if is_repeatable(&frame) {
+                let is_known = !is_fresh && !processed.refused;
+                processed.news += u32::from(is_fresh);
+                processed.repeats += u32::from(is_known);
             }
             if !self.state.is_open() {
                 break;
@@ -100,6 +116,16 @@ impl Connection {
             {
                 return self.on_connection_close_frame(now, close);
             }
+        }
+    }
+
+    /// Takes a frame that grants credit; returns whether it raises a limit.
+    fn on_credit_frame(&mut self, frame: &Frame<'_>) -> Result<bool, TransportError> {
+        match frame {
+            Frame::MaxData(frame) => self.streams.on_max_data_frame(*frame),
+            Frame::MaxStreamData(frame) => self.streams.on_max_stream_data_frame(*frame),
+            Frame::MaxStreams(frame) => self.streams.on_max_streams_frame(*frame),
+            _ => Ok(false),
         }
     }
 
@@ -131,9 +157,10 @@ impl Connection {
             }
             Frame::ResetStream(frame) => self.streams.on_reset_stream_frame(*frame),
             Frame::StopSending(frame) => self.streams.on_stop_sending_frame(*frame),
-            Frame::MaxData(frame) => self.streams.on_max_data_frame(*frame),
-            Frame::MaxStreamData(frame) => self.streams.on_max_stream_data_frame(*frame),
-            Frame::MaxStreams(frame) => self.streams.on_max_streams_frame(*frame),
+            Frame::MaxData(_) | Frame::MaxStreamData(_) | Frame::MaxStreams(_) => {
+                processed.raised += u32::from(self.on_credit_frame(frame)?);
+                Ok(())
+            }
             Frame::DataBlocked(_) | Frame::StreamDataBlocked(_) | Frame::StreamsBlocked(_) => {
                 self.on_blocked_frame(now, frame)
             }
@@ -285,6 +312,16 @@ fn worth(frame: &Frame<'_>, settled: bool, is_fresh: bool) -> Worth {
         | Frame::ImmediateAck
         | Frame::AckFrequency(_) => Worth::Nothing,
         _ => Worth::Neutral,
+    }
+}
+
+/// Frames that honest peers send again when an acknowledgement is late or lost.
+const fn is_repeatable(frame: &Frame<'_>) -> bool {
+    match frame {
+        // Empty ones count as frames without progress.
+        Frame::Stream(frame) => !frame.data.is_empty() || frame.fin,
+        Frame::MaxData(_) | Frame::MaxStreamData(_) | Frame::MaxStreams(_) => true,
+        _ => false,
     }
 }
 

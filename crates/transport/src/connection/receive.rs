@@ -354,6 +354,11 @@ impl Connection {
             let reason = "too many frames that bring nothing";
             return Err(TransportError::protocol_violation(reason));
         }
+        let (repeats, news) = (processed.repeats, processed.news);
+        if !self.suspicion.on_repeats(now, repeats, news) {
+            let reason = "too many frames that repeat what is known";
+            return Err(TransportError::protocol_violation(reason));
+        }
         if self.is_mute(now) {
             let reason = "nothing is acknowledged, although packets go on coming";
             return Err(TransportError::protocol_violation(reason));

@@ -9,14 +9,25 @@ use courser_base::Time;
 /// Honest peers send such frames too: a PING now and then, a DATA_BLOCKED when a window is
 /// small. So a bucket of [`BURST`] refills with time and with every packet that did bring
 /// something; only a peer that sends little else ever empties it.
+///
+/// Repeated STREAM and credit frames have a bucket of their own (limit K83). A peer may have to
+/// send all it sent once more, and several times on a path that loses most packets: so each frame
+/// that brought something new pays for [`REPEATS_PER_NEWS`] repeated ones, at any later time.
 #[derive(Debug)]
 pub(crate) struct Suspicion {
     left: u32,
     refilled: Time,
+    repeats_left: u64,
 }
 
 /// Frames without progress that are endured at once.
 pub(crate) const BURST: u32 = 2_000;
+
+/// Repeated frames that are endured before anything new pays for them.
+pub(crate) const REPEATS: u64 = 10_000;
+
+/// Repeated frames that one with something new pays for.
+pub(crate) const REPEATS_PER_NEWS: u64 = 8;
 
 /// One more is endured after this time: 100 a second.
 const REFILL: Duration = Duration::from_millis(10);
@@ -26,6 +37,24 @@ impl Suspicion {
         Self {
             left: BURST,
             refilled: now,
+            repeats_left: REPEATS,
+        }
+    }
+
+    /// A packet was processed with `repeats` STREAM and credit frames that brought what was
+    /// known, and `news` that did not. False when the peer has gone too far.
+    pub(crate) fn on_repeats(&mut self, now: Time, repeats: u32, news: u32) -> bool {
+        if repeats > 0 {
+            self.refill(now);
+        }
+        let earned = u64::from(news) * REPEATS_PER_NEWS;
+        self.repeats_left = self.repeats_left.saturating_add(earned);
+        match self.repeats_left.checked_sub(u64::from(repeats)) {
+            Some(left) => {
+                self.repeats_left = left;
+                true
+            }
+            None => false,
         }
     }
 
@@ -54,11 +83,21 @@ impl Suspicion {
         let Ok(earned @ 1..) = u32::try_from(earned) else {
             if earned > 0 {
                 (self.left, self.refilled) = (BURST, now);
+                self.repeats_left = self.repeats_left.max(REPEATS);
             }
             return;
         };
+        self.refill_repeats(earned);
         self.left = self.left.saturating_add(earned).min(BURST);
         self.refilled += REFILL * earned;
+    }
+
+    /// Time pays for repeated frames too, up to the burst: an idle peer may repeat its last
+    /// frame with each probe for as long as it likes.
+    fn refill_repeats(&mut self, earned: u32) {
+        if self.repeats_left < REPEATS {
+            self.repeats_left = (self.repeats_left + u64::from(earned)).min(REPEATS);
+        }
     }
 }
 
@@ -89,6 +128,25 @@ mod tests {
         let mut suspicion = Suspicion::new(Time::ZERO);
         for _ in 0..10 * BURST {
             assert!(suspicion.on_packet(Time::ZERO, 1, true));
+        }
+    }
+
+    #[test]
+    fn all_that_was_new_may_come_again_several_times() {
+        let mut suspicion = Suspicion::new(Time::ZERO);
+        let news = 1_000_000_u32;
+        assert!((0..news).all(|_| suspicion.on_repeats(Time::ZERO, 0, 1)));
+        let allowed = REPEATS + u64::from(news) * REPEATS_PER_NEWS;
+        assert!((0..allowed).all(|_| suspicion.on_repeats(Time::ZERO, 1, 0)));
+        assert!(!suspicion.on_repeats(Time::ZERO, 1, 0));
+    }
+
+    #[test]
+    fn a_hundred_repeated_frames_a_second_are_endured_for_ever() {
+        let mut suspicion = Suspicion::new(Time::ZERO);
+        for step in 0..100_000u32 {
+            let now = Time::ZERO + REFILL * step;
+            assert!(suspicion.on_repeats(now, 1, 0), "step {step}");
         }
     }
 

@@ -55,6 +55,11 @@ impl LocalStreams {
         self.opened - self.closed
     }
 
+    /// How many streams the peer allows, once it is known.
+    pub(super) const fn limit(&self) -> Option<u64> {
+        self.limit
+    }
+
     /// The peer allows `limit` streams; true when the application waits for that. A limit that
     /// is not larger has no effect.
     pub(super) fn on_limit(&mut self, limit: u64) -> bool {

@@ -125,30 +125,37 @@ impl Streams {
         Ok(())
     }
 
-    /// MAX_DATA: more data may be sent in all (RFC 9000 §19.9).
+    /// MAX_DATA: more data may be sent in all (RFC 9000 §19.9). Returns whether it raises the
+    /// limit.
     ///
     /// # Errors
     ///
     /// None today; a limit that is not larger has no effect (RFC 9000 §4.1).
-    pub fn on_max_data_frame(&mut self, frame: MaxData) -> Result<(), TransportError> {
-        if self.send_limit.raise(frame.limit) {
+    pub fn on_max_data_frame(&mut self, frame: MaxData) -> Result<bool, TransportError> {
+        let raises = self.send_limit.raise(frame.limit);
+        if raises {
             self.take_wish(Wish::DataBlocked);
             self.wake_writers();
         }
-        Ok(())
+        Ok(raises)
     }
 
-    /// MAX_STREAM_DATA: more data may be sent on a stream (RFC 9000 §19.10).
+    /// MAX_STREAM_DATA: more data may be sent on a stream (RFC 9000 §19.10). Returns whether it
+    /// raises the limit.
     ///
     /// # Errors
     ///
     /// STREAM_STATE_ERROR or STREAM_LIMIT_ERROR when the peer broke a rule.
-    pub fn on_max_stream_data_frame(&mut self, frame: MaxStreamData) -> Result<(), TransportError> {
+    pub fn on_max_stream_data_frame(
+        &mut self,
+        frame: MaxStreamData,
+    ) -> Result<bool, TransportError> {
         let Some(slot) = self.sending(frame.id)? else {
-            return Ok(());
+            return Ok(false);
         };
         let state = self.table.at(slot);
-        if state.send.on_max_stream_data(frame.limit) {
+        let raises = state.send.on_max_stream_data(frame.limit);
+        if raises {
             self.control.unwant(&mut state.wanted, Control::Blocked);
             if state.send.take_credited() {
                 self.events
@@ -156,18 +163,20 @@ impl Streams {
             }
             self.schedule(slot);
         }
-        Ok(())
+        Ok(raises)
     }
 
-    /// MAX_STREAMS: more streams may be opened (RFC 9000 §19.11).
+    /// MAX_STREAMS: more streams may be opened (RFC 9000 §19.11). Returns whether it raises the
+    /// limit.
     ///
     /// # Errors
     ///
     /// FRAME_ENCODING_ERROR for more streams than can have an ID.
-    pub fn on_max_streams_frame(&mut self, frame: MaxStreams) -> Result<(), TransportError> {
+    pub fn on_max_streams_frame(&mut self, frame: MaxStreams) -> Result<bool, TransportError> {
         check_stream_count("MAX_STREAMS", frame.limit)?;
+        let raises = self.local[index(frame.direction)].limit() < Some(frame.limit);
         self.raise_local_limit(frame.direction, frame.limit);
-        Ok(())
+        Ok(raises)
     }
 
     pub(super) fn raise_local_limit(&mut self, direction: Direction, limit: u64) {

@@ -138,9 +138,9 @@ impl End {
             Frame::Stream(frame) => return streams.on_stream_frame(self.now, &frame),
             Frame::ResetStream(frame) => streams.on_reset_stream_frame(frame),
             Frame::StopSending(frame) => streams.on_stop_sending_frame(frame),
-            Frame::MaxData(frame) => streams.on_max_data_frame(frame),
-            Frame::MaxStreamData(frame) => streams.on_max_stream_data_frame(frame),
-            Frame::MaxStreams(frame) => streams.on_max_streams_frame(frame),
+            Frame::MaxData(frame) => streams.on_max_data_frame(frame).map(drop),
+            Frame::MaxStreamData(frame) => streams.on_max_stream_data_frame(frame).map(drop),
+            Frame::MaxStreams(frame) => streams.on_max_streams_frame(frame).map(drop),
             Frame::DataBlocked(frame) => streams.on_data_blocked_frame(self.now, RTT, frame),
             Frame::StreamDataBlocked(frame) => {
                 streams.on_stream_data_blocked_frame(self.now, RTT, frame)
@@ -190,7 +190,8 @@ impl End {
     fn max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Code> {
         code(
             self.streams
-                .on_max_stream_data_frame(frame::MaxStreamData { id, limit }),
+                .on_max_stream_data_frame(frame::MaxStreamData { id, limit })
+                .map(drop),
         )
     }
 
@@ -211,7 +212,8 @@ impl End {
     fn max_streams(&mut self, direction: Direction, limit: u64) -> Result<(), Code> {
         code(
             self.streams
-                .on_max_streams_frame(frame::MaxStreams { direction, limit }),
+                .on_max_streams_frame(frame::MaxStreams { direction, limit })
+                .map(drop),
         )
     }
 

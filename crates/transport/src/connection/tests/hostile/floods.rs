@@ -108,6 +108,20 @@ fn frames_without_progress_are_borne_or_ended() {
 }
 
 #[test]
+fn repetition_without_news_ends_the_connection() {
+    // Attack A33: bytes and credit that are known already.
+    let credit = encode(&Frame::MaxData(frame::MaxData { limit: 1 }));
+    for (name, frame) in [
+        ("STREAM", stream_frame(0, 0, b"x", false)),
+        ("MAX_DATA", credit),
+    ] {
+        let mut pair = Pair::connected();
+        flood(&mut pair, 200, |_| frame.repeat(100));
+        assert_eq!(pair.server_error(), Some(PROTOCOL_VIOLATION), "{name}");
+    }
+}
+
+#[test]
 fn many_frames_in_one_packet_are_borne_or_ended() {
     let mut pair = Pair::connected();
     flood(&mut pair, 100, |_| vec![1; 1100]);
