@@ -133,6 +133,10 @@ fn tiny_frames_are_counted_beyond_the_ordinary_ones() {
     let content = parts.iter().filter(|part| matches!(part, Part::Data(_)));
     assert_eq!(content.count(), 300);
 
+    // A response may come word by word.
+    let parts = Reading::client().read(&frames).expect("a message");
+    assert!(!parts.contains(&Part::Nothing));
+
     // Other content pays for them: eight bytes for each.
     frames.push((DATA, &[0; 80]));
     frames.extend([(DATA, &b"1"[..]); 11]);
