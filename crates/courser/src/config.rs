@@ -117,8 +117,8 @@ impl ServerConfig {
         self
     }
 
-    /// When clients have to prove their address first. The default is when many handshakes are
-    /// under way.
+    /// Sets when clients have to validate their address first. The default is under pressure: while
+    /// clients wait for 200 ms, or their handshakes hold half of the memory budget.
     #[must_use]
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.settings.retry = policy;
@@ -126,7 +126,7 @@ impl ServerConfig {
     }
 
     /// Connections that may wait for [`Endpoint::accept`](crate::Endpoint::accept); further ones
-    /// are refused. Default 1024.
+    /// are put off. Default 16 384.
     #[must_use]
     pub fn max_incoming(mut self, connections: usize) -> Self {
         self.settings.max_incoming = connections;

@@ -40,6 +40,7 @@ pub use datagram::{
 };
 pub use endpoint::{
     ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta,
+    ReplyLimits,
 };
 pub use error::TransportError;
 pub use rng::Rng;

@@ -1,6 +1,7 @@
 //! Settings of an endpoint: what all its connections share.
 
 use super::transport::ConfigError;
+use crate::endpoint::ReplyLimits;
 
 /// Settings of an endpoint.
 #[derive(Clone)]
@@ -25,6 +26,12 @@ pub struct EndpointConfig {
     /// applications, windows stop growing, clients are refused, and in the end the connection is
     /// closed that holds most for least progress.
     pub memory_budget: u64,
+    /// Rates of Version Negotiation, Retry and refusals. Default 10 000 a second for one network
+    /// and 40 000 for all; at most 1 000 000. Zero sends none (limit K19).
+    pub reply_limits: ReplyLimits,
+    /// Rates of stateless resets. Default 20 a second for one network and 1000 for all; at most
+    /// 1 000 000. Zero sends none (limit K18).
+    pub reset_limits: ReplyLimits,
     /// Unix time in seconds at [`courser_base::Time::ZERO`]; token lifetimes count from it, so
     /// that tokens survive a restart.
     pub unix_seconds_at_epoch: u64,
@@ -46,6 +53,8 @@ impl EndpointConfig {
             max_udp_payload_size: 65_527,
             receive_budget: 1 << 30,
             memory_budget: 1 << 30,
+            reply_limits: ReplyLimits::HANDSHAKE,
+            reset_limits: ReplyLimits::STATELESS_RESET,
             unix_seconds_at_epoch: 0,
             grease: true,
         }
@@ -59,12 +68,24 @@ impl EndpointConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let check = super::transport::check;
         check("memory_budget", self.memory_budget, MIN_MEMORY, u64::MAX)?;
+        let rates = [
+            ("reply_limits.per_prefix", self.reply_limits.per_prefix),
+            ("reply_limits.overall", self.reply_limits.overall),
+            ("reset_limits.per_prefix", self.reset_limits.per_prefix),
+            ("reset_limits.overall", self.reset_limits.overall),
+        ];
+        for (field, rate) in rates {
+            check(field, rate.into(), 0, MAX_REPLY_RATE)?;
+        }
         let len = self.connection_id_len as u64;
         check("connection_id_len", len, 0, 20)?;
         let udp = u64::from(self.max_udp_payload_size);
         check("max_udp_payload_size", udp, 1200, 65_527)
     }
 }
+
+/// The highest rate of stateless replies: more than a core can send.
+const MAX_REPLY_RATE: u64 = 1_000_000;
 
 /// The smallest memory budget: some connections at work.
 const MIN_MEMORY: u64 = 1 << 20;
@@ -76,5 +97,23 @@ impl std::fmt::Debug for EndpointConfig {
             .field("connection_id_len", &self.connection_id_len)
             .field("max_udp_payload_size", &self.max_udp_payload_size)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_replies_are_checked() {
+        let mut config = EndpointConfig::from_seed([1; 32]);
+        config.reply_limits.per_prefix = 0;
+        config.reset_limits.overall = 1_000_000;
+        assert_eq!(config.validate(), Ok(()), "none, and the most");
+        config.reset_limits.overall = 1_000_001;
+        let error = config.validate().expect_err("too many").to_string();
+        for part in ["reset_limits.overall", "1000001", "0 to 1000000"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use courser_crypto::ServerTls;
 
@@ -10,7 +11,9 @@ use super::TransportConfig;
 /// When a client must prove its address before the server spends work on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RetryPolicy {
-    /// With Retry while more than [`ServerConfig::half_open_limit`] handshakes are open.
+    /// With Retry under pressure: while clients wait longer than
+    /// [`ServerConfig::max_incoming_delay`], the waiting room is three quarters full, or
+    /// handshakes hold more than [`ServerConfig::half_open_bytes`].
     #[default]
     Auto,
     /// Every client without a token.
@@ -28,12 +31,17 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
     /// When Retry is sent. Default [`RetryPolicy::Auto`].
     pub retry: RetryPolicy,
-    /// Connections that may wait to be accepted. Default 1024.
+    /// Connections that may wait to be accepted. Default 16 384.
     pub max_incoming: usize,
-    /// Bytes that waiting connections may hold together. Default 8 MiB.
+    /// Bytes that waiting connections may hold together. Default 32 MiB.
     pub max_incoming_bytes: usize,
-    /// Handshakes in progress above which [`RetryPolicy::Auto`] sends Retry. Default 128.
-    pub half_open_limit: usize,
+    /// Time that connections may wait to be accepted before [`RetryPolicy::Auto`] sends Retry.
+    /// Default 200 ms. Applies while at least 32 wait.
+    pub max_incoming_delay: Duration,
+    /// Bytes that handshakes in progress may hold before [`RetryPolicy::Auto`] sends Retry. Each
+    /// counts as 28 KiB. Default `None`, half of
+    /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget).
+    pub half_open_bytes: Option<u64>,
     /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the
     /// client's address for 24 hours, once; that of a Retry for 10 seconds (limit K23).
     pub new_tokens: u32,
@@ -48,9 +56,10 @@ impl ServerConfig {
             tls,
             transport: Arc::new(TransportConfig::default()),
             retry: RetryPolicy::Auto,
-            max_incoming: 1024,
-            max_incoming_bytes: 8 * 1024 * 1024,
-            half_open_limit: 128,
+            max_incoming: 16_384,
+            max_incoming_bytes: 32 * 1024 * 1024,
+            max_incoming_delay: Duration::from_millis(200),
+            half_open_bytes: None,
             new_tokens: 2,
             migration: true,
         }

@@ -34,7 +34,7 @@ impl Endpoint {
         let welcome = self.server.is_some()
             && datagram.len() >= MIN_INITIAL_DATAGRAM
             && !is_refused_port(path.peer.port())
-            && self.reply_limiter.allow(path.peer.ip(), arrived.now);
+            && self.may_reply(arrived);
         if welcome
             && let Some(answer) = version_negotiation::answer(datagram, &mut self.rng)
             && self.reply(path, answer)
@@ -67,6 +67,7 @@ impl Endpoint {
         };
         let proof = presented.judge(&self.token_key, &mut self.filter);
         let waiting = Waiting {
+            since: arrived.now,
             path: arrived.path,
             destination: packet.destination,
             source: packet.source,
@@ -89,14 +90,13 @@ impl Endpoint {
             let code = TransportErrorCode::CONNECTION_REFUSED;
             return self.send_close(arrived, &waiting, code, "memory is short");
         }
-        let mut admission = self.handshakes.admit(datagram.len(), validated);
+        let delay = self.room.delay(arrived.now);
+        let mut admission = self.handshakes.admit(datagram.len(), validated, delay);
         if server.retry == RetryPolicy::Always && !validated {
             admission = Admission::Retry;
         }
         if server.retry == RetryPolicy::Never && admission == Admission::Retry {
-            let room = self.handshakes.waiting() < server.max_incoming
-                && self.handshakes.waiting_bytes() + datagram.len() <= server.max_incoming_bytes;
-            admission = if room {
+            admission = if self.handshakes.has_room(datagram.len()) {
                 Admission::Wait
             } else {
                 Admission::Ignore
@@ -297,6 +297,15 @@ impl Endpoint {
         self.last_route = None;
     }
 
+    /// Asks the limiter for a reply that starts no connection.
+    fn may_reply(&mut self, arrived: Arrived) -> bool {
+        let allowed = self
+            .reply_limiter
+            .allow(arrived.path.peer.ip(), arrived.now);
+        self.stats.replies_over_rate += u64::from(!allowed);
+        allowed
+    }
+
     fn send_close(
         &mut self,
         arrived: Arrived,
@@ -304,10 +313,7 @@ impl Endpoint {
         code: TransportErrorCode,
         reason: &'static str,
     ) {
-        if !self
-            .reply_limiter
-            .allow(arrived.path.peer.ip(), arrived.now)
-        {
+        if !self.may_reply(arrived) {
             self.stats.datagrams_dropped += 1;
             return;
         }
@@ -317,10 +323,7 @@ impl Endpoint {
     }
 
     fn send_retry(&mut self, arrived: Arrived, destination: ConnectionId, source: ConnectionId) {
-        if !self
-            .reply_limiter
-            .allow(arrived.path.peer.ip(), arrived.now)
-        {
+        if !self.may_reply(arrived) {
             self.stats.datagrams_dropped += 1;
             return;
         }

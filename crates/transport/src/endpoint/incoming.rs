@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use courser_base::{Ecn, FourTuple, Side, Time};
 use courser_crypto::{TAG_LEN, header_protection, initial};
@@ -57,6 +58,8 @@ impl Incoming {
 /// What is kept for an [`Incoming`].
 #[derive(Debug)]
 pub(super) struct Waiting {
+    /// When its first Initial came.
+    pub(super) since: Time,
     pub(super) path: FourTuple,
     /// Destination and source ID of the first Initial.
     pub(super) destination: ConnectionId,
@@ -79,6 +82,8 @@ impl Waiting {
 pub(super) struct WaitingRoom {
     pub(super) waiting: HashMap<u64, Waiting, KeyedState>,
     pub(super) next_id: u64,
+    /// No client with a lower ID waits.
+    oldest: u64,
 }
 
 impl WaitingRoom {
@@ -86,7 +91,20 @@ impl WaitingRoom {
         Self {
             waiting: HashMap::with_hasher(KeyedState::new(key)),
             next_id: 0,
+            oldest: 0,
         }
+    }
+
+    /// Returns the time that the oldest client has waited.
+    pub(super) fn delay(&mut self, now: Time) -> Duration {
+        // Passes each ID once.
+        while self.oldest < self.next_id {
+            if let Some(oldest) = self.waiting.get(&self.oldest) {
+                return now - oldest.since;
+            }
+            self.oldest += 1;
+        }
+        Duration::ZERO
     }
 }
 

@@ -8,29 +8,33 @@ use courser_base::Time;
 
 use crate::hasher::KeyedState;
 
-/// How many handshakes an endpoint has room for.
+/// Room that an endpoint has for handshakes, and the signs that it is under pressure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HandshakeLimits {
     /// Most incoming connections that wait for the application to accept them (limit K10).
     pub max_waiting: usize,
     /// Most bytes of datagrams that are kept for them (limit K10).
     pub max_waiting_bytes: usize,
-    /// Half-open connections from which on new clients have to prove their address (limit K11).
-    /// Below half of it they need not any more.
-    pub half_open_before_retry: usize,
+    /// Time that the oldest of them may wait before new clients must validate their address
+    /// (limit K11).
+    pub max_delay: Duration,
+    /// Bytes that handshakes in progress may hold before new clients must validate their address
+    /// (limit K11).
+    pub max_half_open_bytes: u64,
 }
 
 impl Default for HandshakeLimits {
     fn default() -> Self {
         Self {
-            max_waiting: 1024,
-            max_waiting_bytes: 8 << 20,
-            half_open_before_retry: 128,
+            max_waiting: 16_384,
+            max_waiting_bytes: 32 << 20,
+            max_delay: Duration::from_millis(200),
+            max_half_open_bytes: 256 << 20,
         }
     }
 }
 
-/// What to do with a first Initial.
+/// The action for a first Initial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
     /// There is room: let it wait for the application.
@@ -41,7 +45,11 @@ pub enum Admission {
     Ignore,
 }
 
-/// Counts handshakes that have not come to an end.
+/// Counts handshakes in progress, and detects pressure.
+///
+/// Pressure follows what is scarce. CPU time is short when clients wait long for the application,
+/// and memory is short when the waiting room fills or handshakes hold much. The mere number of
+/// handshakes is no pressure: most of them wait for their clients and cost no CPU time.
 #[derive(Clone, Debug)]
 pub struct Handshakes {
     limits: HandshakeLimits,
@@ -54,7 +62,7 @@ pub struct Handshakes {
 }
 
 impl Handshakes {
-    /// Nothing is under way.
+    /// No handshake is in progress.
     pub fn new(limits: HandshakeLimits) -> Self {
         Self {
             limits,
@@ -65,21 +73,20 @@ impl Handshakes {
         }
     }
 
-    /// Changes the limits. Those who wait already may be more than the new limits allow.
+    /// Changes the limits. More clients may be waiting already than the new limits allow.
     pub fn set_limits(&mut self, limits: HandshakeLimits) {
         self.limits = limits;
-        self.update_load();
     }
 
-    /// Decides about a first Initial in a datagram of `len` bytes. After [`Admission::Wait`]
-    /// tell [`Handshakes::on_waiting`].
+    /// Decides about a first Initial in a datagram of `len` bytes, while the oldest waiting client
+    /// has waited for `delay`. After [`Admission::Wait`] call [`Handshakes::on_waiting`].
     ///
-    /// Under load a client has to prove its address first, which costs us no memory. The same
-    /// answer puts off those for whom there is no room; one that has proved its address and
-    /// finds no room could only be told to go away, and silence lets it try again.
-    pub fn admit(&self, len: usize, is_validated: bool) -> Admission {
-        let has_room = self.waiting < self.limits.max_waiting && self.has_room_for(len);
-        match (has_room, is_validated) {
+    /// Under pressure a client has to validate its address first, which costs the endpoint no
+    /// memory. The same answer puts off clients that find no room. A client with a validated
+    /// address that finds no room gets no answer, and tries again.
+    pub fn admit(&mut self, len: usize, is_validated: bool, delay: Duration) -> Admission {
+        self.update_load(delay);
+        match (self.has_room(len), is_validated) {
             (true, true) => Admission::Wait,
             (true, false) if !self.is_loaded => Admission::Wait,
             (_, false) => Admission::Retry,
@@ -87,7 +94,12 @@ impl Handshakes {
         }
     }
 
-    /// True when so many handshakes are under way that new clients get a Retry.
+    /// True when another client with a datagram of `len` bytes may wait.
+    pub fn has_room(&self, len: usize) -> bool {
+        self.waiting < self.limits.max_waiting && self.has_room_for(len)
+    }
+
+    /// True when new clients get a Retry.
     #[cfg(test)]
     pub fn is_loaded(&self) -> bool {
         self.is_loaded
@@ -98,7 +110,6 @@ impl Handshakes {
         self.waiting += 1;
         self.waiting_bytes += len;
         self.half_open += 1;
-        self.update_load();
     }
 
     /// Another `len` bytes came for a waiting connection. False when they are not to be kept.
@@ -127,7 +138,6 @@ impl Handshakes {
     /// The handshake of an accepted connection is complete or has failed.
     pub fn on_handshake_ended(&mut self) {
         subtract(&mut self.half_open, 1);
-        self.update_load();
     }
 
     /// Connections that wait for the application.
@@ -153,15 +163,36 @@ impl Handshakes {
         len <= room
     }
 
-    fn update_load(&mut self) {
-        let limit = self.limits.half_open_before_retry;
-        if self.half_open >= limit {
-            self.is_loaded = true;
-        } else if self.half_open < limit.div_ceil(2) {
-            self.is_loaded = false;
-        }
+    /// Pressure begins at a limit and ends below half of it, so that it does not flap.
+    fn update_load(&mut self, delay: Duration) {
+        let part = if self.is_loaded { 2 } else { 1 };
+        let reaches = |count: usize, limit: usize| count >= limit.div_ceil(part);
+        let limits = &self.limits;
+        let max_delay = if self.is_loaded {
+            limits.max_delay / 2
+        } else {
+            limits.max_delay
+        };
+        let half_open = limits.max_half_open_bytes / HANDSHAKE_BYTES;
+        let half_open = usize::try_from(half_open).unwrap_or(usize::MAX);
+        self.is_loaded = reaches(self.waiting, three_quarters(limits.max_waiting))
+            || reaches(self.waiting_bytes, three_quarters(limits.max_waiting_bytes))
+            || reaches(self.half_open, half_open)
+            || (delay >= max_delay && reaches(self.waiting, MIN_STANDING));
     }
 }
+
+/// The rest is for clients whose address is validated.
+const fn three_quarters(limit: usize) -> usize {
+    limit - limit / 4
+}
+
+/// Bytes counted for a handshake in progress, before its client's address is validated.
+pub const HANDSHAKE_BYTES: u64 = 28 << 10;
+
+/// Waiting clients below which their delay is no sign of pressure. So few are served within
+/// milliseconds; if they wait for longer, the application keeps them for reasons of its own.
+pub const MIN_STANDING: usize = 32;
 
 fn subtract(count: &mut usize, amount: usize) {
     debug_assert!(*count >= amount, "counted down more than up");
@@ -184,9 +215,13 @@ impl ReplyLimits {
         overall: 1_000,
     };
     /// For Version Negotiation, Retry and refusals (limit K19).
+    ///
+    /// Each is shorter than the datagram that it answers, so that reflection gains nothing. The
+    /// rate of a network lets a storm of honest clients behind one address pass. The rate of all
+    /// together bounds the CPU time: a Retry costs a few microseconds.
     pub const HANDSHAKE: Self = Self {
-        per_prefix: 50,
-        overall: 10_000,
+        per_prefix: 10_000,
+        overall: 40_000,
     };
 }
 

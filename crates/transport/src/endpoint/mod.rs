@@ -28,12 +28,13 @@ use courser_wire::ConnectionId;
 pub use self::handle::ConnectionHandle;
 pub use self::incoming::Incoming;
 pub use self::lifecycle::ConnectError;
+pub use self::limits::ReplyLimits;
 pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
 pub use self::stats::EndpointStats;
 
 use self::incoming::WaitingRoom;
-use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter, ReplyLimits};
+use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::{Held, Memory};
 use self::routing::Routing;
 use self::token_filter::TokenFilter;
@@ -114,7 +115,10 @@ struct Reply {
 }
 
 /// Datagrams of no connection that may wait to be sent; more are dropped.
-const MAX_REPLIES: usize = 256;
+const MAX_REPLIES: usize = 4096;
+
+/// The part of the memory budget that handshakes in progress may hold before clients get a Retry.
+const HALF_OPEN_PART: u64 = 2;
 
 /// 64 KiB buffers kept for reuse by all connections together.
 const KEPT_CHUNKS: usize = 128;
@@ -127,7 +131,7 @@ impl Endpoint {
         let generator = RandomGenerator::new(config.connection_id_len).unwrap_or_default();
         let limits = server
             .as_ref()
-            .map_or_else(HandshakeLimits::default, |it| limits_of(it));
+            .map_or_else(HandshakeLimits::default, |it| limits_of(&config, it));
         let now = address_token::SystemSeconds(config.unix_seconds_at_epoch);
         Self {
             reset_key: ResetKey::new(&config.reset_key),
@@ -146,8 +150,8 @@ impl Endpoint {
             incoming: VecDeque::new(),
             handshakes: Handshakes::new(limits),
             filter: TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now),
-            reset_limiter: ReplyLimiter::new(ReplyLimits::STATELESS_RESET, rng.array()),
-            reply_limiter: ReplyLimiter::new(ReplyLimits::HANDSHAKE, rng.array()),
+            reset_limiter: ReplyLimiter::new(config.reset_limits, rng.array()),
+            reply_limiter: ReplyLimiter::new(config.reply_limits, rng.array()),
             replies: VecDeque::new(),
             touched: VecDeque::new(),
             timers: BinaryHeap::new(),
@@ -161,7 +165,7 @@ impl Endpoint {
     /// Begins or ceases to accept connections, or accepts later ones differently.
     pub fn set_server_config(&mut self, server: Option<Arc<ServerConfig>>) {
         if let Some(server) = &server {
-            self.handshakes.set_limits(limits_of(server));
+            self.handshakes.set_limits(limits_of(&self.config, server));
         }
         self.server = server;
     }
@@ -315,6 +319,7 @@ impl Endpoint {
 
     fn reply(&mut self, path: FourTuple, bytes: Vec<u8>) -> bool {
         if self.replies.len() >= MAX_REPLIES {
+            self.stats.replies_over_room += 1;
             return false;
         }
         let (destination, source) = (path.peer, path.local);
@@ -327,11 +332,14 @@ impl Endpoint {
     }
 }
 
-fn limits_of(server: &ServerConfig) -> HandshakeLimits {
+fn limits_of(config: &EndpointConfig, server: &ServerConfig) -> HandshakeLimits {
     HandshakeLimits {
         max_waiting: server.max_incoming,
         max_waiting_bytes: server.max_incoming_bytes,
-        half_open_before_retry: server.half_open_limit,
+        max_delay: server.max_incoming_delay,
+        max_half_open_bytes: server
+            .half_open_bytes
+            .unwrap_or(config.memory_budget / HALF_OPEN_PART),
     }
 }
 

@@ -144,7 +144,7 @@ impl Endpoint {
             // What gets no answer anyway must not use up the budget of others.
             && datagram.len() >= stateless_reset::MIN_TRIGGER_LEN
             && !is_refused_port(arrived.path.peer.port())
-            && self.reset_limiter.allow(arrived.path.peer.ip(), arrived.now)
+            && self.may_reset(arrived)
         {
             let token = courser_crypto::reset_token::derive(&self.reset_key, &packet.destination);
             if let Some(reset) = stateless_reset::build(datagram.len(), &token, &mut self.rng)
@@ -156,6 +156,15 @@ impl Endpoint {
         }
         self.stats.datagrams_dropped += 1;
         None
+    }
+
+    /// Asks the limiter for a stateless reset.
+    fn may_reset(&mut self, arrived: Arrived) -> bool {
+        let allowed = self
+            .reset_limiter
+            .allow(arrived.path.peer.ip(), arrived.now);
+        self.stats.replies_over_rate += u64::from(!allowed);
+        allowed
     }
 }
 

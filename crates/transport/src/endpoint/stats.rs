@@ -15,7 +15,7 @@ pub struct EndpointStats {
     pub connected: u64,
     /// Clients that were refused.
     pub refused: u64,
-    /// Clients that found no room and got no answer.
+    /// Clients that got no answer: the waiting room was full, or the application ignored them.
     pub ignored: u64,
     /// Retry packets sent.
     pub retries_sent: u64,
@@ -35,6 +35,10 @@ pub struct EndpointStats {
     pub closed_for_memory: u64,
     /// Clients refused because little of it was left.
     pub refused_for_memory: u64,
+    /// Stateless replies not sent because their rate was reached.
+    pub replies_over_rate: u64,
+    /// Stateless replies not sent because too many waited to be sent.
+    pub replies_over_room: u64,
     /// Datagrams that belonged to nobody and got no answer.
     pub datagrams_dropped: u64,
 }

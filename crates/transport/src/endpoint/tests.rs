@@ -18,6 +18,7 @@ mod memory;
 mod new_tokens;
 mod resets;
 mod retry;
+mod storms;
 mod versions;
 mod zero_length_ids;
 
@@ -41,6 +42,20 @@ fn answers(pair: &mut Pair, datagram: Datagram) -> Vec<Datagram> {
     pair.deliver(datagram);
     pair.drive();
     pair.server.sent[before..].to_vec()
+}
+
+/// Has the server send 50 stateless replies a second to one network.
+fn slow_replies(pair: &mut Pair) {
+    let limits = ReplyLimits {
+        per_prefix: 50,
+        overall: 10_000,
+    };
+    pair.server.endpoint.reply_limiter = ReplyLimiter::new(limits, [1; 16]);
+}
+
+/// Sends clients a Retry while so many handshakes are in progress.
+fn retry_from(server: &mut ServerConfig, half_open: u64) {
+    server.half_open_bytes = Some(half_open * limits::HANDSHAKE_BYTES);
 }
 
 /// Keeps what the client sends from arriving and returns it.

@@ -20,14 +20,29 @@ fn limiter(limits: ReplyLimits) -> ReplyLimiter {
 
 /// Packets to one address that are allowed out of many at the same time.
 fn burst(limiter: &mut ReplyLimiter, peer: IpAddr, now: Time) -> usize {
-    (0..1000).filter(|_| limiter.allow(peer, now)).count()
+    (0..20_000).filter(|_| limiter.allow(peer, now)).count()
+}
+
+const NO_DELAY: Duration = Duration::ZERO;
+
+/// Limits at which so many handshakes hold too much memory.
+fn half_open_limit(count: u64) -> HandshakeLimits {
+    HandshakeLimits {
+        max_half_open_bytes: count * HANDSHAKE_BYTES,
+        ..HandshakeLimits::default()
+    }
+}
+
+/// True when a new client with an empty datagram gets a Retry.
+fn sends_retry(handshakes: &mut Handshakes, delay_ms: u64) -> bool {
+    handshakes.admit(0, false, Duration::from_millis(delay_ms)) == Admission::Retry
 }
 
 #[test]
 fn clients_wait_while_there_is_room() {
     let mut handshakes = Handshakes::new(HandshakeLimits::default());
-    assert_eq!(handshakes.admit(1200, false), Admission::Wait);
-    assert_eq!(handshakes.admit(1200, true), Admission::Wait);
+    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Wait);
+    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Wait);
     handshakes.on_waiting(1200);
     assert_eq!(
         (handshakes.waiting(), handshakes.waiting_bytes()),
@@ -38,51 +53,58 @@ fn clients_wait_while_there_is_room() {
 
 #[test]
 fn waiting_connections_have_a_maximum() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
-    for waiting in 0..1024 {
+    let mut handshakes = Handshakes::new(half_open_limit(1 << 20));
+    for waiting in 0..16_384 {
+        let unproved = if waiting < 12_288 {
+            Admission::Wait
+        } else {
+            Admission::Retry
+        };
         assert_eq!(
-            handshakes.admit(1200, true),
+            handshakes.admit(1200, false, NO_DELAY),
+            unproved,
+            "{waiting}"
+        );
+        assert_eq!(
+            handshakes.admit(1200, true, NO_DELAY),
             Admission::Wait,
-            "{waiting} wait"
+            "{waiting}"
         );
         handshakes.on_waiting(1200);
     }
-    assert_eq!(handshakes.admit(1200, false), Admission::Retry);
-    assert_eq!(handshakes.admit(1200, true), Admission::Ignore);
+    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Retry);
+    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Ignore);
     handshakes.on_refused(1200);
-    assert_eq!(handshakes.admit(1200, true), Admission::Wait);
+    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Wait);
 }
 
 #[test]
 fn waiting_bytes_have_a_maximum() {
     let mut handshakes = Handshakes::new(HandshakeLimits::default());
-    handshakes.on_waiting((8 << 20) - 1200);
-    assert_eq!(handshakes.admit(1200, false), Admission::Wait);
-    assert_eq!(handshakes.admit(1201, false), Admission::Retry);
-    assert_eq!(handshakes.admit(1201, true), Admission::Ignore);
+    handshakes.on_waiting((24 << 20) - 1);
+    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Wait);
+    assert!(handshakes.on_waiting_bytes(1), "three quarters");
+    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Retry);
+    assert!(handshakes.on_waiting_bytes((8 << 20) - 1200));
+    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Wait);
+    assert_eq!(handshakes.admit(1201, true, NO_DELAY), Admission::Ignore);
     assert!(!handshakes.on_waiting_bytes(1201));
     assert!(handshakes.on_waiting_bytes(1200));
     assert!(!handshakes.on_waiting_bytes(1));
-    assert_eq!(handshakes.waiting_bytes(), 8 << 20);
+    assert_eq!(handshakes.waiting_bytes(), 32 << 20);
 }
 
 #[test]
 fn many_half_open_connections_switch_retry_on() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    let mut handshakes = Handshakes::new(half_open_limit(128));
     for _ in 0..127 {
         handshakes.on_waiting(0);
     }
-    assert_eq!(
-        (handshakes.is_loaded(), handshakes.admit(0, false)),
-        (false, Admission::Wait)
-    );
+    assert!(!sends_retry(&mut handshakes, 0));
     handshakes.on_waiting(0);
+    assert!(sends_retry(&mut handshakes, 0));
     assert_eq!(
-        (handshakes.is_loaded(), handshakes.admit(0, false)),
-        (true, Admission::Retry)
-    );
-    assert_eq!(
-        handshakes.admit(0, true),
+        handshakes.admit(0, true, NO_DELAY),
         Admission::Wait,
         "its address is proved"
     );
@@ -90,24 +112,47 @@ fn many_half_open_connections_switch_retry_on() {
 
 #[test]
 fn retry_is_switched_off_below_half() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    let mut handshakes = Handshakes::new(half_open_limit(128));
     for _ in 0..128 {
         handshakes.on_waiting(0);
         handshakes.on_accepted(0);
     }
+    assert!(sends_retry(&mut handshakes, 0));
     for left in (64..128).rev() {
         handshakes.on_handshake_ended();
-        assert_eq!(
-            (handshakes.half_open(), handshakes.is_loaded()),
-            (left, true)
-        );
+        assert!(sends_retry(&mut handshakes, 0), "{left}");
     }
     handshakes.on_handshake_ended();
-    assert!(!handshakes.is_loaded());
+    assert!(!sends_retry(&mut handshakes, 0));
     for _ in 63..127 {
         handshakes.on_waiting(0);
+        assert!(!sends_retry(&mut handshakes, 0), "no flapping");
     }
-    assert!(!handshakes.is_loaded(), "no flapping between the marks");
+}
+
+#[test]
+fn handshakes_that_wait_for_their_clients_are_no_pressure() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    for _ in 0..9_000 {
+        handshakes.on_waiting(1200);
+        handshakes.on_accepted(1200);
+    }
+    assert!(!sends_retry(&mut handshakes, 10_000));
+}
+
+#[test]
+fn standing_delay_switches_retry_on() {
+    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    for _ in 0..31 {
+        handshakes.on_waiting(0);
+    }
+    assert!(!sends_retry(&mut handshakes, 5_000), "so few are no queue");
+    handshakes.on_waiting(0);
+    assert!(!sends_retry(&mut handshakes, 199));
+    assert!(sends_retry(&mut handshakes, 200));
+    assert!(sends_retry(&mut handshakes, 100), "no flapping");
+    assert!(!sends_retry(&mut handshakes, 99));
+    assert!(!sends_retry(&mut handshakes, 199));
 }
 
 #[test]
@@ -124,27 +169,26 @@ fn accepted_connections_are_half_open_until_their_handshake_ends() {
 
 #[test]
 fn limits_of_zero_and_one_do_not_trip() {
-    let limits = HandshakeLimits {
-        half_open_before_retry: 1,
-        ..HandshakeLimits::default()
-    };
-    let mut handshakes = Handshakes::new(limits);
+    let mut handshakes = Handshakes::new(half_open_limit(1));
     handshakes.on_waiting(0);
-    assert!(handshakes.is_loaded());
+    assert!(sends_retry(&mut handshakes, 0) && handshakes.is_loaded());
     handshakes.on_refused(0);
-    assert!(!handshakes.is_loaded());
+    assert!(!sends_retry(&mut handshakes, 0));
     let limits = HandshakeLimits {
         max_waiting: 0,
-        ..limits
+        ..HandshakeLimits::default()
     };
-    assert_eq!(Handshakes::new(limits).admit(1, true), Admission::Ignore);
+    assert_eq!(
+        Handshakes::new(limits).admit(1, true, NO_DELAY),
+        Admission::Ignore
+    );
 }
 
 #[test]
 fn one_address_gets_its_rate_and_not_one_more() {
     for (limits, rate) in [
         (ReplyLimits::STATELESS_RESET, 20),
-        (ReplyLimits::HANDSHAKE, 50),
+        (ReplyLimits::HANDSHAKE, 10_000),
     ] {
         let mut limiter = limiter(limits);
         assert_eq!(burst(&mut limiter, v4(0x0a00_0001), at(1000)), rate);
@@ -202,7 +246,7 @@ fn mapped_addresses_are_those_they_stand_for() {
 fn all_addresses_together_have_a_maximum() {
     for (limits, overall) in [
         (ReplyLimits::STATELESS_RESET, 1000),
-        (ReplyLimits::HANDSHAKE, 10_000),
+        (ReplyLimits::HANDSHAKE, 40_000),
     ] {
         let mut limiter = limiter(limits);
         let allowed = (0..100_000u32)

@@ -267,7 +267,8 @@ fn half_open_connections_without_progress_end_after_five_seconds() {
 #[test]
 fn a_flood_of_first_packets_costs_bounded_memory() {
     // Attack A02: beyond the limit each costs a Retry at most, and those are limited as well.
-    let mut pair = waiting_pair(|server| server.half_open_limit = 16);
+    let mut pair = waiting_pair(|server| retry_from(server, 16));
+    slow_replies(&mut pair);
     for number in 0..2000 {
         let datagram = Stranger::new(number).initial();
         pair.deliver(datagram);

@@ -407,7 +407,7 @@ fn initials_of_a_server_that_carry_a_token_are_discarded() {
 
 #[test]
 fn under_load_new_clients_get_a_retry_until_half_of_it_is_gone() {
-    let mut pair = waiting_pair(|server| server.half_open_limit = 4);
+    let mut pair = waiting_pair(|server| retry_from(server, 4));
     for number in 0..4 {
         assert!(
             answers(&mut pair, Stranger::new(number).initial()).is_empty(),
@@ -429,7 +429,7 @@ fn under_load_new_clients_get_a_retry_until_half_of_it_is_gone() {
 
 #[test]
 fn honest_client_gets_through_a_loaded_server() {
-    let mut pair = waiting_pair(|server| server.half_open_limit = 4);
+    let mut pair = waiting_pair(|server| retry_from(server, 4));
     for number in 0..4 {
         answers(&mut pair, Stranger::new(number).initial());
     }
@@ -452,7 +452,7 @@ fn honest_client_gets_through_a_loaded_server() {
 #[test]
 fn policy_never_sends_none_under_load() {
     let mut pair = waiting_pair(|server| {
-        server.half_open_limit = 4;
+        retry_from(server, 4);
         server.retry = RetryPolicy::Never;
     });
     for number in 0..20 {

@@ -81,6 +81,7 @@ fn version_negotiation_is_never_answered() {
 #[test]
 fn answers_to_one_network_are_limited() {
     let mut pair = Pair::new();
+    slow_replies(&mut pair);
     let answered = (0..200)
         .filter(|_| !answers(&mut pair, unknown(1, 1200)).is_empty())
         .count();

@@ -1,0 +1,112 @@
+//! Many honest clients at once: all of them are served.
+
+use std::net::SocketAddr;
+
+use super::*;
+use crate::testing::stranger::Stranger;
+
+/// First packets of so many clients behind one address.
+fn storm(clients: std::ops::Range<u16>) -> impl Iterator<Item = Datagram> {
+    clients.map(|number| {
+        let address = SocketAddr::from(([172, 16, 0, 1], 20_000 + number));
+        Stranger {
+            address,
+            ..Stranger::new(number)
+        }
+        .initial()
+    })
+}
+
+/// Clients that wait, Retry packets, datagrams and clients without an answer.
+fn outcome(pair: &Pair) -> (usize, u64, u64, u64) {
+    let stats = pair.server.endpoint.stats();
+    (
+        stats.waiting,
+        stats.retries_sent,
+        stats.datagrams_dropped,
+        stats.ignored,
+    )
+}
+
+#[test]
+fn a_storm_from_one_address_waits_without_retry() {
+    for clients in [1_000, 10_000] {
+        let mut pair = waiting_pair(|_| {});
+        for datagram in storm(0..clients) {
+            pair.deliver(datagram);
+        }
+        assert_eq!(
+            outcome(&pair),
+            (clients.into(), 0, 0, 0),
+            "{clients} clients"
+        );
+        let order: Vec<_> = std::iter::from_fn(|| pair.server.endpoint.poll_incoming())
+            .map(|incoming| incoming.peer().port())
+            .collect();
+        assert!(order.is_sorted(), "first come, first served");
+        assert_eq!(order.len(), usize::from(clients));
+    }
+}
+
+#[test]
+fn handshakes_that_wait_for_clients_let_others_in() {
+    let mut pair = pair_with(|_| {});
+    for datagram in storm(0..1_000) {
+        pair.deliver(datagram);
+        pair.drive();
+    }
+    let stats = pair.server.endpoint.stats();
+    assert_eq!((stats.half_open, stats.retries_sent), (1_000, 0));
+}
+
+#[test]
+fn clients_that_are_not_served_in_time_mean_retry_for_new_ones() {
+    let mut pair = waiting_pair(|_| {});
+    for datagram in storm(0..100) {
+        pair.deliver(datagram);
+    }
+    pair.now += Duration::from_millis(199);
+    assert!(answers(&mut pair, Stranger::new(200).initial()).is_empty());
+    pair.now += Duration::from_millis(1);
+    let answer = answers(&mut pair, Stranger::new(201).initial());
+    assert_eq!(
+        answer.iter().map(kind_of).collect::<Vec<_>>(),
+        [PacketKind::Retry]
+    );
+    while let Some(incoming) = pair.server.endpoint.poll_incoming() {
+        pair.server.endpoint.ignore(incoming);
+    }
+    assert!(answers(&mut pair, Stranger::new(202).initial()).is_empty());
+    assert_eq!(pair.server.endpoint.stats().waiting, 1);
+}
+
+#[test]
+fn a_flood_beyond_the_room_is_bounded() {
+    let mut pair = waiting_pair(|_| {});
+    for datagram in storm(0..20_000) {
+        pair.deliver(datagram);
+    }
+    // Three quarters of the room (limit K10); the rest is for clients with a validated address.
+    assert_eq!(pair.server.endpoint.stats().waiting, 12_288);
+    assert_eq!(
+        pair.server.endpoint.handshakes.waiting_bytes(),
+        12_288 * 1200
+    );
+    assert_eq!(pair.server.endpoint.routing.len(), 12_288);
+    assert_eq!(pair.server.endpoint.replies.len(), MAX_REPLIES);
+    let stats = pair.server.endpoint.stats();
+    let unanswered = 20_000 - 12_288 - MAX_REPLIES as u64;
+    assert_eq!(stats.replies_over_room, unanswered, "counted by reason");
+}
+
+#[test]
+fn replies_over_their_rate_are_counted() {
+    let mut pair = pair_with(|server| server.retry = crate::config::RetryPolicy::Always);
+    slow_replies(&mut pair);
+    for datagram in storm(0..60) {
+        answers(&mut pair, datagram);
+    }
+    let stats = pair.server.endpoint.stats();
+    assert_eq!((stats.retries_sent, stats.replies_over_rate), (50, 10));
+    assert_eq!(stats.datagrams_dropped, 10);
+}
