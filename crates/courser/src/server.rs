@@ -51,6 +51,7 @@ mod phase;
 mod quic;
 mod reset;
 mod run;
+mod shares;
 mod signal;
 mod socket;
 mod stats;

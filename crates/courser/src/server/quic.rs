@@ -9,6 +9,7 @@ use super::exchange::Exchange;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, TlsFacts};
 use super::phase::{Part, Phase};
+use super::shares::{Refusal, Shares};
 use super::tally::{Open, Tally};
 use crate::h3::{self, Code, HttpService};
 use crate::{Connection, Endpoint, Incoming, VarInt};
@@ -32,6 +33,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
     part: Part,
 ) {
     let mut draining = part.clone().will_reach(Phase::Draining);
+    let shares = Shares::new(context.limits.max_connections);
     loop {
         let incoming = tokio::select! {
             incoming = endpoint.accept() => incoming,
@@ -40,17 +42,24 @@ pub(super) async fn accept<S: HttpService<Body>>(
         let Some(incoming) = incoming else {
             return;
         };
-        if endpoint.open_connections() >= context.limits.max_connections {
-            context.tally.refused.fetch_add(1, Relaxed);
-            incoming.refuse();
-            continue;
-        }
-        tokio::spawn(serve(
-            incoming,
-            service.clone(),
-            context.clone(),
-            part.clone(),
-        ));
+        // The endpoint also counts connections that are closing.
+        let share = match endpoint.open_connections() < context.limits.max_connections {
+            true => shares.take(incoming.remote_address().ip()),
+            false => Err(Refusal::Full),
+        };
+        let share = match share {
+            Ok(share) => share,
+            Err(refusal) => {
+                context.tally.on_refused(refusal);
+                incoming.refuse();
+                continue;
+            }
+        };
+        let serving = serve(incoming, service.clone(), context.clone(), part.clone());
+        tokio::spawn(async move {
+            serving.await;
+            drop(share);
+        });
     }
     // Those who come now are told so. A configuration is not needed for that.
     let _ = endpoint.set_server_config(None);

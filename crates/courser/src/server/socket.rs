@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Sleep;
 
 use super::phase::{Part, Phase};
+use super::shares::Share;
 use super::tally::{Open, Tally, Traffic};
 
 /// Lives as long as the connection does, whoever has it: after an upgrade the user.
@@ -28,7 +28,7 @@ pub(super) struct Socket {
     /// All was said; how long the peer may take to hear it.
     lingering: Option<Pin<Box<Sleep>>>,
     /// Its place among the connections that may be.
-    _permit: OwnedSemaphorePermit,
+    _share: Share,
     /// Counted as open, also after an upgrade.
     open: Option<Arc<Open>>,
 }
@@ -39,7 +39,7 @@ impl Socket {
         tally: Arc<Tally>,
         part: Part,
         patience: Option<Duration>,
-        permit: OwnedSemaphorePermit,
+        share: Share,
     ) -> Self {
         Self {
             stream,
@@ -50,7 +50,7 @@ impl Socket {
             patience,
             stalled: None,
             lingering: None,
-            _permit: permit,
+            _share: share,
             open: None,
         }
     }

@@ -28,6 +28,8 @@ pub struct ServerStats {
     pub quic_handshakes_failed: u64,
     /// Connections turned away because there were too many.
     pub refused: u64,
+    /// Those of them whose address or network held its share of a scarce whole.
+    pub refused_for_share: u64,
     /// All QUIC connections so far.
     pub quic: QuicTotals,
     /// Each address that is listened on.
@@ -141,6 +143,7 @@ impl Tally {
             },
             quic_handshakes_failed: self.quic_handshakes_failed.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            refused_for_share: self.refused_for_share.load(Relaxed),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::peer::{Peer, Protocol};
+use super::shares::Refusal;
 use crate::{Connection, ConnectionStats};
 
 /// Shared by all parts of a server.
@@ -17,6 +18,7 @@ pub(super) struct Tally {
     pub(super) tcp_handshakes_failed: AtomicU64,
     pub(super) quic_handshakes_failed: AtomicU64,
     pub(super) refused: AtomicU64,
+    pub(super) refused_for_share: AtomicU64,
     next_id: AtomicU64,
     /// From then on, what ends was cut.
     is_cutting: AtomicBool,
@@ -80,6 +82,14 @@ impl Tally {
 
     pub(super) fn new_id(&self) -> u64 {
         self.next_id.fetch_add(1, Relaxed)
+    }
+
+    /// A connection was refused.
+    pub(super) fn on_refused(&self, refusal: Refusal) {
+        self.refused.fetch_add(1, Relaxed);
+        if refusal == Refusal::Share {
+            self.refused_for_share.fetch_add(1, Relaxed);
+        }
     }
 
     /// What ends from now on does not end by itself.

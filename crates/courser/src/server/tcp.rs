@@ -23,6 +23,7 @@ use super::gather::gather;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
+use super::shares::Shares;
 use super::socket::Socket;
 use super::tally::{Open, Tally};
 use crate::h3::HttpService;
@@ -47,7 +48,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
     context: Arc<TcpContext>,
     mut part: Part,
 ) {
-    let room = Arc::new(tokio::sync::Semaphore::new(context.limits.max_connections));
+    let shares = Shares::new(context.limits.max_connections);
     let mut draining = part.clone().will_reach(Phase::Draining);
     let mut told: Option<Instant> = None;
     loop {
@@ -71,9 +72,12 @@ pub(super) async fn accept<S: HttpService<Body>>(
                 }
             }
         };
-        let Ok(permit) = room.clone().try_acquire_owned() else {
-            context.tally.refused.fetch_add(1, Relaxed);
-            continue;
+        let share = match shares.take(peer.ip()) {
+            Ok(share) => share,
+            Err(refusal) => {
+                context.tally.on_refused(refusal);
+                continue;
+            }
         };
         let part_of_it = part.clone();
         let patience = context.limits.write_timeout;
@@ -84,7 +88,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
             local: stream.local_addr().ok(),
         };
         let tally = context.tally.clone();
-        let socket = Socket::new(stream, tally, part_of_it.clone(), patience, permit);
+        let socket = Socket::new(stream, tally, part_of_it.clone(), patience, share);
         let (service, context) = (service.clone(), context.clone());
         tokio::spawn(async move {
             serve(socket, addresses, service, &context, part_of_it).await;

@@ -2,6 +2,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::super::phase::Conductor;
+use super::super::shares::Shares;
 use super::*;
 
 /// A socket of the server's, and its peer.
@@ -9,10 +10,9 @@ async fn pair(conductor: &Conductor) -> (Socket, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-    let room = Arc::new(tokio::sync::Semaphore::new(1));
-    let permit = room.try_acquire_owned().expect("room for one");
+    let share = Shares::new(1).take(address.ip()).expect("room for one");
     let (stream, _) = accepted.expect("a connection");
-    let socket = Socket::new(stream, Arc::default(), conductor.part(), None, permit);
+    let socket = Socket::new(stream, Arc::default(), conductor.part(), None, share);
     (socket, peer.expect("a connection"))
 }
 

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::CertificateDer;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
@@ -33,23 +33,33 @@ impl Client {
         address: SocketAddr,
         identity: &Identity,
     ) -> Result<Self, BoxError> {
+        Self::connect_from("[::]:0".parse()?, protocol, address, identity).await
+    }
+
+    /// Connects from this address. Over TCP an unspecified one leaves the choice to the system.
+    pub(crate) async fn connect_from(
+        source: SocketAddr,
+        protocol: Protocol,
+        address: SocketAddr,
+        identity: &Identity,
+    ) -> Result<Self, BoxError> {
         let certificate = identity.certificate();
         Ok(match protocol {
             Protocol::Http1 => {
-                let stream = tls(address, certificate, &[b"http/1.1"]).await?;
+                let stream = tls_from(source, address, certificate, &[b"http/1.1"]).await?;
                 let (send, connection) = http1::handshake(TokioIo::new(stream)).await?;
                 crate::common::spawn(connection.with_upgrades());
                 Self::Http1(send)
             }
             Protocol::Http2 => {
-                let stream = tls(address, certificate, &[b"h2"]).await?;
+                let stream = tls_from(source, address, certificate, &[b"h2"]).await?;
                 let io = TokioIo::new(stream);
                 let (send, connection) = http2::handshake(TokioExecutor::new(), io).await?;
                 crate::common::spawn(connection);
                 Self::Http2(send)
             }
             Protocol::Http3 => {
-                let endpoint = Endpoint::client("[::]:0".parse()?)?;
+                let endpoint = Endpoint::client(source)?;
                 let config = ClientConfig::with_roots([certificate])?.alpn([h3::ALPN]);
                 let connecting = endpoint.connect_with(config, address, "localhost")?;
                 Self::Http3(h3::Client::new(connecting.await?))
@@ -128,6 +138,16 @@ pub(crate) async fn tls(
     certificate: CertificateDer<'static>,
     protocols: &[&[u8]],
 ) -> Result<TlsStream<TcpStream>, BoxError> {
+    tls_from("[::]:0".parse()?, address, certificate, protocols).await
+}
+
+/// As [`tls`], from this address; an unspecified one leaves the choice to the system.
+async fn tls_from(
+    source: SocketAddr,
+    address: SocketAddr,
+    certificate: CertificateDer<'static>,
+    protocols: &[&[u8]],
+) -> Result<TlsStream<TcpStream>, BoxError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -136,7 +156,14 @@ pub(crate) async fn tls(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    let stream = TcpStream::connect(address).await?;
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if !source.ip().is_unspecified() {
+        socket.bind(source)?;
+    }
+    let stream = socket.connect(address).await?;
     let name = "localhost".try_into().expect("a name");
     Ok(TlsConnector::from(Arc::new(config))
         .connect(name, stream)

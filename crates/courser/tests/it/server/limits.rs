@@ -106,6 +106,30 @@ async fn one_connection_too_many_is_turned_away() {
     }
 }
 
+/// Attack A101, limit K82. Only Linux has more than one loopback address.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_source_at_its_share_leaves_room_for_another() {
+    for protocol in Protocol::ALL {
+        let limits = limits(|limits| limits.max_connections = 8);
+        let running = start_with(app(), |server| server.limits(limits));
+        let address = running.handle.local_addr();
+        let from = |source: [u8; 4]| {
+            let source = SocketAddr::from((source, 0));
+            Client::connect_from(source, protocol, address, &running.identity)
+        };
+        let mut held = Vec::new();
+        while let Ok(client) = within(from([127, 0, 0, 1])).await {
+            held.push(client);
+            assert!(held.len() <= 6, "{protocol}: three times what is left");
+        }
+        assert_eq!(held.len(), 6, "{protocol}");
+        assert!(running.handle.stats().refused_for_share >= 1, "{protocol}");
+        let mut other = within(from([127, 0, 1, 2])).await.expect("its share");
+        assert_eq!(within(other.text("/")).await, "served", "{protocol}");
+    }
+}
+
 fn conflict(address: SocketAddr) -> String {
     let identity = Identity::dev().expect("random numbers");
     let error = serve(address, &identity)
