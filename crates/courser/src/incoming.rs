@@ -85,7 +85,7 @@ impl Incoming {
             locked.flush();
             return Err(ConnectionError::LocallyClosed);
         }
-        let accepted = locked.endpoint.accept(now, incoming, config);
+        let accepted = locked.endpoint.accept_guarded(now, incoming, config);
         let key = accepted.map(|handle| locked.insert(handle));
         if let Ok(key) = key {
             locked.set_interface_mtu(key, interface_mtu);

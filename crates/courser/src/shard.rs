@@ -81,12 +81,29 @@ impl Shard {
     }
 
     pub(crate) fn lock(&self) -> Locked<'_> {
-        // Who panicked under the lock has lost its own connection at worst; the others go on.
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = match self.state.lock() {
+            Ok(mut state) => {
+                state.endpoint.forget_in_use();
+                state
+            }
+            Err(poisoned) => self.recover(poisoned),
+        };
         Locked {
             shard: self,
             state: Some(state),
         }
+    }
+
+    /// A call has panicked under the lock. The connection that it worked on may be inconsistent and
+    /// is dropped; the others go on.
+    #[cold]
+    fn recover<'a>(&self, poisoned: PoisonError<MutexGuard<'a, State>>) -> MutexGuard<'a, State> {
+        let mut state = poisoned.into_inner();
+        state.endpoint.drop_in_use();
+        // The driver wakes those who wait on it.
+        state.driver.is_wanted = true;
+        self.state.clear_poison();
+        state
     }
 
     /// Checks a condition and waits in `list` while it does not hold.

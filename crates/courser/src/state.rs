@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Poll, Waker};
 
 use courser_base::Time;
@@ -131,8 +132,14 @@ impl State {
         &mut self,
         key: usize,
     ) -> Result<&mut Connection, ConnectionError> {
-        match &self.slots[key].error {
+        let slot = &self.slots[key];
+        match &slot.error {
             Some(error) => Err(error.clone()),
+            None if slot.in_transport
+                && let Some(fault) = self.endpoint.fault(slot.handle) =>
+            {
+                Err(fault.clone())
+            }
             None => self.connection(key).ok_or(ConnectionError::LocallyClosed),
         }
     }
@@ -197,7 +204,7 @@ impl State {
             if self.slots.get(key).is_none_or(|slot| slot.handle != handle) {
                 continue;
             }
-            self.take_events(key);
+            self.guarded_events(key);
             if let Some(slot) = self.slots.get_mut(key)
                 && slot.in_transport
                 && !slot.is_queued
@@ -213,6 +220,18 @@ impl State {
                 self.incoming.push_back(incoming);
                 self.accepting.wake_all(&mut self.woken);
             }
+        }
+    }
+
+    /// Hands on the events of a connection; one that panics is dropped.
+    fn guarded_events(&mut self, key: usize) {
+        let handle = self.slots[key].handle;
+        // The connection is dropped without another look; of its slot nothing is left half done
+        // that its end would need.
+        let taken = catch_unwind(AssertUnwindSafe(|| self.take_events(key)));
+        if let Err(payload) = taken {
+            self.endpoint.drop_faulty(handle, payload);
+            self.on_forgotten(key);
         }
     }
 
@@ -262,7 +281,8 @@ impl State {
     /// The transport has forgotten a connection.
     fn on_forgotten(&mut self, key: usize) {
         self.on_quiet(key);
-        self.end(key, ConnectionError::LocallyClosed);
+        let fault = self.endpoint.take_fault(self.slots[key].handle);
+        self.end(key, fault.unwrap_or(ConnectionError::LocallyClosed));
         let slot = &mut self.slots[key];
         slot.in_transport = false;
         self.keys[slot.handle.index()] = NO_KEY;
@@ -331,7 +351,7 @@ impl State {
             self.outbox.send(socket, transmit)?;
         }
         // What has left makes room for writers.
-        self.take_events(key);
+        self.guarded_events(key);
         Ok(())
     }
 
@@ -354,7 +374,7 @@ impl State {
             }
         }
         // What has left makes room for writers.
-        self.take_events(key);
+        self.guarded_events(key);
         if self
             .connection(key)
             .is_some_and(|connection| connection.is_drained())

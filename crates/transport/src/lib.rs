@@ -39,8 +39,8 @@ pub use datagram::{
     SendOptions,
 };
 pub use endpoint::{
-    ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, PacketTooBig, ReceiveMeta,
-    ReplyLimits,
+    ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, PacketTooBig, PanicPayload,
+    ReceiveMeta, ReplyLimits,
 };
 pub use error::TransportError;
 pub use rng::Rng;

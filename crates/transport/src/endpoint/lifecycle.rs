@@ -123,6 +123,7 @@ impl Endpoint {
                 reset_tokens: Vec::new(),
                 peer_id: None,
                 four_tuple: None,
+                fault: None,
             });
             u32::try_from(self.slots.len() - 1).expect("memory ends before 2^32 connections")
         });
@@ -232,6 +233,11 @@ impl Endpoint {
             }
         }
         let slot = &mut self.slots[index];
+        let handle = ConnectionHandle {
+            index: u32::try_from(index).expect("slots have 32-bit indices"),
+            generation: slot.generation,
+        };
+        self.in_use = Some(handle);
         let Some(connection) = slot.connection.as_deref_mut() else {
             return;
         };
@@ -239,9 +245,7 @@ impl Endpoint {
         connection.fail(now, TransportError::internal(reason));
         self.memory.set(&mut slot.held, connection.memory());
         self.stats.closed_for_memory += 1;
-        let generation = slot.generation;
-        let index = u32::try_from(index).expect("slots have 32-bit indices");
-        self.touched(ConnectionHandle { index, generation });
+        self.touched(handle);
     }
 
     fn settle_ids(&mut self, handle: ConnectionHandle) {

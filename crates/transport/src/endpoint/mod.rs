@@ -3,6 +3,7 @@
 
 pub mod address_token;
 mod admit;
+mod fault;
 mod handle;
 mod incoming;
 mod lifecycle;
@@ -25,6 +26,7 @@ use courser_base::{Ecn, FourTuple, Time};
 use courser_crypto::{ResetKey, TokenKey};
 use courser_wire::ConnectionId;
 
+pub use self::fault::PanicPayload;
 pub use self::handle::ConnectionHandle;
 pub use self::incoming::Incoming;
 pub use self::lifecycle::ConnectError;
@@ -41,7 +43,7 @@ use self::token_filter::TokenFilter;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::cid::{ConnectionIdGenerator, RandomGenerator};
 use crate::config::{EndpointConfig, ServerConfig};
-use crate::connection::Connection;
+use crate::connection::{Connection, ConnectionError};
 use crate::flow::WindowBudget;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
@@ -76,6 +78,8 @@ pub struct Endpoint {
     touched: VecDeque<ConnectionHandle>,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
     stats: EndpointStats,
+    /// The connection that was used last: a panic is its fault.
+    in_use: Option<ConnectionHandle>,
 }
 
 /// Who a connection ID belongs to.
@@ -105,6 +109,8 @@ struct Slot {
     peer_id: Option<(SocketAddr, ConnectionId)>,
     /// Routed by address, for want of an ID.
     four_tuple: Option<FourTuple>,
+    /// A panic has ended the connection, and the embedder has yet to take note.
+    fault: Option<ConnectionError>,
 }
 
 /// A datagram that no connection sends.
@@ -156,6 +162,7 @@ impl Endpoint {
             touched: VecDeque::new(),
             timers: BinaryHeap::new(),
             stats: EndpointStats::default(),
+            in_use: None,
             config,
             server,
             rng,
@@ -177,7 +184,12 @@ impl Endpoint {
 
     /// The connection. Call [`Endpoint::touched`] when you are done with it.
     pub fn connection_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Connection> {
-        self.slot_mut(handle)?.connection.as_deref_mut()
+        let slot = self
+            .slots
+            .get_mut(handle.index())
+            .filter(|slot| slot.generation == handle.generation)?;
+        self.in_use = Some(handle);
+        slot.connection.as_deref_mut()
     }
 
     /// Queues a connection for [`Endpoint::next_touched`], after something was done with it.
@@ -206,6 +218,15 @@ impl Endpoint {
     /// Builds the next batch of a connection. After `None` its timers are set and, when it is
     /// over and its events are read, it is forgotten.
     pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        handle: ConnectionHandle,
+        buffer: &mut TransmitBuffer,
+    ) -> Option<Transmit> {
+        self.guard(|endpoint| endpoint.transmit(now, handle, buffer))?
+    }
+
+    fn transmit(
         &mut self,
         now: Time,
         handle: ConnectionHandle,
@@ -247,10 +268,16 @@ impl Endpoint {
 
     /// Runs what is due and touches the connections concerned.
     pub fn handle_timeout(&mut self, now: Time) {
+        // Each deadline is taken out before it runs, so one that panics does not come again.
+        while self.guard(|endpoint| endpoint.run_timers(now)).is_none() {}
+    }
+
+    fn run_timers(&mut self, now: Time) {
         while let Some(&Reverse((at, handle))) = self.timers.peek()
             && at <= now
         {
             self.timers.pop();
+            self.in_use = Some(handle);
             let Some(slot) = self.slot_mut(handle) else {
                 continue;
             };

@@ -30,11 +30,14 @@ impl Endpoint {
     /// each message, whatever is in it.
     pub fn on_packet_too_big(&mut self, now: Time, message: &PacketTooBig<'_>) -> bool {
         let handle = self.find_by_peer_id(message);
-        let connection = handle.and_then(|handle| self.connection_mut(handle));
-        let is_believed = connection.is_some_and(|connection| {
-            connection.path().peer == message.peer
-                && connection.on_packet_too_big(now, message.mtu, message.quote)
+        let is_believed = self.guard(|endpoint| {
+            let connection = handle.and_then(|handle| endpoint.connection_mut(handle));
+            connection.is_some_and(|connection| {
+                connection.path().peer == message.peer
+                    && connection.on_packet_too_big(now, message.mtu, message.quote)
+            })
         });
+        let is_believed = is_believed.unwrap_or(false);
         if is_believed {
             self.stats.packets_too_big += 1;
             handle.into_iter().for_each(|handle| self.touched(handle));

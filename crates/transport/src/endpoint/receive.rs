@@ -1,5 +1,7 @@
 //! One receive buffer in: split it into datagrams, find the owner of each.
 
+use std::slice::ChunksMut;
+
 use courser_base::{Ecn, FourTuple, Time};
 use courser_wire::packet::{self, Packet, PacketError, PacketKind, version_negotiation};
 
@@ -28,14 +30,29 @@ impl Endpoint {
             ecn: meta.ecn,
         };
         let mut batch: Option<ConnectionHandle> = None;
-        for datagram in buffer.chunks_mut(meta.segment_size.max(1)) {
+        let mut datagrams = buffer.chunks_mut(meta.segment_size.max(1));
+        // After a panic, what follows the datagram that caused it is handled.
+        while self
+            .guard(|endpoint| endpoint.handle_each(arrived, &mut datagrams, &mut batch))
+            .is_none()
+        {}
+    }
+
+    fn handle_each(
+        &mut self,
+        arrived: Arrived,
+        datagrams: &mut ChunksMut<'_, u8>,
+        batch: &mut Option<ConnectionHandle>,
+    ) {
+        for datagram in datagrams {
             let owner = self.handle_datagram(arrived, datagram);
-            if owner.is_some() && owner != batch {
-                self.end_batch(now, batch);
-                batch = owner;
+            if owner.is_some() && owner != *batch {
+                let ended = std::mem::replace(batch, owner);
+                self.end_batch(arrived.now, ended);
             }
         }
-        self.end_batch(now, batch);
+        let ended = batch.take();
+        self.end_batch(arrived.now, ended);
     }
 
     /// True once after a buffer that has left a connection that is being read with so many unread

@@ -138,6 +138,15 @@ impl<H: Copy + Eq> Routing<H> {
         }
     }
 
+    /// Ends all routing to a connection. Looks at every entry, so only for rare cases.
+    pub fn remove_owner(&mut self, handle: H) {
+        self.ids.retain(|_, owner| *owner != handle);
+        self.initial_ids.retain(|_, owner| *owner != handle);
+        self.four_tuples.retain(|_, owner| *owner != handle);
+        self.reset_tokens.retain(|_, owner| *owner != handle);
+        self.peer_ids.retain(|_, owner| *owner != handle);
+    }
+
     /// Finds the owner of a datagram by the Destination Connection ID of its first packet, or by
     /// its addresses when the ID is empty. IDs of more than 20 bytes belong to nobody.
     pub fn find(&self, destination: &[u8], four_tuple: &FourTuple) -> Option<H> {

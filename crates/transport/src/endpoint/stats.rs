@@ -39,6 +39,8 @@ pub struct EndpointStats {
     pub replies_over_rate: u64,
     /// Stateless replies not sent because too many waited to be sent.
     pub replies_over_room: u64,
+    /// Connections ended by a panic in their work, for example in a sink or a certificate resolver.
+    pub faults: u64,
     /// Datagrams that belonged to nobody and got no answer.
     pub datagrams_dropped: u64,
 }

@@ -1,0 +1,193 @@
+//! Panics in the work of one connection end that connection only.
+//!
+//! Hooks of users run inside connections: sinks, congestion controllers, token stores, certificate
+//! resolvers and verifiers. A panic in one of them, or in our own code, must not reach the other
+//! connections of the endpoint (attack A103, fault F59).
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use courser_base::Time;
+use courser_wire::TransportErrorCode;
+
+use super::incoming::{Incoming, Waiting, stateless_close};
+use super::memory::Held;
+use super::{ConnectionHandle, Endpoint, Owner};
+use crate::config::ServerConfig;
+use crate::connection::ConnectionError;
+use crate::error::TransportError;
+
+/// What a caught panic carries.
+pub type PanicPayload = Box<dyn Any + Send>;
+
+/// Bytes of the message of a panic that are kept in the error.
+const MAX_MESSAGE: usize = 200;
+
+impl Endpoint {
+    /// Runs `work`. If it panics, the connection that it used last is dropped and `None` returned.
+    ///
+    /// A panic before any connection was used goes on.
+    pub(super) fn guard<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        match self.catch(work) {
+            Ok(value) => Some(value),
+            Err(payload) => {
+                let Some(handle) = self.in_use.take() else {
+                    resume_unwind(payload);
+                };
+                self.drop_faulty(handle, payload);
+                None
+            }
+        }
+    }
+
+    fn catch<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Result<T, PanicPayload> {
+        self.in_use = None;
+        // A panic may leave the connection in use inconsistent, and that one is dropped without
+        // another look. The endpoint's own tables are changed between calls of connections only.
+        catch_unwind(AssertUnwindSafe(|| work(self)))
+    }
+
+    /// Accepts a client like [`Endpoint::accept`]. A panic on the way becomes an error, and the
+    /// client is refused with INTERNAL_ERROR.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Endpoint::accept`], and INTERNAL_ERROR after a panic.
+    pub fn accept_guarded(
+        &mut self,
+        now: Time,
+        incoming: Incoming,
+        config: Option<Arc<ServerConfig>>,
+    ) -> Result<ConnectionHandle, ConnectionError> {
+        let before = self.handshakes.waiting();
+        let waiting = self.room.waiting.get(&incoming.id).map(|it| Waiting {
+            path: it.path,
+            destination: it.destination,
+            source: it.source,
+            datagrams: Vec::new(),
+            bytes: it.bytes,
+        });
+        let payload = match self.catch(|endpoint| endpoint.accept(now, incoming, config)) {
+            Ok(accepted) => return accepted,
+            Err(payload) => payload,
+        };
+        let message = message_of(&*payload);
+        if let Some(handle) = self.in_use.take() {
+            self.drop_faulty(handle, payload);
+            // The application never knew this connection.
+            self.take_fault(handle);
+        } else {
+            self.stats.faults += 1;
+        }
+        if let Some(waiting) = waiting {
+            if self.handshakes.waiting() == before {
+                self.handshakes.on_refused(waiting.bytes);
+            }
+            self.close_faulty(now, &waiting);
+        }
+        Err(internal_fault(&message))
+    }
+
+    /// Tells a client whose handshake has failed so early that no packet was ever sent.
+    fn close_faulty(&mut self, now: Time, waiting: &Waiting) {
+        if !self.reply_limiter.allow(waiting.path.peer.ip(), now) {
+            return;
+        }
+        let source = self.generator.generate(&mut self.rng);
+        let code = TransportErrorCode::INTERNAL_ERROR;
+        let bytes = stateless_close(waiting, source, code, "");
+        self.reply(waiting.path, bytes);
+    }
+
+    /// Drops a connection whose code has panicked.
+    ///
+    /// Its state cannot be trusted to build a CONNECTION_CLOSE. Its IDs are forgotten, so the peer
+    /// gets a stateless reset for the next packet that it sends (RFC 9000 §10.3). The embedder
+    /// learns of it through [`Endpoint::next_touched`] and [`Endpoint::take_fault`].
+    #[cold]
+    pub fn drop_faulty(&mut self, handle: ConnectionHandle, payload: PanicPayload) {
+        self.stats.faults += 1;
+        self.in_use = None;
+        let message = message_of(&*payload);
+        let Some(slot) = self.slot_mut(handle) else {
+            return;
+        };
+        let Some(connection) = slot.connection.take() else {
+            return;
+        };
+        slot.fault = Some(internal_fault(&message));
+        slot.scheduled = None;
+        slot.initial_id = None;
+        slot.reset_tokens.clear();
+        slot.peer_id = None;
+        slot.four_tuple = None;
+        let was_half_open = std::mem::take(&mut slot.is_half_open);
+        let mut held = std::mem::take(&mut slot.held);
+        self.memory.set(&mut held, 0);
+        if was_half_open {
+            self.handshakes.on_handshake_ended();
+        }
+        // The connection would have to be asked for its IDs.
+        self.routing.remove_owner(Owner::Connection(handle));
+        self.last_route = None;
+        self.touched(handle);
+        // Sinks and other hooks are dropped with it, and may panic again.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            drop(connection);
+            drop(payload);
+        }));
+    }
+
+    /// Drops the connection that was used last, after a panic elsewhere.
+    ///
+    /// For embedders whose lock was poisoned by a call of their application.
+    pub fn drop_in_use(&mut self) {
+        if let Some(handle) = self.in_use.take() {
+            self.drop_faulty(handle, Box::new("a call of the application panicked"));
+        }
+    }
+
+    /// Forgets which connection was used last: what panics from now on has not used it.
+    #[inline]
+    pub fn forget_in_use(&mut self) {
+        self.in_use = None;
+    }
+
+    /// The error of a connection that was dropped because of a panic.
+    pub fn fault(&self, handle: ConnectionHandle) -> Option<&ConnectionError> {
+        self.slot(handle)?.fault.as_ref()
+    }
+
+    /// Takes the error of a connection that was dropped because of a panic, and forgets it.
+    pub fn take_fault(&mut self, handle: ConnectionHandle) -> Option<ConnectionError> {
+        let slot = self.slot_mut(handle)?;
+        let fault = slot.fault.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        slot.is_touched = false;
+        slot.held = Held::default();
+        self.free.push(handle.index);
+        Some(fault)
+    }
+}
+
+fn internal_fault(message: &str) -> ConnectionError {
+    let reason = format!("an internal fault ended the connection: {message}");
+    ConnectionError::TransportError(TransportError::new(
+        TransportErrorCode::INTERNAL_ERROR,
+        reason,
+    ))
+}
+
+/// The beginning of the message of a panic.
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let message = if let Some(message) = payload.downcast_ref::<String>() {
+        message
+    } else if let Some(message) = payload.downcast_ref::<&str>() {
+        message
+    } else {
+        "a panic without a message"
+    };
+    let end = message.floor_char_boundary(MAX_MESSAGE);
+    message[..end].to_owned()
+}
