@@ -12,6 +12,7 @@ use courser_base::{FourTuple, Time};
 use courser_transport::{PacketTooBig, ReceiveMeta};
 use courser_udp::{RECEIVE_BUFFER_LEN, Received};
 
+use crate::pause::Pause;
 use crate::runtime::{Alarm, Writability};
 use crate::shard::{Locked, Shard};
 
@@ -27,6 +28,7 @@ pub(crate) struct Driver {
     spare: Vec<Waker>,
     /// The socket may have more than one turn takes.
     has_more: bool,
+    pause: Pause,
 }
 
 /// What the next poll begins with.
@@ -56,6 +58,7 @@ impl Driver {
             stage: Stage::Receive,
             spare: Vec::new(),
             has_more: false,
+            pause: Pause::default(),
         }
     }
 
@@ -71,27 +74,42 @@ impl Driver {
         }
         if std::mem::replace(&mut self.stage, Stage::Receive) == Stage::Transmit {
             // What has arrived since woke this task while it was awake: nobody will do so again.
-            self.has_more |= self.shard.socket.is_readable(cx);
+            let is_paused = self.pause.is_on(self.shard.now());
+            self.has_more |= !is_paused && self.shard.socket.is_readable(cx);
         }
         self.end_turn(cx)
     }
 
     /// Hands what has arrived to the endpoint.
     fn receive(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        let now = self.shard.now();
+        if self.pause.is_on(now) {
+            return Ok(());
+        }
+        let mut errors = 0;
         for _ in 0..RECEIVES_PER_TURN {
             match self.shard.socket.poll_receive(cx, &mut self.buffer) {
-                Poll::Pending => return Ok(()),
+                Poll::Pending => {
+                    self.pause.end();
+                    return Ok(());
+                }
                 Poll::Ready(Ok(received)) => {
                     if self.on_received(&received) {
                         break;
                     }
                 }
                 // News of an earlier send; whoever needs the answer will notice its absence.
-                Poll::Ready(Err(error)) if courser_udp::is_transient(&error) => {}
+                Poll::Ready(Err(error)) if courser_udp::is_transient(&error) => errors += 1,
                 Poll::Ready(Err(error)) => return Err(error),
             }
         }
         self.has_more = true;
+        if errors < RECEIVES_PER_TURN {
+            self.pause.end();
+        } else if self.pause.begin(now) {
+            self.has_more = false;
+            self.shard.lock().endpoint.on_receive_pause();
+        }
         Ok(())
     }
 
@@ -199,7 +217,8 @@ impl Driver {
             // It rang while this task was awake. Callers compare with the next one.
             locked.driver.alarm = None;
         }
-        let Some(next) = locked.endpoint.next_timeout() else {
+        let timeout = locked.endpoint.next_timeout().into_iter();
+        let Some(next) = timeout.chain(self.pause.until()).min() else {
             return;
         };
         if locked.driver.alarm.is_none_or(|alarm| next < alarm) {

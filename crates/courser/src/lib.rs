@@ -106,6 +106,7 @@ mod memory;
 #[cfg(feature = "http3")]
 mod opening;
 mod outbox;
+mod pause;
 mod receive_stream;
 pub mod runtime;
 mod send_stream;

@@ -314,6 +314,11 @@ impl Endpoint {
             })
     }
 
+    /// Counts a pause that the driver makes because receiving fails again and again.
+    pub fn on_receive_pause(&mut self) {
+        self.stats.receive_pauses += 1;
+    }
+
     /// Counters.
     pub fn stats(&self) -> EndpointStats {
         EndpointStats {

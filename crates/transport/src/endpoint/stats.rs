@@ -41,6 +41,8 @@ pub struct EndpointStats {
     pub replies_over_room: u64,
     /// Connections ended by a panic in their work, for example in a sink or a certificate resolver.
     pub faults: u64,
+    /// Pauses of receiving, because the socket had only errors.
+    pub receive_pauses: u64,
     /// Datagrams that belonged to nobody and got no answer.
     pub datagrams_dropped: u64,
 }
