@@ -83,9 +83,9 @@ impl Interim {
     /// of HTTP/1.1 connections are left out.
     ///
     /// Returns when it was written, and sent as far as flow and congestion control allow. Before that
-    /// it waits while the stream has [`TransportConfig::unsent_limit`](crate::TransportConfig) bytes to
-    /// send, by default 256 KiB: of a client that reads nothing no more than that waits here. What
-    /// was sent before the service returned its response arrives before that, in the order of the
+    /// it waits while the client grants no credit, but for 512 bytes, or the stream has
+    /// [`TransportConfig::unsent_limit`](crate::TransportConfig) bytes to send: of a client that reads
+    /// nothing no more than that waits here. What was sent before the service returned its response arrives before that, in the order of the
     /// calls.
     ///
     /// Clients bound how many there may be before the final one: those of courser take 8, and 100

@@ -210,7 +210,7 @@ async fn code_of_a_stop_after_the_end_was_written_is_kept_too() {
     let (client, server) = pair.connect().await;
     let mut send = client.open_uni().await.expect("opened");
     // More than the peer takes before it reads: the end is not delivered.
-    send.write_all(&[0; 100_000]).await.expect("written");
+    send.write_all(&[0; 10_400]).await.expect("written");
     send.finish().expect("first time");
     let mut receive = within(10, server.accept_uni()).await.expect("accepted");
     receive.stop(10u32.into()).expect("open");

@@ -53,9 +53,10 @@ pub struct TransportConfig {
     /// Largest window the connection grows to by itself. Default 128 MiB.
     pub receive_window_max: u64,
     /// Bytes kept for retransmission and sending, over all streams: four congestion windows, at
-    /// least 16 MiB or this, at most this. Default 256 MiB.
+    /// least 512 KiB or this, at most this. Default 256 MiB.
     pub send_buffer_max: u64,
-    /// How far a writer may run ahead of the wire on one stream, in bytes. Default 256 KiB:
+    /// How far a writer may run ahead of the wire on one stream, in bytes: two congestion windows, at
+    /// least 64 KiB or this, at most this, and 512 bytes beyond the credit of the peer. Default 256 KiB:
     /// more would leave the caches before it is sealed.
     pub unsent_limit: u64,
     /// Bytes of received datagrams (RFC 9221) that wait to be read; `None` tells the peer that none

@@ -327,7 +327,7 @@ const REQUEST: &[u8] = b"\x01\x10\x00\x00\xd1\xd7\xc1\x50\x09localhost";
 
 /// Bytes that the client grants, and bytes that may wait to be sent: three of the interim responses
 /// below and a part of a fourth.
-const WINDOW: u64 = 1000;
+const WINDOW: u64 = 5_000;
 const UNSENT: u64 = 4096;
 
 /// A server that answers with `service`, and the answer to a client that reads nothing for a while:
