@@ -1,4 +1,4 @@
-//! Fair shares of the connections of a listener (limit K82).
+//! Fair shares of the connections of a listener (limit K86).
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -106,7 +106,7 @@ async fn one_connection_too_many_is_turned_away() {
     }
 }
 
-/// Attack A101, limit K82. Only Linux has more than one loopback address.
+/// Attack A101, limit K86. Only Linux has more than one loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_source_at_its_share_leaves_room_for_another() {
