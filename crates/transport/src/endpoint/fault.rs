@@ -62,6 +62,7 @@ impl Endpoint {
     ) -> Result<ConnectionHandle, ConnectionError> {
         let before = self.handshakes.waiting();
         let waiting = self.room.waiting.get(&incoming.id).map(|it| Waiting {
+            since: it.since,
             path: it.path,
             destination: it.destination,
             source: it.source,
