@@ -19,7 +19,8 @@ fn garbage_is_dropped_with_few_answers() {
 #[test]
 fn flood_of_initials_is_never_amplified() {
     let outcome = attack("initial-flood", SECOND / 4);
-    outcome.assert_peak_below(8 * 1024);
+    // Each of some 8000 handshakes holds less than 16 KiB until half of the memory budget is used.
+    outcome.assert_peak_below(128 * 1024);
     assert!(outcome.bytes.1 < 3 * outcome.bytes.0, "{outcome:?}");
     assert!(
         outcome.received > 0,
@@ -27,10 +28,11 @@ fn flood_of_initials_is_never_amplified() {
     );
 }
 
-/// The attacker's own ends take most of it: up to 512 handshakes of some 20 KiB.
+/// The attacker's own ends take some of it: 2000 handshakes of some 28 KiB are under way, far below
+/// half of the memory budget, from which on a client has to prove its address.
 #[test]
 fn half_open_handshakes_are_bounded() {
-    attack("half-open", SECOND / 4).assert_peak_below(24 * 1024);
+    attack("half-open", SECOND / 4).assert_peak_below(64 * 1024);
 }
 
 #[test]
