@@ -65,7 +65,10 @@ impl Summary {
                 clippy::cast_sign_loss,
                 reason = "a rate and a time that were given as numbers of some digits"
             )]
-            (Amount::Time { .. }, Some(rate)) => Some((rate * elapsed).floor() as u64),
+            // A run ends late on a busy machine, and early when it is interrupted.
+            (Amount::Time { measured, .. }, Some(rate)) => {
+                Some((rate * elapsed.min(measured.as_secs_f64())).floor() as u64)
+            }
             (Amount::Time { .. }, None) => None,
         };
         let warnings = warnings(&tally.connections);
