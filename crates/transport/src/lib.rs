@@ -39,8 +39,9 @@ pub use datagram::{
     SendOptions,
 };
 pub use endpoint::{
-    ConnectError, ConnectionHandle, Endpoint, EndpointStats, Incoming, PacketTooBig, PanicPayload,
-    ReceiveMeta, ReplyLimits,
+    AddressFilter, AddressListError, AddressPrefix, ConnectError, ConnectionHandle,
+    CreationLimiter, Endpoint, EndpointStats, Incoming, PacketTooBig, PanicPayload, ReceiveMeta,
+    ReplyLimits,
 };
 pub use error::TransportError;
 pub use rng::Rng;

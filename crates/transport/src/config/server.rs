@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser_crypto::ServerTls;
+use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::TransportConfig;
+use super::transport::{ConfigError, check};
 
 /// When a client must prove its address before the server spends work on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -42,6 +44,13 @@ pub struct ServerConfig {
     /// counts as 28 KiB. Default `None`, half of
     /// [`EndpointConfig::memory_budget`](crate::EndpointConfig::memory_budget).
     pub half_open_bytes: Option<u64>,
+    /// Connections a second that one address (IPv4, or /64 of IPv6) may open, and a fourth of those
+    /// that one network (/24, or /56) may open. Those beyond get a Retry if they have no token, and are
+    /// refused if they have one. At least 1. Default `None`, no limit (limit K102).
+    pub connection_rate: Option<u32>,
+    /// The same under pressure only, by the signs of [`RetryPolicy::Auto`]. Default `None`: then
+    /// networks take turns, so that a storm from one of them delays no other.
+    pub loaded_connection_rate: Option<u32>,
     /// NEW_TOKEN tokens sent on each connection, at most 4. Default 2. A token proves the
     /// client's address for 24 hours, once; that of a Retry for 10 seconds (limit K23).
     pub new_tokens: u32,
@@ -60,11 +69,49 @@ impl ServerConfig {
             max_incoming_bytes: 32 * 1024 * 1024,
             max_incoming_delay: Duration::from_millis(200),
             half_open_bytes: None,
+            connection_rate: None,
+            loaded_connection_rate: None,
             new_tokens: 2,
             migration: true,
         }
     }
+
+    /// Checks that every value is within its range.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] names the field, what it is and what is allowed.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.transport.validate()?;
+        let most = usize::MAX as u64;
+        check("max_incoming", self.max_incoming as u64, 1, most)?;
+        let bytes = self.max_incoming_bytes as u64;
+        check(
+            "max_incoming_bytes",
+            bytes,
+            MIN_INITIAL_DATAGRAM as u64,
+            most,
+        )?;
+        for (field, rate) in [
+            ("connection_rate", self.connection_rate),
+            ("loaded_connection_rate", self.loaded_connection_rate),
+        ] {
+            if let Some(rate) = rate {
+                check(field, rate.into(), 1, MAX_CONNECTION_RATE)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rate at which one address may open connections now.
+    pub(crate) fn rate(&self, is_loaded: bool) -> Option<u32> {
+        let loaded = self.loaded_connection_rate.filter(|_| is_loaded);
+        self.connection_rate.into_iter().chain(loaded).min()
+    }
 }
+
+/// The highest rate of connections: more than a machine can accept.
+const MAX_CONNECTION_RATE: u64 = 1_000_000;
 
 impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -9,6 +9,7 @@ use courser_wire::{ConnectionId, TransportErrorCode, Writer};
 use super::address_token::{AddressProof, Presented, RetryToken};
 use super::incoming::{Arrived, Incoming, Waiting, is_authentic, stateless_close};
 use super::limits::{Admission, is_refused_port};
+use super::shares::Claim;
 use super::{ConnectionHandle, Endpoint, Owner, version_negotiation};
 use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::{Arrival, Connection, ConnectionError, FirstInitial};
@@ -20,12 +21,39 @@ const MIN_DESTINATION: usize = 8;
 /// NEW_TOKEN tokens per connection at most.
 const MAX_TOKENS: u32 = 4;
 
+const OVER_SHARE: &str = "the address holds its share of handshakes";
+
+/// What becomes of a first Initial.
+enum Verdict {
+    Wait,
+    Retry,
+    Ignore,
+    Refuse(&'static str),
+}
+
 const NO_FREE_ID: &str = "no free connection id";
 
 impl Endpoint {
-    /// The next client that wants to connect.
+    /// The next client that wants to connect. Networks take turns (limit K101).
     pub fn poll_incoming(&mut self) -> Option<Incoming> {
-        self.incoming.pop_front()
+        loop {
+            let incoming = self.incoming.pop()?;
+            if !self.address_filter.is_blocked(incoming.path.peer.ip()) {
+                return Some(incoming);
+            }
+            // It was blocked while it waited.
+            self.forget_waiting(&incoming);
+        }
+    }
+
+    /// True when [`Endpoint::poll_incoming`] has somebody.
+    pub fn has_incoming(&self) -> bool {
+        !self.incoming.is_empty()
+    }
+
+    /// Refuses new clients, or ceases to. Connections and handshakes in progress go on.
+    pub fn set_busy(&mut self, is_busy: bool) {
+        self.is_busy = is_busy;
     }
 
     /// A version that we do not speak: say which we do (RFC 9000 §6.1).
@@ -59,6 +87,19 @@ impl Endpoint {
             self.stats.datagrams_dropped += 1;
             return;
         };
+        let mut waiting = Waiting {
+            since: arrived.now,
+            path: arrived.path,
+            destination: packet.destination,
+            source: packet.source,
+            datagrams: vec![(arrived.ecn, datagram.to_vec())],
+            bytes: datagram.len(),
+            is_validated: false,
+        };
+        if self.is_busy {
+            self.stats.refused_while_busy += 1;
+            return self.turn_away(arrived, &waiting, "the server is busy");
+        }
         let presented = Presented {
             token: &datagram[packet.token.clone()],
             peer: arrived.path.peer,
@@ -66,14 +107,6 @@ impl Endpoint {
             now: self.seconds(arrived.now),
         };
         let proof = presented.judge(&self.token_key, &mut self.filter);
-        let waiting = Waiting {
-            since: arrived.now,
-            path: arrived.path,
-            destination: packet.destination,
-            source: packet.source,
-            datagrams: vec![(arrived.ecn, datagram.to_vec())],
-            bytes: datagram.len(),
-        };
         if proof == AddressProof::InvalidRetry {
             // A token that was damaged on its way says nothing about the client: the packet must
             // be valid but for its token (RFC 9000 §8.1.2).
@@ -84,30 +117,85 @@ impl Endpoint {
             let reason = "the Retry token is not ours, not yours or too old";
             return self.send_close(arrived, &waiting, TransportErrorCode::INVALID_TOKEN, reason);
         }
-        let validated = proof != AddressProof::None;
+        waiting.is_validated = proof != AddressProof::None;
         if self.memory.is_short(self.handshakes.waiting_bytes() as u64) {
             self.stats.refused_for_memory += 1;
-            let code = TransportErrorCode::CONNECTION_REFUSED;
-            return self.send_close(arrived, &waiting, code, "memory is short");
+            return self.turn_away(arrived, &waiting, "memory is short");
         }
+        match self.judge(arrived, &server, &waiting) {
+            Verdict::Retry => self.send_retry(arrived, packet.destination, packet.source),
+            Verdict::Ignore => {}
+            Verdict::Refuse(reason) => self.turn_away(arrived, &waiting, reason),
+            Verdict::Wait if is_authentic(datagram, packet) => self.admit(waiting, proof),
+            Verdict::Wait => self.stats.datagrams_dropped += 1,
+        }
+    }
+
+    /// Decides about a client, and counts it if it is not to wait.
+    fn judge(&mut self, arrived: Arrived, server: &ServerConfig, client: &Waiting) -> Verdict {
+        let claim = client.claim();
         let delay = self.room.delay(arrived.now);
-        let mut admission = self.handshakes.admit(datagram.len(), validated, delay);
-        if server.retry == RetryPolicy::Always && !validated {
-            admission = Admission::Retry;
+        let mut admission = self.handshakes.admit(claim, client.bytes, delay);
+        if server.retry == RetryPolicy::Always && !claim.is_validated {
+            return Verdict::Retry;
         }
-        if server.retry == RetryPolicy::Never && admission == Admission::Retry {
-            admission = if self.handshakes.has_room(datagram.len()) {
-                Admission::Wait
-            } else {
-                Admission::Ignore
-            };
+        let may_retry = server.retry != RetryPolicy::Never && !claim.is_validated;
+        if admission == Admission::Retry && !may_retry {
+            admission = self.handshakes.admit_without_retry(claim, client.bytes);
         }
         match admission {
-            Admission::Retry => self.send_retry(arrived, packet.destination, packet.source),
-            Admission::Ignore => self.stats.ignored += 1,
-            Admission::Wait if is_authentic(datagram, packet) => self.admit(waiting, proof),
-            Admission::Wait => self.stats.datagrams_dropped += 1,
+            Admission::Wait if self.may_create(arrived.now, server, claim) => Verdict::Wait,
+            Admission::Retry => Verdict::Retry,
+            Admission::Wait | Admission::OverShare if may_retry => Verdict::Retry,
+            Admission::Wait => {
+                self.stats.refused_for_rate += 1;
+                Verdict::Refuse("the address opens connections too fast")
+            }
+            Admission::OverShare => {
+                self.stats.refused_for_share += 1;
+                match claim.is_validated {
+                    true => Verdict::Refuse(OVER_SHARE),
+                    // The address may be forged: its owner must not hear of it.
+                    false => Verdict::Ignore,
+                }
+            }
+            Admission::Ignore => {
+                self.stats.ignored += 1;
+                self.stats.ignored_for_room += 1;
+                Verdict::Ignore
+            }
         }
+    }
+
+    /// Asks for a connection within the rate of the client's source (limit K102).
+    fn may_create(&mut self, now: Time, server: &ServerConfig, claim: Claim) -> bool {
+        let is_loaded = self.handshakes.is_loaded();
+        server.rate(is_loaded).is_none_or(|rate| {
+            let Claim {
+                address,
+                is_validated,
+            } = claim;
+            self.creation.allow(address, is_validated, rate, now)
+        })
+    }
+
+    /// A handshake is complete, which has proven the address of the client: its connection counts
+    /// as one of the address (limit K102).
+    pub(super) fn count_created(&mut self, now: Time, claim: Claim) {
+        let is_loaded = self.handshakes.is_loaded();
+        let rate = self
+            .server
+            .as_ref()
+            .and_then(|server| server.rate(is_loaded));
+        if let Some(rate) = rate.filter(|_| !claim.is_validated) {
+            self.creation.count(claim.address, rate, now);
+        }
+    }
+
+    /// Refuses a client of which nothing is kept.
+    fn turn_away(&mut self, arrived: Arrived, client: &Waiting, reason: &'static str) {
+        let code = TransportErrorCode::CONNECTION_REFUSED;
+        self.send_close(arrived, client, code, reason);
     }
 
     fn admit(&mut self, waiting: Waiting, proof: AddressProof) {
@@ -119,19 +207,20 @@ impl Endpoint {
         {
             return;
         }
-        self.handshakes.on_waiting(waiting.bytes);
+        self.handshakes.on_waiting(waiting.claim(), waiting.bytes);
         let original_destination = match proof {
             AddressProof::Retry(token) => token.original_destination,
             _ => waiting.destination,
         };
         let path = waiting.path;
         self.room.waiting.insert(id, waiting);
-        self.incoming.push_back(Incoming {
+        let incoming = Incoming {
             id,
             path,
             proof,
             original_destination,
-        });
+        };
+        self.incoming.push(path.peer.ip(), incoming);
     }
 
     /// More datagrams of a client that nobody has accepted yet.
@@ -141,7 +230,9 @@ impl Endpoint {
         };
         let kept = waiting.path == arrived.path
             && waiting.has_room()
-            && self.handshakes.on_waiting_bytes(datagram.len());
+            && self
+                .handshakes
+                .on_waiting_bytes(waiting.claim(), datagram.len());
         if kept {
             waiting.bytes += datagram.len();
             waiting.datagrams.push((arrived.ecn, datagram.to_vec()));
@@ -166,16 +257,19 @@ impl Endpoint {
             return Err(ConnectionError::TimedOut);
         };
         self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
+        if !self.handshakes.may_begin(waiting.claim()) {
+            return Err(self.put_off(now, &waiting));
+        }
         let Some(config) = config.or_else(|| self.server.clone()) else {
-            self.handshakes.on_refused(waiting.bytes);
+            self.handshakes.on_refused(waiting.claim(), waiting.bytes);
             return Err(internal("no server configuration"));
         };
         if let Err(error) = config.transport.validate() {
-            self.handshakes.on_refused(waiting.bytes);
+            self.handshakes.on_refused(waiting.claim(), waiting.bytes);
             return Err(internal(error.to_string()));
         }
         let Some(local_source) = self.routing.generate(&mut *self.generator, &mut self.rng) else {
-            self.handshakes.on_refused(waiting.bytes);
+            self.handshakes.on_refused(waiting.claim(), waiting.bytes);
             return Err(internal(NO_FREE_ID));
         };
         let first = FirstInitial {
@@ -193,12 +287,12 @@ impl Endpoint {
         let connection = match Connection::server(origin, &config, &first) {
             Ok(connection) => connection,
             Err(error) => {
-                self.handshakes.on_refused(waiting.bytes);
+                self.handshakes.on_refused(waiting.claim(), waiting.bytes);
                 return Err(internal(error.to_string()));
             }
         };
-        self.handshakes.on_accepted(waiting.bytes);
-        let handle = self.add(connection, true);
+        self.handshakes.on_accepted(waiting.claim(), waiting.bytes);
+        let handle = self.add(connection, Some(waiting.claim()));
         if !self.route_new(handle, local_source, waiting.path) {
             // Without IDs of ours a second connection with this address cannot be told apart.
             self.release(handle);
@@ -214,6 +308,28 @@ impl Endpoint {
         }
         self.feed(now, handle, waiting);
         Ok(handle)
+    }
+
+    /// Sends a client away whose source has come to hold its share of handshakes while it waited: to
+    /// validate its address, or for good.
+    fn put_off(&mut self, now: Time, waiting: &Waiting) -> ConnectionError {
+        self.handshakes.on_refused(waiting.claim(), waiting.bytes);
+        let arrived = Arrived {
+            now,
+            path: waiting.path,
+            ecn: courser_base::Ecn::NotEct,
+        };
+        let policy = self.server.as_ref().map(|server| server.retry);
+        if !waiting.is_validated && policy != Some(RetryPolicy::Never) {
+            self.send_retry(arrived, waiting.destination, waiting.source);
+        } else {
+            self.stats.refused_for_share += 1;
+            self.turn_away(arrived, waiting, OVER_SHARE);
+        }
+        ConnectionError::TransportError(TransportError::new(
+            TransportErrorCode::CONNECTION_REFUSED,
+            OVER_SHARE,
+        ))
     }
 
     fn feed(&mut self, now: Time, handle: ConnectionHandle, waiting: Waiting) {
@@ -288,7 +404,7 @@ impl Endpoint {
     fn forget_waiting(&mut self, incoming: &Incoming) -> Option<Waiting> {
         let waiting = self.room.waiting.remove(&incoming.id)?;
         self.forget_route(&waiting.destination, Owner::Waiting(incoming.id));
-        self.handshakes.on_refused(waiting.bytes);
+        self.handshakes.on_refused(waiting.claim(), waiting.bytes);
         Some(waiting)
     }
 

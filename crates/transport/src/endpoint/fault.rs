@@ -68,6 +68,7 @@ impl Endpoint {
             source: it.source,
             datagrams: Vec::new(),
             bytes: it.bytes,
+            is_validated: it.is_validated,
         });
         let payload = match self.catch(|endpoint| endpoint.accept(now, incoming, config)) {
             Ok(accepted) => return accepted,
@@ -83,7 +84,7 @@ impl Endpoint {
         }
         if let Some(waiting) = waiting {
             if self.handshakes.waiting() == before {
-                self.handshakes.on_refused(waiting.bytes);
+                self.handshakes.on_refused(waiting.claim(), waiting.bytes);
             }
             self.close_faulty(now, &waiting);
         }
@@ -123,11 +124,11 @@ impl Endpoint {
         slot.reset_tokens.clear();
         slot.peer_id = None;
         slot.four_tuple = None;
-        let was_half_open = std::mem::take(&mut slot.is_half_open);
+        let half_open = slot.half_open.take();
         let mut held = std::mem::take(&mut slot.held);
         self.memory.set(&mut held, 0);
-        if was_half_open {
-            self.handshakes.on_handshake_ended();
+        if let Some(claim) = half_open {
+            self.handshakes.on_handshake_ended(claim);
         }
         // The connection would have to be asked for its IDs.
         self.routing.remove_owner(Owner::Connection(handle));

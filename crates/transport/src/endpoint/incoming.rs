@@ -12,6 +12,7 @@ use courser_wire::version::VERSION_1;
 use courser_wire::{ConnectionId, TransportErrorCode, Writer, packet_number};
 
 use super::address_token::AddressProof;
+use super::shares::Claim;
 use crate::hasher::KeyedState;
 
 /// A client that wants to connect. Hand it back through [`super::Endpoint::accept`],
@@ -66,12 +67,22 @@ pub(super) struct Waiting {
     pub(super) source: ConnectionId,
     pub(super) datagrams: Vec<(Ecn, Vec<u8>)>,
     pub(super) bytes: usize,
+    /// A token has proven the address.
+    pub(super) is_validated: bool,
 }
 
 /// Datagrams kept for one waiting client: a ClientHello of several, twice.
 const MAX_DATAGRAMS: usize = 8;
 
 impl Waiting {
+    /// Whose it is.
+    pub(super) fn claim(&self) -> Claim {
+        Claim {
+            address: self.path.peer.ip(),
+            is_validated: self.is_validated,
+        }
+    }
+
     pub(super) fn has_room(&self) -> bool {
         self.datagrams.len() < MAX_DATAGRAMS
     }

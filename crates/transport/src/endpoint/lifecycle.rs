@@ -12,6 +12,7 @@ use courser_wire::ConnectionId;
 
 use super::address_token::ValidationToken;
 use super::memory::Held;
+use super::shares::Claim;
 use super::{ConnectionHandle, Endpoint, Owner, Slot};
 use crate::cid::TokenChange;
 use crate::config::{ClientConfig, ConfigError};
@@ -81,7 +82,7 @@ impl Endpoint {
         let origin = self.origin(now, path, local_source);
         let connection = Connection::client(origin, config, server_name, destination)
             .map_err(ConnectError::Tls)?;
-        let handle = self.add(connection, false);
+        let handle = self.add(connection, None);
         if !self.route_new(handle, local_source, path) {
             self.release(handle);
             return Err(ConnectError::NoFreeConnectionId);
@@ -109,7 +110,12 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn add(&mut self, connection: Connection, is_half_open: bool) -> ConnectionHandle {
+    /// Takes a connection in; one of a client counts as half open for it.
+    pub(super) fn add(
+        &mut self,
+        connection: Connection,
+        half_open: Option<Claim>,
+    ) -> ConnectionHandle {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
                 generation: 0,
@@ -117,7 +123,7 @@ impl Endpoint {
                 is_touched: false,
                 held: Held::default(),
                 scheduled: None,
-                is_half_open: false,
+                half_open: None,
                 initial_id: None,
                 new_tokens: 0,
                 reset_tokens: Vec::new(),
@@ -129,7 +135,7 @@ impl Endpoint {
         });
         let slot = &mut self.slots[index as usize];
         slot.connection = Some(Box::new(connection));
-        slot.is_half_open = is_half_open;
+        slot.half_open = half_open;
         slot.new_tokens = 0;
         slot.scheduled = None;
         slot.is_touched = false;
@@ -181,10 +187,11 @@ impl Endpoint {
         let Some(connection) = slot.connection.as_deref_mut() else {
             return;
         };
-        if slot.is_half_open && !connection.is_handshaking() {
-            slot.is_half_open = false;
-            self.handshakes.on_handshake_ended();
+        let created = slot.half_open.take_if(|_| !connection.is_handshaking());
+        if let Some(claim) = created {
+            self.handshakes.on_handshake_ended(claim);
         }
+        let created = created.filter(|_| !connection.is_closed());
         if connection.take_wants_tokens() {
             let ip = connection.path().peer.ip();
             let (key, rng) = (&self.token_key, &mut self.rng);
@@ -193,6 +200,9 @@ impl Endpoint {
                 .collect();
             connection.queue_tokens(tokens);
             self.touched(handle);
+        }
+        if let Some(claim) = created {
+            self.count_created(now, claim);
         }
     }
 
@@ -375,8 +385,8 @@ impl Endpoint {
         if let Some(path) = slot.four_tuple.take() {
             self.routing.remove_four_tuple(&path, owner);
         }
-        if std::mem::take(&mut slot.is_half_open) {
-            self.handshakes.on_handshake_ended();
+        if let Some(claim) = slot.half_open.take() {
+            self.handshakes.on_handshake_ended(claim);
         }
         self.last_route = None;
         self.free.push(handle.index);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
+use super::shares::{Amounts, Claim, Shares};
 use crate::hasher::KeyedState;
 
 /// Room that an endpoint has for handshakes, and the signs that it is under pressure.
@@ -34,6 +35,14 @@ impl Default for HandshakeLimits {
     }
 }
 
+impl HandshakeLimits {
+    /// Handshakes in progress that hold so much memory.
+    fn max_half_open(&self) -> usize {
+        let count = self.max_half_open_bytes / HANDSHAKE_BYTES;
+        usize::try_from(count).unwrap_or(usize::MAX)
+    }
+}
+
 /// The action for a first Initial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admission {
@@ -41,8 +50,11 @@ pub enum Admission {
     Wait,
     /// Send a Retry and forget it.
     Retry,
-    /// Drop it.
+    /// Drop it: there is no room.
     Ignore,
+    /// Its source holds its share of what is scarce. Refuse it if it has validated its address,
+    /// otherwise send a Retry and forget it.
+    OverShare,
 }
 
 /// Counts handshakes in progress, and detects pressure.
@@ -59,17 +71,19 @@ pub struct Handshakes {
     /// Those, and accepted ones whose handshake goes on.
     half_open: usize,
     is_loaded: bool,
+    shares: Shares,
 }
 
 impl Handshakes {
-    /// No handshake is in progress.
-    pub fn new(limits: HandshakeLimits) -> Self {
+    /// No handshake is in progress; `key` must be secret.
+    pub fn new(limits: HandshakeLimits, key: [u8; 16]) -> Self {
         Self {
             limits,
             waiting: 0,
             waiting_bytes: 0,
             half_open: 0,
             is_loaded: false,
+            shares: Shares::new(key),
         }
     }
 
@@ -84,60 +98,108 @@ impl Handshakes {
     /// Under pressure a client has to validate its address first, which costs the endpoint no
     /// memory. The same answer puts off clients that find no room. A client with a validated
     /// address that finds no room gets no answer, and tries again.
-    pub fn admit(&mut self, len: usize, is_validated: bool, delay: Duration) -> Admission {
+    ///
+    /// While there is room, a source may hold a multiple of what is left (limit K100).
+    pub fn admit(&mut self, claim: Claim, len: usize, delay: Duration) -> Admission {
         self.update_load(delay);
-        match (self.has_room(len), is_validated) {
-            (true, true) => Admission::Wait,
-            (true, false) if !self.is_loaded => Admission::Wait,
-            (_, false) => Admission::Retry,
+        match (self.has_room(len), claim.is_validated) {
+            (true, false) if self.is_loaded => Admission::Retry,
+            (true, _) if self.shares.are_used_up(claim, self.left()) => Admission::OverShare,
+            (true, _) => Admission::Wait,
+            (false, false) => Admission::Retry,
             (false, true) => Admission::Ignore,
         }
     }
 
+    /// Decides about a first Initial of a client without a token that must not get a Retry.
+    pub fn admit_without_retry(&self, claim: Claim, len: usize) -> Admission {
+        match self.has_room(len) {
+            true if self.shares.are_used_up(claim, self.left()) => Admission::OverShare,
+            true => Admission::Wait,
+            false => Admission::Ignore,
+        }
+    }
+
+    /// False when the source of a client that waits holds its share of handshakes in progress, as
+    /// others of it were accepted meanwhile (limit K100).
+    pub fn may_begin(&self, claim: Claim) -> bool {
+        let left = self.left().handshaking;
+        !self.shares.are_handshakes_used_up(claim, left)
+    }
+
+    /// Sources that hold anything.
+    #[cfg(test)]
+    pub fn sources(&self) -> usize {
+        self.shares.len()
+    }
+
+    fn left(&self) -> Amounts {
+        let handshaking = self.half_open.saturating_sub(self.waiting);
+        Amounts {
+            waiting: self.limits.max_waiting.saturating_sub(self.waiting),
+            bytes: self
+                .limits
+                .max_waiting_bytes
+                .saturating_sub(self.waiting_bytes),
+            handshaking: self.limits.max_half_open().saturating_sub(handshaking),
+        }
+    }
+
     /// True when another client with a datagram of `len` bytes may wait.
-    pub fn has_room(&self, len: usize) -> bool {
+    fn has_room(&self, len: usize) -> bool {
         self.waiting < self.limits.max_waiting && self.has_room_for(len)
     }
 
-    /// True when new clients get a Retry.
-    #[cfg(test)]
+    /// True under pressure, when new clients get a Retry.
     pub fn is_loaded(&self) -> bool {
         self.is_loaded
     }
 
     /// A connection waits from now on, with `len` bytes kept for it.
-    pub fn on_waiting(&mut self, len: usize) {
+    pub fn on_waiting(&mut self, claim: Claim, len: usize) {
         self.waiting += 1;
         self.waiting_bytes += len;
         self.half_open += 1;
+        self.shares.change(claim, |held| {
+            held.waiting += 1;
+            held.bytes += len;
+        });
     }
 
     /// Another `len` bytes came for a waiting connection. False when they are not to be kept.
-    pub fn on_waiting_bytes(&mut self, len: usize) -> bool {
+    pub fn on_waiting_bytes(&mut self, claim: Claim, len: usize) -> bool {
         let has_room = self.has_room_for(len);
         if has_room {
             self.waiting_bytes += len;
+            self.shares.change(claim, |held| held.bytes += len);
         }
         has_room
     }
 
     /// The application accepted a connection for which `len` bytes were kept in all: it waits no
     /// longer, but its handshake goes on.
-    pub fn on_accepted(&mut self, len: usize) {
+    pub fn on_accepted(&mut self, claim: Claim, len: usize) {
         subtract(&mut self.waiting, 1);
         subtract(&mut self.waiting_bytes, len);
+        self.shares.change(claim, |held| {
+            subtract(&mut held.waiting, 1);
+            subtract(&mut held.bytes, len);
+            held.handshaking += 1;
+        });
     }
 
     /// A waiting connection for which `len` bytes were kept in all is refused, ignored or given
     /// up.
-    pub fn on_refused(&mut self, len: usize) {
-        self.on_accepted(len);
-        self.on_handshake_ended();
+    pub fn on_refused(&mut self, claim: Claim, len: usize) {
+        self.on_accepted(claim, len);
+        self.on_handshake_ended(claim);
     }
 
     /// The handshake of an accepted connection is complete or has failed.
-    pub fn on_handshake_ended(&mut self) {
+    pub fn on_handshake_ended(&mut self, claim: Claim) {
         subtract(&mut self.half_open, 1);
+        self.shares
+            .change(claim, |held| subtract(&mut held.handshaking, 1));
     }
 
     /// Connections that wait for the application.
@@ -173,8 +235,7 @@ impl Handshakes {
         } else {
             limits.max_delay
         };
-        let half_open = limits.max_half_open_bytes / HANDSHAKE_BYTES;
-        let half_open = usize::try_from(half_open).unwrap_or(usize::MAX);
+        let half_open = limits.max_half_open();
         self.is_loaded = reaches(self.waiting, three_quarters(limits.max_waiting))
             || reaches(self.waiting_bytes, three_quarters(limits.max_waiting_bytes))
             || reaches(self.half_open, half_open)

@@ -1,8 +1,10 @@
 //! An endpoint: routes datagrams to connections, and answers those that belong to none.
 //! RFC 9000 §5.2.
 
+mod address_filter;
 pub mod address_token;
 mod admit;
+mod creation;
 mod fault;
 mod handle;
 mod incoming;
@@ -12,9 +14,12 @@ mod memory;
 mod packet_too_big;
 mod receive;
 pub mod routing;
+mod shares;
+mod source;
 pub mod stateless_reset;
 mod stats;
 pub mod token_filter;
+mod turns;
 pub mod version_negotiation;
 
 use std::cmp::Reverse;
@@ -24,8 +29,10 @@ use std::sync::Arc;
 
 use courser_base::{Ecn, FourTuple, Time};
 use courser_crypto::{ResetKey, TokenKey};
-use courser_wire::ConnectionId;
+use courser_wire::{ConnectionId, TransportErrorCode};
 
+pub use self::address_filter::{AddressFilter, AddressListError, AddressPrefix};
+pub use self::creation::CreationLimiter;
 pub use self::fault::PanicPayload;
 pub use self::handle::ConnectionHandle;
 pub use self::incoming::Incoming;
@@ -39,11 +46,14 @@ use self::incoming::WaitingRoom;
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::{Held, Memory};
 use self::routing::Routing;
+use self::shares::Claim;
 use self::token_filter::TokenFilter;
+use self::turns::Turns;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::cid::{ConnectionIdGenerator, RandomGenerator};
 use crate::config::{EndpointConfig, ServerConfig};
 use crate::connection::{Connection, ConnectionError};
+use crate::error::TransportError;
 use crate::flow::WindowBudget;
 use crate::rng::Rng;
 use crate::stream::ChunkPool;
@@ -69,8 +79,12 @@ pub struct Endpoint {
     slots: Vec<Slot>,
     free: Vec<u32>,
     room: WaitingRoom,
-    incoming: VecDeque<Incoming>,
+    incoming: Turns<Incoming>,
     handshakes: Handshakes,
+    creation: CreationLimiter,
+    address_filter: Arc<AddressFilter>,
+    /// New clients are refused.
+    is_busy: bool,
     filter: TokenFilter,
     reset_limiter: ReplyLimiter,
     reply_limiter: ReplyLimiter,
@@ -96,8 +110,8 @@ struct Slot {
     held: Held,
     /// The earliest entry in the timer heap.
     scheduled: Option<Time>,
-    /// Counts as half-open.
-    is_half_open: bool,
+    /// Whose half-open connection it is, while it is one.
+    half_open: Option<Claim>,
     /// The client's first ID. It is routed as long as the connection lives, or a late copy of the
     /// first Initial would look like another client.
     initial_id: Option<ConnectionId>,
@@ -134,6 +148,8 @@ impl Endpoint {
     /// cryptographic random source: all IDs, keys and challenges are drawn from it.
     pub fn new(config: EndpointConfig, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
         let mut rng = Rng::new(seed);
+        // Apart, so that connections draw the same numbers whatever tables there are.
+        let mut keys = Rng::new(seed.map(|byte| !byte));
         let generator = RandomGenerator::new(config.connection_id_len).unwrap_or_default();
         let limits = server
             .as_ref()
@@ -153,8 +169,11 @@ impl Endpoint {
             slots: Vec::new(),
             free: Vec::new(),
             room: WaitingRoom::new(rng.array()),
-            incoming: VecDeque::new(),
-            handshakes: Handshakes::new(limits),
+            incoming: Turns::new(keys.array()),
+            handshakes: Handshakes::new(limits, keys.array()),
+            creation: CreationLimiter::new(keys.array()),
+            address_filter: Arc::default(),
+            is_busy: false,
             filter: TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now),
             reset_limiter: ReplyLimiter::new(config.reset_limits, rng.array()),
             reply_limiter: ReplyLimiter::new(config.reply_limits, rng.array()),
@@ -175,6 +194,32 @@ impl Endpoint {
             self.handshakes.set_limits(limits_of(&self.config, server));
         }
         self.server = server;
+    }
+
+    /// Changes whose datagrams are looked at, and closes connections with peers that are blocked now
+    /// (CONNECTION_REFUSED).
+    ///
+    /// Datagrams of blocked addresses are dropped before anything else is done, those of connections
+    /// that this endpoint has started included.
+    pub fn set_address_filter(&mut self, now: Time, filter: Arc<AddressFilter>) {
+        self.address_filter = filter;
+        if self.address_filter.is_empty() {
+            return;
+        }
+        let handles: Vec<_> = self.handles().collect();
+        for handle in handles {
+            let filter = self.address_filter.clone();
+            let Some(connection) = self.connection_mut(handle) else {
+                continue;
+            };
+            if connection.is_closed() || !filter.is_blocked(connection.path().peer.ip()) {
+                continue;
+            }
+            let code = TransportErrorCode::CONNECTION_REFUSED;
+            connection.fail(now, TransportError::new(code, "the address is blocked"));
+            self.stats.closed_for_block += 1;
+            self.touched(handle);
+        }
     }
 
     /// The connection, until it is drained and its events are read.

@@ -23,7 +23,14 @@ pub struct ReceiveMeta {
 
 impl Endpoint {
     /// Takes a buffer of datagrams of one origin, and touches the connections concerned.
+    ///
+    /// The address filter is asked first, once for the buffer: nothing of a blocked address is read.
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
+        if self.address_filter.is_blocked(meta.path.peer.ip()) {
+            let count = buffer.len().div_ceil(meta.segment_size.max(1));
+            self.stats.datagrams_blocked += count as u64;
+            return;
+        }
         let arrived = Arrived {
             now,
             path: meta.path,

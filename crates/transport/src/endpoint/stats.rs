@@ -13,10 +13,22 @@ pub struct EndpointStats {
     pub accepted: u64,
     /// Connections that we started.
     pub connected: u64,
-    /// Clients that were refused.
+    /// Clients that the application refused.
     pub refused: u64,
     /// Clients that got no answer: the waiting room was full, or the application ignored them.
     pub ignored: u64,
+    /// Clients that got no answer because the waiting room was full; included in `ignored`.
+    pub ignored_for_room: u64,
+    /// Clients refused because their address or network held its share of handshakes in progress.
+    pub refused_for_share: u64,
+    /// Clients refused because their address or network opened connections too fast.
+    pub refused_for_rate: u64,
+    /// Clients refused while [`Endpoint::set_busy`](crate::Endpoint::set_busy) was on.
+    pub refused_while_busy: u64,
+    /// Datagrams of blocked addresses.
+    pub datagrams_blocked: u64,
+    /// Connections closed because their peer's address was blocked.
+    pub closed_for_block: u64,
     /// Retry packets sent.
     pub retries_sent: u64,
     /// Version Negotiation packets sent.

@@ -18,6 +18,7 @@ mod memory;
 mod new_tokens;
 mod resets;
 mod retry;
+mod sources;
 mod storms;
 mod versions;
 mod zero_length_ids;

@@ -33,17 +33,33 @@ fn half_open_limit(count: u64) -> HandshakeLimits {
     }
 }
 
+fn no_handshakes(limits: HandshakeLimits) -> Handshakes {
+    Handshakes::new(limits, [1; 16])
+}
+
+/// A client whose address nobody else has.
+const fn claim(low: u8, is_validated: bool) -> Claim {
+    Claim {
+        address: IpAddr::V4(Ipv4Addr::new(192, 0, low, 1)),
+        is_validated,
+    }
+}
+
+const SOMEBODY: Claim = claim(1, false);
+const VALIDATED: Claim = claim(2, true);
+const STRANGER: Claim = claim(2, false);
+
 /// True when a new client with an empty datagram gets a Retry.
 fn sends_retry(handshakes: &mut Handshakes, delay_ms: u64) -> bool {
-    handshakes.admit(0, false, Duration::from_millis(delay_ms)) == Admission::Retry
+    handshakes.admit(STRANGER, 0, Duration::from_millis(delay_ms)) == Admission::Retry
 }
 
 #[test]
 fn clients_wait_while_there_is_room() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
-    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Wait);
-    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Wait);
-    handshakes.on_waiting(1200);
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
+    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Admission::Wait);
+    assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Admission::Wait);
+    handshakes.on_waiting(SOMEBODY, 1200);
     assert_eq!(
         (handshakes.waiting(), handshakes.waiting_bytes()),
         (1, 1200)
@@ -53,7 +69,7 @@ fn clients_wait_while_there_is_room() {
 
 #[test]
 fn waiting_connections_have_a_maximum() {
-    let mut handshakes = Handshakes::new(half_open_limit(1 << 20));
+    let mut handshakes = no_handshakes(half_open_limit(1 << 20));
     for waiting in 0..16_384 {
         let unproved = if waiting < 12_288 {
             Admission::Wait
@@ -61,50 +77,56 @@ fn waiting_connections_have_a_maximum() {
             Admission::Retry
         };
         assert_eq!(
-            handshakes.admit(1200, false, NO_DELAY),
+            handshakes.admit(STRANGER, 1200, NO_DELAY),
             unproved,
             "{waiting}"
         );
         assert_eq!(
-            handshakes.admit(1200, true, NO_DELAY),
+            handshakes.admit(VALIDATED, 1200, NO_DELAY),
             Admission::Wait,
             "{waiting}"
         );
-        handshakes.on_waiting(1200);
+        handshakes.on_waiting(SOMEBODY, 1200);
     }
-    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Retry);
-    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Ignore);
-    handshakes.on_refused(1200);
-    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Wait);
+    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Admission::Retry);
+    assert_eq!(
+        handshakes.admit(VALIDATED, 1200, NO_DELAY),
+        Admission::Ignore
+    );
+    handshakes.on_refused(SOMEBODY, 1200);
+    assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Admission::Wait);
 }
 
 #[test]
 fn waiting_bytes_have_a_maximum() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
-    handshakes.on_waiting((24 << 20) - 1);
-    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Wait);
-    assert!(handshakes.on_waiting_bytes(1), "three quarters");
-    assert_eq!(handshakes.admit(1200, false, NO_DELAY), Admission::Retry);
-    assert!(handshakes.on_waiting_bytes((8 << 20) - 1200));
-    assert_eq!(handshakes.admit(1200, true, NO_DELAY), Admission::Wait);
-    assert_eq!(handshakes.admit(1201, true, NO_DELAY), Admission::Ignore);
-    assert!(!handshakes.on_waiting_bytes(1201));
-    assert!(handshakes.on_waiting_bytes(1200));
-    assert!(!handshakes.on_waiting_bytes(1));
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
+    handshakes.on_waiting(SOMEBODY, (24 << 20) - 1);
+    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Admission::Wait);
+    assert!(handshakes.on_waiting_bytes(SOMEBODY, 1), "three quarters");
+    assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Admission::Retry);
+    assert!(handshakes.on_waiting_bytes(SOMEBODY, (8 << 20) - 1200));
+    assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Admission::Wait);
+    assert_eq!(
+        handshakes.admit(VALIDATED, 1201, NO_DELAY),
+        Admission::Ignore
+    );
+    assert!(!handshakes.on_waiting_bytes(SOMEBODY, 1201));
+    assert!(handshakes.on_waiting_bytes(SOMEBODY, 1200));
+    assert!(!handshakes.on_waiting_bytes(SOMEBODY, 1));
     assert_eq!(handshakes.waiting_bytes(), 32 << 20);
 }
 
 #[test]
 fn many_half_open_connections_switch_retry_on() {
-    let mut handshakes = Handshakes::new(half_open_limit(128));
+    let mut handshakes = no_handshakes(half_open_limit(128));
     for _ in 0..127 {
-        handshakes.on_waiting(0);
+        handshakes.on_waiting(SOMEBODY, 0);
     }
     assert!(!sends_retry(&mut handshakes, 0));
-    handshakes.on_waiting(0);
+    handshakes.on_waiting(SOMEBODY, 0);
     assert!(sends_retry(&mut handshakes, 0));
     assert_eq!(
-        handshakes.admit(0, true, NO_DELAY),
+        handshakes.admit(VALIDATED, 0, NO_DELAY),
         Admission::Wait,
         "its address is proved"
     );
@@ -112,42 +134,42 @@ fn many_half_open_connections_switch_retry_on() {
 
 #[test]
 fn retry_is_switched_off_below_half() {
-    let mut handshakes = Handshakes::new(half_open_limit(128));
+    let mut handshakes = no_handshakes(half_open_limit(128));
     for _ in 0..128 {
-        handshakes.on_waiting(0);
-        handshakes.on_accepted(0);
+        handshakes.on_waiting(SOMEBODY, 0);
+        handshakes.on_accepted(SOMEBODY, 0);
     }
     assert!(sends_retry(&mut handshakes, 0));
     for left in (64..128).rev() {
-        handshakes.on_handshake_ended();
+        handshakes.on_handshake_ended(SOMEBODY);
         assert!(sends_retry(&mut handshakes, 0), "{left}");
     }
-    handshakes.on_handshake_ended();
+    handshakes.on_handshake_ended(SOMEBODY);
     assert!(!sends_retry(&mut handshakes, 0));
     for _ in 63..127 {
-        handshakes.on_waiting(0);
+        handshakes.on_waiting(SOMEBODY, 0);
         assert!(!sends_retry(&mut handshakes, 0), "no flapping");
     }
 }
 
 #[test]
 fn handshakes_that_wait_for_their_clients_are_no_pressure() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
     for _ in 0..9_000 {
-        handshakes.on_waiting(1200);
-        handshakes.on_accepted(1200);
+        handshakes.on_waiting(SOMEBODY, 1200);
+        handshakes.on_accepted(SOMEBODY, 1200);
     }
     assert!(!sends_retry(&mut handshakes, 10_000));
 }
 
 #[test]
 fn standing_delay_switches_retry_on() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
     for _ in 0..31 {
-        handshakes.on_waiting(0);
+        handshakes.on_waiting(SOMEBODY, 0);
     }
     assert!(!sends_retry(&mut handshakes, 5_000), "so few are no queue");
-    handshakes.on_waiting(0);
+    handshakes.on_waiting(SOMEBODY, 0);
     assert!(!sends_retry(&mut handshakes, 199));
     assert!(sends_retry(&mut handshakes, 200));
     assert!(sends_retry(&mut handshakes, 100), "no flapping");
@@ -157,29 +179,29 @@ fn standing_delay_switches_retry_on() {
 
 #[test]
 fn accepted_connections_are_half_open_until_their_handshake_ends() {
-    let mut handshakes = Handshakes::new(HandshakeLimits::default());
-    handshakes.on_waiting(1200);
-    assert!(handshakes.on_waiting_bytes(800));
-    handshakes.on_accepted(2000);
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
+    handshakes.on_waiting(SOMEBODY, 1200);
+    assert!(handshakes.on_waiting_bytes(SOMEBODY, 800));
+    handshakes.on_accepted(SOMEBODY, 2000);
     assert_eq!((handshakes.waiting(), handshakes.waiting_bytes()), (0, 0));
     assert_eq!(handshakes.half_open(), 1);
-    handshakes.on_handshake_ended();
+    handshakes.on_handshake_ended(SOMEBODY);
     assert_eq!(handshakes.half_open(), 0);
 }
 
 #[test]
 fn limits_of_zero_and_one_do_not_trip() {
-    let mut handshakes = Handshakes::new(half_open_limit(1));
-    handshakes.on_waiting(0);
+    let mut handshakes = no_handshakes(half_open_limit(1));
+    handshakes.on_waiting(SOMEBODY, 0);
     assert!(sends_retry(&mut handshakes, 0) && handshakes.is_loaded());
-    handshakes.on_refused(0);
+    handshakes.on_refused(SOMEBODY, 0);
     assert!(!sends_retry(&mut handshakes, 0));
     let limits = HandshakeLimits {
         max_waiting: 0,
         ..HandshakeLimits::default()
     };
     assert_eq!(
-        Handshakes::new(limits).admit(1, true, NO_DELAY),
+        no_handshakes(limits).admit(VALIDATED, 1, NO_DELAY),
         Admission::Ignore
     );
 }

@@ -1,0 +1,205 @@
+//! The rate at which one source opens connections (limit K102).
+
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use courser_base::Time;
+
+use super::source::Source;
+use crate::hasher::KeyedState;
+
+/// Limits how many connections a second one source opens: an IPv4 address or a /64 of IPv6 at the
+/// rate itself, a /24 or a /56 at four times the rate.
+///
+/// Each source may open one second's worth at once. Clients with a validated address are counted
+/// apart from others, whose addresses may be forged. The table has a fixed size; when it is full,
+/// the source that has opened least is forgotten.
+#[derive(Debug)]
+pub struct CreationLimiter {
+    hasher: KeyedState,
+    /// [`SETS`] sets; empty until the first connection.
+    sets: Vec<[Slot; WAYS]>,
+}
+
+/// A source, by its keyed hash, and when all that it has opened will be paid for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Slot {
+    source: u64,
+    paid_at: Time,
+}
+
+impl CreationLimiter {
+    /// Nobody has opened a connection yet; the key must be secret.
+    pub fn new(key: [u8; 16]) -> Self {
+        Self {
+            hasher: KeyedState::new(key),
+            sets: Vec::new(),
+        }
+    }
+
+    /// Asks for a connection of a client at `rate` per second and address. True when it may be
+    /// opened, which it then counts as. A rate of zero allows none.
+    pub fn allow(&mut self, address: IpAddr, is_validated: bool, rate: u32, now: Time) -> bool {
+        let mut paid = [Time::ZERO; 2];
+        for ((source, rate), paid) in rates(address, rate).into_iter().zip(&mut paid) {
+            let slot = self.slot(source, is_validated);
+            let Some(cost) = cost(rate) else {
+                return false;
+            };
+            *paid = slot.paid_at.max(now) + cost;
+            if *paid - now > SECOND {
+                return false;
+            }
+        }
+        for ((source, _), paid_at) in rates(address, rate).into_iter().zip(paid) {
+            self.slot(source, is_validated).paid_at = paid_at;
+        }
+        true
+    }
+
+    /// Counts a connection whose client has validated its address after it was admitted.
+    pub fn count(&mut self, address: IpAddr, rate: u32, now: Time) {
+        for (source, rate) in rates(address, rate) {
+            let slot = self.slot(source, true);
+            let paid_at = slot.paid_at.max(now) + cost(rate).unwrap_or_default();
+            // What was admitted beyond the rate is forgiven.
+            slot.paid_at = paid_at.min(now + SECOND);
+        }
+    }
+
+    /// Finds the slot of a source. One that is new takes over the slot with the least debt.
+    fn slot(&mut self, source: Source, is_validated: bool) -> &mut Slot {
+        if self.sets.is_empty() {
+            self.sets.resize(SETS, Default::default());
+        }
+        let hash = self.hasher.hash_one((source, is_validated)).max(1);
+        let index = usize::try_from(hash % SETS as u64).expect("less than SETS");
+        let set = &mut self.sets[index];
+        let known = set.iter().position(|slot| slot.source == hash);
+        let least = (0..WAYS).min_by_key(|&way| set[way].paid_at);
+        let slot = &mut set[known.or(least).unwrap_or_default()];
+        if slot.source != hash {
+            *slot = Slot {
+                source: hash,
+                paid_at: Time::ZERO,
+            };
+        }
+        slot
+    }
+}
+
+/// The sources that a client counts for, each with its rate.
+fn rates(address: IpAddr, rate: u32) -> [(Source, u32); 2] {
+    [
+        (Source::host(address), rate),
+        (
+            Source::network(address),
+            rate.saturating_mul(NETWORK_MULTIPLE),
+        ),
+    ]
+}
+
+fn cost(rate: u32) -> Option<Duration> {
+    SECOND.checked_div(rate)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Rate of a network in multiples of that of an address (limit K102).
+const NETWORK_MULTIPLE: u32 = 4;
+
+/// Sets of the table, and slots of a set (limit K102): each source has two slots, each of 16 bytes.
+const SETS: usize = 2048;
+const WAYS: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
+    fn limiter() -> CreationLimiter {
+        CreationLimiter::new([1; 16])
+    }
+
+    /// Connections that are allowed out of many at the same time.
+    fn burst(limiter: &mut CreationLimiter, address: [u8; 4], millis: u64) -> usize {
+        let allowed = |_: &i32| limiter.allow(address.into(), true, 10, at(millis));
+        (0..1000).filter(allowed).count()
+    }
+
+    #[test]
+    fn an_address_gets_its_rate() {
+        let mut limiter = limiter();
+        assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 1000), 10);
+        assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 1099), 0);
+        assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 1100), 1);
+        assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 9000), 10);
+    }
+
+    #[test]
+    fn a_network_gets_four_times_as_much() {
+        let mut limiter = limiter();
+        let of_network: usize = (0..=255)
+            .map(|low| burst(&mut limiter, [192, 0, 2, low], 1000))
+            .sum();
+        assert_eq!(of_network, 40);
+        assert_eq!(burst(&mut limiter, [192, 0, 3, 1], 1000), 10);
+    }
+
+    #[test]
+    fn forged_addresses_take_nothing_from_validated_ones() {
+        let mut limiter = limiter();
+        let address = [192, 0, 2, 1].into();
+        let forged = (0..1000).filter(|_| limiter.allow(address, false, 10, at(0)));
+        assert_eq!(forged.count(), 10);
+        assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 0), 10);
+    }
+
+    #[test]
+    fn clients_that_validate_later_count() {
+        let mut limiter = limiter();
+        for _ in 0..7 {
+            limiter.count([192, 0, 2, 1].into(), 10, at(0));
+        }
+        assert_eq!(burst(&mut limiter, [192, 0, 2, 1], 0), 3);
+        for _ in 0..1000 {
+            limiter.count([192, 0, 2, 1].into(), 10, at(0));
+        }
+        assert_eq!(
+            burst(&mut limiter, [192, 0, 2, 1], 1000),
+            10,
+            "no debt beyond a second"
+        );
+    }
+
+    #[test]
+    fn refused_connections_cost_nothing() {
+        let mut limiter = limiter();
+        burst(&mut limiter, [192, 0, 2, 1], 0);
+        assert!(!limiter.allow([192, 0, 2, 1].into(), true, 10, at(50)));
+        assert!(limiter.allow([192, 0, 2, 1].into(), true, 10, at(100)));
+    }
+
+    #[test]
+    fn rate_of_zero_allows_none() {
+        assert!(!limiter().allow([192, 0, 2, 1].into(), true, 0, at(0)));
+    }
+
+    #[test]
+    fn table_does_not_grow_and_keeps_who_opens_most() {
+        let mut limiter = limiter();
+        assert_eq!(limiter.sets.capacity(), 0, "nothing until it is needed");
+        assert_eq!(burst(&mut limiter, [254, 0, 0, 1], 0), 10);
+        for net in 0..100_000u32 {
+            let address = std::net::Ipv4Addr::from_bits(net << 8);
+            limiter.allow(address.into(), true, 10, at(0));
+        }
+        assert_eq!(limiter.sets.capacity(), SETS);
+        assert!(size_of_val(limiter.sets.as_slice()) <= 128 << 10);
+        assert_eq!(burst(&mut limiter, [254, 0, 0, 1], 0), 0);
+    }
+}

@@ -1,0 +1,117 @@
+//! Fair shares of handshakes in progress (limit K100).
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use super::source::Source;
+use crate::hasher::KeyedState;
+
+/// Whose a handshake in progress is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// The address of the client.
+    pub address: IpAddr,
+    /// A token has proven the address. Otherwise anybody may have forged it.
+    pub is_validated: bool,
+}
+
+/// Amounts of what is scarce while handshakes are in progress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Amounts {
+    /// Clients that wait to be accepted.
+    pub(super) waiting: usize,
+    /// Bytes kept for them.
+    pub(super) bytes: usize,
+    /// Accepted clients whose handshake goes on.
+    pub(super) handshaking: usize,
+}
+
+/// Counts handshakes in progress by source, so that no source holds too much of a scarce whole.
+///
+/// A source is within its share while it holds less than a multiple of what is left, so that none
+/// is limited while the endpoint is idle. Validated clients are counted apart: packets with forged
+/// addresses take nothing from the share of the one who has the address.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    /// Has at most two entries for each handshake in progress.
+    held: HashMap<(Source, bool), Amounts, KeyedState>,
+}
+
+impl Shares {
+    /// Nobody holds anything. The key must be secret.
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self {
+            held: HashMap::with_hasher(KeyedState::new(key)),
+        }
+    }
+
+    /// True when the client's address or network holds its share of `left` already, in any amount.
+    pub(super) fn are_used_up(&self, claim: Claim, left: Amounts) -> bool {
+        sources(claim.address)
+            .into_iter()
+            .any(|(source, multiple)| {
+                let held = self.held_by(source, claim.is_validated);
+                held.waiting >= left.waiting.max(1).saturating_mul(multiple)
+                    || held.bytes > left.bytes.saturating_mul(multiple)
+                    || held.handshaking >= left.handshaking.max(1).saturating_mul(multiple)
+            })
+    }
+
+    /// True when the client's address or network holds its share of handshakes of accepted clients,
+    /// of which so many are left.
+    pub(super) fn are_handshakes_used_up(&self, claim: Claim, left: usize) -> bool {
+        let unlimited = Amounts {
+            waiting: usize::MAX,
+            bytes: usize::MAX,
+            handshaking: left,
+        };
+        self.are_used_up(claim, unlimited)
+    }
+
+    /// Clients that have proven nothing share with all that claim the same address.
+    fn held_by(&self, source: Source, is_validated: bool) -> Amounts {
+        let of = |is_validated: bool| {
+            let held = self.held.get(&(source, is_validated));
+            held.copied().unwrap_or_default()
+        };
+        let mut held = of(true);
+        if !is_validated {
+            let unproven = of(false);
+            held.waiting += unproven.waiting;
+            held.bytes += unproven.bytes;
+            held.handshaking += unproven.handshaking;
+        }
+        held
+    }
+
+    /// Changes what the client's sources hold.
+    pub(super) fn change(&mut self, claim: Claim, change: impl Fn(&mut Amounts)) {
+        for (source, _) in sources(claim.address) {
+            let key = (source, claim.is_validated);
+            let held = self.held.entry(key).or_default();
+            change(held);
+            if *held == Amounts::default() {
+                self.held.remove(&key);
+            }
+        }
+    }
+
+    /// Sources that hold anything.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+}
+
+/// The sources that a client counts for, each with the multiple of what is left that it may hold.
+fn sources(address: IpAddr) -> [(Source, usize); 2] {
+    [
+        (Source::host(address), HOST_MULTIPLE),
+        (Source::network(address), NETWORK_MULTIPLE),
+    ]
+}
+
+/// Multiple of what is left that one address may hold.
+const HOST_MULTIPLE: usize = 3;
+/// Multiple of what is left that one network may hold.
+const NETWORK_MULTIPLE: usize = 7;

@@ -1,0 +1,318 @@
+//! What one address or network gets, and what is left for others.
+
+use std::net::SocketAddr;
+
+use courser_wire::TransportErrorCode;
+
+use super::*;
+use crate::endpoint::address_token::ValidationToken;
+
+const REFUSED: u64 = TransportErrorCode::CONNECTION_REFUSED.value();
+
+/// A client of this address; each number is another one.
+fn client(address: [u8; 4], number: u16) -> Stranger {
+    Stranger {
+        address: SocketAddr::from((address, 20_000 + number)),
+        ..Stranger::new(number)
+    }
+}
+
+/// The same with a token that proves its address.
+fn validated(pair: &mut Pair, client: Stranger) -> Stranger {
+    let endpoint = &mut pair.server.endpoint;
+    let seconds = endpoint.seconds(pair.now);
+    let (key, rng) = (&endpoint.token_key, &mut endpoint.rng);
+    let token = ValidationToken::new(client.address.ip(), seconds, rng).seal(key, rng);
+    Stranger {
+        token: token.to_vec(),
+        ..client
+    }
+}
+
+/// How an attempt to connect ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    LetIn,
+    Retry,
+    Refused,
+}
+
+fn outcome(pair: &mut Pair, client: &Stranger) -> Outcome {
+    let before = pair.server.endpoint.stats();
+    let answers = answers(pair, client.initial());
+    let after = pair.server.endpoint.stats();
+    if after.retries_sent > before.retries_sent {
+        return Outcome::Retry;
+    }
+    if (after.waiting, after.accepted) != (before.waiting, before.accepted) {
+        return Outcome::LetIn;
+    }
+    let codes = answers
+        .iter()
+        .filter_map(|it| close_code(it, &client.destination));
+    assert_eq!(codes.collect::<Vec<_>>(), [REFUSED]);
+    Outcome::Refused
+}
+
+/// How many of these clients with proven addresses are let in before one is refused.
+fn let_in(pair: &mut Pair, clients: impl Iterator<Item = Stranger>) -> usize {
+    let mut count = 0;
+    for client in clients {
+        let client = validated(pair, client);
+        match outcome(pair, &client) {
+            Outcome::LetIn => count += 1,
+            Outcome::Refused => return count,
+            Outcome::Retry => panic!("its address is proven"),
+        }
+    }
+    panic!("nobody was refused of {count}");
+}
+
+const ONE: [u8; 4] = [192, 0, 2, 1];
+const OTHER: [u8; 4] = [198, 51, 100, 1];
+
+/// Limit K100, attack A101.
+#[test]
+fn one_address_leaves_room_in_the_waiting_room() {
+    let mut pair = waiting_pair(|server| server.max_incoming = 100);
+    let count = let_in(&mut pair, (0..).map(|number| client(ONE, number)));
+    assert_eq!(count, 75, "three times what is left");
+    assert_eq!(pair.server.endpoint.stats().refused_for_share, 1);
+    let other = validated(&mut pair, client(OTHER, 1000));
+    assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
+    assert_eq!(
+        outcome(&mut pair, &client(OTHER, 1001)),
+        Outcome::Retry,
+        "under pressure"
+    );
+    while let Some(incoming) = pair.server.endpoint.poll_incoming() {
+        pair.server.endpoint.ignore(incoming);
+    }
+    assert_clean(&pair.server, "server");
+}
+
+#[test]
+fn one_network_leaves_room_in_the_waiting_room() {
+    let mut pair = waiting_pair(|server| server.max_incoming = 100);
+    let clients = (0..).map(|number| client([192, 0, 2, number as u8], number));
+    assert_eq!(let_in(&mut pair, clients), 88, "seven times what is left");
+    let other = validated(&mut pair, client(OTHER, 1000));
+    assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
+}
+
+/// Clients that stop half way (attack A38) hold memory for five seconds.
+#[test]
+fn one_address_leaves_memory_for_handshakes_of_others() {
+    let mut pair = pair_with(|server| retry_from(server, 100));
+    let count = let_in(&mut pair, (0..).map(|number| client(ONE, number)));
+    assert_eq!(count, 75);
+    assert_eq!(pair.server.endpoint.stats().half_open, 75);
+    let other = validated(&mut pair, client(OTHER, 1000));
+    assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
+    pair.run_for(Duration::from_secs(20));
+    assert_clean(&pair.server, "server");
+    let again = validated(&mut pair, client(ONE, 2000));
+    assert_eq!(outcome(&mut pair, &again), Outcome::LetIn);
+}
+
+/// They were let in while memory was free, and are accepted together.
+#[test]
+fn clients_that_wait_are_put_off_when_their_share_is_used_up() {
+    let mut pair = waiting_pair(|server| retry_from(server, 40));
+    for number in 0..35 {
+        let waiting = validated(&mut pair, client(ONE, number));
+        assert_eq!(outcome(&mut pair, &waiting), Outcome::LetIn, "{number}");
+    }
+    let mut accepted = 0;
+    while let Some(incoming) = pair.server.endpoint.poll_incoming() {
+        accepted += usize::from(
+            pair.server
+                .endpoint
+                .accept(pair.now, incoming, None)
+                .is_ok(),
+        );
+    }
+    assert_eq!(accepted, 30, "three times what is left");
+    let stats = pair.server.endpoint.stats();
+    assert_eq!(
+        (stats.half_open, stats.waiting, stats.refused_for_share),
+        (30, 0, 5)
+    );
+}
+
+#[test]
+fn forged_addresses_take_nothing_from_those_who_have_them() {
+    let mut pair = waiting_pair(|server| server.max_incoming = 100);
+    let forged = (0..200)
+        .map(|number| outcome(&mut pair, &client(ONE, number)))
+        .filter(|outcome| *outcome == Outcome::LetIn);
+    assert_eq!(forged.count(), 75);
+    let owner = validated(&mut pair, client(ONE, 1000));
+    assert_eq!(outcome(&mut pair, &owner), Outcome::LetIn);
+}
+
+#[test]
+fn shares_are_forgotten_with_their_handshakes() {
+    let mut pair = pair_with(|_| {});
+    for number in 0..50 {
+        outcome(&mut pair, &client([10, 0, number as u8, 1], number));
+    }
+    pair.run_for(Duration::from_secs(20));
+    assert_clean(&pair.server, "server");
+    assert_eq!(pair.server.endpoint.handshakes.sources(), 0);
+}
+
+/// Limit K102.
+#[test]
+fn new_connections_of_an_address_have_a_rate() {
+    let mut pair = waiting_pair(|server| server.connection_rate = Some(5));
+    let outcomes: Vec<_> = (0..10)
+        .map(|number| outcome(&mut pair, &client(ONE, number)))
+        .collect();
+    assert_eq!(outcomes[..5], [Outcome::LetIn; 5]);
+    assert_eq!(
+        outcomes[5..],
+        [Outcome::Retry; 5],
+        "anybody can forge an address"
+    );
+    let count = let_in(&mut pair, (100..).map(|number| client(ONE, number)));
+    assert_eq!(count, 5);
+    assert_eq!(pair.server.endpoint.stats().refused_for_rate, 1);
+    let other = validated(&mut pair, client(OTHER, 1000));
+    assert_eq!(outcome(&mut pair, &other), Outcome::LetIn);
+    pair.now += Duration::from_secs(1);
+    let count = let_in(&mut pair, (200..).map(|number| client(ONE, number)));
+    assert_eq!(count, 5, "a second later");
+}
+
+#[test]
+fn a_complete_handshake_counts_as_a_connection_of_the_address() {
+    let mut pair = pair_with(|server| server.connection_rate = Some(2));
+    pair.connect();
+    let SocketAddr::V4(address) = pair.client.address else {
+        panic!("IPv4");
+    };
+    let address = address.ip().octets();
+    let count = let_in(&mut pair, (100..).map(|number| client(address, number)));
+    assert_eq!(count, 1, "the second of two");
+}
+
+#[test]
+fn the_rate_under_pressure_holds_under_pressure_only() {
+    let mut pair = waiting_pair(|server| server.loaded_connection_rate = Some(1));
+    for number in 0..50 {
+        let early = validated(&mut pair, client(ONE, number));
+        assert_eq!(outcome(&mut pair, &early), Outcome::LetIn, "{number}");
+    }
+    // Nobody is accepted for so long (limit K11).
+    pair.now += Duration::from_millis(200);
+    let count = let_in(&mut pair, (100..).map(|number| client(ONE, number)));
+    assert_eq!(count, 1);
+    assert_eq!(pair.server.endpoint.stats().refused_for_rate, 1);
+}
+
+/// Limit K101.
+#[test]
+fn a_client_of_another_network_does_not_wait_behind_a_storm() {
+    let mut pair = waiting_pair(|_| {});
+    for number in 0..1000 {
+        pair.deliver(client(ONE, number).initial());
+    }
+    pair.deliver(client(OTHER, 1000).initial());
+    let order: Vec<_> = std::iter::from_fn(|| pair.server.endpoint.poll_incoming())
+        .map(|incoming| incoming.peer().port())
+        .collect();
+    assert_eq!(order[..3], [20_000, 21_000, 20_001]);
+    assert_eq!(order.len(), 1001);
+}
+
+/// Blocks these addresses.
+fn block(pair: &mut Pair, list: &str) {
+    let block = AddressPrefix::parse_list(list).expect("a list");
+    let filter = Arc::new(AddressFilter::new(&block, &[]));
+    pair.server.endpoint.set_address_filter(pair.now, filter);
+}
+
+#[test]
+fn nothing_of_a_blocked_address_is_looked_at() {
+    let mut pair = waiting_pair(|_| {});
+    block(&mut pair, "192.0.2.0/24");
+    assert!(answers(&mut pair, client(ONE, 1).initial()).is_empty());
+    let mut unknown_version = client(ONE, 2).initial();
+    unknown_version.bytes[1..5].copy_from_slice(&[0xba; 4]);
+    assert!(answers(&mut pair, unknown_version).is_empty());
+    let stats = pair.server.endpoint.stats();
+    assert_eq!(
+        (
+            stats.waiting,
+            stats.datagrams_blocked,
+            stats.datagrams_dropped
+        ),
+        (0, 2, 0)
+    );
+    assert_eq!(outcome(&mut pair, &client(OTHER, 3)), Outcome::LetIn);
+    block(&mut pair, "");
+    assert_eq!(outcome(&mut pair, &client(ONE, 4)), Outcome::LetIn);
+}
+
+#[test]
+fn blocked_datagrams_of_one_buffer_are_counted_each() {
+    let mut pair = waiting_pair(|_| {});
+    block(&mut pair, "192.0.2.1");
+    let meta = ReceiveMeta {
+        path: FourTuple::to(client(ONE, 1).address),
+        ecn: Ecn::NotEct,
+        segment_size: 1200,
+    };
+    pair.server
+        .endpoint
+        .handle_datagrams(pair.now, &mut [0; 3000], &meta);
+    assert_eq!(pair.server.endpoint.stats().datagrams_blocked, 3);
+}
+
+#[test]
+fn connections_of_an_address_that_is_blocked_end() {
+    let mut pair = Pair::connected();
+    let address = pair.client.address.ip().to_string();
+    block(&mut pair, "203.0.113.0/24");
+    pair.run_for(RTT);
+    assert!(lost(&pair.client).is_none(), "another address");
+    block(&mut pair, &address);
+    pair.run_for(RTT);
+    match lost(&pair.client) {
+        Some(ConnectionError::ConnectionClosed(close)) => assert_eq!(close.code.value(), REFUSED),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(pair.server.endpoint.stats().closed_for_block, 1);
+    pair.run_for(Duration::from_secs(10));
+    assert_clean(&pair.server, "server");
+}
+
+#[test]
+fn clients_that_wait_are_forgotten_when_they_are_blocked() {
+    let mut pair = waiting_pair(|_| {});
+    pair.deliver(client(ONE, 1).initial());
+    pair.deliver(client(OTHER, 2).initial());
+    block(&mut pair, "192.0.2.1");
+    let next = pair.server.endpoint.poll_incoming().expect("the other");
+    assert_eq!(next.peer(), client(OTHER, 2).address);
+    pair.server.endpoint.ignore(next);
+    assert!(pair.server.endpoint.poll_incoming().is_none());
+    assert_clean(&pair.server, "server");
+}
+
+#[test]
+fn a_busy_endpoint_refuses_new_clients_and_keeps_those_it_has() {
+    let mut pair = Pair::connected();
+    pair.server.endpoint.set_busy(true);
+    assert_eq!(outcome(&mut pair, &client(ONE, 1)), Outcome::Refused);
+    let stats = pair.server.endpoint.stats();
+    assert_eq!((stats.refused_while_busy, stats.half_open), (1, 0));
+    pair.client.connection().ping();
+    pair.client.touch();
+    let before = pair.server.connection().stats().packets_received;
+    pair.run_for(RTT);
+    assert!(pair.server.connection().stats().packets_received > before);
+    pair.server.endpoint.set_busy(false);
+    assert_eq!(outcome(&mut pair, &client(ONE, 2)), Outcome::LetIn);
+}
