@@ -14,7 +14,7 @@ use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
     ClientAuthentication, ClientOptions, ServerOptions, TlsClient, TlsConfigError, TlsServer, Trust,
 };
-use courser_transport::{RetryPolicy, TokenStore, TransportConfig};
+use courser_transport::{ReplyLimits, RetryPolicy, TokenStore, TransportConfig};
 
 use crate::error::ConfigError;
 use crate::identity::Identity;
@@ -32,6 +32,8 @@ pub struct ServerConfig {
     settings: courser_transport::ServerConfig,
     pub(crate) reset_key: Option<ResetKey>,
     pub(crate) memory_budget: Option<u64>,
+    pub(crate) reply_limits: Option<ReplyLimits>,
+    pub(crate) reset_limits: Option<ReplyLimits>,
 }
 
 impl ServerConfig {
@@ -90,6 +92,8 @@ impl ServerConfig {
             settings: courser_transport::ServerConfig::new(Arc::new(Unfinished)),
             reset_key: None,
             memory_budget: None,
+            reply_limits: None,
+            reset_limits: None,
         }
     }
 
@@ -168,6 +172,40 @@ impl ServerConfig {
         self
     }
 
+    /// Rates of Retry, Version Negotiation and refusals, for
+    /// [`Endpoint::server`](crate::Endpoint::server). Default 10 000 a second for one network and
+    /// 40 000 for all.
+    #[must_use]
+    pub fn reply_limits(mut self, limits: ReplyLimits) -> Self {
+        self.reply_limits = Some(limits);
+        self
+    }
+
+    /// Rates of stateless resets, for [`Endpoint::server`](crate::Endpoint::server). Default 20 a
+    /// second for one network and 1000 for all.
+    #[must_use]
+    pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
+        self.reset_limits = Some(limits);
+        self
+    }
+
+    /// Connections a second that one address (IPv4, or /64 of IPv6) may open, and a fourth of those
+    /// that one network (/24, or /56) may open. Those beyond get a Retry if they have no token, and are
+    /// refused if they have one. The default is no limit.
+    #[must_use]
+    pub fn connection_rate(mut self, per_second: impl Into<Option<u32>>) -> Self {
+        self.settings.connection_rate = per_second.into();
+        self
+    }
+
+    /// The same under pressure only, when [`RetryPolicy::Auto`] sends Retry. The default is no limit:
+    /// networks then take turns, so that a storm from one of them delays no other.
+    #[must_use]
+    pub fn loaded_connection_rate(mut self, per_second: impl Into<Option<u32>>) -> Self {
+        self.settings.loaded_connection_rate = per_second.into();
+        self
+    }
+
     /// Whether clients may change their address. Default on.
     #[must_use]
     pub fn migration(mut self, allowed: bool) -> Self {
@@ -177,7 +215,7 @@ impl ServerConfig {
 
     /// Checks everything and makes what the transport works with.
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ServerConfig>, ConfigError> {
-        self.settings.transport.validate()?;
+        self.settings.validate()?;
         let tls = Arc::new(TlsServer::new(self.tls)?);
         Ok(Arc::new(courser_transport::ServerConfig {
             tls,

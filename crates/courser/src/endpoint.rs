@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use courser_base::Side;
-use courser_transport::{EndpointConfig, EndpointStats};
+use courser_transport::{AddressFilter, EndpointConfig, EndpointStats};
 use courser_udp::{Capabilities, Counters};
 
 use crate::VarInt;
@@ -67,6 +67,8 @@ impl Endpoint {
         if let Some(bytes) = config.memory_budget {
             endpoint.memory_budget = bytes;
         }
+        endpoint.reply_limits = config.reply_limits.unwrap_or(endpoint.reply_limits);
+        endpoint.reset_limits = config.reset_limits.unwrap_or(endpoint.reset_limits);
         Self::start(&runtime, endpoint, Some(config), socket)
     }
 
@@ -163,6 +165,29 @@ impl Endpoint {
         self.lock().outbox.set_segmentation_offload(socket, enabled);
     }
 
+    /// Sets whose datagrams are looked at. Those of blocked addresses are dropped before anything else
+    /// is done for them, and connections with such peers are closed with CONNECTION_REFUSED.
+    ///
+    /// Holds for all connections of the endpoint, those that it has started included. The default
+    /// blocks no address. [`EndpointStats::datagrams_blocked`] counts what is dropped.
+    pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
+        let now = self.inner.shard.now();
+        let mut locked = self.lock();
+        locked.endpoint.set_address_filter(now, filter.into());
+        locked.flush();
+    }
+
+    /// Refuses new clients with CONNECTION_REFUSED, those included that wait to be accepted, or
+    /// ceases to. Connections and handshakes in progress go on.
+    pub fn set_busy(&self, is_busy: bool) {
+        let mut locked = self.lock();
+        locked.endpoint.set_busy(is_busy);
+        if is_busy {
+            locked.refuse_all();
+        }
+        locked.flush();
+    }
+
     /// Connects to `addr`; the certificate there must be for `server_name`, a DNS name or an IP
     /// address.
     ///
@@ -233,7 +258,7 @@ impl Endpoint {
     /// # Cancel safety
     /// Dropped before it is ready, it has taken nobody.
     pub async fn accept(&self) -> Option<Incoming> {
-        let accept = |locked: &mut Locked<'_>| match locked.incoming.pop_front() {
+        let accept = |locked: &mut Locked<'_>| match locked.endpoint.poll_incoming() {
             Some(incoming) => Poll::Ready(Some(incoming)),
             None if locked.is_closed || locked.stopped.is_some() => Poll::Ready(None),
             None => Poll::Pending,

@@ -34,6 +34,9 @@ pub enum ConfigError {
     /// A transport setting is out of its range.
     #[error("transport: {0}")]
     Transport(#[from] courser_transport::ConfigError),
+    /// A limit of a server is out of its range.
+    #[error("limits: {0}")]
+    Limits(courser_transport::ConfigError),
     /// A certificate or key could not be read or made.
     #[error("identity: {0}")]
     Identity(String),

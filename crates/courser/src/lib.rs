@@ -127,9 +127,9 @@ pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
 pub use courser_tls::rustls;
 pub use courser_transport::{
-    ConnectionError, ConnectionStats, DatagramFate, DatagramStats, EndpointConfig, EndpointStats,
-    KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RetryPolicy, TokenStore,
-    TransportConfig, TransportError, UdpStats,
+    AddressFilter, AddressListError, AddressPrefix, ConnectionError, ConnectionStats, DatagramFate,
+    DatagramStats, EndpointConfig, EndpointStats, KeyUpdateBlocked, MemoryTokenStore, PathStats,
+    PeerClose, ReplyLimits, RetryPolicy, TokenStore, TransportConfig, TransportError, UdpStats,
 };
 pub use courser_udp::{Capabilities, Counters};
 pub use courser_wire::{

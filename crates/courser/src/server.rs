@@ -41,6 +41,7 @@ mod error;
 mod events;
 mod exchange;
 mod executor;
+mod gate;
 mod gather;
 mod handle;
 mod limits;
@@ -49,6 +50,8 @@ mod pace;
 mod peer;
 mod phase;
 mod quic;
+mod rate;
+mod refusals;
 mod reset;
 mod run;
 mod shares;
@@ -63,6 +66,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use courser_tls::rustls;
@@ -79,6 +83,7 @@ pub use self::handle::ServerHandle;
 pub use self::limits::Limits;
 pub use self::pace::{BodyRate, TooSlow};
 pub use self::peer::{Peer, Protocol, TlsFacts};
+pub use self::refusals::Refusals;
 pub use self::run::{Bound, Serving};
 pub use self::signal::shutdown_signal;
 pub use self::stats::{ConnectionSummary, ListenerStats, ProtocolStats, ServerStats, TcpStats};
@@ -86,7 +91,7 @@ pub use self::tally::QuicTotals;
 
 use self::events::Events;
 use self::reset::ResetSecret;
-use crate::{ConfigError, RetryPolicy, TransportConfig, h3};
+use crate::{AddressFilter, ConfigError, ReplyLimits, RetryPolicy, TransportConfig, h3};
 
 /// A server on `address`, with this certificate. Nothing is opened before it is
 /// [awaited](Server::service) or [bound](Server::bind).
@@ -110,6 +115,9 @@ where
         retry: RetryPolicy::default(),
         reset: None,
         memory_budget: None,
+        reply_limits: None,
+        reset_limits: None,
+        address_filter: Arc::default(),
         alt_svc: Some(AltSvc::default()),
         with_tcp: true,
         with_quic: true,
@@ -133,6 +141,9 @@ pub struct Server {
     retry: RetryPolicy,
     reset: Option<ResetSecret>,
     memory_budget: Option<u64>,
+    reply_limits: Option<ReplyLimits>,
+    reset_limits: Option<ReplyLimits>,
+    address_filter: Arc<AddressFilter>,
     alt_svc: Option<AltSvc>,
     with_tcp: bool,
     with_quic: bool,
@@ -210,6 +221,27 @@ impl Server {
     /// are refused, and in the end the connection is closed that holds most for least progress.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
+        self
+    }
+
+    /// Rates of Retry, Version Negotiation and refusals over QUIC, for each address listened on.
+    /// Default 10 000 a second for one network and 40 000 for all.
+    pub fn reply_limits(mut self, limits: ReplyLimits) -> Self {
+        self.reply_limits = Some(limits);
+        self
+    }
+
+    /// Rates of stateless resets over QUIC, for each address listened on. Default 20 a second for
+    /// one network and 1000 for all.
+    pub fn reset_limits(mut self, limits: ReplyLimits) -> Self {
+        self.reset_limits = Some(limits);
+        self
+    }
+
+    /// Addresses that are not served; the default serves all. Can be changed while the server runs,
+    /// with [`ServerHandle::set_address_filter`].
+    pub fn address_filter(mut self, filter: impl Into<Arc<AddressFilter>>) -> Self {
+        self.address_filter = filter.into();
         self
     }
 

@@ -294,7 +294,7 @@ impl Locked<'_> {
     /// Refuses everybody who waits to be accepted.
     pub(crate) fn refuse_all(&mut self) {
         let now = self.shard.now();
-        while let Some(incoming) = self.incoming.pop_front() {
+        while let Some(incoming) = self.endpoint.poll_incoming() {
             self.endpoint.refuse(now, incoming);
         }
     }

@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 
 use courser_base::Time;
 use courser_transport::{
-    Connection, ConnectionError, ConnectionHandle, Endpoint, Incoming, Streams, TransportError,
+    Connection, ConnectionError, ConnectionHandle, Endpoint, Streams, TransportError,
 };
 use courser_wire::TransportErrorCode;
 use slab::Slab;
@@ -29,7 +29,6 @@ pub(crate) struct State {
     pub(crate) outbox: Outbox,
     /// Connections that may have something to send.
     queue: VecDeque<usize>,
-    pub(crate) incoming: VecDeque<Incoming>,
     pub(crate) accepting: Waiters,
     idle: Waiters,
     /// To be woken when the lock is released.
@@ -76,7 +75,6 @@ impl State {
             keys: Vec::new(),
             outbox: Outbox::new(max_segments),
             queue: VecDeque::new(),
-            incoming: VecDeque::new(),
             accepting: Waiters::default(),
             idle: Waiters::default(),
             woken: Vec::new(),
@@ -213,13 +211,13 @@ impl State {
                 self.queue.push_back(key);
             }
         }
-        while let Some(incoming) = self.endpoint.poll_incoming() {
-            if self.is_closed || self.is_abandoned {
+        if self.is_closed || self.is_abandoned {
+            while let Some(incoming) = self.endpoint.poll_incoming() {
                 self.endpoint.refuse(now, incoming);
-            } else {
-                self.incoming.push_back(incoming);
-                self.accepting.wake_all(&mut self.woken);
             }
+        } else if self.endpoint.has_incoming() {
+            // They stay in the endpoint, where networks take turns.
+            self.accepting.wake_all(&mut self.woken);
         }
     }
 

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::certificates::{CertificateFacts, Resolver, Source};
 use super::events::{Event, Events};
+use super::gate::Gate;
 use super::phase::{Conductor, Phase};
 use super::stats::{ConnectionSummary, ListenerStats, ServerStats};
 use super::tally::Tally;
-use crate::{ConfigError, Endpoint};
+use crate::{AddressFilter, ConfigError, Endpoint};
 
 /// A handle on a server: what it does, and how to end it. Cloning is cheap.
 #[derive(Clone, Debug)]
@@ -22,6 +23,7 @@ pub(super) struct Shared {
     pub(super) source: Arc<Mutex<Source>>,
     pub(super) resolver: Arc<Resolver>,
     pub(super) events: Events,
+    pub(super) gate: Arc<Gate>,
 }
 
 impl ServerHandle {
@@ -56,17 +58,51 @@ impl ServerHandle {
             udp: endpoint.as_ref().map(Endpoint::socket_counters),
             udp_overflow: endpoint.as_ref().and_then(Endpoint::receive_overflow),
         };
-        ServerStats {
-            ready: phase == Phase::Running,
+        let mut stats = ServerStats {
+            ready: self.is_ready(),
+            busy: self.is_busy(),
             draining: phase >= Phase::Draining,
             listeners: self.0.listeners.iter().map(listener).collect(),
             ..self.0.tally.stats()
+        };
+        for quic in stats.listeners.iter().filter_map(|it| it.quic) {
+            stats.refusals.add_endpoint(&quic);
         }
+        stats
     }
 
     /// True while new clients are welcome.
     pub fn is_ready(&self) -> bool {
-        self.0.conductor.phase() == Phase::Running
+        self.0.conductor.phase() == Phase::Running && !self.is_busy()
+    }
+
+    /// True while new clients are refused.
+    pub fn is_busy(&self) -> bool {
+        self.0.gate.is_busy()
+    }
+
+    /// Refuses new clients, or ceases to: CONNECTION_REFUSED over QUIC, a closed connection over TCP.
+    ///
+    /// Connections that are open go on, and their requests are answered. Meanwhile
+    /// [`ServerStats::ready`] is false. Unlike [`ServerHandle::drain`] this can be taken back.
+    pub fn set_busy(&self, is_busy: bool) {
+        self.0.gate.set_busy(is_busy);
+        for endpoint in self.endpoints() {
+            endpoint.set_busy(is_busy);
+        }
+    }
+
+    /// Sets which addresses are served. Datagrams of blocked addresses are dropped before anything
+    /// else is done for them, and connections over TCP are closed when they are accepted.
+    ///
+    /// Open connections of addresses that are blocked now are closed at once: over QUIC with
+    /// CONNECTION_REFUSED, over TCP without a response.
+    pub fn set_address_filter(&self, filter: impl Into<Arc<AddressFilter>>) {
+        let filter = filter.into();
+        self.0.gate.set_filter(filter.clone());
+        for endpoint in self.endpoints() {
+            endpoint.set_address_filter(filter.clone());
+        }
     }
 
     /// The connections that are open, the oldest first.

@@ -1,5 +1,7 @@
 //! What strangers may take.
 
+mod validate;
+
 use std::time::Duration;
 
 use super::pace::BodyRate;
@@ -12,6 +14,16 @@ pub struct Limits {
     /// Connections over TCP at a time, and as many over QUIC; further ones are turned away at
     /// once. Default 10 000. A process needs as many file descriptors for those over TCP.
     pub max_connections: usize,
+    /// Connections over TCP, and as many over QUIC, of one address (IPv4, or /64 of IPv6). Default
+    /// `None`: an address may hold three times the connections left. Many clients may share an
+    /// address, behind NAT or a balancer.
+    pub max_connections_per_address: Option<usize>,
+    /// Connections a second that one address opens at each listener over TCP, and as many over QUIC;
+    /// a network (/24, or /56 of IPv6) may open four times as many. Default `None`, no limit.
+    pub connection_rate: Option<u32>,
+    /// The same while CPU time or memory is short only. Default `None`: over QUIC networks take turns
+    /// then.
+    pub loaded_connection_rate: Option<u32>,
     /// Time for the TLS handshake of a connection over TCP. Default 10 s.
     pub handshake_timeout: Duration,
     /// Time for the head of a request over HTTP/1.1, which is also how long a connection may wait
@@ -38,6 +50,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_connections: 10_000,
+            max_connections_per_address: None,
+            connection_rate: None,
+            loaded_connection_rate: None,
             handshake_timeout: Duration::from_secs(10),
             header_read_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),

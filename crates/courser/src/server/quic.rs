@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::body::Body;
 use super::exchange::Exchange;
+use super::gate::Gate;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, TlsFacts};
 use super::phase::{Part, Phase};
-use super::shares::{Refusal, Shares};
+use super::refusals::Refusal;
+use super::shares::Shares;
 use super::tally::{Open, Tally};
 use crate::h3::{self, Code, HttpService};
 use crate::{Connection, Endpoint, Incoming, VarInt};
@@ -21,6 +23,7 @@ pub(super) struct QuicContext {
     pub(super) sends_interim: bool,
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
+    pub(super) gate: Arc<Gate>,
     /// The port that clients came to.
     pub(super) port: u16,
 }
@@ -33,7 +36,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
     part: Part,
 ) {
     let mut draining = part.clone().will_reach(Phase::Draining);
-    let shares = Shares::new(context.limits.max_connections);
+    let shares = Shares::new(&context.limits);
     loop {
         let incoming = tokio::select! {
             incoming = endpoint.accept() => incoming,
@@ -43,11 +46,13 @@ pub(super) async fn accept<S: HttpService<Body>>(
             return;
         };
         // The endpoint also counts connections that are closing.
+        let address = incoming.remote_address().ip();
         let share = match endpoint.open_connections() < context.limits.max_connections {
-            true => shares.take(incoming.remote_address().ip()),
+            true => shares.take(address),
             false => Err(Refusal::Full),
         };
-        let share = match share {
+        // It may have come before the server was switched to busy.
+        let share = match context.gate.admit(address).and(share) {
             Ok(share) => share,
             Err(refusal) => {
                 context.tally.on_refused(refusal);

@@ -13,6 +13,7 @@ use super::certificates::{self, Source};
 use super::drain::{self, Drained};
 use super::error::Error;
 use super::exchange::AltSvcHeader;
+use super::gate::Gate;
 use super::handle::{ServerHandle, Shared};
 use super::listen::{self, Door};
 use super::phase::{Conductor, Phase};
@@ -49,6 +50,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     if !server.with_tcp && !server.with_quic {
         return Err(Error::NothingToServe);
     }
+    server.limits.validate()?;
     let addresses = server.addresses.map_err(Error::Address)?;
     let certificates = server.certificates?;
     let resolver = certificates.resolver;
@@ -59,6 +61,11 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         let transport = server.transport.unwrap_or_else(default_transport);
         let mut config = ServerConfig::with_rustls(tls).transport_config(transport);
         config.memory_budget = server.memory_budget;
+        config.reply_limits = server.reply_limits;
+        config.reset_limits = server.reset_limits;
+        let config = config
+            .connection_rate(server.limits.connection_rate)
+            .loaded_connection_rate(server.limits.loaded_connection_rate);
         Some(config.retry(server.retry))
     } else {
         None
@@ -87,7 +94,9 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         source,
         resolver,
         events,
+        gate: Gate::new(server.address_filter.clone()),
     }));
+    handle.set_address_filter(server.address_filter);
     Ok(Bound {
         server: Parts {
             http3: server.http3,
@@ -260,6 +269,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 sends_interim: server.sends_interim,
                 limits: server.limits.clone(),
                 tally: shared.tally.clone(),
+                gate: shared.gate.clone(),
                 port,
             });
             tokio::spawn(quic::accept(
@@ -275,6 +285,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 challenge: server.challenge.clone(),
                 limits: server.limits.clone(),
                 tally: shared.tally.clone(),
+                gate: shared.gate.clone(),
                 alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {
                     announced: announcement(alt_svc, port),
                     part: part.clone(),

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::limits::Limits;
+use super::refusals::Refusal;
+
 /// Counts open connections by source, and refuses a source that holds too much of a scarce whole.
 ///
 /// A source is admitted while it holds less than a multiple of what is left: no source is limited
@@ -13,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(super) struct Shares {
     max_connections: usize,
+    max_per_address: usize,
     table: Mutex<Table>,
 }
 
@@ -26,15 +30,6 @@ struct Table {
 /// The first bits of an address, and their number.
 type Source = (u128, u8);
 
-/// The reason why a connection is refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Refusal {
-    /// All connections are in use.
-    Full,
-    /// The source holds its share.
-    Share,
-}
-
 /// One connection of a source, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Share {
@@ -43,10 +38,11 @@ pub(super) struct Share {
 }
 
 impl Shares {
-    /// Creates the shares of a listener that has room for so many connections.
-    pub(super) fn new(max_connections: usize) -> Arc<Self> {
+    /// Creates the shares of a listener.
+    pub(super) fn new(limits: &Limits) -> Arc<Self> {
         Arc::new(Self {
-            max_connections,
+            max_connections: limits.max_connections,
+            max_per_address: limits.max_connections_per_address.unwrap_or(usize::MAX),
             table: Mutex::default(),
         })
     }
@@ -60,6 +56,10 @@ impl Shares {
         let left = self.max_connections.saturating_sub(table.open);
         if left == 0 {
             return Err(Refusal::Full);
+        }
+        let [(of_address, _), _] = sources(address);
+        if table.held.get(&of_address).copied().unwrap_or(0) >= self.max_per_address {
+            return Err(Refusal::Address);
         }
         for (source, multiple) in sources(address) {
             let held = table.held.get(&source).copied().unwrap_or(0);
@@ -120,6 +120,14 @@ const NETWORK_MULTIPLE: usize = 7;
 mod tests {
     use super::*;
 
+    /// Shares of so many connections.
+    fn shares(max_connections: usize) -> Arc<Shares> {
+        Shares::new(&Limits {
+            max_connections,
+            ..Limits::default()
+        })
+    }
+
     /// Takes as many connections as this address gets.
     fn fill(shares: &Arc<Shares>, address: &str) -> Vec<Share> {
         let address = address.parse().expect("an address");
@@ -128,7 +136,7 @@ mod tests {
 
     #[test]
     fn one_address_leaves_a_quarter_to_others() {
-        let shares = Shares::new(1000);
+        let shares = shares(1000);
         let first = fill(&shares, "192.0.2.1");
         assert_eq!(first.len(), 750);
         assert_eq!(
@@ -140,7 +148,7 @@ mod tests {
 
     #[test]
     fn one_network_leaves_an_eighth_to_others() {
-        let shares = Shares::new(1000);
+        let shares = shares(1000);
         let held: Vec<_> = (0..=255)
             .flat_map(|low| fill(&shares, &format!("192.0.2.{low}")))
             .collect();
@@ -150,7 +158,7 @@ mod tests {
 
     #[test]
     fn addresses_of_one_ipv6_host_count_together() {
-        let shares = Shares::new(1000);
+        let shares = shares(1000);
         let first = fill(&shares, "2001:db8::1");
         assert_eq!(first.len(), 750);
         assert!(fill(&shares, "2001:db8::ffff:2").is_empty(), "the same /64");
@@ -159,14 +167,14 @@ mod tests {
 
     #[test]
     fn mapped_addresses_are_ipv4_addresses() {
-        let shares = Shares::new(1000);
+        let shares = shares(1000);
         let _first = fill(&shares, "192.0.2.1");
         assert!(fill(&shares, "::ffff:192.0.2.1").is_empty());
     }
 
     #[test]
     fn the_last_connection_goes_to_who_holds_few() {
-        let shares = Shares::new(1);
+        let shares = shares(1);
         let only = fill(&shares, "192.0.2.1");
         assert_eq!(only.len(), 1);
         assert_eq!(
@@ -179,9 +187,27 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_connections_that_end() {
-        let shares = Shares::new(100);
+        let shares = shares(100);
         drop(fill(&shares, "192.0.2.1"));
         let table = shares.lock();
         assert_eq!((table.open, table.held.len()), (0, 0));
+    }
+
+    #[test]
+    fn one_address_may_have_a_maximum() {
+        let shares = Shares::new(&Limits {
+            max_connections: 100,
+            max_connections_per_address: Some(3),
+            ..Limits::default()
+        });
+        let first = fill(&shares, "192.0.2.1");
+        assert_eq!(first.len(), 3);
+        assert_eq!(
+            shares.take([192, 0, 2, 1].into()).expect_err("its maximum"),
+            Refusal::Address
+        );
+        assert_eq!(fill(&shares, "192.0.2.2").len(), 3);
+        drop(first);
+        assert_eq!(fill(&shares, "192.0.2.1").len(), 3);
     }
 }

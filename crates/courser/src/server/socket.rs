@@ -11,7 +11,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::phase::{Part, Phase};
 use super::shares::Share;
 use super::tally::{Open, Tally, Traffic};
 
@@ -37,7 +36,7 @@ impl Socket {
     pub(super) fn new(
         stream: TcpStream,
         tally: Arc<Tally>,
-        part: Part,
+        cut: Pin<Box<dyn Future<Output = ()> + Send>>,
         patience: Option<Duration>,
         share: Share,
     ) -> Self {
@@ -45,7 +44,7 @@ impl Socket {
             stream,
             tally,
             traffic: Arc::default(),
-            cut: part.will_reach(Phase::Cut),
+            cut,
             is_cut: false,
             patience,
             stalled: None,
@@ -64,13 +63,13 @@ impl Socket {
         &self.traffic
     }
 
-    /// Fails once the server has cut what is left.
+    /// Fails once the server has cut what is left, or blocks the address.
     fn check_cut(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         self.is_cut = self.is_cut || self.cut.as_mut().poll(cx).is_ready();
         if self.is_cut {
             return Err(io::Error::new(
                 io::ErrorKind::ConnectionAborted,
-                "the server has ended",
+                "the server has ended, or the address is blocked",
             ));
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::peer::{Peer, Protocol};
+use super::refusals::{Refusal, Refusals};
 use super::tally::{QuicTotals, Record, Tally};
 use crate::{ConnectionStats, Counters, EndpointStats};
 
@@ -14,6 +15,8 @@ use crate::{ConnectionStats, Counters, EndpointStats};
 pub struct ServerStats {
     /// True while new clients are welcome: what a load balancer asks for.
     pub ready: bool,
+    /// True while new clients are refused, by [`ServerHandle::set_busy`](super::ServerHandle).
+    pub busy: bool,
     /// True from the moment on in which no connections are accepted any more.
     pub draining: bool,
     /// HTTP/1.1.
@@ -30,6 +33,8 @@ pub struct ServerStats {
     pub refused: u64,
     /// Those of them whose address or network held its share of a scarce whole.
     pub refused_for_share: u64,
+    /// Clients turned away for whatever reason.
+    pub refusals: Refusals,
     /// All QUIC connections so far.
     pub quic: QuicTotals,
     /// Each address that is listened on.
@@ -142,8 +147,12 @@ impl Tally {
                 handshakes_failed: self.tcp_handshakes_failed.load(Relaxed),
             },
             quic_handshakes_failed: self.quic_handshakes_failed.load(Relaxed),
-            refused: self.refused.load(Relaxed),
-            refused_for_share: self.refused_for_share.load(Relaxed),
+            refused: [Refusal::Full, Refusal::Share, Refusal::Address]
+                .map(|refusal| self.refusals.of(refusal))
+                .iter()
+                .sum(),
+            refused_for_share: self.refusals.of(Refusal::Share),
+            refusals: Refusals::of_listeners(&self.refusals),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::peer::{Peer, Protocol};
-use super::shares::Refusal;
+use super::refusals::{Counts, Refusal};
 use crate::{Connection, ConnectionStats};
 
 /// Shared by all parts of a server.
@@ -17,8 +17,7 @@ pub(super) struct Tally {
     pub(super) tcp_sent: AtomicU64,
     pub(super) tcp_handshakes_failed: AtomicU64,
     pub(super) quic_handshakes_failed: AtomicU64,
-    pub(super) refused: AtomicU64,
-    pub(super) refused_for_share: AtomicU64,
+    pub(super) refusals: Counts,
     next_id: AtomicU64,
     /// From then on, what ends was cut.
     is_cutting: AtomicBool,
@@ -86,10 +85,7 @@ impl Tally {
 
     /// A connection was refused.
     pub(super) fn on_refused(&self, refusal: Refusal) {
-        self.refused.fetch_add(1, Relaxed);
-        if refusal == Refusal::Share {
-            self.refused_for_share.fetch_add(1, Relaxed);
-        }
+        self.refusals.add(refusal);
     }
 
     /// What ends from now on does not end by itself.

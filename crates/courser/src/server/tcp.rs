@@ -19,10 +19,12 @@ use super::body::Body;
 use super::events::{Event, Events};
 use super::exchange::{AltSvcHeader, Exchange};
 use super::executor::Executor;
+use super::gate::Gate;
 use super::gather::gather;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
+use super::rate::Rate;
 use super::shares::Shares;
 use super::socket::Socket;
 use super::tally::{Open, Tally};
@@ -36,6 +38,7 @@ pub(super) struct TcpContext {
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
     pub(super) limits: Limits,
     pub(super) tally: Arc<Tally>,
+    pub(super) gate: Arc<Gate>,
     pub(super) alt_svc: Option<AltSvcHeader>,
     pub(super) sends_interim: bool,
     pub(super) events: Events,
@@ -48,7 +51,8 @@ pub(super) async fn accept<S: HttpService<Body>>(
     context: Arc<TcpContext>,
     mut part: Part,
 ) {
-    let shares = Shares::new(context.limits.max_connections);
+    let shares = Shares::new(&context.limits);
+    let mut rate = Rate::new(&context.limits);
     let mut draining = part.clone().will_reach(Phase::Draining);
     let mut told: Option<Instant> = None;
     loop {
@@ -72,7 +76,9 @@ pub(super) async fn accept<S: HttpService<Body>>(
                 }
             }
         };
-        let share = match shares.take(peer.ip()) {
+        let admitted = context.gate.admit(peer.ip());
+        let admitted = admitted.and_then(|()| rate.admit(peer.ip()));
+        let share = match admitted.and_then(|()| shares.take(peer.ip())) {
             Ok(share) => share,
             Err(refusal) => {
                 context.tally.on_refused(refusal);
@@ -88,12 +94,29 @@ pub(super) async fn accept<S: HttpService<Body>>(
             local: stream.local_addr().ok(),
         };
         let tally = context.tally.clone();
-        let socket = Socket::new(stream, tally, part_of_it.clone(), patience, share);
+        let end = end(part_of_it.clone(), context.gate.blocks(peer.ip()));
+        let socket = Socket::new(stream, tally, end, patience, share);
         let (service, context) = (service.clone(), context.clone());
+        let queued = rate.on_queued();
         tokio::spawn(async move {
+            queued.on_started();
             serve(socket, addresses, service, &context, part_of_it).await;
         });
     }
+}
+
+/// Ready when the server cuts what is left, or the client's address is blocked.
+fn end(
+    part: Part,
+    blocked: impl Future<Output = ()> + Send + 'static,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let cut = part.will_reach(Phase::Cut);
+    Box::pin(async move {
+        tokio::select! {
+            () = cut => {}
+            () = blocked => {}
+        }
+    })
 }
 
 /// True when only this connection is concerned, which was gone before it was accepted.

@@ -1,7 +1,8 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use super::super::phase::Conductor;
+use super::super::limits::Limits;
+use super::super::phase::{Conductor, Phase};
 use super::super::shares::Shares;
 use super::*;
 
@@ -10,9 +11,11 @@ async fn pair(conductor: &Conductor) -> (Socket, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-    let share = Shares::new(1).take(address.ip()).expect("room for one");
+    let shares = Shares::new(&Limits::default());
+    let share = shares.take(address.ip()).expect("room for one");
     let (stream, _) = accepted.expect("a connection");
-    let socket = Socket::new(stream, Arc::default(), conductor.part(), None, share);
+    let cut = conductor.part().will_reach(Phase::Cut);
+    let socket = Socket::new(stream, Arc::default(), cut, None, share);
     (socket, peer.expect("a connection"))
 }
 

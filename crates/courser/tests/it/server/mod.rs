@@ -9,6 +9,7 @@ mod files;
 mod interim;
 mod limits;
 mod slow;
+mod sources;
 
 use std::future::Future;
 use std::time::Duration;

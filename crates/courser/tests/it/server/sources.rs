@@ -1,0 +1,153 @@
+//! Who may connect: addresses, their shares, and the busy switch.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use courser::server::{Limits, Protocol};
+use courser::{AddressFilter, AddressPrefix, Identity, serve};
+
+use super::client::{BoxError, Client};
+use super::{Running, start, start_with, within};
+
+fn app() -> Router {
+    Router::new().route("/", get(|| async { "served" }))
+}
+
+fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+fn blocking(list: &str) -> AddressFilter {
+    AddressFilter::new(&AddressPrefix::parse_list(list).expect("a list"), &[])
+}
+
+/// Connects from this address and asks once. Silence for four seconds is an error.
+async fn connect(
+    running: &Running,
+    protocol: Protocol,
+    source: [u8; 4],
+) -> Result<Client, BoxError> {
+    let address = running.handle.local_addr();
+    let source = SocketAddr::from((source, 0));
+    let client = Client::connect_from(source, protocol, address, &running.identity);
+    let mut client = tokio::time::timeout(PATIENCE, client).await??;
+    client.get("/").await?;
+    Ok(client)
+}
+
+const PATIENCE: Duration = Duration::from_secs(4);
+const ONE: [u8; 4] = [127, 0, 0, 1];
+/// Of another network. Only Linux has more than one loopback address.
+const OTHER: [u8; 4] = [127, 0, 1, 2];
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocked_addresses_are_not_served_and_their_connections_end() {
+    for protocol in Protocol::ALL {
+        let running = start_with(app(), |server| server.address_filter(blocking("127.0.0.1")));
+        assert!(
+            connect(&running, protocol, ONE).await.is_err(),
+            "{protocol}: blocked"
+        );
+        assert!(running.handle.stats().refusals.blocked >= 1, "{protocol}");
+        running.handle.set_address_filter(AddressFilter::default());
+        let mut first = within(connect(&running, protocol, ONE))
+            .await
+            .expect("allowed");
+        let mut second = within(connect(&running, protocol, OTHER))
+            .await
+            .expect("allowed");
+        running.handle.set_address_filter(blocking("127.0.0.0/24"));
+        assert!(
+            within(first.get("/")).await.is_err(),
+            "{protocol}: its connection has ended"
+        );
+        assert_eq!(within(second.text("/")).await, "served", "{protocol}");
+        assert!(
+            connect(&running, protocol, ONE).await.is_err(),
+            "{protocol}: blocked again"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_busy_server_refuses_new_clients_and_serves_those_it_has() {
+    for protocol in Protocol::ALL {
+        let running = start(app());
+        let mut first = within(connect(&running, protocol, ONE))
+            .await
+            .expect("served");
+        running.handle.set_busy(true);
+        let stats = running.handle.stats();
+        assert!(
+            stats.busy && !stats.ready && !running.handle.is_ready(),
+            "{protocol}"
+        );
+        assert!(
+            within(connect(&running, protocol, ONE)).await.is_err(),
+            "{protocol}"
+        );
+        assert!(running.handle.stats().refusals.busy >= 1, "{protocol}");
+        assert_eq!(within(first.text("/")).await, "served", "{protocol}");
+        running.handle.set_busy(false);
+        assert!(running.handle.is_ready(), "{protocol}");
+        within(connect(&running, protocol, ONE))
+            .await
+            .expect("served again");
+    }
+}
+
+/// Limit K102.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_connections_of_an_address_have_a_rate() {
+    for protocol in Protocol::ALL {
+        let limits = limits(|limits| limits.connection_rate = Some(1));
+        let running = start_with(app(), |server| server.limits(limits));
+        let all = (0..20).map(|_| connect(&running, protocol, ONE));
+        let all = within(futures_util::future::join_all(all)).await;
+        let served = all.iter().filter(|client| client.is_ok()).count();
+        // One at once and one a second: it does not take long.
+        assert!((1..15).contains(&served), "{protocol}: {served}");
+        assert!(running.handle.stats().refusals.rate >= 1, "{protocol}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_of_one_address_may_have_a_maximum() {
+    for protocol in Protocol::ALL {
+        let limits = limits(|limits| limits.max_connections_per_address = Some(2));
+        let running = start_with(app(), |server| server.limits(limits));
+        let mut held = Vec::new();
+        while let Ok(client) = within(connect(&running, protocol, ONE)).await {
+            held.push(client);
+            assert!(held.len() <= 2, "{protocol}");
+        }
+        assert_eq!(held.len(), 2, "{protocol}");
+        assert!(running.handle.stats().refusals.address >= 1, "{protocol}");
+        within(connect(&running, protocol, OTHER))
+            .await
+            .expect("another address");
+    }
+}
+
+#[tokio::test]
+async fn limits_out_of_range_are_refused() {
+    let identity = Identity::dev().expect("random numbers");
+    let refused = |change: fn(&mut Limits)| {
+        let server = serve("127.0.0.1:0", &identity).limits(limits(change));
+        server.bind().expect_err("refused").to_string()
+    };
+    let error = refused(|limits| limits.max_connections = 0);
+    assert_eq!(
+        error,
+        "limits: max_connections: is 0, allowed is at least 1"
+    );
+    let error = refused(|limits| limits.max_connections_per_address = Some(10_001));
+    let wanted = "limits: max_connections_per_address: is 10001, allowed is 1 to 10000";
+    assert_eq!(error, wanted);
+}
