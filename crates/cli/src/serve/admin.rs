@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 pub(super) use self::guard::Guard;
-use super::body::{Body, plain, typed};
+use super::body::{Body, explained, plain, typed};
 use super::metrics::Metrics;
 use crate::error::{Failure, cannot_listen};
 
@@ -74,6 +74,9 @@ impl Admin {
         if let Some(refusal) = self.guard.refusal(request, local) {
             return refusal;
         }
+        if request.uri().path() == "/busy" {
+            return self.switch(request.method());
+        }
         if request.method() != Method::GET && request.method() != Method::HEAD {
             return plain(StatusCode::METHOD_NOT_ALLOWED);
         }
@@ -96,6 +99,32 @@ impl Admin {
         response
     }
 
+    /// Switches to busy with POST and back with DELETE.
+    ///
+    /// Web pages can have the browser of somebody who can reach this send requests, but not the token.
+    fn switch(&self, method: &Method) -> Response<Body> {
+        let is_busy = match *method {
+            Method::POST => true,
+            Method::DELETE => false,
+            _ => {
+                let mut response = explained(StatusCode::METHOD_NOT_ALLOWED, "use POST or DELETE");
+                let allowed = HeaderValue::from_static("POST, DELETE");
+                response.headers_mut().insert(header::ALLOW, allowed);
+                return response;
+            }
+        };
+        if !self.guard.has_token() {
+            let reason = "start with --admin-token-file to switch the server to busy";
+            return explained(StatusCode::FORBIDDEN, reason);
+        }
+        self.handle.set_busy(is_busy);
+        let state = match is_busy {
+            true => "new clients are refused",
+            false => "new clients are served",
+        };
+        explained(StatusCode::OK, state)
+    }
+
     /// What the page shows.
     fn status(&self) -> Value {
         let stats = self.handle.stats();
@@ -115,6 +144,7 @@ impl Admin {
         });
         let dropped = stats.listeners.iter().filter_map(|it| it.udp_overflow);
         let dropped = dropped.reduce(|sum, next| sum + next);
+        let refused = stats.refusals.by_reason();
         let connections = self.handle.connections();
         let shown: Vec<Value> = connections
             .iter()
@@ -128,6 +158,8 @@ impl Admin {
             "uptime_seconds": self.began.elapsed().as_secs(),
             "ready": stats.ready,
             "draining": stats.draining,
+            "busy": stats.busy,
+            "refused": Value::from_iter(refused),
             "protocols": protocols,
             "bytes_received": stats.tcp.bytes_received + udp_received,
             "bytes_sent": stats.tcp.bytes_sent + udp_sent,

@@ -73,6 +73,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) certificate: CertificateArguments,
 
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+
     /// Minimum rate of request bodies in bytes per second; 0 for no minimum
     ///
     /// Slower requests are aborted. CONNECT and gRPC are exempt because their streams may be idle.
@@ -139,8 +142,9 @@ pub(crate) struct Arguments {
 
     /// Serve a live page, metrics and health checks at this address
     ///
-    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP. Do not expose them to
-    /// untrusted networks. Requests must name the address or localhost in their Host field; see
+    /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP. With
+    /// --admin-token-file, POST /busy has new clients refused until DELETE /busy; /ready answers 503
+    /// meanwhile. Do not expose them to untrusted networks. Requests must name the address or localhost in their Host field; see
     /// --admin-host.
     #[arg(long, value_name = "ADDR", value_parser = parse_admin,
           help_heading = "Logging and monitoring")]
@@ -158,7 +162,7 @@ pub(crate) struct Arguments {
     )]
     pub(crate) admin_host: Vec<String>,
 
-    /// Require the bearer token in this file for /metrics and /status
+    /// Require the bearer token in this file for /metrics, /status and /busy
     ///
     /// /health, /ready and the page itself reveal no data and stay open. The page asks for the token.
     #[arg(
@@ -182,6 +186,71 @@ pub(crate) struct Arguments {
     /// Print events as JSON, one object per line
     #[arg(long, help_heading = "Logging and monitoring")]
     pub(crate) json: bool,
+}
+
+/// Limits on what clients may open, together and from one address.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArguments {
+    /// Maximum number of connections over TCP, and as many over QUIC
+    ///
+    /// Each connection over TCP needs a file descriptor.
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = at_least_one())]
+    pub(crate) max_connections: u32,
+
+    /// Maximum number of connections from one address, over TCP and over QUIC
+    ///
+    /// An IPv6 address stands for its /64. Without this flag, an address may hold three times the
+    /// connections that are left. Clients behind NAT or a balancer share an address.
+    #[arg(long, value_name = "N", value_parser = at_least_one())]
+    pub(crate) max_connections_per_address: Option<u32>,
+
+    /// Maximum number of new connections per second from one address, over TCP and over QUIC
+    ///
+    /// A network (/24, or /56 of IPv6) may open four times as many. No limit by default.
+    #[arg(long, value_name = "N", value_parser = rate(1))]
+    pub(crate) connection_rate: Option<u32>,
+
+    /// Like --connection-rate, but only while CPU time or memory is short
+    ///
+    /// No limit by default: networks take turns while CPU time is short.
+    #[arg(long, value_name = "N", value_parser = rate(1))]
+    pub(crate) loaded_connection_rate: Option<u32>,
+
+    /// Maximum number of Retry, Version Negotiation and refusal packets per second; 0 for none
+    ///
+    /// One network gets a quarter of them at most.
+    #[arg(long, value_name = "N", default_value = "40000", value_parser = rate(0))]
+    pub(crate) reply_rate: u32,
+
+    /// Maximum number of stateless resets per second; 0 for none
+    ///
+    /// One network gets a fiftieth of them at most.
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = rate(0))]
+    pub(crate) reset_rate: u32,
+
+    /// Block the addresses in this file, one address or prefix per line
+    ///
+    /// Nothing that they send is read. The file is reloaded when it changes and on SIGHUP; open
+    /// connections of addresses that are blocked then are closed. '#' begins a comment.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) block: Option<PathBuf>,
+
+    /// Allow the addresses in this file in spite of --block
+    ///
+    /// The longest matching prefix of both files decides. To serve these addresses only, block
+    /// 0.0.0.0/0 and ::/0.
+    #[arg(long, value_name = "FILE", requires = "block")]
+    pub(crate) allow: Option<PathBuf>,
+}
+
+fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..)
+}
+
+/// Packets or connections a second: more than a million are more than a machine can handle.
+fn rate(least: i64) -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(least..=1_000_000)
 }
 
 /// How long the upstream server may take.

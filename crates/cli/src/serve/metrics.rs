@@ -158,6 +158,10 @@ impl Collector for Server {
             "Connections rejected because of the limit",
             stats.refused,
         )?;
+        let refused = stats.refusals.by_reason();
+        out.counters_by("refused", "Clients refused", "reason", &refused)?;
+        let busy = f64::from(u8::from(stats.busy));
+        out.gauge("busy", "1 while new clients are refused", busy)?;
         out.gauge(
             "ready",
             "1 while the server accepts new clients",
@@ -366,11 +370,22 @@ impl Out<'_, '_> {
     }
 
     fn counters(&mut self, name: &str, help: &str, values: PerProtocol) -> std::fmt::Result {
+        self.counters_by(name, help, "protocol", &values)
+    }
+
+    /// A counter for each value of a label.
+    fn counters_by(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: &[(&'static str, u64)],
+    ) -> std::fmt::Result {
         let mut encoder = self
             .0
             .encode_descriptor(name, help, None, MetricType::Counter)?;
-        for (protocol, value) in values {
-            let label = [("protocol", protocol)];
+        for &(of, value) in values {
+            let label = [(label, of)];
             ConstCounter::new(value).encode(encoder.encode_family(&label)?)?;
         }
         Ok(())

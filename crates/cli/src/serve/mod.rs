@@ -1,10 +1,6 @@
 //! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
 
 mod access_log;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the endpoint cannot ask a list yet")
-)]
 mod address_list;
 mod admin;
 mod announce;
@@ -27,11 +23,12 @@ use std::time::Instant;
 use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, Server, ServerHandle, shutdown_signal,
 };
-use courser::{Identity, TransportConfig, rustls};
+use courser::{Identity, ReplyLimits, TransportConfig, rustls};
 use courser_qlog::QlogDirectory;
 use serde_json::json;
 
 use self::access_log::AccessLog;
+use self::address_list::AddressLists;
 use self::admin::{Admin, Guard};
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
@@ -55,7 +52,9 @@ pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
 async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let site = site(arguments)?;
     let what = site.name();
-    let bound = bind(arguments)?;
+    let lists = &arguments.limits;
+    let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())?;
+    let bound = bind(arguments, &lists)?;
     let handle = bound.handle();
     let (log, writer) = match arguments.access_log {
         None => (None, None),
@@ -82,10 +81,15 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
     // From here on signals are for us: whoever reads the announcement may send them.
+    let lists = address_list::Watch::new(lists, handle.clone(), arguments.json);
+    let lists = Arc::new(lists);
+    let watched = lists.clone();
+    let watch = tokio::spawn(async move { watched.run().await });
     let hangups = tokio::spawn(on_hangup(
         hangups(),
         handle.clone(),
         log.clone(),
+        lists,
         arguments.json,
     ));
     let impatience = tokio::spawn(on_second_signal(handle.clone()));
@@ -108,6 +112,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let service = site.into_service(arguments.proxy_compress, recorder);
     let drained = bound.service(service).await;
     hangups.abort();
+    watch.abort();
     impatience.abort();
     if let (Some(log), Some(writer)) = (log, writer) {
         log.end(&writer);
@@ -132,13 +137,16 @@ fn site(arguments: &Arguments) -> Result<Site, Failure> {
 }
 
 /// Opens the sockets.
-fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
+fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
     let (first, others) = addresses(arguments);
     let certificates = certificates(&arguments.certificate, &arguments.domain)?;
     let as_json = arguments.json;
     let mut server = courser::serve(first, certificates)
         .transport(transport(arguments)?)
         .limits(limits(arguments))
+        .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
+        .reset_limits(shared(arguments.limits.reset_rate, RESET_SHARES))
+        .address_filter(lists.filter())
         .tls(|config| config.key_log = Arc::new(rustls::KeyLogFile::new()))
         .drain(shutdown_signal())
         .ready_delay(arguments.drain_delay.unwrap_or_default())
@@ -159,11 +167,25 @@ fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
 
 fn limits(arguments: &Arguments) -> Limits {
     let mut limits = Limits::default();
+    let given = &arguments.limits;
+    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    limits.max_connections = count(given.max_connections);
+    limits.max_connections_per_address = given.max_connections_per_address.map(count);
+    limits.connection_rate = given.connection_rate;
+    limits.loaded_connection_rate = given.loaded_connection_rate;
     limits.body_rate = (arguments.body_rate > 0).then_some(BodyRate {
         bytes_per_second: arguments.body_rate,
         grace: arguments.body_grace,
     });
     limits
+}
+
+/// A rate of which one network gets a part.
+fn shared(overall: u32, shares: u32) -> ReplyLimits {
+    ReplyLimits {
+        per_prefix: overall.div_ceil(shares),
+        overall,
+    }
 }
 
 fn remedy(error: &courser::server::Error) -> &'static str {
@@ -316,11 +338,12 @@ fn say(event: &Event, as_json: bool) {
     }
 }
 
-/// Reads the certificate anew at SIGHUP, and opens the access log anew.
+/// Reads the certificate and the address lists anew at SIGHUP, and opens the access log anew.
 async fn on_hangup(
     mut hangups: Option<Hangups>,
     handle: ServerHandle,
     log: Option<AccessLog>,
+    lists: Arc<address_list::Watch>,
     as_json: bool,
 ) {
     while let Some(hangups) = &mut hangups
@@ -329,6 +352,7 @@ async fn on_hangup(
         if let Some(log) = &log {
             log.reopen();
         }
+        lists.reload();
         // What is new is told by an event.
         if let Err(error) = handle.reload() {
             say(&Event::CertificateKept(error), as_json);
@@ -359,6 +383,10 @@ async fn on_second_signal(handle: ServerHandle) {
     shutdown_signal().await;
     handle.cut();
 }
+
+/// Parts of the rate of replies, and of resets, of which one network gets one: as by default.
+const REPLY_SHARES: u32 = 4;
+const RESET_SHARES: u32 = 50;
 
 const HTTPS_PORT: u16 = 443;
 const REQUESTS_AT_A_TIME: u64 = 256;

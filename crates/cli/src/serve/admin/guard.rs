@@ -47,6 +47,11 @@ impl Guard {
         Some(response)
     }
 
+    /// True if requests have to bring a token.
+    pub(super) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
     fn check_host<B>(&self, request: &Request<B>, local: IpAddr) -> Result<(), String> {
         let mut fields = request.headers().get_all(HOST).iter();
         let field = match (fields.next(), fields.next()) {

@@ -4,6 +4,7 @@ mod client;
 #[cfg(target_os = "linux")]
 mod exhausted;
 mod files;
+mod limits;
 mod malformed;
 mod proxy;
 mod restart;

@@ -39,12 +39,22 @@ pub(crate) fn admin(serving: &Serving, path: &str) -> (u16, String) {
 
 /// The same with these fields.
 fn admin_with(serving: &Serving, path: &str, fields: &str) -> (u16, String) {
+    admin_request(serving, "GET", path, fields)
+}
+
+/// The same with this method.
+pub(crate) fn admin_request(
+    serving: &Serving,
+    method: &str,
+    path: &str,
+    fields: &str,
+) -> (u16, String) {
     let url = serving.announced["admin"].as_str().expect("an address");
     let authority = url.trim_start_matches("http://").trim_end_matches('/');
     let mut stream = TcpStream::connect(authority).expect("listens");
     write!(
         stream,
-        "GET {path} HTTP/1.1\r\n{fields}\r\nconnection: close\r\n\r\n"
+        "{method} {path} HTTP/1.1\r\n{fields}\r\nconnection: close\r\n\r\n"
     )
     .expect("open");
     let mut text = String::new();
