@@ -50,15 +50,15 @@ fn labels(line: &str) -> impl Iterator<Item = &str> {
         .filter(|word| is_label(word))
 }
 
-/// True for K01, A01 to A999, F01 and O1.
+/// True for K01 to K999, A01 to A999, F01 and O1.
 pub(super) fn is_label(word: &str) -> bool {
     let Some(letter) = word.chars().next().filter(char::is_ascii) else {
         return false;
     };
     let digits = &word[1..];
     let lengths = match letter {
-        'K' | 'F' => 2..=2,
-        'A' => 2..=3,
+        'F' => 2..=2,
+        'A' | 'K' => 2..=3,
         'O' => 1..=1,
         _ => return false,
     };
@@ -82,9 +82,9 @@ mod tests {
 
     #[test]
     fn labels_are_a_letter_and_its_number_of_digits() {
-        let yes = ["K01", "A05", "A104", "F40", "O8"];
+        let yes = ["K01", "K104", "A05", "A104", "F40", "O8"];
         let no = [
-            "K1", "K001", "A1", "A1040", "F4", "O10", "B12", "", "äK01", "K0x",
+            "K1", "K1040", "A1", "A1040", "F4", "O10", "B12", "", "äK01", "K0x",
         ];
         assert!(yes.into_iter().all(is_label));
         assert!(!no.into_iter().any(is_label));
