@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::pace::BodyRate;
+use super::reading::{Arrears, ReadRate};
+use super::socket::ReaderPace;
 
 /// Bounds on what clients may take of a server. Those of HTTP/3's fields and streams are in
 /// [`h3::Config`](crate::h3::Config) and [`TransportConfig`](crate::TransportConfig).
@@ -23,6 +25,10 @@ pub struct Limits {
     /// no flow-control credit. Default 60 s; `None` waits for ever. Over HTTP/3 such a connection is
     /// closed with `H3_EXCESSIVE_LOAD` (limit K59).
     pub write_timeout: Option<Duration>,
+    /// Minimum rate at which a client must take what waits for it on its connection. Default 240
+    /// bytes per second, of which it may be behind by 60 s; `None` waits for ever. Connections of
+    /// slower clients are closed, over HTTP/3 with `H3_EXCESSIVE_LOAD` (limit K105).
+    pub read_rate: Option<ReadRate>,
     /// How fast bodies of requests have to come that the service waits for; a service that reads on
     /// gets [`BodyError::TooSlow`](super::BodyError::TooSlow). Default 240 bytes a second after
     /// 30 s; `None` waits for ever. Not for CONNECT and `application/grpc`, whose streams may be
@@ -34,6 +40,16 @@ pub struct Limits {
     pub max_http2_streams: u32,
 }
 
+impl Limits {
+    /// How slowly clients over TCP may read from their sockets.
+    pub(super) fn reader_pace(&self) -> ReaderPace {
+        ReaderPace {
+            patience: self.write_timeout,
+            arrears: self.read_rate.map(Arrears::new),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -42,6 +58,7 @@ impl Default for Limits {
             header_read_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(60),
             write_timeout: Some(Duration::from_secs(60)),
+            read_rate: Some(ReadRate::default()),
             body_rate: Some(BodyRate::default()),
             max_header_bytes: 64 * 1024,
             max_http2_streams: 256,
