@@ -34,6 +34,14 @@ pub struct Limits {
     /// 30 s; `None` waits for ever. Not for CONNECT and `application/grpc`, whose streams may be
     /// silent.
     pub body_rate: Option<BodyRate>,
+    /// Time in which the service must begin its answer. Default `None`: a service may take as long as
+    /// it likes, as for long polling. Afterwards the service is dropped and the request answered with
+    /// 503 (Service Unavailable); other requests are not affected.
+    ///
+    /// Time for which the service is not ready counts, and so does time in which it reads the body of
+    /// the request. The body of a response may take longer. A service that blocks its thread cannot
+    /// be ended.
+    pub handler_timeout: Option<Duration>,
     /// Bytes of all fields of a request's head over TCP. Default 64 KiB.
     pub max_header_bytes: u32,
     /// Requests at a time on a connection over HTTP/2. Default 256.
@@ -60,6 +68,7 @@ impl Default for Limits {
             write_timeout: Some(Duration::from_secs(60)),
             read_rate: Some(ReadRate::default()),
             body_rate: Some(BodyRate::default()),
+            handler_timeout: None,
             max_header_bytes: 64 * 1024,
             max_http2_streams: 256,
         }

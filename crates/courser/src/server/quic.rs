@@ -92,7 +92,7 @@ async fn serve<S: HttpService<Body>>(
     let cut = part.clone().will_reach(Phase::Cut);
     let limits = &context.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
-    let exchange = Exchange::new(service, open, limits.body_rate);
+    let exchange = Exchange::new(service, open, limits);
     let serving = h3::serve(connection.clone(), exchange)
         .config(context.http3.clone())
         .interim_responses(context.sends_interim)

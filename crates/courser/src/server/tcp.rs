@@ -138,7 +138,7 @@ async fn serve<S: HttpService<Body>>(
     let peer = Peer::new(addresses, protocol, context.tally.new_id(), facts(tls));
     let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
-    let exchange = Exchange::new(service, open.clone(), context.limits.body_rate);
+    let exchange = Exchange::new(service, open.clone(), &context.limits);
     let exchange = exchange.over_tcp(context.alt_svc.clone(), context.sends_interim);
     let limits = &context.limits;
     let record = open.record.clone();
