@@ -6,5 +6,6 @@ mod client;
 mod counting;
 mod harness;
 mod http;
+mod odd;
 mod sockets;
 mod transport;
