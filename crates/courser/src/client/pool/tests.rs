@@ -55,8 +55,10 @@ async fn idle_connections_are_kept_up_to_a_number() {
         far_ends.push(far);
     }
     let mut last = far_ends.pop().expect("one too many");
-    let read = last.read(&mut [0; 1]).await;
-    assert_eq!(read.expect("ended"), 0, "the last one is closed");
+    let mut byte = [0; 1];
+    let read = tokio::time::timeout(Duration::from_secs(10), last.read(&mut byte)).await;
+    let read = read.expect("the last one is closed");
+    assert_eq!(read.expect("ended"), 0);
     assert_eq!(kept(&pool, &origin_of(MAX_IDLE)), 0);
     let origins = (0..MAX_IDLE).step_by(limits.idle_per_origin);
     let all: usize = origins.map(|number| kept(&pool, &origin_of(number))).sum();
