@@ -45,11 +45,13 @@ pub struct Connection {
     frames: Vec<Vec<u8>>,
     datagrams: VecDeque<Vec<u8>>,
     held: Option<Vec<u8>>,
+    /// Packets of the next datagram.
+    joined: Vec<u8>,
     repeat_at: Option<Time>,
     seen: Seen,
 }
 
-/// Length of the connection IDs of every hostile connection.
+/// Length of the connection IDs of hostile connections, unless their hooks choose another.
 pub const ID_LEN: usize = 8;
 
 /// Interval at which an unfinished handshake is repeated.
@@ -69,12 +71,12 @@ impl Connection {
         mut hooks: Box<dyn Hooks>,
         mut rng: Rng,
     ) -> Result<Self, TlsStartError> {
-        let local_id = random_id(&mut rng);
-        let peer_id = random_id(&mut rng);
+        let local_id = random_id(&mut rng, hooks.id_len());
+        let peer_id = random_id(&mut rng, hooks.id_len());
         let mut parameters = generous_parameters();
         parameters.initial_source_connection_id = Some(local_id);
         hooks.edit_parameters(&mut parameters);
-        let session = tls.start(name, encode_parameters(&parameters))?;
+        let session = tls.start(name, encode_parameters(&parameters, &mut *hooks))?;
         let initial = initial_keys(VERSION_1, &peer_id, Side::Client);
         let ids = (local_id, peer_id);
         let mut connection = Self::new(Side::Client, session, hooks, rng, initial, ids);
@@ -94,12 +96,12 @@ impl Connection {
         mut hooks: Box<dyn Hooks>,
         mut rng: Rng,
     ) -> Result<Self, TlsStartError> {
-        let local_id = random_id(&mut rng);
+        let local_id = random_id(&mut rng, hooks.id_len());
         let mut parameters = generous_parameters();
         parameters.initial_source_connection_id = Some(local_id);
         parameters.original_destination_connection_id = Some(original);
         hooks.edit_parameters(&mut parameters);
-        let session = tls.start(encode_parameters(&parameters))?;
+        let session = tls.start(encode_parameters(&parameters, &mut *hooks))?;
         let initial = initial_keys(VERSION_1, &original, Side::Server);
         let ids = (local_id, client_id);
         Ok(Self::new(Side::Server, session, hooks, rng, initial, ids))
@@ -129,6 +131,7 @@ impl Connection {
             frames: Vec::new(),
             datagrams: VecDeque::new(),
             held: None,
+            joined: Vec::new(),
             repeat_at: None,
             seen: Seen::default(),
         }
@@ -259,13 +262,16 @@ fn index(space: Space) -> usize {
     }
 }
 
-fn random_id(rng: &mut Rng) -> ConnectionId {
-    ConnectionId::new(&rng.array::<ID_LEN>()).expect("eight bytes fit a connection ID")
+fn random_id(rng: &mut Rng, len: usize) -> ConnectionId {
+    let mut bytes = vec![0; len];
+    rng.fill(&mut bytes);
+    ConnectionId::new(&bytes).expect("hooks choose 20 bytes at most")
 }
 
-fn encode_parameters(parameters: &TransportParameters) -> Vec<u8> {
+fn encode_parameters(parameters: &TransportParameters, hooks: &mut dyn Hooks) -> Vec<u8> {
     let mut encoded = Vec::new();
     parameters.encode(&mut encoded, None);
+    hooks.append_parameters(&mut encoded);
     encoded
 }
 

@@ -4,6 +4,8 @@ use courser_base::{RangeSet, Time};
 use courser_crypto::Space;
 use courser_wire::{ConnectionId, Frame, TransportParameters};
 
+use crate::connection::ID_LEN;
+
 /// Decides about every packet of a [`Connection`](crate::Connection), before it is sealed and
 /// after it was opened.
 ///
@@ -11,6 +13,24 @@ use courser_wire::{ConnectionId, Frame, TransportParameters};
 pub trait Hooks {
     /// Edits the transport parameters of this end before the handshake starts.
     fn edit_parameters(&mut self, _parameters: &mut TransportParameters) {}
+
+    /// Appends to the encoded transport parameters.
+    fn append_parameters(&mut self, _encoded: &mut Vec<u8>) {}
+
+    /// Returns the length of this end's connection IDs, 8 to 20 bytes.
+    fn id_len(&self) -> usize {
+        ID_LEN
+    }
+
+    /// Returns how many bytes of the CRYPTO stream a packet carries.
+    fn crypto_chunk(&self) -> usize {
+        CRYPTO_CHUNK
+    }
+
+    /// Returns whether [`Seen`](crate::Seen) keeps the content of streams.
+    fn keeps_streams(&self) -> bool {
+        false
+    }
 
     /// Inspects a received frame. The connection ignores the frame on [`Verdict::Ignore`].
     fn on_frame(&mut self, _now: Time, _space: Space, _frame: &Frame<'_>) -> Verdict {
@@ -50,7 +70,12 @@ pub enum Fate {
     Drop,
     /// Seals it now, and sends it after the next packet that is sent.
     Hold,
+    /// Seals it now, and sends it in front of the next packet, in the same datagram.
+    Join,
 }
+
+/// Data of one CRYPTO frame.
+const CRYPTO_CHUNK: usize = 1000;
 
 /// A packet before it is sealed. Every field may be edited.
 #[derive(Clone, Debug)]

@@ -6,12 +6,14 @@
 //! - [`Attacker`] holds many connections on many ports, as client or as server.
 //! - An [`Attack`] drives an attacker at its own pace. [`attacks::ALL`] lists every attack with
 //!   the labels that it stands for.
+//! - [`odd`] holds peers that are honest and do everything that is legal and odd.
 //! - [`AttackNode`] runs an attack in a world of the simulator, [`Sockets`] over UDP.
 //!
 //! The crate is for tests and for `cargo xtask attack`. Nothing that ships depends on it.
 
 pub mod attacks;
 pub mod http;
+pub mod odd;
 
 mod attack;
 mod attacker;

@@ -386,6 +386,17 @@ impl Connection {
         connection.is_ok_and(|connection| connection.streams().unacked_or_unsent())
     }
 
+    /// What was written and the peer has not taken yet.
+    #[cfg(feature = "server")]
+    pub(crate) fn undelivered(&self) -> courser_transport::Undelivered {
+        let mut locked = self.0.lock();
+        let connection = locked.open_connection(self.0.key);
+        connection.map_or_else(
+            |_| courser_transport::Undelivered::default(),
+            |connection| connection.streams().undelivered(),
+        )
+    }
+
     /// As [`SendStream::set_priority`], of a stream whose handle is elsewhere.
     #[cfg(feature = "http3")]
     pub(crate) fn set_stream_priority(&self, id: StreamId, priority: i32) {

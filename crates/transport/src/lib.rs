@@ -45,4 +45,6 @@ pub use endpoint::{
 };
 pub use error::TransportError;
 pub use rng::Rng;
-pub use stream::{ClosedStream, FinishError, ReadError, StreamEvent, Streams, WriteError};
+pub use stream::{
+    ClosedStream, FinishError, ReadError, StreamEvent, Streams, Undelivered, WriteError,
+};

@@ -5,8 +5,8 @@ use courser_crypto::{Space, header_protection};
 use courser_wire::packet::{self, Packet, short};
 use courser_wire::{ConnectionClose, Frame, Frames, PacketKind, PathResponse, packet_number};
 
+use super::Connection;
 use super::seen::Close;
-use super::{Connection, ID_LEN};
 use crate::encode::encode;
 use crate::hooks::Verdict;
 
@@ -15,7 +15,7 @@ impl Connection {
     pub fn receive(&mut self, now: Time, datagram: &mut [u8]) {
         self.seen.datagrams += 1;
         let mut start = 0;
-        while let Ok(packet) = packet::decode(datagram, start, ID_LEN) {
+        while let Ok(packet) = packet::decode(datagram, start, self.local_id.len()) {
             if packet.kind == PacketKind::Retry {
                 self.on_retry(datagram);
                 return;
@@ -94,6 +94,11 @@ impl Connection {
     fn on_frame(&mut self, space: Space, frame: &Frame<'_>) {
         if space == Space::Application {
             self.seen.on_frame(frame);
+            if let Frame::Stream(stream) = frame
+                && self.hooks.keeps_streams()
+            {
+                self.seen.keep(stream);
+            }
         }
         match frame {
             Frame::Crypto(crypto) => self.on_crypto(space, crypto.offset, crypto.data),

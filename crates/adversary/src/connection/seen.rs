@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use courser_wire::{CloseKind, ConnectionId, Frame};
+use courser_wire::{CloseKind, ConnectionId, Frame, Stream, StreamId};
 
 /// Counts and contents of what arrived on a connection.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,14 @@ pub struct Seen {
     pub max_streams_bidi: u64,
     /// The largest packet number that the peer acknowledged in its 1-RTT packets.
     pub largest_acked: Option<u64>,
+    streams: BTreeMap<u64, Kept>,
+}
+
+/// Content of a stream, in the pieces that arrived.
+#[derive(Clone, Debug, Default)]
+struct Kept {
+    pieces: BTreeMap<u64, Vec<u8>>,
+    size: Option<u64>,
 }
 
 /// Connection IDs that are remembered.
@@ -38,6 +46,38 @@ const MAX_ISSUED: usize = 64;
 const MAX_RESET_CODES: usize = 64;
 
 impl Seen {
+    /// The content of a stream from its beginning, and whether that is all of it. Empty unless the
+    /// hooks keep streams.
+    pub fn stream(&self, id: StreamId) -> (Vec<u8>, bool) {
+        let Some(kept) = self.streams.get(&id.value()) else {
+            return (Vec::new(), false);
+        };
+        let mut content: Vec<u8> = Vec::new();
+        for (offset, piece) in &kept.pieces {
+            let Some(known) = (content.len() as u64).checked_sub(*offset) else {
+                break;
+            };
+            let fresh = usize::try_from(known)
+                .ok()
+                .and_then(|known| piece.get(known..));
+            content.extend_from_slice(fresh.unwrap_or_default());
+        }
+        let is_all = kept.size == Some(content.len() as u64);
+        (content, is_all)
+    }
+
+    /// Keeps the content of a STREAM frame.
+    pub(super) fn keep(&mut self, frame: &Stream<'_>) {
+        let kept = self.streams.entry(frame.id.value()).or_default();
+        let piece = kept.pieces.entry(frame.offset).or_default();
+        if piece.len() < frame.data.len() {
+            *piece = frame.data.to_vec();
+        }
+        if frame.fin {
+            kept.size = Some(frame.offset + frame.data.len() as u64);
+        }
+    }
+
     /// Counts a frame of a 1-RTT packet.
     pub(super) fn on_frame(&mut self, frame: &Frame<'_>) {
         match frame {

@@ -50,13 +50,19 @@ impl Connection {
         if fate == Fate::Drop {
             return;
         }
-        let Some(datagram) = self.seal(&packet) else {
+        let Some(sealed) = self.seal(&packet) else {
             return;
         };
+        let mut datagram = std::mem::take(&mut self.joined);
+        datagram.extend(sealed);
         match fate {
             Fate::Hold => {
                 let earlier = self.held.replace(datagram);
                 self.datagrams.extend(earlier);
+                return;
+            }
+            Fate::Join => {
+                self.joined = datagram;
                 return;
             }
             Fate::Duplicate => self.datagrams.push_back(datagram.clone()),
@@ -121,13 +127,14 @@ impl Connection {
     /// CRYPTO frames, in packets of their own but for the last.
     fn take_crypto(&mut self, now: Time, space: Space, frames: &mut Vec<Vec<u8>>) {
         let index = super::index(space);
+        let chunk = self.hooks.crypto_chunk();
         while self.numbers[index].crypto_sent < self.numbers[index].crypto_out.len() {
-            if frames.iter().any(|frame| frame.len() > CRYPTO_CHUNK / 2) {
+            if frames.iter().any(|frame| frame.len() > chunk / 2) {
                 self.send_packet(now, space, std::mem::take(frames));
             }
             let numbers = &mut self.numbers[index];
             let start = numbers.crypto_sent;
-            let end = numbers.crypto_out.len().min(start + CRYPTO_CHUNK);
+            let end = numbers.crypto_out.len().min(start + chunk);
             numbers.crypto_sent = end;
             let offset = start as u64;
             let data = &numbers.crypto_out[start..end];
@@ -136,7 +143,7 @@ impl Connection {
     }
 
     fn take_queued(&mut self, now: Time, frames: &mut Vec<Vec<u8>>) {
-        let room = DATAGRAM - 1 - super::ID_LEN - NUMBER_LEN - TAG_LEN;
+        let room = DATAGRAM - 1 - self.peer_id.len() - NUMBER_LEN - TAG_LEN;
         let mut len: usize = frames.iter().map(Vec::len).sum();
         for frame in std::mem::take(&mut self.frames) {
             if len + frame.len() > room && !frames.is_empty() {
@@ -203,9 +210,6 @@ pub fn ack(ranges: &RangeSet) -> Option<Vec<u8>> {
 
 /// Packet numbers are always sent in full length: nothing depends on what was acknowledged.
 const NUMBER_LEN: usize = 4;
-
-/// Data of one CRYPTO frame.
-const CRYPTO_CHUNK: usize = 1000;
 
 /// The longest ACK frame that is sent.
 const MAX_ACK: usize = 1100;

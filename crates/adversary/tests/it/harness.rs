@@ -84,8 +84,15 @@ async fn serve() -> Result {
 }
 
 /// A body that is made as it is sent, as one that is read from a file.
-struct Content {
+pub struct Content {
     left: usize,
+}
+
+impl Content {
+    /// The large response.
+    pub fn large() -> Self {
+        Self { left: LARGE }
+    }
 }
 
 impl http_body::Body for Content {

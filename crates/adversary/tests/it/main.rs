@@ -1,4 +1,4 @@
-//! Every attack against a real endpoint, in virtual time.
+//! Every attack against a real endpoint, in virtual time, and some over real sockets.
 
 mod client;
 #[path = "../../../courser/tests/memory/counting.rs"]
@@ -6,4 +6,6 @@ mod client;
 mod counting;
 mod harness;
 mod http;
+mod odd;
+mod sockets;
 mod transport;

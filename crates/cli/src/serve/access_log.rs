@@ -215,7 +215,7 @@ fn write_line(target: &mut Target, line: &str, shared: &Arc<Shared>) {
     }
 }
 
-/// Lines that wait: a second of a busy server.
+/// Lines that wait (K106): a second of a busy server.
 const MOST_LINES: usize = 65_536;
 /// Bytes of the lines that wait: as many lines of 128 bytes.
 const MOST_BYTES: usize = 8 << 20;

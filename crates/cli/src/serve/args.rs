@@ -87,6 +87,18 @@ pub(crate) struct Arguments {
           help_heading = "Limits")]
     pub(crate) body_grace: Duration,
 
+    /// Minimum rate at which clients read, in bytes per second; 0 for no minimum
+    ///
+    /// Connections of slower clients are closed. Time counts only while the client keeps a response
+    /// from being sent.
+    #[arg(long, value_name = "N", default_value = "240", help_heading = "Limits")]
+    pub(crate) read_rate: u32,
+
+    /// Close connections whose clients are this far behind --read-rate
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_duration,
+          help_heading = "Limits")]
+    pub(crate) read_grace: Duration,
+
     /// Time limit for requests in progress after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_duration,
           help_heading = "Limits")]

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use courser::server::{
-    BodyRate, Bound, Certificates, Event, Limits, Server, ServerHandle, shutdown_signal,
+    BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
 use courser::{Identity, ReplyLimits, TransportConfig, rustls};
 use courser_qlog::QlogDirectory;
@@ -176,6 +176,10 @@ fn limits(arguments: &Arguments) -> Limits {
     limits.body_rate = (arguments.body_rate > 0).then_some(BodyRate {
         bytes_per_second: arguments.body_rate,
         grace: arguments.body_grace,
+    });
+    limits.read_rate = (arguments.read_rate > 0).then_some(ReadRate {
+        bytes_per_second: arguments.read_rate,
+        grace: arguments.read_grace,
     });
     limits
 }

@@ -217,3 +217,6 @@ const MAX_SHARED: usize = 3;
 /// Of HTTP/1.1, over all origins: each is a file descriptor.
 const MAX_IDLE: usize = 256;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests;

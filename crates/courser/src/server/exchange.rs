@@ -3,14 +3,17 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use http::header::{ALT_SVC, CONTENT_TYPE};
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
+use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::body::Body;
+use super::limits::Limits;
 use super::pace::BodyRate;
 use super::phase::Part;
 use super::tally::{InFlight, Open};
@@ -44,16 +47,21 @@ pub(super) struct Exchange<S> {
     /// Requests are told that there is no way to send interim responses. Those of HTTP/3 have one.
     tells_of_interim: bool,
     body_rate: Option<BodyRate>,
+    handler_timeout: Option<Duration>,
+    /// The service is not ready for a request of HTTP/3, and has this long.
+    readying: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Exchange<S> {
-    pub(super) fn new(service: S, open: Arc<Open>, body_rate: Option<BodyRate>) -> Self {
+    pub(super) fn new(service: S, open: Arc<Open>, limits: &Limits) -> Self {
         Self {
             service,
             open,
             alt_svc: None,
             tells_of_interim: false,
-            body_rate,
+            body_rate: limits.body_rate,
+            handler_timeout: limits.handler_timeout,
+            readying: None,
         }
     }
 
@@ -83,6 +91,8 @@ impl<S: Clone> Clone for Exchange<S> {
             alt_svc: self.alt_svc.clone(),
             tells_of_interim: self.tells_of_interim,
             body_rate: self.body_rate,
+            handler_timeout: self.handler_timeout,
+            readying: None,
         }
     }
 }
@@ -101,15 +111,29 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
     type Future = Answering<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.service.poll_ready(cx)
+        if let Poll::Ready(ready) = self.service.poll_ready(cx) {
+            return Poll::Ready(ready);
+        }
+        let Some(limit) = self.handler_timeout else {
+            return Poll::Pending;
+        };
+        let readying = self
+            .readying
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        // The request is answered without the service.
+        readying.as_mut().poll(cx).map(Ok)
     }
 
     fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
         let in_flight = self.open.begin_request();
         let request = self.prepare(request);
+        let readying = self.readying.take();
+        let is_late = readying.as_ref().is_some_and(|end| end.is_elapsed());
         Answering {
-            future: self.service.call(request),
+            future: (!is_late).then(|| self.service.call(request)),
             in_flight: Some(in_flight),
+            limit: self.handler_timeout,
+            end: readying,
         }
     }
 }
@@ -130,9 +154,20 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
         }
         let alt_svc = self.alt_svc.clone();
         let mut service = self.service.clone();
+        let limit = self.handler_timeout;
         Box::pin(async move {
-            std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
-            let mut response = service.call(request).await?;
+            let answer = async {
+                std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
+                let response = service.call(request).await?;
+                Ok(response.map(Some))
+            };
+            let mut response = match limit {
+                None => answer.await?,
+                Some(limit) => match tokio::time::timeout(limit, answer).await {
+                    Ok(answered) => answered?,
+                    Err(_) => unavailable(),
+                },
+            };
             if let Some(alt_svc) = alt_svc
                 && !response.headers().contains_key(ALT_SVC)
             {
@@ -146,9 +181,13 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
 pin_project! {
     /// A response that is being made.
     pub(super) struct Answering<F> {
+        // None once it has taken too long.
         #[pin]
-        future: F,
+        future: Option<F>,
         in_flight: Option<InFlight>,
+        // How long it may take, and its end once it had to be waited for.
+        limit: Option<Duration>,
+        end: Option<Pin<Box<Sleep>>>,
     }
 }
 
@@ -159,19 +198,40 @@ where
     type Output = Result<Response<Answer<B>>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let response = ready!(this.future.poll(cx))?;
+        let mut this = self.project();
+        let answered = match this.future.as_mut().as_pin_mut() {
+            Some(future) => future.poll(cx).map_ok(|response| response.map(Some)),
+            None => Poll::Ready(Ok(unavailable())),
+        };
+        let response = match (answered, *this.limit) {
+            (Poll::Ready(answered), _) => answered?,
+            (Poll::Pending, None) => return Poll::Pending,
+            (Poll::Pending, Some(limit)) => {
+                let end = this.end;
+                let end = end.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+                ready!(end.as_mut().poll(cx));
+                this.future.set(None);
+                unavailable()
+            }
+        };
         let in_flight = this.in_flight.take().expect("not polled after it resolved");
         Poll::Ready(Ok(response.map(|body| Answer { body, in_flight })))
     }
 }
 
+/// The answer to a request whose service took too long to begin one.
+fn unavailable<B>() -> Response<Option<B>> {
+    let mut response = Response::new(None);
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
+}
+
 pin_project! {
-    /// The body of a response. Its request is in flight until the protocol has taken all of it, or
+    /// The body of a response, if it has one. Its request is in flight until the protocol has taken all of it, or
     /// has given it up.
     pub(super) struct Answer<B> {
         #[pin]
-        body: B,
+        body: Option<B>,
         in_flight: InFlight,
     }
 }
@@ -184,14 +244,18 @@ impl<B: http_body::Body> http_body::Body for Answer<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        self.project().body.poll_frame(cx)
+        match self.project().body.as_pin_mut() {
+            Some(body) => body.poll_frame(cx),
+            None => Poll::Ready(None),
+        }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(B::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let body = self.body.as_ref();
+        body.map_or(SizeHint::with_exact(0), B::size_hint)
     }
 }

@@ -1,8 +1,8 @@
 //! HTTP/3: connections over QUIC.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
 
 use super::body::Body;
 use super::exchange::Exchange;
@@ -10,9 +10,10 @@ use super::gate::Gate;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, TlsFacts};
 use super::phase::{Part, Phase};
+use super::reading::{self, Reading, Sample};
 use super::refusals::Refusal;
 use super::shares::Shares;
-use super::tally::{Open, Tally};
+use super::tally::{Open, Record, Tally};
 use crate::h3::{self, Code, HttpService};
 use crate::{Connection, Endpoint, Incoming, VarInt};
 
@@ -95,8 +96,8 @@ async fn serve<S: HttpService<Body>>(
     let open = Arc::new(open);
     let cut = part.clone().will_reach(Phase::Cut);
     let limits = &context.limits;
-    let exchange = Exchange::new(service, open, limits.body_rate);
-    let stalled = stalled(&connection, limits.write_timeout);
+    let stalled = pin!(stalled(&connection, open.record.clone(), limits));
+    let exchange = Exchange::new(service, open, limits);
     let serving = h3::serve(connection.clone(), exchange)
         .config(context.http3.clone())
         .interim_responses(context.sends_interim)
@@ -107,28 +108,27 @@ async fn serve<S: HttpService<Body>>(
         () = cut => connection.close(no_error(), b"the server has ended"),
         () = stalled => {
             let code = error_code(Code::EXCESSIVE_LOAD);
-            connection.close(code, b"nothing was read for too long");
+            connection.close(code, b"what waits was read too slowly");
         }
     }
 }
 
-/// Ready when the client has read nothing of what waits for it for this long, or a quarter more.
+/// Ready when the client reads nothing of what waits for it, or reads it too slowly.
 ///
-/// One that is gone is noticed by QUIC; this is for those who are there, and grant no credit.
-async fn stalled(connection: &Connection, patience: Option<Duration>) {
-    let Some(patience) = patience else {
-        return std::future::pending().await;
-    };
-    let (mut seen, mut since) = (0, Instant::now());
-    loop {
-        tokio::time::sleep(patience / 4).await;
-        let acked = connection.stats().data_acked;
-        if acked != seen || !connection.has_undelivered() {
-            (seen, since) = (acked, Instant::now());
-        } else if since.elapsed() >= patience {
-            return;
+/// QUIC notices clients that are gone; this is for those that are there and grant no credit.
+async fn stalled(connection: &Connection, record: Arc<Record>, limits: &Limits) {
+    let sample = || {
+        let undelivered = connection.undelivered();
+        Sample {
+            taken: undelivered.acked,
+            waiting: undelivered.bytes,
+            is_blocked: undelivered.has_blocked_writer,
+            ended: record.ended(),
         }
-    }
+    };
+    let now = tokio::time::Instant::now();
+    let reading = Reading::new(limits.write_timeout, limits.read_rate, sample(), now);
+    reading::stalled(reading, sample, || connection.rtt()).await;
 }
 
 fn facts(connection: &Connection) -> TlsFacts {

@@ -9,10 +9,32 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
+use super::reading::Arrears;
 use super::shares::Share;
 use super::tally::{Open, Tally, Traffic};
+
+/// How slowly a peer may read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReaderPace {
+    /// The time in which it may read nothing.
+    pub(super) patience: Option<Duration>,
+    pub(super) arrears: Option<Arrears>,
+}
+
+impl ReaderPace {
+    /// For how much longer the peer may take nothing.
+    fn left(&self) -> Option<Duration> {
+        let left = self.arrears.map(|arrears| arrears.left());
+        self.patience.into_iter().chain(left).min()
+    }
+}
+
+struct Stalled {
+    since: Instant,
+    end: Pin<Box<Sleep>>,
+}
 
 /// Lives as long as the connection does, whoever has it: after an upgrade the user.
 pub(super) struct Socket {
@@ -21,9 +43,9 @@ pub(super) struct Socket {
     traffic: Arc<Traffic>,
     cut: Pin<Box<dyn Future<Output = ()> + Send>>,
     is_cut: bool,
-    /// How long the peer may leave what we have to say.
-    patience: Option<Duration>,
-    stalled: Option<Pin<Box<Sleep>>>,
+    pace: ReaderPace,
+    /// Since when the peer takes nothing, and when that is too long.
+    stalled: Option<Stalled>,
     /// All was said; how long the peer may take to hear it.
     lingering: Option<Pin<Box<Sleep>>>,
     /// Its place among the connections that may be.
@@ -37,7 +59,7 @@ impl Socket {
         stream: TcpStream,
         tally: Arc<Tally>,
         cut: Pin<Box<dyn Future<Output = ()> + Send>>,
-        patience: Option<Duration>,
+        pace: ReaderPace,
         share: Share,
     ) -> Self {
         Self {
@@ -46,7 +68,7 @@ impl Socket {
             traffic: Arc::default(),
             cut,
             is_cut: false,
-            patience,
+            pace,
             stalled: None,
             lingering: None,
             _share: share,
@@ -91,27 +113,40 @@ impl Socket {
         }
     }
 
+    /// Ready when the peer took nothing for too long, or too little.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(patience) = self.pace.left() else {
+            return Poll::Pending;
+        };
+        let stalled = self.stalled.get_or_insert_with(|| Stalled {
+            since: Instant::now(),
+            end: Box::pin(tokio::time::sleep(patience)),
+        });
+        stalled.end.as_mut().poll(cx)
+    }
+
     fn on_written(
         &mut self,
         cx: &mut Context<'_>,
         result: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        match (&result, self.patience) {
-            (Poll::Pending, Some(patience)) => {
-                let stalled = self
-                    .stalled
-                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
-                if stalled.as_mut().poll(cx).is_ready() {
+        match &result {
+            Poll::Pending => {
+                if self.poll_stalled(cx).is_ready() {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
             }
-            (Poll::Ready(Ok(written)), _) => {
-                self.stalled = None;
+            Poll::Ready(Ok(written)) => {
                 let written = *written as u64;
+                let stalled = self.stalled.take();
+                let waited = stalled.map_or(Duration::ZERO, |stalled| stalled.since.elapsed());
+                if let Some(arrears) = &mut self.pace.arrears {
+                    arrears.on_taken(written, waited);
+                }
                 self.tally.tcp_sent.fetch_add(written, Relaxed);
                 self.traffic.sent.fetch_add(written, Relaxed);
             }
-            _ => {}
+            Poll::Ready(Err(_)) => {}
         }
         result
     }

@@ -25,9 +25,10 @@ use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
 use super::rate::Rate;
+use super::reading::{self, Reading, Sample};
 use super::shares::Shares;
 use super::socket::Socket;
-use super::tally::{Open, Tally};
+use super::tally::{Open, Record, Tally};
 use crate::h3::HttpService;
 
 /// What all connections of a listener share.
@@ -86,7 +87,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
             }
         };
         let part_of_it = part.clone();
-        let patience = context.limits.write_timeout;
+        let pace = context.limits.reader_pace();
         // Small answers are whole: nothing is gained by waiting for more.
         let _ = stream.set_nodelay(true);
         let addresses = Addresses {
@@ -95,7 +96,7 @@ pub(super) async fn accept<S: HttpService<Body>>(
         };
         let tally = context.tally.clone();
         let end = end(part_of_it.clone(), context.gate.blocks(peer.ip()));
-        let socket = Socket::new(stream, tally, end, patience, share);
+        let socket = Socket::new(stream, tally, end, pace, share);
         let (service, context) = (service.clone(), context.clone());
         let queued = rate.on_queued();
         tokio::spawn(async move {
@@ -160,9 +161,10 @@ async fn serve<S: HttpService<Body>>(
     let peer = Peer::new(addresses, protocol, context.tally.new_id(), facts(tls));
     let open = Arc::new(Open::new(&context.tally, peer, traffic, None));
     stream.get_mut().0.keep(open.clone());
-    let exchange = Exchange::new(service, open.clone(), context.limits.body_rate);
+    let exchange = Exchange::new(service, open.clone(), &context.limits);
     let exchange = exchange.over_tcp(context.alt_svc.clone(), context.sends_interim);
     let limits = &context.limits;
+    let record = open.record.clone();
     let idle = idle(open, limits.idle_timeout);
     match protocol {
         Protocol::Http2 => {
@@ -174,7 +176,7 @@ async fn serve<S: HttpService<Body>>(
                 executor.pause();
                 gatherer.poll_send(cx);
             };
-            let stalled = stalled(|| gatherer.credit(), limits.write_timeout);
+            let stalled = stalled(|| gatherer.credit(), &record, limits);
             let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
             tokio::select! {
                 () = serving => {}
@@ -275,25 +277,28 @@ async fn run<C, E>(
     }
 }
 
-/// Ready when responses waited for credit of the client, and none of their content was sent, for this
-/// long or a quarter more.
+/// Ready when responses wait for credit of the client and it grants none, or too little.
 ///
 /// A socket that takes nothing is noticed by [`Socket`]; this is for clients that read the
 /// connection, answer PING frames, and grant no credit.
-async fn stalled(credit: impl Fn() -> (bool, u64), patience: Option<Duration>) {
-    let Some(patience) = patience else {
-        return std::future::pending().await;
-    };
-    let (mut seen, mut since) = (0, Instant::now());
-    loop {
-        tokio::time::sleep(patience / 4).await;
-        let (is_used_up, data_sent) = credit();
-        if !is_used_up || data_sent != seen {
-            (seen, since) = (data_sent, Instant::now());
-        } else if since.elapsed() >= patience {
-            return;
+async fn stalled(credit: impl Fn() -> (bool, u64), record: &Record, limits: &Limits) {
+    let sample = || {
+        let (is_blocked, taken) = credit();
+        Sample {
+            taken,
+            // What is granted is sent at once, and what is sent is the socket's.
+            waiting: 0,
+            is_blocked,
+            ended: record.ended(),
         }
-    }
+    };
+    let reading = Reading::new(
+        limits.write_timeout,
+        limits.read_rate,
+        sample(),
+        Instant::now(),
+    );
+    reading::stalled(reading, sample, || Duration::ZERO).await;
 }
 
 /// Ready when there was no request for this long.

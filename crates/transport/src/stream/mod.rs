@@ -121,6 +121,17 @@ pub struct StreamCounters {
     pub refused: u64,
 }
 
+/// Stream data that the peer has not taken yet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Undelivered {
+    /// Bytes acknowledged so far, as in [`StreamCounters::data_acked`].
+    pub acked: u64,
+    /// Bytes that were written and are not acknowledged.
+    pub bytes: u64,
+    /// True while a writer waits for credit, or for acknowledgements that make room.
+    pub has_blocked_writer: bool,
+}
+
 /// A control frame of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Wish {
@@ -266,6 +277,18 @@ impl Streams {
             || self.table.iter().any(|slot| {
                 slot.sends && (slot.send.is_pending() || slot.send.is_waiting_for_credit())
             })
+    }
+
+    /// What was written and the peer has not taken yet.
+    pub fn undelivered(&self) -> Undelivered {
+        Undelivered {
+            acked: self.totals.counters.data_acked,
+            bytes: self.totals.retained,
+            has_blocked_writer: self.table.iter().any(|slot| {
+                let send = &slot.send;
+                slot.sends && (send.is_waiting_for_credit() || send.is_waiting_for_connection())
+            }),
+        }
     }
 
     /// Totals since the connection began.

@@ -138,7 +138,7 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
-/// Bytes of a line with its end (K32): referrer, agent, host, target and method at their longest leave
+/// Bytes of a line with its end (K106): referrer, agent, host, target and method at their longest leave
 /// 600 bytes for the parts that are ours.
 pub(super) const MOST: usize = 4096;
 const MOST_OF_TARGET: usize = 1600;

@@ -1,5 +1,6 @@
 use courser::server::Protocol;
 use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::Value;
 
 use super::client::request;
@@ -241,4 +242,22 @@ async fn folders_are_listed_if_wanted() {
             .status,
         404
     );
+}
+
+/// Limit K105: these clients read nothing of what waits for them at first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_read_too_slowly_are_given_up() {
+    let folder = Folder::new();
+    folder.file("large.txt", &"x".repeat(30_000_000));
+    for (grace, is_given_up) in [("0.5", true), ("50", false)] {
+        let serving = start(&folder, &["--read-rate", "1000000", "--read-grace", grace]);
+        for protocol in Protocol::ALL {
+            let mut client = serving.client(protocol).await;
+            let ask = request(Method::GET, "/large.txt", &[], "");
+            let answer = within(client.begin(ask)).await.expect("an answer");
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+            let read = within(answer.into_body().collect()).await;
+            assert_eq!(read.is_err(), is_given_up, "{protocol} {grace}");
+        }
+    }
 }

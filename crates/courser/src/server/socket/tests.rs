@@ -3,11 +3,22 @@ use tokio::net::TcpListener;
 
 use super::super::limits::Limits;
 use super::super::phase::{Conductor, Phase};
+use super::super::reading::ReadRate;
 use super::super::shares::Shares;
 use super::*;
 
+/// For ever.
+const PATIENT: ReaderPace = ReaderPace {
+    patience: None,
+    arrears: None,
+};
+
 /// A socket of the server's, and its peer.
 async fn pair(conductor: &Conductor) -> (Socket, TcpStream) {
+    pair_with(conductor, PATIENT).await
+}
+
+async fn pair_with(conductor: &Conductor, pace: ReaderPace) -> (Socket, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let (peer, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
@@ -15,7 +26,7 @@ async fn pair(conductor: &Conductor) -> (Socket, TcpStream) {
     let share = shares.take(address.ip()).expect("room for one");
     let (stream, _) = accepted.expect("a connection");
     let cut = conductor.part().will_reach(Phase::Cut);
-    let socket = Socket::new(stream, Arc::default(), cut, None, share);
+    let socket = Socket::new(stream, Arc::default(), cut, pace, share);
     (socket, peer.expect("a connection"))
 }
 
@@ -60,4 +71,36 @@ async fn a_server_that_is_cut_waits_for_nobody() {
     conductor.enter(Phase::Cut);
     socket.shutdown().await.expect("said");
     assert!(began.elapsed() < LINGER);
+}
+
+/// Attack A88, limit K105: 16 MiB for a peer that reads so many bytes every ten milliseconds.
+async fn write_to(bytes: usize) -> io::Result<()> {
+    let rate = ReadRate {
+        bytes_per_second: 2_000_000,
+        grace: Duration::from_millis(700),
+    };
+    let pace = ReaderPace {
+        patience: Some(Duration::from_secs(30)),
+        arrears: Some(Arrears::new(rate)),
+    };
+    let conductor = Conductor::new();
+    let (mut socket, mut peer) = pair_with(&conductor, pace).await;
+    let reading = async move {
+        let mut buffer = vec![0; bytes];
+        while peer.read_exact(&mut buffer).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let content = vec![7; 16 << 20];
+    tokio::select! {
+        written = socket.write_all(&content) => written,
+        () = reading => Ok(()),
+    }
+}
+
+#[tokio::test]
+async fn peers_that_read_too_slowly_are_given_up() {
+    let error = write_to(2000).await.expect_err("200 kB per second");
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    write_to(1_000_000).await.expect("100 MB per second");
 }

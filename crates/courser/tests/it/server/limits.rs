@@ -1,4 +1,5 @@
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -6,6 +7,7 @@ use axum::routing::get;
 use courser::server::{Error, Limits, Protocol};
 use courser::{Identity, serve};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::Semaphore;
 
 use super::client::{Client, tls};
 use super::{start_with, within};
@@ -183,4 +185,76 @@ async fn several_addresses_are_one_server() {
             assert_eq!(text, "served", "{protocol} {address}");
         }
     }
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    let mut bytes = len[1..].to_vec();
+    bytes.extend([kind, flags]);
+    bytes.extend(stream.to_be_bytes());
+    bytes.extend(payload);
+    bytes
+}
+
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const ACK: u8 = 1;
+const END_STREAM_AND_HEADERS: u8 = 5;
+const REFUSED_STREAM: u32 = 7;
+
+/// Limit K61: clients that do not wait for their turn are refused, and lose nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_request_too_many_over_http2_is_refused() {
+    let permits = Arc::new(Semaphore::new(0));
+    let waiting = permits.clone();
+    let app = Router::new().route(
+        "/",
+        get(move || async move {
+            let _permit = waiting.acquire().await;
+            "served"
+        }),
+    );
+    let running = start_with(app, |server| server);
+    let (address, certificate) = (running.handle.local_addr(), running.identity.certificate());
+    let stream = tls(address, certificate, &[b"h2"]).await;
+    let mut stream = stream.expect("a server");
+    let most = Limits::default().max_http2_streams;
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    bytes.extend(frame(SETTINGS, 0, 0, &[]));
+    bytes.extend(frame(SETTINGS, ACK, 0, &[]));
+    // Entries 2, 7 and 4 of the static table: GET, https, and `/`; then an authority.
+    let request = b"\x82\x87\x84\x01\x09localhost";
+    for number in 0..=most {
+        bytes.extend(frame(
+            HEADERS,
+            END_STREAM_AND_HEADERS,
+            2 * number + 1,
+            request,
+        ));
+    }
+    within(stream.write_all(&bytes)).await.expect("open");
+    within(stream.flush()).await.expect("open");
+    let (mut answered, mut refused) = (0, Vec::new());
+    while answered < most || refused.is_empty() {
+        let mut head = [0; 9];
+        within(stream.read_exact(&mut head)).await.expect("open");
+        let len = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+        let mut payload = vec![0; len as usize];
+        within(stream.read_exact(&mut payload)).await.expect("open");
+        match head[3] {
+            RST_STREAM => {
+                assert_eq!(payload, REFUSED_STREAM.to_be_bytes());
+                refused.push(id);
+                // All others wait until now.
+                assert_eq!(answered, 0);
+                permits.add_permits(most as usize);
+            }
+            HEADERS => answered += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((answered, refused), (most, vec![2 * most + 1]));
 }

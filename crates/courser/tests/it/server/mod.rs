@@ -6,6 +6,7 @@ mod drain;
 mod exchange;
 #[cfg(feature = "files")]
 mod files;
+mod hanging;
 mod interim;
 mod limits;
 mod slow;

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::{get, post};
 use bytes::Bytes;
-use courser::server::{BodyRate, Limits, Protocol};
+use courser::server::{BodyRate, Limits, Protocol, ReadRate};
 use courser::{ClientConfig, Endpoint, TransportConfig, h3};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -28,6 +28,10 @@ fn start(change: impl FnOnce(&mut Limits)) -> Running {
     let app = Router::new()
         .route("/count", post(count))
         .route("/small", get(|| async { "few bytes" }))
+        .route(
+            "/events",
+            get(|| async { Body::new(drops(40, Duration::from_millis(50))) }),
+        )
         .route("/large", get(|| async { vec![7; 1_000_000] }));
     let mut limits = Limits::default();
     change(&mut limits);
@@ -185,4 +189,79 @@ async fn clients_of_http3_that_read_nothing_are_not_waited_for() {
         if code.value() == 0x107);
     assert!(is_excess, "{closed:?}");
     assert!(slow.quic().close_reason().is_none());
+}
+
+/// Reads a large response until it ends, with this pause after each frame.
+async fn read_slowly<B>(mut body: B, pause: Duration) -> Result<usize, B::Error>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
+    let mut received = 0;
+    while let Some(frame) = within(body.frame()).await {
+        received += frame?.data_ref().map_or(0, Bytes::len);
+        tokio::time::sleep(pause).await;
+    }
+    Ok(received)
+}
+
+/// A reader that takes 10 kB now and then is never silent for long.
+const READ_RATE: ReadRate = ReadRate {
+    bytes_per_second: 50_000,
+    grace: Duration::from_secs(2),
+};
+const TOO_SLOW: Duration = Duration::from_millis(500);
+const FAST_ENOUGH: Duration = Duration::from_millis(30);
+
+/// Attack A88, limit K105.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http3_that_read_too_slowly_are_not_waited_for() {
+    let running = start(|limits| limits.read_rate = Some(READ_RATE));
+    let (dripping, steady) = (narrow(&running).await, narrow(&running).await);
+    let ask = || request("GET", "/large", super::client::empty());
+    let dripped = within(dripping.send(ask())).await.expect("an answer");
+    let read = within(steady.send(ask())).await.expect("an answer");
+    let (dripped, read) = tokio::join!(
+        read_slowly(dripped.into_body(), TOO_SLOW),
+        read_slowly(read.into_body(), FAST_ENOUGH),
+    );
+    assert!(dripped.is_err(), "{dripped:?}");
+    let closed = within(dripping.quic().closed()).await;
+    let is_excess = matches!(&closed, courser::ConnectionError::ApplicationClosed { code, .. }
+        if code.value() == 0x107);
+    assert!(is_excess, "{closed:?}");
+    assert_eq!(read.expect("fast enough"), 1_000_000);
+    assert!(steady.quic().close_reason().is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http2_that_read_too_slowly_are_not_waited_for() {
+    let running = start(|limits| limits.read_rate = Some(READ_RATE));
+    let mut dripping = narrow_http2(&running, 10_000).await;
+    let mut steady = narrow_http2(&running, 10_000).await;
+    let ask = || request("GET", "/large", super::client::empty());
+    let dripped = within(dripping.send(ask())).await.expect("an answer");
+    let read = within(steady.send(ask())).await.expect("an answer");
+    let (dripped, read) = tokio::join!(
+        read_slowly(dripped.into_body(), TOO_SLOW),
+        read_slowly(read.into_body(), FAST_ENOUGH),
+    );
+    assert!(dripped.is_err(), "{dripped:?}");
+    assert_eq!(read.expect("fast enough"), 1_000_000);
+    http2_connections(&running, 1).await;
+}
+
+/// The server has nothing to send most of the time: the client holds nothing up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_that_come_slowly_are_not_counted_as_slow_reading() {
+    let rate = ReadRate {
+        bytes_per_second: 1_000_000,
+        grace: Duration::from_millis(400),
+    };
+    let running = start(|limits| limits.read_rate = Some(rate));
+    let address = running.handle.local_addr();
+    for protocol in Protocol::ALL {
+        let client = Client::connect(protocol, address, &running.identity).await;
+        let mut client = client.expect("a server");
+        assert_eq!(within(client.text("/events")).await.len(), 40, "{protocol}");
+    }
 }

@@ -1,0 +1,200 @@
+//! Measures whether the time of a comparison shows where two secrets differ (attack A67).
+//!
+//! The method is that of dudect: two classes of inputs, which differ in the first or in the last byte,
+//! in random order; Welch's t over their times, without the slowest tenth. A comparison that stops at
+//! the first difference is measured too: it has to be detected, or the machine is too noisy.
+//!
+//! ```sh
+//! cargo run --release -p courser-crypto --example timing
+//! ```
+//!
+//! Ends with 0 if no comparison shows anything, with 1 if one does, and with 77 if the machine is
+//! too noisy.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use courser_base::Side;
+use courser_crypto::initial::initial_keys;
+use courser_crypto::token_seal::{NONCE_LEN, TokenKey};
+use courser_crypto::{PacketKey, Rng, TAG_LEN, reset_token};
+use courser_wire::{ConnectionId, VERSION_1};
+
+fn main() -> ExitCode {
+    let secret = [0x5a; reset_token::TOKEN_LEN];
+    let naive = measure(classes(&secret), &mut |guess| early_exit(&secret, guess));
+    println!("{:>8.1}  comparison that stops early, for control", naive);
+    if naive.abs() < LIMIT {
+        println!("the machine is too noisy to tell");
+        return ExitCode::from(77);
+    }
+    let found = [
+        ("stateless reset token", reset_tokens(&secret)),
+        ("tag of an address token", address_tokens()),
+        ("tag of a packet", packets()),
+    ];
+    let mut code = ExitCode::SUCCESS;
+    for (name, t) in found {
+        let verdict = if t.abs() < LIMIT { "" } else { ": it shows" };
+        println!("{t:>8.1}  {name}{verdict}");
+        if t.abs() >= LIMIT {
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn reset_tokens(secret: &[u8; reset_token::TOKEN_LEN]) -> f64 {
+    measure(classes(secret), &mut |guess| {
+        let guess = guess.first_chunk().expect("as long as the secret");
+        reset_token::equal(secret, guess)
+    })
+}
+
+fn address_tokens() -> f64 {
+    let key = TokenKey::new(&[7; 32]);
+    let mut sealed = Vec::new();
+    key.seal([9; NONCE_LEN], b"an address and a time", b"", &mut sealed);
+    measure(classes_of_tag(&sealed), &mut |sealed| {
+        key.open(sealed, b"").is_some()
+    })
+}
+
+fn packets() -> f64 {
+    let id = ConnectionId::new(&[1; 8]).expect("eight bytes fit");
+    let keys = |side| initial_keys(VERSION_1, &id, side);
+    let mut sealed = vec![3; 64];
+    sealed.resize(sealed.len() + TAG_LEN, 0);
+    let (client, server) = (keys(Side::Client), keys(Side::Server));
+    client.local.packet.seal_packet(1, &mut sealed, 0);
+    let key: &PacketKey = &server.peer.packet;
+    let mut opened = sealed.clone();
+    assert!(key.open(1, &[], &mut opened).is_ok(), "the tag is right");
+    measure(classes_of_tag(&sealed), &mut |sealed| {
+        // Opening leaves nothing of a packet that is not authentic.
+        opened.copy_from_slice(sealed);
+        key.open(1, &[], &mut opened).is_ok()
+    })
+}
+
+/// Two inputs that differ from `secret`: in the first byte, and in the last.
+fn classes(secret: &[u8]) -> [Vec<u8>; 2] {
+    classes_from(secret, 0)
+}
+
+/// The same for the tag at the end of a sealed text.
+fn classes_of_tag(sealed: &[u8]) -> [Vec<u8>; 2] {
+    classes_from(sealed, sealed.len() - TAG_LEN)
+}
+
+fn classes_from(secret: &[u8], first: usize) -> [Vec<u8>; 2] {
+    [first, secret.len() - 1].map(|at| {
+        let mut input = secret.to_vec();
+        input[at] ^= 0x80;
+        input
+    })
+}
+
+/// Measures both classes of inputs, in random order, and returns Welch's t.
+fn measure(classes: [Vec<u8>; 2], compare: &mut dyn FnMut(&[u8]) -> bool) -> f64 {
+    let mut rng = Rng::new([1; 32]);
+    // One place for both, so that they differ in nothing but their bytes.
+    let mut input = classes[0].clone();
+    let mut samples: Vec<(usize, f64)> = Vec::with_capacity(SAMPLES);
+    for round in 0..SAMPLES + WARM_UP {
+        let class = usize::from(rng.array::<1>()[0] & 1);
+        input.copy_from_slice(&classes[class]);
+        let began = Instant::now();
+        for _ in 0..REPEATS {
+            assert!(!black_box(compare(black_box(&input))), "they differ");
+        }
+        let time = began.elapsed();
+        if round >= WARM_UP {
+            samples.push((class, time.as_secs_f64() * 1e9));
+        }
+    }
+    welch(&crop(samples))
+}
+
+/// The comparison that must not be used.
+#[inline(never)]
+fn early_exit(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| black_box(a) == black_box(b))
+}
+
+/// Leaves out the slowest tenth of all samples: interrupts and other processes.
+fn crop(mut samples: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
+    let mut times: Vec<f64> = samples.iter().map(|(_, time)| *time).collect();
+    times.sort_by(f64::total_cmp);
+    let longest = times[(times.len() - 1) * 9 / 10];
+    samples.retain(|(_, time)| *time <= longest);
+    samples
+}
+
+/// Welch's t of the samples of two classes: how many standard errors their means are apart.
+fn welch(samples: &[(usize, f64)]) -> f64 {
+    let [one, other] = [0, 1].map(|class| {
+        let of_class = || samples.iter().filter(move |sample| sample.0 == class);
+        let count = of_class().count() as f64;
+        let mean = of_class().map(|(_, time)| time).sum::<f64>() / count;
+        let squares: f64 = of_class().map(|(_, time)| (time - mean).powi(2)).sum();
+        (mean, squares / (count - 1.0) / count)
+    });
+    (one.0 - other.0) / (one.1 + other.1).sqrt()
+}
+
+/// Samples of both classes together.
+const SAMPLES: usize = 400_000;
+/// Samples that are thrown away: caches and clocks settle.
+const WARM_UP: usize = 10_000;
+/// Comparisons of one sample: the clock is coarse.
+const REPEATS: usize = 16;
+/// Chance alone gives 5 once in a million runs. dudect calls 10 certain.
+const LIMIT: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times of both classes in turn: noise of up to 100 ns, and this much more for one class.
+    fn noisy(more: f64) -> Vec<(usize, f64)> {
+        let mut rng = Rng::new([2; 32]);
+        let samples = (0..100_000).map(|index| {
+            let noise = f64::from(rng.array::<1>()[0]) / 2.55;
+            // Now and then the machine does something else.
+            let pause = if index % 50 < 2 { 1e6 * noise } else { 0.0 };
+            let class = index / 2 % 2;
+            (class, 500.0 + noise + pause + more * class as f64)
+        });
+        samples.collect()
+    }
+
+    #[test]
+    fn welch_agrees_with_a_calculation_by_hand() {
+        let of = |class, times: [f64; 5]| times.map(|time| (class, time));
+        let samples = [
+            of(0, [1.0, 2.0, 3.0, 4.0, 5.0]),
+            of(1, [2.0, 4.0, 6.0, 8.0, 10.0]),
+        ];
+        assert!((welch(&samples.concat()) + 1.8974).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_difference_of_a_hundredth_is_found_in_noise() {
+        assert!(welch(&crop(noisy(5.0))).abs() > LIMIT);
+        assert!(welch(&crop(noisy(0.0))).abs() < LIMIT / 2.0);
+        let uncropped = welch(&noisy(5.0)).abs();
+        assert!(uncropped < LIMIT, "pauses hide it: {uncropped}");
+    }
+
+    #[test]
+    fn classes_differ_from_the_secret_in_one_byte() {
+        let secret = [0x5a; reset_token::TOKEN_LEN];
+        for (class, at) in classes(&secret).iter().zip([0, secret.len() - 1]) {
+            let differing = (0..secret.len()).filter(|&index| class[index] != secret[index]);
+            assert_eq!(differing.collect::<Vec<_>>(), [at]);
+        }
+        assert!(early_exit(&secret, &secret));
+    }
+}
