@@ -109,8 +109,10 @@ impl ServerConfig {
     }
 
     /// Has all connections recorded from their first packet on, each into a sink that `sinks`
-    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file. The sinks are
-    /// called while packets move and must not block.
+    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file, on a thread of its
+    /// own. The sinks are called under the lock of the endpoint and must not block: see
+    /// [`Sink`](crate::telemetry::Sink), and
+    /// [`BackgroundWriter`](crate::telemetry::BackgroundWriter) for sinks that write.
     #[must_use]
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         Arc::make_mut(&mut self.settings.transport).sinks = Some(sinks);
@@ -311,8 +313,10 @@ impl ClientConfig {
     }
 
     /// Has all connections recorded from their first packet on, each into a sink that `sinks`
-    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file. The sinks are
-    /// called while packets move and must not block.
+    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file, on a thread of its
+    /// own. The sinks are called under the lock of the endpoint and must not block: see
+    /// [`Sink`](crate::telemetry::Sink), and
+    /// [`BackgroundWriter`](crate::telemetry::BackgroundWriter) for sinks that write.
     #[must_use]
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         Arc::make_mut(&mut self.settings.transport).sinks = Some(sinks);

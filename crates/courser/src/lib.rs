@@ -125,7 +125,7 @@ pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_files as files;
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
-pub use courser_tls::rustls;
+pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
     ConnectionError, ConnectionStats, DatagramFate, DatagramStats, EndpointConfig, EndpointStats,
     KeyUpdateBlocked, MemoryTokenStore, PathStats, PeerClose, RetryPolicy, TokenStore,

@@ -11,10 +11,12 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
-use rustls::{ClientConfig, KeyLog, KeyLogFile, NoKeyLog, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, KeyLog, NoKeyLog, RootCertStore, ServerConfig};
 use rustls_platform_verifier::Verifier;
 
 use any_server::AnyServer;
+
+use crate::key_log::QueuedKeyLog;
 
 mod any_server;
 
@@ -110,9 +112,10 @@ pub enum ClientAuthentication {
 pub enum KeyLogging {
     /// Nowhere.
     Off,
-    /// To the file that the environment variable `SSLKEYLOGFILE` names, if it does.
+    /// To the file that the environment variable `SSLKEYLOGFILE` names, if it does; see
+    /// [`QueuedKeyLog::environment`].
     Environment,
-    /// To the user's own log.
+    /// To the user's own log. It is called inside the handshake and must not block.
     To(Arc<dyn KeyLog>),
 }
 
@@ -120,7 +123,7 @@ impl KeyLogging {
     fn into_key_log(self) -> Arc<dyn KeyLog> {
         match self {
             Self::Off => Arc::new(NoKeyLog),
-            Self::Environment => Arc::new(KeyLogFile::new()),
+            Self::Environment => QueuedKeyLog::environment(),
             Self::To(log) => log,
         }
     }

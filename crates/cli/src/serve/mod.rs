@@ -24,11 +24,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+#[cfg(feature = "acme")]
+use courser::rustls;
 use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, Server, ServerHandle, shutdown_signal,
 };
-use courser::{Identity, TransportConfig, rustls};
-use courser_qlog::QlogDirectory;
+use courser::{Identity, QueuedKeyLog, TransportConfig};
 use serde_json::json;
 
 use self::access_log::AccessLog;
@@ -139,7 +140,7 @@ fn bind(arguments: &Arguments) -> Result<Bound, Failure> {
     let mut server = courser::serve(first, certificates)
         .transport(transport(arguments)?)
         .limits(limits(arguments))
-        .tls(|config| config.key_log = Arc::new(rustls::KeyLogFile::new()))
+        .tls(|config| config.key_log = QueuedKeyLog::environment())
         .drain(shutdown_signal())
         .ready_delay(arguments.drain_delay.unwrap_or_default())
         .deadline(arguments.drain_timeout)
@@ -218,13 +219,7 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
         ..TransportConfig::default()
     };
     if let Some(folder) = &arguments.qlog {
-        let sinks = QlogDirectory::create(folder).map_err(|error| {
-            Failure::new(format!(
-                "cannot write traces to {}: {error}",
-                folder.display()
-            ))
-        })?;
-        transport.sinks = Some(Arc::new(sinks));
+        transport.sinks = Some(crate::records::traces(folder, None)?);
     }
     Ok(transport)
 }

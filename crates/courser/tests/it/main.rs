@@ -24,5 +24,6 @@ mod scale;
 mod segmentation_offload;
 #[cfg(feature = "server")]
 mod server;
+mod slow_disk;
 mod telemetry;
 mod wakeups;
