@@ -103,6 +103,7 @@ mod handshake_failure;
 mod identity;
 mod incoming;
 mod memory;
+mod offload;
 #[cfg(feature = "http3")]
 mod opening;
 mod outbox;

@@ -22,7 +22,7 @@ mod session;
 pub use client::TlsClient;
 pub use config::{
     ClientAuthentication, ClientOptions, Identity, KeyLogging, ServerOptions, TlsConfigError,
-    Trust, client_config, provider, server_config, server_verifier,
+    Trust, client_config, provider, server_config, server_config_with_resolver, server_verifier,
 };
 pub use key_log::QueuedKeyLog;
 pub use server::TlsServer;

@@ -17,6 +17,7 @@ mod h3;
 mod handles;
 mod incoming;
 mod io;
+mod offload;
 mod panics;
 mod qlog;
 mod quinn;

@@ -47,7 +47,7 @@ impl SinkFactory for FirstTraced {
 }
 
 /// Answers each stream with what it brings.
-async fn echo(connection: Connection) {
+pub async fn echo(connection: Connection) {
     while let Ok((mut send, mut receive)) = connection.accept_bi().await {
         if let Ok(bytes) = receive.read_to_end(1000).await {
             // The client may be gone.
@@ -57,7 +57,7 @@ async fn echo(connection: Connection) {
     }
 }
 
-async fn round_trip(connection: &Connection) -> Duration {
+pub async fn round_trip(connection: &Connection) -> Duration {
     let began = Instant::now();
     let (mut send, mut receive) = connection.open_bi().await.expect("room");
     send.write_all(b"ping").await.expect("open");
@@ -67,7 +67,7 @@ async fn round_trip(connection: &Connection) -> Duration {
 }
 
 /// Returns the median of some round trips.
-pub async fn median_round_trip(connection: &Connection) -> Duration {
+async fn median_round_trip(connection: &Connection) -> Duration {
     let mut times = Vec::new();
     for _ in 0..21 {
         times.push(round_trip(connection).await);

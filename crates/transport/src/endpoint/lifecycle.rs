@@ -185,6 +185,7 @@ impl Endpoint {
             slot.is_half_open = false;
             self.handshakes.on_handshake_ended();
         }
+        let asks_for_tls = connection.list_tls_task();
         if connection.take_wants_tokens() {
             let ip = connection.path().peer.ip();
             let (key, rng) = (&self.token_key, &mut self.rng);
@@ -193,6 +194,9 @@ impl Endpoint {
                 .collect();
             connection.queue_tokens(tokens);
             self.touched(handle);
+        }
+        if asks_for_tls {
+            self.list_tls_task(handle);
         }
     }
 

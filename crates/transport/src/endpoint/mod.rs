@@ -14,6 +14,7 @@ mod receive;
 pub mod routing;
 pub mod stateless_reset;
 mod stats;
+mod tls_tasks;
 pub mod token_filter;
 pub mod version_negotiation;
 
@@ -77,6 +78,8 @@ pub struct Endpoint {
     replies: VecDeque<Reply>,
     touched: VecDeque<ConnectionHandle>,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
+    /// Connections with TLS work that nobody has taken. Some may be over.
+    tls_tasks: VecDeque<ConnectionHandle>,
     stats: EndpointStats,
     /// The connection that was used last: a panic is its fault.
     in_use: Option<ConnectionHandle>,
@@ -161,6 +164,7 @@ impl Endpoint {
             replies: VecDeque::new(),
             touched: VecDeque::new(),
             timers: BinaryHeap::new(),
+            tls_tasks: VecDeque::new(),
             stats: EndpointStats::default(),
             in_use: None,
             config,
