@@ -16,6 +16,7 @@ mod output;
 mod perf;
 mod qlog;
 mod quantity;
+mod records;
 mod serve;
 mod sim;
 mod tls;
@@ -33,13 +34,16 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(code) => return code,
     };
-    match run(arguments) {
-        Ok(code) => code,
-        Err(failure) => {
-            eprintln!("courser: {failure}");
-            ExitCode::FAILURE
-        }
+    let is_silent = matches!(&arguments.command, Some(Command::Get(get)) if get.output.silent);
+    let code = run(arguments).unwrap_or_else(|failure| {
+        eprintln!("courser: {failure}");
+        ExitCode::FAILURE
+    });
+    let missing = records::finish();
+    if !is_silent {
+        missing.iter().for_each(output::note);
     }
+    code
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode, Failure> {

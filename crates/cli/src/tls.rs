@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use courser::QueuedKeyLog;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -11,7 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
-    ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, ServerConfig, SignatureScheme,
+    ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme,
     SupportedCipherSuite, SupportedProtocolVersion,
 };
 
@@ -109,7 +110,7 @@ pub(crate) fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerCo
         .map_err(|error| Failure::new(format!("cannot use certificate and key: {error}")))?;
     config.alpn_protocols = vec![protocol.to_vec()];
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
-    config.key_log = Arc::new(KeyLogFile::new());
+    config.key_log = QueuedKeyLog::environment();
     Ok(Arc::new(config))
 }
 
@@ -151,7 +152,7 @@ pub(crate) fn client_of(
     let mut config = builder.with_no_client_auth();
     config.alpn_protocols = protocols;
     config.resumption = Resumption::disabled();
-    config.key_log = Arc::new(KeyLogFile::new());
+    config.key_log = QueuedKeyLog::environment();
     Ok(config)
 }
 

@@ -10,6 +10,8 @@ use courser_crypto::{ClientTls, ServerTls, TlsSession, TlsStartError};
 use courser_telemetry::SinkFactory;
 use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use courser_tls::rustls::server::{ClientHello, ResolvesServerCert};
+use courser_tls::rustls::sign::CertifiedKey;
 use courser_tls::rustls::{self, RootCertStore};
 use courser_tls::{
     ClientAuthentication, ClientOptions, ServerOptions, TlsClient, TlsConfigError, TlsServer, Trust,
@@ -85,6 +87,37 @@ impl ServerConfig {
         Ok(Self::with_rustls(tls))
     }
 
+    /// A server that asks an async function for the certificate of each client, by the name that
+    /// the client wants to reach (SNI). `None` refuses the client. Sets
+    /// [`offload_tls`](ServerConfig::offload_tls), and needs tokio.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use courser::rustls::sign::CertifiedKey;
+    ///
+    /// async fn look_up(name: Option<String>) -> Option<Arc<CertifiedKey>> {
+    ///     // Ask a database, a key store or another server.
+    /// #   let _ = name;
+    ///     None
+    /// }
+    ///
+    /// # fn main() -> Result<(), courser::ConfigError> {
+    /// let config = courser::ServerConfig::with_async_certificates(look_up)?.alpn(["h3"]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When the system has no random numbers.
+    pub fn with_async_certificates<F, R>(choose: F) -> Result<Self, ConfigError>
+    where
+        F: Fn(Option<String>) -> R + Send + Sync + 'static,
+        R: Future<Output = Option<Arc<CertifiedKey>>>,
+    {
+        let resolver = AsyncCertificates(choose);
+        let tls = courser_tls::server_config_with_resolver(Arc::new(resolver))?;
+        Ok(Self::with_rustls(tls).offload_tls(true))
+    }
+
     /// A server with a TLS configuration of the user's own. It has to offer TLS 1.3.
     pub fn with_rustls(tls: Arc<rustls::ServerConfig>) -> Self {
         Self {
@@ -113,8 +146,10 @@ impl ServerConfig {
     }
 
     /// Has all connections recorded from their first packet on, each into a sink that `sinks`
-    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file. The sinks are
-    /// called while packets move and must not block.
+    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file, on a thread of its
+    /// own. The sinks are called under the lock of the endpoint and must not block: see
+    /// [`Sink`](crate::telemetry::Sink), and
+    /// [`BackgroundWriter`](crate::telemetry::BackgroundWriter) for sinks that write.
     #[must_use]
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         Arc::make_mut(&mut self.settings.transport).sinks = Some(sinks);
@@ -213,6 +248,22 @@ impl ServerConfig {
         self
     }
 
+    /// Does TLS work on threads that may block, the runtime's `spawn_blocking`, instead of under the
+    /// lock that all connections of the endpoint share. Default off.
+    ///
+    /// Switch it on whenever a certificate resolver, a verifier of client certificates or a signer may take long: one that asks a network, a key store, a
+    /// disk or a database. Without it no connection of the endpoint sends or receives until they
+    /// return. Each handshake then takes two to three hops to another thread and back, which is why it
+    /// is not the default. At most 128 run at a time on an endpoint. Async code can be waited for with [`runtime::block_on`](crate::runtime::block_on).
+    ///
+    /// See [`Incoming::accept_with`](crate::Incoming::accept_with) for a choice that is made before
+    /// the handshake, and by nothing that TLS says.
+    #[must_use]
+    pub fn offload_tls(mut self, offloads: bool) -> Self {
+        self.settings.offload_tls = offloads;
+        self
+    }
+
     /// Checks everything and makes what the transport works with.
     pub(crate) fn build(self) -> Result<Arc<courser_transport::ServerConfig>, ConfigError> {
         self.settings.validate()?;
@@ -221,6 +272,26 @@ impl ServerConfig {
             tls,
             ..self.settings
         }))
+    }
+}
+
+/// Waits for an async function inside a handshake.
+struct AsyncCertificates<F>(F);
+
+impl<F> fmt::Debug for AsyncCertificates<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AsyncCertificates")
+    }
+}
+
+impl<F, R> ResolvesServerCert for AsyncCertificates<F>
+where
+    F: Fn(Option<String>) -> R + Send + Sync,
+    R: Future<Output = Option<Arc<CertifiedKey>>>,
+{
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name().map(str::to_owned);
+        crate::runtime::block_on((self.0)(name))
     }
 }
 
@@ -349,8 +420,10 @@ impl ClientConfig {
     }
 
     /// Has all connections recorded from their first packet on, each into a sink that `sinks`
-    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file. The sinks are
-    /// called while packets move and must not block.
+    /// makes: `courser_qlog::QlogDirectory` writes a trace of each into a file, on a thread of its
+    /// own. The sinks are called under the lock of the endpoint and must not block: see
+    /// [`Sink`](crate::telemetry::Sink), and
+    /// [`BackgroundWriter`](crate::telemetry::BackgroundWriter) for sinks that write.
     #[must_use]
     pub fn sinks(mut self, sinks: Arc<dyn SinkFactory>) -> Self {
         Arc::make_mut(&mut self.settings.transport).sinks = Some(sinks);
@@ -362,6 +435,22 @@ impl ClientConfig {
     #[must_use]
     pub fn token_store(mut self, tokens: Option<Arc<dyn TokenStore>>) -> Self {
         self.settings.tokens = tokens;
+        self
+    }
+
+    /// Does TLS work on threads that may block, the runtime's `spawn_blocking`, instead of under the
+    /// lock that all connections of the endpoint share. Default off.
+    ///
+    /// Switch it on whenever a certificate verifier, a resolver of client certificates or a signer may take long: one that asks a network, a key store, a
+    /// disk or a database. Without it no connection of the endpoint sends or receives until they
+    /// return. Each handshake then takes two to three hops to another thread and back, which is why it
+    /// is not the default. At most 128 run at a time on an endpoint. Async code can be waited for with [`runtime::block_on`](crate::runtime::block_on).
+    ///
+    /// Tickets are an exception: `ClientSessionStore` is asked for one where the connection begins,
+    /// under the lock.
+    #[must_use]
+    pub fn offload_tls(mut self, offloads: bool) -> Self {
+        self.settings.offload_tls = offloads;
         self
     }
 

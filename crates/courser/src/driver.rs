@@ -181,7 +181,9 @@ impl Driver {
         }
         self.set_alarm(&mut locked, now, cx);
         let has_more = std::mem::take(&mut self.has_more) || locked.has_more();
+        let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
+        shard.start(tls_tasks);
         if has_more {
             cx.waker().wake_by_ref();
         }

@@ -54,6 +54,31 @@ impl Incoming {
 
     /// Begins the handshake with another configuration than the endpoint's.
     ///
+    /// The choice may take its time and may be async: the client waits, and nobody else. It is made
+    /// before the client's TLS messages are read, so by addresses only. What depends on the name
+    /// that the client asks for is chosen by
+    /// [`ServerConfig::with_async_certificates`](crate::ServerConfig::with_async_certificates).
+    ///
+    /// ```no_run
+    /// # use courser::{Connection, Endpoint, ServerConfig};
+    /// # async fn config_for(_: std::net::IpAddr) -> ServerConfig {
+    /// #     ServerConfig::dev().expect("random numbers")
+    /// # }
+    /// # async fn serve(_: Connection) {}
+    /// # async fn accept(endpoint: Endpoint) {
+    /// while let Some(incoming) = endpoint.accept().await {
+    ///     tokio::spawn(async move {
+    ///         let config = config_for(incoming.remote_address().ip()).await;
+    ///         if let Ok(connecting) = incoming.accept_with(config)
+    ///             && let Ok(connection) = connecting.await
+    ///         {
+    ///             serve(connection).await;
+    ///         }
+    ///     });
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Incoming::accept`], and [`ConnectionError::TransportError`] when the configuration
     /// does not work.

@@ -103,6 +103,7 @@ mod handshake_failure;
 mod identity;
 mod incoming;
 mod memory;
+mod offload;
 #[cfg(feature = "http3")]
 mod opening;
 mod outbox;
@@ -125,7 +126,7 @@ pub use courser_crypto::{CipherSuite, HandshakeData};
 pub use courser_files as files;
 pub use courser_recovery::Algorithm;
 pub use courser_telemetry as telemetry;
-pub use courser_tls::rustls;
+pub use courser_tls::{QueuedKeyLog, rustls};
 pub use courser_transport::{
     AddressFilter, AddressListError, AddressPrefix, ConnectionError, ConnectionStats, DatagramFate,
     DatagramStats, EndpointConfig, EndpointStats, KeyUpdateBlocked, MemoryTokenStore, PathStats,

@@ -54,7 +54,7 @@ pub use courser_base::Ecn;
 pub use courser_udp::{PacketTooBig, Received, Transmit};
 
 pub use self::current::{Entered, enter};
-pub use self::door::{Runtime, Task, Timer, UdpSocket};
+pub use self::door::{Runtime, Task, Timer, UdpSocket, Work};
 pub use self::join::{JoinError, JoinHandle};
 pub use self::sleep::{Elapsed, Sleep, sleep, sleep_until, timeout};
 
@@ -80,6 +80,18 @@ where
             handle
         }
     }
+}
+
+/// Waits for a future on the calling thread, which has to be one that may block.
+///
+/// For code that others call and that cannot be async: a certificate resolver, verifier or signer
+/// in a configuration with [`ServerConfig::offload_tls`](crate::ServerConfig::offload_tls) or
+/// [`ClientConfig::offload_tls`](crate::ClientConfig::offload_tls).
+///
+/// # Panics
+/// On a thread that polls tasks, and outside of tokio. A panic in a handshake ends its connection.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    Current::get().block_on(future)
 }
 
 /// The time on the current runtime's clock.

@@ -230,7 +230,7 @@ impl Locked<'_> {
             return;
         }
         self.send_rounds(self.shard.now());
-        self.driver.is_wanted |= self.has_more() || self.is_alarm_late();
+        self.driver.is_wanted |= self.has_more() || self.is_alarm_late() || self.wants_tls();
     }
 
     /// Takes events and sends until nothing is left, the socket is full or enough was done.

@@ -13,6 +13,7 @@ use courser_transport::{
 use courser_wire::TransportErrorCode;
 use slab::Slab;
 
+use crate::offload::MAX_RUNNING;
 use crate::outbox::Outbox;
 use crate::runtime::Socket;
 use crate::shard::List;
@@ -34,6 +35,8 @@ pub(crate) struct State {
     /// To be woken when the lock is released.
     pub(crate) woken: Vec<Waker>,
     pub(crate) driver: DriverState,
+    /// TLS work that runs on other threads.
+    pub(crate) tls_running: usize,
     /// Something was written or changed that nobody has tried to send yet.
     pub(crate) has_unflushed: bool,
     /// Connections that are not over, or whose peers do not know yet.
@@ -79,6 +82,7 @@ impl State {
             idle: Waiters::default(),
             woken: Vec::new(),
             driver: DriverState::default(),
+            tls_running: 0,
             has_unflushed: false,
             busy: 0,
             is_closed: false,
@@ -187,6 +191,12 @@ impl State {
     /// There is more to send than one turn allows.
     pub(crate) fn has_more(&self) -> bool {
         !self.queue.is_empty() && !self.outbox.is_blocked()
+    }
+
+    /// There is TLS work, and room for it to run.
+    #[inline]
+    pub(crate) fn wants_tls(&self) -> bool {
+        self.endpoint.has_tls_tasks() && self.tls_running < MAX_RUNNING
     }
 
     /// Something is due before the driver's alarm rings.

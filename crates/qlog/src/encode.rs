@@ -10,6 +10,7 @@ use courser_telemetry::{MetricsUpdated, Record, SendLimit};
 
 use crate::json::{Object, object};
 use crate::schema::Dialect;
+use crate::sink::Dropped;
 
 /// Writes records as JSON-SEQ events, and remembers what needs not be said again.
 #[derive(Debug, Default)]
@@ -27,6 +28,17 @@ impl Encoder {
             dialect,
             ..Self::default()
         }
+    }
+
+    /// Appends the mark of a gap. What was told before may be in the gap and is told again.
+    pub(crate) fn gap(&mut self, out: &mut Vec<u8>, now: Time, dropped: Dropped) {
+        self.metrics = None;
+        self.limit = None;
+        let mut events = Events { out, now };
+        events.event("courser:records_dropped", |data| {
+            data.uint("records", dropped.records);
+            data.uint("bytes", dropped.bytes);
+        });
     }
 
     /// Appends the events that a record amounts to: most often one, sometimes none or two.

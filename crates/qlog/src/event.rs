@@ -58,6 +58,11 @@ pub enum EventKind {
         /// UDP payload in bytes.
         new: u64,
     },
+    /// `records_dropped`: a gap in the trace, whose writer was too slow.
+    RecordsDropped {
+        /// Records that are missing.
+        records: u64,
+    },
     /// Any other event.
     Other {
         /// Its name without category.

@@ -25,5 +25,5 @@ pub use reader::{About, MAX_PLAIN, MAX_RECORD, ReadError, Reader};
 pub use samples::{MAX_SAMPLES, Samples};
 pub use schema::{Dialect, EXTENSION, FILE_SCHEMA, OWN_EVENTS, SERIALIZATION};
 pub use series::{Point, Series};
-pub use sink::{Outcome, QlogSink, TraceHeader};
+pub use sink::{Dropped, Outcome, QlogSink, TraceHeader};
 pub use summary::{Close, Losses, RoundTrips, Summary, Traffic};

@@ -12,7 +12,8 @@ pub const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
 pub const SERIALIZATION: &str = "application/qlog+json-seq";
 /// Ending of file names (main-schema §11.2).
 pub const EXTENSION: &str = "sqlog";
-/// Events that the drafts do not have: `courser:spurious_loss`.
+/// Events that the drafts do not have: `courser:spurious_loss`, and `courser:records_dropped`, which
+/// marks a gap and says how many records and bytes are missing.
 pub const OWN_EVENTS: &str = "urn:x-courser:qlog:events:courser";
 
 /// Whose spelling of the events is written.

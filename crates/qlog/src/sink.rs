@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use courser_base::{Side, Time};
@@ -99,6 +100,12 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 /// closed each record is written at once. The first error stops the trace for good
 /// and is kept in its [`Outcome`]: the connection goes on without it.
 ///
+/// The sink writes where it is called, so `W` must not wait: memory, or an
+/// [`Output`](courser_telemetry::Output) of a
+/// [`BackgroundWriter`](courser_telemetry::BackgroundWriter). A `W` that cannot take a buffer now
+/// returns [`io::ErrorKind::WouldBlock`]. The records in it are dropped and counted in the
+/// [`Outcome`], and the event `courser:records_dropped` marks the gap in the trace.
+///
 /// ```
 /// use courser_base::Side;
 /// use courser_qlog::{QlogSink, TraceHeader};
@@ -111,38 +118,89 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub struct QlogSink<W: Write> {
     writer: W,
     buffer: Vec<u8>,
+    /// Bytes of the buffer that are no records: the head of the trace, the mark of a gap.
+    prefix: usize,
+    /// Records in the buffer.
+    records: u64,
+    /// The head of the trace, until it is written.
+    head: Vec<u8>,
+    /// What was dropped since the last buffer that was written.
+    gap: Dropped,
     encoder: Encoder,
     outcome: Outcome,
+    last: Time,
     has_failed: bool,
     is_over: bool,
 }
 
 /// What became of a trace; clones tell of the same one.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome(Arc<Mutex<Option<io::Error>>>);
+pub struct Outcome(Arc<Fate>);
+
+#[derive(Debug, Default)]
+struct Fate {
+    error: Mutex<Option<io::Error>>,
+    buffers: AtomicU64,
+    records: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// Records that were dropped because their writer had no room: its queue was full.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Dropped {
+    /// Buffers, each of about 32 KiB.
+    pub buffers: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Bytes of these records as text.
+    pub bytes: u64,
+}
 
 impl Outcome {
     /// Takes the error that stopped the trace, if one did.
     pub fn take_error(&self) -> Option<io::Error> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        let mut kept = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.take()
+    }
+
+    /// Returns what was dropped so far.
+    pub fn dropped(&self) -> Dropped {
+        Dropped {
+            buffers: self.0.buffers.load(Ordering::Relaxed),
+            records: self.0.records.load(Ordering::Relaxed),
+            bytes: self.0.bytes.load(Ordering::Relaxed),
+        }
     }
 
     pub(crate) fn keep(&self, error: io::Error) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert(error);
+    }
+
+    fn on_dropped(&self, dropped: Dropped) {
+        self.0.buffers.fetch_add(dropped.buffers, Ordering::Relaxed);
+        self.0.records.fetch_add(dropped.records, Ordering::Relaxed);
+        self.0.bytes.fetch_add(dropped.bytes, Ordering::Relaxed);
     }
 }
 
 impl<W: Write> QlogSink<W> {
     /// Begins a trace. Nothing is written yet.
     pub fn new(writer: W, header: &TraceHeader) -> Self {
+        let mut head = Vec::new();
+        header.write(&mut head);
         let mut buffer = Vec::with_capacity(CAPACITY);
-        header.write(&mut buffer);
+        buffer.extend_from_slice(&head);
         Self {
             writer,
+            prefix: buffer.len(),
             buffer,
+            records: 0,
+            head,
+            gap: Dropped::default(),
             encoder: Encoder::new(header.dialect),
             outcome: Outcome::default(),
+            last: Time::ZERO,
             has_failed: false,
             is_over: false,
         }
@@ -162,16 +220,48 @@ impl<W: Write> QlogSink<W> {
 
     /// Hands over everything collected.
     fn flush(&mut self) {
-        if self.has_failed {
+        if self.has_failed || self.buffer.is_empty() {
             return;
         }
         let written = self.writer.write_all(&self.buffer);
-        self.buffer.clear();
-        if let Err(error) = written.and_then(|()| self.writer.flush()) {
-            self.has_failed = true;
-            self.buffer = Vec::new();
-            self.outcome.keep(error);
+        match written.and_then(|()| self.writer.flush()) {
+            Ok(()) => {
+                self.head = Vec::new();
+                self.gap = Dropped::default();
+                self.buffer.clear();
+                self.prefix = 0;
+                self.records = 0;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.drop_buffer(),
+            Err(error) => {
+                self.has_failed = true;
+                self.buffer = Vec::new();
+                self.outcome.keep(error);
+            }
         }
+    }
+
+    /// Drops what is collected. The next buffer begins with a mark, and repeats the head if it was
+    /// not written yet.
+    fn drop_buffer(&mut self) {
+        if self.records > 0 {
+            let dropped = Dropped {
+                buffers: 1,
+                records: self.records,
+                bytes: (self.buffer.len() - self.prefix) as u64,
+            };
+            self.outcome.on_dropped(dropped);
+            self.gap.buffers += dropped.buffers;
+            self.gap.records += dropped.records;
+            self.gap.bytes += dropped.bytes;
+        }
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&self.head);
+        if self.gap.records > 0 {
+            self.encoder.gap(&mut self.buffer, self.last, self.gap);
+        }
+        self.prefix = self.buffer.len();
+        self.records = 0;
     }
 }
 
@@ -181,6 +271,8 @@ impl<W: Write + Send> Sink for QlogSink<W> {
             return;
         }
         self.encoder.encode(&mut self.buffer, now, record);
+        self.records += 1;
+        self.last = now;
         // What follows is the goodbye: little, and the process may end right behind it.
         self.is_over |= matches!(record, Record::ConnectionClosed(_));
         if self.is_over || self.buffer.len() >= FLUSH_AT {
@@ -192,6 +284,10 @@ impl<W: Write + Send> Sink for QlogSink<W> {
 impl<W: Write> Drop for QlogSink<W> {
     fn drop(&mut self) {
         self.flush();
+        if self.gap.records > 0 {
+            // The mark alone is small enough for most queues that have no room for a buffer.
+            self.flush();
+        }
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Summary {
     pub events: u64,
     /// Events of kinds that are not looked at.
     pub other_events: u64,
+    /// Records that are missing because the writer of the trace was too slow.
+    pub records_dropped: u64,
     /// Lines that could not be read.
     pub unreadable_lines: u64,
     /// The first of them.
@@ -291,6 +293,10 @@ impl Summarizer {
             EventKind::Mtu { new } => self.summary.mtu = Some(new),
             EventKind::Closed(closed) => {
                 self.summary.close.get_or_insert_with(|| closed.into());
+            }
+            EventKind::RecordsDropped { records } => {
+                let dropped = &mut self.summary.records_dropped;
+                *dropped = dropped.saturating_add(records);
             }
             EventKind::Other { .. } => self.summary.other_events += 1,
         }

@@ -2,7 +2,11 @@
 //!
 //! The protocol core hands records to a [`Sink`] and formats nothing. Without a sink the cost
 //! is one branch, because records are built inside a closure that then never runs.
+//!
+//! Sinks are called under the lock of an endpoint and must not wait. A [`BackgroundWriter`] has a
+//! thread and a bounded queue for those that write into files.
 
+mod background;
 mod connectivity;
 mod frames;
 mod record;
@@ -11,6 +15,7 @@ mod security;
 mod sink;
 mod transport;
 
+pub use background::{BackgroundWriter, DroppedWrites, Output, QUEUE_BYTES};
 pub use connectivity::{
     CloseCause, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted, MtuUpdated, PathState,
     PathUpdated, StateChanged,

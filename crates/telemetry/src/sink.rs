@@ -7,13 +7,21 @@ use courser_wire::ConnectionId;
 
 use crate::Record;
 
-/// Takes records of one connection. Called from the packet path: it must not block.
+/// Takes records of one connection.
+///
+/// A sink is called while packets move, under the lock of the endpoint: while it runs, **no
+/// connection of the endpoint sends or receives**. It must not wait for a disk, the network or a
+/// lock that is held during either. A sink that writes gives its bytes to an
+/// [`Output`](crate::Output) of a [`BackgroundWriter`](crate::BackgroundWriter), which queues them
+/// for a thread; `courser_qlog::QlogDirectory` does so. A sink is dropped under the lock too.
 pub trait Sink: Send {
-    /// Something happened at `now`.
+    /// Takes what happened at `now`. Must not block.
     fn record(&mut self, now: Time, record: &Record);
 }
 
 /// Makes the sinks of connections, so that their first packets are recorded too.
+///
+/// It is called under the lock of the endpoint and must not block, see [`Sink`].
 pub trait SinkFactory: Send + Sync + fmt::Debug {
     /// A connection begins; `None` leaves it unrecorded.
     ///

@@ -9,12 +9,14 @@ use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use rustls::version::TLS13;
-use rustls::{ClientConfig, KeyLog, KeyLogFile, NoKeyLog, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, KeyLog, NoKeyLog, RootCertStore, ServerConfig};
 use rustls_platform_verifier::Verifier;
 
 use any_server::AnyServer;
+
+use crate::key_log::QueuedKeyLog;
 
 mod any_server;
 
@@ -110,9 +112,10 @@ pub enum ClientAuthentication {
 pub enum KeyLogging {
     /// Nowhere.
     Off,
-    /// To the file that the environment variable `SSLKEYLOGFILE` names, if it does.
+    /// To the file that the environment variable `SSLKEYLOGFILE` names, if it does; see
+    /// [`QueuedKeyLog::environment`].
     Environment,
-    /// To the user's own log.
+    /// To the user's own log. It is called inside the handshake and must not block.
     To(Arc<dyn KeyLog>),
 }
 
@@ -120,7 +123,7 @@ impl KeyLogging {
     fn into_key_log(self) -> Arc<dyn KeyLog> {
         match self {
             Self::Off => Arc::new(NoKeyLog),
-            Self::Environment => Arc::new(KeyLogFile::new()),
+            Self::Environment => QueuedKeyLog::environment(),
             Self::To(log) => log,
         }
     }
@@ -206,6 +209,23 @@ pub fn server_config(options: ServerOptions) -> Result<Arc<ServerConfig>, TlsCon
     config.ignore_client_order = has_preference;
     config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     config.key_log = options.key_log.into_key_log();
+    Ok(Arc::new(config))
+}
+
+/// Makes a server's configuration like [`server_config`], with certificates of the user's resolver,
+/// without client authentication and without protocols.
+///
+/// # Errors
+/// [`TlsConfigError`] when there are no random numbers for the keys of tickets.
+pub fn server_config_with_resolver(
+    resolver: Arc<dyn ResolvesServerCert>,
+) -> Result<Arc<ServerConfig>, TlsConfigError> {
+    let mut config = ServerConfig::builder_with_provider(provider(&[]))
+        .with_protocol_versions(&[&TLS13])
+        .map_err(unusable)?
+        .with_no_client_auth()
+        .with_cert_resolver(resolver);
+    config.ticketer = aws_lc_rs::Ticketer::new().map_err(unusable)?;
     Ok(Arc::new(config))
 }
 

@@ -14,6 +14,7 @@ mod alert;
 mod client;
 mod client_hello;
 mod config;
+mod key_log;
 mod secrets;
 mod server;
 mod session;
@@ -21,8 +22,9 @@ mod session;
 pub use client::TlsClient;
 pub use config::{
     ClientAuthentication, ClientOptions, Identity, KeyLogging, ServerOptions, TlsConfigError,
-    Trust, client_config, provider, server_config, server_verifier,
+    Trust, client_config, provider, server_config, server_config_with_resolver, server_verifier,
 };
+pub use key_log::QueuedKeyLog;
 pub use server::TlsServer;
 
 /// The rustls that configurations are made with.

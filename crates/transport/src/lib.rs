@@ -32,7 +32,7 @@ pub use config::{
 };
 pub use connection::{
     Connection, ConnectionError, ConnectionStats, Event, KeyUpdateBlocked, PathStats, PeerClose,
-    Timer, UdpStats,
+    Timer, TlsResult, TlsTask, UdpStats,
 };
 pub use datagram::{
     DatagramEvent, DatagramFate, DatagramId, DatagramStats, Datagrams, SendDatagramError,

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use courser::client::{ClientBuilder, ErrorKind, Family, Proxy};
 use courser::{Client, Identity};
-use courser_qlog::QlogDirectory;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -42,7 +41,9 @@ pub(crate) fn client(arguments: &Arguments) -> Result<Client, Failed> {
         builder = builder.alt_svc_file(path);
     }
     if let Some(directory) = &arguments.output.qlog {
-        builder = builder.sinks(traces(directory)?);
+        let traces = crate::records::traces(directory, None);
+        let traces = traces.map_err(|failure| Failed::new(WRITE_ERROR, failure.to_string()))?;
+        builder = builder.sinks(traces);
     }
     builder.build().map_err(|error| match error.kind() {
         // Of the proxy: to curl it is one that cannot be reached.
@@ -227,15 +228,6 @@ fn proxy(connection: &ConnectionArguments) -> Option<Proxy> {
         None if except == "*" => Some(Proxy::Direct),
         None => None,
     }
-}
-
-fn traces(directory: &Path) -> Result<Arc<QlogDirectory>, Failed> {
-    QlogDirectory::create(directory)
-        .map(Arc::new)
-        .map_err(|error| {
-            let text = format!("cannot write traces into {}: {error}", directory.display());
-            Failed::new(WRITE_ERROR, text)
-        })
 }
 
 /// As curl has it.

@@ -47,7 +47,6 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
         let progress = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
         engine::run(&plan, &stop, |schedule, done| progress.show(schedule, done))?
     };
-    crate::perf::tell_traces(plan.qlog.as_deref());
     if finished.tally.connections.is_empty()
         && let Some(failure) = &finished.tally.failure
     {

@@ -205,11 +205,5 @@ fn traces(flags: &Flags) -> Result<Option<Arc<QlogDirectory>>, Failure> {
     let Some(path) = &flags.qlog_file_base else {
         return Ok(None);
     };
-    let directory = QlogDirectory::create(path).map_err(|error| {
-        Failure::new(format!(
-            "cannot write traces to {}: {error}",
-            path.display()
-        ))
-    })?;
-    Ok(Some(Arc::new(directory.title("courser load"))))
+    crate::records::traces(path, Some("courser load")).map(Some)
 }

@@ -40,7 +40,6 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
     };
     let outcome = measure(&remote, &plan, watch).await?;
     drop(progress);
-    super::tell_traces(qlog.as_deref());
     if !json {
         warnings_of(&outcome).iter().for_each(output::note);
     }

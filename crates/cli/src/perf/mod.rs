@@ -94,7 +94,6 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
             .iter()
             .for_each(output::note);
     }
-    tell_traces(qlog.as_deref());
     Ok(())
 }
 
@@ -127,20 +126,7 @@ fn trace_directory(arguments: &CommonArguments) -> Result<Option<Arc<QlogDirecto
     let Some(path) = &arguments.qlog else {
         return Ok(None);
     };
-    let directory = QlogDirectory::create(path).map_err(|error| {
-        let path = path.display();
-        Failure::new(format!("cannot write traces to {path}: {error}"))
-    })?;
-    Ok(Some(Arc::new(directory.title("courser perf"))))
-}
-
-/// Says what became of the traces.
-pub(crate) fn tell_traces(directory: Option<&QlogDirectory>) {
-    let Some(directory) = directory else { return };
-    if let Some(error) = directory.take_error() {
-        let path = directory.path().display();
-        output::note(format!("traces in {path} are incomplete: {error}"));
-    }
+    crate::records::traces(path, Some("courser perf")).map(Some)
 }
 
 /// Resolves when the user or the system asks the process to end.

@@ -129,6 +129,12 @@ fn warn(file: &Path, summary: &Summary, other_traces: usize) {
             "{name}: skipped {count} unreadable lines, the first: {first}"
         ));
     }
+    if summary.records_dropped > 0 {
+        let count = summary.records_dropped;
+        output::note(format!(
+            "{name}: {count} records are missing because its writer was too slow: counts are too low"
+        ));
+    }
     if other_traces > 0 {
         output::note(format!(
             "{name}: ignored {other_traces} further traces in the file"

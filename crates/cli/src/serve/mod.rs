@@ -20,11 +20,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+#[cfg(feature = "acme")]
+use courser::rustls;
 use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
-use courser::{Identity, ReplyLimits, TransportConfig, rustls};
-use courser_qlog::QlogDirectory;
+use courser::{Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
 use serde_json::json;
 
 use self::access_log::AccessLog;
@@ -147,7 +148,7 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
         .reply_limits(shared(arguments.limits.reply_rate, REPLY_SHARES))
         .reset_limits(shared(arguments.limits.reset_rate, RESET_SHARES))
         .address_filter(lists.filter())
-        .tls(|config| config.key_log = Arc::new(rustls::KeyLogFile::new()))
+        .tls(|config| config.key_log = QueuedKeyLog::environment())
         .drain(shutdown_signal())
         .ready_delay(arguments.drain_delay.unwrap_or_default())
         .deadline(arguments.drain_timeout)
@@ -244,13 +245,7 @@ fn transport(arguments: &Arguments) -> Result<TransportConfig, Failure> {
         ..TransportConfig::default()
     };
     if let Some(folder) = &arguments.qlog {
-        let sinks = QlogDirectory::create(folder).map_err(|error| {
-            Failure::new(format!(
-                "cannot write traces to {}: {error}",
-                folder.display()
-            ))
-        })?;
-        transport.sinks = Some(Arc::new(sinks));
+        transport.sinks = Some(crate::records::traces(folder, None)?);
     }
     Ok(transport)
 }

@@ -1,4 +1,4 @@
-//! Warnings about the server's UDP sockets.
+//! Warnings about the server's UDP sockets, and about records that the disk does not take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,9 +8,9 @@ use courser::Endpoint;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::{output, warnings};
+use crate::{output, records, warnings};
 
-/// Looks after the UDP sockets while the server runs.
+/// Looks after the UDP sockets, traces and key logs while the server runs.
 #[derive(Debug)]
 pub(super) struct SocketWatch {
     endpoints: Vec<Endpoint>,
@@ -20,8 +20,9 @@ pub(super) struct SocketWatch {
 }
 
 impl SocketWatch {
-    /// Warns of sockets that cost speed, and once when the kernel begins to drop datagrams. How
-    /// many they become is in the metrics.
+    /// Warns of sockets that cost speed, once when the kernel begins to drop datagrams, and once
+    /// when records are dropped. How many datagrams they become is in the metrics; records are
+    /// counted again at the end.
     pub(super) fn begin(endpoints: Vec<Endpoint>, as_json: bool) -> Self {
         for text in warnings::of_sockets(&endpoints) {
             warn(&text, as_json);
@@ -29,9 +30,14 @@ impl SocketWatch {
         let has_warned = Arc::new(AtomicBool::new(false));
         let (watched, flag) = (endpoints.clone(), has_warned.clone());
         let task = tokio::spawn(async move {
-            while !flag.load(Relaxed) {
+            let mut has_gaps = false;
+            while !flag.load(Relaxed) || !has_gaps {
                 tokio::time::sleep(BETWEEN_LOOKS).await;
                 warn_of_drops(&watched, &flag, as_json);
+                if !has_gaps && let Some(text) = records::gaps() {
+                    has_gaps = true;
+                    warn(&text, as_json);
+                }
             }
         });
         Self {

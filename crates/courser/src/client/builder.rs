@@ -204,7 +204,9 @@ impl ClientBuilder {
     }
 
     /// Whether secrets are written into the file that `SSLKEYLOGFILE` names (RFC 9850), for those
-    /// who analyse captures. Default off.
+    /// who analyse captures. Default off. A thread writes them: call
+    /// [`QueuedKeyLog::flush`](crate::QueuedKeyLog::flush) of
+    /// [`QueuedKeyLog::environment`](crate::QueuedKeyLog::environment) before the process ends.
     pub fn key_log(mut self, logs_keys: bool) -> Self {
         self.tls.logs_keys = logs_keys;
         self

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use courser_tls::Trust as Judge;
 use courser_tls::rustls::client::danger::ServerCertVerifier;
 use courser_tls::rustls::client::{ClientSessionMemoryCache, Resumption};
 use courser_tls::rustls::pki_types::CertificateDer;
 use courser_tls::rustls::version::{TLS12, TLS13};
-use courser_tls::rustls::{self, KeyLogFile, RootCertStore};
+use courser_tls::rustls::{self, RootCertStore};
+use courser_tls::{QueuedKeyLog, Trust as Judge};
 
 use super::error::{Error, ErrorKind};
 use super::version::HttpVersion;
@@ -181,7 +181,7 @@ impl TlsSettings {
         };
         config.resumption = Resumption::store(Arc::new(sessions()));
         if self.logs_keys {
-            config.key_log = Arc::new(KeyLogFile::new());
+            config.key_log = QueuedKeyLog::environment();
         }
         Ok(config)
     }

@@ -9,7 +9,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::door::{Runtime, Task};
+use super::door::{Runtime, Task, Work};
 use super::socket::Socket;
 use super::system;
 
@@ -113,6 +113,21 @@ impl Current {
         match self {
             Self::Tokio => drop(tokio::spawn(task)),
             Self::Entered(runtime) => runtime.spawn(Box::pin(task) as Task, Location::caller()),
+        }
+    }
+
+    /// Does work that may block where that holds up no task.
+    pub(crate) fn spawn_blocking(&self, work: Work) {
+        match self {
+            Self::Tokio => drop(tokio::task::spawn_blocking(work)),
+            Self::Entered(runtime) => runtime.spawn_blocking(work),
+        }
+    }
+
+    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        match self {
+            Self::Tokio => tokio::runtime::Handle::current().block_on(future),
+            Self::Entered(_) => panic!("block_on needs tokio, and the current runtime is another"),
         }
     }
 

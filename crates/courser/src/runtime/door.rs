@@ -13,6 +13,9 @@ use courser_udp::{Capabilities, Counters, PacketTooBig, Received, Transmit};
 /// A task that is ready to be polled on any thread.
 pub type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// Work that may block its thread.
+pub type Work = Box<dyn FnOnce() + Send>;
+
 /// Something that polls tasks and has a clock, timers and sockets.
 ///
 /// It has to [`enter`](super::enter) itself whenever it polls or drops a task.
@@ -26,6 +29,15 @@ pub trait Runtime: fmt::Debug + Send + Sync + 'static {
     /// Takes a task and polls it, but not before this call has returned. `origin` is the line
     /// that spawned it, to name it by.
     fn spawn(&self, task: Task, origin: &'static Location<'static>);
+
+    /// Does work that may block, on a thread where that holds up no task. It is called by tasks
+    /// that hold no lock.
+    ///
+    /// Unless it is implemented, the work is done at once by the caller: right for a world whose
+    /// time stands still meanwhile.
+    fn spawn_blocking(&self, work: Work) {
+        work();
+    }
 
     /// Makes a timer that has not been set.
     fn timer(&self) -> Box<dyn Timer>;

@@ -17,6 +17,7 @@ mod h3;
 mod handles;
 mod incoming;
 mod io;
+mod offload;
 mod panics;
 mod qlog;
 mod quinn;
@@ -24,5 +25,6 @@ mod scale;
 mod segmentation_offload;
 #[cfg(feature = "server")]
 mod server;
+mod slow_disk;
 mod telemetry;
 mod wakeups;

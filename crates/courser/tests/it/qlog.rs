@@ -72,6 +72,7 @@ async fn transfer(directory: &Arc<QlogDirectory>) -> courser::ConnectionStats {
     let stats = client.stats();
     drop((client, server));
     pair.finish().await;
+    assert!(directory.flush(), "the disk is fast");
     stats
 }
 

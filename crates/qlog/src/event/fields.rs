@@ -27,6 +27,9 @@ pub(super) fn kind(name: &str, data: &Value) -> EventKind {
         },
         "packet_lost" => EventKind::PacketLost(lost(data)),
         "spurious_loss" => EventKind::SpuriousLoss,
+        "records_dropped" if category == "courser" => EventKind::RecordsDropped {
+            records: uint(data, "records").unwrap_or(1),
+        },
         "recovery_metrics_updated" | "metrics_updated" => EventKind::Metrics(metrics(data)),
         "congestion_state_updated" => {
             text(data, "new").map_or_else(other, |new| EventKind::CongestionState { new })

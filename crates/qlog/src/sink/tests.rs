@@ -3,6 +3,7 @@ use std::time::Duration;
 use courser_telemetry::{CloseCause, ConnectionClosed, StateChanged};
 
 use super::*;
+use crate::{Reader, Summary};
 
 fn header() -> TraceHeader {
     let id = ConnectionId::new(&[0xab, 0xcd]).expect("two bytes");
@@ -107,4 +108,103 @@ fn close_is_on_disk_before_the_sink_is_dropped() {
     sink.record(Time::ZERO, &state());
     let len = written.lock().expect("not poisoned").len();
     assert!(len > text.len(), "the goodbye follows at once");
+}
+
+/// A queue that is full for some writes.
+struct Queue {
+    refuses: std::ops::Range<usize>,
+    writes: usize,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Write for Queue {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writes += 1;
+        if self.refuses.contains(&(self.writes - 1)) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.written.lock().expect("not poisoned").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Records states through a queue that refuses these writes; returns the outcome, the summary of
+/// what was written, and how many states were recorded.
+fn through_queue(refuses: std::ops::Range<usize>, buffers: usize) -> (Dropped, Summary, u64) {
+    let written = Arc::default();
+    let queue = Queue {
+        refuses,
+        writes: 0,
+        written: Arc::clone(&written),
+    };
+    let mut sink = QlogSink::new(queue, &header());
+    let outcome = sink.outcome();
+    let mut recorded = 0;
+    while sink.writer.writes < buffers {
+        sink.record(Time::ZERO, &state());
+        recorded += 1;
+    }
+    drop(sink);
+    assert!(outcome.take_error().is_none(), "a gap is no error");
+    let written = written.lock().expect("not poisoned").clone();
+    let reader = Reader::new(&written[..]).expect("the head is there");
+    (outcome.dropped(), Summary::of(reader), recorded)
+}
+
+#[test]
+fn full_queue_costs_buffers_that_are_counted_and_marked() {
+    let (dropped, summary, recorded) = through_queue(2..4, 7);
+    assert_eq!(dropped.buffers, 2);
+    assert_eq!(summary.records_dropped, dropped.records);
+    assert_eq!(summary.unreadable_lines, 0, "{:?}", summary.unreadable);
+    // One event marks the gap of both buffers.
+    assert_eq!(summary.events - 1 + dropped.records, recorded);
+    assert!(dropped.bytes > 60_000, "{} bytes", dropped.bytes);
+}
+
+#[test]
+fn head_of_a_trace_survives_a_queue_that_is_full_at_first() {
+    let (dropped, summary, recorded) = through_queue(0..2, 4);
+    assert_eq!(dropped.buffers, 2);
+    assert_eq!(summary.vantage_point.as_deref(), Some("server"));
+    assert_eq!(summary.records_dropped, dropped.records);
+    assert_eq!(summary.events - 1 + dropped.records, recorded);
+}
+
+#[test]
+fn gap_at_the_end_is_marked_if_the_mark_fits() {
+    let (dropped, summary, _) = through_queue(2..3, 3);
+    assert_eq!(dropped.buffers, 1);
+    assert_eq!(summary.records_dropped, dropped.records);
+}
+
+#[test]
+fn metrics_are_told_whole_after_a_gap() {
+    let mut encoder = Encoder::new(Dialect::default());
+    let metrics = courser_telemetry::MetricsUpdated {
+        smoothed_rtt: Duration::from_millis(20),
+        latest_rtt: Duration::from_millis(20),
+        min_rtt: Duration::from_millis(20),
+        rtt_variance: Duration::from_millis(10),
+        congestion_window: 12_000,
+        bytes_in_flight: 0,
+        packets_in_flight: 0,
+        ssthresh: None,
+        pacing_rate: None,
+        pto_count: 0,
+    };
+    let record = Record::MetricsUpdated(metrics);
+    let encode = |encoder: &mut Encoder| {
+        let mut out = Vec::new();
+        encoder.encode(&mut out, Time::ZERO, &record);
+        out
+    };
+    let first = encode(&mut encoder);
+    assert_ne!(encode(&mut encoder), first, "what is known is left out");
+    encoder.gap(&mut Vec::new(), Time::ZERO, Dropped::default());
+    assert_eq!(encode(&mut encoder), first);
 }

@@ -196,6 +196,7 @@ fn key_log_file_is_written_when_asked_for() {
         client.key_log = KeyLogging::Environment;
         let (client, server) = tls((client, server));
         connect(&client, &server);
+        assert!(QueuedKeyLog::environment().flush());
         return;
     }
     let name = format!("courser-key-log-{}", std::process::id());

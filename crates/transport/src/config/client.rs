@@ -26,6 +26,9 @@ pub struct ClientConfig {
     pub transport: Arc<TransportConfig>,
     /// Tokens from earlier connections; `None` keeps none.
     pub tokens: Option<Arc<dyn TokenStore>>,
+    /// Hands TLS work out with [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task) instead
+    /// of doing it where a packet is received. The embedder has to take it. Default off.
+    pub offload_tls: bool,
 }
 
 impl ClientConfig {
@@ -35,6 +38,7 @@ impl ClientConfig {
             tls,
             transport: Arc::new(TransportConfig::default()),
             tokens: Some(Arc::new(MemoryTokenStore::default())),
+            offload_tls: false,
         }
     }
 }

@@ -56,6 +56,9 @@ pub struct ServerConfig {
     pub new_tokens: u32,
     /// Whether clients may change their address. Default on; NAT rebinding is always followed.
     pub migration: bool,
+    /// Hands TLS work out with [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task) instead
+    /// of doing it where a packet is received. The embedder has to take it. Default off.
+    pub offload_tls: bool,
 }
 
 impl ServerConfig {
@@ -73,6 +76,7 @@ impl ServerConfig {
             loaded_connection_rate: None,
             new_tokens: 2,
             migration: true,
+            offload_tls: false,
         }
     }
 

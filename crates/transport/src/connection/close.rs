@@ -142,6 +142,12 @@ impl Connection {
         self.start_closing(now, Cause::Transport(error.clone()), error.into());
     }
 
+    /// The fault is ours: the peer gets INTERNAL_ERROR without a reason, the application `error`.
+    pub(crate) fn fail_internally(&mut self, now: Time, error: ConnectionError) {
+        let cause = Cause::Transport(TransportError::internal(""));
+        self.start_closing(now, cause, error);
+    }
+
     fn start_closing(&mut self, now: Time, cause: Cause, error: ConnectionError) {
         if !self.state.is_open() {
             return;

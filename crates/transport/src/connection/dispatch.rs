@@ -229,7 +229,7 @@ impl Connection {
         frame: &frame::Crypto<'_>,
     ) -> Result<(), TransportError> {
         let reading = self.handshake.reading;
-        let session_gone = self.handshake.tls.is_none();
+        let session_gone = self.handshake.tls.is_gone();
         let Some(numbers) = self.spaces.get_mut(space) else {
             return Ok(());
         };

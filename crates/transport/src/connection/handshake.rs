@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
-use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsError, TlsSession};
+use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsError};
 use courser_telemetry::{KeyDiscarded, ProtocolChosen, Record};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ConnectionId, TransportErrorCode};
 
 use super::Connection;
+use super::error::ConnectionError;
 use super::event::Event;
 use super::state::State;
+use super::tls::{Finished, Tls};
 use crate::config::TokenStore;
 use crate::error::TransportError;
 use crate::open::undecryptable::Undecryptable;
@@ -20,7 +22,9 @@ use crate::space::{PacketNumberSpace, SpaceId};
 
 /// State of the handshake, and what remains of it.
 pub(crate) struct Handshake {
-    pub(crate) tls: Option<Box<dyn TlsSession>>,
+    pub(crate) tls: Tls,
+    /// TLS reads in tasks that the endpoint hands out.
+    pub(crate) offloads_tls: bool,
     /// Level that TLS reads next.
     pub(crate) reading: SpaceId,
     /// Level that TLS writes next.
@@ -68,7 +72,7 @@ impl std::fmt::Debug for Handshake {
 impl Handshake {
     /// Gives back what only a handshake needs.
     pub(crate) fn on_close(&mut self) {
-        self.tls = None;
+        self.tls = Tls::Gone;
         self.early.clear();
         self.tokens = Vec::new();
         self.send_tokens = false;
@@ -86,17 +90,25 @@ pub(crate) const fn crypto_limit(side: Side, space: SpaceId) -> u64 {
 }
 
 impl Connection {
-    /// Hands TLS what has arrived, sends what it writes, installs the keys it makes.
+    /// Hands TLS what has arrived, sends what it writes, installs the keys it makes. While TLS is
+    /// in a task, what has arrived waits (limit K01).
     pub(crate) fn drive_handshake(&mut self, now: Time) -> Result<(), TransportError> {
+        if self.handshake.tls.is_in_task() {
+            return Ok(());
+        }
         for id in SpaceId::ALL {
             while let Some(bytes) = self
                 .spaces
                 .get_mut(id)
                 .and_then(|space| space.crypto.read())
             {
-                let Some(tls) = &mut self.handshake.tls else {
+                let Some(tls) = self.handshake.tls.here_mut() else {
                     return Err(unexpected_message());
                 };
+                if self.handshake.offloads_tls {
+                    self.handshake.tls.ask(id.level(), bytes);
+                    return Ok(());
+                }
                 tls.read(id.level(), &bytes).map_err(tls_error)?;
                 self.write_handshake(now)?;
             }
@@ -104,10 +116,40 @@ impl Connection {
         Ok(())
     }
 
+    /// TLS is back from a task. A connection that is over does not want it any more.
+    pub(crate) fn on_tls_finished(&mut self, now: Time, finished: Finished) {
+        if !matches!(self.handshake.tls, Tls::Away) {
+            return;
+        }
+        self.handshake.tls = Tls::Here(finished.session);
+        let read = finished.read.map_err(tls_error);
+        let driven = read
+            .and_then(|()| self.write_handshake(now))
+            .and_then(|()| self.drive_handshake(now));
+        match driven {
+            Ok(()) => self.open_early(now),
+            Err(error) => self.fail(now, error),
+        }
+        let rtt = self.paths.active().rtt.smoothed();
+        self.spaces.application.acks.on_batch_end(now, rtt);
+        self.record_changes(now);
+    }
+
+    /// TLS panicked in a task. Only the session is lost, so the peer can be told; what the panic
+    /// said is for our side alone. True if the connection was not over.
+    pub(crate) fn on_tls_panicked(&mut self, now: Time, error: ConnectionError) -> bool {
+        let is_awaited = matches!(self.handshake.tls, Tls::Away);
+        if is_awaited {
+            self.handshake.tls = Tls::Gone;
+            self.fail_internally(now, error);
+        }
+        is_awaited
+    }
+
     /// Sends what TLS has to say.
     pub(crate) fn write_handshake(&mut self, now: Time) -> Result<(), TransportError> {
         let mut out = Vec::new();
-        while let Some(tls) = &mut self.handshake.tls {
+        while let Some(tls) = self.handshake.tls.here_mut() {
             out.clear();
             let change = tls.write(&mut out);
             if let Some(space) = self.spaces.get_mut(self.handshake.writing)
@@ -167,14 +209,14 @@ impl Connection {
         if self.handshake.data.is_some() || self.handshake.peer_parameters.is_none() {
             return;
         }
-        if let Some(tls) = &self.handshake.tls {
+        if let Some(tls) = self.handshake.tls.here() {
             self.handshake.data = Some(tls.handshake_data());
             self.events.push_back(Event::HandshakeDataReady);
         }
     }
 
     fn check_complete(&mut self, now: Time) -> Result<(), TransportError> {
-        let Some(tls) = &self.handshake.tls else {
+        let Some(tls) = self.handshake.tls.here() else {
             return Ok(());
         };
         if !self.state.is_handshaking() || tls.is_handshaking() || !self.key_phase.has_keys() {
@@ -244,10 +286,10 @@ impl Connection {
             && self
                 .handshake
                 .tls
-                .as_ref()
+                .here()
                 .is_some_and(|tls| tls.can_be_dropped())
         {
-            self.handshake.tls = None;
+            self.handshake.tls = Tls::Gone;
         }
     }
 
@@ -279,7 +321,7 @@ impl Connection {
         let Some(bytes) = self
             .handshake
             .tls
-            .as_ref()
+            .here()
             .and_then(|tls| tls.peer_transport_parameters())
         else {
             return Ok(());

@@ -29,6 +29,7 @@ mod state;
 pub(crate) mod stats;
 mod suspicion;
 pub(crate) mod timeouts;
+mod tls;
 mod trace;
 mod transmit;
 mod transmit_close;
@@ -50,6 +51,7 @@ pub use self::event::Event;
 pub use self::key_phase::KeyUpdateBlocked;
 pub use self::stats::{ConnectionStats, PathStats, UdpStats};
 pub use self::timeouts::Timer;
+pub use self::tls::{TlsResult, TlsTask};
 
 pub(crate) use self::receive::Arrival;
 pub(crate) use self::start::{FirstInitial, Origin};
@@ -417,6 +419,17 @@ impl Connection {
     /// Takes a connection ID that the endpoint made.
     pub(crate) fn issue_cid(&mut self, id: ConnectionId, token: [u8; 16]) {
         self.cids.issued.issue(id, token);
+    }
+
+    /// True once for each task with TLS work: the endpoint lists it.
+    #[inline]
+    pub(crate) fn list_tls_task(&mut self) -> bool {
+        self.handshake.tls.list()
+    }
+
+    /// Hands out the TLS work that is listed.
+    pub(crate) fn take_tls_task(&mut self) -> Option<TlsTask> {
+        self.handshake.tls.take_listed()
     }
 
     /// IDs that the peer gave back.

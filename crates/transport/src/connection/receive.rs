@@ -410,7 +410,7 @@ impl Connection {
     }
 
     /// Packets that waited for keys are processed now.
-    fn open_early(&mut self, now: Time) {
+    pub(crate) fn open_early(&mut self, now: Time) {
         for space in [SpaceId::Handshake, SpaceId::Application] {
             if !self.can_open(space) {
                 continue;

@@ -19,6 +19,7 @@ use super::state::State;
 use super::stats::ConnectionStats;
 use super::suspicion::Suspicion;
 use super::timeouts::CreditRequests;
+use super::tls::Tls;
 use super::{Cids, Connection, Recovery, Spaces};
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
@@ -76,7 +77,8 @@ impl Connection {
         let transport = Arc::clone(&config.transport);
         let (mut connection, bytes) =
             Self::new(origin, Side::Client, transport, destination, &parameters);
-        connection.handshake.tls = Some(config.tls.start(server_name, bytes)?);
+        connection.handshake.tls = Tls::Here(config.tls.start(server_name, bytes)?);
+        connection.handshake.offloads_tls = config.offload_tls;
         let tokens = config
             .tokens
             .as_ref()
@@ -114,7 +116,8 @@ impl Connection {
         let transport = Arc::clone(&config.transport);
         let (mut connection, bytes) =
             Self::new(origin, Side::Server, transport, first.source, &parameters);
-        connection.handshake.tls = Some(config.tls.start(bytes)?);
+        connection.handshake.tls = Tls::Here(config.tls.start(bytes)?);
+        connection.handshake.offloads_tls = config.offload_tls;
         connection.handshake.original_destination = first.original_destination;
         connection.handshake.peer_source = Some(first.source);
         connection.handshake.retry_source = first.retry_source;
@@ -207,7 +210,8 @@ impl Connection {
 
 fn new_handshake(now: Time, peer_id: ConnectionId, local_source: ConnectionId) -> Handshake {
     Handshake {
-        tls: None,
+        tls: Tls::Gone,
+        offloads_tls: false,
         reading: SpaceId::Initial,
         writing: SpaceId::Initial,
         started: now,

@@ -23,6 +23,7 @@ mod headers;
 mod hostile;
 mod keys;
 mod mtu;
+mod offload;
 mod packet_too_big;
 mod parameters;
 mod paths;

@@ -173,7 +173,7 @@ impl Endpoint {
     }
 }
 
-fn internal_fault(message: &str) -> ConnectionError {
+pub(super) fn internal_fault(message: &str) -> ConnectionError {
     let reason = format!("an internal fault ended the connection: {message}");
     ConnectionError::TransportError(TransportError::new(
         TransportErrorCode::INTERNAL_ERROR,
@@ -182,7 +182,7 @@ fn internal_fault(message: &str) -> ConnectionError {
 }
 
 /// The beginning of the message of a panic.
-fn message_of(payload: &(dyn Any + Send)) -> String {
+pub(super) fn message_of(payload: &(dyn Any + Send)) -> String {
     let message = if let Some(message) = payload.downcast_ref::<String>() {
         message
     } else if let Some(message) = payload.downcast_ref::<&str>() {

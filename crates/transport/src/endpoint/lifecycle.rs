@@ -192,6 +192,7 @@ impl Endpoint {
             self.handshakes.on_handshake_ended(claim);
         }
         let created = created.filter(|_| !connection.is_closed());
+        let asks_for_tls = connection.list_tls_task();
         if connection.take_wants_tokens() {
             let ip = connection.path().peer.ip();
             let (key, rng) = (&self.token_key, &mut self.rng);
@@ -203,6 +204,9 @@ impl Endpoint {
         }
         if let Some(claim) = created {
             self.count_created(now, claim);
+        }
+        if asks_for_tls {
+            self.list_tls_task(handle);
         }
     }
 

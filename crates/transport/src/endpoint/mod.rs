@@ -18,6 +18,7 @@ mod shares;
 mod source;
 pub mod stateless_reset;
 mod stats;
+mod tls_tasks;
 pub mod token_filter;
 mod turns;
 pub mod version_negotiation;
@@ -91,6 +92,8 @@ pub struct Endpoint {
     replies: VecDeque<Reply>,
     touched: VecDeque<ConnectionHandle>,
     timers: BinaryHeap<Reverse<(Time, ConnectionHandle)>>,
+    /// Connections with TLS work that nobody has taken. Some may be over.
+    tls_tasks: VecDeque<ConnectionHandle>,
     stats: EndpointStats,
     /// The connection that was used last: a panic is its fault.
     in_use: Option<ConnectionHandle>,
@@ -180,6 +183,7 @@ impl Endpoint {
             replies: VecDeque::new(),
             touched: VecDeque::new(),
             timers: BinaryHeap::new(),
+            tls_tasks: VecDeque::new(),
             stats: EndpointStats::default(),
             in_use: None,
             config,

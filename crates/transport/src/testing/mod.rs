@@ -18,7 +18,7 @@ use courser_base::{FourTuple, Time};
 
 use crate::build::transmit::TransmitBuffer;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{Connection, Event};
+use crate::connection::{Connection, Event, TlsTask};
 use crate::endpoint::{ConnectionHandle, Endpoint, ReceiveMeta};
 
 use self::identity::{client_tls, server_tls};
@@ -33,6 +33,8 @@ pub(crate) struct End {
     pub(crate) handle: Option<ConnectionHandle>,
     /// Every datagram that left, in order.
     pub(crate) sent: Vec<Datagram>,
+    /// TLS work that was taken, and when it is done.
+    pub(crate) tls_tasks: Vec<(Time, ConnectionHandle, TlsTask)>,
     buffer: TransmitBuffer,
 }
 
@@ -46,6 +48,14 @@ impl End {
 
     pub(crate) fn has(&self, wanted: &Event) -> bool {
         self.events.contains(wanted)
+    }
+
+    /// Does the TLS work that is due.
+    fn finish_tls_tasks(&mut self, now: Time) {
+        while let Some(at) = self.tls_tasks.iter().position(|(due, ..)| *due <= now) {
+            let (_, handle, task) = self.tls_tasks.remove(at);
+            self.endpoint.finish_tls_task(now, handle, task.run());
+        }
     }
 
     /// Marks the connection as used, as a driver does.
@@ -66,6 +76,8 @@ pub(crate) struct Pair {
     pub(crate) client_config: ClientConfig,
     pub(crate) server_config: Arc<ServerConfig>,
     pub(crate) ledger: Ledger,
+    /// How long TLS work takes where it is offloaded.
+    pub(crate) tls_delay: Duration,
     seed: u8,
 }
 
@@ -125,6 +137,7 @@ impl Pair {
             events: Vec::new(),
             handle: None,
             sent: Vec::new(),
+            tls_tasks: Vec::new(),
             buffer: TransmitBuffer::new(setup.max_segments),
         };
         let mut client_config = ClientConfig::new(Arc::clone(&setup.client_tls));
@@ -140,6 +153,7 @@ impl Pair {
             client_config,
             server_config,
             ledger: Ledger::default(),
+            tls_delay: Duration::ZERO,
             seed: setup.seed,
         }
     }
@@ -255,6 +269,10 @@ impl Pair {
                 outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));
             }
         }
+        while let Some((handle, task)) = end.endpoint.poll_tls_task() {
+            end.tls_tasks.push((now + self.tls_delay, handle, task));
+            progress = true;
+        }
         while let Some(transmit) = end.endpoint.poll_stateless_transmit(&mut end.buffer) {
             outgoing.extend(Datagram::split(&transmit, end.buffer.bytes(), end.address));
             progress = true;
@@ -272,7 +290,9 @@ impl Pair {
     }
 
     fn next_time(&self) -> Option<Time> {
+        let tasks = self.client.tls_tasks.iter().chain(&self.server.tls_tasks);
         [
+            tasks.map(|(due, ..)| *due).min(),
             self.link.next_arrival(),
             self.client.endpoint.next_timeout(),
             self.server.endpoint.next_timeout(),
@@ -288,6 +308,8 @@ impl Pair {
         while let Some(datagram) = self.link.receive(at) {
             self.deliver(datagram);
         }
+        self.client.finish_tls_tasks(at);
+        self.server.finish_tls_tasks(at);
         self.client.endpoint.handle_timeout(at);
         self.server.endpoint.handle_timeout(at);
     }

@@ -38,7 +38,7 @@ pub(super) fn traces(
     let path = directory.join(format!("{scenario}-{seed}"));
     let title = format!("{scenario}, seed {seed}");
     match QlogDirectory::create(&path) {
-        Ok(traces) => Ok(Arc::new(traces.title(title))),
+        Ok(traces) => Ok(Arc::new(traces.title(title).synchronous())),
         Err(error) => Err(cannot_write(&path, &error)),
     }
 }

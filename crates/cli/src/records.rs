@@ -1,0 +1,81 @@
+//! Traces and key logs of this process: threads of their own write them, so that no packet waits for
+//! a disk. Here is told what became of them.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use courser::QueuedKeyLog;
+use courser_qlog::QlogDirectory;
+
+use crate::error::Failure;
+
+/// The directories of this process.
+static TRACES: Mutex<Vec<Arc<QlogDirectory>>> = Mutex::new(Vec::new());
+
+/// Makes a directory for traces.
+pub(crate) fn traces(path: &Path, title: Option<&str>) -> Result<Arc<QlogDirectory>, Failure> {
+    let mut directory = QlogDirectory::create(path).map_err(|error| {
+        let path = path.display();
+        Failure::new(format!("cannot write traces to {path}: {error}"))
+    })?;
+    if let Some(title) = title {
+        directory = directory.title(title);
+    }
+    let directory = Arc::new(directory);
+    all().push(directory.clone());
+    Ok(directory)
+}
+
+/// Returns a warning if records were dropped so far.
+pub(crate) fn gaps() -> Option<String> {
+    let directories = all().clone();
+    let traces = directories.iter().find_map(|directory| gaps_of(directory));
+    traces.or_else(gaps_of_keys)
+}
+
+/// Writes what is queued, within some seconds, and returns what is missing. Call it when all
+/// connections are gone.
+pub(crate) fn finish() -> Vec<String> {
+    let mut missing = Vec::new();
+    for directory in all().drain(..) {
+        let path = directory.path().display();
+        if !directory.flush() {
+            missing.push(format!(
+                "traces in {path} are incomplete: the disk is too slow"
+            ));
+        }
+        if let Some(error) = directory.take_error() {
+            missing.push(format!("traces in {path} are incomplete: {error}"));
+        }
+        missing.extend(gaps_of(&directory));
+    }
+    let keys = QueuedKeyLog::environment();
+    if !keys.flush() {
+        missing.push("the key log is incomplete: the disk is too slow".to_owned());
+    }
+    if let Some(error) = keys.take_error() {
+        missing.push(format!("the key log is incomplete: {error}"));
+    }
+    missing.extend(gaps_of_keys());
+    missing
+}
+
+fn gaps_of(directory: &QlogDirectory) -> Option<String> {
+    let dropped = directory.dropped();
+    let text = format!(
+        "traces in {} have gaps: {} records were dropped because the disk is too slow",
+        directory.path().display(),
+        dropped.records
+    );
+    (dropped.records > 0).then_some(text)
+}
+
+fn gaps_of_keys() -> Option<String> {
+    let dropped = QueuedKeyLog::environment().dropped();
+    let text = format!("the key log lacks {dropped} lines: the disk is too slow");
+    (dropped > 0).then_some(text)
+}
+
+fn all() -> std::sync::MutexGuard<'static, Vec<Arc<QlogDirectory>>> {
+    TRACES.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,382 @@
+//! Files that are written by a thread of their own.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Writes for others on a thread of its own, so that those who have something to write never wait
+/// for a disk.
+///
+/// An [`Output`] is the place of one file in the queue. What does not fit into the queue is
+/// dropped and counted in [`BackgroundWriter::dropped`]. Clones share the thread. It ends when all
+/// clones and outputs are dropped and everything queued is written; call
+/// [`BackgroundWriter::flush`] before the process ends.
+///
+/// ```
+/// use std::io::Write as _;
+/// use std::time::Duration;
+/// use courser_telemetry::BackgroundWriter;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let writer = BackgroundWriter::new("traces")?;
+/// let mut output = writer.output(|| Ok(std::io::sink()), |error| eprintln!("{error}"));
+/// output.write_all(b"does not wait")?;
+/// assert!(writer.flush(Duration::from_secs(5)));
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct BackgroundWriter(Arc<Handle>);
+
+/// Data that did not fit into the queue of a [`BackgroundWriter`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DroppedWrites {
+    /// Calls of [`Output::write`] that were refused.
+    pub writes: u64,
+    /// Bytes that they would have written.
+    pub bytes: u64,
+}
+
+impl BackgroundWriter {
+    /// Starts the thread, with a queue of [`QUEUE_BYTES`].
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn new(name: &str) -> io::Result<Self> {
+        Self::with_capacity(name, QUEUE_BYTES)
+    }
+
+    /// Starts the thread, with a queue of `capacity` bytes. A write larger than that is always
+    /// dropped.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn with_capacity(name: &str, capacity: usize) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            capacity,
+            queue: Mutex::default(),
+            has_work: Condvar::new(),
+            has_progress: Condvar::new(),
+            dropped_writes: AtomicU64::new(0),
+            dropped_bytes: AtomicU64::new(0),
+        });
+        let state = shared.clone();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || perform_all(&state))?;
+        Ok(Self(Arc::new(Handle(shared))))
+    }
+
+    /// Adds a file. `open` is called by the thread before the first write; `on_error` is called by
+    /// the thread with the error of `open` or of a write, which ends the output.
+    pub fn output<W: Write + Send + 'static>(
+        &self,
+        open: impl FnOnce() -> io::Result<W> + Send + 'static,
+        on_error: impl FnOnce(io::Error) + Send + 'static,
+    ) -> Output {
+        let state = Arc::new(OutputState::default());
+        let opener = Opener {
+            open: Box::new(move || open().map(|target| Box::new(target) as Box<dyn Write + Send>)),
+            on_error: Box::new(on_error),
+            state: state.clone(),
+        };
+        Output {
+            writer: self.clone(),
+            place: Place::Unopened(Box::new(opener)),
+            state,
+        }
+    }
+
+    /// Waits until everything queued so far is written, at most for `within`. Returns false when
+    /// that was too short.
+    pub fn flush(&self, within: Duration) -> bool {
+        let shared = &self.0.0;
+        let queue = shared.lock();
+        let wanted = queue.accepted;
+        let is_open = |queue: &mut Queue| queue.performed < wanted && !queue.is_abandoned;
+        let (queue, _) = shared
+            .has_progress
+            .wait_timeout_while(queue, within, is_open)
+            .unwrap_or_else(PoisonError::into_inner);
+        queue.performed >= wanted
+    }
+
+    /// Returns what was dropped so far.
+    pub fn dropped(&self) -> DroppedWrites {
+        let shared = &self.0.0;
+        DroppedWrites {
+            writes: shared.dropped_writes.load(Ordering::Relaxed),
+            bytes: shared.dropped_bytes.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A file of a [`BackgroundWriter`].
+///
+/// [`Write::write`] queues all bytes or none. It never waits: when the queue is full the error is
+/// [`io::ErrorKind::WouldBlock`], and the bytes are counted as dropped. After the file has failed
+/// the error is [`io::ErrorKind::BrokenPipe`]. [`Write::flush`] does nothing.
+#[derive(Debug)]
+pub struct Output {
+    writer: BackgroundWriter,
+    place: Place,
+    state: Arc<OutputState>,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Nothing was queued.
+    Unopened(Box<Opener>),
+    /// The file that the thread knows by this number.
+    Opened(u64),
+    /// Between the two.
+    Taken,
+}
+
+#[derive(Debug, Default)]
+struct OutputState {
+    has_failed: AtomicBool,
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        if self.state.has_failed.load(Ordering::Relaxed) {
+            let message = "an earlier write to this file failed";
+            return Err(io::Error::new(io::ErrorKind::BrokenPipe, message));
+        }
+        let shared = &self.writer.0.0;
+        // Allocated before the lock is taken.
+        let copy = bytes.to_vec();
+        let mut queue = shared.lock();
+        let cost = cost_of(bytes.len());
+        if queue.is_abandoned || queue.bytes.saturating_add(cost) > shared.capacity {
+            drop(queue);
+            shared.dropped_writes.fetch_add(1, Ordering::Relaxed);
+            let len = bytes.len() as u64;
+            shared.dropped_bytes.fetch_add(len, Ordering::Relaxed);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let file = match std::mem::replace(&mut self.place, Place::Taken) {
+            Place::Opened(file) => file,
+            Place::Unopened(opener) => {
+                queue.files += 1;
+                let file = queue.files;
+                queue.push(file, Work::Open(opener));
+                file
+            }
+            Place::Taken => unreachable!("replaced below"),
+        };
+        self.place = Place::Opened(file);
+        queue.bytes += cost;
+        queue.push(file, Work::Write(copy));
+        drop(queue);
+        shared.has_work.notify_one();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // The thread closes the file, since that may wait as well. Accepted even if the queue is
+        // full: there are no more of these than open files.
+        if let Place::Opened(file) = self.place {
+            let shared = &self.writer.0.0;
+            shared.lock().push(file, Work::Close);
+            shared.has_work.notify_one();
+        }
+    }
+}
+
+/// Ends the thread when the last clone is dropped.
+#[derive(Debug)]
+struct Handle(Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.has_work.notify_one();
+    }
+}
+
+/// State of the thread and of those who write. The lock is never held during I/O.
+#[derive(Debug)]
+struct Shared {
+    capacity: usize,
+    queue: Mutex<Queue>,
+    has_work: Condvar,
+    has_progress: Condvar,
+    dropped_writes: AtomicU64,
+    dropped_bytes: AtomicU64,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for work; `None` when none is left and none can come.
+    fn next(&self) -> Option<(u64, Work)> {
+        let waits = |queue: &mut Queue| queue.orders.is_empty() && !queue.is_over;
+        let queue = self.has_work.wait_while(self.lock(), waits);
+        queue
+            .unwrap_or_else(PoisonError::into_inner)
+            .orders
+            .pop_front()
+    }
+
+    fn on_performed(&self, cost: usize) {
+        let mut queue = self.lock();
+        queue.bytes -= cost;
+        queue.performed += 1;
+        drop(queue);
+        self.has_progress.notify_all();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    orders: VecDeque<(u64, Work)>,
+    /// Cost of the writes that are queued or being performed.
+    bytes: usize,
+    /// Number of the newest file.
+    files: u64,
+    accepted: u64,
+    performed: u64,
+    /// Nobody is left to add anything.
+    is_over: bool,
+    /// The thread is gone: a writer has panicked.
+    is_abandoned: bool,
+}
+
+impl Queue {
+    fn push(&mut self, file: u64, work: Work) {
+        self.accepted += 1;
+        self.orders.push_back((file, work));
+    }
+}
+
+enum Work {
+    Open(Box<Opener>),
+    Write(Vec<u8>),
+    Close,
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Bytes stay out of logs: they may be secrets.
+        f.write_str(match self {
+            Self::Open(_) => "Open",
+            Self::Write(_) => "Write",
+            Self::Close => "Close",
+        })
+    }
+}
+
+struct Opener {
+    open: Box<dyn FnOnce() -> io::Result<Box<dyn Write + Send>> + Send>,
+    on_error: Box<dyn FnOnce(io::Error) + Send>,
+    state: Arc<OutputState>,
+}
+
+impl fmt::Debug for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener").finish_non_exhaustive()
+    }
+}
+
+/// A file while it is open.
+struct Target {
+    out: Box<dyn Write + Send>,
+    on_error: Box<dyn FnOnce(io::Error) + Send>,
+    state: Arc<OutputState>,
+}
+
+impl Target {
+    fn open(opener: Opener) -> Option<Self> {
+        match (opener.open)() {
+            Ok(out) => Some(Self {
+                out,
+                on_error: opener.on_error,
+                state: opener.state,
+            }),
+            Err(error) => {
+                opener.state.has_failed.store(true, Ordering::Relaxed);
+                (opener.on_error)(error);
+                None
+            }
+        }
+    }
+
+    fn write(mut self, bytes: &[u8]) -> Option<Self> {
+        let written = self.out.write_all(bytes);
+        match written.and_then(|()| self.out.flush()) {
+            Ok(()) => Some(self),
+            Err(error) => {
+                self.state.has_failed.store(true, Ordering::Relaxed);
+                (self.on_error)(error);
+                None
+            }
+        }
+    }
+}
+
+/// The thread.
+fn perform_all(shared: &Shared) {
+    let _abandons = Abandons(shared);
+    let mut targets = HashMap::new();
+    while let Some((file, work)) = shared.next() {
+        let mut cost = 0;
+        let target = match work {
+            Work::Open(opener) => Target::open(*opener),
+            Work::Write(bytes) => {
+                cost = cost_of(bytes.len());
+                let target: Option<Target> = targets.remove(&file);
+                target.and_then(|target| target.write(&bytes))
+            }
+            Work::Close => {
+                targets.remove(&file);
+                None
+            }
+        };
+        if let Some(target) = target {
+            targets.insert(file, target);
+        }
+        shared.on_performed(cost);
+    }
+}
+
+/// Tells those who wait that the thread is gone, also after a panic.
+struct Abandons<'a>(&'a Shared);
+
+impl Drop for Abandons<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.lock();
+        queue.is_abandoned = true;
+        queue.orders.clear();
+        drop(queue);
+        self.0.has_progress.notify_all();
+    }
+}
+
+/// What a write takes in the queue.
+const fn cost_of(len: usize) -> usize {
+    len.saturating_add(WRITE_OVERHEAD)
+}
+
+/// Bytes that wait to be written (limit K90): the trace of a connection at 1 Gbit/s for a third of
+/// a second.
+pub const QUEUE_BYTES: usize = 16 << 20;
+/// An entry of the queue and an allocation, so that many small writes are bounded as well.
+const WRITE_OVERHEAD: usize = 128;
+
+#[cfg(test)]
+mod tests;

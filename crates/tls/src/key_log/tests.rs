@@ -1,0 +1,68 @@
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use super::*;
+
+/// A disk that performs a write for each permit.
+struct Gated(Receiver<()>, Arc<Mutex<Vec<u8>>>);
+
+impl Write for Gated {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // No permit can come any more: the test is over.
+        let _ = self.0.recv();
+        self.1.lock().expect("no panic").extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_have_the_form_that_analysers_read() {
+    let path = std::env::temp_dir().join(format!("courser-queued-{}", std::process::id()));
+    let log = QueuedKeyLog::append_to(path.clone()).expect("a thread");
+    log.log("EXPORTER_SECRET", &[0, 0xab], &[1; 3]);
+    assert!(log.flush());
+    let written = std::fs::read_to_string(&path).expect("written");
+    std::fs::remove_file(&path).expect("removed");
+    assert_eq!(written, "EXPORTER_SECRET 00ab 010101\n");
+    assert!(log.take_error().is_none());
+}
+
+#[test]
+fn disk_that_stands_costs_lines_that_are_counted_and_marked() {
+    let (permits, disk) = sync_channel(100);
+    let written = Arc::default();
+    let disk = Gated(disk, Arc::clone(&written));
+    let writer = BackgroundWriter::with_capacity("test", 400).expect("a thread");
+    let log = QueuedKeyLog::with_output(writer, || Ok(disk));
+    for _ in 0..5 {
+        log.log("A", &[1], &[2]);
+    }
+    let dropped = log.dropped();
+    assert!((2..5).contains(&dropped), "{dropped} dropped");
+    for _ in 0..5 {
+        permits.send(()).expect("the thread runs");
+    }
+    assert!(log.flush());
+    log.log("B", &[1], &[2]);
+    assert!(log.flush());
+    let written = String::from_utf8(written.lock().expect("no panic").clone()).expect("text");
+    let lines = 5 - usize::try_from(dropped).expect("few");
+    let expected = "A 01 02\n".repeat(lines);
+    let mark = format!("# {dropped} lines were dropped here\nB 01 02\n");
+    assert_eq!(written, expected + &mark);
+}
+
+#[test]
+fn file_that_cannot_be_opened_is_told_and_ends_no_handshake() {
+    let path = std::env::temp_dir().join("courser-no-such-folder/keys");
+    let log = QueuedKeyLog::append_to(path).expect("a thread");
+    log.log("A", &[1], &[2]);
+    assert!(log.flush());
+    log.log("A", &[1], &[2]);
+    let error = log.take_error().expect("told");
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    assert_eq!(log.dropped(), 0);
+}

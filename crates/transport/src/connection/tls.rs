@@ -1,0 +1,152 @@
+//! Where the TLS session of a connection is, and work that it does elsewhere.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use courser_crypto::{EncryptionLevel, TlsError, TlsSession};
+
+use crate::endpoint::PanicPayload;
+
+/// The TLS session of a connection.
+///
+/// ```text
+///            ┌── Asked ◄─┐
+///            ▼           │
+///          Listed      Here ──► Gone
+///            │           ▲
+///            └─► Away ───┘
+/// ```
+/// All states lead to `Gone` when the connection is over. A connection whose TLS work is not
+/// offloaded is only ever in the two on the right.
+pub(crate) enum Tls {
+    /// With the connection.
+    Here(Box<dyn TlsSession>),
+    /// In a task that the endpoint has not noticed.
+    Asked(TlsTask),
+    /// In a task that waits in the endpoint's list.
+    Listed(TlsTask),
+    /// In a task that was handed out.
+    Away,
+    /// Nothing is left to be said, or the connection is over.
+    Gone,
+}
+
+impl Tls {
+    /// The session, if it is here.
+    pub(crate) fn here(&self) -> Option<&dyn TlsSession> {
+        match self {
+            Self::Here(session) => Some(&**session),
+            _ => None,
+        }
+    }
+
+    /// The session, if it is here.
+    pub(crate) fn here_mut(&mut self) -> Option<&mut (dyn TlsSession + 'static)> {
+        match self {
+            Self::Here(session) => Some(&mut **session),
+            _ => None,
+        }
+    }
+
+    /// True when no session will ever read again.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Gone)
+    }
+
+    /// True while a task has the session.
+    pub(crate) fn is_in_task(&self) -> bool {
+        matches!(self, Self::Asked(_) | Self::Listed(_) | Self::Away)
+    }
+
+    /// Puts the session, which must be here, into a task that reads `bytes`.
+    pub(crate) fn ask(&mut self, level: EncryptionLevel, bytes: Vec<u8>) {
+        *self = match std::mem::replace(self, Self::Gone) {
+            Self::Here(session) => Self::Asked(TlsTask {
+                session,
+                level,
+                bytes,
+            }),
+            other => other,
+        };
+    }
+
+    /// True once for each task: it is time to list it.
+    pub(crate) fn list(&mut self) -> bool {
+        if !matches!(self, Self::Asked(_)) {
+            return false;
+        }
+        if let Self::Asked(task) = std::mem::replace(self, Self::Gone) {
+            *self = Self::Listed(task);
+        }
+        true
+    }
+
+    /// Hands out the task that is listed.
+    pub(crate) fn take_listed(&mut self) -> Option<TlsTask> {
+        if !matches!(self, Self::Listed(_)) {
+            return None;
+        }
+        match std::mem::replace(self, Self::Away) {
+            Self::Listed(task) => Some(task),
+            _ => None,
+        }
+    }
+}
+
+/// TLS work of one connection: handshake bytes that have to be read.
+///
+/// It owns all that it needs, so that it may run on any thread and take as long as it likes:
+/// resolvers, verifiers and signers of users are called in it. See
+/// [`Endpoint::poll_tls_task`](crate::Endpoint::poll_tls_task).
+#[must_use = "without its result the handshake does not go on"]
+pub struct TlsTask {
+    session: Box<dyn TlsSession>,
+    level: EncryptionLevel,
+    /// At most what limit K01 lets run ahead.
+    bytes: Vec<u8>,
+}
+
+impl TlsTask {
+    /// Does the work. A panic in it is caught and ends the connection.
+    pub fn run(self) -> TlsResult {
+        let Self {
+            mut session,
+            level,
+            bytes,
+        } = self;
+        // After a panic the session is dropped without another look.
+        let work = AssertUnwindSafe(move || {
+            let read = session.read(level, &bytes);
+            Finished { session, read }
+        });
+        TlsResult(catch_unwind(work))
+    }
+}
+
+impl fmt::Debug for TlsTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsTask")
+            .field("level", &self.level)
+            .field("bytes", &self.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What came of a [`TlsTask`], for
+/// [`Endpoint::finish_tls_task`](crate::Endpoint::finish_tls_task).
+#[must_use = "the connection waits for it"]
+pub struct TlsResult(pub(crate) Result<Finished, PanicPayload>);
+
+impl fmt::Debug for TlsResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsResult")
+            .field("has_panicked", &self.0.is_err())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A task that came to its end.
+pub(crate) struct Finished {
+    pub(crate) session: Box<dyn TlsSession>,
+    pub(crate) read: Result<(), TlsError>,
+}

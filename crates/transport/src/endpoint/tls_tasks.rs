@@ -1,0 +1,72 @@
+//! TLS work that is done without the endpoint.
+//!
+//! Resolvers, verifiers and signers of users run inside the handshake and may wait for a network or
+//! a disk. Connections whose configuration says so put their TLS session into a [`TlsTask`], which
+//! the embedder runs wherever waiting does no harm.
+
+use courser_base::Time;
+
+use super::fault::{internal_fault, message_of};
+use super::{ConnectionHandle, Endpoint};
+use crate::connection::{TlsResult, TlsTask};
+
+/// Entries of connections that are over and not worth looking for.
+const SPARE_TASKS: usize = 64;
+
+impl Endpoint {
+    /// The next TLS work of a connection whose configuration has `offload_tls`, oldest first. Run
+    /// it without the endpoint, and hand the result to [`Endpoint::finish_tls_task`].
+    ///
+    /// There is at most one task per connection. Its other work goes on meanwhile:
+    /// acknowledgements, probes, timeouts.
+    pub fn poll_tls_task(&mut self) -> Option<(ConnectionHandle, TlsTask)> {
+        while let Some(handle) = self.tls_tasks.pop_front() {
+            if let Some(slot) = self.slot_mut(handle)
+                && let Some(connection) = slot.connection.as_deref_mut()
+                && let Some(task) = connection.take_tls_task()
+            {
+                return Some((handle, task));
+            }
+        }
+        None
+    }
+
+    /// True when [`Endpoint::poll_tls_task`] may return something.
+    #[inline]
+    pub fn has_tls_tasks(&self) -> bool {
+        !self.tls_tasks.is_empty()
+    }
+
+    /// Takes the result of a task and goes on with the handshake. Nothing happens when the
+    /// connection is over by now.
+    pub fn finish_tls_task(&mut self, now: Time, handle: ConnectionHandle, result: TlsResult) {
+        self.guard(|endpoint| {
+            let Some(connection) = endpoint.connection_mut(handle) else {
+                return;
+            };
+            match result.0 {
+                Ok(finished) => connection.on_tls_finished(now, finished),
+                Err(payload) => {
+                    let error = internal_fault(&message_of(&*payload));
+                    let is_awaited = connection.on_tls_panicked(now, error);
+                    endpoint.stats.faults += u64::from(is_awaited);
+                }
+            }
+            endpoint.touched(handle);
+        });
+    }
+
+    /// Lists a task that a connection asks for.
+    #[cold]
+    pub(super) fn list_tls_task(&mut self, handle: ConnectionHandle) {
+        self.tls_tasks.push_back(handle);
+        if self.tls_tasks.len() > 2 * self.slots.len() + SPARE_TASKS {
+            let slots = &self.slots;
+            self.tls_tasks.retain(|handle| {
+                slots
+                    .get(handle.index())
+                    .is_some_and(|slot| slot.generation == handle.generation)
+            });
+        }
+    }
+}
