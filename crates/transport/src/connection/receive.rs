@@ -38,6 +38,8 @@ struct OpenedPacket {
     number: u64,
     /// Where the frames start and end in the datagram.
     payload: std::ops::Range<usize>,
+    /// Frames without progress that its key counts for.
+    key_cost: u32,
 }
 
 impl Connection {
@@ -149,7 +151,8 @@ impl Connection {
             return Ok(true);
         }
         self.on_first_packet(arrival.now, packet);
-        let processed = self.process_payload(arrival, packet, space, payload)?;
+        let mut processed = self.process_payload(arrival, packet, space, payload)?;
+        processed.idle_frames += opened.key_cost;
         self.on_processed(arrival, packet, space, opened.number, processed)?;
         Ok(true)
     }
@@ -279,13 +282,15 @@ impl Connection {
                 "reserved header bits are not zero",
             ));
         }
-        if peer_updated {
-            self.on_peer_keys_updated(now, phase_before);
-        }
+        let key_cost = match peer_updated {
+            true => self.on_peer_keys_updated(now, phase_before),
+            false => 0,
+        };
         let payload_start = offset + len;
         Ok(Some(OpenedPacket {
             number,
             payload: payload_start..payload_start + payload_len,
+            key_cost,
         }))
     }
 
@@ -523,7 +528,7 @@ impl Connection {
             && self.state.is_handshaking()
             && handshake.peer_source.is_none()
             && handshake.retry_source.is_none()
-            && !packet.token.is_empty()
+            && (1..=MAX_RETRY_TOKEN).contains(&packet.token.len())
             && packet.source != *self.cids.peer.current()
             && retry_integrity::is_valid(&handshake.original_destination, datagram);
         if !welcome {
@@ -547,13 +552,19 @@ impl Connection {
     }
 
     /// The server speaks other versions (RFC 9000 §6.2). Only the first answer may say so.
-    pub(crate) fn on_version_negotiation(&mut self, now: Time, offered: Vec<u32>, source: &[u8]) {
+    pub(crate) fn on_version_negotiation(
+        &mut self,
+        now: Time,
+        mut versions: impl Iterator<Item = u32> + Clone,
+        source: &[u8],
+    ) {
         let untouched = self.side.is_client()
             && self.state.is_handshaking()
             && self.handshake.peer_source.is_none()
             && self.handshake.retry_source.is_none()
             && source == &self.handshake.original_destination[..];
-        if untouched && !offered.contains(&VERSION_1) {
+        if untouched && versions.clone().all(|version| version != VERSION_1) {
+            let offered = versions.by_ref().take(MAX_VERSIONS).collect();
             self.end_silently(now, ConnectionError::VersionMismatch { offered });
         }
     }
@@ -561,3 +572,10 @@ impl Connection {
 
 /// Nothing shorter is a stateless reset (RFC 9000 §10.3).
 const MIN_RESET: usize = 21;
+/// A client discards a Retry with a longer token (limit K95). Such a token would leave no room for
+/// CRYPTO data in its Initials, and the Retry may come from anybody who saw the first one.
+const MAX_RETRY_TOKEN: usize = 1024;
+
+/// Versions of a Version Negotiation packet that are kept for the error (limit K45).
+const MAX_VERSIONS: usize = 64;
+

@@ -106,7 +106,7 @@ impl Endpoint {
             destination: packet.destination,
             now: self.seconds(arrived.now),
         };
-        let proof = presented.judge(&self.token_key, &mut self.filter);
+        let proof = presented.judge(&self.token_key, &self.filter);
         if proof == AddressProof::InvalidRetry {
             // A token that was damaged on its way says nothing about the client: the packet must
             // be valid but for its token (RFC 9000 §8.1.2).
@@ -126,7 +126,12 @@ impl Endpoint {
             Verdict::Retry => self.send_retry(arrived, packet.destination, packet.source),
             Verdict::Ignore => {}
             Verdict::Refuse(reason) => self.turn_away(arrived, &waiting, reason),
-            Verdict::Wait if is_authentic(datagram, packet) => self.admit(waiting, proof),
+            Verdict::Wait if is_authentic(datagram, packet) => {
+                let now = self.seconds(arrived.now);
+                let proof = proof.claim(&mut self.filter, now);
+                waiting.is_validated = proof != AddressProof::None;
+                self.admit(waiting, proof);
+            }
             Verdict::Wait => self.stats.datagrams_dropped += 1,
         }
     }
