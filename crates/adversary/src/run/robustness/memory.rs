@@ -1,7 +1,7 @@
 //! Resident memory of the server for one client of a kind.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use courser_adversary::attacks::{Crowd, LARGE, Progress};
 use courser_adversary::{Attack, Attacker, Connection, Fate, Hooks, Pace, PacketToSend, Sockets};
@@ -21,7 +21,7 @@ use crate::run::process::{Serve, Server, loopback};
 pub(super) fn half_open(setup: &Setup) -> Result<Vec<Figure>, String> {
     let count = if setup.is_quick { 1000 } else { 4000 };
     let mut attack = HoldHalfOpen { left: count };
-    let held = hold(setup, &mut attack, Duration::from_secs(3))?;
+    let held = hold(setup, &mut attack, u64::from(count), Duration::from_secs(9))?;
     let admitted = held.handshakes.max(1);
     let each = held.kib() / admitted as f64;
     Ok(vec![Figure {
@@ -105,7 +105,7 @@ pub(super) fn unread(setup: &Setup) -> Result<Vec<Figure>, String> {
             })
             .with_hooks(*hooks)
             .with_pause(Duration::from_millis(500));
-        let held = hold(setup, &mut crowd, Duration::from_secs(6))?;
+        let held = hold(setup, &mut crowd, u64::MAX, Duration::from_secs(6))?;
         let each = held.peak_kib() / CROWD as f64;
         if each > worst.0 {
             worst = (each, *name);
@@ -256,15 +256,25 @@ impl Held {
     }
 }
 
-/// Runs hostile clients for a time against a fresh server.
-fn hold(setup: &Setup, attack: &mut dyn Attack, time: Duration) -> Result<Held, String> {
+/// Runs hostile clients against a fresh server until so many handshakes are complete on their side,
+/// for a time at most. It is below the server's limit for a handshake, so that none has expired.
+fn hold(
+    setup: &Setup,
+    attack: &mut dyn Attack,
+    handshakes: u64,
+    time: Duration,
+) -> Result<Held, String> {
     let server = serve(setup, &setup.courser)?;
     let (before, cpu) = (server.process.rss(), server.process.cpu());
     let mut attacker = Attacker::new(server.address, client_tls(b"h3"), [9; 32]);
     attack.start(&mut attacker);
     let mut sockets = Sockets::bind(loopback()).map_err(|error| error.to_string())?;
     machine::pin(&[setup.client_core])?;
-    let result = sockets.run(&mut attacker, attack, time);
+    let end = Instant::now() + time;
+    let mut result = Ok(());
+    while result.is_ok() && attacker.counts().handshakes < handshakes && Instant::now() < end {
+        result = sockets.run(&mut attacker, attack, STEP);
+    }
     machine::pin(&[setup.server_core, setup.client_core])?;
     result.map_err(|error| error.to_string())?;
     let counts = attacker.counts();
@@ -275,6 +285,9 @@ fn hold(setup: &Setup, attack: &mut dyn Attack, time: Duration) -> Result<Held, 
         closes: json!(counts.closes),
     })
 }
+
+/// Between two looks at how far the handshakes are.
+const STEP: Duration = Duration::from_millis(100);
 
 /// A server that has served a few clients: what a process needs once is not theirs.
 fn serve(setup: &Setup, courser: &Path) -> Result<Server, String> {

@@ -48,7 +48,7 @@ pub(super) fn handshakes(setup: &Setup) -> Result<Vec<Figure>, String> {
 pub(super) fn requests(setup: &Setup) -> Result<Vec<Figure>, String> {
     let time = duration(setup);
     let mut closed = Vec::new();
-    for streams in [1, 8, 32] {
+    for streams in [1, 8, 32, 100] {
         let limited = Limited::start(setup)?;
         closed.push(limited.load(setup, streams, None, time)?);
     }
