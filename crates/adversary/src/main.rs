@@ -1,4 +1,5 @@
-//! `courser-adversary`: runs attacks against a real process and reports what they cost it.
+//! `courser-adversary`: runs attacks against real processes and reports what they cost, measures
+//! the figures of `docs/ROBUSTNESS.md`, and plays the honest clients beside the attacks.
 
 mod run;
 
@@ -9,7 +10,7 @@ fn main() -> ExitCode {
     match run::main(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("attack: {error}");
+            eprintln!("courser-adversary: {error}");
             ExitCode::FAILURE
         }
     }

@@ -1,12 +1,18 @@
 //! The command line: which attacks to run, and where the report goes.
 
 mod arguments;
+mod clients;
+mod helper;
 mod honest;
 mod measure;
+mod objects;
+mod origin;
 mod process;
 mod report;
+mod robustness;
+mod soak;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use courser_adversary::{Plan, attacks};
 
@@ -15,6 +21,13 @@ use self::measure::Row;
 
 /// Runs the command.
 pub(crate) fn main(arguments: &[String]) -> Result<(), String> {
+    match arguments.split_first() {
+        Some((word, rest)) if word == "robustness" => return robustness::main(rest),
+        Some((word, rest)) if word == "soak" => return soak::main(rest),
+        Some((word, rest)) if word == "clients" => return clients::main(rest),
+        Some((word, [])) if word == "origin" => return origin::main(),
+        _ => {}
+    }
     match arguments::parse(arguments)? {
         Command::Help => {
             println!("{}", arguments::USAGE);
@@ -49,6 +62,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     let text = report::json(rows);
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// A program in the folder of this one.
+fn beside(name: &str) -> PathBuf {
+    std::env::current_exe().map_or_else(|_| name.into(), |program| program.with_file_name(name))
 }
 
 fn unknown(name: &str) -> String {

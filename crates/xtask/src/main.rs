@@ -1,5 +1,5 @@
 //! Checks of the repository itself: `cargo xtask tidy`, `conformance` and `rfc-map`; and attacks
-//! on the server, `cargo xtask attack`.
+//! on the server, `cargo xtask attack`, `robustness` and `soak`.
 
 mod attack;
 mod catalogue;
@@ -48,6 +48,8 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
         ("rfc-map", ["--check"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Check),
         ("rfc-map", ["--print"]) => rfc_map::run(&tree::root()?, rfc_map::Output::Print),
         ("attack", options) => attack::run(&tree::root()?, options),
+        ("robustness", options) => attack::robustness(&tree::root()?, options),
+        ("soak", options) => attack::soak(&tree::root()?, options),
         ("help" | "--help" | "-h", _) => {
             println!("{USAGE}");
             Ok(())
@@ -95,4 +97,10 @@ usage: cargo xtask <command>
   attack NAME|all       run attacks against a real server with honest clients beside them
       --seconds N       how long each attack lasts [default: 6]
       --json FILE       also write the report to this file
-      --list            list the attacks with their labels";
+      --list            list the attacks with their labels
+  robustness [ROW...]   measure the figures of docs/ROBUSTNESS.md
+      --out FILE        write them into this document
+      --help            rows and further options
+  soak                  servers, honest clients, faults and attacks together
+      --minutes N       how long [default: 60]
+      --help            further options";

@@ -36,7 +36,7 @@ server, with honest clients beside it.
 
   --seconds N     how long each attack lasts, 3 to 3600 [default: 6]
   --json FILE     also write the report to this file
-  --courser FILE  the binary under attack [default: target/release/courser]
+  --courser FILE  the binary under attack [default: beside this program]
   --list          list the attacks with their labels";
 
 /// Seconds of an attack: below three a round is too short to measure anything.
@@ -47,7 +47,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         name: String::new(),
         time: Duration::from_secs(6),
         json: None,
-        courser: PathBuf::from("target/release/courser"),
+        courser: super::beside("courser"),
     };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {

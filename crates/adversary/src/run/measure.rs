@@ -9,7 +9,7 @@ use courser_adversary::{Attack, Attacker, Plan, Sockets, Victim, client_tls};
 
 use super::arguments::Arguments;
 use super::honest::{Load, Service};
-use super::process::{Process, kernel_drops};
+use super::process::{Process, Serve};
 
 /// The result of one attack.
 #[derive(Clone, Debug)]
@@ -90,38 +90,39 @@ impl Sums {
 /// Two servers: one is never attacked, so that the honest rounds in between are undisturbed.
 fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Result<Row, String> {
     let courser = &arguments.courser;
-    let (quiet, quiet_address) = Process::serve(courser, site)?;
-    let (mut victim, address) = Process::serve(courser, site)?;
+    let serve = Serve::folder(courser, site);
+    let (quiet, mut victim) = (serve.start()?, serve.start()?);
+    let (quiet_address, address) = (quiet.address, victim.address);
     let round = arguments.time / ROUNDS;
     for address in [quiet_address, address] {
         Load::start(courser, address, WARM_UP)?.finish();
     }
-    let before = victim.rss();
+    let before = victim.process.rss();
     let mut attacker = attacker(address);
     let mut attack = (plan.make)();
     attack.start(&mut attacker);
     let mut sockets = Sockets::bind(local()).map_err(|error| error.to_string())?;
     let (mut alone, mut beside) = (Sums::default(), Sums::default());
     for _ in 0..ROUNDS {
-        let cpu = quiet.cpu();
+        let cpu = quiet.process.cpu();
         alone
             .services
             .push(Load::start(courser, quiet_address, round)?.finish());
-        alone.cpu += quiet.cpu().saturating_sub(cpu);
+        alone.cpu += quiet.process.cpu().saturating_sub(cpu);
 
-        let cpu = victim.cpu();
+        let cpu = victim.process.cpu();
         let load = Load::start(courser, address, round)?;
         sockets
             .run(&mut attacker, &mut *attack, round)
             .map_err(|error| format!("{}: {error}", plan.name))?;
         beside.services.push(load.finish());
-        beside.cpu += victim.cpu().saturating_sub(cpu);
+        beside.cpu += victim.process.cpu().saturating_sub(cpu);
     }
-    let dropped = kernel_drops(address.port());
+    let dropped = victim.kernel_drops();
     drop(sockets);
     std::thread::sleep(REST);
-    let (peak, after) = (victim.peak_rss(), victim.rss());
-    let is_running = victim.is_running();
+    let (peak, after) = (victim.process.peak_rss(), victim.process.rss());
+    let is_running = victim.process.is_running();
     let sent = attacker.counts().sent;
     let honest = per_datagram(alone.cpu, alone.datagrams());
     let honest_part =

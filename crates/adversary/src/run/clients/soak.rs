@@ -1,0 +1,364 @@
+//! Honest clients that stay for a long time: requests and transfers, each checked to the byte.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use courser::{ClientConfig, Connection, ConnectionError, Endpoint, VarInt, h3};
+use courser_crypto::Rng;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use serde_json::{Value, json};
+use tokio::task::LocalSet;
+
+use super::{Options, config, cpu_seconds, endpoint, label, quantile};
+use crate::run::objects::{self, MEDIUM, Object, SHORT};
+
+/// Settings: `targets`, addresses separated by commas, each with `+` if it takes uploads;
+/// `connections`, spread over the targets; `time_ms`; `pause_ms`, the mean between requests of a
+/// connection; `seed`.
+pub(super) async fn run(options: &Options) -> Result<(), String> {
+    let targets: Vec<Target> = options
+        .get::<String>("targets")?
+        .split(',')
+        .map(Target::parse)
+        .collect::<Result<_, _>>()?;
+    let connections: usize = options.get("connections")?;
+    let time = Duration::from_millis(options.get("time_ms")?);
+    let seed: u64 = options.get("seed")?;
+    let soak = Rc::new(Soak {
+        config: config()?,
+        objects: objects::all(),
+        pause: Duration::from_millis(options.get("pause_ms")?),
+        end: Instant::now() + time,
+        open: Cell::new(0),
+        tally: RefCell::default(),
+    });
+    let cpu = cpu_seconds();
+    let tasks = LocalSet::new();
+    for number in 0..connections {
+        let soak = Rc::clone(&soak);
+        let target = targets[number % targets.len()].clone();
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        bytes[8..16].copy_from_slice(&(number as u64).to_le_bytes());
+        tasks.spawn_local(async move { soak.user(target, Rng::new(bytes)).await });
+    }
+    let reporter = Rc::clone(&soak);
+    tasks.spawn_local(async move { reporter.report_each_minute().await });
+    // Transfers that began in time may end.
+    let limit = soak.end + PATIENCE + Duration::from_secs(5);
+    let _ = tokio::time::timeout_at(limit.into(), tasks).await;
+    println!("{}", soak.tally.borrow().report(cpu_seconds() - cpu));
+    Ok(())
+}
+
+/// Where connections go.
+#[derive(Clone)]
+struct Target {
+    address: SocketAddr,
+    takes_uploads: bool,
+}
+
+impl Target {
+    fn parse(text: &str) -> Result<Self, String> {
+        let address = text.trim_end_matches('+');
+        Ok(Self {
+            address: address
+                .parse()
+                .map_err(|_| format!("`{address}` is no address"))?,
+            takes_uploads: address.len() < text.len(),
+        })
+    }
+}
+
+/// The longest time that a request may take: attacks and losses make it slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The longest time that a connection may take.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// Seconds that a connection is used for, from and to.
+const LIFE: (u64, u64) = (20, 180);
+
+struct Soak {
+    config: ClientConfig,
+    objects: Arc<[Object]>,
+    pause: Duration,
+    end: Instant,
+    open: Cell<usize>,
+    tally: RefCell<Tally>,
+}
+
+/// Sums over all clients.
+#[derive(Default)]
+struct Tally {
+    requests: u64,
+    downloads: u64,
+    uploads: u64,
+    bytes: u64,
+    /// Answers whose bytes are not those that were sent.
+    wrong: BTreeMap<String, u64>,
+    /// Requests that got no answer although the server had not refused them.
+    lost: BTreeMap<String, u64>,
+    /// Requests that the server has not processed and said so. They were sent again.
+    refused: BTreeMap<String, u64>,
+    /// Connections that could not be made.
+    unconnected: BTreeMap<String, u64>,
+    connections: u64,
+    /// Connections that ended before their client left.
+    ended: BTreeMap<String, u64>,
+    connects: Vec<f64>,
+    times: Vec<f64>,
+}
+
+/// One request, which is repeated until it is answered.
+#[derive(Clone, Copy)]
+struct Task {
+    object: usize,
+    is_upload: bool,
+}
+
+/// What became of a request.
+enum Failure {
+    Wrong(String),
+    Lost(String),
+    Refused(String),
+}
+
+impl Soak {
+    /// One client after the other on one place.
+    async fn user(&self, target: Target, mut rng: Rng) {
+        // Not all at once: that is another measurement.
+        let start = Duration::from_millis(rng.below(RAMP_MS));
+        self.sleep(start).await;
+        let mut left = None;
+        while !self.is_over() {
+            let Some((client, connection)) = self.connect(&target, &mut rng).await else {
+                continue;
+            };
+            self.open.set(self.open.get() + 1);
+            let life = Duration::from_secs(LIFE.0 + rng.below(LIFE.1 - LIFE.0));
+            let until = Instant::now() + life;
+            left = self
+                .converse(&target, &connection, &mut rng, until, left)
+                .await;
+            self.open.set(self.open.get() - 1);
+            match connection.close_reason() {
+                None | Some(ConnectionError::LocallyClosed) => {
+                    connection.close(VarInt::from(NO_ERROR), b"");
+                }
+                Some(reason) => {
+                    let reason = label(reason);
+                    *self.tally.borrow_mut().ended.entry(reason).or_default() += 1;
+                }
+            }
+            client.wait_idle().await;
+        }
+    }
+
+    async fn connect(&self, target: &Target, rng: &mut Rng) -> Option<(Endpoint, Connection)> {
+        let begin = Instant::now();
+        let attempt = async {
+            let client = endpoint(&self.config)?;
+            let connecting = client.connect(target.address, "localhost").map_err(label)?;
+            let connection = connecting.await.map_err(label)?;
+            Ok((client, connection))
+        };
+        let result = tokio::time::timeout(CONNECT_PATIENCE, attempt).await;
+        let result = result.unwrap_or_else(|_| Err("no connection in time".to_owned()));
+        match result {
+            Ok(made) => {
+                let mut tally = self.tally.borrow_mut();
+                tally.connections += 1;
+                tally.connects.push(begin.elapsed().as_secs_f64());
+                Some(made)
+            }
+            Err(reason) => {
+                *self
+                    .tally
+                    .borrow_mut()
+                    .unconnected
+                    .entry(reason)
+                    .or_default() += 1;
+                self.sleep(Duration::from_millis(200 + rng.below(800)))
+                    .await;
+                None
+            }
+        }
+    }
+
+    /// Requests on one connection until its time is over, or it is. Returns a request that the
+    /// server refused, for the next connection.
+    async fn converse(
+        &self,
+        target: &Target,
+        connection: &Connection,
+        rng: &mut Rng,
+        until: Instant,
+        mut task: Option<Task>,
+    ) -> Option<Task> {
+        let client = h3::Client::new(connection.clone());
+        while !self.is_over() && Instant::now() < until {
+            let doing = task.take().unwrap_or_else(|| self.choose(target, rng));
+            let begin = Instant::now();
+            let result = tokio::time::timeout(PATIENCE, self.perform(&client, doing)).await;
+            let result =
+                result.unwrap_or_else(|_| Err(Failure::Lost("no answer in time".to_owned())));
+            let mut tally = self.tally.borrow_mut();
+            match result {
+                Ok(()) => tally.note(doing, &self.objects, begin.elapsed()),
+                Err(failure) => {
+                    let (reasons, reason, again) = match failure {
+                        Failure::Wrong(reason) => (&mut tally.wrong, reason, None),
+                        Failure::Lost(reason) => (&mut tally.lost, reason, None),
+                        Failure::Refused(reason) => (&mut tally.refused, reason, Some(doing)),
+                    };
+                    *reasons.entry(reason).or_default() += 1;
+                    return again;
+                }
+            }
+            drop(tally);
+            let pause = rng.below(2 * self.pause.as_millis() as u64 + 1);
+            tokio::select! {
+                () = self.sleep(Duration::from_millis(pause)) => {}
+                _ = connection.closed() => return None,
+            }
+        }
+        None
+    }
+
+    fn choose(&self, target: &Target, rng: &mut Rng) -> Task {
+        let object = match rng.below(1000) {
+            0..970 => rng.below(SHORT as u64),
+            970..995 => SHORT as u64 + rng.below((MEDIUM - SHORT) as u64),
+            _ => MEDIUM as u64 + rng.below((self.objects.len() - MEDIUM) as u64),
+        };
+        Task {
+            object: object as usize,
+            is_upload: target.takes_uploads && rng.below(5) == 0,
+        }
+    }
+
+    async fn perform(&self, client: &h3::Client, task: Task) -> Result<(), Failure> {
+        let object = &self.objects[task.object];
+        let request = match task.is_upload {
+            true => Request::post("https://localhost/hash").body(Full::new(object.bytes.clone())),
+            false => Request::get(format!("https://localhost/obj/{}", task.object))
+                .body(Full::new(Bytes::new())),
+        };
+        let request = request.map_err(|error| Failure::Lost(label(error)))?;
+        let response = client.send(request).await.map_err(Failure::of)?;
+        let body = read(response).await?;
+        let expected = format!("{} {}", object.bytes.len(), object.hash);
+        let what = match task.is_upload {
+            true if body == expected.as_bytes() => return Ok(()),
+            false if objects::hash(&body) == object.hash => return Ok(()),
+            true => "upload",
+            false => "download",
+        };
+        Err(Failure::Wrong(format!("{what} of object {}", task.object)))
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.end
+    }
+
+    /// Sleeps, but not beyond the end.
+    async fn sleep(&self, time: Duration) {
+        let until = (Instant::now() + time).min(self.end);
+        tokio::time::sleep_until(until.into()).await;
+    }
+
+    async fn report_each_minute(&self) {
+        while !self.is_over() {
+            self.sleep(Duration::from_secs(60)).await;
+            let open = self.open.get();
+            eprintln!("  {}", self.tally.borrow().line(open));
+        }
+    }
+}
+
+/// Connections are made over this time at first.
+const RAMP_MS: u64 = 10_000;
+
+/// H3_NO_ERROR (RFC 9114 §8.1).
+const NO_ERROR: u32 = 0x100;
+
+async fn read(response: Response<h3::Body>) -> Result<Bytes, Failure> {
+    let status = response.status();
+    if !status.is_success() {
+        return Err(Failure::Lost(format!("status {}", status.as_u16())));
+    }
+    let body = response.into_body().collect().await;
+    // The answer had begun: a server that leaves now has lost a request in progress.
+    let body = body.map_err(|error| Failure::Lost(format!("in progress: {}", label(error))))?;
+    Ok(body.to_bytes())
+}
+
+impl Failure {
+    /// Of a request that has no answer yet.
+    fn of(error: h3::Error) -> Self {
+        match error {
+            h3::Error::Connection(ConnectionError::Reset) => {
+                Self::Refused("stateless reset".to_owned())
+            }
+            error if error.is_unprocessed() => Self::Refused(label(error)),
+            error => Self::Lost(label(error)),
+        }
+    }
+}
+
+impl Tally {
+    fn note(&mut self, task: Task, objects: &[Object], time: Duration) {
+        self.requests += 1;
+        if task.object >= SHORT {
+            match task.is_upload {
+                true => self.uploads += 1,
+                false => self.downloads += 1,
+            }
+        }
+        self.bytes += objects[task.object].bytes.len() as u64;
+        self.times.push(time.as_secs_f64());
+    }
+
+    fn line(&self, open: usize) -> String {
+        format!(
+            "{} requests, {} MiB, {open} connections open; wrong {:?}, lost {:?}, refused {:?}, not \
+             connected {:?}",
+            self.requests,
+            self.bytes >> 20,
+            self.wrong,
+            self.lost,
+            self.refused,
+            self.unconnected
+        )
+    }
+
+    fn report(&self, cpu: f64) -> Value {
+        let sorted = |times: &[f64]| {
+            let mut times = times.to_vec();
+            times.sort_by(f64::total_cmp);
+            json!({ "p50": quantile(&times, 0.5), "p99": quantile(&times, 0.99) })
+        };
+        json!({
+            "requests": self.requests,
+            "downloads": self.downloads,
+            "uploads": self.uploads,
+            "bytes": self.bytes,
+            "wrong": self.wrong,
+            "lost": self.lost,
+            "refused": self.refused,
+            "connections": self.connections,
+            "unconnected": self.unconnected,
+            "ended": self.ended,
+            "connect": sorted(&self.connects),
+            "time": sorted(&self.times),
+            "cpuSeconds": cpu,
+        })
+    }
+}

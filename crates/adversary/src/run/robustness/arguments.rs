@@ -1,0 +1,134 @@
+//! Reading the command line of `robustness`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{ROWS, Row};
+
+/// The command on the command line.
+pub(super) enum Command {
+    /// Prints the usage.
+    Help,
+    /// Measures.
+    Run(Arguments),
+}
+
+/// The options of a run.
+pub(super) struct Arguments {
+    pub(super) rows: Vec<&'static Row>,
+    /// The document to write.
+    pub(super) out: Option<PathBuf>,
+    /// The figures so far, and those of this run.
+    pub(super) json: PathBuf,
+    pub(super) courser: PathBuf,
+    /// The binary of before, for comparison.
+    pub(super) before: Option<PathBuf>,
+    pub(super) attack_time: Duration,
+    pub(super) flood_time: Duration,
+    pub(super) attacks: Vec<String>,
+    pub(super) is_quick: bool,
+}
+
+/// The usage with the list of rows.
+pub(super) fn usage() -> String {
+    let mut text = USAGE.to_owned();
+    for row in ROWS {
+        text.push_str(&format!("\n  {:<22}{}", row.name, row.summary));
+    }
+    text
+}
+
+const USAGE: &str = "\
+usage: cargo xtask robustness [OPTIONS] [ROW...]
+
+Measures the figures of docs/ROBUSTNESS.md, all of them or the rows that are named. Figures of
+earlier runs stay in the JSON file until their row is measured again.
+
+  --out FILE            write the figures into the generated part of this document
+  --json FILE           where figures are kept [default: target/robustness.json]
+  --profile NAME        build profile of both ends, release or dist [default: dist]
+  --attack-seconds N    how long each attack lasts, at least 3 [default: 12]
+  --flood-seconds N     the longest time of the row `flood` [default: 1800]
+  --attacks LIST        only these attacks, separated by commas
+  --quick               fewer and shorter rounds, to try the command; the document says so
+  --courser FILE        the binary under test [default: beside this program]
+  --before FILE         a binary of before, to compare the memory of idle connections with
+
+rows:";
+
+pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
+    let mut read = Arguments {
+        rows: Vec::new(),
+        out: None,
+        json: PathBuf::from("target/robustness.json"),
+        courser: crate::run::beside("courser"),
+        before: None,
+        attack_time: Duration::from_secs(12),
+        flood_time: Duration::from_secs(1800),
+        attacks: Vec::new(),
+        is_quick: false,
+    };
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let mut value = || {
+            rest.next()
+                .ok_or_else(|| format!("{argument} needs a value"))
+        };
+        match argument.as_str() {
+            "-h" | "--help" | "help" => return Ok(Command::Help),
+            "--out" => read.out = Some(PathBuf::from(value()?)),
+            "--json" => read.json = PathBuf::from(value()?),
+            "--courser" => read.courser = PathBuf::from(value()?),
+            "--before" => read.before = Some(PathBuf::from(value()?)),
+            "--attack-seconds" => read.attack_time = seconds(argument, value()?)?,
+            "--flood-seconds" => read.flood_time = seconds(argument, value()?)?,
+            "--attacks" => read.attacks = value()?.split(',').map(str::to_owned).collect(),
+            "--quick" => read.is_quick = true,
+            name => read.rows.push(row(name)?),
+        }
+    }
+    if read.rows.is_empty() {
+        read.rows = ROWS.iter().collect();
+    }
+    Ok(Command::Run(read))
+}
+
+fn row(name: &str) -> Result<&'static Row, String> {
+    let found = ROWS.iter().find(|row| row.name == name);
+    found.ok_or_else(|| format!("unknown row or option `{name}`\n{}", usage()))
+}
+
+fn seconds(name: &str, text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds| (3..=36_000).contains(seconds))
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("{name} is `{text}`; allowed are 3 to 36000"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Arguments, String> {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        match parse(&words)? {
+            Command::Run(arguments) => Ok(arguments),
+            Command::Help => Err("help".to_owned()),
+        }
+    }
+
+    #[test]
+    fn all_rows_run_unless_some_are_named() {
+        assert_eq!(read(&[]).map(|it| it.rows.len()), Ok(ROWS.len()));
+        let one = read(&["storm-1000", "--quick"]).expect("a row");
+        assert_eq!(one.rows[0].name, "storm-1000");
+        assert!(one.rows.len() == 1 && one.is_quick);
+    }
+
+    #[test]
+    fn unknown_words_are_refused_with_the_rows_there_are() {
+        let error = read(&["storm"]).err().expect("no such row");
+        assert!(error.contains("`storm`") && error.contains("storm-1000"));
+    }
+}

@@ -1,0 +1,62 @@
+//! A share of a core for one process, so that clients on another core can overload it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::run::process::Process;
+
+/// A control group with a limit of CPU time, removed when dropped.
+pub(super) struct Quota(PathBuf);
+
+impl Quota {
+    /// Limits a process, with all threads that it has or starts, to this percentage of one core.
+    pub(super) fn limit(process: &Process, percent: u64) -> Result<Self, String> {
+        let name = format!("courser-robustness-{}", process.id());
+        let quota = percent * PERIOD_US / 100;
+        let attempts = [
+            (Path::new("/sys/fs/cgroup/cpu"), Version::One),
+            (Path::new("/sys/fs/cgroup"), Version::Two),
+        ];
+        let mut trouble = String::new();
+        for (root, version) in attempts {
+            let group = Self(root.join(&name));
+            match group.fill(version, quota, process.id()) {
+                Ok(()) => return Ok(group),
+                Err(error) => trouble = error.to_string(),
+            }
+        }
+        Err(format!(
+            "cannot limit the CPU time of the server with a control group (cpu.max): {trouble}"
+        ))
+    }
+
+    fn fill(&self, version: Version, quota: u64, process: u32) -> io::Result<()> {
+        fs::create_dir(&self.0)?;
+        let write = |file: &str, text: String| fs::write(self.0.join(file), text);
+        match version {
+            Version::One => {
+                write("cpu.cfs_period_us", PERIOD_US.to_string())?;
+                write("cpu.cfs_quota_us", quota.to_string())?;
+            }
+            Version::Two => write("cpu.max", format!("{quota} {PERIOD_US}"))?,
+        }
+        write("cgroup.procs", process.to_string())
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // The kernel refuses while a process is in it; then the folder stays until a restart.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Version {
+    One,
+    Two,
+}
+
+/// Short, so that the server is never stopped for longer than a few milliseconds.
+const PERIOD_US: u64 = 5000;

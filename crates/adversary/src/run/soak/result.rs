@@ -1,0 +1,115 @@
+//! The result of a soak as a figure.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::samples::Drift;
+use super::servers::Left;
+use crate::run::robustness::{Figure, Verdict};
+
+/// Everything that a soak has counted.
+pub(in crate::run) struct Soaked {
+    pub(super) time: Duration,
+    pub(super) connections: u32,
+    pub(super) is_interrupted: bool,
+    pub(super) clients: Value,
+    pub(super) drift: Option<Vec<Drift>>,
+    pub(super) samples: Value,
+    /// Hostile datagrams sent, and those that the kernel dropped, by attack.
+    pub(super) siege: Vec<(&'static str, u64, u64)>,
+    pub(super) servers: Left,
+}
+
+/// Growth of a server after the first minutes, in MiB.
+const DRIFT: f64 = 8.0;
+
+impl Soaked {
+    /// Duration of the run.
+    pub(in crate::run) fn time(&self) -> Duration {
+        self.time
+    }
+
+    /// Hostile datagrams sent, and those that the kernel dropped, by attack.
+    pub(in crate::run) fn siege(&self) -> &[(&'static str, u64, u64)] {
+        &self.siege
+    }
+
+    /// Panics in the logs of the servers.
+    pub(in crate::run) fn panics(&self) -> u64 {
+        self.servers.panics
+    }
+
+    /// The figure beside its aim.
+    pub(in crate::run) fn figure(&self) -> Figure {
+        let sum = |name: &str| -> u64 {
+            let reasons = self.clients[name].as_object().into_iter().flatten();
+            reasons.filter_map(|(_, count)| count.as_u64()).sum()
+        };
+        let (wrong, lost) = (sum("wrong"), sum("lost"));
+        let worst = self.drift.as_ref().and_then(|all| {
+            let mib = all.iter().map(|drift| drift.mib());
+            mib.max_by(f64::total_cmp)
+        });
+        let drift = worst.map_or("unknown".to_owned(), |mib| format!("{mib:+.1} MiB"));
+        let requests = self.clients["requests"].as_u64().unwrap_or(0);
+        let hostile: u64 = self.siege.iter().map(|(_, sent, _)| sent).sum();
+        let servers = &self.servers;
+        let conditions = [
+            !self.is_interrupted,
+            requests > 0,
+            wrong == 0,
+            lost == 0,
+            worst.is_some_and(|mib| mib <= DRIFT),
+            servers.panics + servers.killed + servers.ended == 0,
+        ];
+        Figure {
+            id: "soak".to_owned(),
+            title: format!(
+                "soak: {:.0} minutes, {} connections",
+                self.time.as_secs_f64() / 60.0,
+                self.connections
+            ),
+            aim: format!(
+                "0 wrong bytes, 0 lost requests that were not refused, RSS drift <= {DRIFT:.0} MiB after \
+                 the first 5 minutes"
+            ),
+            measured: format!(
+                "{wrong} wrong, {lost} lost of {requests} requests ({} downloads and {} uploads by hash, \
+                 {} MiB); {} refused and repeated; drift {drift}; {} restarts, {} not in time; {} panics",
+                self.clients["downloads"],
+                self.clients["uploads"],
+                self.clients["bytes"].as_u64().unwrap_or(0) >> 20,
+                sum("refused"),
+                servers.restarts,
+                servers.killed,
+                servers.panics,
+            ),
+            verdict: Verdict::all(&conditions),
+            method: format!(
+                "a server of files, a proxy, and a proxy that is restarted; a quarter of the connections \
+                 through links with 1 % loss each way and new ports every 30 s; {} attacks in turn, \
+                 {hostile} hostile datagrams{}",
+                self.siege.len(),
+                if self.is_interrupted {
+                    "; interrupted"
+                } else {
+                    ""
+                }
+            ),
+            cpu: [
+                servers.cpu,
+                self.clients["cpuSeconds"].as_f64().unwrap_or(0.0),
+            ],
+            detail: json!({
+                "clients": self.clients,
+                "driftMib": self.drift.as_ref().map(|all| {
+                    all.iter().map(|drift| drift.mib()).collect::<Vec<_>>()
+                }),
+                "rss": self.samples,
+                "metrics": servers.metrics,
+                "endedUnasked": servers.ended,
+            }),
+        }
+    }
+}
