@@ -11,7 +11,7 @@ use crate::error::Failure;
 ///
 /// IPv4 addresses that are mapped into IPv6 are IPv4 addresses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Prefix {
+pub(crate) struct Prefix {
     first: IpAddr,
     length: u8,
 }
@@ -62,7 +62,7 @@ impl Prefix {
     }
 
     /// True if the address has these first bits.
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.first.is_ipv4() && first_of(address, self.length) == self.first
     }
@@ -97,7 +97,7 @@ fn first_of(address: IpAddr, length: u8) -> IpAddr {
 ///
 /// # Errors
 /// The first line that is wrong, with its number, what was seen and what is allowed.
-pub(super) fn parse(text: &str) -> Result<Vec<Prefix>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Prefix>, String> {
     let mut prefixes = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let entry = line.split('#').next().unwrap_or_default().trim();
@@ -157,7 +157,7 @@ impl AddressList {
     }
 
     /// True if one of the prefixes contains the address.
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         let behind = self.prefixes.partition_point(|it| it.first <= address);
         let nearest = behind.checked_sub(1).and_then(|at| self.prefixes.get(at));

@@ -5,7 +5,7 @@ mod access_log;
     not(test),
     expect(dead_code, reason = "the endpoint cannot ask a list yet")
 )]
-mod address_list;
+pub(crate) mod address_list;
 mod admin;
 mod announce;
 pub(crate) mod args;
@@ -14,7 +14,7 @@ mod clock;
 mod files;
 mod listing;
 mod metrics;
-mod proxy;
+pub(crate) mod proxy;
 mod record;
 mod site;
 mod sockets;
