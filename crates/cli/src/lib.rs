@@ -1,13 +1,15 @@
 //! The `courser` binary: a demonstration without arguments, and tools for measuring.
 //!
 //! A library, because tests are built with all features, and Cargo lets a package ask that of
-//! itself only as a dependency. It has no interface beside [`main`].
+//! itself only as a dependency. It has no interface beside [`main`], and doors for the fuzz targets.
 
 mod args;
 mod cpu;
 mod demo;
 mod error;
 mod features;
+#[doc(hidden)]
+pub mod fuzzing;
 mod get;
 mod handshake;
 mod load;

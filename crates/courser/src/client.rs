@@ -55,6 +55,12 @@ use http::{Request, Response, Uri, header};
 use tower_http::decompression::Decompression;
 use tower_service::Service;
 
+/// Doors for the fuzz targets: no part of the interface.
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use super::alt_svc::{announce, rewrite_file};
+}
+
 pub use self::body::Body;
 pub use self::builder::{ClientBuilder, Family, Proxy};
 pub use self::error::{Error, ErrorKind};

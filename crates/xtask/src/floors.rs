@@ -14,7 +14,10 @@ const FLOORS: &[(u8, &[&str])] = &[
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
     (6, &["h3", "sim"]),
-    (TOOLS, &["cli", "adversary", "bench", "peers", "xtask"]),
+    (
+        TOOLS,
+        &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],
+    ),
 ];
 
 /// The only edges inside a floor.
@@ -22,6 +25,8 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
     ("webtransport", "http3"),
+    ("fuzzing", "adversary"),
+    ("fuzzing", "cli"),
 ];
 
 /// The floor of the tools; everything below is a library.

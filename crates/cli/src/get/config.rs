@@ -100,7 +100,15 @@ fn takes_value(arg: &Arg) -> bool {
 fn read(name: &OsStr, command: &Command) -> Result<IntoIter<OsString>, Failed> {
     let shown = name.to_string_lossy();
     let bytes = content::read(&shown)?;
-    let text = String::from_utf8_lossy(&bytes);
+    parse(&shown, &String::from_utf8_lossy(&bytes), command)
+}
+
+/// The words of the text of a file that is shown by this name.
+pub(crate) fn parse(
+    shown: &str,
+    text: &str,
+    command: &Command,
+) -> Result<IntoIter<OsString>, Failed> {
     let mut words = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();

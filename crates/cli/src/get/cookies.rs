@@ -80,17 +80,7 @@ impl Cookies {
             return;
         };
         match content::read_bytes(name) {
-            Ok(bytes) => {
-                let text = String::from_utf8_lossy(&bytes);
-                let cookies = file::read(&text);
-                for (cookie, url) in cookies {
-                    let is_session = cookie.expires().is_none() && cookie.max_age().is_none();
-                    if !(drops_sessions && is_session) {
-                        // Those that have expired meanwhile, mostly.
-                        let _ = known.insert(&cookie, &url);
-                    }
-                }
-            }
+            Ok(bytes) => known.read(&String::from_utf8_lossy(&bytes), drops_sessions),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.note(|| format!("Cookie file {name} does not exist yet"));
             }
@@ -172,7 +162,25 @@ impl Cookies {
 #[derive(Default, Debug)]
 struct Known(CookieStore);
 
+/// Reads a file of cookies, and returns the file that they are saved in. For the fuzz targets.
+pub(crate) fn rewrite(text: &str) -> String {
+    let mut known = Known::default();
+    known.read(text, false);
+    file::write(known.0.iter_unexpired())
+}
+
 impl Known {
+    /// Takes the cookies of a file.
+    fn read(&mut self, text: &str, drops_sessions: bool) {
+        for (cookie, url) in file::read(text) {
+            let is_session = cookie.expires().is_none() && cookie.max_age().is_none();
+            if !(drops_sessions && is_session) {
+                // Those that have expired meanwhile, mostly.
+                let _ = self.insert(&cookie, &url);
+            }
+        }
+    }
+
     /// Takes a `set-cookie` field of a response from `url`; says what became of it.
     ///
     /// # Errors

@@ -3,13 +3,13 @@
 pub(crate) mod args;
 pub(crate) mod config;
 mod content;
-mod cookies;
+pub(crate) mod cookies;
 mod dump;
 mod encoding;
 mod exit;
 mod facts;
 mod form;
-mod glob;
+pub(crate) mod glob;
 mod message;
 mod progress;
 mod report;

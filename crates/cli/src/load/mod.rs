@@ -6,7 +6,7 @@
 
 pub(crate) mod args;
 mod engine;
-mod pattern;
+pub(crate) mod pattern;
 mod plan;
 mod report;
 mod request;

@@ -17,7 +17,7 @@ use crate::error::Failure;
 /// Scheme, host and port are taken as they are, for a run loads one server. A dot is a dot, as
 /// oha has it, since URLs are full of them and mean nothing else; `[ -~]` is any character.
 #[derive(Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     origin: String,
     rest: Expression,
     seed: u64,
@@ -25,7 +25,7 @@ pub(super) struct Pattern {
 
 impl Pattern {
     /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
-    pub(super) fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
+    pub(crate) fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
         let (origin, rest) = text.split_at(end_of_origin(text));
         let rest = Expression::read(&literal_dots(rest), rest, max_repeat)?;
         Ok(Self {
@@ -47,7 +47,7 @@ impl Pattern {
     }
 
     /// What the request with this number asks for; what is not allowed in a URL is percent-encoded.
-    pub(super) fn path_and_query(&self, number: u64) -> PathAndQuery {
+    pub(crate) fn path_and_query(&self, number: u64) -> PathAndQuery {
         let url = Url::parse(&self.url(number)).ok();
         let sent = url
             .as_ref()

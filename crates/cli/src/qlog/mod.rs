@@ -112,6 +112,34 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Everything that is made of a trace, which is in memory. For the fuzz targets.
+///
+/// # Errors
+/// When it is no trace.
+pub(crate) fn render(trace: &[u8]) -> Result<String, Failure> {
+    let open = || Reader::new(trace).map_err(|error| Failure::new(error.to_string()));
+    let first = Summary::of(open()?);
+    let mut text = to_json(&first)?;
+    for (name, value) in text::rows(&first) {
+        text.push_str(name);
+        text.push_str(&value);
+    }
+    let width = charts::rate_width(first.duration);
+    let reader = open()?;
+    let about = reader.about().clone();
+    text.push_str(&text::origin(&about));
+    let (series, summary) = Series::of(reader, width);
+    let view = charts::View {
+        name: "trace".to_owned(),
+        about: &about,
+        series: &series,
+        summary: &summary,
+        rate_width: width,
+    };
+    text.push_str(&view.page(args::ChartName::All));
+    Ok(text)
+}
+
 fn open(path: &Path) -> Result<Reader<BufReader<File>>, Failure> {
     let name = path.display();
     let file =

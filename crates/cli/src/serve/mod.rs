@@ -10,7 +10,7 @@ mod clock;
 mod files;
 mod listing;
 mod metrics;
-mod proxy;
+pub(crate) mod proxy;
 mod record;
 mod site;
 mod sockets;

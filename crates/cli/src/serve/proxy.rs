@@ -1,6 +1,7 @@
 //! Requests passed on to a server behind this one.
 
 mod forward;
+pub(crate) mod fuzzing;
 mod interim;
 mod patience;
 mod target;
@@ -19,7 +20,7 @@ use http::{Method, Request, Response, StatusCode, Uri, Version};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::upgrade::OnUpgrade;
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
@@ -82,9 +83,9 @@ impl fmt::Display for Backend {
 
 /// Passes requests on.
 #[derive(Clone, Debug)]
-pub(super) struct Proxy {
+pub(super) struct Proxy<C = HttpConnector> {
     backend: Backend,
-    client: Client<HttpConnector, Body>,
+    client: Client<C, Body>,
     times: ProxyTimes,
 }
 
@@ -93,6 +94,13 @@ impl Proxy {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(times.connect));
         connector.set_nodelay(true);
+        Self::with(connector, backend, times)
+    }
+}
+
+impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
+    /// Makes connections to the server behind in a way of its own.
+    fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             // Shorter than servers have it, who would close a connection under a request.

@@ -1,6 +1,6 @@
 //! Emulated networks: `courser sim`.
 
-mod figures;
+pub(crate) mod figures;
 mod proxy;
 mod report;
 mod run;

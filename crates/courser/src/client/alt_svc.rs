@@ -118,18 +118,23 @@ impl AltSvcCache {
             Err(error) => return Err(unusable(path, "read", &error)),
         };
         let mut cache = Self::default();
-        for (origin, alternative) in file::read(&text) {
+        cache.read(now, &text);
+        Ok(cache)
+    }
+
+    /// Takes the alternatives of a file.
+    fn read(&mut self, now: SystemTime, text: &str) {
+        for (origin, alternative) in file::read(text) {
             let is_own_port = alternative.port == origin.port();
             let is_open = is_own_port || !reach::is_blocked(alternative.port);
             if is_open && alternative.expires > now {
-                let mut known = cache.origins.remove(&origin).unwrap_or_default();
+                let mut known = self.origins.remove(&origin).unwrap_or_default();
                 if known.len() < MAX_ALTERNATIVES {
                     known.push(alternative);
                 }
-                cache.insert(now, &origin, known);
+                self.insert(now, &origin, known);
             }
         }
-        Ok(cache)
     }
 
     /// Writes a file that curl reads, all of it or nothing.
@@ -163,6 +168,24 @@ impl AltSvcCache {
         }
         self.origins.insert(origin.clone(), known);
     }
+}
+
+/// Reads a file of alternatives, and returns the file that they are saved in. For the fuzz targets.
+pub fn rewrite_file(now: SystemTime, text: &str) -> String {
+    let mut cache = AltSvcCache::default();
+    cache.read(now, text);
+    file::write(now, &cache.origins)
+}
+
+/// Takes the value of an `alt-svc` field of an origin, and returns the file that it is saved in.
+/// For the fuzz targets.
+pub fn announce(now: SystemTime, value: &str) -> String {
+    let mut cache = AltSvcCache::default();
+    let uri = http::Uri::from_static("https://a.example/");
+    if let Ok(origin) = Origin::of(&uri) {
+        cache.on_announced(now, &origin, std::iter::once(value));
+    }
+    file::write(now, &cache.origins)
 }
 
 fn unusable(path: &Path, verb: &str, error: &std::io::Error) -> Error {

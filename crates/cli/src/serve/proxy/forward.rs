@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use courser::server::Peer;
 use http::header::{
-    CONNECTION, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    CONNECTION, CONTENT_LENGTH, EXPECT, FORWARDED, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    TE, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
@@ -16,7 +16,7 @@ pub(super) fn is_upgrade(parts: &Parts) -> bool {
     let is_listed = lists
         .iter()
         .flat_map(tokens)
-        .any(|token| token.eq_ignore_ascii_case("upgrade"));
+        .any(|token| token.eq_ignore_ascii_case(b"upgrade"));
     is_listed && parts.headers.contains_key(UPGRADE) && parts.version == Version::HTTP_11
 }
 
@@ -29,7 +29,7 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         .get_all(TE)
         .iter()
         .flat_map(tokens)
-        .any(|token| token.eq_ignore_ascii_case("trailers"));
+        .any(|token| token.eq_ignore_ascii_case(b"trailers"));
     let headers = &mut parts.headers;
     remove_hop_by_hop(headers);
     // It was answered here.
@@ -91,11 +91,15 @@ pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
 
 /// `trailer` stays: over HTTP/1.1 no trailers are sent that were not announced.
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        // Overridden, and so not to be passed on (RFC 9112 §6.3).
+        headers.remove(CONTENT_LENGTH);
+    }
     let listed: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
         .flat_map(tokens)
-        .filter_map(|token| token.parse().ok())
+        .filter_map(|token| HeaderName::from_bytes(token).ok())
         .collect();
     for name in listed {
         headers.remove(name);
@@ -114,10 +118,11 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
-    let text = value.to_str().unwrap_or_default();
-    text.split(',')
-        .map(str::trim)
+/// The tokens of a list. What is none beside them does not hide them.
+fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    let parts = value.as_bytes().split(|byte| *byte == b',');
+    parts
+        .map(<[u8]>::trim_ascii)
         .filter(|token| !token.is_empty())
 }
 
@@ -188,6 +193,26 @@ mod tests {
         assert_eq!(names, wanted);
         assert_eq!(parts.headers["te"], "trailers");
         assert_eq!(parts.headers["host"], "example.org:4433");
+    }
+
+    #[test]
+    fn bytes_beside_a_token_do_not_hide_it() {
+        let mut parts = parts(&[("x-mine", "1")]);
+        let listed = HeaderValue::from_bytes(b"\xff, x-mine").expect("a value");
+        parts.headers.insert(CONNECTION, listed);
+        prepare_request(&mut parts, None, false);
+        assert!(!parts.headers.contains_key("x-mine"), "{:?}", parts.headers);
+    }
+
+    #[test]
+    fn length_that_a_transfer_coding_overrides_is_not_passed_on() {
+        let response = http::Response::builder()
+            .header(TRANSFER_ENCODING, "chunked")
+            .header(CONTENT_LENGTH, "1");
+        let mut parts = response.body(()).expect("a response").into_parts().0;
+        prepare_response(&mut parts, Version::HTTP_3);
+        let names: Vec<_> = parts.headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["via"]);
     }
 
     #[test]

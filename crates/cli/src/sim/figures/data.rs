@@ -14,11 +14,11 @@ pub(super) type Numbers = BTreeMap<String, Number>;
 
 /// What was measured, by scenario.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Data(pub(super) BTreeMap<String, Numbers>);
+pub(crate) struct Data(pub(super) BTreeMap<String, Numbers>);
 
 /// One measure of one scenario over its runs.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Number {
+pub(crate) struct Number {
     pub(super) runs: u64,
     /// Runs that have a value.
     pub(super) values: u64,
@@ -49,7 +49,7 @@ impl Data {
     }
 
     /// The number of the line that is wrong is the error.
-    fn parse(text: &str) -> Result<Self, usize> {
+    pub(crate) fn parse(text: &str) -> Result<Self, usize> {
         let mut data = Self::default();
         for (index, line) in text.lines().enumerate().skip(1) {
             let (scenario, measure, number) = parse_line(line).ok_or(index + 1)?;
@@ -59,7 +59,7 @@ impl Data {
         Ok(data)
     }
 
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let mut text = format!("{HEAD}\n");
         for (scenario, numbers) in &self.0 {
             for (measure, number) in numbers {

@@ -13,7 +13,7 @@ use crate::error::Failure;
 /// What the document consists of. Paths are relative to the file.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
-pub(super) struct List {
+pub(crate) struct List {
     pub(super) title: String,
     /// Text above the overview.
     pub(super) about: String,
@@ -69,8 +69,13 @@ fn first_seed() -> u64 {
 
 pub(super) fn read(path: &Path) -> Result<List, Failure> {
     let text = fs::read_to_string(path).map_err(|error| cannot("read", path, &error))?;
+    parse(path, &text)
+}
+
+/// Reads the text of a file at `path`.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<List, Failure> {
     let wrong = |what: String| Failure::new(format!("{}: {what}", path.display()));
-    let mut list: List = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let mut list: List = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
     list.directory = path.parent().unwrap_or(Path::new("")).to_owned();
     for row in &list.rows {
         for column in &row.columns {

@@ -1,9 +1,9 @@
 //! `courser sim figures`: a document of what scenarios measured, and the measuring itself.
 
 mod charts;
-mod data;
+pub(crate) mod data;
 mod document;
-mod list;
+pub(crate) mod list;
 mod measure;
 
 use std::fs;

@@ -269,7 +269,7 @@ fn nothing_is_reserved_for_what_is_announced() {
         if value != frame::SETTINGS {
             bytes.extend_from_slice(&frame(frame::SETTINGS, &[]));
         }
-        frame::encode_header(&mut bytes, value, 1 << 61);
+        frame::encode_header(&mut bytes, value, usize::MAX >> 3);
         let mut server = connection(Side::Server);
         server.outgoing(UniStream::Control).clear();
         let expected = match value {

@@ -1,0 +1,85 @@
+//! Doors for the fuzz targets: what reads files, and what rewrites messages, without a disk and
+//! without a network.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{CommandFactory as _, Parser as _};
+use courser::{AddressFilter, AddressPrefix};
+
+use crate::args::Arguments;
+use crate::sim::figures::{data, list};
+
+pub use crate::serve::proxy::fuzzing::{Exchange, Passed, pass_bytes, pass_request};
+
+/// Reads a file of addresses, and makes a filter of it.
+///
+/// # Errors
+/// The message for the user.
+pub fn address_list(text: &str) -> Result<(), String> {
+    let prefixes = AddressPrefix::parse_list(text).map_err(|error| error.to_string())?;
+    let blocks = AddressFilter::new(&prefixes, &[]);
+    // What is both blocked and allowed is allowed.
+    let both = AddressFilter::new(&prefixes, &prefixes);
+    assert!(both.is_empty(), "{prefixes:?}");
+    for prefix in &prefixes {
+        let shown = prefix.to_string();
+        assert_eq!(shown.parse().as_ref(), Ok(prefix));
+        let (first, _) = shown.split_once('/').expect("an address and a length");
+        let first = first.parse().expect("an address");
+        assert!(blocks.is_blocked(first), "{shown} in {prefixes:?}");
+    }
+    Ok(())
+}
+
+/// Reads a file of cookies, and returns the file that they are saved in.
+pub fn cookies(text: &str) -> String {
+    crate::get::cookies::rewrite(text)
+}
+
+/// Reads a file of `--config`, and the command line that it makes.
+///
+/// # Errors
+/// The message for the user.
+pub fn get_config(text: &str) -> Result<(), String> {
+    let command = Arguments::command();
+    let get = command.find_subcommand("get").ok_or("no such command")?;
+    let words = crate::get::config::parse("file", text, get).map_err(|it| it.to_string())?;
+    let start = ["courser", "get"].map(OsString::from);
+    // What clap says is made one line of elsewhere.
+    let _ = Arguments::try_parse_from(start.into_iter().chain(words));
+    Ok(())
+}
+
+/// Expands a URL with braces and brackets, and a name of a file with what they stood for.
+///
+/// # Errors
+/// The message for the user.
+pub fn url_pattern(text: &str) -> Result<(), String> {
+    let all = crate::get::glob::expand(text).map_err(|failed| failed.to_string())?;
+    for expanded in all.iter().take(8) {
+        let _ = expanded.name(text);
+    }
+    Ok(())
+}
+
+/// Reads a list of figures and measured values.
+///
+/// # Errors
+/// The message for the user.
+pub fn figures(text: &str) -> Result<(), String> {
+    if let Ok(data) = data::Data::parse(text) {
+        let again = data::Data::parse(&data.to_text());
+        assert!(again.is_ok(), "cannot be read again: {again:?}");
+    }
+    let list = list::parse(Path::new("file"), text);
+    list.map(drop).map_err(|failure| failure.to_string())
+}
+
+/// Reads a trace, and draws it.
+///
+/// # Errors
+/// The message for the user.
+pub fn trace(bytes: &[u8]) -> Result<String, String> {
+    crate::qlog::render(bytes).map_err(|failure| failure.to_string())
+}

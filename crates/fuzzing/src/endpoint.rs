@@ -1,0 +1,241 @@
+//! A hostile peer of an endpoint: real handshakes and keys, and an input that decides everything
+//! else.
+
+mod application;
+mod hooks;
+mod ledger;
+mod peer;
+mod victim;
+
+use std::time::Duration;
+
+use courser_base::Time;
+use courser_crypto::Space;
+
+use self::hooks::Orders;
+use self::ledger::Ledger;
+use self::peer::Peer;
+use self::victim::Victim;
+use crate::frames::frame;
+use crate::input::Input;
+
+/// Datagrams of hostile peers at a server, or of a hostile server at a client.
+///
+/// The input decides frames, packet numbers, spaces, coalescing, keys, addresses, times, and what
+/// the application does; it changes what TLS says, and sends datagrams that are no packets.
+///
+/// # Panics
+/// When a connection of the endpoint panics, the endpoint holds more than its budget, sends more
+/// than it may to an unproven address, does not come to rest, or keeps anything at the end.
+pub fn endpoint(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let mut world = World::new(&mut input);
+    world.settle();
+    for _ in 0..MAX_STEPS {
+        if input.is_empty() {
+            break;
+        }
+        world.step(&mut input);
+        world.settle();
+    }
+    world.end();
+}
+
+/// Decisions of one input that are followed.
+const MAX_STEPS: usize = 400;
+
+struct World {
+    now: Time,
+    victim: Victim,
+    peers: Vec<Peer>,
+    /// Datagrams that were sent to the victim, to be sent again.
+    sent: Vec<Vec<u8>>,
+    ledger: Ledger,
+}
+
+/// Hostile peers at a time.
+const MAX_PEERS: usize = 4;
+
+/// Datagrams kept for replays.
+const MAX_KEPT: usize = 64;
+
+impl World {
+    fn new(input: &mut Input<'_>) -> Self {
+        let now = Time::ZERO + Duration::from_secs(1);
+        let setup = input.byte();
+        let mut world = Self {
+            now,
+            victim: Victim::new(setup),
+            peers: Vec::new(),
+            sent: Vec::new(),
+            ledger: Ledger::default(),
+        };
+        let orders = Orders::read(input);
+        if world.victim.is_client() {
+            world.victim.connect(now, Peer::address_of(0));
+            world.peers.push(Peer::server(0, orders));
+        } else {
+            world.peers.push(Peer::client(0, orders));
+        }
+        world
+    }
+
+    fn step(&mut self, input: &mut Input<'_>) {
+        let what = input.byte();
+        let index = usize::from(what >> 5) % self.peers.len();
+        let now = self.now;
+        match what & 31 {
+            // Both ends do what honest ones do, until they have nothing to do.
+            0 => self.converse(HONEST_ROUNDS),
+            1 => self.peers[index].transmit(now),
+            2..=7 => self.send_packet(index, what & 31, input),
+            8 => self.peers[index].joins_next(),
+            9 => self.peers[index].orders(|orders| orders.read_edits(input)),
+            10 => self.peers[index].orders(|orders| orders.read_acks(input)),
+            11 => self.peers[index].with(|connection| connection.update_keys()),
+            12 => {
+                let count = input.number();
+                self.peers[index].with(|connection| {
+                    // Numbers above what a packet can carry cannot be sealed.
+                    let space = Space::Application;
+                    if connection.next_number(space) < MAX_NUMBER - count {
+                        connection.skip_numbers(space, count);
+                    }
+                });
+            }
+            13 => self.peers[index].change_address(input.byte()),
+            14 => self.send_bytes(index, input),
+            15 => self.replay(index, input),
+            16 => self.peers[index].tampers(input.byte(), input.short()),
+            17 if self.peers.len() < MAX_PEERS && !self.victim.is_client() => {
+                let orders = Orders::read(input);
+                self.peers.push(Peer::client(self.peers.len(), orders));
+            }
+            18 => self.peers[index].to_other_id(input),
+            19..=21 => self.pass(input),
+            22 => self.victim.choose_admission(input.byte()),
+            23 => self.victim.packet_too_big(now, index, input),
+            _ => self.victim.operate(now, input),
+        }
+        self.deliver();
+    }
+
+    /// A packet with up to seven frames, in one of the three spaces.
+    fn send_packet(&mut self, index: usize, what: u8, input: &mut Input<'_>) {
+        let space = match what {
+            2 => Space::Initial,
+            3 => Space::Handshake,
+            _ => Space::Application,
+        };
+        let count = 1 + input.below(7);
+        let frames = (0..count).map(|_| frame(input)).collect();
+        let now = self.now;
+        self.peers[index].with(|connection| connection.send_packet(now, space, frames));
+    }
+
+    /// A datagram that is spelled out. Some of its bytes may make it look like a packet to one of
+    /// the victim's connections.
+    fn send_bytes(&mut self, index: usize, input: &mut Input<'_>) {
+        let shape = input.byte();
+        let mut bytes = input.bytes().to_vec();
+        let peer = &mut self.peers[index];
+        let id = peer.victim_id();
+        if shape & 1 != 0 && !bytes.is_empty() {
+            let at = if bytes[0] & 0x80 != 0 { 6 } else { 1 };
+            let end = at + id.len();
+            if bytes.len() < end {
+                bytes.resize(end, 0);
+            }
+            bytes[at..end].copy_from_slice(&id);
+        }
+        if shape & 2 != 0 {
+            bytes.resize(bytes.len().max(1200), shape);
+        }
+        peer.push_datagram(bytes);
+    }
+
+    fn replay(&mut self, index: usize, input: &mut Input<'_>) {
+        let number = input.below(MAX_KEPT);
+        if let Some(datagram) = self.sent.get(number) {
+            self.peers[index].push_datagram(datagram.clone());
+        }
+    }
+
+    /// Time passes: until something is due, or for a part of a second, or for long.
+    fn pass(&mut self, input: &mut Input<'_>) {
+        let long = input.byte();
+        self.now = match (long & 3, self.victim.next_timeout()) {
+            (0 | 1, Some(at)) => at.max(self.now),
+            (2, _) => self.now + Duration::from_micros(1 << (long >> 2 & 15)),
+            _ => self.now + Duration::from_millis(1 << (long >> 2 & 15)),
+        };
+    }
+
+    /// Peers transmit by themselves for so many round trips.
+    fn converse(&mut self, rounds: usize) {
+        for _ in 0..rounds {
+            let now = self.now;
+            for peer in &mut self.peers {
+                peer.transmit(now);
+            }
+            let has_sent = self.deliver();
+            self.settle();
+            if !has_sent {
+                break;
+            }
+        }
+    }
+
+    /// Hands what the peers have queued to the victim.
+    fn deliver(&mut self) -> bool {
+        let mut has_sent = false;
+        for peer in &mut self.peers {
+            while let Some((from, datagram)) = peer.poll_datagram() {
+                has_sent = true;
+                if self.sent.len() < MAX_KEPT {
+                    self.sent.push(datagram.clone());
+                }
+                self.ledger.on_received(from, &datagram);
+                self.victim.receive(self.now, from, datagram);
+            }
+        }
+        has_sent
+    }
+
+    /// Lets the victim run until it rests, and hands what it sends to the peers.
+    fn settle(&mut self) {
+        let is_server = !self.victim.is_client();
+        for (to, mut datagram) in self.victim.run(self.now) {
+            if is_server {
+                self.ledger.on_sent(to, datagram.len());
+            }
+            for peer in self.peers.iter_mut().filter(|peer| peer.has_address(to)) {
+                peer.receive(self.now, &mut datagram);
+            }
+        }
+        self.victim.check();
+    }
+
+    /// Nobody sends any more: the victim has to forget everything.
+    fn end(&mut self) {
+        self.victim.choose_admission(0);
+        for _ in 0..MAX_LAST_TIMEOUTS {
+            self.settle();
+            let Some(at) = self.victim.next_timeout() else {
+                break;
+            };
+            self.now = at.max(self.now);
+        }
+        self.victim.check_empty();
+    }
+}
+
+/// Round trips in which a handshake completes, its last words included.
+const HONEST_ROUNDS: usize = 8;
+
+/// Timers that may fire after the last datagram: probes, idle, closing, draining of each peer's
+/// connections.
+const MAX_LAST_TIMEOUTS: usize = 4000;
+
+/// Packet numbers end at 2^62 - 1 (RFC 9000 §12.3).
+const MAX_NUMBER: u64 = 1 << 62;

@@ -1,0 +1,237 @@
+//! The endpoint that is attacked, and its driver.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use courser_base::{Ecn, FourTuple, Time};
+use courser_transport::{
+    ClientConfig, ConnectionHandle, Endpoint, EndpointConfig, PacketTooBig, ReceiveMeta,
+    RetryPolicy, ServerConfig, TransmitBuffer, TransportConfig,
+};
+
+use super::application::Application;
+use super::peer::Peer;
+use crate::input::Input;
+use crate::tls;
+
+/// Datagrams and where they go.
+pub(super) type Sent = Vec<(SocketAddr, Vec<u8>)>;
+
+pub(super) struct Victim {
+    endpoint: Endpoint,
+    buffer: TransmitBuffer,
+    application: Application,
+    is_client: bool,
+    admission: u8,
+    /// The mark and the way of cutting of received datagrams.
+    arrival: u8,
+}
+
+impl Victim {
+    pub(super) fn new(setup: u8) -> Self {
+        let is_client = setup & 1 == 1;
+        let mut config = EndpointConfig::from_seed([9; 32]);
+        config.memory_budget = BUDGET;
+        config.unix_seconds_at_epoch = 1_700_000_000;
+        config.connection_id_len = if is_client && setup & 2 != 0 { 0 } else { 8 };
+        let server = (!is_client).then(|| {
+            let mut server = ServerConfig::new(tls::server());
+            server.transport = transport();
+            server.retry = match setup >> 2 & 3 {
+                0 => RetryPolicy::Always,
+                1 => RetryPolicy::Never,
+                _ => RetryPolicy::Auto,
+            };
+            server.migration = setup & 2 == 0;
+            Arc::new(server)
+        });
+        Self {
+            endpoint: Endpoint::new(config, server, [8; 32]),
+            buffer: TransmitBuffer::new(16),
+            application: Application::default(),
+            is_client,
+            admission: 0,
+            arrival: setup >> 4,
+        }
+    }
+
+    pub(super) const fn is_client(&self) -> bool {
+        self.is_client
+    }
+
+    pub(super) fn connect(&mut self, now: Time, server: SocketAddr) {
+        let mut config = ClientConfig::new(tls::client());
+        config.transport = transport();
+        let handle = self.endpoint.connect(now, &config, server, "localhost");
+        self.application
+            .on_connection(handle.expect("a valid configuration"));
+    }
+
+    /// What becomes of clients from now on.
+    pub(super) fn choose_admission(&mut self, choice: u8) {
+        self.admission = choice;
+    }
+
+    pub(super) fn receive(&mut self, now: Time, from: SocketAddr, mut datagram: Vec<u8>) {
+        let len = datagram.len().max(1);
+        let meta = ReceiveMeta {
+            path: FourTuple::to(from),
+            ecn: [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][usize::from(self.arrival & 3)],
+            // A receive buffer may be cut anywhere.
+            segment_size: if self.arrival & 12 == 12 {
+                len.div_ceil(2)
+            } else {
+                len
+            },
+        };
+        self.endpoint.handle_datagrams(now, &mut datagram, &meta);
+    }
+
+    /// A router says that packets to a peer are too large, and quotes one.
+    pub(super) fn packet_too_big(&mut self, now: Time, index: usize, input: &mut Input<'_>) {
+        let message = PacketTooBig {
+            peer: Peer::address_of(index),
+            mtu: u32::from(input.short()),
+            quote: input.bytes(),
+        };
+        self.endpoint.on_packet_too_big(now, &message);
+    }
+
+    pub(super) fn operate(&mut self, now: Time, input: &mut Input<'_>) {
+        self.application.operate(&mut self.endpoint, now, input);
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.endpoint.next_timeout()
+    }
+
+    /// Does at one time what a driver does, until nothing is left to do.
+    ///
+    /// # Panics
+    /// If that never happens.
+    pub(super) fn run(&mut self, now: Time) -> Sent {
+        let mut sent = Vec::new();
+        for _ in 0..MAX_TURNS {
+            if self.endpoint.next_timeout().is_some_and(|at| at <= now) {
+                self.endpoint.handle_timeout(now);
+            }
+            self.admit(now);
+            self.drain(now, &mut sent);
+            if self.endpoint.next_timeout().is_none_or(|at| at > now) {
+                assert!(sent.len() <= MAX_SENT, "{} datagrams for one", sent.len());
+                return sent;
+            }
+        }
+        panic!("a timer that is due stays due");
+    }
+
+    fn admit(&mut self, now: Time) {
+        // Those who are left waiting are admitted later.
+        while self.admission & 7 != 7
+            && let Some(incoming) = self.endpoint.poll_incoming()
+        {
+            match self.admission & 7 {
+                1 => self.endpoint.refuse(now, incoming),
+                2 => drop(self.endpoint.retry(now, incoming).map_err(|incoming| {
+                    self.endpoint.ignore(incoming);
+                })),
+                3 => self.endpoint.ignore(incoming),
+                _ => {
+                    if let Ok(handle) = self.endpoint.accept(now, incoming, None) {
+                        self.application.on_connection(handle);
+                    }
+                }
+            }
+        }
+    }
+
+    fn drain(&mut self, now: Time, sent: &mut Sent) {
+        while let Some(handle) = self.endpoint.next_touched() {
+            self.application.read_events(&mut self.endpoint, handle);
+            while let Some(transmit) = self.endpoint.poll_transmit(now, handle, &mut self.buffer) {
+                let size = transmit.segment_size.unwrap_or(transmit.len).max(1);
+                let bytes = self.buffer.bytes();
+                assert_eq!(bytes.len(), transmit.len);
+                let datagrams = bytes.chunks(size).map(<[u8]>::to_vec);
+                sent.extend(datagrams.map(|datagram| (transmit.destination, datagram)));
+            }
+        }
+        while let Some(transmit) = self.endpoint.poll_stateless_transmit(&mut self.buffer) {
+            sent.push((transmit.destination, self.buffer.bytes().to_vec()));
+        }
+    }
+
+    /// Checks what must hold at any time.
+    pub(super) fn check(&self) {
+        let stats = self.endpoint.stats();
+        if stats.faults > 0 {
+            panic!(
+                "a connection panicked: {:?}",
+                self.application.faults(&self.endpoint)
+            );
+        }
+        // Somebody is closed every ten milliseconds at most, and until then connections hold what
+        // their windows allow.
+        let windows = WINDOW * stats.connections as u64;
+        assert!(
+            stats.memory_used <= BUDGET + windows,
+            "{} bytes of {BUDGET}",
+            stats.memory_used,
+        );
+    }
+
+    /// Checks what must hold after all timers.
+    pub(super) fn check_empty(&self) {
+        let stats = self.endpoint.stats();
+        assert_eq!(
+            stats.connections, 0,
+            "connections that never end: {stats:?}"
+        );
+        assert_eq!(stats.memory_used, 0, "memory of nobody: {stats:?}");
+        assert_eq!((stats.half_open, stats.waiting), (0, 0), "{stats:?}");
+    }
+
+    /// All connections so far.
+    #[allow(dead_code)]
+    pub(super) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
+        self.endpoint.handles()
+    }
+}
+
+/// Settings with small limits, so that a short input can reach them.
+fn transport() -> Arc<TransportConfig> {
+    static MADE: OnceLock<Arc<TransportConfig>> = OnceLock::new();
+    let make = || {
+        Arc::new(TransportConfig {
+            max_idle_timeout: Some(Duration::from_secs(10)),
+            max_bidi_streams: 8,
+            max_uni_streams: 8,
+            stream_receive_window: 16 * 1024,
+            stream_receive_window_max: WINDOW,
+            receive_window: 32 * 1024,
+            receive_window_max: WINDOW,
+            send_buffer_max: WINDOW,
+            unsent_limit: 64 * 1024,
+            datagram_receive_queue: 8,
+            // Longer datagrams are many of the same.
+            mtu_max: 1500,
+            max_gaps_per_stream: 8,
+            max_gaps: 16,
+            ..TransportConfig::default()
+        })
+    };
+    Arc::clone(MADE.get_or_init(make))
+}
+
+/// Bytes that all connections may hold together: the least that can be set.
+const BUDGET: u64 = 1 << 20;
+
+/// Bytes that one connection may hold of each kind.
+const WINDOW: u64 = 128 * 1024;
+
+/// Turns of the driver at one time.
+const MAX_TURNS: usize = 1000;
+
+/// Datagrams that leave at one time: what is in the send buffers, and no more.
+const MAX_SENT: usize = 2000;

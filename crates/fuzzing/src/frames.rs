@@ -1,0 +1,142 @@
+//! Frames by the decisions of an input: those of the RFC with any numbers in them, and any bytes.
+
+use courser_adversary::put_varint;
+
+use crate::input::Input;
+
+/// Encodes one frame. Its fields need not be valid.
+pub(crate) fn frame(input: &mut Input<'_>) -> Vec<u8> {
+    let choice = input.byte();
+    let mut out = Vec::new();
+    let Some(&(kind, fields)) = KINDS.get(usize::from(choice)) else {
+        return other(choice, input);
+    };
+    put_varint(&mut out, kind);
+    for field in fields {
+        field.write(&mut out, input);
+    }
+    out
+}
+
+/// Encodes an ACK: ranges as they are decided, or one that covers a number of packets.
+fn other(choice: u8, input: &mut Input<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    match choice % 4 {
+        // Bytes as they are.
+        0 => out.extend_from_slice(input.bytes()),
+        // STREAM with any of its flags.
+        1 => {
+            let flags = u64::from(choice >> 2 & 7);
+            put_varint(&mut out, 0x08 | flags);
+            put_varint(&mut out, input.number());
+            if flags & 4 != 0 {
+                put_varint(&mut out, input.number());
+            }
+            let data = input.bytes();
+            if flags & 2 != 0 {
+                put_varint(&mut out, data.len() as u64);
+            }
+            out.extend_from_slice(data);
+        }
+        // ACK with several ranges.
+        2 => {
+            let has_counts = choice & 4 != 0;
+            put_varint(&mut out, 0x02 | u64::from(has_counts));
+            put_varint(&mut out, input.number());
+            put_varint(&mut out, input.number());
+            let ranges = u64::from(choice >> 3 & 7);
+            put_varint(&mut out, ranges);
+            put_varint(&mut out, input.number());
+            for _ in 0..2 * ranges {
+                put_varint(&mut out, input.number());
+            }
+            for _ in 0..3 * u64::from(has_counts) {
+                put_varint(&mut out, input.number());
+            }
+        }
+        // A run of one kind of frame.
+        _ => {
+            let kind = [0, 1, 0x1e, 0x1f][input.below(4)];
+            for _ in 0..input.byte() {
+                put_varint(&mut out, kind);
+            }
+        }
+    }
+    out
+}
+
+#[derive(Clone, Copy)]
+enum Field {
+    Number,
+    /// A length and so many bytes, or a length that is a lie.
+    Bytes,
+    /// Bytes without a length.
+    Fixed(usize),
+    /// Data of one byte value, longer than the input could spell it out.
+    Long,
+}
+
+impl Field {
+    fn write(self, out: &mut Vec<u8>, input: &mut Input<'_>) {
+        match self {
+            Self::Number => put_varint(out, input.number()),
+            Self::Bytes => {
+                let data = input.bytes();
+                put_varint(out, data.len() as u64);
+                out.extend_from_slice(data);
+            }
+            Self::Fixed(len) => {
+                let data = input.take(len);
+                out.extend_from_slice(data);
+                out.resize(out.len() + len - data.len(), 0);
+            }
+            Self::Long => {
+                let len = usize::from(input.short()) % LONGEST;
+                put_varint(out, len as u64);
+                out.resize(out.len() + len, input.byte());
+            }
+        }
+    }
+}
+
+/// Data that a packet has room for.
+const LONGEST: usize = 1150;
+
+use Field::{Bytes, Fixed, Long, Number};
+
+const KINDS: &[(u64, &[Field])] = &[
+    (0x01, &[]),
+    (0x02, &[Number, Number, Fixed(1), Number]),
+    (0x04, &[Number, Number, Number]),
+    (0x05, &[Number, Number]),
+    (0x06, &[Number, Bytes]),
+    (0x06, &[Number, Long]),
+    (0x07, &[Bytes]),
+    (0x0a, &[Number, Bytes]),
+    (0x0b, &[Number, Bytes]),
+    (0x0e, &[Number, Number, Bytes]),
+    (0x0f, &[Number, Number, Bytes]),
+    (0x0e, &[Number, Number, Long]),
+    (0x0f, &[Number, Number, Long]),
+    (0x0a, &[Number, Long]),
+    (0x10, &[Number]),
+    (0x11, &[Number, Number]),
+    (0x12, &[Number]),
+    (0x13, &[Number]),
+    (0x14, &[Number]),
+    (0x15, &[Number, Number]),
+    (0x16, &[Number]),
+    (0x17, &[Number]),
+    (0x18, &[Number, Number, Bytes, Fixed(16)]),
+    (0x18, &[Number, Number, Fixed(9), Fixed(16)]),
+    (0x19, &[Number]),
+    (0x1a, &[Fixed(8)]),
+    (0x1b, &[Fixed(8)]),
+    (0x1c, &[Number, Number, Bytes]),
+    (0x1d, &[Number, Bytes]),
+    (0x1e, &[]),
+    (0x1f, &[]),
+    (0x31, &[Bytes]),
+    (0x31, &[Long]),
+    (0xaf, &[Number, Number, Number, Number]),
+];

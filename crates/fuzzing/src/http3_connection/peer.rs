@@ -1,0 +1,190 @@
+//! QPACK of the peer, honest as long as the input does not decide otherwise.
+
+use courser_adversary::put_varint;
+use courser_base::Side;
+use courser_http3::FieldsToSend;
+use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits, FieldLine, Progress};
+
+use crate::input::Input;
+
+pub(super) struct Peer {
+    encoder: Encoder,
+    decoder: Decoder,
+    /// Instructions of the encoder, and answers of the decoder, that have not arrived.
+    instructions: Vec<u8>,
+    answers: Vec<u8>,
+    has_begun: [bool; 3],
+    is_lying: bool,
+    /// The type of the victim's encoder stream was read.
+    has_type: bool,
+}
+
+impl Peer {
+    pub(super) fn new(setup: u8) -> Self {
+        let limits = EncoderLimits {
+            max_table_capacity: 4096,
+            max_blocked_streams: 16,
+        };
+        let mut encoder = Encoder::new(limits, 7);
+        if setup & 8 == 0 {
+            encoder.set_peer_limits(4096, 16);
+        }
+        encoder.set_credit(1 << 20);
+        Self {
+            encoder,
+            decoder: Decoder::new(DecoderLimits {
+                max_table_capacity: 4096,
+                max_blocked_streams: 16,
+            }),
+            instructions: Vec::new(),
+            answers: Vec::new(),
+            has_begun: [false; 3],
+            is_lying: false,
+            has_type: false,
+        }
+    }
+
+    /// True the first time for each critical stream: its type comes first.
+    pub(super) fn begins(&mut self, number: u64) -> bool {
+        let begun = self.has_begun.get_mut(number as usize);
+        begun.is_some_and(|begun| !std::mem::replace(begun, true))
+    }
+
+    pub(super) fn lies(&mut self) {
+        self.is_lying = true;
+    }
+
+    pub(super) fn take_instructions(&mut self, len: usize) -> Vec<u8> {
+        let len = len.min(self.instructions.len());
+        self.instructions.drain(..len).collect()
+    }
+
+    pub(super) fn take_answers(&mut self, len: usize) -> Vec<u8> {
+        let len = len.min(self.answers.len());
+        self.answers.drain(..len).collect()
+    }
+
+    /// A HEADERS frame: of a whole message, or of any lines.
+    pub(super) fn headers(&mut self, stream: u64, side: Side, input: &mut Input<'_>) -> Vec<u8> {
+        let what = input.byte();
+        let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        if what & 8 == 0 {
+            let whole: &[(&str, &str)] = match side {
+                Side::Server => &REQUEST,
+                Side::Client => &RESPONSE,
+            };
+            lines.extend(
+                whole
+                    .iter()
+                    .map(|(name, value)| ((*name).into(), (*value).into())),
+            );
+        }
+        for _ in 0..what & 7 {
+            lines.push(line(input));
+        }
+        let fields = lines.iter().map(|(name, value)| {
+            let mut field = FieldLine::new(name, value);
+            field.is_sensitive = what & 16 != 0;
+            field
+        });
+        let mut section = Vec::new();
+        self.encoder.encode(stream, || fields.clone(), &mut section);
+        self.instructions.append(self.encoder.instructions());
+        let mut frame = Vec::new();
+        put_varint(&mut frame, 1);
+        put_varint(&mut frame, section.len() as u64);
+        frame.extend_from_slice(&section);
+        frame
+    }
+
+    /// The victim's encoder stream.
+    pub(super) fn on_instructions(&mut self, bytes: &[u8]) {
+        let mut bytes = bytes;
+        if !self.has_type && !bytes.is_empty() {
+            assert_eq!(bytes[0], 2, "the type of the stream");
+            self.has_type = true;
+            bytes = &bytes[1..];
+        }
+        let result = self.decoder.on_encoder_stream(bytes);
+        assert!(
+            result.is_ok(),
+            "instructions of an honest encoder: {result:?}"
+        );
+    }
+
+    /// A HEADERS frame of the victim's: the lines are those that it sent.
+    pub(super) fn check_section(&mut self, stream: u64, frame: &[u8], fields: &FieldsToSend<'_>) {
+        let mut reader = courser_wire::Reader::new(frame);
+        let header = (reader.varint(), reader.varint());
+        assert!(matches!(header, (Ok(1), Ok(_))), "{header:?}");
+        let section = &frame[reader.offset()..];
+        let mut expected = fields.lines();
+        let mut is_same = true;
+        let progress = self.decoder.decode(stream, section, |line| {
+            let sent = expected.next();
+            is_same &= sent.is_some_and(|sent| {
+                line.name.as_bytes() == sent.name && line.value.as_bytes() == sent.value
+            });
+        });
+        if !self.is_lying {
+            assert_eq!(progress, Ok(Progress::Decoded));
+            assert!(
+                is_same && expected.next().is_none(),
+                "other lines than were sent"
+            );
+        }
+        self.answers.append(self.decoder.answers());
+    }
+}
+
+const REQUEST: [(&str, &str); 4] = [
+    (":method", "GET"),
+    (":scheme", "https"),
+    (":authority", "a.example"),
+    (":path", "/"),
+];
+
+const RESPONSE: [(&str, &str); 1] = [(":status", "200")];
+
+/// One field line: a known one, one with a value of the input, or any.
+pub(super) fn line(input: &mut Input<'_>) -> (Vec<u8>, Vec<u8>) {
+    let what = input.byte();
+    let (name, value) = KNOWN[usize::from(what) % KNOWN.len()];
+    match what >> 6 {
+        0 | 1 => (name.into(), value.into()),
+        2 => (name.into(), input.bytes().to_vec()),
+        _ => (input.bytes().to_vec(), input.bytes().to_vec()),
+    }
+}
+
+const KNOWN: [(&str, &str); 26] = [
+    (":method", "POST"),
+    (":method", "CONNECT"),
+    (":method", "HEAD"),
+    (":scheme", "http"),
+    (":authority", "b.example:443"),
+    (":path", "*"),
+    (":protocol", "websocket"),
+    (":status", "103"),
+    (":status", "304"),
+    ("host", "a.example"),
+    ("content-length", "5"),
+    ("content-length", "0"),
+    ("cookie", "a=b"),
+    ("cookie", "c=d"),
+    ("te", "trailers"),
+    ("te", "gzip"),
+    ("connection", "close"),
+    ("transfer-encoding", "chunked"),
+    ("priority", "u=1, i"),
+    (
+        "x-long",
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    ),
+    ("Upper", "1"),
+    ("x\r\ny", "1"),
+    ("x", "a\r\nb"),
+    ("accept", "*/*"),
+    ("authorization", "secret"),
+    ("", "empty"),
+];

@@ -1,0 +1,87 @@
+//! What each fuzz target does with its input, and what must hold whatever that is.
+//!
+//! Each target is a function of bytes, so that its seeds, and what is made of them, run as plain
+//! tests too. `fuzz/` has a program for each that searches for inputs which reach more of the code:
+//! `fuzz/run TARGET SECONDS`. Inputs that it finds are kept in `fuzz/seeds/TARGET` with the fix.
+//!
+//! The crate is for tests. Nothing that ships depends on it.
+
+mod cli_files;
+mod endpoint;
+mod frames;
+mod http3;
+mod http3_connection;
+mod input;
+mod pair;
+mod proxy_request;
+mod qpack;
+mod tls;
+mod wire;
+
+pub use cli_files::cli_files;
+pub use endpoint::endpoint;
+pub use http3::{capsules, http3_frames, http3_message};
+pub use http3_connection::http3_connection;
+pub use pair::pair;
+pub use proxy_request::proxy_request;
+pub use qpack::{qpack_decoder, qpack_instructions};
+pub use wire::{frames, header, transport_parameters};
+
+/// A target: its name, its function, and how many inputs are made for it in a test run.
+pub struct Target {
+    /// The name of its folder of seeds and of its program.
+    pub name: &'static str,
+    /// Runs one input. It panics when anything that must hold does not.
+    pub run: fn(&[u8]),
+    /// Inputs that a test run makes of the seeds.
+    pub made: usize,
+}
+
+const fn target(name: &'static str, run: fn(&[u8]), made: usize) -> Target {
+    Target { name, run, made }
+}
+
+/// All targets.
+pub const TARGETS: [Target; 13] = [
+    target("header", header, PARSER),
+    target("frames", frames, PARSER),
+    target("transport_parameters", transport_parameters, PARSER),
+    target("qpack_decoder", qpack_decoder, PARSER),
+    target("qpack_instructions", qpack_instructions, PARSER),
+    target("http3_frames", http3_frames, PARSER),
+    target("http3_message", http3_message, PARSER),
+    target("capsules", capsules, PARSER),
+    target("http3_connection", http3_connection, PARSER),
+    target("endpoint", endpoint, HANDSHAKE),
+    target("pair", pair, HANDSHAKE),
+    target("proxy_request", proxy_request, HANDSHAKE),
+    target("cli_files", cli_files, HANDSHAKE),
+];
+
+/// Inputs of a target that only parses.
+const PARSER: usize = 5000;
+
+/// Inputs of a target that completes handshakes.
+const HANDSHAKE: usize = 500;
+
+/// Cuts input into steps: a number that says what to do, and bytes to do it with.
+///
+/// A step is one byte for what, one for how many bytes, and these.
+pub(crate) struct Steps<'a>(&'a [u8]);
+
+impl<'a> Steps<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl<'a> Iterator for Steps<'a> {
+    type Item = (u8, &'a [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&[what, len], rest) = self.0.split_first_chunk()?;
+        let (bytes, rest) = rest.split_at(rest.len().min(usize::from(len)));
+        self.0 = rest;
+        Some((what, bytes))
+    }
+}

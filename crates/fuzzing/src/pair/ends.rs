@@ -1,0 +1,454 @@
+//! One end: an endpoint, its driver, its application.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use courser_base::{Ecn, FourTuple, Time};
+use courser_transport::{
+    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, Event, ReceiveMeta,
+    RetryPolicy, SendOptions, ServerConfig, StreamEvent, TransmitBuffer, TransportConfig,
+    WriteError,
+};
+use courser_wire::{Direction, StreamId};
+
+use super::model::{End as StreamEnd, Model, Sending, byte_at};
+use crate::input::Input;
+use crate::tls;
+
+/// Where a datagram comes from, where it goes to, and what is in it.
+type Sent = Vec<(SocketAddr, SocketAddr, Vec<u8>)>;
+
+pub(super) struct End {
+    endpoint: Endpoint,
+    buffer: TransmitBuffer,
+    addresses: Vec<SocketAddr>,
+    handle: Option<ConnectionHandle>,
+    is_lost: bool,
+    model: Model,
+}
+
+impl End {
+    pub(super) fn client(setup: u8) -> Self {
+        let mut config = endpoint_config(1);
+        config.connection_id_len = if setup & 1 == 0 { 8 } else { 0 };
+        let address = SocketAddr::from(([10, 0, 0, 1], 50_000));
+        Self::new(Endpoint::new(config, None, [3; 32]), address, setup)
+    }
+
+    pub(super) fn server(setup: u8) -> Self {
+        let mut server = ServerConfig::new(tls::server());
+        server.transport = transport();
+        server.retry = match setup & 2 {
+            0 => RetryPolicy::Auto,
+            _ => RetryPolicy::Always,
+        };
+        let endpoint = Endpoint::new(endpoint_config(2), Some(Arc::new(server)), [4; 32]);
+        Self::new(endpoint, SocketAddr::from(([10, 0, 0, 2], 4433)), setup)
+    }
+
+    fn new(endpoint: Endpoint, address: SocketAddr, setup: u8) -> Self {
+        Self {
+            endpoint,
+            buffer: TransmitBuffer::new(if setup & 4 == 0 { 16 } else { 1 }),
+            addresses: vec![address],
+            handle: None,
+            is_lost: false,
+            model: Model::default(),
+        }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        *self.addresses.last().expect("there is one from the start")
+    }
+
+    pub(super) fn has_address(&self, address: SocketAddr) -> bool {
+        self.addresses.contains(&address)
+    }
+
+    /// A router has another idea of where this end is. Datagrams to where it was still arrive.
+    pub(super) fn change_address(&mut self, choice: u8) {
+        let host = if choice & 1 == 0 { 1 } else { 3 };
+        let address = SocketAddr::from(([10, 0, 0, host], 50_000 + u16::from(choice >> 5)));
+        self.addresses.retain(|known| *known != address);
+        self.addresses.push(address);
+    }
+
+    pub(super) fn connect(&mut self, now: Time, server: SocketAddr) {
+        let mut config = ClientConfig::new(tls::client());
+        config.transport = transport();
+        let handle = self.endpoint.connect(now, &config, server, "localhost");
+        self.handle = Some(handle.expect("a valid configuration"));
+    }
+
+    pub(super) fn close(&mut self, now: Time) {
+        if let Some(connection) = self.connection() {
+            connection.close(now, 7, b"the end");
+        }
+        self.touch();
+    }
+
+    fn connection(&mut self) -> Option<&mut Connection> {
+        self.endpoint.connection_mut(self.handle?)
+    }
+
+    fn touch(&mut self) {
+        if let Some(handle) = self.handle {
+            self.endpoint.touched(handle);
+        }
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_lost
+    }
+
+    pub(super) fn receive(&mut self, now: Time, from: SocketAddr, mut datagram: Vec<u8>) {
+        let meta = ReceiveMeta {
+            path: FourTuple::to(from),
+            ecn: Ecn::Ect0,
+            segment_size: datagram.len().max(1),
+        };
+        self.endpoint.handle_datagrams(now, &mut datagram, &meta);
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.endpoint.next_timeout()
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        self.endpoint.handle_timeout(now);
+    }
+
+    /// Does what a driver does. Returns what leaves.
+    pub(super) fn drive(&mut self, now: Time) -> Sent {
+        while let Some(incoming) = self.endpoint.poll_incoming() {
+            match self.handle {
+                None => self.handle = self.endpoint.accept(now, incoming, None).ok(),
+                // A copy of the first packet that comes after everything is over.
+                Some(_) => self.endpoint.ignore(incoming),
+            }
+        }
+        let mut sent = Vec::new();
+        while let Some(handle) = self.endpoint.next_touched() {
+            while let Some(event) = self
+                .endpoint
+                .connection_mut(handle)
+                .and_then(Connection::poll_event)
+            {
+                self.on_event(&event);
+            }
+            while let Some(transmit) = self.endpoint.poll_transmit(now, handle, &mut self.buffer) {
+                let size = transmit.segment_size.unwrap_or(transmit.len).max(1);
+                for datagram in self.buffer.bytes().chunks(size) {
+                    sent.push((self.address(), transmit.destination, datagram.to_vec()));
+                }
+            }
+        }
+        while let Some(transmit) = self.endpoint.poll_stateless_transmit(&mut self.buffer) {
+            let datagram = self.buffer.bytes().to_vec();
+            sent.push((self.address(), transmit.destination, datagram));
+        }
+        sent
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        match event {
+            Event::Lost(_) => self.is_lost = true,
+            Event::Stream(StreamEvent::Stopped { id, .. }) => {
+                self.model.sending.entry(*id).or_default().is_stopped = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// One call of the application.
+    pub(super) fn operate(&mut self, now: Time, input: &mut Input<'_>) {
+        let what = input.byte();
+        let direction = match what & 16 {
+            0 => Direction::Bidirectional,
+            _ => Direction::Unidirectional,
+        };
+        match what & 15 {
+            0 => self.open(direction),
+            1 => self.accept(direction),
+            2 => self.write(input.below(8), usize::from(input.byte())),
+            3 => self.write(input.below(8), usize::from(input.short())),
+            4 => self.finish(input.below(8)),
+            5 => self.reset(input.below(8), input.number()),
+            6 | 7 => drop(self.read(input.below(8), 1 + usize::from(input.short()))),
+            8 => self.stop(input.below(8), input.number()),
+            9 => self.send_datagram(now, usize::from(input.short()) % 2000),
+            10 => {
+                let Some(connection) = self.connection() else {
+                    return;
+                };
+                while let Some(datagram) = connection.datagrams().receive() {
+                    assert!(datagram.iter().all(|&byte| byte == datagram.len() as u8));
+                }
+            }
+            11 => self.with(|connection| connection.ping()),
+            12 => self.with(|connection| {
+                let _ = connection.initiate_key_update(now);
+            }),
+            13 => self.with(|connection| connection.set_interface_mtu(1000 + u32::from(what) * 8)),
+            14 => self.prioritize(input.below(8), input.byte()),
+            // Seldom: all is over then.
+            _ if what >> 4 == 15 => self.with(|connection| connection.close(now, 1, b"bye")),
+            _ => {}
+        }
+        self.touch();
+    }
+
+    fn with(&mut self, work: impl FnOnce(&mut Connection)) {
+        if let Some(connection) = self.connection() {
+            work(connection);
+        }
+    }
+
+    fn open(&mut self, direction: Direction) {
+        if self.model.sending.len() >= MAX_STREAMS {
+            return;
+        }
+        let Some(id) = self
+            .connection()
+            .and_then(|it| it.streams().open(direction))
+        else {
+            return;
+        };
+        self.model.sending.entry(id).or_default();
+        if direction == Direction::Bidirectional {
+            self.model.receiving.entry(id).or_default();
+        }
+    }
+
+    fn accept(&mut self, direction: Direction) {
+        let Some(id) = self
+            .connection()
+            .and_then(|it| it.streams().accept(direction))
+        else {
+            return;
+        };
+        let is_new = self.model.receiving.insert(id, Default::default());
+        assert!(is_new.is_none(), "{id:?} was accepted twice");
+        if direction == Direction::Bidirectional {
+            self.model.sending.entry(id).or_default();
+        }
+    }
+
+    fn sending(&self, index: usize) -> Option<StreamId> {
+        let len = self.model.sending.len().max(1);
+        self.model.sending.keys().nth(index % len).copied()
+    }
+
+    fn receiving(&self, index: usize) -> Option<StreamId> {
+        let len = self.model.receiving.len().max(1);
+        self.model.receiving.keys().nth(index % len).copied()
+    }
+
+    fn write(&mut self, index: usize, len: usize) {
+        let Some(id) = self.sending(index) else {
+            return;
+        };
+        let start = self.model.sending[&id].written;
+        let data: Vec<u8> = (start..).take(len).map(|at| byte_at(id, at)).collect();
+        let Some(connection) = self.connection() else {
+            return;
+        };
+        let result = match len & 1 {
+            0 => connection.streams().write(id, &data),
+            _ => connection.streams().write_chunk(id, &mut Bytes::from(data)),
+        };
+        let sending = self.model.sending.entry(id).or_default();
+        match result {
+            Ok(written) => {
+                assert!(written <= len);
+                assert!(
+                    !sending.is_finished && sending.reset.is_none(),
+                    "{id:?} is over"
+                );
+                sending.written += written as u64;
+            }
+            Err(WriteError::Stopped(_)) => sending.is_stopped = true,
+            Err(WriteError::Blocked | WriteError::ClosedStream) => {}
+        }
+    }
+
+    fn finish(&mut self, index: usize) {
+        let Some(id) = self.sending(index) else {
+            return;
+        };
+        self.finish_stream(id);
+    }
+
+    fn finish_stream(&mut self, id: StreamId) {
+        let result = self.connection().map(|it| it.streams().finish(id));
+        if let Some(Ok(())) = result {
+            self.model.sending.entry(id).or_default().is_finished = true;
+        }
+    }
+
+    fn reset(&mut self, index: usize, code: u64) {
+        let Some(id) = self.sending(index) else {
+            return;
+        };
+        let result = self.connection().map(|it| it.streams().reset(id, code));
+        if let Some(Ok(())) = result {
+            let sending = self.model.sending.entry(id).or_default();
+            sending.reset.get_or_insert(code);
+        }
+    }
+
+    fn stop(&mut self, index: usize, code: u64) {
+        let Some(id) = self.receiving(index) else {
+            return;
+        };
+        let result = self.connection().map(|it| it.streams().stop(id, code));
+        if let Some(Ok(())) = result {
+            let receiving = self.model.receiving.entry(id).or_default();
+            receiving.end.get_or_insert(StreamEnd::Stopped);
+        }
+    }
+
+    fn read(&mut self, index: usize, max: usize) -> bool {
+        let Some(id) = self.receiving(index) else {
+            return false;
+        };
+        self.read_stream(id, max)
+    }
+
+    fn read_stream(&mut self, id: StreamId, max: usize) -> bool {
+        let Some(connection) = self.handle.and_then(|it| self.endpoint.connection_mut(it)) else {
+            return false;
+        };
+        let receiving = self.model.receiving.entry(id).or_default();
+        receiving.read(connection.streams(), id, max)
+    }
+
+    fn send_datagram(&mut self, now: Time, len: usize) {
+        let data = vec![len as u8; len];
+        self.with(|connection| {
+            let max = connection.max_datagram_size();
+            let result = connection.send_datagram(now, data.into(), SendOptions::default());
+            if max.is_some_and(|max| len <= max) {
+                assert!(result.is_ok(), "{len} bytes fit: {result:?}");
+            }
+        });
+    }
+
+    fn prioritize(&mut self, index: usize, priority: u8) {
+        if let Some(id) = self.sending(index) {
+            self.with(|connection| {
+                let _ = connection.streams().set_priority(id, i32::from(priority));
+            });
+        }
+    }
+
+    /// Reads what is there, and ends all that is sent.
+    pub(super) fn finish_all(&mut self, _now: Time) {
+        for direction in [Direction::Bidirectional, Direction::Unidirectional] {
+            for _ in 0..MAX_STREAMS {
+                self.accept(direction);
+            }
+        }
+        for id in self.model.sending.keys().copied().collect::<Vec<_>>() {
+            self.finish_stream(id);
+        }
+        for id in self.model.receiving.keys().copied().collect::<Vec<_>>() {
+            while self.read_stream(id, 1 << 20) {}
+        }
+        self.touch();
+    }
+
+    /// True when everything that the other end sent is here.
+    pub(super) fn has_all_of(&self, other: &Self) -> bool {
+        self.missing(other).is_empty()
+    }
+
+    /// Streams of which something has not arrived, for humans.
+    pub(super) fn missing(&self, other: &Self) -> String {
+        let mut missing = String::new();
+        for (id, sending) in &other.model.sending {
+            let is_used = sending.written > 0 || sending.is_finished || sending.reset.is_some();
+            let has_all = match self.model.receiving.get(id) {
+                Some(receiving) => receiving.has_all(sending),
+                None => !is_used,
+            };
+            if !has_all {
+                let Sending {
+                    written,
+                    is_finished,
+                    reset,
+                    ..
+                } = sending;
+                let read = self.model.receiving.get(id).map(|it| it.read);
+                missing.push_str(&format!(
+                    "{id:?}: {read:?} of {written}, finished {is_finished}, reset {reset:?}; "
+                ));
+            }
+        }
+        missing
+    }
+
+    /// Checks what must hold at any time, of both ends.
+    pub(super) fn check(&self) {
+        let stats = self.endpoint.stats();
+        let fault = self.handle.and_then(|handle| self.endpoint.fault(handle));
+        assert_eq!(stats.faults, 0, "a connection panicked: {fault:?}");
+        assert!(stats.memory_used <= MOST, "{} bytes", stats.memory_used);
+    }
+
+    /// Checks what was read against what the other end wrote.
+    pub(super) fn check_against(&self, other: &Self) {
+        for (id, receiving) in &self.model.receiving {
+            if let Some(sending) = other.model.sending.get(id) {
+                receiving.check(*id, sending);
+            } else {
+                assert_eq!(receiving.read, 0, "{id:?}: bytes that nobody wrote");
+            }
+        }
+    }
+
+    pub(super) fn check_empty(&self) {
+        let stats = self.endpoint.stats();
+        assert_eq!(
+            stats.connections, 0,
+            "a connection that never ends: {stats:?}"
+        );
+        assert_eq!(stats.memory_used, 0, "memory of nobody: {stats:?}");
+    }
+}
+
+/// Bytes that a connection may hold: both windows, both queues of datagrams, records of packets.
+const MOST: u64 = 1 << 20;
+
+/// Streams that one end opens.
+const MAX_STREAMS: usize = 16;
+
+fn endpoint_config(seed: u8) -> EndpointConfig {
+    let mut config = EndpointConfig::from_seed([seed; 32]);
+    config.unix_seconds_at_epoch = 1_700_000_000;
+    config
+}
+
+/// Settings with small limits, so that a short input can reach them.
+fn transport() -> Arc<TransportConfig> {
+    static MADE: OnceLock<Arc<TransportConfig>> = OnceLock::new();
+    let make = || {
+        Arc::new(TransportConfig {
+            max_bidi_streams: 4,
+            max_uni_streams: 4,
+            stream_receive_window: 16 * 1024,
+            stream_receive_window_max: 64 * 1024,
+            receive_window: 32 * 1024,
+            receive_window_max: 128 * 1024,
+            send_buffer_max: 128 * 1024,
+            unsent_limit: 32 * 1024,
+            // Longer datagrams are many of the same.
+            mtu_max: 1500,
+            max_gaps_per_stream: 8,
+            max_gaps: 16,
+            ..TransportConfig::default()
+        })
+    };
+    Arc::clone(MADE.get_or_init(make))
+}

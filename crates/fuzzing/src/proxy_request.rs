@@ -1,0 +1,262 @@
+//! Requests through the proxy, and the answers of the server behind it.
+
+mod message;
+
+use courser_base::{Side, Time};
+use courser_cli::fuzzing::{Exchange, Passed, pass_bytes, pass_request};
+use courser_http3::{Config, Connection, Section};
+use courser_qpack::{Encoder, EncoderLimits, FieldLine};
+use http::{HeaderMap, Method, Request, Version};
+
+use self::message::Message;
+use crate::input::Input;
+
+/// A client's bytes over HTTP/1.1, or its field lines over HTTP/3 and HTTP/2, and the bytes of the
+/// server behind.
+///
+/// # Panics
+/// When the server behind is sent anything but well-formed requests, each with the one host that was
+/// asked for and without what belongs to the client's connection; or the client is given what
+/// belongs to that of the server, or content of another length than was announced.
+pub fn proxy_request(bytes: &[u8]) {
+    let mut input = Input::new(bytes);
+    let what = input.byte();
+    let answer_len = usize::from(input.short()) % 4096;
+    let answer = input.take(answer_len);
+    let answer = if what & 1 == 0 || answer.is_empty() {
+        ANSWER
+    } else {
+        answer
+    };
+    match what >> 1 & 3 {
+        0 | 1 => {
+            let rest = input.take(usize::MAX);
+            check(&pass_bytes(rest, answer));
+        }
+        version => {
+            let Some(mut request) = request(&mut input) else {
+                return;
+            };
+            if version == 2 {
+                *request.version_mut() = Version::HTTP_2;
+            }
+            check(&pass_request(request, answer));
+        }
+    }
+}
+
+/// What a server answers.
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+/// A request as the decoder of HTTP/3 gives it to a service; `None` when it gives none.
+fn request(input: &mut Input<'_>) -> Option<Request<()>> {
+    let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    for (name, value) in [
+        (":method", "GET"),
+        (":scheme", "https"),
+        (":authority", "a.example"),
+        (":path", "/"),
+    ] {
+        let value = match input.byte() {
+            0 => value.as_bytes(),
+            1 => continue,
+            _ => input.bytes(),
+        };
+        lines.push((name.into(), value.into()));
+    }
+    while !input.is_empty() {
+        let choice = usize::from(input.byte());
+        let name = NAMES
+            .get(choice)
+            .map_or_else(|| input.bytes(), |name| name.as_bytes());
+        lines.push((name.to_vec(), input.bytes().to_vec()));
+    }
+    let mut encoder = Encoder::new(
+        EncoderLimits {
+            max_table_capacity: 0,
+            max_blocked_streams: 0,
+        },
+        1,
+    );
+    let mut section = Vec::new();
+    let fields = lines
+        .iter()
+        .map(|(name, value)| FieldLine::new(name, value));
+    encoder.encode(0, || fields.clone(), &mut section);
+    let now = Time::from_nanos(1);
+    let mut connection = Connection::new(Side::Server, Config::new(Side::Server), 1, now);
+    connection.on_request_opened(0);
+    let Ok(Section::Decoded(Ok((request, length)))) = connection.decode_request(0, &section) else {
+        return None;
+    };
+    // There is no content, and a service is not called for a request that announces some.
+    let is_tunnel = request.method() == Method::CONNECT;
+    (length.unwrap_or(0) == 0 && !is_tunnel).then_some(request)
+}
+
+const NAMES: [&str; 22] = [
+    "host",
+    "connection",
+    "keep-alive",
+    "te",
+    "transfer-encoding",
+    "content-length",
+    "upgrade",
+    "proxy-connection",
+    "proxy-authorization",
+    "expect",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "via",
+    "cookie",
+    "trailer",
+    "x-a",
+    "x-b",
+    "accept",
+    "range",
+];
+
+fn check(exchange: &Exchange) {
+    let mut sent = Vec::new();
+    for bytes in &exchange.sent {
+        sent.extend(message::requests(bytes));
+    }
+    assert!(
+        sent.len() <= exchange.passed.len(),
+        "{} requests became {}: {exchange:?}",
+        exchange.passed.len(),
+        sent.len(),
+    );
+    for message in &sent {
+        check_request(message, exchange);
+    }
+    for passed in &exchange.passed {
+        check_response(passed);
+    }
+}
+
+/// What the server behind was sent.
+fn check_request(message: &Message, exchange: &Exchange) {
+    let hosts: Vec<_> = message.all("host").collect();
+    assert_eq!(hosts.len(), 1, "{message:?}");
+    let host = hosts[0];
+    let is_asked_for = exchange.passed.iter().any(|passed| {
+        let target = passed.uri.authority().map(http::uri::Authority::as_str);
+        let field = passed.request.get("host").map(http::HeaderValue::as_bytes);
+        // Without either it is the host of the server behind, for HTTP/1.0.
+        target
+            .map(str::as_bytes)
+            .or(field)
+            .unwrap_or(b"backend.internal:8080")
+            == host.as_bytes()
+    });
+    assert!(
+        is_asked_for,
+        "a host that nobody asked for: {message:?} {exchange:?}"
+    );
+    let is_upgrade = message.all("connection").any(|value| value == "upgrade");
+    for name in [
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authorization",
+        "proxy-authenticate",
+    ] {
+        assert_eq!(message.all(name).count(), 0, "{name}: {message:?}");
+    }
+    assert!(
+        message.all("connection").all(|value| value == "upgrade"),
+        "{message:?}"
+    );
+    assert!(
+        is_upgrade || message.all("upgrade").next().is_none(),
+        "{message:?}"
+    );
+    assert!(
+        message.all("te").all(|value| value == "trailers"),
+        "{message:?}"
+    );
+    assert_eq!(message.all("x-real-ip").count(), 0, "{message:?}");
+    assert_eq!(message.all("x-forwarded-for").count(), 0, "{message:?}");
+    assert_eq!(message.all("forwarded").count(), 0, "{message:?}");
+    assert!(
+        message.all("x-forwarded-proto").eq(["https"]),
+        "{message:?}"
+    );
+    let is_listed = |name: &str| {
+        exchange
+            .passed
+            .iter()
+            .all(|passed| lists(&passed.request, name))
+    };
+    for (name, _) in &message.fields {
+        let is_ours = [
+            "host",
+            "te",
+            "via",
+            "connection",
+            "upgrade",
+            "transfer-encoding",
+        ]
+        .contains(&name.as_str())
+            || name.starts_with("x-forwarded-")
+            || name == "content-length";
+        assert!(
+            is_ours || !is_listed(name),
+            "{name} belongs to a connection: {message:?}"
+        );
+    }
+}
+
+/// True when the Connection field lists a name (RFC 9110 §7.6.1).
+fn lists(headers: &HeaderMap, name: &str) -> bool {
+    let values = headers.get_all("connection").iter();
+    let text = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let tokens: Vec<String> = text
+        .flat_map(|text| {
+            text.split(',')
+                .map(|it| it.trim().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    tokens.iter().any(|token| token.eq_ignore_ascii_case(name))
+}
+
+/// What the client is given.
+fn check_response(passed: &Passed) {
+    let headers = &passed.response;
+    let is_upgraded = passed.status == 101;
+    for name in [
+        "keep-alive",
+        "proxy-connection",
+        "proxy-authenticate",
+        "te",
+        "transfer-encoding",
+    ] {
+        assert!(!headers.contains_key(name), "{name}: {passed:?}");
+    }
+    assert!(
+        is_upgraded || !headers.contains_key("connection"),
+        "{passed:?}"
+    );
+    assert!(
+        is_upgraded || !headers.contains_key("upgrade"),
+        "{passed:?}"
+    );
+    let lengths: Vec<_> = headers.get_all("content-length").iter().collect();
+    assert!(lengths.len() <= 1, "{passed:?}");
+    let announced: Option<u64> = lengths
+        .first()
+        .map(|value| value.to_str().ok().and_then(|text| text.parse().ok()))
+        .map(|length| length.unwrap_or_else(|| panic!("no number: {passed:?}")));
+    let has_content = !matches!(passed.status, 100..=199 | 204 | 304);
+    if let (Some(announced), Some(content)) = (announced, passed.content)
+        && has_content
+        // An answer to HEAD has none.
+        && content > 0
+    {
+        assert_eq!(announced, content, "{passed:?}");
+    }
+}

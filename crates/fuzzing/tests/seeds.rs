@@ -1,0 +1,125 @@
+//! The seeds, what was found once, and what a generator makes of both: with any compiler, and the
+//! same on every machine.
+
+use std::path::{Path, PathBuf};
+
+use courser_fuzzing::TARGETS;
+
+macro_rules! targets {
+    ($($test:ident: $name:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                run($name);
+            }
+        )*
+
+        #[test]
+        fn every_target_has_a_test() {
+            let mut names: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+            names.sort_unstable();
+            let mut tested = [$($name),*];
+            tested.sort_unstable();
+            assert_eq!(names, tested);
+        }
+    };
+}
+
+targets! {
+    header_seeds_hold: "header",
+    frames_seeds_hold: "frames",
+    transport_parameters_seeds_hold: "transport_parameters",
+    qpack_decoder_seeds_hold: "qpack_decoder",
+    qpack_instructions_seeds_hold: "qpack_instructions",
+    http3_frames_seeds_hold: "http3_frames",
+    http3_message_seeds_hold: "http3_message",
+    capsules_seeds_hold: "capsules",
+    http3_connection_seeds_hold: "http3_connection",
+    endpoint_seeds_hold: "endpoint",
+    pair_seeds_hold: "pair",
+    proxy_request_seeds_hold: "proxy_request",
+    cli_files_seeds_hold: "cli_files",
+}
+
+/// Runs the seeds of a target, and what is made of them. `COURSER_FUZZ_INPUT=FILE` runs one input
+/// alone.
+fn run(name: &str) {
+    let target = TARGETS.iter().find(|target| target.name == name);
+    let target = target.expect("a target of this name");
+    if let Some(file) = std::env::var_os("COURSER_FUZZ_INPUT") {
+        return (target.run)(&std::fs::read(file).expect("readable"));
+    }
+    let seeds = seeds(name);
+    assert!(!seeds.is_empty(), "{name} has no seeds");
+    for (file, seed) in &seeds {
+        in_case_of_panic(&file.display(), seed, target.run);
+    }
+    let seeds: Vec<_> = seeds.into_iter().map(|(_, seed)| seed).collect();
+    let start = name.bytes().fold(1, |start: u64, byte| {
+        start.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    let mut random = Random(start);
+    for number in 0..target.made {
+        let input = random.input(&seeds);
+        in_case_of_panic(&format_args!("made input {number}"), &input, target.run);
+    }
+}
+
+/// Runs one input. If it panics, it is left in a file, and the panic goes on.
+fn in_case_of_panic(name: &dyn std::fmt::Display, input: &[u8], run: fn(&[u8])) {
+    if let Err(payload) = std::panic::catch_unwind(|| run(input)) {
+        let file = std::env::temp_dir().join("courser-fuzz-input");
+        let is_kept = std::fs::write(&file, input).is_ok();
+        eprintln!("{name} failed; kept: {is_kept}, {}", file.display());
+        std::panic::resume_unwind(payload);
+    }
+}
+
+/// Files of a target, in the order of their names, and what is in them.
+fn seeds(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fuzz/seeds")
+        .join(name);
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.expect("readable").path())
+        .collect();
+    files.sort();
+    let read = |file: PathBuf| {
+        let bytes = std::fs::read(&file).expect("readable");
+        (file, bytes)
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 8) as usize % limit
+    }
+
+    /// A file or the beginning of one, and some of it changed, cut, doubled or added.
+    fn input(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut input = seeds[self.below(seeds.len())].clone();
+        for _ in 0..=self.below(6) {
+            let at = self.below(input.len() + 1);
+            match self.below(5) {
+                0 => input.truncate(at),
+                1 => input.insert(at, self.below(256) as u8),
+                2 if at < input.len() => input[at] ^= 1 << self.below(8),
+                3 if at < input.len() => drop(input.remove(at)),
+                _ => {
+                    let other = &seeds[self.below(seeds.len())];
+                    let from = self.below(other.len() + 1);
+                    input.extend_from_slice(&other[from..]);
+                }
+            }
+        }
+        input
+    }
+}
