@@ -8,6 +8,7 @@ mod client;
 mod close;
 mod congestion;
 mod datagrams;
+mod driver_gone;
 mod echo;
 mod flooded;
 #[cfg(feature = "server")]
@@ -24,5 +25,7 @@ mod scale;
 mod segmentation_offload;
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "server")]
+mod small_buffers;
 mod telemetry;
 mod wakeups;
