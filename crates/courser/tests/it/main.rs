@@ -8,6 +8,7 @@ mod client;
 mod close;
 mod congestion;
 mod datagrams;
+mod driver_gone;
 mod echo;
 mod flooded;
 #[cfg(feature = "server")]
@@ -26,5 +27,7 @@ mod segmentation_offload;
 #[cfg(feature = "server")]
 mod server;
 mod slow_disk;
+#[cfg(feature = "server")]
+mod small_buffers;
 mod telemetry;
 mod wakeups;

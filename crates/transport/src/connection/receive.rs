@@ -578,4 +578,3 @@ const MAX_RETRY_TOKEN: usize = 1024;
 
 /// Versions of a Version Negotiation packet that are kept for the error (limit K45).
 const MAX_VERSIONS: usize = 64;
-

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 
+use super::MIN_DATAGRAM;
 use super::Path;
-use super::{MIN_DATAGRAM, Path};
 use super::validation::{Expired, Proof};
 use crate::config::TransportConfig;
 
