@@ -18,7 +18,7 @@ fn attack(name: &str, limits: Limits, time: Duration) -> Counts {
         .build()
         .expect("threads");
     let within = runtime.enter();
-    let server = courser::serve("127.0.0.1:0", &identity()).limits(limits);
+    let server = courser::serve("127.0.0.1:0", identity()).limits(limits);
     let server = server.bind().expect("a free port");
     let address = server.handle().local_addr();
     let service = tower::service_fn(|_: Request<Body>| async {
