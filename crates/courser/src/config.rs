@@ -251,10 +251,12 @@ impl ServerConfig {
     /// Does TLS work on threads that may block, the runtime's `spawn_blocking`, instead of under the
     /// lock that all connections of the endpoint share. Default off.
     ///
-    /// Switch it on whenever a certificate resolver, a verifier of client certificates or a signer may take long: one that asks a network, a key store, a
-    /// disk or a database. Without it no connection of the endpoint sends or receives until they
-    /// return. Each handshake then takes two to three hops to another thread and back, which is why it
-    /// is not the default. At most 128 run at a time on an endpoint. Async code can be waited for with [`runtime::block_on`](crate::runtime::block_on).
+    /// Switch it on whenever a certificate resolver, a verifier of client certificates or a signer
+    /// may take long: one that asks a network, a key store, a disk or a database. Without it, no
+    /// connection of the endpoint sends or receives until it returns. Each handshake takes two to
+    /// three hops to another thread and back, which is why it is not the default. At most 128
+    /// run at a time on an endpoint. Wait for async code with
+    /// [`runtime::block_on`](crate::runtime::block_on).
     ///
     /// See [`Incoming::accept_with`](crate::Incoming::accept_with) for a choice that is made before
     /// the handshake, and by nothing that TLS says.
@@ -441,10 +443,12 @@ impl ClientConfig {
     /// Does TLS work on threads that may block, the runtime's `spawn_blocking`, instead of under the
     /// lock that all connections of the endpoint share. Default off.
     ///
-    /// Switch it on whenever a certificate verifier, a resolver of client certificates or a signer may take long: one that asks a network, a key store, a
-    /// disk or a database. Without it no connection of the endpoint sends or receives until they
-    /// return. Each handshake then takes two to three hops to another thread and back, which is why it
-    /// is not the default. At most 128 run at a time on an endpoint. Async code can be waited for with [`runtime::block_on`](crate::runtime::block_on).
+    /// Switch it on whenever a certificate verifier, a resolver of client certificates or a signer
+    /// may take long: one that asks a network, a key store, a disk or a database. Without it, no
+    /// connection of the endpoint sends or receives until it returns. Each handshake takes two to
+    /// three hops to another thread and back, which is why it is not the default. At most 128
+    /// run at a time on an endpoint. Wait for async code with
+    /// [`runtime::block_on`](crate::runtime::block_on).
     ///
     /// Tickets are an exception: `ClientSessionStore` is asked for one where the connection begins,
     /// under the lock.
