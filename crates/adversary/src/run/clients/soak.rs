@@ -209,20 +209,11 @@ impl Soak {
             let result = tokio::time::timeout(PATIENCE, self.perform(&client, doing)).await;
             let result =
                 result.unwrap_or_else(|_| Err(Failure::Lost("no answer in time".to_owned())));
-            let mut tally = self.tally.borrow_mut();
-            match result {
-                Ok(()) => tally.note(doing, &self.objects, begin.elapsed()),
-                Err(failure) => {
-                    let (reasons, reason, again) = match failure {
-                        Failure::Wrong(reason) => (&mut tally.wrong, reason, None),
-                        Failure::Lost(reason) => (&mut tally.lost, reason, None),
-                        Failure::Refused(reason) => (&mut tally.refused, reason, Some(doing)),
-                    };
-                    *reasons.entry(reason).or_default() += 1;
-                    return again;
-                }
+            let took = begin.elapsed();
+            if let Err(failure) = result {
+                return self.tally.borrow_mut().fail(failure, doing);
             }
-            drop(tally);
+            self.tally.borrow_mut().note(doing, &self.objects, took);
             let pause = rng.below(2 * self.pause.as_millis() as u64 + 1);
             tokio::select! {
                 () = self.sleep(Duration::from_millis(pause)) => {}
@@ -324,6 +315,17 @@ impl Tally {
         }
         self.bytes += objects[task.object].bytes.len() as u64;
         self.times.push(time.as_secs_f64());
+    }
+
+    /// Counts a failure. Returns the request if it is to be sent again.
+    fn fail(&mut self, failure: Failure, task: Task) -> Option<Task> {
+        let (reasons, reason, again) = match failure {
+            Failure::Wrong(reason) => (&mut self.wrong, reason, None),
+            Failure::Lost(reason) => (&mut self.lost, reason, None),
+            Failure::Refused(reason) => (&mut self.refused, reason, Some(task)),
+        };
+        *reasons.entry(reason).or_default() += 1;
+        again
     }
 
     fn line(&self, open: usize) -> String {

@@ -38,8 +38,13 @@ impl Quota {
             Version::One => {
                 write("cpu.cfs_period_us", PERIOD_US.to_string())?;
                 write("cpu.cfs_quota_us", quota.to_string())?;
+                // The whole share, whatever else runs on the core.
+                write("cpu.shares", "100000".to_owned())?;
             }
-            Version::Two => write("cpu.max", format!("{quota} {PERIOD_US}"))?,
+            Version::Two => {
+                write("cpu.max", format!("{quota} {PERIOD_US}"))?;
+                write("cpu.weight", "10000".to_owned())?;
+            }
         }
         write("cgroup.procs", process.to_string())
     }
