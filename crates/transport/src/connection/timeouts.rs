@@ -9,7 +9,7 @@ use super::Connection;
 use super::error::ConnectionError;
 use super::event::Event;
 use super::state::State;
-use super::transmit::MIN_DATAGRAM;
+use crate::path::MIN_DATAGRAM;
 use crate::path::paths::PathsOutcome;
 use crate::space::{PacketNumberSpace, SpaceId};
 

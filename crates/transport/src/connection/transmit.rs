@@ -15,8 +15,8 @@ use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
-use crate::path::Path;
 use crate::path::paths::PathIndex;
+use crate::path::{MIN_DATAGRAM, Path};
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
 
@@ -439,8 +439,6 @@ impl Connection {
     }
 }
 
-/// Nothing useful fits into less: header, one small frame, tag.
-pub(super) const MIN_DATAGRAM: usize = 64;
 /// A packet that asks for an answer is so long that a peer without state may answer it with a
 /// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
 const SHORTEST_QUESTION: usize = 43;

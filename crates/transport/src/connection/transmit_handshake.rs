@@ -13,9 +13,10 @@ use super::Connection;
 use super::fill::Content;
 use super::permit::SendPermit;
 use super::trace::Outgoing;
-use super::transmit::{Built, MIN_DATAGRAM};
+use super::transmit::Built;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{Transmit, TransmitBuffer};
+use crate::path::MIN_DATAGRAM;
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
 

@@ -16,6 +16,9 @@ use self::amplification::Amplification;
 use self::validation::Validation;
 use crate::config::TransportConfig;
 
+/// Nothing useful fits into a smaller datagram: header, one small frame, tag.
+pub const MIN_DATAGRAM: usize = 64;
+
 /// One network path and everything that is true of it alone.
 #[derive(Debug)]
 pub struct Path {

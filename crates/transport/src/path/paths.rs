@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 
-use super::Path;
 use super::validation::{Expired, Proof};
+use super::{MIN_DATAGRAM, Path};
 use crate::config::TransportConfig;
 
 /// Paths kept at once, the one in use included (limit K07).
@@ -197,13 +197,14 @@ impl Paths {
         index == self.active
     }
 
-    /// The path, other than the active one, that wants to send a challenge or a response.
+    /// The path, other than the active one, that wants to send a challenge or a response and may
+    /// send a datagram for it.
     pub fn wanting_probe(&self) -> Option<PathIndex> {
         (0..self.table.len()).find(|&index| {
             let path = &self.table[index];
             index != self.active
                 && (path.validation.wants_challenge() || path.validation.response().is_some())
-                && path.amplification.budget() > 0
+                && path.amplification.budget() >= MIN_DATAGRAM as u64
         })
     }
 

@@ -34,6 +34,22 @@ fn a_moved_peer_is_challenged_on_both_paths() {
 }
 
 #[test]
+fn a_path_with_little_budget_does_not_hold_up_another() {
+    let (mut paths, config) = paths();
+    let poor = paths.add(at(0), tuple(2, 1), &config).expect("room");
+    let rich = paths.add(at(1000), tuple(3, 1), &config).expect("room");
+    for (index, received, sent) in [(poor, 400, 1137), (rich, 1200, 0)] {
+        let path = paths.get_mut(index).expect("added");
+        path.amplification.on_received(received);
+        path.amplification.on_sent(sent);
+        path.validation.on_challenge([1; 8]);
+    }
+    let budget = paths.get_mut(poor).expect("added").amplification.budget();
+    assert_eq!(budget, MIN_DATAGRAM as u64 - 1);
+    assert_eq!(paths.wanting_probe(), Some(rich));
+}
+
+#[test]
 fn failed_validation_returns_to_the_last_validated_path() {
     let (mut paths, config) = paths();
     let new = paths.add(at(0), tuple(2, 1), &config).expect("room");
