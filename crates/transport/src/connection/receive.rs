@@ -547,17 +547,30 @@ impl Connection {
     }
 
     /// The server speaks other versions (RFC 9000 §6.2). Only the first answer may say so.
-    pub(crate) fn on_version_negotiation(&mut self, now: Time, offered: Vec<u32>, source: &[u8]) {
+    pub(crate) fn on_version_negotiation(
+        &mut self,
+        now: Time,
+        mut versions: impl Iterator<Item = u32> + Clone,
+        source: &[u8],
+    ) {
         let untouched = self.side.is_client()
             && self.state.is_handshaking()
             && self.handshake.peer_source.is_none()
             && self.handshake.retry_source.is_none()
             && source == &self.handshake.original_destination[..];
-        if untouched && !offered.contains(&VERSION_1) {
+        if untouched && versions.clone().all(|version| version != VERSION_1) {
+            let offered = versions.by_ref().take(MAX_VERSIONS).collect();
             self.end_silently(now, ConnectionError::VersionMismatch { offered });
         }
     }
 }
+
+/// A client discards a Retry with a longer token (limit K95). Such a token would leave no room for
+/// CRYPTO data in its Initials, and the Retry may come from anybody who saw the first one.
+const MAX_RETRY_TOKEN: usize = 1024;
+
+/// Versions of a Version Negotiation packet that are kept for the error (limit K45).
+const MAX_VERSIONS: usize = 64;
 
 /// Nothing shorter is a stateless reset (RFC 9000 §10.3).
 const MIN_RESET: usize = 21;

@@ -99,8 +99,8 @@ impl Endpoint {
                 let connection = self.connection_mut(handle)?;
                 if packet.kind == PacketKind::VersionNegotiation {
                     if let Ok(parts) = version_negotiation::decode(datagram) {
-                        let offered = parts.versions().take(MAX_VERSIONS).collect();
-                        connection.on_version_negotiation(arrived.now, offered, parts.source);
+                        let (versions, source) = (parts.versions(), parts.source);
+                        connection.on_version_negotiation(arrived.now, versions, source);
                     }
                 } else {
                     let Arrived { now, path, ecn } = arrived;
@@ -184,6 +184,3 @@ impl Endpoint {
         allowed
     }
 }
-
-/// Versions of a Version Negotiation packet that are looked at.
-const MAX_VERSIONS: usize = 64;

@@ -19,7 +19,7 @@ pub struct VersionNegotiation<'a> {
 
 impl VersionNegotiation<'_> {
     /// The versions that the server offers, reserved ones among them.
-    pub fn versions(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
+    pub fn versions(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.versions
             .iter()
             .map(|&version| u32::from_be_bytes(version))

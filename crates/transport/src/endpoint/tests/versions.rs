@@ -172,6 +172,27 @@ fn negotiation_that_lists_our_version_is_discarded() {
 }
 
 #[test]
+fn of_65_versions_64_are_kept_and_all_are_compared() {
+    let versions: Vec<u32> = (0..65).map(|number| OTHER + number).collect();
+    let mut pair = Pair::new();
+    catch_first_flight(&mut pair);
+    let source = original_destination(&pair);
+    let with_ours = [&versions[..64], &[1]].concat();
+    let datagram = negotiation(&pair, &source, &with_ours);
+    pair.deliver(datagram);
+    pair.drive();
+    assert_eq!(lost(&pair.client), None, "RFC 9000 §6.2");
+    let datagram = negotiation(&pair, &source, &versions);
+    pair.deliver(datagram);
+    pair.drive();
+    let offered = versions[..64].to_vec();
+    assert_eq!(
+        lost(&pair.client),
+        Some(&ConnectionError::VersionMismatch { offered })
+    );
+}
+
+#[test]
 fn negotiation_that_does_not_echo_our_ids_is_discarded() {
     let mut pair = Pair::new();
     catch_first_flight(&mut pair);
