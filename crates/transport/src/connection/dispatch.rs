@@ -325,8 +325,9 @@ const fn is_repeatable(frame: &Frame<'_>) -> bool {
     }
 }
 
-/// A token must leave room for the ClientHello in our Initials; longer ones are not kept.
-const MAX_TOKEN: usize = 512;
+/// A token must leave room for the ClientHello in our Initials. Longer ones are neither kept nor
+/// taken from a store (limit K36).
+pub(super) const MAX_TOKEN: usize = 512;
 
 fn encoding_error(error: FrameError) -> TransportError {
     let transport = match error.error.kind {

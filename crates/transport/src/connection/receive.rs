@@ -523,7 +523,7 @@ impl Connection {
             && self.state.is_handshaking()
             && handshake.peer_source.is_none()
             && handshake.retry_source.is_none()
-            && !packet.token.is_empty()
+            && (1..=MAX_RETRY_TOKEN).contains(&packet.token.len())
             && packet.source != *self.cids.peer.current()
             && retry_integrity::is_valid(&handshake.original_destination, datagram);
         if !welcome {

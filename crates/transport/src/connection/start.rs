@@ -11,6 +11,7 @@ use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
 
+use super::dispatch::MAX_TOKEN;
 use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
 use super::idle::Idle;
 use super::key_phase::KeyPhase;
@@ -82,7 +83,8 @@ impl Connection {
             .as_ref()
             .map(|store| (Arc::clone(store), server_name.to_owned()));
         if let Some((store, name)) = &tokens {
-            connection.handshake.token = store.take(name).unwrap_or_default();
+            let token = store.take(name).filter(|token| token.len() <= MAX_TOKEN);
+            connection.handshake.token = token.unwrap_or_default();
         }
         connection.handshake.token_store = tokens;
         // The server's address is where we want to go: nothing to prove.

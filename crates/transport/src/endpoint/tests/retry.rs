@@ -1,11 +1,13 @@
 //! Retry and its tokens. RFC 9000 §8.1.2, §17.2.5.
 
 use courser_base::Side;
+use courser_wire::frame::Frame;
 use courser_wire::packet::{encode_retry, retry, retry_parts};
 use courser_wire::{ConnectionId, TransportErrorCode, Writer};
 
 use super::*;
 use crate::config::RetryPolicy;
+use crate::testing::eye::{Eye, Seen};
 
 const INVALID_TOKEN: u64 = TransportErrorCode::INVALID_TOKEN.value();
 
@@ -334,6 +336,51 @@ fn client_discards_retries_that_break_a_rule() {
     pair.drive();
     assert_eq!(tokens_sent(&pair), 2, "the genuine one is heard");
     assert_eq!(lost(&pair.client), None);
+}
+
+/// Bytes of CRYPTO data in the Initials that carry a token.
+fn crypto_behind_tokens(pair: &Pair, eye: &Eye) -> usize {
+    let sent = eye.client_sent(pair);
+    let with_token = sent.iter().filter(|seen| !seen.token.is_empty());
+    let frames = with_token.flat_map(Seen::frames);
+    frames
+        .map(|frame| match frame {
+            Frame::Crypto(crypto) => crypto.data.len(),
+            _ => 0,
+        })
+        .sum()
+}
+
+#[test]
+fn a_retry_whose_token_leaves_no_room_is_discarded() {
+    for len in [1025, 1150, 1300] {
+        let mut pair = Pair::new();
+        let flight = catch_first_flight(&mut pair);
+        let datagram = forged_retry(&pair, &[3; 8], &vec![7; len], None);
+        pair.deliver(datagram);
+        pair.drive();
+        assert_eq!(tokens_sent(&pair), 0, "{len} bytes");
+        for datagram in flight {
+            pair.deliver(datagram);
+        }
+        assert!(
+            pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Confirmed)),
+            "{len} bytes: the server is heard"
+        );
+    }
+}
+
+#[test]
+fn the_longest_token_of_a_retry_leaves_room_for_the_hello() {
+    let (setup, eye) = Setup::default().with_eye();
+    let mut pair = Pair::with(setup);
+    catch_first_flight(&mut pair);
+    let datagram = forged_retry(&pair, &[3; 20], &[7; 1024], None);
+    pair.deliver(datagram);
+    pair.drive();
+    assert!(tokens_sent(&pair) > 0);
+    let per_packet = crypto_behind_tokens(&pair, &eye) / tokens_sent(&pair);
+    assert!(per_packet >= 64, "{per_packet} bytes of CRYPTO data");
 }
 
 #[test]
