@@ -60,26 +60,40 @@ pub enum AddressProof {
     None,
     /// The client answers our Retry. The fields are for our transport parameters.
     Retry(RetryToken),
-    /// The client was here before, at the same address.
-    Validation,
+    /// The client was here before, at the same address. The token proves that once
+    /// ([`AddressProof::claim`]).
+    Validation(ValidationToken),
     /// The client answers a Retry, but not rightly, and will not take another one. Close with
     /// INVALID_TOKEN (RFC 9000 §8.1.2).
     InvalidRetry,
 }
 
+impl AddressProof {
+    /// Uses up a token from NEW_TOKEN. Returns `None` if it was used before.
+    ///
+    /// Call this after the packet with the token was opened: everybody on the path sees the
+    /// token and can put it into a packet that does not open.
+    pub fn claim(self, filter: &mut TokenFilter, now: SystemSeconds) -> Self {
+        match self {
+            Self::Validation(token) if !filter.use_once(&token, now) => Self::None,
+            proof => proof,
+        }
+    }
+}
+
 impl Presented<'_> {
-    /// Judges the token, and uses it up if it is one from NEW_TOKEN.
+    /// Judges the token. One from NEW_TOKEN stays unused until [`AddressProof::claim`].
     ///
     /// Costs at most one opening of [`RetryToken::LEN`] bytes, and for tokens of any other
     /// length nothing.
-    pub fn judge(&self, key: &TokenKey, filter: &mut TokenFilter) -> AddressProof {
+    pub fn judge(&self, key: &TokenKey, filter: &TokenFilter) -> AddressProof {
         match (self.token.first(), self.token.len()) {
             (Some(&RETRY), RetryToken::LEN) => RetryToken::open(key, self.token)
                 .filter(|token| token.is_valid_for(self))
                 .map_or(AddressProof::InvalidRetry, AddressProof::Retry),
             (Some(&VALIDATION), ValidationToken::LEN) => ValidationToken::open(key, self.token)
-                .filter(|token| token.is_valid_for(self) && filter.use_once(token, self.now))
-                .map_or(AddressProof::None, |_| AddressProof::Validation),
+                .filter(|token| token.is_valid_for(self) && filter.is_unused(token))
+                .map_or(AddressProof::None, AddressProof::Validation),
             _ => AddressProof::None,
         }
     }

@@ -65,7 +65,7 @@ impl Endpoint {
             destination: packet.destination,
             now: self.seconds(arrived.now),
         };
-        let proof = presented.judge(&self.token_key, &mut self.filter);
+        let proof = presented.judge(&self.token_key, &self.filter);
         let waiting = Waiting {
             since: arrived.now,
             path: arrived.path,
@@ -105,7 +105,11 @@ impl Endpoint {
         match admission {
             Admission::Retry => self.send_retry(arrived, packet.destination, packet.source),
             Admission::Ignore => self.stats.ignored += 1,
-            Admission::Wait if is_authentic(datagram, packet) => self.admit(waiting, proof),
+            Admission::Wait if is_authentic(datagram, packet) => {
+                let now = self.seconds(arrived.now);
+                let proof = proof.claim(&mut self.filter, now);
+                self.admit(waiting, proof);
+            }
             Admission::Wait => self.stats.datagrams_dropped += 1,
         }
     }

@@ -40,7 +40,7 @@ impl Incoming {
     pub fn is_address_validated(&self) -> bool {
         matches!(
             self.proof,
-            AddressProof::Retry(_) | AddressProof::Validation
+            AddressProof::Retry(_) | AddressProof::Validation(_)
         )
     }
 

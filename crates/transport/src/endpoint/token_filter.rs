@@ -61,11 +61,7 @@ impl TokenFilter {
         if now.saturating_since(self.begun) > VALIDATION_LIFETIME + CLOCK_SKEW {
             self.rotate(now);
         }
-        if self.issued_after.is_some_and(|limit| token.issued <= limit)
-            || self.newest.contains(&token.nonce)
-            || self.current.contains(&token.nonce)
-            || self.previous.contains(&token.nonce)
-        {
+        if !self.is_unused(token) {
             return false;
         }
         self.newest.push_back(token.nonce);
@@ -73,6 +69,14 @@ impl TokenFilter {
             self.move_oldest_to_filter(now);
         }
         true
+    }
+
+    /// Returns false for each token that was used, and for some that were not.
+    pub fn is_unused(&self, token: &ValidationToken) -> bool {
+        self.issued_after.is_none_or(|limit| token.issued > limit)
+            && !self.newest.contains(&token.nonce)
+            && !self.current.contains(&token.nonce)
+            && !self.previous.contains(&token.nonce)
     }
 
     fn move_oldest_to_filter(&mut self, now: SystemSeconds) {

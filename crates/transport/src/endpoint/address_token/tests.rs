@@ -52,7 +52,11 @@ fn presented(token: &[u8]) -> Presented<'_> {
 }
 
 fn judge(presented: &Presented<'_>) -> AddressProof {
-    presented.judge(&key(), &mut filter())
+    presented.judge(&key(), &filter())
+}
+
+fn is_validation(proof: AddressProof) -> bool {
+    matches!(proof, AddressProof::Validation(_))
 }
 
 #[test]
@@ -65,10 +69,7 @@ fn retry_token_proves_the_address_and_brings_the_ids_back() {
 
 #[test]
 fn validation_token_proves_the_address() {
-    assert_eq!(
-        judge(&presented(&sealed_validation())),
-        AddressProof::Validation
-    );
+    assert!(is_validation(judge(&presented(&sealed_validation()))));
 }
 
 #[test]
@@ -198,11 +199,11 @@ fn other_key_makes_tokens_useless() {
     let other = TokenKey::new(&[3; 32]);
     let (retry, validation) = (sealed_retry(), sealed_validation());
     assert_eq!(
-        presented(&retry).judge(&other, &mut filter()),
+        presented(&retry).judge(&other, &filter()),
         AddressProof::InvalidRetry
     );
     assert_eq!(
-        presented(&validation).judge(&other, &mut filter()),
+        presented(&validation).judge(&other, &filter()),
         AddressProof::None
     );
 }
@@ -238,7 +239,7 @@ fn validation_token_from_another_port() {
         peer: "192.0.2.7:9".parse().unwrap(),
         ..presented(&sealed)
     };
-    assert_eq!(judge(&presented), AddressProof::Validation);
+    assert!(is_validation(judge(&presented)));
 }
 
 #[test]
@@ -251,7 +252,7 @@ fn mapped_address_is_the_one_it_stands_for() {
         };
         let proof = judge(&presented);
         assert!(
-            matches!(proof, AddressProof::Retry(_) | AddressProof::Validation),
+            matches!(proof, AddressProof::Retry(_) | AddressProof::Validation(_)),
             "{proof:?}"
         );
     }
@@ -294,16 +295,13 @@ fn retry_token_lives_ten_seconds() {
 #[test]
 fn validation_token_lives_a_day() {
     let sealed = sealed_validation();
-    for (age, expected) in [
-        (86_400, AddressProof::Validation),
-        (86_401, AddressProof::None),
-        (1_000_000, AddressProof::None),
-    ] {
+    for (age, is_good) in [(86_400, true), (86_401, false), (1_000_000, false)] {
         let presented = Presented {
             now: SystemSeconds(NOW.0 + age),
             ..presented(&sealed)
         };
-        assert_eq!(judge(&presented), expected, "after {age} s");
+        let proof = judge(&presented);
+        assert_eq!(is_validation(proof), is_good, "after {age} s");
     }
 }
 
@@ -319,10 +317,10 @@ fn token_from_the_future_is_no_good() {
             }),
             AddressProof::Retry(_)
         );
-        let is_validation = judge(&Presented {
+        let is_validation = is_validation(judge(&Presented {
             now,
             ..presented(&validation)
-        }) == AddressProof::Validation;
+        }));
         assert_eq!(
             (is_retry, is_validation),
             (is_good, is_good),
@@ -334,13 +332,20 @@ fn token_from_the_future_is_no_good() {
 #[test]
 fn validation_token_is_good_once() {
     let (key, mut filter, sealed) = (key(), filter(), sealed_validation());
-    let proofs = (0..10_000).map(|_| presented(&sealed).judge(&key, &mut filter));
-    assert_eq!(
-        proofs
-            .filter(|&proof| proof == AddressProof::Validation)
-            .count(),
-        1
-    );
+    let proofs = (0..10_000).map(|_| {
+        let proof = presented(&sealed).judge(&key, &filter);
+        proof.claim(&mut filter, NOW)
+    });
+    assert_eq!(proofs.filter(|&proof| is_validation(proof)).count(), 1);
+}
+
+#[test]
+fn two_judgements_of_one_token_make_one_claim() {
+    let (key, mut filter, sealed) = (key(), filter(), sealed_validation());
+    let [one, other] = [(); 2].map(|()| presented(&sealed).judge(&key, &filter));
+    assert!(is_validation(one) && is_validation(other));
+    assert!(is_validation(one.claim(&mut filter, NOW)));
+    assert_eq!(other.claim(&mut filter, NOW), AddressProof::None);
 }
 
 /// Failing for another reason does not use a token up, or anybody who saw it could.
@@ -351,11 +356,9 @@ fn token_from_the_wrong_address_is_not_used_up() {
         peer: "198.51.100.1:1".parse().unwrap(),
         ..presented(&sealed)
     };
-    assert_eq!(thief.judge(&key, &mut filter), AddressProof::None);
-    assert_eq!(
-        presented(&sealed).judge(&key, &mut filter),
-        AddressProof::Validation
-    );
+    let proof = thief.judge(&key, &filter).claim(&mut filter, NOW);
+    assert_eq!(proof, AddressProof::None);
+    assert!(is_validation(presented(&sealed).judge(&key, &filter)));
 }
 
 /// A client may send its Initial again. The token is bound to address, connection ID and ten
@@ -364,7 +367,8 @@ fn token_from_the_wrong_address_is_not_used_up() {
 fn retry_token_is_good_for_every_initial_of_its_attempt() {
     let (key, mut filter, sealed) = (key(), filter(), sealed_retry());
     for _ in 0..10_000 {
-        let proof = presented(&sealed).judge(&key, &mut filter);
+        let proof = presented(&sealed).judge(&key, &filter);
+        let proof = proof.claim(&mut filter, NOW);
         assert_eq!(proof, AddressProof::Retry(retry()));
     }
 }

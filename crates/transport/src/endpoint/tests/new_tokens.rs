@@ -94,6 +94,46 @@ fn token_proves_only_once() {
     assert_eq!(proven, [true, false, false, false, false], "attack A13");
 }
 
+/// Everybody on the path sees the token of an Initial and can be faster than its owner.
+#[test]
+fn token_in_a_packet_that_does_not_open_stays_with_its_owner() {
+    let store = Arc::new(Replayed::default());
+    let mut pair = connected_with(Arc::clone(&store) as Arc<dyn TokenStore>);
+    let stranger = Stranger {
+        token: store.take("localhost").expect("a token").to_vec(),
+        address: pair.client.address,
+        ..Stranger::new(1)
+    };
+    let mut forged = stranger.initial();
+    *forged.bytes.last_mut().expect("not empty") ^= 1;
+    pair.accepts = false;
+    assert!(answers(&mut pair, forged).is_empty());
+    assert!(pair.server.endpoint.poll_incoming().is_none());
+    assert!(connects_validated(&mut pair), "attack A13");
+}
+
+/// A store with one token of this many bytes.
+struct Long(usize);
+
+impl TokenStore for Long {
+    fn put(&self, _: &str, _: Bytes) {}
+
+    fn take(&self, _: &str) -> Option<Bytes> {
+        Some(Bytes::from(vec![7; self.0]))
+    }
+}
+
+#[test]
+fn tokens_that_leave_no_room_are_not_sent() {
+    for (len, is_sent) in [(512, true), (513, false), (1300, false)] {
+        let mut pair = connected_with(Arc::new(Long(len)));
+        assert!(pair.client.has(&Event::Confirmed), "{len} bytes");
+        let first = pair.client.sent.remove(0);
+        let packet = packet::decode(&first.bytes, 0, 8).expect("a packet");
+        assert_eq!(!packet.token.is_empty(), is_sent, "{len} bytes");
+    }
+}
+
 #[test]
 fn token_of_another_address_proves_nothing_and_does_no_harm() {
     let mut pair = connected_with(Arc::new(MemoryTokenStore::default()));
