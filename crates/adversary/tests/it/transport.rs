@@ -147,6 +147,12 @@ fn key_updates_cost_no_memory() {
     attack("key-update-flood", SECOND).assert_peak_below(1024);
 }
 
+/// The data brings progress with each packet, which must not pay for the updates.
+#[test]
+fn key_updates_as_fast_as_acknowledgements_are_a_violation() {
+    attack("key-update-flood", 4 * SECOND).assert_closed_with("PROTOCOL_VIOLATION");
+}
+
 #[test]
 fn replayed_packet_is_never_answered() {
     let outcome = attack("replay", SECOND / 2);

@@ -1,13 +1,13 @@
 //! The 1-RTT keys: installed once, updated by themselves or on request. RFC 9001 §6.
 
 use std::fmt;
-use std::time::Duration;
 
 use courser_base::{Side, Time};
 use courser_crypto::{ForgeryCounter, OneRttKeys, SecretPair};
 use courser_telemetry::{KeyUpdated, Record};
 
 use super::Connection;
+use super::suspicion::HASTY_UPDATE;
 use crate::config::TransportConfig;
 
 /// The 1-RTT keys and what belongs to them.
@@ -18,6 +18,16 @@ pub(crate) struct KeyPhase {
     pub(crate) forgeries: ForgeryCounter,
     /// When the previous receive key is erased.
     pub(crate) drop_previous_at: Option<Time>,
+    /// When the peer last began an update.
+    peer_began_at: Option<Time>,
+}
+
+/// The secrets of the first 1-RTT keys.
+#[derive(Debug)]
+struct Secrets {
+    pair: SecretPair,
+    side: Side,
+    update_after: u64,
 }
 
 impl KeyPhase {
@@ -97,16 +107,23 @@ impl Connection {
 
     /// The peer's packets have a new key: it began an update, or followed ours. `before` is the
     /// phase of our packets until now.
-    pub(crate) fn on_peer_keys_updated(&mut self, now: Time, before: bool) {
-        self.key_phase.drop_previous_at = Some(now + self.previous_key_period());
-        if self
-            .key_phase
-            .keys
-            .as_ref()
-            .is_some_and(|keys| keys.key_phase() != before)
-        {
-            self.stats.key_updates += 1;
-            self.record_key_update(now, true);
+    ///
+    /// Returns what the update costs in frames without progress. A peer waits for an
+    /// acknowledgement before the next update (§6.1), and should wait for three probe timeouts
+    /// (§6.5); one that waits for less than one makes us derive keys for nothing.
+    pub(crate) fn on_peer_keys_updated(&mut self, now: Time, before: bool) -> u32 {
+        let pto = self.paths.active().pto(self.peer_max_ack_delay());
+        self.key_phase.drop_previous_at = Some(now + pto.saturating_mul(3));
+        let keys = self.key_phase.keys.as_ref();
+        if keys.is_none_or(|keys| keys.key_phase() == before) {
+            return 0;
+        }
+        self.stats.key_updates += 1;
+        self.record_key_update(now, true);
+        let last = self.key_phase.peer_began_at.replace(now);
+        match last.is_some_and(|last| now - last < pto) {
+            true => HASTY_UPDATE,
+            false => 0,
         }
     }
 
@@ -122,13 +139,6 @@ impl Connection {
     }
 
     /// Old receive keys stay for packets that were overtaken (§6.5).
-    fn previous_key_period(&self) -> Duration {
-        self.paths
-            .active()
-            .pto(self.peer_max_ack_delay())
-            .saturating_mul(3)
-    }
-
     pub(crate) fn drop_previous_keys(&mut self, now: Time) {
         if self.key_phase.drop_previous_at.is_some_and(|at| at <= now) {
             self.key_phase.drop_previous_at = None;

@@ -38,6 +38,8 @@ struct OpenedPacket {
     number: u64,
     /// Where the frames start and end in the datagram.
     payload: std::ops::Range<usize>,
+    /// Frames without progress that its key counts for.
+    key_cost: u32,
 }
 
 impl Connection {
@@ -149,7 +151,8 @@ impl Connection {
             return Ok(true);
         }
         self.on_first_packet(arrival.now, packet);
-        let processed = self.process_payload(arrival, packet, space, payload)?;
+        let mut processed = self.process_payload(arrival, packet, space, payload)?;
+        processed.idle_frames += opened.key_cost;
         self.on_processed(arrival, packet, space, opened.number, processed)?;
         Ok(true)
     }
@@ -279,13 +282,15 @@ impl Connection {
                 "reserved header bits are not zero",
             ));
         }
-        if peer_updated {
-            self.on_peer_keys_updated(now, phase_before);
-        }
+        let key_cost = match peer_updated {
+            true => self.on_peer_keys_updated(now, phase_before),
+            false => 0,
+        };
         let payload_start = offset + len;
         Ok(Some(OpenedPacket {
             number,
             payload: payload_start..payload_start + payload_len,
+            key_cost,
         }))
     }
 

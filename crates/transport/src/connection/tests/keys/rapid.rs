@@ -1,6 +1,11 @@
 //! A peer that updates its keys as often as the rules allow. RFC 9001 §6.1, attack A65.
 
+use courser_base::Side;
+use courser_wire::{StreamId, frame};
+
 use super::*;
+use crate::connection::suspicion::{BURST, HASTY_UPDATE};
+use crate::testing::forge::encode;
 use crate::testing::tampering::GENERATIONS;
 
 /// Each update is acknowledged before the next one: no rule forbids that, so it must cost little.
@@ -31,4 +36,66 @@ fn updates_with_every_packet_keep_two_generations_and_lose_nothing() {
         "not authentic any more"
     );
     assert_eq!(pair.server_error(), None);
+}
+
+/// A connected pair whose server endures this many frames without progress.
+fn nearly_out_of_patience(left: u32) -> (Pair, Eye) {
+    let (mut pair, eye) = Pair::watched_and_connected();
+    pair.link.filter = Some(Box::new(|_, _| false));
+    let now = pair.now;
+    let suspicion = &mut pair.server.connection().suspicion;
+    for _ in 0..BURST {
+        suspicion.on_packet(now, 0, true);
+    }
+    assert!(suspicion.on_packet(now, BURST - left, false));
+    (pair, eye)
+}
+
+/// Progress does not pay for updates: each packet brings a new byte of a stream.
+#[test]
+fn updates_as_fast_as_acknowledgements_end_the_connection() {
+    let (mut pair, eye) = nearly_out_of_patience(3 * HASTY_UPDATE);
+    let honest = next_number(&mut pair);
+    let mut ended_at = None;
+    for generation in 1..GENERATIONS {
+        // Two packets are acknowledged at once, with the new keys.
+        for half in 0..2 {
+            let offset = 2 * (generation as u64 - 1) + half;
+            let frame = Frame::Stream(frame::Stream {
+                id: StreamId::new(Side::Client, courser_wire::Direction::Unidirectional, 0),
+                offset,
+                fin: false,
+                data: &[7],
+            });
+            let packet = Forgery::of(&encode(&frame)).number(honest + offset);
+            let packet = eye.forge_client(&mut pair, generation, &packet);
+            pair.send_to_server(packet);
+        }
+        if pair.server_error().is_some() {
+            ended_at = Some(generation);
+            break;
+        }
+    }
+    assert_eq!(pair.server_error(), Some(0x0a));
+    assert!(ended_at > Some(3), "the first update is free: {ended_at:?}");
+}
+
+#[test]
+fn one_update_per_probe_timeout_is_free() {
+    // Time gives back fewer frames between two updates than a hasty one costs.
+    let (mut pair, eye) = nearly_out_of_patience(HASTY_UPDATE);
+    let honest = next_number(&mut pair);
+    for generation in 1..GENERATIONS {
+        let connection = pair.server.connection();
+        let pto = connection
+            .paths
+            .active()
+            .pto(connection.peer_max_ack_delay());
+        assert!(pto < Duration::from_millis(70), "{pto:?}");
+        pair.run_for(pto);
+        let packet = ping().number(honest + generation as u64);
+        let packet = eye.forge_client(&mut pair, generation, &packet);
+        pair.send_to_server(packet);
+        assert_eq!(pair.server_error(), None, "generation {generation}");
+    }
 }
