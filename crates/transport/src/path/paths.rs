@@ -26,6 +26,8 @@ pub struct Paths {
     next_id: u32,
     /// Largest datagram that the peer takes.
     peer_limit: u16,
+    /// IDs of the peer that no path uses any more, fewer than [`MAX_PATHS`].
+    unused_ids: Vec<u64>,
 }
 
 /// What became of the paths when their timers ran.
@@ -50,6 +52,7 @@ impl Paths {
             next_new_at: Time::ZERO,
             next_id,
             peer_limit: u16::MAX,
+            unused_ids: Vec::new(),
         }
     }
 
@@ -258,10 +261,16 @@ impl Paths {
 
     fn remove(&mut self, index: PathIndex) {
         debug_assert_ne!(index, self.active);
-        self.table.remove(index);
+        let path = self.table.remove(index);
+        self.unused_ids.extend(path.peer_id);
         self.active -= usize::from(self.active > index);
         let kept = self.last_validated.filter(|&at| at != index);
         self.last_validated = kept.map(|at| at - usize::from(at > index));
+    }
+
+    /// The sequence number of an ID of the peer that is to be retired.
+    pub fn take_unused_id(&mut self) -> Option<u64> {
+        self.unused_ids.pop()
     }
 
     /// How many paths are kept.
