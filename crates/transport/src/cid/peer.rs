@@ -58,6 +58,7 @@ impl PeerIds {
                 id: first,
                 token: None,
                 is_used: true,
+                is_given_up: false,
             },
             others: Vec::new(),
             seen,
@@ -115,7 +116,6 @@ impl PeerIds {
     }
 
     /// The sequence number of [`PeerIds::current`].
-    #[cfg(test)]
     pub fn current_sequence(&self) -> u64 {
         self.current.sequence
     }
@@ -164,6 +164,7 @@ impl PeerIds {
                 id: frame.id,
                 token: Some(frame.reset_token),
                 is_used: false,
+                is_given_up: false,
             });
         }
         self.leave_retired_current()?;
@@ -231,8 +232,10 @@ impl PeerIds {
             return Ok(());
         }
         // An ID reserved for another path is better than one that the peer forgets.
-        let next = (0..self.others.len())
-            .min_by_key(|&index| (self.others[index].is_used, self.others[index].sequence));
+        let next = (0..self.others.len()).min_by_key(|&index| {
+            let held = &self.others[index];
+            (held.is_given_up, held.is_used, held.sequence)
+        });
         match next {
             None => Ok(()),
             Some(index) => {
@@ -266,10 +269,6 @@ impl PeerIds {
     /// (RFC 9000 §9.5).
     ///
     /// The peer may want it back: look it up with [`PeerIds::id_of`] before each use.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "paths share the current id so far")
-    )]
     pub fn reserve(&mut self) -> Option<(u64, ConnectionId)> {
         let index = self.next_spare()?;
         let held = &mut self.others[index];
@@ -278,10 +277,6 @@ impl PeerIds {
     }
 
     /// The ID with a sequence number, unless it has been retired.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "paths share the current id so far")
-    )]
     pub fn id_of(&self, sequence: u64) -> Option<&ConnectionId> {
         self.held()
             .find(|held| held.sequence == sequence)
@@ -290,10 +285,6 @@ impl PeerIds {
 
     /// Makes a reserved ID the current one and retires the one that was. False as for
     /// [`PeerIds::switch_to_next`].
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "paths share the current id so far")
-    )]
     pub fn switch_to(&mut self, sequence: u64) -> bool {
         match self
             .others
@@ -305,26 +296,23 @@ impl PeerIds {
         }
     }
 
-    /// Retires a reserved ID whose path is given up. False when it is not there, or is current,
-    /// or while too many of our retirements are unacknowledged.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "paths share the current id so far")
-    )]
-    pub fn retire(&mut self, sequence: u64) -> bool {
-        let Some(index) = self
-            .others
-            .iter()
-            .position(|held| held.sequence == sequence)
-        else {
-            return false;
-        };
-        if !self.retirements.has_room_for_own() {
-            return false;
+    /// Retires a reserved ID that its path no longer uses. While too many of our retirements are
+    /// unacknowledged it stays, and is no spare. Other IDs are left alone.
+    pub fn give_up(&mut self, sequence: u64) {
+        let mut others = self.others.iter_mut();
+        if let Some(held) = others.find(|held| held.sequence == sequence && held.is_used) {
+            held.is_given_up = true;
         }
-        self.others.swap_remove(index);
-        self.retirements.add_own(sequence);
-        true
+        self.retire_given_up();
+    }
+
+    fn retire_given_up(&mut self) {
+        while self.retirements.has_room_for_own()
+            && let Some(index) = self.others.iter().position(|held| held.is_given_up)
+        {
+            let old = self.others.swap_remove(index);
+            self.retirements.add_own(old.sequence);
+        }
     }
 
     fn next_spare(&self) -> Option<usize> {
@@ -345,7 +333,7 @@ impl PeerIds {
     /// Returns the sequence number of the ID that was current.
     fn replace_current(&mut self, index: usize) -> u64 {
         let mut next = self.others.swap_remove(index);
-        next.is_used = true;
+        (next.is_used, next.is_given_up) = (true, false);
         mem::replace(&mut self.current, next).sequence
     }
 
@@ -363,6 +351,7 @@ impl PeerIds {
     pub fn on_frame_acked(&mut self, frame: SentFrame) {
         if let SentFrame::RetireConnectionId { sequence } = frame {
             self.retirements.on_acked(sequence);
+            self.retire_given_up();
         }
     }
 
@@ -424,6 +413,8 @@ struct Held {
     token: Option<ResetToken>,
     /// In use or reserved.
     is_used: bool,
+    /// No longer reserved, and not retired yet.
+    is_given_up: bool,
 }
 
 /// Tokens are secrets and stay out of logs, here and below.

@@ -462,17 +462,27 @@ impl Connection {
         // A peer that took a new ID for the new path gets a new one back, so that nobody can
         // link the two (§9.5). A rebound NAT changes no ID.
         let sequence = self.cids.issued.sequence_of(&packet.destination);
+        let shared = self.cids.peer.current_sequence();
+        let own = self.paths.get_mut(index).and_then(|path| path.peer_id);
+        let has_own = own.is_some_and(|id| id != shared && self.cids.peer.id_of(id).is_some());
         if let Some(sequence) = sequence.filter(|&sequence| sequence > self.cids.in_use) {
             self.cids.in_use = sequence;
             let old = *self.cids.peer.current();
-            self.cids.peer.switch_to_next();
+            self.switch_peer_id(index);
             let new = packet.destination;
             self.tap.record(arrival.now, || {
                 let (of_peer, old) = (false, None);
                 Record::ConnectionIdUpdated(ConnectionIdUpdated { of_peer, old, new })
             });
             self.record_peer_id(arrival.now, old);
+        } else if has_own {
+            let old = *self.cids.peer.current();
+            self.switch_peer_id(index);
+            self.record_peer_id(arrival.now, old);
         }
+        // Both paths carry the same ID if the peer did not change its own, or gave no other.
+        let shared = Some(shared).filter(|&id| id == self.cids.peer.current_sequence());
+        self.set_peer_id(self.paths.active_index(), shared);
         self.paths.migrate(arrival.now, index, pto);
         self.record_path(arrival.now, index, PathState::MigrationStarted);
         self.spaces.application.ecn.restart();
@@ -481,12 +491,57 @@ impl Connection {
         Ok(())
     }
 
+    /// Changes to the ID that probes of a path had, or to a spare one.
+    pub(crate) fn switch_peer_id(&mut self, index: usize) {
+        let path = self.paths.get_mut(index);
+        let reserved = path.and_then(|path| path.peer_id.take());
+        let ids = &mut self.cids.peer;
+        if reserved.is_some_and(|id| ids.switch_to(id)) {
+            return;
+        }
+        if let Some(id) = reserved {
+            ids.give_up(id);
+        }
+        ids.switch_to_next();
+    }
+
+    /// The path in use was given up for the one before: each keeps its own ID.
+    pub(crate) fn return_to_peer_id(&mut self) {
+        let current = Some(self.cids.peer.current_sequence());
+        if self.paths.active().peer_id == current {
+            self.paths.active_mut().peer_id = None;
+        } else {
+            self.switch_peer_id(self.paths.active_index());
+        }
+    }
+
+    /// Sets the ID for probes of a path, and retires the one before.
+    fn set_peer_id(&mut self, index: usize, id: Option<u64>) {
+        let Some(path) = self.paths.get_mut(index) else {
+            return;
+        };
+        if let Some(old) = std::mem::replace(&mut path.peer_id, id)
+            && Some(old) != id
+        {
+            self.cids.peer.give_up(old);
+        }
+    }
+
+    /// Retires the IDs of paths that are gone.
+    pub(crate) fn retire_unused_ids(&mut self) {
+        while let Some(id) = self.paths.take_unused_id() {
+            self.cids.peer.give_up(id);
+        }
+    }
+
     /// The path a packet came on, added to the table if the peer is new there.
     pub(crate) fn arrival_path(&mut self, arrival: Arrival) -> Option<usize> {
         if let Some(index) = self.paths.find(arrival.path) {
             return Some(index);
         }
-        let index = self.paths.add(arrival.now, arrival.path, &self.config)?;
+        let index = self.paths.add(arrival.now, arrival.path, &self.config);
+        self.retire_unused_ids();
+        let index = index?;
         if let Some(path) = self.paths.get_mut(index) {
             path.amplification.on_received(arrival.len);
         }
@@ -569,6 +624,13 @@ impl Connection {
         }
     }
 }
+
+/// A client discards a Retry with a longer token (limit K95). Such a token would leave no room for
+/// CRYPTO data in its Initials, and the Retry may come from anybody who saw the first one.
+const MAX_RETRY_TOKEN: usize = 1024;
+
+/// Versions of a Version Negotiation packet that are kept for the error (limit K45).
+const MAX_VERSIONS: usize = 64;
 
 /// Nothing shorter is a stateless reset (RFC 9000 §10.3).
 const MIN_RESET: usize = 21;

@@ -105,9 +105,14 @@ impl Connection {
         if self.handshake_deadline().is_some_and(|at| at <= now) {
             return self.end_silently(now, ConnectionError::HandshakeTimedOut);
         }
-        match self.paths.on_timeout(now) {
+        let outcome = self.paths.on_timeout(now);
+        self.retire_unused_ids();
+        match outcome {
             PathsOutcome::Unchanged => {}
             PathsOutcome::Reverted => {
+                let old = *self.cids.peer.current();
+                self.return_to_peer_id();
+                self.record_peer_id(now, old);
                 self.spaces.application.ecn.restart();
                 let index = self.paths.active_index();
                 self.record_path(now, index, PathState::MigrationAbandoned);

@@ -45,6 +45,7 @@ pub(super) struct Outgoing {
     pub(super) len: usize,
     pub(super) ack_eliciting: bool,
     pub(super) is_mtu_probe: bool,
+    pub(super) destination: ConnectionId,
 }
 
 impl Connection {
@@ -121,7 +122,7 @@ impl Connection {
                 payload_len: payload.len(),
                 ack_eliciting: packet.ack_eliciting,
                 is_mtu_probe: packet.is_mtu_probe,
-                destination: *self.cids.peer.current(),
+                destination: packet.destination,
                 source: (kind != PacketKind::OneRtt).then_some(self.handshake.local_source),
                 frames: frames_of(payload, u64::from(ACK_DELAY_EXPONENT)),
             })

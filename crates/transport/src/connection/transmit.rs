@@ -5,7 +5,7 @@ use courser_crypto::TAG_LEN;
 use courser_recovery::{Controller, Sent};
 use courser_telemetry::SendLimit;
 use courser_wire::packet::ShortHeader;
-use courser_wire::{TransportErrorCode, Writer, packet_number};
+use courser_wire::{ConnectionId, TransportErrorCode, Writer, packet_number};
 
 use super::Connection;
 use super::fill::Content;
@@ -15,9 +15,8 @@ use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
-use crate::path::MIN_DATAGRAM;
-use crate::path::Path;
 use crate::path::paths::PathIndex;
+use crate::path::{MIN_DATAGRAM, Path};
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
 
@@ -284,7 +283,10 @@ impl Connection {
         let space = &self.spaces.application;
         let number_len = packet_number::encoded_len(number, space.loss.largest_acked());
         let key_phase = self.key_phase.keys.as_ref()?.key_phase();
-        let destination = *self.cids.peer.current();
+        let destination = match content {
+            Content::Probe(index) => self.probe_destination(index),
+            _ => *self.cids.peer.current(),
+        };
         let header = ShortHeader {
             destination,
             spin: false,
@@ -320,6 +322,7 @@ impl Connection {
             len,
             ack_eliciting,
             is_mtu_probe: false,
+            destination,
         };
         self.record_packet_sent(now, outgoing, &bytes[payload_start..][..frames_len]);
         let keys = self.key_phase.keys.as_mut()?;
@@ -381,6 +384,27 @@ impl Connection {
             segment_size: None,
             len: built.len,
         })
+    }
+
+    /// The ID that probes of a path are addressed to. Another path has another one as far as the
+    /// peer gave enough of them, so that nobody can link the two (RFC 9000 §9.5).
+    fn probe_destination(&mut self, index: PathIndex) -> ConnectionId {
+        let current = *self.cids.peer.current();
+        if index == self.paths.active_index() {
+            return current;
+        }
+        let Some(path) = self.paths.get_mut(index) else {
+            return current;
+        };
+        let of_path = path.peer_id.and_then(|id| self.cids.peer.id_of(id));
+        if let Some(&id) = of_path {
+            return id;
+        }
+        let Some((sequence, id)) = self.cids.peer.reserve() else {
+            return current;
+        };
+        path.peer_id = Some(sequence);
+        id
     }
 
     /// Remembers a packet that leaves on the active path.

@@ -337,6 +337,7 @@ impl Connection {
             len: packet.end() - packet.start,
             ack_eliciting: packet.ack_eliciting,
             is_mtu_probe: false,
+            destination: *self.cids.peer.current(),
         };
         let payload_start = packet.number_offset + packet.number_len;
         self.record_packet_sent(now, outgoing, &room[payload_start..packet.frames_end]);

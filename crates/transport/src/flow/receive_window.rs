@@ -77,6 +77,11 @@ impl ReceiveWindow {
         self.received - self.consumed
     }
 
+    /// Bytes that were consumed, and that the application keeps and is not credited for.
+    pub(crate) const fn held(&self) -> u64 {
+        self.held
+    }
+
     /// Asks whether `additional` more bytes respect the limit.
     ///
     /// # Errors

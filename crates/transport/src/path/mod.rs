@@ -51,6 +51,9 @@ pub struct Path {
     pub id: u32,
     /// The window was not filled because there was nothing to send.
     pub app_limited: bool,
+    /// Sequence number of the ID of the peer that probes of this path carry, while another path
+    /// is in use (RFC 9000 §9.5).
+    pub peer_id: Option<u64>,
 }
 
 impl Path {
@@ -72,6 +75,7 @@ impl Path {
             refused: Refused::default(),
             id,
             app_limited: false,
+            peer_id: None,
         }
     }
 

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 
-use super::MIN_DATAGRAM;
-use super::Path;
 use super::validation::{Expired, Proof};
+use super::{MIN_DATAGRAM, Path};
 use crate::config::TransportConfig;
 
 /// Paths kept at once, the one in use included (limit K07).
@@ -27,6 +26,8 @@ pub struct Paths {
     next_id: u32,
     /// Largest datagram that the peer takes.
     peer_limit: u16,
+    /// IDs of the peer that no path uses any more, fewer than [`MAX_PATHS`].
+    unused_ids: Vec<u64>,
 }
 
 /// What became of the paths when their timers ran.
@@ -51,6 +52,7 @@ impl Paths {
             next_new_at: Time::ZERO,
             next_id,
             peer_limit: u16::MAX,
+            unused_ids: Vec::new(),
         }
     }
 
@@ -259,10 +261,16 @@ impl Paths {
 
     fn remove(&mut self, index: PathIndex) {
         debug_assert_ne!(index, self.active);
-        self.table.remove(index);
+        let path = self.table.remove(index);
+        self.unused_ids.extend(path.peer_id);
         self.active -= usize::from(self.active > index);
         let kept = self.last_validated.filter(|&at| at != index);
         self.last_validated = kept.map(|at| at - usize::from(at > index));
+    }
+
+    /// The sequence number of an ID of the peer that is to be retired.
+    pub fn take_unused_id(&mut self) -> Option<u64> {
+        self.unused_ids.pop()
     }
 
     /// How many paths are kept.

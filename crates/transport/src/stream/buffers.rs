@@ -15,6 +15,24 @@ pub(super) struct Buffers {
     spare_bytes: usize,
     /// One buffer of a size in between, for streams whose bursts are that large.
     medium: Vec<u8>,
+    received: Received,
+}
+
+/// The memory of received bytes that nobody has read, in all streams of the connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Received {
+    /// Capacity of their buffers.
+    pub(super) capacity: usize,
+    /// The bytes.
+    pub(super) bytes: usize,
+}
+
+impl Received {
+    /// True if a buffer of `capacity` for `needed` bytes keeps all buffers within twice what is in
+    /// them and [`MAX_UNUSED`] (limit K97).
+    fn has_room(self, capacity: usize, needed: usize) -> bool {
+        self.capacity + capacity <= 2 * (self.bytes + needed) + MAX_UNUSED
+    }
 }
 
 impl Buffers {
@@ -24,6 +42,7 @@ impl Buffers {
             spare: Vec::new(),
             spare_bytes: 0,
             medium: Vec::new(),
+            received: Received::default(),
         }
     }
 
@@ -48,6 +67,74 @@ impl Buffers {
         self.spare_bytes -= buffer.capacity();
         buffer.reserve(capacity);
         buffer
+    }
+
+    /// An empty buffer for `needed` received bytes, with room for `wanted` if the connection does
+    /// not hold too much unused room already.
+    ///
+    /// Bulk data fills its chunks before there is more. But a peer must not have each of its streams
+    /// claim a chunk with a few bytes, only because bulk data came on them before.
+    pub(super) fn take_received(&mut self, needed: usize, wanted: usize) -> Vec<u8> {
+        let is_bulk = wanted > BULK && self.received.has_room(ChunkPool::CHUNK, needed);
+        let is_fine = is_bulk || wanted <= BULK && self.received.has_room(wanted, needed);
+        let capacity = if is_fine { wanted } else { needed };
+        let mut buffer = self.take(capacity);
+        // A spare one may be much larger.
+        if !is_bulk && !self.received.has_room(buffer.capacity(), needed) {
+            self.give(buffer);
+            buffer = Vec::with_capacity(needed.max(SMALLEST));
+        }
+        self.received.capacity += buffer.capacity();
+        buffer
+    }
+
+    /// Appends to a buffer from [`Buffers::take_received`], which may move it.
+    pub(super) fn extend_received(&mut self, buffer: &mut Vec<u8>, data: &[u8]) {
+        let before = buffer.capacity();
+        buffer.extend_from_slice(data);
+        self.received.capacity += buffer.capacity() - before;
+    }
+
+    /// Takes a buffer from [`Buffers::take_received`] back.
+    pub(super) fn give_received(&mut self, buffer: Vec<u8>) {
+        self.received.capacity -= buffer.capacity();
+        self.give(buffer);
+    }
+
+    /// Takes the memory of a chunk of received bytes back, if nobody shares it. `capacity` is that
+    /// of the buffer it began as.
+    pub(super) fn give_received_chunk(&mut self, chunk: Chunk, capacity: usize) {
+        self.received.capacity -= capacity;
+        self.give_chunk(chunk);
+    }
+
+    /// Received bytes were stored.
+    #[inline]
+    pub(super) fn on_stored(&mut self, len: usize) {
+        self.received.bytes += len;
+    }
+
+    /// Received bytes were read or discarded.
+    #[inline]
+    pub(super) fn on_taken(&mut self, len: usize) {
+        debug_assert!(len <= self.received.bytes, "taken and never stored");
+        self.received.bytes = self.received.bytes.saturating_sub(len);
+    }
+
+    /// All streams are gone, without a word for each.
+    pub(super) fn forget_received(&mut self) {
+        self.received = Received::default();
+    }
+
+    /// What received bytes take.
+    #[cfg(test)]
+    pub(super) fn received(&self) -> Received {
+        self.received
+    }
+
+    /// Memory of received bytes, and of the buffers that are kept for the next ones.
+    pub(super) fn memory(&self) -> usize {
+        self.received.capacity + self.spare_bytes + self.medium.capacity()
     }
 
     /// Takes a buffer back to use it again, or frees it.
@@ -176,6 +263,9 @@ const BULK: usize = 32 << 10;
 const SPARE: usize = 4 << 10;
 /// ... up to this many bytes per connection, which is twice 100 requests of a cache line.
 const SPARE_TOTAL: usize = 16 << 10;
+/// Room without bytes in the buffers of received data, beside as much as there are bytes: what four
+/// streams take that begin to receive bulk data at once (limit K97).
+const MAX_UNUSED: usize = 256 << 10;
 /// An allocator's smallest blocks are about this large anyway.
 const SMALLEST: usize = 64;
 

@@ -194,9 +194,10 @@ impl Streams {
         }
     }
 
-    /// Bytes held for the peer: sent and not acknowledged, received and not read.
+    /// Memory held for the peer: bytes sent and not acknowledged, the buffers of those received and
+    /// not read, and what the application keeps of those it read without crediting the peer.
     pub(crate) fn memory(&self) -> u64 {
-        self.totals.retained + self.window.unconsumed()
+        self.totals.retained + self.buffers.memory() as u64 + self.window.held()
     }
 
     /// Bytes delivered to the peer or to the application so far.
@@ -351,6 +352,7 @@ impl Streams {
     /// had arrived should stay, this is [`Streams::on_lost`].
     pub fn on_close(&mut self) {
         self.table.clear();
+        self.buffers.forget_received();
         self.control.clear();
         self.free.clear();
         self.new.clear();

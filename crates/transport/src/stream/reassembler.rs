@@ -14,8 +14,8 @@ use super::event::Stored;
 /// end of a chunk. Past a gap each chunk grows at its end, or at its front while it is small;
 /// touching chunks are joined while they are small. So memory follows the bytes received: twice
 /// of them, four times at worst, plus a fixed cost per gap, of which the owner bounds the number
-/// (attack A26). An offset claimed costs nothing. Only a stream whose reader takes bulk data may
-/// hold one chunk of the pool for a packet's worth of bytes.
+/// (attack A26). An offset claimed costs nothing. Only a few streams whose readers take bulk data
+/// may hold a chunk of the pool for a packet's worth of bytes ([`Buffers::take_received`]).
 #[derive(Debug, Default)]
 pub(super) struct Reassembler {
     /// The first byte that was not read.
@@ -39,7 +39,19 @@ pub(super) struct Reassembler {
 struct Ready {
     /// Bytes at the front that were read.
     taken: usize,
+    /// Of the buffer that the chunk began as, all of which it keeps alive.
+    capacity: usize,
     chunk: Chunk,
+}
+
+impl Ready {
+    fn new(buffer: Vec<u8>) -> Self {
+        Self {
+            taken: 0,
+            capacity: buffer.capacity(),
+            chunk: Chunk::Open(buffer),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -136,12 +148,9 @@ impl Reassembler {
             match self.ready.back_mut() {
                 Some(last) if next.data.len() <= SMALL.min(last.chunk.room()) => {
                     last.chunk.fill(&next.data);
-                    buffers.give(next.data);
+                    buffers.give_received(next.data);
                 }
-                _ => self.ready.push_back(Ready {
-                    taken: 0,
-                    chunk: Chunk::Open(next.data),
-                }),
+                _ => self.ready.push_back(Ready::new(next.data)),
             }
         }
         length(self.end - before)
@@ -152,6 +161,7 @@ impl Reassembler {
     fn append(&mut self, mut data: &[u8], buffers: &mut Buffers) {
         self.end += data.len() as u64;
         self.stored += data.len() as u64;
+        buffers.on_stored(data.len());
         if let Some(last) = self.ready.back_mut() {
             let filled = last.chunk.fill(data);
             data = &data[filled..];
@@ -162,18 +172,15 @@ impl Reassembler {
     }
 
     fn append_chunk(&mut self, data: &[u8], buffers: &mut Buffers) {
-        let capacity = match self.ready.back() {
+        let wanted = match self.ready.back() {
             Some(last) => next_capacity(last.chunk.capacity(), data.len()),
             // A byte or two cannot claim the buffer that bulk data got before.
             None if data.len() < WORTH_BULK => data.len(),
             None => self.usual.max(data.len()),
         };
-        let mut buffer = buffers.take(capacity);
-        buffer.extend_from_slice(data);
-        self.ready.push_back(Ready {
-            taken: 0,
-            chunk: Chunk::Open(buffer),
-        });
+        let mut buffer = buffers.take_received(data.len(), wanted);
+        buffers.extend_received(&mut buffer, data);
+        self.ready.push_back(Ready::new(buffer));
     }
 
     fn insert_pending(
@@ -220,8 +227,9 @@ impl Reassembler {
     /// Puts a chunk of its own behind a new gap.
     fn insert_chunk(&mut self, at: usize, offset: u64, data: &[u8], buffers: &mut Buffers) {
         self.stored += data.len() as u64;
-        let mut buffer = buffers.take(data.len());
-        buffer.extend_from_slice(data);
+        let mut buffer = buffers.take_received(data.len(), data.len());
+        buffers.on_stored(data.len());
+        buffers.extend_received(&mut buffer, data);
         self.pending.insert(
             at,
             Pending {
@@ -248,8 +256,9 @@ impl Reassembler {
         }
         if next.data.len() + data.len() <= SMALL {
             self.stored += data.len() as u64;
+            buffers.on_stored(data.len());
             next.offset = offset;
-            next.data.extend_from_slice(data);
+            buffers.extend_received(&mut next.data, data);
             next.data.rotate_right(data.len());
             return at;
         }
@@ -265,6 +274,7 @@ impl Reassembler {
             return at;
         }
         self.stored += data.len() as u64;
+        buffers.on_stored(data.len());
         let chunk = &mut self.pending[at];
         let room = chunk.data.capacity() - chunk.data.len();
         let fits = if chunk.data.len() + data.len() <= SMALL {
@@ -273,10 +283,11 @@ impl Reassembler {
             room
         };
         let (near, far) = data.split_at(fits.min(data.len()));
-        chunk.data.extend_from_slice(near);
+        buffers.extend_received(&mut chunk.data, near);
         if !far.is_empty() {
-            let mut buffer = buffers.take(next_capacity(chunk.data.capacity(), far.len()));
-            buffer.extend_from_slice(far);
+            let wanted = next_capacity(chunk.data.capacity(), far.len());
+            let mut buffer = buffers.take_received(far.len(), wanted);
+            buffers.extend_received(&mut buffer, far);
             let far = Pending {
                 offset: chunk.end(),
                 data: buffer,
@@ -300,8 +311,8 @@ impl Reassembler {
         let room = chunk.capacity() - chunk.len();
         if len <= SMALL && (len <= room || chunk.len() + len <= SMALL) {
             let next = self.pending.remove(at + 1).expect("looked at above");
-            self.pending[at].data.extend_from_slice(&next.data);
-            buffers.give(next.data);
+            buffers.extend_received(&mut self.pending[at].data, &next.data);
+            buffers.give_received(next.data);
         }
     }
 
@@ -320,7 +331,7 @@ impl Reassembler {
             }
             self.pop_ready(buffers);
         }
-        self.on_read(done);
+        self.on_read(done, buffers);
         done
     }
 
@@ -337,7 +348,7 @@ impl Reassembler {
                 if front.taken == front.chunk.len() {
                     self.pop_ready(buffers);
                 }
-                self.on_read(len);
+                self.on_read(len, buffers);
                 return Some(bytes);
             }
             front.chunk = Chunk::Shared(buffers.share(std::mem::take(buffer)));
@@ -350,18 +361,19 @@ impl Reassembler {
         if front.chunk.len() == 0 {
             self.pop_ready(buffers);
         }
-        self.on_read(len);
+        self.on_read(len, buffers);
         Some(bytes)
     }
 
     fn pop_ready(&mut self, buffers: &mut Buffers) {
         if let Some(ready) = self.ready.pop_front() {
-            buffers.give_chunk(ready.chunk);
+            buffers.give_received_chunk(ready.chunk, ready.capacity);
         }
     }
 
-    fn on_read(&mut self, len: usize) {
+    fn on_read(&mut self, len: usize, buffers: &mut Buffers) {
         self.read += len as u64;
+        buffers.on_taken(len);
         if self.ready.is_empty() {
             let gathered = length(self.read - self.drained);
             self.usual = gathered.max(self.usual / 2);
@@ -372,10 +384,12 @@ impl Reassembler {
     /// Drops everything, in order or not, and takes nothing in any more.
     pub(super) fn discard(&mut self, buffers: &mut Buffers) {
         for ready in self.ready.drain(..) {
-            buffers.give_chunk(ready.chunk);
+            buffers.on_taken(ready.chunk.len() - ready.taken);
+            buffers.give_received_chunk(ready.chunk, ready.capacity);
         }
         for pending in self.pending.drain(..) {
-            buffers.give(pending.data);
+            buffers.on_taken(pending.data.len());
+            buffers.give_received(pending.data);
         }
         self.gaps = 0;
         self.read = self.end;
@@ -392,7 +406,7 @@ impl Reassembler {
     /// Memory held, in bytes.
     #[cfg(test)]
     pub(super) fn memory(&self) -> usize {
-        let ready: usize = self.ready.iter().map(|ready| ready.chunk.capacity()).sum();
+        let ready: usize = self.ready.iter().map(|ready| ready.capacity).sum();
         let pending: usize = self
             .pending
             .iter()

@@ -94,6 +94,12 @@ impl ReceivePart {
         }
     }
 
+    /// Memory held for received bytes.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.reassembler.memory()
+    }
+
     /// Begins a new stream in the memory of an old one.
     pub(super) fn begin(&mut self, window: ReceiveWindow) {
         (self.state, self.stop, self.is_reader_waiting) = (State::Recv, Stop::No, false);

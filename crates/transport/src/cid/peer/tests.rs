@@ -360,10 +360,30 @@ fn reserved_id_belongs_to_one_path() {
 fn reserved_id_of_a_path_given_up_is_retired() {
     let mut ids = peer_ids(3);
     let (sequence, _) = ids.reserve().unwrap();
-    assert!(ids.retire(sequence));
+    ids.give_up(sequence);
     assert_eq!(send(&mut ids), [1]);
     assert_eq!(ids.id_of(sequence), None);
-    assert!(!ids.retire(sequence) && !ids.retire(0) && !ids.retire(99));
+    for other in [sequence, 0, 2, 99] {
+        ids.give_up(other);
+    }
+    assert_eq!(send(&mut ids), [0; 0], "none of them is reserved");
+    assert_eq!(ids.spare(), 1);
+}
+
+#[test]
+fn an_id_given_up_waits_for_room_and_is_no_spare_meanwhile() {
+    let mut ids = peer_ids(1);
+    for sequence in 1..=8 {
+        on_frame(&mut ids, &frame(sequence, 0)).unwrap();
+        assert!(ids.switch_to_next(), "{sequence}");
+    }
+    on_frame(&mut ids, &frame(9, 0)).unwrap();
+    let (reserved, _) = ids.reserve().unwrap();
+    ids.give_up(reserved);
+    assert_eq!(send(&mut ids), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!((ids.spare(), ids.reserve()), (0, None));
+    ids.on_frame_acked(SentFrame::RetireConnectionId { sequence: 0 });
+    assert_eq!(send(&mut ids), [9]);
 }
 
 #[test]

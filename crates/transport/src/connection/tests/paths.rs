@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use courser_base::Ecn;
+use courser_wire::ConnectionId;
 use courser_wire::frame::{Frame, PathChallenge, PathResponse};
 use courser_wire::packet::{self, PacketKind};
 
@@ -345,6 +346,130 @@ fn peer_that_takes_a_new_id_for_its_new_path_gets_a_new_one_back() {
         seen.has(|frame| matches!(frame, Frame::RetireConnectionId(it) if it.sequence == 0))
     });
     assert!(retired);
+}
+
+/// Where the server's 1-RTT packets from datagram `from` on went, with the ID that they carry.
+fn destinations(pair: &Pair, from: usize) -> Vec<(SocketAddr, ConnectionId)> {
+    let sent = pair.server.sent[from..].iter();
+    sent.map(|datagram| {
+        let packet = packet::decode(&datagram.bytes, 0, 8).expect("a packet");
+        (datagram.to, packet.destination)
+    })
+    .collect()
+}
+
+/// An ID of the server that the client has not used.
+fn fresh_id(pair: &mut Pair) -> ConnectionId {
+    let used = pair.client.connection().forging_ids().0;
+    let mut ids = pair.server.connection().active_cids();
+    ids.find(|id| *id != used).expect("a spare one")
+}
+
+/// Sends a packet of the client from `from` to the server's ID `to`.
+fn from_elsewhere_to(pair: &mut Pair, from: SocketAddr, to: &ConnectionId, payload: &[u8]) {
+    let forgery = Forgery::of(payload).destination(to);
+    let bytes = forgery.seal(&mut pair.client, SpaceId::Application);
+    pair.deliver(Datagram {
+        from,
+        to: server_address(),
+        ecn: Ecn::NotEct,
+        bytes,
+    });
+    pair.drive();
+}
+
+fn padded_challenge(data: [u8; 8]) -> Vec<u8> {
+    let challenge = encode(&Frame::PathChallenge(PathChallenge { data }));
+    [&challenge[..], &[0; 1150]].concat()
+}
+
+/// RFC 9000 §9.5, attack A105.
+#[test]
+fn probes_on_two_paths_carry_different_ids() {
+    let mut pair = Pair::connected();
+    pair.run_for(RTT);
+    let in_use = *pair.server.connection().cids.peer.current();
+    let fresh = fresh_id(&mut pair);
+    let from = pair.server.sent.len();
+    for (to, data) in [(other_host(), 1), (victim(), 2), (other_host(), 3)] {
+        from_elsewhere_to(&mut pair, to, &fresh, &padded_challenge([data; 8]));
+        pair.run_for(RTT * 2);
+    }
+    let sent = destinations(&pair, from);
+    let id_at = |at: SocketAddr| {
+        let mut ids: Vec<_> = sent.iter().filter(|(to, _)| *to == at).collect();
+        ids.dedup();
+        let [(_, id)] = ids[..] else {
+            panic!("one ID for {at}: {ids:?}")
+        };
+        *id
+    };
+    let (one, other) = (id_at(other_host()), id_at(victim()));
+    assert!(one != other && one != in_use && other != in_use);
+    // The client moves to where it probed: the ID of the path stays.
+    let from = pair.server.sent.len();
+    from_elsewhere_to(&mut pair, other_host(), &fresh, &[1, 1]);
+    assert_eq!(server_peer(&mut pair), other_host());
+    assert_eq!(*pair.server.connection().cids.peer.current(), one);
+    let sent = destinations(&pair, from);
+    assert!(sent.iter().any(|(to, _)| *to == client_address()), "asked");
+    for (to, id) in sent {
+        assert_eq!(id == one, to == other_host(), "{to}");
+        assert!(id != in_use, "an ID that was given up");
+    }
+}
+
+#[test]
+fn the_old_path_is_asked_with_another_id_than_the_new_one() {
+    let mut pair = Pair::connected();
+    pair.run_for(RTT);
+    let fresh = fresh_id(&mut pair);
+    let from = pair.server.sent.len();
+    from_elsewhere_to(&mut pair, other_host(), &fresh, &[1]);
+    pair.run_for(RTT);
+    let sent = destinations(&pair, from);
+    let ids = |at: SocketAddr| sent.iter().filter(move |(to, _)| *to == at);
+    assert!(ids(client_address()).count() > 0 && ids(other_host()).count() > 0);
+    for (_, old) in ids(client_address()) {
+        assert!(ids(other_host()).all(|(_, new)| new != old));
+    }
+}
+
+#[test]
+fn a_rebound_client_takes_no_id() {
+    let mut pair = Pair::connected();
+    pair.run_for(RTT);
+    let before = *pair.server.connection().cids.peer.current();
+    let spare = pair.server.connection().cids.peer.spare();
+    for to in [other_port(), other_host(), client_address()] {
+        rebind(&mut pair, to);
+        ping(&mut pair);
+        pair.run_for(Duration::from_secs(2));
+        assert_eq!(server_peer(&mut pair), to);
+        let ids = &pair.server.connection().cids.peer;
+        assert_eq!((*ids.current(), ids.spare()), (before, spare), "{to}");
+    }
+}
+
+#[test]
+fn ids_of_paths_that_are_gone_are_replaced() {
+    let mut pair = Pair::connected();
+    pair.run_for(RTT);
+    let spare = pair.server.connection().cids.peer.spare();
+    let fresh = fresh_id(&mut pair);
+    for port in 0..20 {
+        let mut from = other_host();
+        from.set_port(1000 + port);
+        from_elsewhere_to(&mut pair, from, &fresh, &padded_challenge([1; 8]));
+        pair.run_for(Duration::from_secs(1));
+        let connection = pair.server.connection();
+        assert!(connection.cids.peer.open_retirements() <= 8);
+    }
+    let connection = pair.server.connection();
+    assert_eq!((connection.paths.len(), spare), (4, 3));
+    let left = connection.cids.peer.spare();
+    assert!((1..spare).contains(&left), "{left} spare IDs");
+    assert_eq!(pair.server_error(), None);
 }
 
 #[test]

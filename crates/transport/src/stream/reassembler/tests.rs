@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::stream::buffers::Received;
 use crate::stream::chunk_pool::ChunkPool;
 
 struct Fixture {
@@ -49,6 +50,22 @@ impl Fixture {
     /// What must hold after every call.
     fn check(&self) {
         let part = &self.reassembler;
+        let capacity = |data: &Vec<u8>| data.capacity();
+        let received = Received {
+            capacity: part.ready.iter().map(|ready| ready.capacity).sum::<usize>()
+                + part
+                    .pending
+                    .iter()
+                    .map(|it| capacity(&it.data))
+                    .sum::<usize>(),
+            bytes: part
+                .ready
+                .iter()
+                .map(|ready| ready.chunk.len() - ready.taken)
+                .sum::<usize>()
+                + part.pending.iter().map(|it| it.data.len()).sum::<usize>(),
+        };
+        assert_eq!(self.buffers.received(), received, "what is counted");
         let ready: usize = part
             .ready
             .iter()

@@ -1,6 +1,7 @@
 //! What a hostile peer may try, and the limits that hold it (attack limits K02, K14 to K16).
 
 use super::*;
+use crate::stream::buffers::Received;
 
 /// The limits a server really has.
 fn server() -> End {
@@ -51,6 +52,48 @@ fn gap_bomb_is_refused_at_the_limits() {
     );
     assert_eq!(server.streams.totals.gaps, all - each);
     assert_eq!(server.stream(client_bidi(99), 3, b"x"), Ok(Stored::Kept));
+}
+
+/// Attack A26: streams that carried bulk data each claim a buffer of that size with a few bytes.
+#[test]
+fn few_bytes_on_many_streams_take_few_times_their_memory() {
+    const STREAMS: u64 = 256;
+    for few in [1, 1 << 10, 5 << 10, 17 << 10] {
+        let config = StreamsConfig {
+            max_bidi: STREAMS,
+            receive_window: 64 << 20,
+            ..StreamsConfig::default()
+        };
+        let mut server = End::new(Side::Server, &config);
+        for index in 0..STREAMS {
+            let id = client_bidi(index);
+            server.stream(id, 0, &[0; 40_000]).unwrap();
+            assert_eq!(server.read(id, 40_000).unwrap().unwrap().len(), 40_000);
+        }
+        for index in 0..STREAMS {
+            // What is read from small pieces leaves buffers behind that are larger.
+            let id = client_bidi(index);
+            server.stream(id, 40_000, &vec![0; few]).unwrap();
+        }
+        let held = server.streams.buffers.received();
+        assert_eq!(held.bytes, few * STREAMS as usize);
+        let bound = 2 * held.bytes + (256 << 10);
+        let slots: Vec<_> = server.streams.table.slots().collect();
+        let table = &mut server.streams.table;
+        let memory = slots.iter().map(|&slot| table.at(slot).receive.memory());
+        let memory: usize = memory.sum();
+        assert!(
+            memory <= bound + slots.len() * 512,
+            "{memory} bytes of memory for {} in pieces of {few}, bound {bound}",
+            held.bytes
+        );
+        assert!(held.capacity <= memory && held.capacity >= held.bytes);
+        assert!(server.streams.memory() >= held.capacity as u64, "charged");
+        for index in 0..STREAMS {
+            server.read(client_bidi(index), few).unwrap();
+        }
+        assert_eq!(server.streams.buffers.received(), Received::default());
+    }
 }
 
 /// Attack A27: the highest stream first opens all, and costs what one costs.

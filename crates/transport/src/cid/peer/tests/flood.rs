@@ -179,7 +179,7 @@ impl Model {
             Step::Switch => drop(ids.switch_to_next()),
             Step::Reserve => drop(ids.reserve()),
             Step::SwitchTo(sequence) => drop(ids.switch_to(sequence)),
-            Step::Retire(sequence) => drop(ids.retire(sequence)),
+            Step::Retire(sequence) => ids.give_up(sequence),
             Step::Send => self.retired.extend(send(ids)),
             Step::Acked(index) => {
                 if let Some(sequence) = self.in_flight(index) {
