@@ -634,9 +634,3 @@ const MAX_VERSIONS: usize = 64;
 
 /// Nothing shorter is a stateless reset (RFC 9000 §10.3).
 const MIN_RESET: usize = 21;
-/// A client discards a Retry with a longer token (limit K95). Such a token would leave no room for
-/// CRYPTO data in its Initials, and the Retry may come from anybody who saw the first one.
-const MAX_RETRY_TOKEN: usize = 1024;
-
-/// Versions of a Version Negotiation packet that are kept for the error (limit K45).
-const MAX_VERSIONS: usize = 64;
