@@ -111,7 +111,7 @@ impl World {
                 let orders = Orders::read(input);
                 self.peers.push(Peer::client(self.peers.len(), orders));
             }
-            18 => self.peers[index].to_other_id(input),
+            18 => self.peers[index].switch_id(input),
             19..=21 => self.pass(input),
             22 => self.victim.choose_admission(input.byte()),
             23 => self.victim.packet_too_big(now, index, input),

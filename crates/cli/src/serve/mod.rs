@@ -57,14 +57,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())?;
     let bound = bind(arguments, &lists)?;
     let handle = bound.handle();
-    let (log, writer) = match arguments.access_log {
-        None => (None, None),
-        Some(format) => {
-            let path = arguments.access_log_file.as_deref();
-            let (log, writer) = AccessLog::open(format, path, arguments.json)?;
-            (Some(log), Some(writer))
-        }
-    };
+    let (log, writer) = open_log(arguments)?.unzip();
     let mut metrics = None;
     let mut admin_address = None;
     if let Some(address) = arguments.admin {
@@ -124,6 +117,15 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Opens the access log, if one is asked for.
+fn open_log(arguments: &Arguments) -> Result<Option<(AccessLog, access_log::Writer)>, Failure> {
+    let Some(format) = arguments.access_log else {
+        return Ok(None);
+    };
+    let path = arguments.access_log_file.as_deref();
+    AccessLog::open(format, path, arguments.json).map(Some)
+}
+
 fn site(arguments: &Arguments) -> Result<Site, Failure> {
     if let Some(backend) = &arguments.proxy {
         return Ok(Site::Proxy(Box::new(Proxy::new(
@@ -169,9 +171,8 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
 fn limits(arguments: &Arguments) -> Limits {
     let mut limits = Limits::default();
     let given = &arguments.limits;
-    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-    limits.max_connections = count(given.max_connections);
-    limits.max_connections_per_address = given.max_connections_per_address.map(count);
+    limits.max_connections = to_usize(given.max_connections);
+    limits.max_connections_per_address = given.max_connections_per_address.map(to_usize);
     limits.connection_rate = given.connection_rate;
     limits.loaded_connection_rate = given.loaded_connection_rate;
     limits.body_rate = (arguments.body_rate > 0).then_some(BodyRate {
@@ -183,6 +184,10 @@ fn limits(arguments: &Arguments) -> Limits {
         grace: arguments.read_grace,
     });
     limits
+}
+
+fn to_usize(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// A rate of which one network gets a part.

@@ -105,7 +105,7 @@ impl Peer {
     }
 
     /// Sends to another connection ID: one of any bytes, or its own first one again.
-    pub(super) fn to_other_id(&mut self, input: &mut Input<'_>) {
+    pub(super) fn switch_id(&mut self, input: &mut Input<'_>) {
         let bytes = input.bytes();
         if let (Some(connection), Some(id)) = (&mut self.connection, ConnectionId::new(bytes)) {
             connection.set_peer_id(id);
