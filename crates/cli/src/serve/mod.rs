@@ -81,10 +81,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
     // From here on signals are for us: whoever reads the announcement may send them.
-    let lists = address_list::Watch::new(lists, handle.clone(), arguments.json);
-    let lists = Arc::new(lists);
-    let watched = lists.clone();
-    let watch = tokio::spawn(async move { watched.run().await });
+    let (lists, watch) = address_list::Watch::begin(lists, handle.clone(), arguments.json);
     let hangups = tokio::spawn(on_hangup(
         hangups(),
         handle.clone(),
@@ -168,7 +165,6 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
 fn limits(arguments: &Arguments) -> Limits {
     let mut limits = Limits::default();
     let given = &arguments.limits;
-    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
     limits.max_connections = count(given.max_connections);
     limits.max_connections_per_address = given.max_connections_per_address.map(count);
     limits.connection_rate = given.connection_rate;
@@ -178,6 +174,10 @@ fn limits(arguments: &Arguments) -> Limits {
         grace: arguments.body_grace,
     });
     limits
+}
+
+fn count(given: u32) -> usize {
+    usize::try_from(given).unwrap_or(usize::MAX)
 }
 
 /// A rate of which one network gets a part.
