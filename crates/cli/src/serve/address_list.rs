@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use courser::server::ServerHandle;
 use courser::{AddressFilter, AddressPrefix};
 use serde_json::json;
+use tokio::task::JoinHandle;
 
 use crate::error::Failure;
 use crate::output;
@@ -117,16 +118,24 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(lists: AddressLists, handle: ServerHandle, as_json: bool) -> Self {
-        Self {
+    /// Also starts the task that looks for changes.
+    pub(super) fn begin(
+        lists: AddressLists,
+        handle: ServerHandle,
+        as_json: bool,
+    ) -> (Arc<Self>, JoinHandle<()>) {
+        let watch = Arc::new(Self {
             lists: Mutex::new(lists),
             handle,
             as_json,
-        }
+        });
+        let watching = watch.clone();
+        let task = tokio::spawn(async move { watching.run().await });
+        (watch, task)
     }
 
     /// Reads the lists again when their files change.
-    pub(super) async fn run(&self) {
+    async fn run(&self) {
         loop {
             tokio::time::sleep(INTERVAL).await;
             self.reload_if(AddressLists::have_changed);

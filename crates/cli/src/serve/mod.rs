@@ -75,10 +75,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
     // From here on signals are for us: whoever reads the announcement may send them.
-    let lists = address_list::Watch::new(lists, handle.clone(), arguments.json);
-    let lists = Arc::new(lists);
-    let watched = lists.clone();
-    let watch = tokio::spawn(async move { watched.run().await });
+    let (lists, watch) = address_list::Watch::begin(lists, handle.clone(), arguments.json);
     let hangups = tokio::spawn(on_hangup(
         hangups(),
         handle.clone(),
@@ -171,8 +168,8 @@ fn bind(arguments: &Arguments, lists: &AddressLists) -> Result<Bound, Failure> {
 fn limits(arguments: &Arguments) -> Limits {
     let mut limits = Limits::default();
     let given = &arguments.limits;
-    limits.max_connections = to_usize(given.max_connections);
-    limits.max_connections_per_address = given.max_connections_per_address.map(to_usize);
+    limits.max_connections = count(given.max_connections);
+    limits.max_connections_per_address = given.max_connections_per_address.map(count);
     limits.connection_rate = given.connection_rate;
     limits.loaded_connection_rate = given.loaded_connection_rate;
     limits.body_rate = (arguments.body_rate > 0).then_some(BodyRate {
@@ -186,8 +183,8 @@ fn limits(arguments: &Arguments) -> Limits {
     limits
 }
 
-fn to_usize(count: u32) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
+fn count(given: u32) -> usize {
+    usize::try_from(given).unwrap_or(usize::MAX)
 }
 
 /// A rate of which one network gets a part.
