@@ -161,7 +161,7 @@ impl Driver {
         if locked.driver.alarm.is_some_and(|alarm| alarm <= now) {
             locked.driver.alarm = None;
         }
-        locked.collect(now);
+        locked.collect_events(now);
         let opens = locked.woken.len() >= YIELD_TO;
         locked.driver.is_turn_open = opens;
         locked.release(&mut self.spare);

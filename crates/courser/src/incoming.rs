@@ -100,7 +100,6 @@ impl Incoming {
         let incoming = self.take();
         let shard = &self.endpoint.shard;
         let now = shard.now();
-        let interface_mtu = shard.socket.interface_mtu(incoming.peer());
         let mut locked = shard.lock();
         if let Some(stopped) = &locked.stopped {
             return Err(stopped.clone());
@@ -112,9 +111,6 @@ impl Incoming {
         }
         let accepted = locked.endpoint.accept_guarded(now, incoming, config);
         let key = accepted.map(|handle| locked.insert(handle));
-        if let Ok(key) = key {
-            locked.set_interface_mtu(key, interface_mtu);
-        }
         locked.flush();
         drop(locked);
         let connection = ConnectionRef::new(shard.clone(), key?, Side::Server);

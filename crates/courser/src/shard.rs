@@ -233,10 +233,25 @@ impl Locked<'_> {
         self.driver.is_wanted |= self.has_more() || self.is_alarm_late() || self.wants_tls();
     }
 
+    /// Takes events, and asks for the interface of each client that has just connected. To ask
+    /// costs several system calls, which a first packet with a forged address must not cause.
+    pub(crate) fn collect_events(&mut self, now: Time) {
+        self.collect(now);
+        while let Some(key) = self.connected.pop() {
+            let peer = self
+                .connection(key)
+                .map(|connection| connection.path().peer);
+            if let Some(peer) = peer {
+                let mtu = self.shard.socket.interface_mtu(peer);
+                self.set_interface_mtu(key, mtu);
+            }
+        }
+    }
+
     /// Takes events and sends until nothing is left, the socket is full or enough was done.
     pub(crate) fn send_rounds(&mut self, now: Time) {
         for _ in 0..ROUNDS {
-            self.collect(now);
+            self.collect_events(now);
             self.transmit(now);
             if !self.has_more() {
                 break;

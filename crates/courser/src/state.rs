@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(crate) outbox: Outbox,
     /// Connections that may have something to send.
     queue: VecDeque<usize>,
+    /// Connections of clients whose handshake has just completed.
+    pub(crate) connected: Vec<usize>,
     pub(crate) accepting: Waiters,
     idle: Waiters,
     /// To be woken when the lock is released.
@@ -78,6 +80,7 @@ impl State {
             keys: Vec::new(),
             outbox: Outbox::new(max_segments),
             queue: VecDeque::new(),
+            connected: Vec::new(),
             accepting: Waiters::default(),
             idle: Waiters::default(),
             woken: Vec::new(),
@@ -250,6 +253,10 @@ impl State {
             return self.on_forgotten(key);
         };
         while let Some(event) = connection.poll_event() {
+            if matches!(event, courser_transport::Event::Connected) && connection.side().is_server()
+            {
+                self.connected.push(key);
+            }
             slot.on_event(event, &mut self.woken);
         }
         if !connection.is_closed() {

@@ -406,7 +406,7 @@ impl<F> SentPackets<F> {
     fn on_empty(&mut self) {
         let peak = std::mem::take(&mut self.peak);
         if self.slots.len() > MIN_SLOTS && peak <= self.slots.len() as u64 / 8 {
-            self.resize(peak * 2);
+            self.resize((peak * 2).max(MIN_SLOTS as u64));
         }
     }
 
@@ -427,7 +427,7 @@ impl<F> SentPackets<F> {
     /// Makes room for `span` packets, or gives back what they do not need.
     #[cold]
     fn resize(&mut self, span: u64) {
-        let wanted = usize::try_from(span).unwrap_or(usize::MAX).max(MIN_SLOTS);
+        let wanted = usize::try_from(span).unwrap_or(usize::MAX).max(FIRST_SLOTS);
         let wanted = wanted.next_power_of_two();
         if wanted == self.slots.len() {
             return;
@@ -460,7 +460,11 @@ impl<F> Default for SentPackets<F> {
 /// acknowledges.
 pub const MAX_SENT_PACKETS: u64 = 250_000;
 
-/// The smallest ring: 1.1 KiB, enough for a request and its answer.
+/// The first ring: a handshake has two spaces with a packet or two each, and waits with them for
+/// a client that may never answer (attack A05).
+const FIRST_SLOTS: usize = 4;
+
+/// The smallest ring that another one shrinks to: 1.1 KiB, enough for a request and its answer.
 const MIN_SLOTS: usize = 16;
 
 /// With a skip every half window or more, these cover several round trips, and an ACK for a

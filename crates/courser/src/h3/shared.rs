@@ -39,6 +39,13 @@ pub(super) enum SentHead {
     Part(SendStream, RecvStream, Vec<u8>),
 }
 
+/// Without random numbers the peer could predict what is meant to be unpredictable (fault F61).
+const NO_SEED: http3::Error = http3::Error {
+    code: http3::Code::INTERNAL_ERROR,
+    scope: Scope::Connection,
+    reason: "there are no random numbers",
+};
+
 /// Memory that a connection keeps for the heads of requests to come.
 const LARGEST_HEAD_KEPT: usize = 1024;
 
@@ -69,10 +76,18 @@ pub(super) struct State {
 impl Shared {
     pub(super) fn new(quic: Connection, config: http3::Config) -> Arc<Self> {
         let side = quic.side();
-        let seed = runtime::random_seed().map_or(0, |seed| {
-            let (bytes, _) = seed.split_first_chunk().unwrap_or((&[0; 8], &[]));
-            u64::from_le_bytes(*bytes)
-        });
+        let seed = runtime::random_seed().ok();
+        if seed.is_none() {
+            quic.close(var_int(NO_SEED.code), NO_SEED.reason.as_bytes());
+        }
+        let (seed, failure) = match seed {
+            Some(seed) => {
+                let (bytes, _) = seed.split_first_chunk().unwrap_or((&[0; 8], &[]));
+                (u64::from_le_bytes(*bytes), None)
+            }
+            // Nothing is sent with it: the connection is over.
+            None => (0, Some(NO_SEED)),
+        };
         let began = runtime::now();
         Arc::new(Self {
             quic,
@@ -90,7 +105,7 @@ impl Shared {
                 woken: Vec::new(),
                 head: Vec::new(),
                 first_refused: u64::MAX,
-                failure: None,
+                failure,
             }),
         })
     }

@@ -1,5 +1,6 @@
 //! An endpoint whose socket has something at every call, on a runtime that counts.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::Location;
@@ -9,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use courser::runtime::{self, Ecn, Received, Runtime, Task, Timer, Transmit, UdpSocket};
-use courser::{ClientConfig, Endpoint, Identity};
+use courser::{ClientConfig, Endpoint, Identity, ServerConfig};
 
 /// What the socket gives at each call while there is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,7 @@ enum Flood {
     EmptyDatagrams,
     TruncatedDatagrams,
     Errors(i32),
+    Hello,
 }
 
 struct State {
@@ -24,6 +26,10 @@ struct State {
     left: AtomicUsize,
     received: AtomicUsize,
     sent: AtomicUsize,
+    /// How often the interface of a peer was asked for.
+    asked: AtomicUsize,
+    /// What [`Flood::Hello`] gives.
+    hello: Vec<u8>,
     has_random_numbers: bool,
     tasks: Mutex<Vec<Task>>,
     clock: Mutex<Instant>,
@@ -89,7 +95,7 @@ impl Runtime for Bench {
 }
 
 impl UdpSocket for Socket {
-    fn poll_receive(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<Received>> {
+    fn poll_receive(&self, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<Received>> {
         self.0.received.fetch_add(1, SeqCst);
         let taken = self
             .0
@@ -98,12 +104,18 @@ impl UdpSocket for Socket {
         if taken.is_err() {
             return Poll::Pending;
         }
-        let is_truncated = match self.0.flood {
+        let hello = &self.0.hello;
+        let (is_truncated, len) = match self.0.flood {
             Flood::Errors(code) => return Poll::Ready(Err(io::Error::from_raw_os_error(code))),
-            flood => flood == Flood::TruncatedDatagrams,
+            Flood::EmptyDatagrams => (false, 0),
+            Flood::TruncatedDatagrams => (true, 1200),
+            Flood::Hello => {
+                buffer[..hello.len()].copy_from_slice(hello);
+                (false, hello.len())
+            }
         };
         Poll::Ready(Ok(Received {
-            len: if is_truncated { 1200 } else { 0 },
+            len,
             segment_size: 1200,
             peer: SocketAddr::from(([192, 0, 2, 9], 9999)),
             local: None,
@@ -129,6 +141,11 @@ impl UdpSocket for Socket {
         Ok(SocketAddr::from(([192, 0, 2, 1], 4433)))
     }
 
+    fn interface_mtu(&self, _: SocketAddr) -> Option<u32> {
+        self.0.asked.fetch_add(1, SeqCst);
+        None
+    }
+
     fn capabilities(&self) -> courser::Capabilities {
         courser::Capabilities::default()
     }
@@ -148,11 +165,22 @@ impl Wake for Woken {
 }
 
 fn bench(flood: Flood, has_random_numbers: bool) -> (Arc<Bench>, Arc<State>) {
+    bench_with(flood, FLOOD, Vec::new(), has_random_numbers)
+}
+
+fn bench_with(
+    flood: Flood,
+    left: usize,
+    hello: Vec<u8>,
+    has_random_numbers: bool,
+) -> (Arc<Bench>, Arc<State>) {
     let state = Arc::new(State {
         flood,
-        left: AtomicUsize::new(FLOOD),
+        left: AtomicUsize::new(left),
         received: AtomicUsize::new(0),
         sent: AtomicUsize::new(0),
+        asked: AtomicUsize::new(0),
+        hello,
         has_random_numbers,
         tasks: Mutex::default(),
         clock: Mutex::new(Instant::now()),
@@ -284,4 +312,70 @@ fn without_random_numbers_no_endpoint_starts() {
     let error = Endpoint::client(SocketAddr::from(([192, 0, 2, 1], 0))).expect_err("no keys");
     assert!(error.to_string().contains("no entropy"), "{error}");
     assert!(state.tasks.lock().expect("no panic").is_empty());
+}
+
+/// The first datagram of a client.
+async fn hello() -> Vec<u8> {
+    let nobody = tokio::net::UdpSocket::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let address = nobody.local_addr().expect("bound");
+    let identity = Identity::dev().expect("random numbers");
+    let config = ClientConfig::with_roots([identity.certificate()]).expect("a certificate");
+    let endpoint = Endpoint::client(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let connecting = endpoint.connect_with(config.alpn(["test"]), address, "localhost");
+    let _connecting = connecting.expect("configured");
+    let mut datagram = vec![0; 2000];
+    let len = nobody.recv(&mut datagram).await.expect("sent");
+    datagram.truncate(len);
+    datagram
+}
+
+/// Whose address may be forged causes no system calls but those that answer it.
+#[tokio::test]
+async fn the_interface_of_a_peer_is_asked_for_after_the_handshake() {
+    let (bench, state) = bench_with(Flood::Hello, 1, hello().await, true);
+    let _entered = runtime::enter(bench);
+    let identity = Identity::dev().expect("random numbers");
+    let config = ServerConfig::with_identity(&identity).expect("a certificate");
+    let address = SocketAddr::from(([192, 0, 2, 1], 4433));
+    let endpoint = Endpoint::server(config.alpn(["test"]), address).expect("a socket");
+    let mut driver = state.tasks.lock().expect("no panic").remove(0);
+    let waker = Waker::from(Arc::new(Woken::default()));
+    let mut cx = Context::from_waker(&waker);
+    assert!(driver.as_mut().poll(&mut cx).is_pending());
+    let mut accept = std::pin::pin!(endpoint.accept());
+    let Poll::Ready(Some(incoming)) = accept.as_mut().poll(&mut cx) else {
+        panic!("a client waits")
+    };
+    let _connecting = incoming.accept().expect("a hello");
+    assert!(driver.as_mut().poll(&mut cx).is_pending());
+    assert_ne!(state.sent.load(SeqCst), 0, "the client is answered");
+    assert_eq!(state.asked.load(SeqCst), 0);
+}
+
+/// F61: HTTP/3 draws numbers of its own once a connection is there.
+#[cfg(feature = "http3")]
+#[tokio::test]
+async fn without_random_numbers_no_exchange_starts() {
+    use courser::h3;
+
+    let pair = super::common::pair();
+    let (client, server) = pair.connect().await;
+    let (bench, _) = bench(Flood::EmptyDatagrams, false);
+    let client = {
+        let _entered = runtime::enter(bench);
+        h3::Client::new(client)
+    };
+    let request =
+        http::Request::get("https://localhost/").body(http_body_util::Empty::<bytes::Bytes>::new());
+    client
+        .send(request.expect("a request"))
+        .await
+        .expect_err("no numbers");
+    let error = server.closed().await;
+    let courser::ConnectionError::ApplicationClosed { code, .. } = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(code.0, 0x102, "H3_INTERNAL_ERROR");
 }

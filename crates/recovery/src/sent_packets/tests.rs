@@ -204,6 +204,14 @@ fn a_ring_little_used_shrinks_by_itself() {
     assert_eq!(sent.slots.len(), MIN_SLOTS);
 }
 
+/// Two spaces of each half-open handshake have such rings (attack A05).
+#[test]
+fn the_first_packets_take_a_small_ring() {
+    let sent = filled(0..4);
+    assert_eq!(sent.slots.len(), FIRST_SLOTS);
+    assert!(sent.memory() <= 4 * 72 + 128, "{} bytes", sent.memory());
+}
+
 #[test]
 fn an_idle_ring_costs_nothing_after_shrink() {
     let mut sent = filled(0..10_000);

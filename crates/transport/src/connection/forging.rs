@@ -17,6 +17,9 @@ impl Connection {
     /// Takes the next packet number of a space and notes a packet of no consequence under it,
     /// so that an honest acknowledgement of the forged packet is nothing special.
     pub(crate) fn forging_number(&mut self, space: SpaceId) -> u64 {
+        if space == SpaceId::Application {
+            self.key_phase.derive();
+        }
         let (number, _) = self.number_in(space).expect("the space is open");
         let built = Built {
             number,

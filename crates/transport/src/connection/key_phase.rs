@@ -14,6 +14,10 @@ use crate::config::TransportConfig;
 #[derive(Debug, Default)]
 pub(crate) struct KeyPhase {
     pub(crate) keys: Option<Box<OneRttKeys>>,
+    /// What they are derived from, while they are of no use. A server cannot read 1-RTT packets
+    /// before the handshake is complete, nor send them to an address that nobody has proven. Until
+    /// then a half-open handshake costs neither their memory nor the work.
+    secrets: Option<Box<Secrets>>,
     /// Packets that did not authenticate, over the whole connection (§6.6).
     pub(crate) forgeries: ForgeryCounter,
     /// When the previous receive key is erased.
@@ -24,15 +28,38 @@ pub(crate) struct KeyPhase {
 
 impl KeyPhase {
     pub(crate) fn install(&mut self, secrets: SecretPair, side: Side, config: &TransportConfig) {
-        let mut keys = OneRttKeys::new(secrets, side);
-        let suite = keys.suite();
-        keys.set_limits(config.key_update_after, suite.confidentiality_limit());
-        self.forgeries.on_suite(suite);
-        self.keys = Some(Box::new(keys));
+        self.forgeries.on_suite(secrets.local.suite());
+        self.secrets = Some(Box::new(Secrets {
+            pair: secrets,
+            side,
+            update_after: config.key_update_after,
+        }));
     }
 
+    /// True once TLS has made the secrets. [`Connection::derive_keys`] makes keys of them.
     pub(crate) fn has_keys(&self) -> bool {
-        self.keys.is_some()
+        self.keys.is_some() || self.secrets.is_some()
+    }
+
+    /// True while the keys are still to be derived.
+    #[inline]
+    pub(crate) fn is_underived(&self) -> bool {
+        self.secrets.is_some()
+    }
+
+    #[cold]
+    pub(crate) fn derive(&mut self) {
+        if let Some(secrets) = self.secrets.take() {
+            let Secrets {
+                pair,
+                side,
+                update_after,
+            } = *secrets;
+            let mut keys = OneRttKeys::new(pair, side);
+            let limit = keys.suite().confidentiality_limit();
+            keys.set_limits(update_after, limit);
+            self.keys = Some(Box::new(keys));
+        }
     }
 }
 
@@ -59,6 +86,14 @@ impl fmt::Display for KeyUpdateBlocked {
 impl std::error::Error for KeyUpdateBlocked {}
 
 impl Connection {
+    /// Derives the 1-RTT keys if they are of use from now on.
+    #[inline]
+    pub(crate) fn derive_keys(&mut self) {
+        if self.key_phase.is_underived() && (self.may_send_application() || !self.state.is_open()) {
+            self.key_phase.derive();
+        }
+    }
+
     /// Updates the 1-RTT keys.
     ///
     /// # Errors
@@ -68,6 +103,7 @@ impl Connection {
         if !self.state.is_confirmed() {
             return Err(KeyUpdateBlocked::NotConfirmed);
         }
+        self.derive_keys();
         let next = self.spaces.application.next_packet_number;
         let Some(keys) = &mut self.key_phase.keys else {
             return Err(KeyUpdateBlocked::NotConfirmed);

@@ -137,6 +137,9 @@ impl Connection {
             self.keep_early(arrival, datagram, packet, space);
             return Ok(false);
         }
+        if space == SpaceId::Application {
+            self.derive_keys();
+        }
         let Some(opened) = self.open(arrival.now, datagram, packet, space)? else {
             return Ok(false);
         };

@@ -66,6 +66,7 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         buffer.start();
+        self.derive_keys();
         let transmit = match &self.state {
             State::Drained => None,
             State::Closing(_) | State::Draining { .. } => self.transmit_close(now, buffer),

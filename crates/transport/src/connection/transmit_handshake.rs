@@ -133,7 +133,7 @@ impl Connection {
 
     /// A client's 1-RTT packets wait for its Finished; a server may speak before it has the
     /// client's (RFC 9001 §5.7), but not to an address that nobody has proven.
-    fn may_send_application(&self) -> bool {
+    pub(super) fn may_send_application(&self) -> bool {
         match self.side {
             Side::Client => !self.state.is_handshaking(),
             Side::Server => self.paths.active().amplification.is_validated(),
