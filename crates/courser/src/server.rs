@@ -43,6 +43,7 @@ mod exchange;
 mod executor;
 mod gather;
 mod handle;
+mod held;
 mod limits;
 mod listen;
 mod pace;

@@ -11,6 +11,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::body::Body;
+use super::held::{HeldContent, Paced};
 use super::pace::BodyRate;
 use super::phase::Part;
 use super::tally::{InFlight, Open};
@@ -44,6 +45,8 @@ pub(super) struct Exchange<S> {
     /// Requests are told that there is no way to send interim responses. Those of HTTP/3 have one.
     tells_of_interim: bool,
     body_rate: Option<BodyRate>,
+    /// Of an HTTP/2 connection.
+    held: Option<HeldContent>,
 }
 
 impl<S> Exchange<S> {
@@ -54,6 +57,7 @@ impl<S> Exchange<S> {
             alt_svc: None,
             tells_of_interim: false,
             body_rate,
+            held: None,
         }
     }
 
@@ -62,6 +66,14 @@ impl<S> Exchange<S> {
         Self {
             alt_svc,
             tells_of_interim,
+            ..self
+        }
+    }
+
+    /// With a bound on the content of responses that wait to be sent.
+    pub(super) fn holding(self, held: HeldContent) -> Self {
+        Self {
+            held: Some(held),
             ..self
         }
     }
@@ -83,6 +95,7 @@ impl<S: Clone> Clone for Exchange<S> {
             alt_svc: self.alt_svc.clone(),
             tells_of_interim: self.tells_of_interim,
             body_rate: self.body_rate,
+            held: self.held.clone(),
         }
     }
 }
@@ -118,7 +131,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// For HTTP/2 and HTTP/1.1.
 impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S> {
-    type Response = Response<Answer<S::ResponseBody>>;
+    type Response = Response<Paced<Answer<S::ResponseBody>>>;
     type Error = S::Error;
     type Future = BoxFuture<Result<Self::Response, S::Error>>;
 
@@ -129,6 +142,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             request.extensions_mut().insert(h3::Interim::unsupported());
         }
         let alt_svc = self.alt_svc.clone();
+        let held = self.held.clone();
         let mut service = self.service.clone();
         Box::pin(async move {
             std::future::poll_fn(|cx| service.poll_ready(cx)).await?;
@@ -138,7 +152,13 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             {
                 response.headers_mut().insert(ALT_SVC, alt_svc.value());
             }
-            Ok(response.map(|body| Answer { body, in_flight }))
+            Ok(response.map(|body| {
+                let answer = Answer { body, in_flight };
+                match held {
+                    Some(held) => held.pace(answer),
+                    None => Paced::unlimited(answer),
+                }
+            }))
         })
     }
 }
