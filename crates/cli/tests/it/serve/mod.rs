@@ -5,6 +5,8 @@ mod client;
 mod exhausted;
 mod files;
 mod malformed;
+#[cfg(target_os = "linux")]
+mod memory;
 mod proxy;
 mod restart;
 mod running;
