@@ -15,7 +15,7 @@ use crate::connection::{Connecting, ConnectionRef};
 use crate::driver::Driver;
 use crate::error::{BindError, ConfigError, ConnectError};
 use crate::incoming::Incoming;
-use crate::memory;
+use crate::memory::default_memory_budget;
 use crate::runtime::{Current, Socket};
 use crate::shard::{List, Locked, Shard};
 use crate::wait::Wait;
@@ -350,7 +350,7 @@ impl From<courser_transport::ConnectError> for ConnectError {
 fn random_config(runtime: &Current) -> io::Result<EndpointConfig> {
     let mut config = EndpointConfig::from_seed(runtime.random_seed()?);
     config.unix_seconds_at_epoch = runtime.unix_time().as_secs();
-    config.memory_budget = memory::default_budget();
+    config.memory_budget = default_memory_budget();
     config.receive_budget = config.receive_budget.min(config.memory_budget);
     Ok(config)
 }

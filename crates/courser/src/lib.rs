@@ -152,6 +152,7 @@ pub use handshake_failure::{
 };
 pub use identity::Identity;
 pub use incoming::{Incoming, IncomingFuture};
+pub use memory::default_memory_budget;
 pub use receive_stream::RecvStream;
 pub use send_stream::{SendStream, Written};
 #[cfg(feature = "server")]

@@ -2,16 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-/// The budget of an endpoint that is told nothing: a quarter of the memory of the machine, or of the
-/// control group that this process is in, if that has less.
-pub(crate) fn default_budget() -> u64 {
+/// Returns the memory budget of an endpoint that has no other: a quarter of the memory of the machine,
+/// of the control group of this process, or of its limits (`ulimit -v` and `ulimit -d`), whatever is
+/// least; 16 MiB at least, and 1 GiB where none of them is known.
+///
+/// Applications can derive the size of their own caches from it.
+pub fn default_memory_budget() -> u64 {
     let machine = std::fs::read_to_string("/proc/meminfo");
     let machine = machine.ok().as_deref().and_then(total);
     let group = std::fs::read_to_string("/proc/self/cgroup");
     let group = group
         .ok()
         .and_then(|text| group_limit(&text, Path::new(GROUPS)));
-    let available = machine.into_iter().chain(group).min();
+    let process = std::fs::read_to_string("/proc/self/limits");
+    let process = process.ok().as_deref().and_then(process_limit);
+    let available = machine.into_iter().chain(group).chain(process).min();
     available.map_or(UNKNOWN, |bytes| (bytes / SHARE).max(LEAST))
 }
 
@@ -22,6 +27,17 @@ fn total(meminfo: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
+}
+
+/// The lowest soft limit of memory in /proc/self/limits.
+fn process_limit(limits: &str) -> Option<u64> {
+    let limits = limits.lines().filter_map(|line| {
+        let mut names = PROCESS_LIMITS.iter();
+        let numbers = names.find_map(|name| line.strip_prefix(name))?;
+        // "unlimited" is none.
+        numbers.split_whitespace().next()?.parse().ok()
+    });
+    limits.min()
 }
 
 /// The lowest limit of the group named in /proc/self/cgroup and of those around it, of either version
@@ -51,6 +67,9 @@ fn lowest(root: &Path, path: &str, file: &str) -> Option<u64> {
     });
     limits.min()
 }
+
+/// Limits of a process, each before its soft and its hard limit in bytes.
+const PROCESS_LIMITS: [&str; 2] = ["Max address space", "Max data size"];
 
 /// Where control groups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
@@ -121,7 +140,24 @@ mod tests {
     }
 
     #[test]
+    fn the_lowest_limit_of_the_process_counts() {
+        let limits = |data: &str, space: &str| {
+            format!(
+                "Limit                     Soft Limit           Hard Limit           Units     \n\
+                 Max data size             {data}            unlimited            bytes     \n\
+                 Max stack size            8388608              unlimited            bytes     \n\
+                 Max address space         {space}            unlimited            bytes     \n"
+            )
+        };
+        let limit = |data, space| process_limit(&limits(data, space));
+        assert_eq!(limit("unlimited", "unlimited"), None);
+        assert_eq!(limit("134217728", "unlimited"), Some(128 << 20));
+        assert_eq!(limit("134217728", "100000000"), Some(100_000_000));
+        assert_eq!(process_limit(""), None);
+    }
+
+    #[test]
     fn there_is_always_a_budget() {
-        assert!(default_budget() >= LEAST);
+        assert!(default_memory_budget() >= LEAST);
     }
 }

@@ -156,15 +156,19 @@ impl SendStream {
         self.poll_write_with(cx, |streams, id| write_chunks(streams, id, chunks))
     }
 
-    /// Waits until what is written could leave, as far as the peer's credit goes: content that is
-    /// made for a peer that grants none takes memory for as long as the peer likes.
+    /// Waits until what is written behind `ahead` further bytes could leave, as far as the peer's
+    /// credit goes: content that is made for a peer that grants none takes memory for as long as the
+    /// peer likes. With bytes ahead the task may not be woken: they have to be written first.
     pub(crate) fn poll_worth_writing(
         &mut self,
         cx: &mut Context<'_>,
+        ahead: u64,
     ) -> Poll<Result<(), WriteError>> {
-        let poll = self.poll_write_with(cx, |streams, id| match streams.is_worth_writing(id)? {
-            true => Ok(Written::default()),
-            false => Err(transport::WriteError::Blocked),
+        let poll = self.poll_write_with(cx, |streams, id| {
+            match streams.is_worth_writing(id, ahead)? {
+                true => Ok(Written::default()),
+                false => Err(transport::WriteError::Blocked),
+            }
         });
         poll.map_ok(|_| ())
     }

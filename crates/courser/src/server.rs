@@ -44,6 +44,7 @@ mod executor;
 mod gate;
 mod gather;
 mod handle;
+mod held;
 mod limits;
 mod listen;
 mod pace;

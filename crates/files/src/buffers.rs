@@ -50,10 +50,11 @@ impl Class {
     }
 }
 
-/// Smaller buffers for small files, so that a peer that reads nothing holds little memory; 4 MiB stay
-/// free at most.
-static CLASSES: [Class; 4] = [
+/// Smaller buffers for small files, so that a peer that reads nothing holds little memory; 4.5 MiB
+/// stay free at most.
+static CLASSES: [Class; 5] = [
     Class::new(512, 256),
+    Class::new(2 * 1024, 128),
     Class::new(4 * 1024, 256),
     Class::new(16 * 1024, 64),
     Class::new(SIZE, 32),
@@ -114,7 +115,8 @@ mod tests {
         for (len, size) in [
             (0, 512),
             (512, 512),
-            (513, 4096),
+            (513, 2048),
+            (2049, 4096),
             (4096, 4096),
             (4097, 16 * 1024),
             (16 * 1024 + 1, SIZE),

@@ -64,9 +64,15 @@ impl Source {
         Ok(!now.has_content_of(&self.version))
     }
 
-    /// Reads up to [`buffers::SIZE`] bytes at `offset`, at least one.
-    fn read_some(&self, offset: u64, left: u64, patience: Patience) -> Result<Bytes, Trouble> {
-        let wanted = usize::try_from(left).map_or(buffers::SIZE, |left| left.min(buffers::SIZE));
+    /// Reads up to `most` of the bytes that are left at `offset`, at least one.
+    fn read_some(
+        &self,
+        offset: u64,
+        left: u64,
+        most: usize,
+        patience: Patience,
+    ) -> Result<Bytes, Trouble> {
+        let wanted = usize::try_from(left).map_or(most, |left| left.min(most));
         let mut buffer = Buffer::take(wanted);
         let room = buffer.room();
         let mut done = 0;
@@ -101,10 +107,18 @@ impl Source {
 
     /// As [`read_some`](Self::read_some), on a thread that may wait, and further ahead: while the disk
     /// is waited for, the kernel reads on.
-    fn read_ahead(&self, mut offset: u64, mut left: u64) -> Result<VecDeque<Bytes>, Trouble> {
-        let mut chunks = VecDeque::with_capacity(READ_AHEAD);
-        while left > 0 && chunks.len() < READ_AHEAD {
-            let chunk = self.read_some(offset, left, Patience::Any)?;
+    fn read_ahead(
+        &self,
+        mut offset: u64,
+        mut left: u64,
+        most: usize,
+    ) -> Result<VecDeque<Bytes>, Trouble> {
+        // A second piece waits outside of the windows of the transport: not for a peer that has taken
+        // little.
+        let count = if most < buffers::SIZE { 1 } else { READ_AHEAD };
+        let mut chunks = VecDeque::with_capacity(count);
+        while left > 0 && chunks.len() < count {
+            let chunk = self.read_some(offset, left, most, Patience::Any)?;
             offset += chunk.len() as u64;
             left -= chunk.len() as u64;
             chunks.push_back(chunk);
@@ -168,6 +182,8 @@ pub(crate) struct Reader {
     offset: u64,
     /// Bytes that are still to be handed out.
     left: u64,
+    /// Bytes of the next piece that is read, at most.
+    next: usize,
     last: Last,
     /// Read, and not handed out yet.
     ahead: VecDeque<Bytes>,
@@ -188,10 +204,14 @@ impl Reader {
     ) -> Result<Self, Trouble> {
         let first = match left {
             0 => Ok(None),
-            left if left <= buffers::SIZE as u64 => {
-                source.read_some(offset, left, effort.patience).map(Some)
+            left => {
+                let most = match left <= buffers::SIZE as u64 {
+                    true => buffers::SIZE,
+                    false => FIRST,
+                };
+                let first = source.read_some(offset, left, most, effort.patience);
+                first.map(Some)
             }
-            _ => source.read_some(offset, FIRST, effort.patience).map(Some),
         };
         let now = Version::of(&source.file.metadata()?);
         let has_grown = now.len() > source.version.len() && first.is_ok();
@@ -203,6 +223,7 @@ impl Reader {
             source,
             offset,
             left,
+            next: FIRST * GROWTH,
             last: Last::of(&[], offset),
             ahead: first?.into_iter().collect(),
             pending: None,
@@ -251,20 +272,22 @@ impl Reader {
         let read = match &mut self.pending {
             None => self
                 .source
-                .read_some(self.offset, self.left, Patience::Never),
+                .read_some(self.offset, self.left, self.next, Patience::Never),
             Some(_) => Err(Trouble::WouldBlock),
         };
         let chunk = match read {
             Err(Trouble::WouldBlock) => ready!(self.poll_ahead(cx))?,
             read => read?,
         };
+        self.next = buffers::SIZE.min(self.next * GROWTH);
         Poll::Ready(self.source.check(&self.last).map(|()| chunk))
     }
 
     fn poll_ahead(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Trouble>> {
         let pending = self.pending.get_or_insert_with(|| {
-            let (source, offset, left) = (self.source.clone(), self.offset, self.left);
-            tokio::task::spawn_blocking(move || source.read_ahead(offset, left))
+            let (source, most) = (self.source.clone(), self.next);
+            let (offset, left) = (self.offset, self.left);
+            tokio::task::spawn_blocking(move || source.read_ahead(offset, left, most))
         });
         let read = ready!(Pin::new(pending).poll(cx));
         self.pending = None;
@@ -274,9 +297,13 @@ impl Reader {
 }
 
 /// Bytes of a large part that are read before somebody wants them.
-const FIRST: u64 = 512;
+const FIRST: usize = 512;
 
-/// Chunks that one visit of a thread reads.
+/// Each piece is so many times as large as the one before it, up to [`buffers::SIZE`]: what is kept for
+/// a peer that reads no further is in proportion to what it has taken (limit K111).
+const GROWTH: usize = 4;
+
+/// Largest chunks that one visit of a thread reads.
 const READ_AHEAD: usize = 2;
 
 /// The content kept for a peer that reads nothing, beside the send buffer of the transport.

@@ -5,6 +5,7 @@ mod content;
 mod hostile;
 mod limits;
 mod links;
+mod slow;
 #[cfg(target_os = "linux")]
 mod watching;
 

@@ -129,7 +129,8 @@ pub(crate) struct Arguments {
 
     /// Memory that QUIC connections may hold for their clients [default: a quarter of the machine's]
     ///
-    /// At least 1 MiB, for each address. Unacknowledged and unread bytes, datagrams and handshakes
+    /// At least 1 MiB, for each address. The default is a quarter of the limit where there is one
+    /// (cgroup, ulimit -v or -d). Unacknowledged and unread bytes, datagrams and handshakes
     /// count. When it runs short, responses are read later, windows stop growing, clients are refused,
     /// and in the end the connection is closed that holds most for least progress.
     #[arg(long, value_name = "SIZE", value_parser = parse_memory, help_heading = "Protocols")]
@@ -315,10 +316,12 @@ pub(crate) struct FileArguments {
     #[arg(long, conflicts_with = "proxy")]
     pub(crate) follow_symlinks: bool,
 
-    /// Memory for small files and their compressed forms; 0 for no cache
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_quantity,
-          conflicts_with = "proxy")]
-    pub(crate) cache_size: u64,
+    /// Memory for small files and their compressed forms; 0 for no cache [default: 64MiB]
+    ///
+    /// On machines with less than 512 MiB, and under such a limit (cgroup, ulimit -v or -d), the
+    /// default is an eighth of that.
+    #[arg(long, value_name = "SIZE", value_parser = parse_quantity, conflicts_with = "proxy")]
+    pub(crate) cache_size: Option<u64>,
 }
 
 /// Flags for the server's certificate. Without any of them a certificate is generated in memory.

@@ -21,7 +21,7 @@ pub(super) fn open(
         .follow_symlinks(arguments.follow_symlinks)
         .precompressed(arguments.precompressed)
         .compress(compress)
-        .memory(arguments.cache_size)
+        .memory(arguments.cache_size.unwrap_or_else(default_cache_size))
         .on_exhausted(|error| {
             output::note(format!(
                 "cannot open files: {error}; clients get 503 (raise the limit: ulimit -n 65536)"
@@ -36,3 +36,11 @@ pub(super) fn open(
         .open(folder)
         .map_err(|error| Failure::new(format!("cannot serve {}: {error}", folder.display())))
 }
+
+/// A part of a small machine, and no more than popular small files need on a large one.
+fn default_cache_size() -> u64 {
+    (courser::default_memory_budget() / 2).min(CACHE_SIZE)
+}
+
+/// The cache of a machine with enough memory (limit K113).
+const CACHE_SIZE: u64 = 64 << 20;

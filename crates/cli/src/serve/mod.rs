@@ -45,9 +45,19 @@ use crate::output;
 pub(crate) fn main(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(blocking_threads(courser::default_memory_budget()))
         .build()
         .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))?;
     runtime.block_on(run(arguments))
+}
+
+/// The threads that may wait for a disk at a time, on a machine with this memory budget.
+///
+/// Each has a stack of 2 MiB, which counts in full where the address space or data of the process
+/// are limited.
+fn blocking_threads(memory: u64) -> usize {
+    let threads = usize::try_from(memory / MEMORY_PER_BLOCKING_THREAD).unwrap_or(usize::MAX);
+    threads.clamp(LEAST_BLOCKING_THREADS, MOST_BLOCKING_THREADS)
 }
 
 async fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -391,3 +401,9 @@ const RESET_SHARES: u32 = 50;
 
 const HTTPS_PORT: u16 = 443;
 const REQUESTS_AT_A_TIME: u64 = 256;
+
+/// Part of the memory budget for which one thread may wait for a disk, and bounds on their number
+/// (limit K114). 512 is what tokio has.
+const MEMORY_PER_BLOCKING_THREAD: u64 = 4 << 20;
+const LEAST_BLOCKING_THREADS: usize = 4;
+const MOST_BLOCKING_THREADS: usize = 512;

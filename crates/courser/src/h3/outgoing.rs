@@ -130,12 +130,13 @@ impl Outgoing {
     /// Waits while the peer grants no credit. The head goes ahead, the content stays where it is:
     /// what a body gives here would wait in memory (attack A88).
     async fn until_wanted(&mut self, waiting: &mut Waiting) -> Result<(), Error> {
-        let is_wanted = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx))).await;
+        let ahead = waiting.len() as u64;
+        let is_wanted = poll_fn(|cx| Poll::Ready(self.send.poll_worth_writing(cx, ahead))).await;
         match is_wanted {
             Poll::Ready(wanted) => return Ok(wanted?),
             Poll::Pending => self.write_all(waiting).await?,
         }
-        Ok(poll_fn(|cx| self.send.poll_worth_writing(cx)).await?)
+        Ok(poll_fn(|cx| self.send.poll_worth_writing(cx, 0)).await?)
     }
 
     /// The next frame. While there is none, what waits is written, unless the end is all that is
@@ -298,9 +299,13 @@ impl Waiting {
         }
     }
 
+    fn len(&self) -> usize {
+        self.chunks.iter().map(Bytes::len).sum::<usize>() + self.small.len()
+    }
+
     /// Enough for a system call of its own.
     fn is_large(&self) -> bool {
-        self.chunks.iter().map(Bytes::len).sum::<usize>() + self.small.len() >= LARGE
+        self.len() >= LARGE
     }
 }
 

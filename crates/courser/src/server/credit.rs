@@ -54,6 +54,11 @@ impl Credit {
         }
     }
 
+    /// True if no response can go on before the client grants credit for the connection.
+    pub(super) const fn is_connection_used_up(&self) -> bool {
+        self.connection <= 0
+    }
+
     /// Bytes in DATA frames that were sent.
     pub(super) const fn data_sent(&self) -> u64 {
         self.data_sent

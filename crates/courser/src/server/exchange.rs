@@ -13,6 +13,7 @@ use tokio::time::Sleep;
 use tower_service::Service;
 
 use super::body::Body;
+use super::held::{HeldContent, Paced};
 use super::limits::Limits;
 use super::pace::BodyRate;
 use super::phase::Part;
@@ -50,6 +51,8 @@ pub(super) struct Exchange<S> {
     handler_timeout: Option<Duration>,
     /// The service is not ready for a request of HTTP/3, and has this long.
     readying: Option<Pin<Box<Sleep>>>,
+    /// Of an HTTP/2 connection.
+    held: Option<HeldContent>,
 }
 
 impl<S> Exchange<S> {
@@ -62,6 +65,7 @@ impl<S> Exchange<S> {
             body_rate: limits.body_rate,
             handler_timeout: limits.handler_timeout,
             readying: None,
+            held: None,
         }
     }
 
@@ -70,6 +74,14 @@ impl<S> Exchange<S> {
         Self {
             alt_svc,
             tells_of_interim,
+            ..self
+        }
+    }
+
+    /// With a bound on the content of responses that wait to be sent.
+    pub(super) fn holding(self, held: HeldContent) -> Self {
+        Self {
+            held: Some(held),
             ..self
         }
     }
@@ -93,6 +105,7 @@ impl<S: Clone> Clone for Exchange<S> {
             body_rate: self.body_rate,
             handler_timeout: self.handler_timeout,
             readying: None,
+            held: self.held.clone(),
         }
     }
 }
@@ -142,7 +155,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// For HTTP/2 and HTTP/1.1.
 impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming>> for Exchange<S> {
-    type Response = Response<Answer<S::ResponseBody>>;
+    type Response = Response<Paced<Answer<S::ResponseBody>>>;
     type Error = S::Error;
     type Future = BoxFuture<Result<Self::Response, S::Error>>;
 
@@ -153,6 +166,7 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             request.extensions_mut().insert(h3::Interim::unsupported());
         }
         let alt_svc = self.alt_svc.clone();
+        let held = self.held.clone();
         let mut service = self.service.clone();
         let limit = self.handler_timeout;
         Box::pin(async move {
@@ -173,7 +187,13 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
             {
                 response.headers_mut().insert(ALT_SVC, alt_svc.value());
             }
-            Ok(response.map(|body| Answer { body, in_flight }))
+            Ok(response.map(|body| {
+                let answer = Answer { body, in_flight };
+                match held {
+                    Some(held) => held.pace(answer),
+                    None => Paced::unlimited(answer),
+                }
+            }))
         })
     }
 }

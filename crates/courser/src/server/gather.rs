@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::credit::Credit;
 use super::executor::Executor;
+use super::held::HeldContent;
 
 /// A stream that keeps what is written until its [`Gatherer`] sends it.
 ///
@@ -36,17 +37,23 @@ struct State<S> {
     sent: usize,
     failure: Option<io::Error>,
     credit: Credit,
+    content: HeldContent,
 }
 
-/// Splits a stream into one that keeps what is written, and what sends it. `executor` is that of the
-/// connection.
-pub(super) fn gather<S>(stream: S, executor: Executor) -> (Gathered<S>, Gatherer<S>) {
+/// Splits a stream into one that keeps what is written, and what sends it. `executor` and `content`
+/// are those of the connection.
+pub(super) fn gather<S>(
+    stream: S,
+    executor: Executor,
+    content: HeldContent,
+) -> (Gathered<S>, Gatherer<S>) {
     let state = Arc::new(Mutex::new(State {
         stream,
         kept: Vec::new(),
         sent: 0,
         failure: None,
         credit: Credit::new(),
+        content,
     }));
     let gatherer = Gatherer(state.clone());
     (Gathered { state, executor }, gatherer)
@@ -57,7 +64,10 @@ impl<S: AsyncWrite + Unpin> Gatherer<S> {
     /// sending failed, so that the connection learns of it.
     pub(super) fn poll_send(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
-        if let Poll::Ready(Err(error)) = state.poll_send(cx) {
+        let sent = state.poll_send(cx);
+        let is_blocked = sent.is_pending() || state.credit.is_connection_used_up();
+        state.content.set_blocked(is_blocked);
+        if let Poll::Ready(Err(error)) = sent {
             state.failure = Some(error);
             cx.waker().wake_by_ref();
         }

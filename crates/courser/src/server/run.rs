@@ -39,6 +39,8 @@ struct Parts {
     tcp: Arc<rustls::ServerConfig>,
     challenge: Option<Arc<rustls::ServerConfig>>,
     limits: super::Limits,
+    /// Memory that uploads over TCP share a part of.
+    memory: u64,
     alt_svc: Option<super::AltSvc>,
     sends_interim: bool,
     drain: drain::Plan,
@@ -103,6 +105,9 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
             tcp,
             challenge,
             limits: server.limits,
+            memory: server
+                .memory_budget
+                .unwrap_or_else(crate::default_memory_budget),
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
             sends_interim: server.sends_interim,
             drain: drain::Plan {
@@ -284,6 +289,7 @@ async fn run<S: HttpService<Body>>(bound: Bound, service: S) -> Drained {
                 tls: server.tcp.clone(),
                 challenge: server.challenge.clone(),
                 limits: server.limits.clone(),
+                memory: server.memory,
                 tally: shared.tally.clone(),
                 gate: shared.gate.clone(),
                 alt_svc: server.alt_svc.map(|alt_svc| AltSvcHeader {

@@ -21,6 +21,7 @@ use super::exchange::{AltSvcHeader, Exchange};
 use super::executor::Executor;
 use super::gate::Gate;
 use super::gather::gather;
+use super::held::HeldContent;
 use super::limits::Limits;
 use super::peer::{Addresses, Peer, Protocol, TlsFacts};
 use super::phase::{Part, Phase};
@@ -38,6 +39,8 @@ pub(super) struct TcpContext {
     /// For those who only want to see a name proven (RFC 8737).
     pub(super) challenge: Option<Arc<rustls::ServerConfig>>,
     pub(super) limits: Limits,
+    /// The budget of an endpoint; a part of it is for content that clients send over TCP.
+    pub(super) memory: u64,
     pub(super) tally: Arc<Tally>,
     pub(super) gate: Arc<Gate>,
     pub(super) alt_svc: Option<AltSvcHeader>,
@@ -169,8 +172,12 @@ async fn serve<S: HttpService<Body>>(
     match protocol {
         Protocol::Http2 => {
             let executor = Executor::default();
-            let (stream, gatherer) = gather(stream, executor.clone());
-            let builder = http2(limits, executor.clone());
+            let held = HeldContent::default();
+            let (stream, gatherer) = gather(stream, executor.clone(), held.clone());
+            let exchange = exchange.holding(held);
+            let others = context.tally.of(protocol).connections_open.load(Relaxed);
+            let window = http2_window(context.memory, others);
+            let builder = http2(limits, window, executor.clone());
             let connection = pin!(builder.serve_connection(TokioIo::new(stream), exchange));
             let send = |cx: &mut Context<'_>| {
                 executor.pause();
@@ -233,14 +240,28 @@ fn http1(limits: &Limits) -> hyper::server::conn::http1::Builder {
     builder
 }
 
-fn http2(limits: &Limits, executor: Executor) -> hyper::server::conn::http2::Builder<Executor> {
+/// The window in which a client may send that is one of so many, its own connection included.
+///
+/// Content that the service does not read waits in memory up to this size. Each client gets an equal
+/// share of what uploads may fill; on a large machine that is more than one needs.
+fn http2_window(memory: u64, clients: u64) -> u32 {
+    let share = memory / UPLOADS_PART / clients.max(1);
+    let share = u32::try_from(share).unwrap_or(u32::MAX);
+    share.clamp(HTTP2_LEAST_WINDOW, HTTP2_CONNECTION_WINDOW)
+}
+
+fn http2(
+    limits: &Limits,
+    window: u32,
+    executor: Executor,
+) -> hyper::server::conn::http2::Builder<Executor> {
     let mut builder = hyper::server::conn::http2::Builder::new(executor);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.max_http2_streams)
         .max_header_list_size(limits.max_header_bytes)
-        .initial_stream_window_size(HTTP2_STREAM_WINDOW)
-        .initial_connection_window_size(HTTP2_CONNECTION_WINDOW)
+        .initial_stream_window_size(window.min(HTTP2_STREAM_WINDOW))
+        .initial_connection_window_size(window)
         // Who has gone without a word is noticed.
         .keep_alive_interval(limits.idle_timeout)
         .keep_alive_timeout(HTTP2_PING_TIMEOUT);
@@ -329,4 +350,23 @@ const LEAST_BUFFER: usize = 8192;
 /// What HTTP/2 has by default, 64 KiB, is one window per round trip and slow over any distance.
 const HTTP2_STREAM_WINDOW: u32 = 1 << 20;
 const HTTP2_CONNECTION_WINDOW: u32 = 4 << 20;
+/// The windows of clients that come while many others are connected (limit K112).
+const HTTP2_LEAST_WINDOW: u32 = 65_535;
+/// The part of the memory budget that uploads over HTTP/2 may fill.
+const UPLOADS_PART: u64 = 4;
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_shrink_with_the_memory_and_the_number_of_clients() {
+        assert_eq!(http2_window(6 << 30, 1), HTTP2_CONNECTION_WINDOW);
+        assert_eq!(http2_window(6 << 30, 300), HTTP2_CONNECTION_WINDOW);
+        assert_eq!(http2_window(32 << 20, 1), HTTP2_CONNECTION_WINDOW);
+        assert_eq!(http2_window(32 << 20, 8), 1 << 20);
+        assert_eq!(http2_window(32 << 20, 10_000), HTTP2_LEAST_WINDOW);
+        assert_eq!(http2_window(1, 0), HTTP2_LEAST_WINDOW);
+    }
+}

@@ -67,8 +67,8 @@ impl Streams {
         self.on_written(slot, result)
     }
 
-    /// True when what is written now could leave, as far as the peer's credit goes. Otherwise
-    /// [`StreamEvent::Writable`] follows when there is credit.
+    /// True when what is written behind `ahead` further bytes could leave, as far as the peer's
+    /// credit goes. Otherwise [`StreamEvent::Writable`] follows when there is credit, if `ahead` is 0.
     ///
     /// Whoever makes content only when it is wanted asks this first: what was made for a peer
     /// that grants no credit takes memory for as long as the peer likes.
@@ -76,14 +76,17 @@ impl Streams {
     /// # Errors
     ///
     /// As [`Streams::write`], without [`WriteError::Blocked`].
-    pub fn is_worth_writing(&mut self, id: StreamId) -> Result<bool, WriteError> {
+    pub fn is_worth_writing(&mut self, id: StreamId, ahead: u64) -> Result<bool, WriteError> {
         let (slot, room) = (self.sender(id)?, self.write_room());
         let state = self.table.at(slot);
         if let Some(code) = state.send.stopped() {
             return Err(WriteError::Stopped(code));
         }
-        if state.send.is_worth_writing(room) {
+        if state.send.is_worth_writing(ahead, room) {
             return Ok(true);
+        }
+        if ahead > 0 {
+            return Ok(false);
         }
         if state.send.is_waiting_for_connection() {
             if !self.writers.contains(&id) {

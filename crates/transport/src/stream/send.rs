@@ -163,12 +163,16 @@ impl SendPart {
         own.min(room.credit)
     }
 
-    /// True when what is written now could also be sent as far as credit goes, or will never be.
-    /// Otherwise the writer waits as if a write had been refused.
-    pub(super) fn is_worth_writing(&mut self, room: WriteRoom) -> bool {
+    /// True when what is written behind `ahead` further bytes could also be sent as far as credit
+    /// goes, or will never be. Otherwise the writer waits as if a write had been refused, unless it
+    /// has these bytes to write first.
+    pub(super) fn is_worth_writing(&mut self, ahead: u64, room: WriteRoom) -> bool {
         let is_open = matches!(self.state, State::Ready | State::Send);
-        if !is_open || self.covered(room).min(room.connection) > 0 {
+        if !is_open || self.covered(room).min(room.connection) > ahead {
             return true;
+        }
+        if ahead > 0 {
+            return false;
         }
         self.waiting = if self.limit.available() <= self.buffer.unsent() {
             Waiting::ForCredit

@@ -141,7 +141,7 @@ where
     response.map(|body| body.map_err(Into::into).boxed_unsync())
 }
 
-async fn tls(
+pub(super) async fn tls(
     address: SocketAddr,
     certificate: CertificateDer<'static>,
     protocol: &[u8],

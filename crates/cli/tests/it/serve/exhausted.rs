@@ -109,7 +109,7 @@ async fn log_disk_that_stands_holds_up_nothing() {
 }
 
 /// KiB of memory that the server has.
-fn resident(serving: &Serving) -> u64 {
+pub(super) fn resident(serving: &Serving) -> u64 {
     let path = format!("/proc/{}/status", serving.child().id());
     let status = std::fs::read_to_string(path).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -131,21 +131,36 @@ async fn server_without_descriptors_serves_on_and_accepts_again() {
     while serving.next_event()["event"] != "accept_failed" {}
     // Those that are there are answered, and QUIC needs no descriptor for each. A file needs one:
     // without it the answer is 503, or what is in memory.
-    let mut quic = serving.client(Protocol::Http3).await;
-    for client in [&mut first, &mut quic] {
+    let mut others = Vec::new();
+    for _ in 0..20 {
+        others.push(serving.client(Protocol::Http3).await);
+    }
+    for client in others.iter_mut().chain([&mut first]) {
         let status = client.get("/a.txt", &[]).await.status;
         assert!(status == 200 || status == 503, "{status}");
     }
+    // A client over TCP waits in the backlog of the listener.
+    let (address, certificate) = (serving.address, serving.certificate());
+    let waits = tokio::spawn(async move {
+        let client = Client::connect(Protocol::Http1, address, certificate).await;
+        client.map_err(|error| error.to_string())
+    });
+    let mut another = serving.client(Protocol::Http3).await;
+    let status = another.get("/a.txt", &[]).await.status;
+    assert!(status == 200 || status == 503, "{status}");
+    assert!(!waits.is_finished(), "accepted without a descriptor");
     drop(held);
+    let mut waited = within(waits).await.expect("no panic").expect("a server");
     within(async {
         let mut second = serving.client(Protocol::Http2).await;
-        while second.get("/a.txt", &[]).await.status != 200 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        for client in [&mut second, &mut waited, &mut first] {
+            while client.get("/a.txt", &[]).await.status != 200 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
         }
-        assert_eq!(first.get("/a.txt", &[]).await.status, 200);
     })
     .await;
-    drop((first, quic));
+    drop((first, waited, another, others));
     serving.signal(Signal::TERM);
     // It was told once, not at each of the many tries.
     loop {

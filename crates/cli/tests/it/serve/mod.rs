@@ -6,6 +6,8 @@ mod exhausted;
 mod files;
 mod limits;
 mod malformed;
+#[cfg(target_os = "linux")]
+mod memory;
 mod proxy;
 mod restart;
 mod running;

@@ -32,11 +32,17 @@ impl Serving {
     /// The same with room for this many descriptors.
     #[cfg(target_os = "linux")]
     pub(crate) fn start_with_descriptors(most: u32, arguments: &[&str]) -> Self {
+        Self::start_with_limit(&format!("-n {most}"), arguments)
+    }
+
+    /// The same with a limit of the system, in the words of `ulimit`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn start_with_limit(limit: &str, arguments: &[&str]) -> Self {
         Self::start_as(arguments, |arguments| {
             let plain = courser(arguments);
             let mut limited = std::process::Command::new("sh");
             limited
-                .args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")])
+                .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
                 .arg(plain.get_program())
                 .args(arguments)
                 .stdin(Stdio::null())

@@ -56,7 +56,7 @@ fn narrow(room: usize) -> (Gathered<Narrow>, Gatherer<Narrow>) {
         room,
         ..Narrow::default()
     };
-    gather(stream, Executor::default())
+    gather(stream, Executor::default(), HeldContent::default())
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn nothing_is_read_until_others_had_their_turn() {
 
     let (mine, mut theirs) = tokio::io::duplex(64);
     let executor = Executor::default();
-    let (mut stream, _gatherer) = gather(mine, executor.clone());
+    let (mut stream, _gatherer) = gather(mine, executor.clone(), HeldContent::default());
     theirs.write_all(b"request").await.expect("open");
     while !executor.needs_pause() {
         executor.execute(async {});

@@ -214,7 +214,7 @@ fn little_is_kept_for_a_peer_that_grants_no_credit() {
                 let _ = end.streams.write(id, &[0; 100_000]);
                 end.send_all();
             }
-            assert_eq!(end.streams.is_worth_writing(id), Ok(false));
+            assert_eq!(end.streams.is_worth_writing(id, 0), Ok(false));
         }
         let kept = end.streams.totals.retained;
         assert!(kept <= 256 * (send::AHEAD + 1), "{kept} bytes");
@@ -234,18 +234,18 @@ fn credit_wakes_who_found_nothing_worth_writing() {
     let id = end.streams.open(BIDI).unwrap();
     end.streams.write(id, &[0; 10]).unwrap();
     end.send_all();
-    assert_eq!(end.streams.is_worth_writing(id), Ok(false));
+    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(false));
     assert_eq!(kinds(&end.send_all()), ["STREAM_DATA_BLOCKED 0 10"]);
     assert!(end.streams.unacked_or_unsent());
     end.max_stream_data(id, 100).unwrap();
     assert_eq!(end.events(), [StreamEvent::Writable { id }]);
-    assert_eq!(end.streams.is_worth_writing(id), Ok(true));
+    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(true));
     end.streams.write(id, &[0; 10]).unwrap();
     end.send_all();
-    assert_eq!(end.streams.is_worth_writing(id), Ok(false));
+    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(false));
     end.max_data(30);
     assert_eq!(end.events(), [StreamEvent::Writable { id }]);
-    assert_eq!(end.streams.is_worth_writing(id), Ok(true));
+    assert_eq!(end.streams.is_worth_writing(id, 0), Ok(true));
 }
 
 /// Attack limit K15 and attack A71: streams opened only to be cancelled.

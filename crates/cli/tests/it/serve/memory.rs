@@ -1,0 +1,334 @@
+//! Memory of the server that clients fill who read nothing (A24, A88, A100), and a server with little
+//! of it (F45).
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, UdpSocket};
+use std::time::Duration;
+
+use courser::server::Protocol;
+use courser::{ClientConfig, Endpoint, TransportConfig, h3};
+use http::Method;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use super::client::{self, Client, request};
+use super::exhausted::resident;
+use super::running::{admin, start};
+use super::serving::Serving;
+use super::within;
+use crate::common::Folder;
+
+const REQUESTS: u32 = 250;
+/// Enough that buffers which the server keeps for all of them count little.
+const CLIENTS: u32 = 24;
+
+/// The large file is in the page cache: threads that wait for a disk have memory of their own.
+fn folder_with_large_file() -> Folder {
+    let folder = Folder::new();
+    folder.file("a.txt", "12345");
+    let large = folder.path().join("large");
+    std::fs::write(large, vec![7; 32 << 20]).expect("a file");
+    folder
+}
+
+/// One frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(payload.len()).expect("short").to_be_bytes();
+    let mut frame = vec![len[1], len[2], len[3], kind, flags];
+    frame.extend_from_slice(&stream.to_be_bytes());
+    frame.extend_from_slice(payload);
+    frame
+}
+
+/// A client of HTTP/2 that asks for the same file again and again, grants this much for each answer
+/// and reads nothing.
+async fn deaf_http2(serving: &Serving, path: &str, window: u32) -> TlsStream<TcpStream> {
+    let connecting = client::tls(serving.address, serving.certificate(), b"h2");
+    let mut stream = within(connecting).await.expect("a server");
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    let mut setting = vec![0, 4];
+    setting.extend_from_slice(&window.to_be_bytes());
+    bytes.extend(frame(4, 0, 0, &setting));
+    let most = (u32::MAX >> 1) - 65_535;
+    bytes.extend(frame(8, 0, 0, &most.to_be_bytes()));
+    // GET, https, then :path and :authority as literals (RFC 7541 §6.2.2).
+    let mut head = vec![0x82, 0x87];
+    for (index, value) in [(0x04, path), (0x01, "localhost")] {
+        head.extend([index, u8::try_from(value.len()).expect("short")]);
+        head.extend_from_slice(value.as_bytes());
+    }
+    for request in 0..REQUESTS {
+        bytes.extend(frame(1, 5, 1 + 2 * request, &head));
+    }
+    within(stream.write_all(&bytes)).await.expect("open");
+    stream
+}
+
+/// The same over HTTP/3, where it grants this much for each stream: SETTINGS have to find room.
+async fn deaf_http3(serving: &Serving, path: &str, window: u64) -> (Endpoint, Vec<Asking>) {
+    let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
+    let transport = TransportConfig {
+        stream_receive_window: window,
+        stream_receive_window_max: window,
+        ..TransportConfig::default()
+    };
+    let config = ClientConfig::with_roots([serving.certificate()]).expect("a certificate");
+    let config = config.alpn([h3::ALPN]).transport_config(transport);
+    let connecting = endpoint.connect_with(config, serving.address, "localhost");
+    let connection = within(connecting.expect("a name")).await.expect("a server");
+    let client = h3::Client::new(connection);
+    let ask = |_| {
+        let (client, request) = (client.clone(), request(Method::GET, path, &[], ""));
+        // The response is kept, and its content is left where it is.
+        tokio::spawn(async move { client.send(request).await })
+    };
+    (endpoint, (0..REQUESTS).map(ask).collect())
+}
+
+type Asking = tokio::task::JoinHandle<Result<http::Response<h3::Body>, h3::Error>>;
+
+/// Waits until so many requests are in progress.
+async fn in_progress(serving: &Serving, wanted: u32) {
+    let name = "courser_requests_in_flight";
+    let count = || {
+        let (_, metrics) = admin(serving, "/metrics");
+        let lines = metrics.lines().filter(|line| line.starts_with(name));
+        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        values.sum::<f64>()
+    };
+    within(async {
+        while count() < f64::from(wanted) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+/// Memory that one of these clients may cost in this build, whose tasks for 250 requests take 0.7 to
+/// 1.3 MiB by themselves. Without limits K110 and K111 it is 127 MiB over HTTP/2 and 30 MiB over
+/// HTTP/3.
+const MOST_KIB: u64 = 3072;
+
+/// Memory that each of these clients costs, in KiB, measured once everything was asked for.
+async fn cost(serving: &Serving, clients: u32, before: u64) -> u64 {
+    in_progress(serving, clients * REQUESTS).await;
+    let mut honest = Vec::new();
+    for protocol in Protocol::ALL {
+        honest.push(serving.client(protocol).await);
+    }
+    // What can still be read ahead is read while they are answered.
+    for _ in 0..100 {
+        for client in &mut honest {
+            assert_eq!(client.get("/a.txt", &[]).await.status, 200);
+        }
+    }
+    resident(serving).saturating_sub(before) / u64::from(clients)
+}
+
+/// A client that opens the windows of HTTP/2 and reads nothing from its socket, one that reads the
+/// socket and opens no window, and one that opens each by a byte.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http2_that_read_nothing_cost_little_memory() {
+    let folder = folder_with_large_file();
+    for window in [u32::MAX >> 1, 0, 1] {
+        let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
+        let mut first = serving.client(Protocol::Http2).await;
+        assert_eq!(first.get("/a.txt", &[]).await.status, 200);
+        let before = resident(&serving);
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            clients.push(deaf_http2(&serving, "/large", window).await);
+        }
+        let each = cost(&serving, CLIENTS, before).await;
+        println!("window {window}: {each} KiB for each client");
+        assert!(each <= MOST_KIB, "window {window}: {each} KiB");
+    }
+}
+
+/// Windows for a head with a little content, and one that all streams fill together.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_of_http3_that_read_nothing_cost_little_memory() {
+    let folder = folder_with_large_file();
+    for window in [600, 1 << 20] {
+        let serving = start(&folder, &["--admin", "127.0.0.1:0"]);
+        let mut first = serving.client(Protocol::Http3).await;
+        assert_eq!(first.get("/a.txt", &[]).await.status, 200);
+        let before = resident(&serving);
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            clients.push(deaf_http3(&serving, "/large", window).await);
+        }
+        let each = cost(&serving, CLIENTS, before).await;
+        println!("window {window}: {each} KiB for each client");
+        assert!(each <= MOST_KIB, "window {window}: {each} KiB");
+    }
+}
+
+/// First flights of so many clients, which were sent to a socket of the test.
+async fn first_flights(serving: &Serving, clients: usize) -> Vec<Vec<u8>> {
+    let sink = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
+    let address = sink.local_addr().expect("bound");
+    let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
+    let config = ClientConfig::with_roots([serving.certificate()]).expect("a certificate");
+    let config = config.alpn([h3::ALPN]);
+    sink.set_nonblocking(true).expect("a socket");
+    let mut flights = Vec::new();
+    let mut buffer = [0; 65_536];
+    for _ in 0..clients {
+        let connecting = endpoint.connect_with(config.clone(), address, "localhost");
+        let connecting = connecting.expect("a name");
+        while let Ok(len) = sink.recv(&mut buffer) {
+            // The system may have joined them.
+            flights.extend(buffer[..len].chunks(1200).map(<[u8]>::to_vec));
+        }
+        drop(connecting);
+    }
+    flights
+}
+
+/// A limit of 128 MiB on data, which the system enforces: an allocation beyond it fails, and that ends
+/// the process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
+    let folder = folder_with_large_file();
+    let path = folder.path().to_str().expect("UTF-8");
+    let arguments = [path, "--admin", "127.0.0.1:0"];
+    let mut serving = Serving::start_with_limit("-d 131072", &arguments);
+    let budget = {
+        let (_, metrics) = admin(&serving, "/metrics");
+        let mut lines = metrics.lines();
+        let value = lines.find_map(|line| line.strip_prefix("courser_quic_memory_limit_bytes "));
+        value.expect("a budget").parse::<f64>().expect("a number")
+    };
+    assert_eq!(budget, f64::from(32 << 20), "a quarter of the limit");
+
+    let mut honest = Vec::new();
+    for protocol in Protocol::ALL {
+        honest.push(serving.client(protocol).await);
+    }
+    let mut over_tcp = Vec::new();
+    let mut over_quic = Vec::new();
+    let mut silent = Vec::new();
+    let flights = first_flights(&serving, 500).await;
+    let flood = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
+    let mut most = 0;
+    for round in 0..8 {
+        for window in [u32::MAX >> 1, 1] {
+            over_tcp.push(deaf_http2(&serving, "/large", window).await);
+        }
+        over_quic.push(deaf_http3(&serving, "/large", 600).await);
+        over_quic.push(deaf_http3(&serving, "/large", 1 << 20).await);
+        for _ in 0..10 {
+            silent.push(within(TcpStream::connect(serving.address)).await);
+        }
+        for flight in flights.iter().skip(round * 60).take(60) {
+            // A full socket is a loss.
+            let _ = flood.send_to(flight, serving.address);
+        }
+        for client in &mut honest {
+            let answer = client.get("/a.txt", &[]).await;
+            assert_eq!((answer.status.as_u16(), &*answer.text()), (200, "12345"));
+        }
+        most = most.max(resident(&serving));
+    }
+    println!("{most} KiB at most");
+    assert!(most < 128 * 1024, "{most} KiB");
+    for client in &mut honest {
+        assert_eq!(client.get("/a.txt", &[]).await.status, 200);
+    }
+    drop((over_tcp, over_quic, silent));
+    for protocol in Protocol::ALL {
+        let mut client = serving.client(protocol).await;
+        assert_eq!(client.get("/a.txt", &[]).await.status, 200, "{protocol}");
+    }
+    drop(honest);
+    serving.signal(rustix::process::Signal::TERM);
+    while serving.next_event()["event"] != "drained" {}
+    serving.ended();
+}
+
+/// A server that answers GET and reads no content of POST.
+fn upstream_that_reads_no_content() -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(stream) = stream else { return };
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(&stream).lines();
+                while let Some(Ok(first)) = lines.next() {
+                    if first.starts_with("POST") {
+                        // For longer than the test takes.
+                        std::thread::sleep(Duration::from_secs(120));
+                        return;
+                    }
+                    while lines
+                        .next()
+                        .is_some_and(|line| line.is_ok_and(|it| !it.is_empty()))
+                    {
+                    }
+                    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                    if (&stream).write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn uploads_that_nobody_reads_fill_a_part_of_the_memory() {
+    let upstream = upstream_that_reads_no_content();
+    let serving = Serving::start_with_limit("-d 131072", &["--proxy", &upstream]);
+    let mut honest = Vec::new();
+    for protocol in Protocol::ALL {
+        honest.push(serving.client(protocol).await);
+    }
+    let content = bytes::Bytes::from(vec![7; 4 << 20]);
+    let mut uploads = tokio::task::JoinSet::new();
+    let mut most = 0;
+    for round in 0..40 {
+        let protocol = match round % 4 {
+            0 => Protocol::Http3,
+            _ => Protocol::Http2,
+        };
+        let mut client = serving.client(protocol).await;
+        let content = content.clone();
+        uploads.spawn(async move {
+            // Over HTTP/2 nothing comes back before the content is taken, which it never is.
+            let mut client = match client {
+                Client::Http2(ref mut send) => {
+                    let others = (0..4).map(|_| {
+                        let mut send = send.clone();
+                        let request = request(Method::POST, "/", &[], content.clone());
+                        tokio::spawn(async move { send.send_request(request).await.map(drop) })
+                    });
+                    let others: Vec<_> = others.collect();
+                    for other in others {
+                        let _ = other.await;
+                    }
+                    return;
+                }
+                other => other,
+            };
+            let _ = client.send(request(Method::POST, "/", &[], content)).await;
+        });
+        for client in &mut honest {
+            let answer = client.get("/", &[]).await;
+            assert_eq!((answer.status.as_u16(), &*answer.text()), (200, "ok"));
+        }
+        most = most.max(resident(&serving));
+    }
+    for _ in 0..50 {
+        for client in &mut honest {
+            assert_eq!(client.get("/", &[]).await.status, 200);
+        }
+        most = most.max(resident(&serving));
+    }
+    println!("{most} KiB at most");
+    assert!(most < 100 * 1024, "{most} KiB");
+    uploads.abort_all();
+}

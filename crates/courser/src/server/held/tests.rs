@@ -1,0 +1,141 @@
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::Wake;
+
+use http_body::Body as _;
+
+use super::*;
+
+/// Gives pieces of this size without end.
+struct Endless(usize);
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(Some(Ok(Frame::data(vec![7; self.0].into()))))
+    }
+}
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// A response, and how often it was woken.
+struct Answer {
+    body: Paced<Endless>,
+    woken: Arc<Count>,
+}
+
+impl Answer {
+    fn new(content: &HeldContent, piece: usize) -> Self {
+        Self {
+            body: content.pace(Endless(piece)),
+            woken: Arc::default(),
+        }
+    }
+
+    /// The next piece, if it may be asked for.
+    fn next(&mut self) -> Option<Held<Bytes>> {
+        let waker = Waker::from(self.woken.clone());
+        let mut cx = Context::from_waker(&waker);
+        match Pin::new(&mut self.body).poll_frame(&mut cx) {
+            Poll::Pending => None,
+            Poll::Ready(frame) => {
+                let frame = frame.expect("endless").expect("infallible");
+                Some(frame.into_data().ok().expect("data"))
+            }
+        }
+    }
+
+    fn woken(&self) -> usize {
+        self.woken.0.load(SeqCst)
+    }
+}
+
+const PIECE: usize = MOST / 2;
+
+#[test]
+fn responses_wait_while_the_connection_holds_its_most() {
+    let content = HeldContent::default();
+    content.set_blocked(true);
+    let (mut one, mut other) = (Answer::new(&content, PIECE), Answer::new(&content, PIECE));
+    let pieces = [one.next().expect("room"), one.next().expect("room")];
+    assert!(one.next().is_none() && other.next().is_none());
+    assert!(other.next().is_none(), "it waits once");
+    let [first, second] = pieces;
+    drop(first);
+    // In the order in which they asked, and one for each piece that was sent.
+    assert_eq!((one.woken(), other.woken()), (1, 0));
+    let third = one.next().expect("room");
+    drop(second);
+    assert_eq!((one.woken(), other.woken()), (1, 1));
+    drop((other.next().expect("room"), third));
+    assert_eq!(content.lock().bytes, 0);
+}
+
+#[test]
+fn streams_that_are_read_later_do_not_hold_up_others() {
+    let content = HeldContent::default();
+    content.set_blocked(true);
+    let mut stuck = Answer::new(&content, PIECE);
+    let _pieces = [stuck.next().expect("room"), stuck.next().expect("room")];
+    let mut other = Answer::new(&content, PIECE);
+    assert!(other.next().is_none());
+    // The connection has sent what it can, and more is held: it waits for credit of that stream.
+    content.set_blocked(false);
+    assert_eq!(other.woken(), 1);
+    for _ in 0..3 {
+        let piece = other.next().expect("one piece at a time");
+        assert!(other.next().is_none(), "another before the first was sent");
+        drop(piece);
+    }
+    assert!(stuck.next().is_none());
+}
+
+#[test]
+fn a_response_that_ends_while_it_could_go_on_wakes_the_next() {
+    let content = HeldContent::default();
+    content.set_blocked(true);
+    let mut full = Answer::new(&content, MOST);
+    let piece = full.next().expect("room");
+    let (mut one, mut other) = (Answer::new(&content, PIECE), Answer::new(&content, PIECE));
+    assert!(one.next().is_none() && other.next().is_none());
+    drop(piece);
+    assert_eq!((one.woken(), other.woken()), (1, 0));
+    drop(one);
+    assert_eq!(other.woken(), 1);
+}
+
+#[test]
+fn content_of_a_response_that_is_over_is_still_held() {
+    let content = HeldContent::default();
+    content.set_blocked(true);
+    let mut one = Answer::new(&content, MOST);
+    let piece = one.next().expect("room");
+    drop(one);
+    let mut other = Answer::new(&content, PIECE);
+    assert!(other.next().is_none());
+    drop(piece);
+    assert_eq!(other.woken(), 1);
+    drop(other);
+    let state = content.lock();
+    assert!(state.responses.is_empty() && state.waiting.is_empty());
+}
+
+#[test]
+fn small_pieces_are_not_counted() {
+    let content = HeldContent::default();
+    let mut one = Answer::new(&content, SMALL);
+    let _piece = one.next().expect("room");
+    assert_eq!(content.lock().bytes, 0);
+    assert!(content.lock().responses.is_empty());
+}
