@@ -81,7 +81,8 @@ fn run(arguments: &Arguments) -> Result<Soaked, String> {
     };
     siege.pause();
     Ok(Soaked {
-        time: began.elapsed(),
+        // Without the time that the last requests took.
+        time: began.elapsed().min(arguments.time),
         connections: arguments.connections,
         is_interrupted: interrupted,
         clients: report,
