@@ -256,7 +256,7 @@ fn flood_of_connection_ids_is_bounded() {
             sequence,
             retire_prior_to: sequence,
             id,
-            reset_token: [number.to_be_bytes(), number.to_be_bytes()]
+            reset_token: [sequence.to_be_bytes(), sequence.to_be_bytes()]
                 .concat()
                 .try_into()
                 .expect("16"),
