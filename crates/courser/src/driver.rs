@@ -38,8 +38,25 @@ enum Stage {
     Transmit,
 }
 
+/// The effect of one buffer on the turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Taken {
+    /// The readers should run before there is more.
+    Crowded,
+    /// It came from a client without a connection: its bytes were kept, or it was sent a Retry.
+    Arrival,
+    /// Anything else.
+    Rest,
+}
+
+/// Datagrams of clients without a connection per turn that do not count as receive calls (limit K31). A storm of
+/// clients comes in single datagrams; while they stay in the socket, others are lost.
+const ARRIVALS_PER_TURN: usize = 256;
 /// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
 const RECEIVES_PER_TURN: usize = 8;
+/// Clients that the application may accept in one turn (limit K31). Each begins a handshake of some
+/// 0.3 ms, and thousands of them in a row would keep the driver from its socket for seconds.
+const ACCEPTS_PER_TURN: usize = 16;
 /// Words of routers per turn: as many as a socket keeps.
 const MESSAGES_PER_TURN: usize = 64;
 /// Woken tasks from which on the driver lets them run before it sends. A single one sends its
@@ -86,18 +103,22 @@ impl Driver {
         if self.pause.is_on(now) {
             return Ok(());
         }
-        let mut errors = 0;
-        for _ in 0..RECEIVES_PER_TURN {
+        let (mut errors, mut left, mut arrivals) = (0, RECEIVES_PER_TURN, ARRIVALS_PER_TURN);
+        while left > 0 {
+            left -= 1;
             match self.shard.socket.poll_receive(cx, &mut self.buffer) {
                 Poll::Pending => {
                     self.pause.end();
                     return Ok(());
                 }
-                Poll::Ready(Ok(received)) => {
-                    if self.on_received(&received) {
-                        break;
+                Poll::Ready(Ok(received)) => match self.on_received(&received) {
+                    Taken::Crowded => break,
+                    Taken::Arrival if arrivals > 0 => {
+                        arrivals -= 1;
+                        left += 1;
                     }
-                }
+                    Taken::Arrival | Taken::Rest => {}
+                },
                 // News of an earlier send; whoever needs the answer will notice its absence.
                 Poll::Ready(Err(error)) if courser_udp::is_transient(&error) => errors += 1,
                 Poll::Ready(Err(error)) => return Err(error),
@@ -129,10 +150,10 @@ impl Driver {
         }
     }
 
-    /// Hands one buffer to the endpoint. True if its readers should run before there is more.
-    fn on_received(&mut self, received: &Received) -> bool {
+    /// Hands one buffer to the endpoint.
+    fn on_received(&mut self, received: &Received) -> Taken {
         if received.len == 0 || received.truncated {
-            return false;
+            return Taken::Rest;
         }
         let meta = ReceiveMeta {
             path: FourTuple {
@@ -144,10 +165,17 @@ impl Driver {
         };
         let now = self.shard.now();
         let mut locked = self.shard.lock();
+        let arrivals = locked.endpoint.arrivals();
         locked
             .endpoint
             .handle_datagrams(now, &mut self.buffer[..received.len], &meta);
-        locked.endpoint.take_crowded()
+        if locked.endpoint.take_crowded() {
+            Taken::Crowded
+        } else if locked.endpoint.arrivals() > arrivals {
+            Taken::Arrival
+        } else {
+            Taken::Rest
+        }
     }
 
     /// Runs what is due and wakes those it concerns. True if what they write is worth waiting for.
@@ -155,6 +183,7 @@ impl Driver {
         let now = self.shard.now();
         let mut locked = self.shard.lock();
         locked.driver.on_running(cx.waker());
+        locked.driver.accepts_left = ACCEPTS_PER_TURN;
         if locked.endpoint.next_timeout().is_some_and(|due| due <= now) {
             locked.endpoint.handle_timeout(now);
         }
@@ -180,7 +209,8 @@ impl Driver {
             return Ok(Poll::Ready(()));
         }
         self.set_alarm(&mut locked, now, cx);
-        let has_more = std::mem::take(&mut self.has_more) || locked.has_more();
+        let has_more =
+            std::mem::take(&mut self.has_more) || locked.has_more() || locked.is_accepting_held();
         let tls_tasks = locked.take_tls_tasks();
         locked.release(&mut self.spare);
         shard.start(tls_tasks);

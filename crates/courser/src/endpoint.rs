@@ -258,10 +258,21 @@ impl Endpoint {
     /// # Cancel safety
     /// Dropped before it is ready, it has taken nobody.
     pub async fn accept(&self) -> Option<Incoming> {
-        let accept = |locked: &mut Locked<'_>| match locked.endpoint.poll_incoming() {
-            Some(incoming) => Poll::Ready(Some(incoming)),
-            None if locked.is_closed || locked.stopped.is_some() => Poll::Ready(None),
-            None => Poll::Pending,
+        let accept = |locked: &mut Locked<'_>| {
+            if locked.is_accepting_held() && !locked.is_closed && locked.stopped.is_none() {
+                // Its next turn wakes this task.
+                locked.driver.is_wanted = true;
+                return Poll::Pending;
+            }
+            match locked.endpoint.poll_incoming() {
+                Some(incoming) => {
+                    let left = &mut locked.driver.accepts_left;
+                    *left = left.saturating_sub(1);
+                    Poll::Ready(Some(incoming))
+                }
+                None if locked.is_closed || locked.stopped.is_some() => Poll::Ready(None),
+                None => Poll::Pending,
+            }
         };
         let incoming = Wait::new(&self.inner.shard, List::Incoming, accept).await?;
         Some(Incoming::new(incoming, self.inner.clone()))

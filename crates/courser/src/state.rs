@@ -63,6 +63,8 @@ pub(crate) struct DriverState {
     pub(crate) is_turn_open: bool,
     /// When its alarm will ring.
     pub(crate) alarm: Option<Time>,
+    /// Clients that the application may still accept before the driver's next turn.
+    pub(crate) accepts_left: usize,
 }
 
 /// Batches that one connection sends before the next one has its turn.
@@ -189,6 +191,11 @@ impl State {
     /// No connection is left that a peer should hear of.
     pub(crate) fn is_idle(&self) -> bool {
         self.busy == 0 || self.stopped.is_some()
+    }
+
+    /// Clients wait, and the application has accepted as many as one turn allows.
+    pub(crate) fn is_accepting_held(&self) -> bool {
+        self.driver.accepts_left == 0 && self.endpoint.has_incoming()
     }
 
     /// There is more to send than one turn allows.

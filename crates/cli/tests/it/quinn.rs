@@ -82,7 +82,12 @@ fn quinn_server() -> (SocketAddr, common::Certificate) {
             let endpoint = quinn::Endpoint::server(config, LOCAL)?;
             sender.send(endpoint.local_addr()?)?;
             while let Some(incoming) = endpoint.accept().await {
-                tokio::spawn(serve(incoming.await?));
+                // A client that is slow or gives up must not hold up the next one.
+                tokio::spawn(async move {
+                    if let Ok(connection) = incoming.await {
+                        serve(connection).await;
+                    }
+                });
             }
             Ok(())
         });

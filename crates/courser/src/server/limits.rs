@@ -14,7 +14,7 @@ use super::socket::ReaderPace;
 #[non_exhaustive]
 pub struct Limits {
     /// Connections over TCP at a time, and as many over QUIC; further ones are turned away at
-    /// once. Default 10 000. A process needs as many file descriptors for those over TCP.
+    /// once. Default 20 000. A process needs as many file descriptors for those over TCP.
     pub max_connections: usize,
     /// Connections over TCP, and as many over QUIC, of one address (IPv4, or /64 of IPv6). Default
     /// `None`: an address may hold three times the connections left. Many clients may share an
@@ -73,7 +73,7 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_connections: 10_000,
+            max_connections: 20_000,
             max_connections_per_address: None,
             connection_rate: None,
             loaded_connection_rate: None,

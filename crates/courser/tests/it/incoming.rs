@@ -1,6 +1,9 @@
 //! What a server can do with those who knock.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use crate::common;
 use crate::common::{pair, pair_with, within};
@@ -377,4 +380,39 @@ async fn configuration_of_the_transport_is_shared() {
     let second =
         tokio::time::timeout(std::time::Duration::from_millis(100), client.open_bi()).await;
     assert!(second.is_err(), "the peer allows one stream");
+}
+
+/// Handshakes that begin one after another must not keep the driver from its socket: what arrives
+/// meanwhile would be lost there (limit K31).
+#[tokio::test]
+async fn sixteen_clients_are_accepted_between_turns_of_the_driver() {
+    const CLIENTS: usize = 50;
+    let pair = pair();
+    let connecting: Vec<_> = (0..CLIENTS)
+        .map(|_| pair.client.connect(pair.address, "localhost"))
+        .collect::<Result<_, _>>()
+        .expect("configured");
+    let all_wait = async {
+        while pair.server.stats().waiting < CLIENTS {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(10, all_wait).await;
+    // On the only thread of this runtime, the driver runs while this task waits and not before.
+    let mut accepted = Vec::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    while let Poll::Ready(incoming) = pin!(pair.server.accept()).poll(&mut cx) {
+        accepted.push(incoming.expect("open").accept().expect("a hello"));
+    }
+    assert_eq!(accepted.len(), 16);
+    let rest = async {
+        while accepted.len() < CLIENTS {
+            let incoming = pair.server.accept().await.expect("open");
+            accepted.push(incoming.accept().expect("a hello"));
+        }
+    };
+    within(10, rest).await;
+    for connecting in connecting {
+        within(10, connecting).await.expect("handshake");
+    }
 }

@@ -26,6 +26,14 @@ pub(crate) struct KeyPhase {
     peer_began_at: Option<Time>,
 }
 
+/// The secrets of the first 1-RTT keys.
+#[derive(Debug)]
+struct Secrets {
+    pair: SecretPair,
+    side: Side,
+    update_after: u64,
+}
+
 impl KeyPhase {
     pub(crate) fn install(&mut self, secrets: SecretPair, side: Side, config: &TransportConfig) {
         self.forgeries.on_suite(secrets.local.suite());

@@ -51,6 +51,12 @@ impl Endpoint {
         !self.incoming.is_empty()
     }
 
+    /// Counts what was done for clients without a connection: bytes kept while they wait, and Retry
+    /// packets sent. Only differences mean something.
+    pub fn arrivals(&self) -> u64 {
+        self.handshakes.waiting_bytes() as u64 + self.stats.retries_sent
+    }
+
     /// Refuses new clients, or ceases to. Connections and handshakes in progress go on.
     pub fn set_busy(&mut self, is_busy: bool) {
         self.is_busy = is_busy;

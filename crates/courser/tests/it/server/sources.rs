@@ -147,7 +147,7 @@ async fn limits_out_of_range_are_refused() {
         error,
         "limits: max_connections: is 0, allowed is at least 1"
     );
-    let error = refused(|limits| limits.max_connections_per_address = Some(10_001));
-    let wanted = "limits: max_connections_per_address: is 10001, allowed is 1 to 10000";
+    let error = refused(|limits| limits.max_connections_per_address = Some(20_001));
+    let wanted = "limits: max_connections_per_address: is 20001, allowed is 1 to 20000";
     assert_eq!(error, wanted);
 }
