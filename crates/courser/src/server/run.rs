@@ -61,13 +61,10 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let quic = if server.with_quic {
         let tls = tls::quic(&resolver, hook)?;
         let transport = server.transport.unwrap_or_else(default_transport);
-        let mut config = ServerConfig::with_rustls(tls).transport_config(transport);
+        let mut config = limited(tls, &server.limits).transport_config(transport);
         config.memory_budget = server.memory_budget;
         config.reply_limits = server.reply_limits;
         config.reset_limits = server.reset_limits;
-        let config = config
-            .connection_rate(server.limits.connection_rate)
-            .loaded_connection_rate(server.limits.loaded_connection_rate);
         Some(config.retry(server.retry))
     } else {
         None
@@ -122,6 +119,13 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         doors,
         handle,
     })
+}
+
+/// Builds a configuration with the limits that the endpoint applies.
+fn limited(tls: Arc<rustls::ServerConfig>, limits: &super::Limits) -> ServerConfig {
+    ServerConfig::with_rustls(tls)
+        .connection_rate(limits.connection_rate)
+        .loaded_connection_rate(limits.loaded_connection_rate)
 }
 
 /// Opens the sockets of all addresses. Those with port 0 share one port, as far as their IP addresses

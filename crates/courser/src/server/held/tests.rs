@@ -51,7 +51,7 @@ impl Answer {
             Poll::Pending => None,
             Poll::Ready(frame) => {
                 let frame = frame.expect("endless").expect("infallible");
-                Some(frame.into_data().ok().expect("data"))
+                Some(frame.into_data().unwrap_or_else(|_| panic!("no data")))
             }
         }
     }
