@@ -134,7 +134,7 @@ async fn everything_that_waits_ends_when_the_runtime_of_the_endpoint_is_dropped(
     let idle = ends.client.clone();
     let idle = common::spawn(async move { idle.wait_idle().await });
     // All that the server takes has arrived: the calls above have begun to wait.
-    let (_, mut begun) = within(10, server.accept_bi()).await.expect("a stream");
+    let (_reply, mut begun) = within(10, server.accept_bi()).await.expect("a stream");
     let first = within(10, begun.read_chunk(1)).await;
     assert!(first.expect("open").is_some());
     for (name, call) in &calls {
