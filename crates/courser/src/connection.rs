@@ -386,7 +386,7 @@ impl Connection {
         connection.is_ok_and(|connection| connection.streams().unacked_or_unsent())
     }
 
-    /// What was written and the peer has not taken yet.
+    /// Returns the amount of written data that the peer has not acknowledged yet.
     #[cfg(feature = "server")]
     pub(crate) fn undelivered(&self) -> courser_transport::Undelivered {
         let mut locked = self.0.lock();

@@ -45,7 +45,7 @@ fn in_one_line<T, E: Display>(result: Result<T, E>) {
     }
 }
 
-/// What was saved is read again as it is.
+/// Checks that saved cookies are read again unchanged.
 fn cookies(text: &str) {
     let saved = fuzzing::cookies(text);
     let mut again: Vec<String> = fuzzing::cookies(&saved)

@@ -1,4 +1,4 @@
-//! What each fuzz target does with its input, and what must hold whatever that is.
+//! Fuzz targets: the code that each one runs, and the conditions that hold for every input.
 //!
 //! Each target is a function of bytes, so that its seeds, and what is made of them, run as plain
 //! tests too. `fuzz/` has a program for each that searches for inputs which reach more of the code:

@@ -45,7 +45,7 @@ pub fn proxy_request(bytes: &[u8]) {
     }
 }
 
-/// What a server answers.
+/// The response of the server behind the proxy.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// A request as the decoder of HTTP/3 gives it to a service; `None` when it gives none.
@@ -138,7 +138,7 @@ fn check(exchange: &Exchange) {
     }
 }
 
-/// What the server behind was sent.
+/// Checks the request that the server behind the proxy received.
 fn check_request(message: &Message, exchange: &Exchange) {
     let hosts: Vec<_> = message.all("host").collect();
     assert_eq!(hosts.len(), 1, "{message:?}");
@@ -224,7 +224,7 @@ fn lists(headers: &HeaderMap, name: &str) -> bool {
     tokens.iter().any(|token| token.eq_ignore_ascii_case(name))
 }
 
-/// What the client is given.
+/// Checks the response that the client receives.
 fn check_response(passed: &Passed) {
     let headers = &passed.response;
     let is_upgraded = passed.status == 101;

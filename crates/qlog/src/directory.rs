@@ -90,7 +90,7 @@ impl QlogDirectory {
         &self.path
     }
 
-    /// How many files were made.
+    /// Returns the number of files created.
     pub fn traces(&self) -> u64 {
         self.traces.load(Ordering::Relaxed)
     }

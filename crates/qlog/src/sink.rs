@@ -124,7 +124,7 @@ pub struct QlogSink<W: Write> {
     records: u64,
     /// The head of the trace, until it is written.
     head: Vec<u8>,
-    /// What was dropped since the last buffer that was written.
+    /// Records dropped since the last buffer that was written.
     gap: Dropped,
     encoder: Encoder,
     outcome: Outcome,

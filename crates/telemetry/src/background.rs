@@ -367,7 +367,7 @@ impl Drop for Abandons<'_> {
     }
 }
 
-/// What a write takes in the queue.
+/// Returns the bytes of the queue that a write of this length takes.
 const fn cost_of(len: usize) -> usize {
     len.saturating_add(WRITE_OVERHEAD)
 }

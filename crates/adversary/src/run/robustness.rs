@@ -79,7 +79,7 @@ pub(super) fn keep(path: &Path, soaked: &Soaked) -> Result<bool, String> {
     Ok(!figure.is_missed())
 }
 
-/// What all measurements have in common.
+/// Settings that all measurements share.
 struct Setup {
     courser: PathBuf,
     /// The binary of before, for comparison.

@@ -24,7 +24,7 @@ pub(super) struct AddressLists {
 #[derive(Debug)]
 struct List {
     path: PathBuf,
-    /// Of the last version that was read, also if it was wrong.
+    /// Identifies the last version that was read, valid or not.
     stamp: Option<Stamp>,
     prefixes: Vec<AddressPrefix>,
 }
@@ -43,7 +43,7 @@ impl AddressLists {
         })
     }
 
-    /// What the two lists say together.
+    /// Builds the filter of both lists.
     pub(super) fn filter(&self) -> AddressFilter {
         AddressFilter::new(prefixes(self.block.as_ref()), prefixes(self.allow.as_ref()))
     }

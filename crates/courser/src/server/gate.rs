@@ -1,4 +1,4 @@
-//! Who may come in: the address filter and the busy switch.
+//! Admission of clients: the address filter and the busy switch.
 
 use std::net::IpAddr;
 use std::pin::Pin;

@@ -61,7 +61,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How slowly clients over TCP may read from their sockets.
+    /// Returns the minimum pace at which clients over TCP must read from their sockets.
     pub(super) fn reader_pace(&self) -> ReaderPace {
         ReaderPace {
             patience: self.write_timeout,

@@ -70,7 +70,7 @@ impl Arrears {
     }
 }
 
-/// What a client has taken, and what it has not, at one time.
+/// Progress of a client at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Sample {
     /// Bytes that the client has taken so far.
@@ -92,7 +92,7 @@ impl Sample {
 /// Watches how a client takes what waits on its connection.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// How long the client may take nothing at all.
+    /// The longest time without any progress.
     patience: Option<Duration>,
     arrears: Option<Arrears>,
     last: Sample,

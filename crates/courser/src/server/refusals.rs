@@ -35,7 +35,7 @@ impl Counts {
     }
 }
 
-/// How often clients were refused, by reason, over QUIC and TCP.
+/// Counts of refused clients over QUIC and TCP, by reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Refusals {

@@ -15,7 +15,7 @@ use super::reading::Arrears;
 use super::shares::Share;
 use super::tally::{Open, Tally, Traffic};
 
-/// How slowly a peer may read.
+/// The minimum pace at which a peer must read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReaderPace {
     /// The time in which it may read nothing.

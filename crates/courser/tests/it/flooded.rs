@@ -26,9 +26,9 @@ struct State {
     left: AtomicUsize,
     received: AtomicUsize,
     sent: AtomicUsize,
-    /// How often the interface of a peer was asked for.
+    /// Look-ups of the interface of a peer.
     asked: AtomicUsize,
-    /// What [`Flood::Hello`] gives.
+    /// The datagram that [`Flood::Hello`] delivers.
     hello: Vec<u8>,
     has_random_numbers: bool,
     tasks: Mutex<Vec<Task>>,
@@ -331,7 +331,7 @@ async fn hello() -> Vec<u8> {
     datagram
 }
 
-/// Whose address may be forged causes no system calls but those that answer it.
+/// A client whose address may be forged causes only the system calls that answer it.
 #[tokio::test]
 async fn the_interface_of_a_peer_is_asked_for_after_the_handshake() {
     let (bench, state) = bench_with(Flood::Hello, 1, hello().await, true);

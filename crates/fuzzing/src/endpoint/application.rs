@@ -1,4 +1,4 @@
-//! What the application of an attacked endpoint does: anything that it may.
+//! The application of an attacked endpoint, which may make any call.
 
 use bytes::Bytes;
 use courser_base::Time;

@@ -1,4 +1,4 @@
-//! What a hostile peer changes before it encrypts.
+//! Changes that a hostile peer makes before encryption.
 
 use std::cell::RefCell;
 use std::rc::Rc;

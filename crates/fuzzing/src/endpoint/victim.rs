@@ -68,7 +68,7 @@ impl Victim {
             .on_connection(handle.expect("a valid configuration"));
     }
 
-    /// What becomes of clients from now on.
+    /// Chooses the treatment of clients from now on.
     pub(super) fn choose_admission(&mut self, choice: u8) {
         self.admission = choice;
     }

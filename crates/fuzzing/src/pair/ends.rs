@@ -16,7 +16,7 @@ use super::model::{End as StreamEnd, Model, Sending, byte_at};
 use crate::input::Input;
 use crate::tls;
 
-/// Where a datagram comes from, where it goes to, and what is in it.
+/// Datagrams with their source and destination.
 type Sent = Vec<(SocketAddr, SocketAddr, Vec<u8>)>;
 
 pub(super) struct End {

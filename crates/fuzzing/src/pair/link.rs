@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-/// Where a datagram goes to, where it comes from, and what is in it.
+/// A datagram with its destination and source.
 pub(super) type Arrival = (SocketAddr, SocketAddr, Vec<u8>);
 
 pub(super) struct Link {

@@ -1,11 +1,11 @@
-//! What must arrive of what was sent.
+//! A model of the data that must arrive.
 
 use std::collections::BTreeMap;
 
 use courser_transport::{ReadError, Streams};
 use courser_wire::StreamId;
 
-/// What an application did with its streams.
+/// Calls that an application made on its streams.
 #[derive(Default)]
 pub(super) struct Model {
     pub(super) sending: BTreeMap<StreamId, Sending>,

@@ -55,9 +55,9 @@ pub struct TransportConfig {
     /// Bytes kept for retransmission and sending, over all streams: four congestion windows, at
     /// least 512 KiB or this, at most this. Default 256 MiB.
     pub send_buffer_max: u64,
-    /// How far a writer may run ahead of the wire on one stream, in bytes: two congestion windows, at
-    /// least 64 KiB or this, at most this, and 512 bytes beyond the credit of the peer. Default 256 KiB:
-    /// more would leave the caches before it is sealed.
+    /// Maximum of the bytes that a stream takes from its writer ahead of the wire. The limit follows
+    /// two congestion windows from 64 KiB up to this, and never exceeds the credit of the peer by
+    /// more than 512 bytes. Default 256 KiB: more would leave the caches before it is sealed.
     pub unsent_limit: u64,
     /// Bytes of received datagrams (RFC 9221) that wait to be read; `None` tells the peer that none
     /// are taken. When there are more, the oldest are dropped. Default 256 KiB, at least 2 bytes.

@@ -14,7 +14,7 @@ use crate::config::TransportConfig;
 #[derive(Debug, Default)]
 pub(crate) struct KeyPhase {
     pub(crate) keys: Option<Box<OneRttKeys>>,
-    /// What they are derived from, while they are of no use. A server cannot read 1-RTT packets
+    /// Secrets of the keys, before the keys are of use. A server cannot read 1-RTT packets
     /// before the handshake is complete, nor send them to an address that nobody has proven. Until
     /// then a half-open handshake costs neither their memory nor the work.
     secrets: Option<Box<Secrets>>,

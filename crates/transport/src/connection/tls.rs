@@ -1,4 +1,4 @@
-//! Where the TLS session of a connection is, and work that it does elsewhere.
+//! The TLS session of a connection, and its work outside of the connection.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,7 +132,7 @@ impl fmt::Debug for TlsTask {
     }
 }
 
-/// What came of a [`TlsTask`], for
+/// The result of a [`TlsTask`], for
 /// [`Endpoint::finish_tls_task`](crate::Endpoint::finish_tls_task).
 #[must_use = "the connection waits for it"]
 pub struct TlsResult(pub(crate) Result<Finished, PanicPayload>);

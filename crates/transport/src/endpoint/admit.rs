@@ -23,7 +23,7 @@ const MAX_TOKENS: u32 = 4;
 
 const OVER_SHARE: &str = "the address holds its share of handshakes";
 
-/// What becomes of a first Initial.
+/// The treatment of a first Initial.
 enum Verdict {
     Wait,
     Retry,

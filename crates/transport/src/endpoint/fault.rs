@@ -18,7 +18,7 @@ use crate::config::ServerConfig;
 use crate::connection::ConnectionError;
 use crate::error::TransportError;
 
-/// What a caught panic carries.
+/// The payload of a caught panic.
 pub type PanicPayload = Box<dyn Any + Send>;
 
 /// Bytes of the message of a panic that are kept in the error.

@@ -75,7 +75,7 @@ pub(super) struct Waiting {
 const MAX_DATAGRAMS: usize = 8;
 
 impl Waiting {
-    /// Whose it is.
+    /// Returns the client that it counts for.
     pub(super) fn claim(&self) -> Claim {
         Claim {
             address: self.path.peer.ip(),

@@ -113,7 +113,7 @@ struct Slot {
     held: Held,
     /// The earliest entry in the timer heap.
     scheduled: Option<Time>,
-    /// Whose half-open connection it is, while it is one.
+    /// The client that it counts for while it is half-open.
     half_open: Option<Claim>,
     /// The client's first ID. It is routed as long as the connection lives, or a late copy of the
     /// first Initial would look like another client.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::source::Source;
 use crate::hasher::KeyedState;
 
-/// Whose a handshake in progress is.
+/// The client that a handshake in progress counts for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// The address of the client.

@@ -126,7 +126,7 @@ impl Buffers {
         self.received = Received::default();
     }
 
-    /// What received bytes take.
+    /// Returns the memory of received bytes.
     #[cfg(test)]
     pub(super) fn received(&self) -> Received {
         self.received

@@ -280,7 +280,7 @@ impl Streams {
             })
     }
 
-    /// What was written and the peer has not taken yet.
+    /// Returns the amount of written data that the peer has not acknowledged yet.
     pub fn undelivered(&self) -> Undelivered {
         Undelivered {
             acked: self.totals.counters.data_acked,

@@ -39,7 +39,7 @@ pub(super) struct Reassembler {
 struct Ready {
     /// Bytes at the front that were read.
     taken: usize,
-    /// Of the buffer that the chunk began as, all of which it keeps alive.
+    /// Capacity of the buffer that the chunk began as, all of which it keeps alive.
     capacity: usize,
     chunk: Chunk,
 }

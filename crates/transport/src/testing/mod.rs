@@ -76,7 +76,7 @@ pub(crate) struct Pair {
     pub(crate) client_config: ClientConfig,
     pub(crate) server_config: Arc<ServerConfig>,
     pub(crate) ledger: Ledger,
-    /// How long TLS work takes where it is offloaded.
+    /// Duration of TLS work where it is offloaded.
     pub(crate) tls_delay: Duration,
     seed: u8,
 }

@@ -57,7 +57,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Where connections go.
+/// A server that connections are made to.
 #[derive(Clone)]
 struct Target {
     address: SocketAddr,
@@ -123,7 +123,7 @@ struct Task {
     is_upload: bool,
 }
 
-/// What became of a request.
+/// The reason why a request failed.
 enum Failure {
     Wrong(String),
     Lost(String),

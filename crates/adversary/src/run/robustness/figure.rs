@@ -24,7 +24,7 @@ pub(in crate::run) struct Figure {
     pub(in crate::run) detail: Value,
 }
 
-/// Whether a figure reaches its aim.
+/// The comparison of a figure with its aim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::run) enum Verdict {
     Met,

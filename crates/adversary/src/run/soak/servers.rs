@@ -52,7 +52,7 @@ struct Link {
     address: SocketAddr,
 }
 
-/// What the servers leave behind.
+/// Counts of panics and restarts that remain after the servers have ended.
 pub(super) struct Left {
     pub(super) panics: u64,
     pub(super) restarts: u64,
@@ -106,8 +106,8 @@ impl Servers {
         })
     }
 
-    /// Where clients connect to: three of four directly, one through the link of its server. A
-    /// `+` marks those that take uploads.
+    /// Returns the addresses that clients connect to: three of four lead to the server, one to its
+    /// link. A `+` marks servers that take uploads.
     pub(super) fn targets(&self) -> String {
         let addresses = self.addresses();
         let direct = addresses.iter().cycle().take(3 * addresses.len());

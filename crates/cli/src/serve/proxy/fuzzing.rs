@@ -19,19 +19,19 @@ use tokio::io::{
 use super::{Backend, Proxy};
 use crate::serve::args::ProxyTimes;
 
-/// What came of a client's bytes or of one request.
+/// The result of a client's bytes or of one request.
 #[derive(Debug, Default)]
 pub struct Exchange {
     /// Bytes that the server behind was sent, for each connection.
     pub sent: Vec<Vec<u8>>,
-    /// What each request was made of, and the response that its client was given.
+    /// Each request with the response that its client received.
     pub passed: Vec<Passed>,
 }
 
 /// A request and its response.
 #[derive(Debug)]
 pub struct Passed {
-    /// Whether the request had an authority in its target.
+    /// The target of the request.
     pub uri: Uri,
     /// Fields of the request.
     pub request: HeaderMap,
@@ -181,7 +181,7 @@ impl Upstream {
         Proxy::with(connector, backend, times)
     }
 
-    /// What was sent, once all connections have ended.
+    /// Returns the bytes sent on each connection, once all have ended.
     async fn sent(self) -> Vec<Vec<u8>> {
         let connections = std::mem::take(
             &mut *self

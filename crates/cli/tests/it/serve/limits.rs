@@ -8,7 +8,7 @@ use super::running::{admin, admin_request, start};
 use super::serving::Serving;
 use crate::common::{Folder, refusal};
 
-/// Whether a client is served, who tries for as long as a flight takes on this machine.
+/// Returns true if a client is served within four seconds.
 async fn is_served(serving: &Serving, protocol: Protocol) -> bool {
     let client = Client::connect(protocol, serving.address, serving.certificate());
     let patience = std::time::Duration::from_secs(4);

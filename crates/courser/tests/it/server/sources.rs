@@ -1,4 +1,4 @@
-//! Who may connect: addresses, their shares, and the busy switch.
+//! Admission of clients: addresses, their shares, and the busy switch.
 
 use std::net::SocketAddr;
 use std::time::Duration;

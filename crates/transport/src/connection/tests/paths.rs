@@ -348,7 +348,7 @@ fn peer_that_takes_a_new_id_for_its_new_path_gets_a_new_one_back() {
     assert!(retired);
 }
 
-/// Where the server's 1-RTT packets from datagram `from` on went, with the ID that they carry.
+/// Returns destination and connection ID of the server's 1-RTT packets from datagram `from` on.
 fn destinations(pair: &Pair, from: usize) -> Vec<(SocketAddr, ConnectionId)> {
     let sent = pair.server.sent[from..].iter();
     sent.map(|datagram| {

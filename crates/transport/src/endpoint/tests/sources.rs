@@ -1,4 +1,4 @@
-//! What one address or network gets, and what is left for others.
+//! Shares of one address or network, and the rest for others.
 
 use std::net::SocketAddr;
 
@@ -29,7 +29,7 @@ fn validated(pair: &mut Pair, client: Stranger) -> Stranger {
     }
 }
 
-/// How an attempt to connect ends.
+/// The result of an attempt to connect.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Outcome {
     LetIn,
@@ -54,7 +54,7 @@ fn outcome(pair: &mut Pair, client: &Stranger) -> Outcome {
     Outcome::Refused
 }
 
-/// How many of these clients with proven addresses are let in before one is refused.
+/// Returns the number of these clients with proven addresses that are let in before a refusal.
 fn let_in(pair: &mut Pair, clients: impl Iterator<Item = Stranger>) -> usize {
     let mut count = 0;
     for client in clients {
