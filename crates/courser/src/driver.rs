@@ -114,7 +114,8 @@ impl Driver {
                 Poll::Ready(Ok(received)) => match self.on_received(&received) {
                     Taken::Crowded => break,
                     Taken::Arrival if arrivals > 0 => {
-                        arrivals -= 1;
+                        let segment = received.segment_size.max(1);
+                        arrivals = arrivals.saturating_sub(received.len.div_ceil(segment));
                         left += 1;
                     }
                     Taken::Arrival | Taken::Rest => {}

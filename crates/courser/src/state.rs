@@ -69,8 +69,9 @@ pub(crate) struct DriverState {
 
 /// Batches that one connection sends before the next one has its turn.
 const BATCHES_PER_TURN: usize = 4;
-/// Answers without a connection (Retry, refusals, resets) sent in one turn.
-const STATELESS_PER_TURN: usize = 64;
+/// Answers without a connection (Retry, refusals, resets) sent in one go: as many as one turn receives
+/// datagrams that need one.
+const STATELESS_PER_TURN: usize = 256;
 /// No connection.
 const NO_KEY: usize = usize::MAX;
 
@@ -200,7 +201,8 @@ impl State {
 
     /// There is more to send than one turn allows.
     pub(crate) fn has_more(&self) -> bool {
-        !self.queue.is_empty() && !self.outbox.is_blocked()
+        let has_more = !self.queue.is_empty() || self.endpoint.has_replies();
+        has_more && !self.outbox.is_blocked()
     }
 
     /// There is TLS work, and room for it to run.

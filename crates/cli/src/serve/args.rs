@@ -208,7 +208,7 @@ pub(crate) struct LimitArguments {
     /// Maximum number of connections over TCP, and as many over QUIC
     ///
     /// Each connection over TCP needs a file descriptor.
-    #[arg(long, value_name = "N", default_value = "10000", value_parser = at_least_one())]
+    #[arg(long, value_name = "N", default_value = "20000", value_parser = at_least_one())]
     pub(crate) max_connections: u32,
 
     /// Maximum number of connections from one address, over TCP and over QUIC

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use courser::runtime::{self, Ecn, Received, Runtime, Task, Timer, Transmit, UdpSocket};
-use courser::{ClientConfig, Endpoint, Identity, ServerConfig};
+use courser::{ClientConfig, Endpoint, Identity, RetryPolicy, ServerConfig};
 
 /// What the socket gives at each call while there is more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -352,6 +352,32 @@ async fn the_interface_of_a_peer_is_asked_for_after_the_handshake() {
     assert!(driver.as_mut().poll(&mut cx).is_pending());
     assert_ne!(state.sent.load(SeqCst), 0, "the client is answered");
     assert_eq!(state.asked.load(SeqCst), 0);
+}
+
+/// Answers without a connection are all sent, although nothing else arrives that would wake the driver.
+#[tokio::test]
+async fn every_client_of_a_storm_is_answered() {
+    const CLIENTS: usize = 1000;
+    let (bench, state) = bench_with(Flood::Hello, CLIENTS, hello().await, true);
+    let _entered = runtime::enter(bench);
+    let identity = Identity::dev().expect("random numbers");
+    let config = ServerConfig::with_identity(&identity).expect("a certificate");
+    let config = config.alpn(["test"]).retry(RetryPolicy::Always);
+    let address = SocketAddr::from(([192, 0, 2, 1], 4433));
+    let endpoint = Endpoint::server(config, address).expect("a socket");
+    let mut driver = state.tasks.lock().expect("no panic").remove(0);
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(woken.clone());
+    let mut cx = Context::from_waker(&waker);
+    woken.0.store(true, SeqCst);
+    let mut turns = 0;
+    while woken.0.swap(false, SeqCst) {
+        turns += 1;
+        assert!(driver.as_mut().poll(&mut cx).is_pending());
+    }
+    assert_eq!(endpoint.stats().retries_sent, CLIENTS as u64);
+    assert_eq!(state.sent.load(SeqCst), CLIENTS, "after {turns} turns");
+    assert!((4..20).contains(&turns), "{turns} turns");
 }
 
 /// F61: HTTP/3 draws numbers of its own once a connection is there.

@@ -31,6 +31,22 @@ enum Verdict {
     Refuse(&'static str),
 }
 
+impl Verdict {
+    /// Refuses a client. One without a token is ignored: its address may be forged, and the owner
+    /// of the address must not be told.
+    fn refusal(claim: Claim, reason: &'static str) -> Self {
+        match claim.is_validated {
+            true => Self::Refuse(reason),
+            false => Self::Ignore,
+        }
+    }
+}
+
+/// True if the client may be asked to validate its address.
+fn may_retry(server: &ServerConfig, claim: Claim) -> bool {
+    server.retry != RetryPolicy::Never && !claim.is_validated
+}
+
 const NO_FREE_ID: &str = "no free connection id";
 
 impl Endpoint {
@@ -128,17 +144,26 @@ impl Endpoint {
             self.stats.refused_for_memory += 1;
             return self.turn_away(arrived, &waiting, "memory is short");
         }
-        match self.judge(arrived, &server, &waiting) {
+        let mut verdict = self.judge(arrived, &server, &waiting);
+        if matches!(verdict, Verdict::Wait) {
+            // Everybody on the path sees the token, so a packet that does not open must cost its
+            // owner nothing: neither the token nor a connection of the rate.
+            if !is_authentic(datagram, packet) {
+                self.stats.datagrams_dropped += 1;
+                return;
+            }
+            verdict = self.judge_rate(arrived, &server, waiting.claim());
+        }
+        match verdict {
             Verdict::Retry => self.send_retry(arrived, packet.destination, packet.source),
             Verdict::Ignore => {}
             Verdict::Refuse(reason) => self.turn_away(arrived, &waiting, reason),
-            Verdict::Wait if is_authentic(datagram, packet) => {
+            Verdict::Wait => {
                 let now = self.seconds(arrived.now);
                 let proof = proof.claim(&mut self.filter, now);
                 waiting.is_validated = proof != AddressProof::None;
                 self.admit(waiting, proof);
             }
-            Verdict::Wait => self.stats.datagrams_dropped += 1,
         }
     }
 
@@ -150,25 +175,17 @@ impl Endpoint {
         if server.retry == RetryPolicy::Always && !claim.is_validated {
             return Verdict::Retry;
         }
-        let may_retry = server.retry != RetryPolicy::Never && !claim.is_validated;
+        let may_retry = may_retry(server, claim);
         if admission == Admission::Retry && !may_retry {
             admission = self.handshakes.admit_without_retry(claim, client.bytes);
         }
         match admission {
-            Admission::Wait if self.may_create(arrived.now, server, claim) => Verdict::Wait,
+            Admission::Wait => Verdict::Wait,
             Admission::Retry => Verdict::Retry,
-            Admission::Wait | Admission::OverShare if may_retry => Verdict::Retry,
-            Admission::Wait => {
-                self.stats.refused_for_rate += 1;
-                Verdict::Refuse("the address opens connections too fast")
-            }
+            Admission::OverShare if may_retry => Verdict::Retry,
             Admission::OverShare => {
                 self.stats.refused_for_share += 1;
-                match claim.is_validated {
-                    true => Verdict::Refuse(OVER_SHARE),
-                    // The address may be forged: its owner must not hear of it.
-                    false => Verdict::Ignore,
-                }
+                Verdict::refusal(claim, OVER_SHARE)
             }
             Admission::Ignore => {
                 self.stats.ignored += 1;
@@ -176,6 +193,19 @@ impl Endpoint {
                 Verdict::Ignore
             }
         }
+    }
+
+    /// Decides about a client that finds room and whose packet was opened: within the rate of its
+    /// source it may wait.
+    fn judge_rate(&mut self, arrived: Arrived, server: &ServerConfig, claim: Claim) -> Verdict {
+        if self.may_create(arrived.now, server, claim) {
+            return Verdict::Wait;
+        }
+        if may_retry(server, claim) {
+            return Verdict::Retry;
+        }
+        self.stats.refused_for_rate += 1;
+        Verdict::refusal(claim, "the address opens connections too fast")
     }
 
     /// Asks for a connection within the rate of the client's source (limit K102).
@@ -330,12 +360,19 @@ impl Endpoint {
             path: waiting.path,
             ecn: courser_base::Ecn::NotEct,
         };
-        let policy = self.server.as_ref().map(|server| server.retry);
-        if !waiting.is_validated && policy != Some(RetryPolicy::Never) {
+        let claim = waiting.claim();
+        if self
+            .server
+            .as_ref()
+            .is_none_or(|server| may_retry(server, claim))
+            && !claim.is_validated
+        {
             self.send_retry(arrived, waiting.destination, waiting.source);
         } else {
             self.stats.refused_for_share += 1;
-            self.turn_away(arrived, waiting, OVER_SHARE);
+            if let Verdict::Refuse(reason) = Verdict::refusal(claim, OVER_SHARE) {
+                self.turn_away(arrived, waiting, reason);
+            }
         }
         ConnectionError::TransportError(TransportError::new(
             TransportErrorCode::CONNECTION_REFUSED,
@@ -433,7 +470,7 @@ impl Endpoint {
         allowed
     }
 
-    fn send_close(
+    pub(super) fn send_close(
         &mut self,
         arrived: Arrived,
         to: &Waiting,

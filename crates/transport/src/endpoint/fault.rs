@@ -11,7 +11,7 @@ use std::sync::Arc;
 use courser_base::Time;
 use courser_wire::TransportErrorCode;
 
-use super::incoming::{Incoming, Waiting, stateless_close};
+use super::incoming::{Arrived, Incoming, Waiting};
 use super::memory::Held;
 use super::{ConnectionHandle, Endpoint, Owner};
 use crate::config::ServerConfig;
@@ -93,13 +93,12 @@ impl Endpoint {
 
     /// Tells a client whose handshake has failed so early that no packet was ever sent.
     fn close_faulty(&mut self, now: Time, waiting: &Waiting) {
-        if !self.reply_limiter.allow(waiting.path.peer.ip(), now) {
-            return;
-        }
-        let source = self.generator.generate(&mut self.rng);
-        let code = TransportErrorCode::INTERNAL_ERROR;
-        let bytes = stateless_close(waiting, source, code, "");
-        self.reply(waiting.path, bytes);
+        let arrived = Arrived {
+            now,
+            path: waiting.path,
+            ecn: courser_base::Ecn::NotEct,
+        };
+        self.send_close(arrived, waiting, TransportErrorCode::INTERNAL_ERROR, "");
     }
 
     /// Drops a connection whose code has panicked.

@@ -166,14 +166,25 @@ impl Handshakes {
         });
     }
 
-    /// Another `len` bytes came for a waiting connection. False when they are not to be kept.
+    /// Another `len` bytes came for a waiting connection. False when they are not to be kept: the
+    /// last quarter of the room is for validated clients, and a source has a share of all (limit
+    /// K100).
     pub fn on_waiting_bytes(&mut self, claim: Claim, len: usize) -> bool {
-        let has_room = self.has_room_for(len);
-        if has_room {
+        let most = self.limits.max_waiting_bytes;
+        let most = match claim.is_validated {
+            true => most,
+            false => three_quarters(most),
+        };
+        let keeps = self.waiting_bytes + len <= most && {
+            let mut left = self.left();
+            left.bytes -= len;
+            !self.shares.are_bytes_used_up(claim, len, left.bytes)
+        };
+        if keeps {
             self.waiting_bytes += len;
             self.shares.change(claim, |held| held.bytes += len);
         }
-        has_room
+        keeps
     }
 
     /// The application accepted a connection for which `len` bytes were kept in all: it waits no

@@ -310,6 +310,11 @@ impl Endpoint {
         })
     }
 
+    /// True when [`Endpoint::poll_stateless_transmit`] has a packet.
+    pub fn has_replies(&self) -> bool {
+        !self.replies.is_empty()
+    }
+
     /// When to call [`Endpoint::handle_timeout`].
     pub fn next_timeout(&self) -> Option<Time> {
         self.timers.peek().map(|Reverse((at, _))| *at)

@@ -68,6 +68,17 @@ impl Shares {
         self.are_used_up(claim, unlimited)
     }
 
+    /// True when the client's address or network would hold more than its share with `more` bytes, of
+    /// which `left` are left then.
+    pub(super) fn are_bytes_used_up(&self, claim: Claim, more: usize, left: usize) -> bool {
+        sources(claim.address)
+            .into_iter()
+            .any(|(source, multiple)| {
+                let held = self.held_by(source, claim.is_validated).bytes + more;
+                held > left.saturating_mul(multiple)
+            })
+    }
+
     /// Clients that have proven nothing share with all that claim the same address.
     fn held_by(&self, source: Source, is_validated: bool) -> Amounts {
         let of = |is_validated: bool| {

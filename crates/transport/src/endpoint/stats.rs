@@ -20,6 +20,7 @@ pub struct EndpointStats {
     /// Clients that got no answer because the waiting room was full; included in `ignored`.
     pub ignored_for_room: u64,
     /// Clients refused because their address or network held its share of handshakes in progress.
+    /// Clients without a token get no answer where Retry is off.
     pub refused_for_share: u64,
     /// Clients refused because their address or network opened connections too fast.
     pub refused_for_rate: u64,

@@ -93,6 +93,8 @@ async fn others_have_their_turn_after_many() {
     for _ in 0..MOST_IN_A_ROW {
         assert!(!has_run.load(Ordering::SeqCst));
         answering.rest().await;
+        // One that took long has others begin in tasks, which are no answers in a row.
+        answering.first = FirstPolls::default();
         answering.begin(Box::pin(async {}));
     }
     answering.rest().await;

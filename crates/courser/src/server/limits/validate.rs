@@ -29,6 +29,11 @@ impl Limits {
             ("header_read_timeout (ms)", Some(self.header_read_timeout)),
             ("idle_timeout (ms)", Some(self.idle_timeout)),
             ("write_timeout (ms)", self.write_timeout),
+            ("handler_timeout (ms)", self.handler_timeout),
+            (
+                "read_rate.grace (ms)",
+                self.read_rate.map(|rate| rate.grace),
+            ),
         ] {
             if let Some(time) = time {
                 check(field, millis(time), u64::MAX)?;

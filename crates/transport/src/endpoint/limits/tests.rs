@@ -103,17 +103,40 @@ fn waiting_bytes_have_a_maximum() {
     handshakes.on_waiting(SOMEBODY, (24 << 20) - 1);
     assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Admission::Wait);
     assert!(handshakes.on_waiting_bytes(SOMEBODY, 1), "three quarters");
+    assert!(!handshakes.on_waiting_bytes(SOMEBODY, 1), "one too many");
     assert_eq!(handshakes.admit(STRANGER, 1200, NO_DELAY), Admission::Retry);
-    assert!(handshakes.on_waiting_bytes(SOMEBODY, (8 << 20) - 1200));
+    // Eight validated clients of as many networks share the last quarter.
+    for low in 10..18 {
+        handshakes.on_waiting(claim(low, true), 0);
+        let len = if low == 17 { (1 << 20) - 1200 } else { 1 << 20 };
+        let kept = handshakes.on_waiting_bytes(claim(low, true), len);
+        assert_eq!(
+            kept,
+            low < 17,
+            "{low}: the last one has no share of so much"
+        );
+    }
+    let last = claim(18, true);
+    handshakes.on_waiting(last, (1 << 20) - 1200);
     assert_eq!(handshakes.admit(VALIDATED, 1200, NO_DELAY), Admission::Wait);
     assert_eq!(
         handshakes.admit(VALIDATED, 1201, NO_DELAY),
         Admission::Ignore
     );
-    assert!(!handshakes.on_waiting_bytes(SOMEBODY, 1201));
-    assert!(handshakes.on_waiting_bytes(SOMEBODY, 1200));
-    assert!(!handshakes.on_waiting_bytes(SOMEBODY, 1));
-    assert_eq!(handshakes.waiting_bytes(), 32 << 20);
+    assert_eq!(handshakes.waiting_bytes(), (32 << 20) - 1200);
+}
+
+#[test]
+fn one_source_keeps_its_share_of_waiting_bytes() {
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
+    handshakes.on_waiting(VALIDATED, 24 << 20);
+    assert!(
+        !handshakes.on_waiting_bytes(VALIDATED, 1),
+        "three times what is left"
+    );
+    let other = claim(3, true);
+    handshakes.on_waiting(other, 0);
+    assert!(handshakes.on_waiting_bytes(other, 1200));
 }
 
 #[test]

@@ -185,6 +185,21 @@ fn new_connections_of_an_address_have_a_rate() {
     assert_eq!(count, 5, "a second later");
 }
 
+/// Everybody on the path sees a token; a packet that does not open costs its owner nothing.
+#[test]
+fn damaged_copies_take_nothing_from_the_rate_of_an_address() {
+    let mut pair = waiting_pair(|server| server.connection_rate = Some(5));
+    let honest = validated(&mut pair, client(ONE, 1));
+    let mut damaged = honest.initial();
+    let last = damaged.bytes.last_mut().expect("not empty");
+    *last ^= 1;
+    for _ in 0..20 {
+        assert!(answers(&mut pair, damaged.clone()).is_empty());
+    }
+    assert_eq!(pair.server.endpoint.stats().datagrams_dropped, 20);
+    assert_eq!(outcome(&mut pair, &honest), Outcome::LetIn);
+}
+
 #[test]
 fn a_complete_handshake_counts_as_a_connection_of_the_address() {
     let mut pair = pair_with(|server| server.connection_rate = Some(2));
