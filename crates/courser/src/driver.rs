@@ -54,9 +54,10 @@ enum Taken {
 const ARRIVALS_PER_TURN: usize = 256;
 /// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
 const RECEIVES_PER_TURN: usize = 8;
-/// Clients that the application may accept in one turn (limit K31). Each begins a handshake of some
-/// 0.3 ms, and thousands of them in a row would keep the driver from its socket for seconds.
-const ACCEPTS_PER_TURN: usize = 16;
+/// Clients that the application may accept in one turn (limit K31), one while the socket has more.
+/// Each begins a handshake of some 0.3 ms: thousands of them in a row would keep the driver from its
+/// socket for seconds, and connections that are there are served between them.
+const ACCEPTS_PER_TURN: usize = 4;
 /// Words of routers per turn: as many as a socket keeps.
 const MESSAGES_PER_TURN: usize = 64;
 /// Woken tasks from which on the driver lets them run before it sends. A single one sends its
@@ -184,7 +185,9 @@ impl Driver {
         let now = self.shard.now();
         let mut locked = self.shard.lock();
         locked.driver.on_running(cx.waker());
-        locked.driver.accepts_left = ACCEPTS_PER_TURN;
+        // What waits in the socket comes before new handshakes: the room for waiting clients is larger,
+        // and only there is pressure seen.
+        locked.driver.accepts_left = if self.has_more { 1 } else { ACCEPTS_PER_TURN };
         if locked.endpoint.next_timeout().is_some_and(|due| due <= now) {
             locked.endpoint.handle_timeout(now);
         }

@@ -357,7 +357,8 @@ async fn the_interface_of_a_peer_is_asked_for_after_the_handshake() {
 /// Answers without a connection are all sent, although nothing else arrives that would wake the driver.
 #[tokio::test]
 async fn every_client_of_a_storm_is_answered() {
-    const CLIENTS: usize = 1000;
+    // Each turn takes some more clients than it answers.
+    const CLIENTS: usize = 9900;
     let (bench, state) = bench_with(Flood::Hello, CLIENTS, hello().await, true);
     let _entered = runtime::enter(bench);
     let identity = Identity::dev().expect("random numbers");
@@ -377,7 +378,7 @@ async fn every_client_of_a_storm_is_answered() {
     }
     assert_eq!(endpoint.stats().retries_sent, CLIENTS as u64);
     assert_eq!(state.sent.load(SeqCst), CLIENTS, "after {turns} turns");
-    assert!((4..20).contains(&turns), "{turns} turns");
+    assert!((30..60).contains(&turns), "{turns} turns");
 }
 
 /// F61: HTTP/3 draws numbers of its own once a connection is there.

@@ -385,7 +385,7 @@ async fn configuration_of_the_transport_is_shared() {
 /// Handshakes that begin one after another must not keep the driver from its socket: what arrives
 /// meanwhile would be lost there (limit K31).
 #[tokio::test]
-async fn sixteen_clients_are_accepted_between_turns_of_the_driver() {
+async fn four_clients_are_accepted_between_turns_of_the_driver() {
     const CLIENTS: usize = 50;
     let pair = pair();
     let connecting: Vec<_> = (0..CLIENTS)
@@ -404,7 +404,7 @@ async fn sixteen_clients_are_accepted_between_turns_of_the_driver() {
     while let Poll::Ready(incoming) = pin!(pair.server.accept()).poll(&mut cx) {
         accepted.push(incoming.expect("open").accept().expect("a hello"));
     }
-    assert_eq!(accepted.len(), 16);
+    assert_eq!(accepted.len(), 4);
     let rest = async {
         while accepted.len() < CLIENTS {
             let incoming = pair.server.accept().await.expect("open");

@@ -171,6 +171,7 @@ impl Endpoint {
     fn judge(&mut self, arrived: Arrived, server: &ServerConfig, client: &Waiting) -> Verdict {
         let claim = client.claim();
         let delay = self.room.delay(arrived.now);
+        self.handshakes.on_time(arrived.now);
         let mut admission = self.handshakes.admit(claim, client.bytes, delay);
         if server.retry == RetryPolicy::Always && !claim.is_validated {
             return Verdict::Retry;
@@ -332,7 +333,8 @@ impl Endpoint {
                 return Err(internal(error.to_string()));
             }
         };
-        self.handshakes.on_accepted(waiting.claim(), waiting.bytes);
+        self.handshakes
+            .on_accepted(now, waiting.claim(), waiting.bytes);
         let handle = self.add(connection, Some(waiting.claim()));
         if !self.route_new(handle, local_source, waiting.path) {
             // Without IDs of ours a second connection with this address cannot be told apart.

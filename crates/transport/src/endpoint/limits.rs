@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use courser_base::Time;
 
+use super::begun::Begun;
 use super::shares::{Amounts, Claim, Shares};
 use crate::hasher::KeyedState;
 
@@ -71,6 +72,9 @@ pub struct Handshakes {
     /// Those, and accepted ones whose handshake goes on.
     half_open: usize,
     is_loaded: bool,
+    begun: Begun,
+    /// Handshakes that go on for more than a second, at least.
+    stale: usize,
     shares: Shares,
 }
 
@@ -83,8 +87,16 @@ impl Handshakes {
             waiting_bytes: 0,
             half_open: 0,
             is_loaded: false,
+            begun: Begun::default(),
+            stale: 0,
             shares: Shares::new(key),
         }
+    }
+
+    /// Notes the time before [`Handshakes::admit`].
+    pub fn on_time(&mut self, now: Time) {
+        let accepted = self.half_open.saturating_sub(self.waiting);
+        self.stale = accepted.saturating_sub(self.begun.lately(now));
     }
 
     /// Changes the limits. More clients may be waiting already than the new limits allow.
@@ -104,6 +116,10 @@ impl Handshakes {
         self.update_load(delay);
         match (self.has_room(len), claim.is_validated) {
             (true, false) if self.is_loaded => Admission::Retry,
+            // Who comes now would have given up before its turn.
+            (true, true) if delay >= LONGEST_DELAY && self.waiting >= MIN_STANDING => {
+                Admission::Ignore
+            }
             (true, _) if self.shares.are_used_up(claim, self.left()) => Admission::OverShare,
             (true, _) => Admission::Wait,
             (false, false) => Admission::Retry,
@@ -189,7 +205,13 @@ impl Handshakes {
 
     /// The application accepted a connection for which `len` bytes were kept in all: it waits no
     /// longer, but its handshake goes on.
-    pub fn on_accepted(&mut self, claim: Claim, len: usize) {
+    pub fn on_accepted(&mut self, now: Time, claim: Claim, len: usize) {
+        self.begun.count(now);
+        self.on_left(claim, len);
+    }
+
+    /// A client leaves the waiting room. Its handshake goes on as far as it is counted.
+    fn on_left(&mut self, claim: Claim, len: usize) {
         subtract(&mut self.waiting, 1);
         subtract(&mut self.waiting_bytes, len);
         self.shares.change(claim, |held| {
@@ -202,7 +224,7 @@ impl Handshakes {
     /// A waiting connection for which `len` bytes were kept in all is refused, ignored or given
     /// up.
     pub fn on_refused(&mut self, claim: Claim, len: usize) {
-        self.on_accepted(claim, len);
+        self.on_left(claim, len);
         self.on_handshake_ended(claim);
     }
 
@@ -250,6 +272,7 @@ impl Handshakes {
         self.is_loaded = reaches(self.waiting, three_quarters(limits.max_waiting))
             || reaches(self.waiting_bytes, three_quarters(limits.max_waiting_bytes))
             || reaches(self.half_open, half_open)
+            || reaches(self.stale, MAX_STALE)
             || (delay >= max_delay && reaches(self.waiting, MIN_STANDING));
     }
 }
@@ -261,6 +284,15 @@ const fn three_quarters(limit: usize) -> usize {
 
 /// Bytes counted for a handshake in progress, before its client's address is validated.
 pub const HANDSHAKE_BYTES: u64 = 28 << 10;
+
+/// Handshakes that have gone on for a second and more before new clients must validate their address
+/// (limit K11). Honest clients complete within a few round trips; a server under full load with every
+/// fiftieth given up half way stays below.
+pub const MAX_STALE: usize = 1000;
+
+/// Time that the oldest client has waited from which on no other one may wait (limit K11): half of the
+/// time that clients have for a handshake.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
 /// Waiting clients below which their delay is no sign of pressure. So few are served within
 /// milliseconds; if they wait for longer, the application keeps them for reasons of its own.

@@ -4,6 +4,7 @@
 mod address_filter;
 pub mod address_token;
 mod admit;
+mod begun;
 mod creation;
 mod fault;
 mod handle;

@@ -140,6 +140,59 @@ fn one_source_keeps_its_share_of_waiting_bytes() {
 }
 
 #[test]
+fn handshakes_that_do_not_go_on_switch_retry_on() {
+    let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
+    for _ in 0..MAX_STALE {
+        handshakes.on_waiting(SOMEBODY, 0);
+        handshakes.on_accepted(at(5000), SOMEBODY, 0);
+    }
+    handshakes.on_time(at(5900));
+    assert!(!sends_retry(&mut handshakes, 0), "they have begun lately");
+    handshakes.on_time(at(6000));
+    assert!(sends_retry(&mut handshakes, 0));
+    for _ in 0..MAX_STALE / 2 {
+        handshakes.on_handshake_ended(SOMEBODY);
+    }
+    handshakes.on_time(at(6000));
+    assert!(sends_retry(&mut handshakes, 0), "half of them");
+    handshakes.on_handshake_ended(SOMEBODY);
+    handshakes.on_time(at(6000));
+    assert!(!sends_retry(&mut handshakes, 0));
+}
+
+#[test]
+fn one_stale_handshake_too_few_is_no_pressure() {
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
+    for _ in 1..MAX_STALE {
+        handshakes.on_waiting(SOMEBODY, 0);
+        handshakes.on_accepted(Time::ZERO, SOMEBODY, 0);
+    }
+    handshakes.on_time(Time::from_nanos(60_000_000_000));
+    assert!(!sends_retry(&mut handshakes, 0));
+}
+
+#[test]
+fn nobody_waits_behind_clients_that_have_waited_for_too_long() {
+    let mut handshakes = no_handshakes(HandshakeLimits::default());
+    for _ in 0..MIN_STANDING {
+        handshakes.on_waiting(SOMEBODY, 0);
+    }
+    let just_before = LONGEST_DELAY - Duration::from_nanos(1);
+    assert_eq!(handshakes.admit(VALIDATED, 0, just_before), Admission::Wait);
+    assert_eq!(
+        handshakes.admit(VALIDATED, 0, LONGEST_DELAY),
+        Admission::Ignore
+    );
+    handshakes.on_refused(SOMEBODY, 0);
+    assert_eq!(
+        handshakes.admit(VALIDATED, 0, LONGEST_DELAY),
+        Admission::Wait,
+        "so few are kept for other reasons"
+    );
+}
+
+#[test]
 fn many_half_open_connections_switch_retry_on() {
     let mut handshakes = no_handshakes(half_open_limit(128));
     for _ in 0..127 {
@@ -160,7 +213,7 @@ fn retry_is_switched_off_below_half() {
     let mut handshakes = no_handshakes(half_open_limit(128));
     for _ in 0..128 {
         handshakes.on_waiting(SOMEBODY, 0);
-        handshakes.on_accepted(SOMEBODY, 0);
+        handshakes.on_accepted(Time::ZERO, SOMEBODY, 0);
     }
     assert!(sends_retry(&mut handshakes, 0));
     for left in (64..128).rev() {
@@ -180,7 +233,7 @@ fn handshakes_that_wait_for_their_clients_are_no_pressure() {
     let mut handshakes = no_handshakes(HandshakeLimits::default());
     for _ in 0..9_000 {
         handshakes.on_waiting(SOMEBODY, 1200);
-        handshakes.on_accepted(SOMEBODY, 1200);
+        handshakes.on_accepted(Time::ZERO, SOMEBODY, 1200);
     }
     assert!(!sends_retry(&mut handshakes, 10_000));
 }
@@ -205,7 +258,7 @@ fn accepted_connections_are_half_open_until_their_handshake_ends() {
     let mut handshakes = no_handshakes(HandshakeLimits::default());
     handshakes.on_waiting(SOMEBODY, 1200);
     assert!(handshakes.on_waiting_bytes(SOMEBODY, 800));
-    handshakes.on_accepted(SOMEBODY, 2000);
+    handshakes.on_accepted(Time::ZERO, SOMEBODY, 2000);
     assert_eq!((handshakes.waiting(), handshakes.waiting_bytes()), (0, 0));
     assert_eq!(handshakes.half_open(), 1);
     handshakes.on_handshake_ended(SOMEBODY);
