@@ -1,7 +1,7 @@
 //! Fuzz targets: the code that each one runs, and the conditions that hold for every input.
 //!
 //! Each target is a function of bytes, so that its seeds, and what is made of them, run as plain
-//! tests too. `fuzz/` has a program for each that searches for inputs which reach more of the code:
+//! tests too. The example `courser-fuzz` searches for inputs which reach more of the code:
 //! `fuzz/run TARGET SECONDS`. Inputs that it finds are kept in `fuzz/seeds/TARGET` with the fix.
 //!
 //! The crate is for tests. Nothing that ships depends on it.
@@ -29,7 +29,7 @@ pub use wire::{frames, header, transport_parameters};
 
 /// A target: its name, its function, and how many inputs are made for it in a test run.
 pub struct Target {
-    /// The name of its folder of seeds and of its program.
+    /// The name of its folder of seeds, and the value of `COURSER_FUZZ_TARGET`.
     pub name: &'static str,
     /// Runs one input. It panics when anything that must hold does not.
     pub run: fn(&[u8]),

@@ -157,8 +157,8 @@ pub(crate) struct Arguments {
     ///
     /// The endpoints /, /metrics, /status, /health and /ready use plain HTTP. With
     /// --admin-token-file, POST /busy has new clients refused until DELETE /busy; /ready answers 503
-    /// meanwhile. Do not expose them to untrusted networks. Requests must name the address or localhost in their Host field; see
-    /// --admin-host.
+    /// meanwhile. Do not expose them to untrusted networks. Requests must name the address or
+    /// localhost in their Host field; see --admin-host.
     #[arg(long, value_name = "ADDR", value_parser = parse_admin,
           help_heading = "Logging and monitoring")]
     pub(crate) admin: Option<SocketAddr>,
@@ -207,7 +207,7 @@ pub(crate) struct Arguments {
 pub(crate) struct LimitArguments {
     /// Maximum number of connections over TCP, and as many over QUIC
     ///
-    /// Each connection over TCP needs a file descriptor.
+    /// For each address listened on. Each connection over TCP needs a file descriptor.
     #[arg(long, value_name = "N", default_value = "20000", value_parser = at_least_one())]
     pub(crate) max_connections: u32,
 
@@ -246,6 +246,7 @@ pub(crate) struct LimitArguments {
     ///
     /// Nothing that they send is read. The file is reloaded when it changes and on SIGHUP; open
     /// connections of addresses that are blocked then are closed. '#' begins a comment.
+    /// Replace the file by renaming another one, so that it is never read half written.
     #[arg(long, value_name = "FILE")]
     pub(crate) block: Option<PathBuf>,
 

@@ -14,7 +14,7 @@ use super::socket::ReaderPace;
 #[non_exhaustive]
 pub struct Limits {
     /// Connections over TCP at a time, and as many over QUIC; further ones are turned away at
-    /// once. Default 20 000. A process needs as many file descriptors for those over TCP.
+    /// once, for each address listened on. Default 20 000. A process needs as many file descriptors for those over TCP.
     pub max_connections: usize,
     /// Connections over TCP, and as many over QUIC, of one address (IPv4, or /64 of IPv6). Default
     /// `None`: an address may hold three times the connections left. Many clients may share an
