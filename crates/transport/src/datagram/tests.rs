@@ -398,7 +398,7 @@ proptest! {
             ..LIMITS
         });
         datagrams.on_peer_parameter(65_535);
-        let (mut now, mut taken, mut sent) = (0, 0_usize, 0);
+        let (mut now, mut taken, mut sent) = (0, 0_u64, 0);
         let mut last = None;
         for op in ops {
             match op {
@@ -420,7 +420,7 @@ proptest! {
                 }
                 Op::Packet { room, contested } => {
                     for payload in payloads(&packet(&mut datagrams, at(now), room, contested)) {
-                        let number = Some(usize::from_be_bytes(*payload[..8].as_array().unwrap()));
+                        let number = Some(u64::from_be_bytes(*payload[..8].as_array().unwrap()));
                         prop_assert!(number > last, "{:?} after {:?}", number, last);
                         last = number;
                         sent += 1;
@@ -435,7 +435,7 @@ proptest! {
             let stats = datagrams.stats();
             prop_assert_eq!(stats.sent, sent);
             let over = stats.sent + stats.expired + stats.unsent_dropped;
-            prop_assert_eq!(over + waiting as u64, taken as u64);
+            prop_assert_eq!(over + waiting as u64, taken);
         }
     }
 }
