@@ -56,10 +56,8 @@ fn run(arguments: &Arguments) -> Result<Soaked, String> {
     let plan = Schedule::new(arguments.time);
     let mut samples = Samples::default();
     let mut siege = Siege::default();
-    let mut interrupted = false;
     while began.elapsed() < arguments.time && clients.process.is_running() {
         if is_stopped.load(Relaxed) {
-            interrupted = true;
             break;
         }
         let now = began.elapsed();
@@ -74,8 +72,12 @@ fn run(arguments: &Arguments) -> Result<Soaked, String> {
             }
         }
     }
+    if began.elapsed() < arguments.time {
+        // Clients that the signal has ended may be gone before it is noticed here.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let interrupted = is_stopped.load(Relaxed);
     let report = match interrupted {
-        // The clients have received the signal too.
         true => serde_json::Value::Null,
         false => clients.finish()?,
     };
