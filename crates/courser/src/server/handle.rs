@@ -87,8 +87,10 @@ impl ServerHandle {
     /// [`ServerStats::ready`] is false. Unlike [`ServerHandle::drain`] this can be taken back.
     pub fn set_busy(&self, is_busy: bool) {
         self.0.gate.set_busy(is_busy);
+        // A server that drains refuses new clients in any case.
+        let drains = self.0.conductor.phase() >= Phase::Draining;
         for endpoint in self.endpoints() {
-            endpoint.set_busy(is_busy);
+            endpoint.set_busy(is_busy || drains);
         }
     }
 

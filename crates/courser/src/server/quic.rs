@@ -67,8 +67,8 @@ pub(super) async fn accept<S: HttpService<Body>>(
             drop(share);
         });
     }
-    // Those who come now are told so. A configuration is not needed for that.
-    let _ = endpoint.set_server_config(None);
+    // Clients that wait and those to come are refused at once.
+    endpoint.set_busy(true);
 }
 
 async fn serve<S: HttpService<Body>>(
