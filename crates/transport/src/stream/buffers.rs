@@ -211,6 +211,12 @@ impl Chunk {
         self.as_slice().len()
     }
 
+    /// True if it is ours alone.
+    #[inline]
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self, Self::Open(_))
+    }
+
     /// Bytes that can be appended without moving the others.
     #[inline]
     pub(super) fn room(&self) -> usize {

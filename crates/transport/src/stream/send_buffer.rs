@@ -117,7 +117,12 @@ impl SendBuffer {
             self.end += filled as u64;
             data = &data[filled..];
             if !data.is_empty() {
-                let previous = self.chunks.back().map_or(0, |last| last.chunk.capacity());
+                // Behind shared content come a few bytes, such as the header of the next frame: they
+                // must not claim a buffer as large as the content is.
+                let previous = match self.chunks.back() {
+                    Some(last) if last.chunk.is_open() => last.chunk.capacity(),
+                    _ => 0,
+                };
                 let chunk = Chunk::Open(buffers.take(next_capacity(previous, data.len())));
                 self.chunks.push_back(Part {
                     offset: self.end,

@@ -330,3 +330,16 @@ proptest! {
         }
     }
 }
+
+/// Attack A88: the headers of frames between pieces of content that is shared.
+#[test]
+fn a_few_bytes_behind_shared_content_take_little_memory() {
+    let (mut buffer, mut buffers) = (SendBuffer::default(), buffers());
+    let content = Bytes::from(vec![7; 64 << 10]);
+    for _ in 0..10 {
+        buffer.write_shared(content.clone(), &mut buffers);
+        buffer.write(&[1, 2, 3, 4, 5], &mut buffers);
+    }
+    let beside = buffer.memory() - 10 * content.len();
+    assert!(beside <= 10 * 64, "{beside} bytes for 50");
+}
