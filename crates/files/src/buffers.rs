@@ -50,13 +50,15 @@ impl Class {
     }
 }
 
-/// Smaller buffers for small files, so that a peer that reads nothing holds little memory; 4.5 MiB
-/// stay free at most.
-static CLASSES: [Class; 5] = [
+/// Smaller buffers for small files and first pieces, so that a peer that reads nothing holds little
+/// memory; 6 MiB stay free at most.
+static CLASSES: [Class; 7] = [
     Class::new(512, 256),
     Class::new(2 * 1024, 128),
     Class::new(4 * 1024, 256),
+    Class::new(8 * 1024, 64),
     Class::new(16 * 1024, 64),
+    Class::new(32 * 1024, 32),
     Class::new(SIZE, 32),
 ];
 
@@ -118,8 +120,10 @@ mod tests {
             (513, 2048),
             (2049, 4096),
             (4096, 4096),
-            (4097, 16 * 1024),
-            (16 * 1024 + 1, SIZE),
+            (4097, 8 * 1024),
+            (8 * 1024 + 1, 16 * 1024),
+            (16 * 1024 + 1, 32 * 1024),
+            (32 * 1024 + 1, SIZE),
             (SIZE + 1, SIZE),
         ] {
             assert_eq!(Buffer::take(len).room().len(), size, "{len}");

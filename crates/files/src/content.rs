@@ -182,6 +182,8 @@ pub(crate) struct Reader {
     offset: u64,
     /// Bytes that are still to be handed out.
     left: u64,
+    /// Where the part begins.
+    first: u64,
     /// Bytes of the next piece that is read, at most.
     next: usize,
     last: Last,
@@ -192,7 +194,9 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// Reads the first piece, so that it belongs to the version of `source` for certain: the whole of
-    /// a small part, and little of a large one, which the peer may never read (attack A88).
+    /// a small file or part, and little of a large one, which the peer may never read (attack A88). A
+    /// part of a large file counts as large early: a peer may ask for one again and again, and the
+    /// content is not shared between its requests as that of a small file is.
     ///
     /// Fails with [`Unsettled`](Trouble::Unsettled) if the file was changed meanwhile. One that has
     /// grown is fine where that was waited for: logs grow all the time.
@@ -205,10 +209,11 @@ impl Reader {
         let first = match left {
             0 => Ok(None),
             left => {
-                let most = match left <= buffers::SIZE as u64 {
+                let small = match left == source.version.len() {
                     true => buffers::SIZE,
-                    false => FIRST,
+                    false => SMALL_PART,
                 };
+                let most = if left <= small as u64 { small } else { FIRST };
                 let first = source.read_some(offset, left, most, effort.patience);
                 first.map(Some)
             }
@@ -223,6 +228,7 @@ impl Reader {
             source,
             offset,
             left,
+            first: offset,
             next: FIRST * GROWTH,
             last: Last::of(&[], offset),
             ahead: first?.into_iter().collect(),
@@ -279,7 +285,8 @@ impl Reader {
             Err(Trouble::WouldBlock) => ready!(self.poll_ahead(cx))?,
             read => read?,
         };
-        self.next = buffers::SIZE.min(self.next * GROWTH);
+        let taken = self.offset + chunk.len() as u64 - self.first;
+        self.next = next_piece(self.next, taken);
         Poll::Ready(self.source.check(&self.last).map(|()| chunk))
     }
 
@@ -299,9 +306,23 @@ impl Reader {
 /// Bytes of a large part that are read before somebody wants them.
 const FIRST: usize = 512;
 
-/// Each piece is so many times as large as the one before it, up to [`buffers::SIZE`]: what is kept for
-/// a peer that reads no further is in proportion to what it has taken (limit K111).
+/// Parts of a larger file that are read at once.
+const SMALL_PART: usize = 4 * 1024;
+
+/// Each piece is at most so many times as large as the one before it, up to [`EARLY`].
 const GROWTH: usize = 4;
+
+/// Later pieces are half of what was taken before, up to [`buffers::SIZE`]: what is kept for a peer
+/// that reads no further is in proportion to what it has taken (limit K111).
+const EARLY: usize = 8 * 1024;
+
+/// Bytes of the piece behind one of up to `last` bytes, when `taken` bytes of the part were handed out.
+fn next_piece(last: usize, taken: u64) -> usize {
+    let half = usize::try_from(taken / 2).map_or(buffers::SIZE, |half| half.min(buffers::SIZE));
+    // Buffers have these sizes.
+    let whole = 1 << half.max(1).ilog2();
+    (last * GROWTH).min(EARLY).max(whole)
+}
 
 /// Largest chunks that one visit of a thread reads.
 const READ_AHEAD: usize = 2;
