@@ -288,18 +288,39 @@ pub(crate) fn parse() -> Result<Arguments, ExitCode> {
 
 /// The part of clap's text that says what is wrong, without the usage behind it.
 fn in_one_line(text: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
+    let (mut parts, mut tips) = (Vec::new(), Vec::new());
     for line in text.lines().map(str::trim) {
         if line.starts_with("Usage:") || line.starts_with("For more information") {
             break;
         }
-        if !line.is_empty() {
-            parts.push(line);
+        match line.strip_prefix("tip: ") {
+            // A sentence of its own, unlike the other lines.
+            Some(tip) => tips.push(tip),
+            None if line.is_empty() => {}
+            None => parts.push(line),
         }
     }
-    let joined = parts.join(" ");
+    let mut joined = parts.join(" ");
+    for tip in tips {
+        joined = format!("{joined}; {tip}");
+    }
+    for (of_library, ours) in NUMBERS {
+        joined = joined.replace(of_library, ours);
+    }
     joined.strip_prefix("error: ").unwrap_or(&joined).to_owned()
 }
+
+/// The standard library's words for a text that is no number, and ours, which say what is allowed.
+const NUMBERS: [(&str, &str); 2] = [
+    (
+        "invalid digit found in string",
+        "use a whole number, such as 100",
+    ),
+    (
+        "number too large to fit in target type",
+        "the number is too large",
+    ),
+];
 
 pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
     name.parse().map_err(|error| format!("{error}"))
@@ -384,6 +405,22 @@ mod tests {
             line.contains("unknown controller 'vegas', known are newreno, cubic, bbr, prague"),
             "{line}"
         );
+    }
+
+    #[test]
+    fn mistakes_say_what_is_allowed() {
+        for (words, told) in [
+            (["--read-rate", "fast"], "use a whole number, such as 100"),
+            (["--read-rate", "5000000000"], "is not in 0..=4294967295"),
+            (
+                ["--memry", "1GiB"],
+                "'--memry' found; a similar argument exists: '--memory'",
+            ),
+        ] {
+            let error = Arguments::try_parse_from(["courser", "serve"].iter().chain(&words));
+            let line = in_one_line(&error.expect_err("a mistake").to_string());
+            assert!(line.contains(told), "{line}");
+        }
     }
 
     #[test]

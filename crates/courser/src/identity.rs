@@ -74,7 +74,7 @@ impl Identity {
     /// Reads PEM files: the certificates of the chain, and the key.
     ///
     /// # Errors
-    /// When a file cannot be read, or as [`Identity::from_pem`].
+    /// When a file cannot be read, or as [`Identity::from_pem`]; the error names the files.
     pub fn from_pem_files(
         chain: impl AsRef<Path>,
         key: impl AsRef<Path>,
@@ -82,7 +82,16 @@ impl Identity {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| unusable(format!("{}: {error}", path.display())))
         };
-        Self::from_pem(&read(chain.as_ref())?, &read(key.as_ref())?)
+        let (chain, key) = (chain.as_ref(), key.as_ref());
+        Self::from_pem(&read(chain)?, &read(key)?).map_err(|error| match error {
+            ConfigError::Identity(reason) => {
+                let (chain, key) = (chain.display(), key.display());
+                unusable(format!(
+                    "{reason} (certificates from {chain}, key from {key})"
+                ))
+            }
+            error => error,
+        })
     }
 
     /// The own certificate, for a peer that is to trust exactly this one.
