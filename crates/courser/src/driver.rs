@@ -43,14 +43,16 @@ enum Stage {
 enum Taken {
     /// The readers should run before there is more.
     Crowded,
-    /// It came from a client without a connection: its bytes were kept, or it was sent a Retry.
+    /// It came in a storm of clients: its bytes were kept for one without a connection, or it was
+    /// sent a Retry, or clients wait for the application.
     Arrival,
     /// Anything else.
     Rest,
 }
 
-/// Datagrams of clients without a connection per turn that do not count as receive calls (limit K31). A storm of
-/// clients comes in single datagrams; while they stay in the socket, others are lost.
+/// Datagrams per turn that do not count as receive calls while clients wait for the application (limit
+/// K31). A storm of clients comes in single datagrams, and so do the answers of those that were
+/// accepted. While they stay in the socket, others are lost, and peers repeat theirs.
 const ARRIVALS_PER_TURN: usize = 256;
 /// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
 const RECEIVES_PER_TURN: usize = 8;
@@ -173,7 +175,7 @@ impl Driver {
             .handle_datagrams(now, &mut self.buffer[..received.len], &meta);
         if locked.endpoint.take_crowded() {
             Taken::Crowded
-        } else if locked.endpoint.arrivals() > arrivals {
+        } else if locked.endpoint.arrivals() > arrivals || locked.endpoint.has_incoming() {
             Taken::Arrival
         } else {
             Taken::Rest

@@ -122,6 +122,14 @@ impl Endpoint {
             self.stats.refused_while_busy += 1;
             return self.turn_away(arrived, &waiting, "the server is busy");
         }
+        // Before any cryptography: a server with more clients than it can serve must not spend its time
+        // on those that it cannot.
+        let delay = self.incoming.delay(arrived.now, arrived.path.peer.ip());
+        if self.handshakes.is_too_late(delay) {
+            self.stats.ignored += 1;
+            self.stats.ignored_for_room += 1;
+            return;
+        }
         let presented = Presented {
             token: &datagram[packet.token.clone()],
             peer: arrived.path.peer,
@@ -254,7 +262,7 @@ impl Endpoint {
             AddressProof::Retry(token) => token.original_destination,
             _ => waiting.destination,
         };
-        let path = waiting.path;
+        let (path, since) = (waiting.path, waiting.since);
         self.room.waiting.insert(id, waiting);
         let incoming = Incoming {
             id,
@@ -262,7 +270,7 @@ impl Endpoint {
             proof,
             original_destination,
         };
-        self.incoming.push(path.peer.ip(), incoming);
+        self.incoming.push(since, path.peer.ip(), incoming);
     }
 
     /// More datagrams of a client that nobody has accepted yet.

@@ -116,15 +116,18 @@ impl Handshakes {
         self.update_load(delay);
         match (self.has_room(len), claim.is_validated) {
             (true, false) if self.is_loaded => Admission::Retry,
-            // Who comes now would have given up before its turn.
-            (true, true) if delay >= LONGEST_DELAY && self.waiting >= MIN_STANDING => {
-                Admission::Ignore
-            }
             (true, _) if self.shares.are_used_up(claim, self.left()) => Admission::OverShare,
             (true, _) => Admission::Wait,
             (false, false) => Admission::Retry,
             (false, true) => Admission::Ignore,
         }
+    }
+
+    /// True when a client whose turn comes after `delay` had better come again: it would have repeated
+    /// its first flight before its turn, or given up, and all that is spent on it until then is lost
+    /// for those that can be served.
+    pub fn is_too_late(&self, delay: Duration) -> bool {
+        delay >= LONGEST_DELAY && self.waiting >= MIN_STANDING
     }
 
     /// Decides about a first Initial of a client without a token that must not get a Retry.
@@ -290,9 +293,9 @@ pub const HANDSHAKE_BYTES: u64 = 28 << 10;
 /// fiftieth given up half way stays below.
 pub const MAX_STALE: usize = 1000;
 
-/// Time that the oldest client has waited from which on no other one may wait (limit K11): half of the
-/// time that clients have for a handshake.
-pub const LONGEST_DELAY: Duration = Duration::from_secs(5);
+/// Time that clients of a network have waited from which on no other one of it may wait (limit K11).
+/// A client repeats its first flight after one second and after three (RFC 9002 §6.2.2).
+pub const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// Waiting clients below which their delay is no sign of pressure. So few are served within
 /// milliseconds; if they wait for longer, the application keeps them for reasons of its own.

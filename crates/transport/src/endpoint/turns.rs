@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
+use std::time::Duration;
+
+use courser_base::Time;
 
 use super::source::Source;
 use crate::hasher::KeyedState;
@@ -14,12 +17,31 @@ use crate::hasher::KeyedState;
 /// So a storm from one address costs others nothing, and none of it is refused.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
-    entries: BTreeMap<(u64, u64), (Source, T)>,
+    entries: BTreeMap<(u64, u64), Entry<T>>,
     /// Entries so far: the order of those of one round.
     count: u64,
     round: u64,
-    /// The last round of each network that waits, and how many entries it has.
-    networks: HashMap<Source, (u64, usize), KeyedState>,
+    networks: HashMap<Source, Network, KeyedState>,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    network: Source,
+    since: Time,
+    /// Nobody else of its network waited when it came.
+    is_first: bool,
+    entry: T,
+}
+
+/// A network of which clients wait.
+#[derive(Debug)]
+struct Network {
+    /// The round of its last entry.
+    last: u64,
+    waiting: usize,
+    /// The entry that was taken last came then, or the first one if none was taken. Those that wait
+    /// came later.
+    since: Time,
 }
 
 impl<T> Turns<T> {
@@ -34,26 +56,53 @@ impl<T> Turns<T> {
     }
 
     /// Adds an entry of this address.
-    pub(super) fn push(&mut self, address: IpAddr, entry: T) {
-        let network = Source::network(address);
-        let (last, waiting) = self.networks.entry(network).or_default();
-        let round = if *waiting == 0 { self.round } else { *last + 1 };
-        (*last, *waiting) = (round, *waiting + 1);
-        self.entries.insert((round, self.count), (network, entry));
+    pub(super) fn push(&mut self, now: Time, address: IpAddr, entry: T) {
+        let source = Source::network(address);
+        let current = self.round;
+        let mut is_first = false;
+        let network = self.networks.entry(source).or_insert_with(|| {
+            is_first = true;
+            Network {
+                last: current,
+                waiting: 0,
+                since: now,
+            }
+        });
+        network.last += u64::from(!is_first);
+        network.waiting += 1;
+        let entry = Entry {
+            network: source,
+            since: now,
+            is_first,
+            entry,
+        };
+        self.entries.insert((network.last, self.count), entry);
         self.count += 1;
     }
 
     /// Takes the entry whose turn it is.
     pub(super) fn pop(&mut self) -> Option<T> {
-        let ((round, _), (network, entry)) = self.entries.pop_first()?;
+        let ((round, _), entry) = self.entries.pop_first()?;
         self.round = round;
-        if let Some((_, waiting)) = self.networks.get_mut(&network) {
-            *waiting -= 1;
-            if *waiting == 0 {
-                self.networks.remove(&network);
+        if let Some(network) = self.networks.get_mut(&entry.network) {
+            network.waiting -= 1;
+            network.since = entry.since;
+            if network.waiting == 0 {
+                self.networks.remove(&entry.network);
             }
         }
-        Some(entry)
+        Some(entry.entry)
+    }
+
+    /// The time that a client of this address would wait, as far as those show that wait already:
+    /// others of its network, or else those that were the first of theirs.
+    pub(super) fn delay(&self, now: Time, address: IpAddr) -> Duration {
+        if let Some(network) = self.networks.get(&Source::network(address)) {
+            return now - network.since;
+        }
+        let next = self.entries.first_key_value();
+        next.filter(|(_, entry)| entry.is_first)
+            .map_or(Duration::ZERO, |(_, entry)| now - entry.since)
     }
 
     /// True when nobody waits.
@@ -66,11 +115,15 @@ impl<T> Turns<T> {
 mod tests {
     use super::*;
 
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
     /// The order in which entries of these networks are taken.
     fn order(entries: &[(u8, u32)]) -> Vec<u32> {
         let mut turns = Turns::new([1; 16]);
         for &(network, entry) in entries {
-            turns.push([192, 0, network, 1].into(), entry);
+            turns.push(Time::ZERO, [192, 0, network, 1].into(), entry);
         }
         std::iter::from_fn(|| turns.pop()).collect()
     }
@@ -92,12 +145,12 @@ mod tests {
     fn a_client_that_comes_late_waits_for_no_more_than_a_round() {
         let mut turns = Turns::new([1; 16]);
         for entry in 0..1000 {
-            turns.push([192, 0, 1, 1].into(), entry);
+            turns.push(Time::ZERO, [192, 0, 1, 1].into(), entry);
         }
         for entry in 0..500 {
             assert_eq!(turns.pop(), Some(entry));
         }
-        turns.push([192, 0, 2, 1].into(), 5000);
+        turns.push(Time::ZERO, [192, 0, 2, 1].into(), 5000);
         assert_eq!([turns.pop(), turns.pop()], [Some(5000), Some(500)]);
     }
 
@@ -105,11 +158,50 @@ mod tests {
     fn nothing_is_remembered_of_networks_that_do_not_wait() {
         let mut turns = Turns::new([1; 16]);
         for network in 0..100 {
-            turns.push([192, 0, network, 1].into(), network);
+            turns.push(Time::ZERO, [192, 0, network, 1].into(), network);
         }
         while turns.pop().is_some() {}
         assert!(turns.is_empty() && turns.networks.is_empty());
-        turns.push([192, 0, 2, 1].into(), 0);
+        turns.push(Time::ZERO, [192, 0, 2, 1].into(), 0);
         assert_eq!(turns.networks.len(), 1);
+    }
+
+    #[test]
+    fn a_client_waits_as_long_as_others_of_its_network() {
+        let mut turns = Turns::new([1; 16]);
+        for entry in 0..100 {
+            turns.push(at(entry * 10), [192, 0, 1, 1].into(), entry);
+        }
+        let (same, other) = ([192, 0, 1, 9].into(), [192, 0, 2, 1].into());
+        assert_eq!(turns.delay(at(1000), same), Duration::from_secs(1));
+        for _ in 0..50 {
+            turns.pop();
+        }
+        assert_eq!(turns.delay(at(1000), same), Duration::from_millis(510));
+        assert_eq!(
+            turns.delay(at(1000), other),
+            Duration::ZERO,
+            "it would be the next"
+        );
+        while turns.pop().is_some() {}
+        assert_eq!(turns.delay(at(1000), same), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_client_of_a_new_network_waits_as_long_as_the_only_ones_of_theirs() {
+        let mut turns = Turns::new([1; 16]);
+        for network in 0..100 {
+            turns.push(
+                at(u64::from(network) * 10),
+                [192, 0, network, 1].into(),
+                network,
+            );
+        }
+        let new = [198, 51, 100, 1].into();
+        assert_eq!(turns.delay(at(1000), new), Duration::from_secs(1));
+        for _ in 0..50 {
+            turns.pop();
+        }
+        assert_eq!(turns.delay(at(1000), new), Duration::from_millis(500));
     }
 }

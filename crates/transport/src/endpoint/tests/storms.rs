@@ -80,6 +80,40 @@ fn clients_that_are_not_served_in_time_mean_retry_for_new_ones() {
     assert_eq!(pair.server.endpoint.stats().waiting, 1);
 }
 
+/// Limit K11: beyond what can be served in time nothing is spent on a client, but only where its own
+/// network is the cause.
+#[test]
+fn clients_that_would_wait_for_too_long_come_again() {
+    let mut pair = waiting_pair(|_| {});
+    for datagram in storm(0..100) {
+        pair.deliver(datagram);
+    }
+    pair.now += Duration::from_secs(2);
+    for datagram in storm(100..110) {
+        assert!(answers(&mut pair, datagram).is_empty());
+    }
+    assert_eq!(outcome(&pair), (100, 0, 0, 10));
+    // A client of another network would be the second: it gets a Retry, as always under pressure.
+    let first = pair.server.endpoint.poll_incoming().expect("a client");
+    pair.server.endpoint.ignore(first);
+    let elsewhere = Stranger {
+        address: SocketAddr::from(([198, 51, 100, 1], 20_000)),
+        ..Stranger::new(201)
+    };
+    let answer = answers(&mut pair, elsewhere.initial());
+    assert_eq!(
+        answer.iter().map(kind_of).collect::<Vec<_>>(),
+        [PacketKind::Retry]
+    );
+    while let Some(incoming) = pair.server.endpoint.poll_incoming() {
+        pair.server.endpoint.ignore(incoming);
+    }
+    for datagram in storm(110..120) {
+        pair.deliver(datagram);
+    }
+    assert_eq!(pair.server.endpoint.stats().waiting, 10);
+}
+
 #[test]
 fn a_flood_beyond_the_room_is_bounded() {
     let mut pair = waiting_pair(|_| {});
