@@ -64,8 +64,11 @@ impl Outcome {
 }
 
 /// An application that answers with a large body at `/large`, and reads what is uploaded.
-async fn serve() -> Result {
-    let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
+async fn serve(budget: Option<u64>) -> Result {
+    let mut config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
+    if let Some(bytes) = budget {
+        config = config.memory_budget(bytes);
+    }
     let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
     while let Some(incoming) = endpoint.accept().await {
         runtime::spawn(async move {
@@ -118,9 +121,18 @@ const CHUNK: usize = 64 * 1024;
 
 /// Runs the attack of this name for `time`, one turn per millisecond.
 pub fn attack(name: &str, time: Duration) -> Outcome {
+    attack_server(name, time, None)
+}
+
+/// Runs an attack against a server that may hold so many bytes for its clients.
+pub fn attack_within(budget: u64, name: &str, time: Duration) -> Outcome {
+    attack_server(name, time, Some(budget))
+}
+
+fn attack_server(name: &str, time: Duration, budget: Option<u64>) -> Outcome {
     attack_at("10.0.0.2:443", name, time, |world| {
         let far = world.machine("server", [10, 0, 0, 2]);
-        far.spawn(serve());
+        far.spawn(serve(budget));
         world.id_of(&far)
     })
 }
