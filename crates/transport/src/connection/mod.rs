@@ -387,12 +387,13 @@ impl Connection {
     /// Bytes held for the peer: what it has not acknowledged, what nobody has read, datagrams,
     /// records of packets, and a handshake while it goes on.
     pub(crate) fn memory(&self) -> u64 {
-        let handshake = match self.state.is_handshaking() {
+        let state = match self.state.is_handshaking() {
             true => HANDSHAKE_MEMORY,
-            false => 0,
+            false if self.is_closed() => 0,
+            false => CONNECTION_MEMORY,
         };
         let records = self.spaces.application.sent.memory() as u64;
-        self.streams.memory() + self.datagrams.memory() + records + handshake
+        self.streams.memory() + self.datagrams.memory() + records + state
     }
 
     /// Bytes of streams that reached the peer or the application so far.
@@ -471,6 +472,10 @@ impl Connection {
 
 /// What a handshake holds, its TLS state included: measured as 24 KB.
 const HANDSHAKE_MEMORY: u64 = 24 << 10;
+
+/// What a connection holds that is idle (limit K116): its paths, keys, tables and the task that serves
+/// it.
+const CONNECTION_MEMORY: u64 = 16 << 10;
 
 #[cfg(test)]
 mod tests;

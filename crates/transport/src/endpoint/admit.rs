@@ -1,6 +1,7 @@
 //! What happens to clients at the door. RFC 9000 §5.2.2, §8.1.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use courser_base::Time;
 use courser_wire::packet::{MIN_INITIAL_DATAGRAM, Packet, encode_retry, retry};
@@ -71,6 +72,14 @@ impl Endpoint {
     /// packets sent. Only differences mean something.
     pub fn arrivals(&self) -> u64 {
         self.handshakes.waiting_bytes() as u64 + self.stats.retries_sent
+    }
+
+    /// Has `bytes`, which the application holds for its peers and goes on to count, count for the
+    /// memory budget. Receive windows cease to grow, clients are refused and connections are closed as
+    /// if connections held them; [`EndpointStats::memory_used`](super::EndpointStats) tells what
+    /// connections hold alone.
+    pub fn share_memory(&mut self, bytes: Arc<AtomicU64>) {
+        self.memory.share(bytes);
     }
 
     /// Refuses new clients, or ceases to. Connections and handshakes in progress go on.

@@ -1,5 +1,8 @@
 //! One budget for all memory that peers can make an endpoint hold (limit K81).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
 /// Counts what the connections of an endpoint hold, against one budget.
 ///
 /// Everything that a peer can fill counts: bytes that wait for an acknowledgement, received bytes
@@ -13,6 +16,8 @@
 pub(super) struct Memory {
     budget: u64,
     used: u64,
+    /// Bytes that the application holds for its peers.
+    outside: Arc<AtomicU64>,
 }
 
 /// What one connection holds.
@@ -25,7 +30,22 @@ pub(super) struct Held {
 
 impl Memory {
     pub(super) fn new(budget: u64) -> Self {
-        Self { budget, used: 0 }
+        Self {
+            budget,
+            used: 0,
+            outside: Arc::default(),
+        }
+    }
+
+    /// The application counts here what it holds for its peers.
+    pub(super) fn share(&mut self, outside: Arc<AtomicU64>) {
+        self.outside = outside;
+    }
+
+    /// Bytes that connections and the application hold.
+    #[inline]
+    fn total(&self) -> u64 {
+        self.used.saturating_add(self.outside.load(Relaxed))
     }
 
     /// A connection holds so many bytes now.
@@ -48,24 +68,24 @@ impl Memory {
     /// Bytes that nobody holds.
     #[inline]
     pub(super) fn left(&self) -> u64 {
-        self.budget.saturating_sub(self.used)
+        self.budget.saturating_sub(self.total())
     }
 
     /// No window should grow.
     #[inline]
     pub(super) fn is_tight(&self) -> bool {
-        self.used > percent(self.budget, TIGHT)
+        self.total() > percent(self.budget, TIGHT)
     }
 
     /// No client should be accepted, who brings `more` bytes with it.
     pub(super) fn is_short(&self, more: u64) -> bool {
-        self.used.saturating_add(more) > percent(self.budget, SHORT)
+        self.total().saturating_add(more) > percent(self.budget, SHORT)
     }
 
     /// Somebody has to go.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
-        self.used > self.budget
+        self.total() > self.budget
     }
 }
 
@@ -124,6 +144,23 @@ mod tests {
         assert_eq!(at(751), (true, false, false));
         assert_eq!(at(901), (true, true, false));
         assert_eq!(at(1001), (true, true, true));
+    }
+
+    #[test]
+    fn what_the_application_holds_counts() {
+        let mut memory = Memory::new(1000);
+        let outside = Arc::new(AtomicU64::new(0));
+        memory.share(outside.clone());
+        memory.set(&mut Held::default(), 500);
+        let at = |bytes| {
+            outside.store(bytes, Relaxed);
+            (memory.is_tight(), memory.is_short(0), memory.is_over())
+        };
+        assert_eq!(at(250), (false, false, false));
+        assert_eq!(at(251), (true, false, false));
+        assert_eq!(at(401), (true, true, false));
+        assert_eq!(at(501), (true, true, true));
+        assert_eq!((memory.used(), memory.left()), (500, 0));
     }
 
     #[test]
