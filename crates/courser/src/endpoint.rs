@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use courser_base::Side;
@@ -313,6 +314,11 @@ impl Endpoint {
     /// Connections that the endpoint knows, those included that are closing.
     pub fn open_connections(&self) -> usize {
         self.lock().endpoint.connections()
+    }
+
+    /// Has `bytes`, which the application holds for its clients, count for the memory budget.
+    pub(crate) fn share_memory(&self, bytes: Arc<AtomicU64>) {
+        self.lock().endpoint.share_memory(bytes);
     }
 
     /// Counters of the endpoint.

@@ -54,6 +54,7 @@ mod quic;
 mod rate;
 mod reading;
 mod refusals;
+mod request_memory;
 mod reset;
 mod run;
 mod shares;

@@ -261,7 +261,15 @@ impl Server {
         out.counter("quic_refused_for_memory", help, refused)?;
         let help = "Connections closed for want of memory";
         let closed = sum(|it| it.closed_for_memory);
-        out.counter("quic_closed_for_memory", help, closed)
+        out.counter("quic_closed_for_memory", help, closed)?;
+        let help = "Estimated memory of requests in progress";
+        out.gauge("requests_memory_bytes", help, stats.requests_memory as f64)?;
+        let help = "Requests refused for want of memory";
+        let refused = stats.requests_refused_for_memory;
+        out.counter("requests_refused_for_memory", help, refused)?;
+        let help = "Connections closed because memory was short and their requests held most";
+        let closed = stats.connections_closed_for_memory;
+        out.counter("connections_closed_for_memory", help, closed)
     }
 
     fn sockets(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {

@@ -17,6 +17,7 @@ use super::held::{HeldContent, Paced};
 use super::limits::Limits;
 use super::pace::BodyRate;
 use super::phase::Part;
+use super::request_memory::cost;
 use super::tally::{InFlight, Open};
 use crate::h3::{self, HttpService};
 
@@ -138,12 +139,12 @@ impl<S: HttpService<Body>> Service<Request<h3::Body>> for Exchange<S> {
     }
 
     fn call(&mut self, request: Request<h3::Body>) -> Self::Future {
-        let in_flight = self.open.begin_request();
+        let in_flight = self.open.begin_request(cost(&request));
         let request = self.prepare(request);
         let readying = self.readying.take();
         let is_late = readying.as_ref().is_some_and(|end| end.is_elapsed());
         Answering {
-            future: (!is_late).then(|| self.service.call(request)),
+            future: (!is_late && !in_flight.is_refused()).then(|| self.service.call(request)),
             in_flight: Some(in_flight),
             limit: self.handler_timeout,
             end: readying,
@@ -160,7 +161,13 @@ impl<S: HttpService<Body>> hyper::service::Service<Request<hyper::body::Incoming
     type Future = BoxFuture<Result<Self::Response, S::Error>>;
 
     fn call(&self, request: Request<hyper::body::Incoming>) -> Self::Future {
-        let in_flight = self.open.begin_request();
+        let in_flight = self.open.begin_request(cost(&request));
+        if in_flight.is_refused() {
+            return Box::pin(async move {
+                let answer = |body| Paced::unlimited(Answer { body, in_flight });
+                Ok(unavailable().map(answer))
+            });
+        }
         let mut request = self.prepare(request);
         if self.tells_of_interim {
             request.extensions_mut().insert(h3::Interim::unsupported());
@@ -239,7 +246,7 @@ where
     }
 }
 
-/// The answer to a request whose service took too long to begin one.
+/// The answer to a request whose service took too long to begin one, or for which there is no memory.
 fn unavailable<B>() -> Response<Option<B>> {
     let mut response = Response::new(None);
     *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;

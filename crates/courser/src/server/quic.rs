@@ -97,6 +97,7 @@ async fn serve<S: HttpService<Body>>(
     let cut = part.clone().will_reach(Phase::Cut);
     let limits = &context.limits;
     let stalled = pin!(stalled(&connection, open.record.clone(), limits));
+    let record = open.record.clone();
     let exchange = Exchange::new(service, open, limits);
     let serving = h3::serve(connection.clone(), exchange)
         .config(context.http3.clone())
@@ -109,6 +110,10 @@ async fn serve<S: HttpService<Body>>(
         () = stalled => {
             let code = error_code(Code::EXCESSIVE_LOAD);
             connection.close(code, b"what waits was read too slowly");
+        }
+        () = record.shed() => {
+            let code = error_code(Code::EXCESSIVE_LOAD);
+            connection.close(code, b"memory is short, and requests of this connection hold most");
         }
     }
 }

@@ -69,6 +69,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     } else {
         None
     };
+    let memory = budget(server.memory_budget);
     let tcp = tls::tcp(&resolver, hook)?;
     let doors = open_doors(addresses, quic.as_ref(), reset.as_ref(), server.with_tcp)?;
     let source = certificates.source;
@@ -85,7 +86,7 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
     let watch = certificates::watch(source.clone(), resolver.clone(), events.clone());
     let handle = ServerHandle(Arc::new(Shared {
         conductor: Conductor::new(),
-        tally: Arc::new(Tally::default()),
+        tally: Arc::new(Tally::with_memory(memory)),
         listeners: doors
             .iter()
             .map(|door| (door.address, door.quic.clone()))
@@ -96,15 +97,14 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         gate: Gate::new(server.address_filter.clone()),
     }));
     handle.set_address_filter(server.address_filter);
+    share_memory(&handle.0);
     Ok(Bound {
         server: Parts {
             http3: server.http3,
             tcp,
             challenge,
             limits: server.limits,
-            memory: server
-                .memory_budget
-                .unwrap_or_else(crate::default_memory_budget),
+            memory,
             alt_svc: server.alt_svc.filter(|_| server.with_quic),
             sends_interim: server.sends_interim,
             drain: drain::Plan {
@@ -119,6 +119,18 @@ pub(super) fn bind(server: Server) -> Result<Bound, Error> {
         doors,
         handle,
     })
+}
+
+/// Returns the memory budget of a server that was given this one.
+fn budget(given: Option<u64>) -> u64 {
+    given.unwrap_or_else(crate::default_memory_budget)
+}
+
+/// Has what requests hold count for the budgets of the endpoints.
+fn share_memory(shared: &Shared) {
+    for endpoint in shared.listeners.iter().filter_map(|(_, it)| it.as_ref()) {
+        endpoint.share_memory(shared.tally.memory.used().clone());
+    }
 }
 
 /// Builds a configuration with the limits that the endpoint applies.

@@ -35,6 +35,13 @@ pub struct ServerStats {
     pub refused_for_share: u64,
     /// Clients turned away for whatever reason.
     pub refusals: Refusals,
+    /// Memory of requests in progress: an estimate that counts for the memory budget.
+    pub requests_memory: u64,
+    /// Requests answered with 503 (Service Unavailable) because there was no memory for them.
+    pub requests_refused_for_memory: u64,
+    /// Connections closed because their requests held most when there was no memory for others, or
+    /// because very many of their requests were refused in a row.
+    pub connections_closed_for_memory: u64,
     /// All QUIC connections so far.
     pub quic: QuicTotals,
     /// Each address that is listened on.
@@ -153,6 +160,9 @@ impl Tally {
                 .sum(),
             refused_for_share: self.refusals.of(Refusal::Share),
             refusals: Refusals::of_listeners(&self.refusals),
+            requests_memory: self.memory.used().load(Relaxed),
+            requests_refused_for_memory: self.requests_refused.load(Relaxed),
+            connections_closed_for_memory: self.connections_shed.load(Relaxed),
             quic: self.quic_totals(),
             ..ServerStats::default()
         }

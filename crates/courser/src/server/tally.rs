@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 use super::peer::{Peer, Protocol};
 use super::refusals::{Counts, Refusal};
+use super::request_memory::{REFUSED_IN_A_ROW, RequestMemory, Verdict, burden};
 use crate::{Connection, ConnectionStats};
 
 /// Shared by all parts of a server.
@@ -18,6 +21,9 @@ pub(super) struct Tally {
     pub(super) tcp_handshakes_failed: AtomicU64,
     pub(super) quic_handshakes_failed: AtomicU64,
     pub(super) refusals: Counts,
+    pub(super) memory: RequestMemory,
+    pub(super) requests_refused: AtomicU64,
+    pub(super) connections_shed: AtomicU64,
     next_id: AtomicU64,
     /// From then on, what ends was cut.
     is_cutting: AtomicBool,
@@ -75,6 +81,35 @@ pub(super) struct ProtocolTally {
 }
 
 impl Tally {
+    pub(super) fn with_memory(budget: u64) -> Self {
+        Self {
+            memory: RequestMemory::of_budget(budget),
+            ..Self::default()
+        }
+    }
+
+    /// Has the connection closed whose requests hold most for least progress. Looks at all, so not
+    /// often.
+    #[cold]
+    fn shed(&self) {
+        if !self.memory.may_shed() {
+            return;
+        }
+        let open = self.open();
+        let burdens = open.iter().map(|record| (record.look(), record));
+        let most = burdens.max_by_key(|(burden, _)| *burden);
+        if let Some((1.., record)) = most {
+            self.end_for_memory(record);
+        }
+    }
+
+    fn end_for_memory(&self, record: &Record) {
+        if !record.is_shed.swap(true, Relaxed) {
+            self.connections_shed.fetch_add(1, Relaxed);
+            record.shed.notify_one();
+        }
+    }
+
     pub(super) const fn of(&self, protocol: Protocol) -> &ProtocolTally {
         &self.protocols[protocol as usize]
     }
@@ -142,6 +177,14 @@ pub(super) struct Record {
     pub(super) requests_in_flight: AtomicU64,
     /// Bytes on the wire, for TCP.
     pub(super) traffic: Arc<Traffic>,
+    /// Memory that its requests in progress hold.
+    held: AtomicU64,
+    /// Requests that had ended when somebody was last closed for want of memory.
+    ended_before: AtomicU64,
+    /// Requests refused for want of memory since another ended.
+    refused: AtomicU64,
+    is_shed: AtomicBool,
+    shed: Notify,
     /// To ask for its figures; given up with the connection, which it would keep open.
     quic: Mutex<Option<Connection>>,
 }
@@ -157,6 +200,21 @@ impl Record {
     pub(super) fn quic_stats(&self) -> Option<ConnectionStats> {
         let quic = self.quic.lock().unwrap_or_else(PoisonError::into_inner);
         quic.as_ref().map(Connection::stats)
+    }
+
+    /// Ready when the connection has to end for want of memory.
+    pub(super) async fn shed(&self) {
+        self.shed.notified().await;
+    }
+
+    /// Returns its burden since the last look.
+    fn look(&self) -> u64 {
+        if self.is_shed.load(Relaxed) {
+            return 0;
+        }
+        let ended = self.ended();
+        let before = self.ended_before.swap(ended, Relaxed);
+        burden(self.held.load(Relaxed), ended.saturating_sub(before))
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -187,6 +245,11 @@ impl Open {
             requests: AtomicU64::new(0),
             requests_in_flight: AtomicU64::new(0),
             traffic,
+            held: AtomicU64::new(0),
+            ended_before: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            is_shed: AtomicBool::new(false),
+            shed: Notify::new(),
             quic: Mutex::new(quic),
         });
         tally
@@ -198,8 +261,8 @@ impl Open {
         }
     }
 
-    /// A request that counts as in flight while the result lives.
-    pub(super) fn begin_request(&self) -> InFlight {
+    /// A request that counts as in flight, and holds so much memory, while the result lives.
+    pub(super) fn begin_request(&self, cost: u64) -> InFlight {
         let of_protocol = self.tally.of(self.record.peer.protocol());
         for count in [&of_protocol.requests, &of_protocol.requests_in_flight] {
             count.fetch_add(1, Relaxed);
@@ -210,7 +273,28 @@ impl Open {
         InFlight {
             tally: self.tally.clone(),
             record: self.record.clone(),
+            memory: self.take_memory(cost),
         }
+    }
+
+    /// `None` when there is none for this connection.
+    fn take_memory(&self, cost: u64) -> Option<u64> {
+        let (tally, record) = (&self.tally, &self.record);
+        let held = record.held.load(Relaxed);
+        match tally.memory.take(cost, held, || tally.connections_open()) {
+            Verdict::Admit => {}
+            Verdict::AdmitAndShed => tally.shed(),
+            Verdict::Refuse => {
+                tally.requests_refused.fetch_add(1, Relaxed);
+                if record.refused.fetch_add(1, Relaxed) + 1 >= REFUSED_IN_A_ROW {
+                    tally.end_for_memory(record);
+                }
+                tally.shed();
+                return None;
+            }
+        }
+        record.held.fetch_add(cost, Relaxed);
+        Some(cost)
     }
 }
 
@@ -241,10 +325,24 @@ impl Drop for Open {
 pub(super) struct InFlight {
     tally: Arc<Tally>,
     record: Arc<Record>,
+    /// Bytes that it holds; `None` for one that is refused.
+    memory: Option<u64>,
+}
+
+impl InFlight {
+    /// True when there is no memory for the request.
+    pub(super) const fn is_refused(&self) -> bool {
+        self.memory.is_none()
+    }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        if let Some(bytes) = self.memory {
+            self.tally.memory.release(bytes);
+            self.record.held.fetch_sub(bytes, Relaxed);
+            self.record.refused.store(0, Relaxed);
+        }
         let of_protocol = self.tally.of(self.record.peer.protocol());
         of_protocol.requests_in_flight.fetch_sub(1, Relaxed);
         self.record.requests_in_flight.fetch_sub(1, Relaxed);

@@ -188,6 +188,7 @@ async fn serve<S: HttpService<Body>>(
             tokio::select! {
                 () = serving => {}
                 () = stalled => {}
+                () = record.shed() => {}
             }
         }
         _ => {
@@ -195,7 +196,11 @@ async fn serve<S: HttpService<Body>>(
             let connection = pin!(connection.with_upgrades());
             // Each response is flushed as a whole.
             let send = |_: &mut Context<'_>| {};
-            run(connection, send, |it| it.graceful_shutdown(), idle, part).await;
+            let serving = run(connection, send, |it| it.graceful_shutdown(), idle, part);
+            tokio::select! {
+                () = serving => {}
+                () = record.shed() => {}
+            }
         }
     }
 }

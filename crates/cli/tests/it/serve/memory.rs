@@ -61,7 +61,8 @@ async fn deaf_http2(serving: &Serving, path: &str, window: u32) -> TlsStream<Tcp
     for request in 0..REQUESTS {
         bytes.extend(frame(1, 5, 1 + 2 * request, &head));
     }
-    within(stream.write_all(&bytes)).await.expect("open");
+    // A server without memory may have closed the connection.
+    let _ = within(stream.write_all(&bytes)).await;
     stream
 }
 
@@ -105,10 +106,9 @@ async fn in_progress(serving: &Serving, wanted: u32) {
     .await;
 }
 
-/// Memory that one of these clients may cost in this build, whose tasks for 250 requests take 0.7 to
-/// 1.3 MiB by themselves. Without limits K110 and K111 it is 127 MiB over HTTP/2 and 30 MiB over
-/// HTTP/3.
-const MOST_KIB: u64 = 3072;
+/// Memory that one of these clients may cost in this build: 2.2 MiB were measured for its 250 requests
+/// over each protocol. Without limits K110 and K111 it is 127 MiB over HTTP/2 and 30 MiB over HTTP/3.
+const MOST_KIB: u64 = 2752;
 
 /// Memory that each of these clients costs, in KiB, measured once everything was asked for.
 async fn cost(serving: &Serving, clients: u32, before: u64) -> u64 {
@@ -187,20 +187,28 @@ async fn first_flights(serving: &Serving, clients: usize) -> Vec<Vec<u8>> {
     flights
 }
 
+/// The value of a metric.
+fn metric(serving: &Serving, name: &str) -> f64 {
+    let (_, metrics) = admin(serving, "/metrics");
+    let mut lines = metrics.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.expect("a metric").parse().expect("a number")
+}
+
+/// Resident memory of that server, the pages of its program included: 59 to 61 MiB were measured. It
+/// begins with 28 MiB, and the budget of 32 MiB is for all that clients make it hold.
+const MOST_RESIDENT_KIB: u64 = 76 * 1024;
+
 /// A limit of 128 MiB on data, which the system enforces: an allocation beyond it fails, and that ends
-/// the process.
+/// the process. Without limit K115 that happens in the 13th round, and in the sixth more is resident
+/// than this test allows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
     let folder = folder_with_large_file();
     let path = folder.path().to_str().expect("UTF-8");
     let arguments = [path, "--admin", "127.0.0.1:0"];
     let mut serving = Serving::start_with_limit("-d 131072", &arguments);
-    let budget = {
-        let (_, metrics) = admin(&serving, "/metrics");
-        let mut lines = metrics.lines();
-        let value = lines.find_map(|line| line.strip_prefix("courser_quic_memory_limit_bytes "));
-        value.expect("a budget").parse::<f64>().expect("a number")
-    };
+    let budget = metric(&serving, "courser_quic_memory_limit_bytes");
     assert_eq!(budget, f64::from(32 << 20), "a quarter of the limit");
 
     let mut honest = Vec::new();
@@ -213,7 +221,7 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
     let flights = first_flights(&serving, 500).await;
     let flood = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
     let mut most = 0;
-    for round in 0..8 {
+    for round in 0..25 {
         for window in [u32::MAX >> 1, 1] {
             over_tcp.push(deaf_http2(&serving, "/large", window).await);
         }
@@ -233,7 +241,11 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
         most = most.max(resident(&serving));
     }
     println!("{most} KiB at most");
-    assert!(most < 128 * 1024, "{most} KiB");
+    assert!(most < MOST_RESIDENT_KIB, "{most} KiB");
+    let refused = metric(&serving, "courser_requests_refused_for_memory_total");
+    let closed = metric(&serving, "courser_connections_closed_for_memory_total");
+    println!("{refused} requests refused, {closed} connections closed");
+    assert!(refused > 0.0 && closed > 0.0, "{refused}, {closed}");
     for client in &mut honest {
         assert_eq!(client.get("/a.txt", &[]).await.status, 200);
     }
@@ -246,6 +258,56 @@ async fn a_server_with_128_mib_outlives_clients_that_fill_its_memory() {
     serving.signal(rustix::process::Signal::TERM);
     while serving.next_event()["event"] != "drained" {}
     serving.ended();
+}
+
+/// A client of HTTP/3 that begins requests whose header sections never come.
+async fn half_asking_http3(
+    serving: &Serving,
+) -> (Endpoint, Vec<(courser::SendStream, courser::RecvStream)>) {
+    let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).expect("a port");
+    let config = ClientConfig::with_roots([serving.certificate()]).expect("a certificate");
+    let config = config.alpn([h3::ALPN]);
+    let connecting = endpoint.connect_with(config, serving.address, "localhost");
+    let mut streams = Vec::new();
+    // A server without memory refuses it or closes it.
+    if let Ok(connection) = within(connecting.expect("a name")).await {
+        while streams.len() < REQUESTS as usize
+            && let Ok((mut send, receive)) = within(connection.open_bi()).await
+            // HEADERS of 100 bytes, and two of them.
+            && send.write_all(&[1, 0x40, 100, 0, 0]).await.is_ok()
+        {
+            streams.push((send, receive));
+        }
+    }
+    (endpoint, streams)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_whose_header_sections_do_not_come_count_for_the_budget() {
+    let folder = folder_with_large_file();
+    let path = folder.path().to_str().expect("UTF-8");
+    let serving = Serving::start_with_limit("-d 131072", &[path, "--admin", "127.0.0.1:0"]);
+    let mut honest = serving.client(Protocol::Http3).await;
+    assert_eq!(honest.get("/a.txt", &[]).await.status, 200);
+    let counted = || metric(&serving, "courser_quic_memory_bytes");
+    let before = (resident(&serving), counted());
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(half_asking_http3(&serving).await);
+    }
+    let streams = f64::from(CLIENTS * REQUESTS * 2048);
+    within(async {
+        while counted() - before.1 < streams {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let growth = (resident(&serving) - before.0) as f64 * 1024.0;
+    let part = (counted() - before.1) / growth;
+    println!("{growth} bytes more, of which {part} are counted");
+    // Half of it was counted.
+    assert!(part > 0.4, "{part} of {growth} bytes are counted");
+    assert_eq!(honest.get("/a.txt", &[]).await.status, 200);
 }
 
 /// A server that answers GET and reads no content of POST.
@@ -329,6 +391,7 @@ async fn uploads_that_nobody_reads_fill_a_part_of_the_memory() {
         most = most.max(resident(&serving));
     }
     println!("{most} KiB at most");
-    assert!(most < 100 * 1024, "{most} KiB");
+    // 39 MiB were measured, of which the program and its threads take 28.
+    assert!(most < 56 * 1024, "{most} KiB");
     uploads.abort_all();
 }

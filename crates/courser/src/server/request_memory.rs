@@ -1,0 +1,194 @@
+//! Memory that requests in progress hold, as a part of the memory budget (limit K115).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use http::Request;
+
+/// Counts what requests in progress hold, over all protocols and listeners of a server.
+///
+/// Each request counts with a fixed estimate of its task, its stream and the future of the service,
+/// and with the size of its header section. A connection may hold as much as is left of three
+/// quarters of the limit. The last quarter is for connections that hold little, so that a few
+/// clients with many requests do not lock out all others. Where that is not enough, the server closes
+/// the connection whose requests hold most for least progress.
+#[derive(Debug)]
+pub(super) struct RequestMemory {
+    limit: u64,
+    /// QUIC endpoints count it for their budgets.
+    used: Arc<AtomicU64>,
+    shed: Mutex<Option<Instant>>,
+}
+
+/// The answer to a request that asks for memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Admit,
+    /// The request is admitted, and somebody else has to go.
+    AdmitAndShed,
+    /// The request is refused, and who holds most has to go.
+    Refuse,
+}
+
+impl RequestMemory {
+    /// Takes the part of a memory budget that is for requests.
+    pub(super) fn of_budget(budget: u64) -> Self {
+        Self {
+            limit: budget / REQUESTS_PART,
+            used: Arc::default(),
+            shed: Mutex::default(),
+        }
+    }
+
+    /// Returns the counter of what is held now.
+    pub(super) const fn used(&self) -> &Arc<AtomicU64> {
+        &self.used
+    }
+
+    /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections` counts.
+    /// What is admitted has to be given back with [`release`](Self::release).
+    pub(super) fn take(&self, cost: u64, held: u64, connections: impl Fn() -> u64) -> Verdict {
+        let before = self.used.fetch_add(cost, Relaxed);
+        let used = before.saturating_add(cost);
+        let shared = self.limit / 4 * 3;
+        if held.saturating_add(cost) <= shared.saturating_sub(before) {
+            return Verdict::Admit;
+        }
+        let least = self.limit / 4 / connections().max(1);
+        if used <= self.limit && held.saturating_add(cost) <= least.max(cost) {
+            return match used > self.limit / 8 * 7 {
+                true => Verdict::AdmitAndShed,
+                false => Verdict::Admit,
+            };
+        }
+        self.release(cost);
+        Verdict::Refuse
+    }
+
+    /// Gives back what was taken.
+    pub(super) fn release(&self, cost: u64) {
+        self.used.fetch_sub(cost, Relaxed);
+    }
+
+    /// Returns true when it is time to close a connection: to look for one takes a while.
+    pub(super) fn may_shed(&self) -> bool {
+        let mut shed = self.shed.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let is_time = shed.is_none_or(|last| now.duration_since(last) >= SHED_INTERVAL);
+        if is_time {
+            *shed = Some(now);
+        }
+        is_time
+    }
+}
+
+/// Without a limit.
+impl Default for RequestMemory {
+    fn default() -> Self {
+        Self::of_budget(u64::MAX)
+    }
+}
+
+/// Returns what a request counts while it is in progress.
+pub(super) fn cost<B>(request: &Request<B>) -> u64 {
+    let fields = request.headers().iter();
+    let fields = fields.map(|(name, value)| name.as_str().len() + value.len() + FIELD);
+    let target = request.uri().path_and_query();
+    let target = target.map_or(0, |target| target.as_str().len());
+    REQUEST + (fields.sum::<usize>() + target) as u64
+}
+
+/// Returns how much a connection burdens the server that holds so much: the less, the more of its
+/// requests have ended since the last look.
+pub(super) fn burden(held: u64, ended: u64) -> u64 {
+    let moved = u128::from(ended) * u128::from(REQUEST);
+    let held_wide = u128::from(held);
+    let burden = held_wide * held_wide / (held_wide + moved).max(1);
+    u64::try_from(burden).unwrap_or(held)
+}
+
+/// The part of the memory budget that requests in progress may hold (limit K115).
+const REQUESTS_PART: u64 = 2;
+
+/// Memory of a request whose header section is empty: `courser serve` takes 8 KiB for each request for a
+/// large file over HTTP/2 and HTTP/3, measured with 250 requests of each client.
+const REQUEST: u64 = 8 * 1024;
+
+/// Memory of a field line beside its name and value.
+const FIELD: usize = 112;
+
+/// Time between two connections that are closed.
+const SHED_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Requests of a connection that are refused in a row before the connection is closed: a client that
+/// reads no answers would keep them all in memory.
+pub(super) const REFUSED_IN_A_ROW: u64 = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COST: u64 = 10;
+
+    /// A client that asks until it is refused; returns what it holds.
+    fn fill(memory: &RequestMemory, connections: u64) -> u64 {
+        let mut held = 0;
+        while memory.take(COST, held, || connections) != Verdict::Refuse {
+            held += COST;
+        }
+        held
+    }
+
+    #[test]
+    fn a_connection_may_hold_as_much_as_is_left() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        assert_eq!(fill(&memory, 10), 3000);
+        assert_eq!(fill(&memory, 10), 1500);
+        assert_eq!(memory.used().load(Relaxed), 4500);
+    }
+
+    #[test]
+    fn the_last_quarter_is_for_connections_that_hold_little() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        let filled: u64 = (0..20).map(|_| fill(&memory, 20)).sum();
+        assert!(filled <= 8000, "{filled}");
+        assert_eq!(fill(&memory, 20), 100);
+    }
+
+    #[test]
+    fn all_together_never_hold_more_than_the_limit() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        for _ in 0..10_000 {
+            fill(&memory, 10_000);
+        }
+        assert_eq!(memory.used().load(Relaxed), 8000);
+    }
+
+    #[test]
+    fn somebody_has_to_go_before_nothing_is_left() {
+        let memory = RequestMemory::of_budget(2 * 8000);
+        let mut verdicts = (0..800).map(|_| memory.take(COST, 0, || 1));
+        assert!(verdicts.by_ref().take(700).all(|it| it == Verdict::Admit));
+        assert!(verdicts.all(|it| it == Verdict::AdmitAndShed));
+        assert_eq!(memory.take(COST, 0, || 1), Verdict::Refuse);
+        memory.release(200);
+        assert_eq!(memory.take(COST, 0, || 1), Verdict::Admit);
+    }
+
+    #[test]
+    fn header_sections_count() {
+        let request = |value: &str| Request::get("/a").header("x", value).body(()).expect("one");
+        let (short, long) = (cost(&request("1")), cost(&request(&"1".repeat(5001))));
+        assert_eq!(long - short, 5000);
+        assert!(short > REQUEST && short < REQUEST + 256, "{short}");
+    }
+
+    #[test]
+    fn who_ends_requests_is_a_smaller_burden() {
+        assert_eq!(burden(10 * REQUEST, 0), 10 * REQUEST);
+        assert_eq!(burden(10 * REQUEST, 10), 5 * REQUEST);
+        assert_eq!(burden(0, 0), 0);
+    }
+}
