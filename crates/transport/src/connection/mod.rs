@@ -473,8 +473,7 @@ impl Connection {
 /// What a handshake holds, its TLS state included: measured as 24 KB.
 const HANDSHAKE_MEMORY: u64 = 24 << 10;
 
-/// What a connection holds that is idle (limit K116): its paths, keys, tables and the task that serves
-/// it.
+/// Memory of an idle connection (limit K116): its paths, keys, tables and the task that serves it.
 const CONNECTION_MEMORY: u64 = 16 << 10;
 
 #[cfg(test)]

@@ -520,8 +520,8 @@ impl InitialLimits {
     }
 }
 
-/// What a stream holds beside its data, with the task that serves it (limit K116). An HTTP/3 server takes 4 KiB for a
-/// request whose header section has not come; applications that use streams alone take less.
+/// Memory of a stream beside its data, with the task that serves it (limit K116). An HTTP/3 server takes
+/// 4 KiB for a request whose header section has not come; applications that use streams alone take less.
 const STREAM_MEMORY: u64 = 2 << 10;
 
 /// The smallest limit on what is kept for sending, if the configuration allows so much.

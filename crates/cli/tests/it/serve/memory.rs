@@ -195,7 +195,7 @@ fn metric(serving: &Serving, name: &str) -> f64 {
     value.expect("a metric").parse().expect("a number")
 }
 
-/// Resident memory of that server, the pages of its program included: 59 to 61 MiB were measured. It
+/// Resident memory of that server, the pages of its program included: 50 to 59 MiB were measured. It
 /// begins with 28 MiB, and the budget of 32 MiB is for all that clients make it hold.
 const MOST_RESIDENT_KIB: u64 = 76 * 1024;
 
