@@ -53,8 +53,9 @@ impl<F: Future<Output = ()> + Send + 'static> Answering<F> {
         self.in_a_row += 1;
     }
 
-    /// The next request has to be waited for.
+    /// The next request has to be waited for. An idle connection keeps no place for it.
     pub(super) fn pause(&mut self) {
+        self.place = None;
         self.first.pause();
     }
 
