@@ -12,9 +12,11 @@ use crate::hasher::KeyedState;
 /// A queue in which networks take turns: the CPU time of handshakes is shared among them, however
 /// many clients one of them sends.
 ///
-/// Each entry gets a round: the current one, or the one after the last of its network. Within a
-/// network, and among networks with one client each, the first to come is the first to be served.
-/// So a storm from one address costs others nothing, and none of it is refused.
+/// Each entry gets a round: the next one, or the one after the last of its network. Within a network,
+/// and among networks with one client each, the first to come is the first to be served. So a storm
+/// from one address costs others nothing, and none of it is refused. Nobody joins the round that is
+/// being served: with ever new networks it would never end, and whoever is in the next one would wait
+/// for ever.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     entries: BTreeMap<(u64, u64), Entry<T>>,
@@ -58,12 +60,12 @@ impl<T> Turns<T> {
     /// Adds an entry of this address.
     pub(super) fn push(&mut self, now: Time, address: IpAddr, entry: T) {
         let source = Source::network(address);
-        let current = self.round;
+        let next = self.round + 1;
         let mut is_first = false;
         let network = self.networks.entry(source).or_insert_with(|| {
             is_first = true;
             Network {
-                last: current,
+                last: next,
                 waiting: 0,
                 since: now,
             }
@@ -151,7 +153,30 @@ mod tests {
             assert_eq!(turns.pop(), Some(entry));
         }
         turns.push(Time::ZERO, [192, 0, 2, 1].into(), 5000);
-        assert_eq!([turns.pop(), turns.pop()], [Some(5000), Some(500)]);
+        assert_eq!([turns.pop(), turns.pop()], [Some(500), Some(5000)]);
+    }
+
+    #[test]
+    fn new_networks_do_not_keep_a_second_client_waiting() {
+        let mut turns = Turns::new([1; 16]);
+        turns.push(Time::ZERO, [198, 51, 100, 1].into(), 1000);
+        turns.push(Time::ZERO, [198, 51, 100, 1].into(), 2000);
+        let mut served = Vec::new();
+        for network in 0..100 {
+            for host in 0..2 {
+                turns.push(
+                    Time::ZERO,
+                    [192, host, network, 1].into(),
+                    u32::from(network),
+                );
+            }
+            served.extend(turns.pop());
+        }
+        assert_eq!(served[0], 1000);
+        assert!(
+            served.iter().position(|it| *it == 2000) < Some(5),
+            "{served:?}"
+        );
     }
 
     #[test]
