@@ -129,22 +129,27 @@ impl Watch {
             handle,
             as_json,
         });
-        let watching = watch.clone();
-        let task = tokio::spawn(async move { watching.run().await });
+        let task = tokio::spawn(watch.clone().run());
         (watch, task)
     }
 
     /// Reads the lists again when their files change.
-    async fn run(&self) {
+    async fn run(self: Arc<Self>) {
         loop {
             tokio::time::sleep(INTERVAL).await;
-            self.reload_if(AddressLists::have_changed);
+            let watch = self.clone();
+            // A list of millions of lines takes seconds, in which a worker thread could serve clients.
+            let look = move || watch.reload_if(AddressLists::have_changed);
+            if tokio::task::spawn_blocking(look).await.is_err() {
+                return;
+            }
         }
     }
 
-    /// Reads the lists again, if there are any.
-    pub(super) fn reload(&self) {
-        self.reload_if(|_| true);
+    /// Reads the lists again, if there are any, on a thread that may wait.
+    pub(super) fn reload(self: &Arc<Self>) {
+        let watch = self.clone();
+        tokio::task::spawn_blocking(move || watch.reload_if(|_| true));
     }
 
     fn reload_if(&self, condition: impl Fn(&AddressLists) -> bool) {
