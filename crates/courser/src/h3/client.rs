@@ -15,7 +15,7 @@ use super::outgoing::Outgoing;
 use super::shared::{Guard, SentHead, Shared};
 use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
-use crate::{Connection, Side, runtime};
+use crate::{Connection, ConnectionError, Side, runtime};
 
 /// The client's end of a connection. Clones share it; with the last of them, and of the bodies of
 /// its responses, the connection is closed.
@@ -88,7 +88,10 @@ impl Client {
             datagrams,
         } = self.begin(&mut parts, length).await?;
         if body.is_end_stream() && !is_connect {
-            ignore_stop(outgoing.send(head, super::Empty, None).await)?;
+            let sent = ignore_stop(outgoing.send(head, super::Empty, None).await);
+            if let Err(error) = sent {
+                return Err(self.explain(error, incoming.stream()).await);
+            }
         } else {
             runtime::spawn(async move {
                 // Whoever waits for the response learns what is wrong from there.
@@ -132,7 +135,9 @@ impl Client {
             head,
             datagrams,
         } = self.begin(&mut parts, None).await?;
-        outgoing.write(head).await?;
+        if let Err(error) = outgoing.write(head).await {
+            return Err(self.explain(error, incoming.stream()).await);
+        }
         let (response, incoming) = self.response(incoming, &parts).await?;
         if !response.0.status().is_success() {
             outgoing.finish();
@@ -172,8 +177,11 @@ impl Client {
             Some(SentHead::Part(send, receive, rest)) => {
                 let incoming = Box::new(Incoming::new(self.0.clone(), receive));
                 let mut outgoing = Outgoing::new(self.0.clone(), send);
-                ignore_stop(Box::pin(outgoing.send(rest, super::Empty, None)).await)?;
-                Ok(Some(incoming))
+                let sent = ignore_stop(Box::pin(outgoing.send(rest, super::Empty, None)).await);
+                match sent {
+                    Ok(()) => Ok(Some(incoming)),
+                    Err(error) => Err(self.explain(error, incoming.stream()).await),
+                }
             }
         }
     }
@@ -191,7 +199,18 @@ impl Client {
             fields.set_content_length(length);
         }
         self.check(parts).await?;
-        let (send, receive) = self.0.quic.open_bi().await?;
+        let (send, receive) = match self.0.quic.open_bi().await {
+            Ok(streams) => streams,
+            Err(error) => {
+                // Nothing was sent to a server that has gone.
+                let is_gone = matches!(&error, ConnectionError::ApplicationClosed { .. });
+                let error = Error::from(error);
+                return Err(match is_gone && error.is_clean_close() {
+                    true => Error::GoingAway,
+                    false => error,
+                });
+            }
+        };
         let stream = send.id();
         let outgoing = Outgoing::new(self.0.clone(), send);
         let incoming = Box::new(Incoming::new(self.0.clone(), receive));
@@ -230,7 +249,7 @@ impl Client {
         loop {
             let (response, length) = match incoming.response(&parts.method).await {
                 Ok(head) => head,
-                Err(error) => return Err(self.explain(error, incoming.stream())),
+                Err(error) => return Err(self.explain(error, incoming.stream()).await),
             };
             if !response.status().is_informational() {
                 return Ok(((response, length), incoming));
@@ -280,11 +299,14 @@ impl Client {
     }
 
     /// A request that fails because the server has gone away was not processed.
-    fn explain(&self, error: Error, stream: u64) -> Error {
-        let refused = self.0.with(|state| Ok(stream >= state.first_refused));
-        match refused {
-            Ok(true) => Error::GoingAway,
-            _ => error,
+    async fn explain(&self, error: Error, stream: u64) -> Error {
+        if matches!(error, Error::Connection(_)) {
+            // The end of the connection may overtake the GOAWAY that came before it.
+            self.0.all_read().await;
+        }
+        match self.0.is_refused(stream) {
+            true => Error::GoingAway,
+            false => error,
         }
     }
 }

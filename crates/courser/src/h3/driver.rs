@@ -15,7 +15,7 @@ use crate::{ReadError, RecvStream, Side, StoppedError, VarInt, runtime};
 /// Starts them. They end with the connection.
 pub(super) fn start(shared: &Arc<Shared>) {
     runtime::spawn(send(shared.clone()));
-    runtime::spawn(receive(shared.clone()));
+    runtime::spawn(receive(Reader::of(shared.clone())));
     if shared.datagrams.is_enabled() {
         runtime::spawn(receive_datagrams(shared.clone()));
     }
@@ -51,17 +51,37 @@ async fn send(shared: Arc<Shared>) {
         closed.as_mut().poll(cx)
     })
     .await;
+    // What came before the end still counts, such as GOAWAY.
+    shared.all_read().await;
     shared.wake_all();
 }
 
 /// Reads the peer's unidirectional streams.
-async fn receive(shared: Arc<Shared>) {
-    while let Ok(stream) = shared.quic.accept_uni().await {
-        runtime::spawn(receive_stream(shared.clone(), stream));
+async fn receive(reader: Reader) {
+    while let Ok(stream) = reader.0.quic.accept_uni().await {
+        runtime::spawn(receive_stream(Reader::of(reader.0.clone()), stream));
     }
 }
 
-async fn receive_stream(shared: Arc<Shared>, mut stream: RecvStream) {
+/// A task that reads such streams, or accepts them. Requests of a connection that is over wait for
+/// all of them.
+struct Reader(Arc<Shared>);
+
+impl Reader {
+    fn of(shared: Arc<Shared>) -> Self {
+        shared.on_reader();
+        Self(shared)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.on_reader_over();
+    }
+}
+
+async fn receive_stream(reader: Reader, mut stream: RecvStream) {
+    let shared = &reader.0;
     let id = stream.id().value();
     loop {
         let (chunk, fin) = match stream.read_chunk(usize::MAX).await {

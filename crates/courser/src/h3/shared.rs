@@ -1,6 +1,7 @@
 //! What the tasks of one connection share.
 
 use std::collections::{HashMap, HashSet};
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
@@ -59,6 +60,10 @@ pub(super) struct State {
     unblocked: HashSet<u64>,
     /// Who waits for the peer's settings.
     settings: Waiters,
+    /// Tasks that read the peer's unidirectional streams.
+    readers: usize,
+    /// Who waits for the end of them.
+    read: Waiters,
     /// The task that writes what could not be written at once.
     writer: Option<Waker>,
     /// Answers to the peer's encoder wait for more of them.
@@ -100,6 +105,8 @@ impl Shared {
                 blocked: HashMap::new(),
                 unblocked: HashSet::new(),
                 settings: Waiters::default(),
+                readers: 0,
+                read: Waiters::default(),
                 writer: None,
                 owes_answers: false,
                 woken: Vec::new(),
@@ -251,6 +258,11 @@ impl Shared {
         state.failure.is_some() || state.http.peer_goes_away()
     }
 
+    /// True when a GOAWAY of the peer says that it does not serve this request.
+    pub(super) fn is_refused(&self, stream: u64) -> bool {
+        stream >= self.lock().first_refused
+    }
+
     /// Closes the connection, with nothing wrong.
     pub(super) fn close(&self) {
         let code = self.lock().http.closing_code();
@@ -319,6 +331,38 @@ impl Shared {
         if ticket.is_some() {
             self.lock().settings.forget(ticket);
         }
+    }
+
+    /// A task begins to read a unidirectional stream of the peer.
+    pub(super) fn on_reader(&self) {
+        self.lock().readers += 1;
+    }
+
+    /// A task that read such streams, or accepted them, has read all there was.
+    pub(super) fn on_reader_over(&self) {
+        let mut state = self.lock();
+        state.readers -= 1;
+        let mut woken = Vec::new();
+        if state.readers == 0 {
+            state.read.wake_all(&mut woken);
+        }
+        drop(state);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until all that has come on the peer's unidirectional streams is read. Only for a
+    /// connection that is over: there is no end before.
+    pub(super) async fn all_read(&self) {
+        let mut ticket = Ticket::default();
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            if state.readers == 0 {
+                return Poll::Ready(());
+            }
+            state.read.register(&mut ticket, cx.waker());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Wakes everybody, for the connection is over.

@@ -79,3 +79,28 @@ async fn the_last_handle_closes_the_connection() {
         .expect_err("closed");
     assert!(error.is_clean_close(), "{error}");
 }
+
+/// The end of a connection must not overtake the GOAWAY before it: the request was not processed and
+/// may be sent again (RFC 9114 §5.2).
+#[tokio::test]
+async fn a_request_that_is_refused_and_cut_off_at_once_was_not_processed() {
+    for round in 0..20 {
+        let pair = pair();
+        let (client, server) = pair.connect().await;
+        let client = h3::Client::new(client);
+        let mut control = within(server.open_uni()).await.expect("there is room");
+        // The type of the stream, and empty SETTINGS.
+        control.write_all(&[0, 4, 0]).await.expect("open");
+        let sender = client.clone();
+        let asked = crate::common::spawn(async move { sender.send(get("/")).await });
+        let _request = within(server.accept_bi()).await.expect("a request");
+        // GOAWAY before the first request.
+        control.write_all(&[7, 1, 0]).await.expect("open");
+        control.flush();
+        server.close(0x100_u32.into(), b"");
+        let error = within(asked).await.expect("no panic").expect_err("refused");
+        assert!(error.is_unprocessed(), "round {round}: {error}");
+        let error = within(client.send(get("/"))).await.expect_err("closed");
+        assert!(error.is_unprocessed(), "round {round}: {error}");
+    }
+}
