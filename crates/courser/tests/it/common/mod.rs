@@ -32,18 +32,26 @@ pub fn pair_with(
     transport: TransportConfig,
     change: impl FnOnce(ServerConfig) -> ServerConfig,
 ) -> Pair {
-    let transport = Arc::new(transport);
+    pair_between(transport.clone(), transport, change)
+}
+
+/// A pair with transport settings of the client and of the server, and a server changed by `change`.
+pub fn pair_between(
+    of_client: TransportConfig,
+    of_server: TransportConfig,
+    change: impl FnOnce(ServerConfig) -> ServerConfig,
+) -> Pair {
     let identity = Identity::dev().expect("random numbers");
     let config = ServerConfig::with_identity(&identity)
         .expect("own certificate")
         .alpn(["test"])
-        .transport_config(transport.clone());
+        .transport_config(Arc::new(of_server));
     let server = Endpoint::server(change(config), loopback()).expect("a port");
     let mut client = Endpoint::client(loopback()).expect("a port");
     let client_config = ClientConfig::with_roots([identity.certificate()])
         .expect("a certificate")
         .alpn(["test"])
-        .transport_config(transport);
+        .transport_config(Arc::new(of_client));
     client.set_default_client_config(client_config.clone());
     let address = server.local_addr().expect("bound");
     Pair {

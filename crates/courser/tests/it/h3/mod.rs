@@ -7,6 +7,7 @@ mod heads;
 mod hostile;
 mod interim;
 mod rules;
+mod small_windows;
 mod upgrade;
 
 use std::convert::Infallible;

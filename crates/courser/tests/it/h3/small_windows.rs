@@ -1,0 +1,54 @@
+//! Ends whose windows are smaller than a head, than SETTINGS, or than a frame header.
+
+use courser::{TransportConfig, h3};
+use futures_util::future::join_all;
+use http::Response;
+
+use super::{full, get, text, tower_of, within};
+use crate::common::pair_between;
+
+/// Windows of one size that do not grow.
+fn of(window: u64) -> TransportConfig {
+    TransportConfig {
+        receive_window: window,
+        receive_window_max: window,
+        stream_receive_window: window,
+        stream_receive_window_max: window,
+        ..TransportConfig::default()
+    }
+}
+
+/// Sends a hundred requests at once and expects the content of each.
+async fn all_are_answered(of_client: TransportConfig, of_server: TransportConfig) {
+    let pair = pair_between(of_client, of_server, |config| config);
+    let (client, server) = pair.connect().await;
+    let service = tower_of(|request| async move {
+        let path = request.uri().path().to_owned();
+        Response::new(full(format!("the answer to {path}")))
+    });
+    crate::common::spawn(async move { h3::serve(server, service).await });
+    let client = h3::Client::new(client);
+    let requests = (0..100).map(|number| {
+        let client = &client;
+        async move {
+            let response = client.send(get(&format!("/{number}"))).await;
+            let content = text(response.expect("answered")).await;
+            assert_eq!(content, format!("the answer to /{number}"));
+        }
+    });
+    within(join_all(requests)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_with_small_windows_get_every_answer() {
+    for window in [1, 10, 100, 1000] {
+        all_are_answered(of(window), TransportConfig::default()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_with_small_windows_answer_every_request() {
+    for window in [1, 10, 100, 1000] {
+        all_are_answered(TransportConfig::default(), of(window)).await;
+    }
+}
