@@ -173,7 +173,7 @@ mod tests {
         assert!(verdicts.by_ref().take(700).all(|it| it == Verdict::Admit));
         assert!(verdicts.all(|it| it == Verdict::AdmitAndShed));
         assert_eq!(memory.take(COST, 0, || 1), Verdict::Refuse);
-        memory.release(200);
+        memory.release(2000);
         assert_eq!(memory.take(COST, 0, || 1), Verdict::Admit);
     }
 
