@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use super::events::Event;
@@ -71,11 +70,10 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     server.events.tell(Event::Draining);
     tokio::select! {
         () = conductor.all_gone() => {}
-        () = tokio::time::sleep(plan.deadline) => {}
-        () = conductor.reached(Phase::Cut) => {}
+        () = tokio::time::sleep(plan.deadline) => server.tally.begin_cutting(),
+        () = conductor.reached(Phase::Cut) => server.tally.begin_cutting(),
     }
     let took = began.elapsed();
-    server.tally.begin_cutting();
     conductor.enter(Phase::Cut);
     // What was cut ends by itself, and peers are told. Whoever is not there any more is not waited
     // for.
@@ -90,14 +88,13 @@ pub(super) async fn run(plan: Plan, server: &Shared) -> Drained {
     };
     let _ = tokio::time::timeout(FAREWELL, told).await;
     let tally = &server.tally;
-    // What is still there then belongs to the user, who has upgraded it or holds its body.
-    let cut = tally.requests_cut.load(Relaxed) + tally.in_flight();
+    let (cut, connections_cut) = tally.cut();
     let ended = tally.answered() + tally.in_flight();
     Drained {
         finished: ended.saturating_sub(before + cut),
         cut,
         connections,
-        connections_cut: tally.connections_cut.load(Relaxed) + tally.connections_open(),
+        connections_cut,
         took,
     }
 }

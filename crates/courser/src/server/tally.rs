@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
@@ -25,10 +25,8 @@ pub(super) struct Tally {
     pub(super) requests_refused: AtomicU64,
     pub(super) connections_shed: AtomicU64,
     next_id: AtomicU64,
-    /// From then on, what ends was cut.
-    is_cutting: AtomicBool,
-    pub(super) requests_cut: AtomicU64,
-    pub(super) connections_cut: AtomicU64,
+    /// Requests and connections that were open when everything was cut.
+    cut: OnceLock<(u64, u64)>,
     /// Of QUIC connections that are over.
     past: Mutex<QuicTotals>,
     open: Mutex<HashMap<u64, Arc<Record>>>,
@@ -123,9 +121,20 @@ impl Tally {
         self.refusals.add(refusal);
     }
 
-    /// What ends from now on does not end by itself.
+    /// Counts the requests and connections that are open: from now on none of them ends by itself.
+    ///
+    /// They are counted here and not one by one as they end: whoever asks for the number would have
+    /// to know that the last one has ended.
     pub(super) fn begin_cutting(&self) {
-        self.is_cutting.store(true, Relaxed);
+        self.cut
+            .get_or_init(|| (self.in_flight(), self.connections_open()));
+    }
+
+    /// Returns the requests and connections that were cut, and those that are still there because
+    /// users hold them.
+    pub(super) fn cut(&self) -> (u64, u64) {
+        let left = || (self.in_flight(), self.connections_open());
+        self.cut.get().copied().unwrap_or_else(left)
     }
 
     pub(super) fn in_flight(&self) -> u64 {
@@ -304,9 +313,6 @@ impl Drop for Open {
         self.tally.lock().remove(&id);
         let of_protocol = self.tally.of(self.record.peer.protocol());
         of_protocol.connections_open.fetch_sub(1, Relaxed);
-        if self.tally.is_cutting.load(Relaxed) {
-            self.tally.connections_cut.fetch_add(1, Relaxed);
-        }
         let quic = self.record.quic.lock();
         let quic = quic.unwrap_or_else(PoisonError::into_inner).take();
         if let Some(quic) = quic {
@@ -346,8 +352,5 @@ impl Drop for InFlight {
         let of_protocol = self.tally.of(self.record.peer.protocol());
         of_protocol.requests_in_flight.fetch_sub(1, Relaxed);
         self.record.requests_in_flight.fetch_sub(1, Relaxed);
-        if self.tally.is_cutting.load(Relaxed) {
-            self.tally.requests_cut.fetch_add(1, Relaxed);
-        }
     }
 }
