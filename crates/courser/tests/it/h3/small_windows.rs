@@ -52,3 +52,29 @@ async fn servers_with_small_windows_answer_every_request() {
         all_are_answered(TransportConfig::default(), of(window)).await;
     }
 }
+
+/// A client that leaves all content where it is gets every head all the same: content that has no room
+/// in the window of its own stream takes none from others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unread_content_keeps_no_other_answer_back() {
+    let of_client = TransportConfig {
+        stream_receive_window: 100,
+        stream_receive_window_max: 100,
+        ..TransportConfig::default()
+    };
+    let pair = pair_between(of_client, TransportConfig::default(), |config| config);
+    let (client, server) = pair.connect().await;
+    let service = tower_of(|_| async { Response::new(full(vec![7; 3_000])) });
+    crate::common::spawn(async move { h3::serve(server, service).await });
+    let client = h3::Client::new(client);
+    let requests = (0..100).map(|_| client.send(get("/")));
+    let answers = within(join_all(requests)).await;
+    let answers: Vec<_> = answers
+        .into_iter()
+        .map(|it| it.expect("answered"))
+        .collect();
+    // Read later, all of it is there.
+    for answer in answers {
+        assert_eq!(within(text(answer)).await.len(), 3_000);
+    }
+}
