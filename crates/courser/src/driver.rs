@@ -44,7 +44,7 @@ enum Taken {
     /// The readers should run before there is more.
     Crowded,
     /// It came in a storm of clients: its bytes were kept for one without a connection, or it was
-    /// sent a Retry, or clients wait for the application.
+    /// sent a Retry, or clients wait for the application. Or it was dropped unread.
     Arrival,
     /// Anything else.
     Rest,
@@ -187,6 +187,7 @@ impl Driver {
         let now = self.shard.now();
         let mut locked = self.shard.lock();
         locked.driver.on_running(cx.waker());
+        locked.endpoint.on_socket_read(now, self.has_more);
         // What waits in the socket comes before new handshakes: the room for waiting clients is larger,
         // and only there is pressure seen.
         locked.driver.accepts_left = if self.has_more { 1 } else { ACCEPTS_PER_TURN };

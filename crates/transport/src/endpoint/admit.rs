@@ -69,9 +69,10 @@ impl Endpoint {
     }
 
     /// Counts what was done for clients without a connection: bytes kept while they wait, and Retry
-    /// packets sent. Only differences mean something.
+    /// packets sent, and datagrams dropped unread. Only differences mean something.
     pub fn arrivals(&self) -> u64 {
-        self.handshakes.waiting_bytes() as u64 + self.stats.retries_sent
+        let stats = &self.stats;
+        self.handshakes.waiting_bytes() as u64 + stats.retries_sent + stats.datagrams_over_share
     }
 
     /// Has `bytes`, which the application holds for its peers and goes on to count, count for the

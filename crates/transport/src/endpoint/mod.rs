@@ -4,6 +4,7 @@
 mod address_filter;
 pub mod address_token;
 mod admit;
+mod backlog;
 mod begun;
 mod creation;
 mod fault;
@@ -44,6 +45,7 @@ pub use self::packet_too_big::PacketTooBig;
 pub use self::receive::ReceiveMeta;
 pub use self::stats::EndpointStats;
 
+use self::backlog::Backlog;
 use self::incoming::WaitingRoom;
 use self::limits::{HandshakeLimits, Handshakes, ReplyLimiter};
 use self::memory::{Held, Memory};
@@ -85,6 +87,7 @@ pub struct Endpoint {
     handshakes: Handshakes,
     creation: CreationLimiter,
     address_filter: Arc<AddressFilter>,
+    backlog: Backlog,
     /// New clients are refused.
     is_busy: bool,
     filter: TokenFilter,
@@ -177,6 +180,7 @@ impl Endpoint {
             handshakes: Handshakes::new(limits, keys.array()),
             creation: CreationLimiter::new(keys.array()),
             address_filter: Arc::default(),
+            backlog: Backlog::new(keys.array()),
             is_busy: false,
             filter: TokenFilter::new(TokenFilter::DEFAULT_CAPACITY, now),
             reset_limiter: ReplyLimiter::new(config.reset_limits, rng.array()),

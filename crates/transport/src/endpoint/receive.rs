@@ -26,9 +26,14 @@ impl Endpoint {
     ///
     /// The address filter is asked first, once for the buffer: nothing of a blocked address is read.
     pub fn handle_datagrams(&mut self, now: Time, buffer: &mut [u8], meta: &ReceiveMeta) {
-        if self.address_filter.is_blocked(meta.path.peer.ip()) {
-            let count = buffer.len().div_ceil(meta.segment_size.max(1));
-            self.stats.datagrams_blocked += count as u64;
+        let peer = meta.path.peer.ip();
+        let count = buffer.len().div_ceil(meta.segment_size.max(1)) as u64;
+        if self.address_filter.is_blocked(peer) {
+            self.stats.datagrams_blocked += count;
+            return;
+        }
+        if self.backlog.must_drop(now, peer, count) {
+            self.stats.datagrams_over_share += count;
             return;
         }
         let arrived = Arrived {
@@ -60,6 +65,12 @@ impl Endpoint {
         }
         let ended = batch.take();
         self.end_batch(arrived.now, ended);
+    }
+
+    /// Notes whether the socket has more than was taken from it in one go. While it is never empty,
+    /// the network that sends more than all others together is not handled (limit K117).
+    pub fn on_socket_read(&mut self, now: Time, has_more: bool) {
+        self.backlog.on_turn(now, has_more);
     }
 
     /// True once after a buffer that has left a connection that is being read with so many unread

@@ -28,6 +28,9 @@ pub struct EndpointStats {
     pub refused_while_busy: u64,
     /// Datagrams of blocked addresses.
     pub datagrams_blocked: u64,
+    /// Datagrams dropped because their network sent more than all others together while the endpoint
+    /// could not keep up.
+    pub datagrams_over_share: u64,
     /// Connections closed because their peer's address was blocked.
     pub closed_for_block: u64,
     /// Retry packets sent.
