@@ -188,8 +188,8 @@ impl Driver {
         let mut locked = self.shard.lock();
         locked.driver.on_running(cx.waker());
         locked.endpoint.on_socket_read(now, self.has_more);
-        // What waits in the socket comes before new handshakes: the room for waiting clients is larger,
-        // and only there is pressure seen.
+        // Datagrams in the socket come before new handshakes: the room for waiting clients is larger, and
+        // pressure is seen only there.
         locked.driver.accepts_left = if self.has_more { 1 } else { ACCEPTS_PER_TURN };
         if locked.endpoint.next_timeout().is_some_and(|due| due <= now) {
             locked.endpoint.handle_timeout(now);

@@ -182,7 +182,7 @@ pub(crate) struct Reader {
     offset: u64,
     /// Bytes that are still to be handed out.
     left: u64,
-    /// Where the part begins.
+    /// First byte of the part.
     first: u64,
     /// Bytes of the next piece that is read, at most.
     next: usize,

@@ -51,7 +51,7 @@ async fn send(shared: Arc<Shared>) {
         closed.as_mut().poll(cx)
     })
     .await;
-    // What came before the end still counts, such as GOAWAY.
+    // A GOAWAY that came before the end still counts.
     shared.all_read().await;
     shared.wake_all();
 }

@@ -62,7 +62,7 @@ pub(super) struct State {
     settings: Waiters,
     /// Tasks that read the peer's unidirectional streams.
     readers: usize,
-    /// Who waits for the end of them.
+    /// Tasks that wait for the end of these.
     read: Waiters,
     /// The task that writes what could not be written at once.
     writer: Option<Waker>,

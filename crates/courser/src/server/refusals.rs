@@ -59,11 +59,13 @@ pub struct Refusals {
     pub memory: u64,
     /// No further QUIC client could wait to be accepted.
     pub waiting_room: u64,
+    /// The network sent more than all others together while the server could not keep up: datagrams.
+    pub backlog: u64,
 }
 
 impl Refusals {
     /// All counts with the names of their reasons.
-    pub const fn by_reason(&self) -> [(&'static str, u64); 9] {
+    pub const fn by_reason(&self) -> [(&'static str, u64); 10] {
         [
             ("full", self.full),
             ("share", self.share),
@@ -74,6 +76,7 @@ impl Refusals {
             ("busy", self.busy),
             ("memory", self.memory),
             ("waiting_room", self.waiting_room),
+            ("backlog", self.backlog),
         ]
     }
 
@@ -97,5 +100,6 @@ impl Refusals {
         self.busy += stats.refused_while_busy;
         self.memory += stats.refused_for_memory;
         self.waiting_room += stats.ignored_for_room;
+        self.backlog += stats.datagrams_over_share;
     }
 }

@@ -48,7 +48,7 @@ impl RequestMemory {
     }
 
     /// Takes `cost` bytes for a connection that holds `held`, one of as many as `connections` counts.
-    /// What is admitted has to be given back with [`release`](Self::release).
+    /// The caller gives back what is admitted with [`release`](Self::release).
     pub(super) fn take(&self, cost: u64, held: u64, connections: impl Fn() -> u64) -> Verdict {
         let before = self.used.fetch_add(cost, Relaxed);
         let used = before.saturating_add(cost);

@@ -87,7 +87,7 @@ async fn little_is_read_before_it_is_wanted() {
     }
 }
 
-/// What waits for a peer that took the first 64 KiB of an answer and no more.
+/// A peer that took the first 64 KiB of an answer and no more has one piece of half of that waiting.
 #[tokio::test]
 async fn what_waits_is_in_proportion_to_what_was_taken() {
     let folder = Folder::new();

@@ -59,8 +59,11 @@ impl Backlog {
     }
 
     fn weigh(&mut self, now: Time, network: Source, count: u64) -> bool {
-        if now - self.window >= WINDOW {
-            self.heaviest = self.find_heaviest();
+        let age = now - self.window;
+        if age >= WINDOW {
+            // An older one says nothing about those who send now.
+            let is_recent = age < ALERT;
+            self.heaviest = is_recent.then(|| self.find_heaviest()).flatten();
             self.counts.clear();
             self.window = now;
         }
@@ -166,6 +169,16 @@ mod tests {
     fn networks_that_send_alike_are_not_dropped() {
         let mut backlog = Backlog::new([1; 16]);
         assert_eq!(run(&mut backlog, 0, 1000, &[FLOOD, HONEST]), [0, 0]);
+    }
+
+    #[test]
+    fn a_flood_of_the_past_is_forgotten() {
+        let mut backlog = Backlog::new([1; 16]);
+        run(&mut backlog, 0, 1000, &[FLOOD, FLOOD, HONEST]);
+        backlog.on_turn(at(100_000), false);
+        // The first window of the next queue has nothing to compare.
+        let dropped = run(&mut backlog, 60_000_000, 99, &[FLOOD, HONEST]);
+        assert_eq!(dropped, [0, 0]);
     }
 
     #[test]

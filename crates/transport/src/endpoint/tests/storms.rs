@@ -144,3 +144,35 @@ fn replies_over_their_rate_are_counted() {
     assert_eq!((stats.retries_sent, stats.replies_over_rate), (50, 10));
     assert_eq!(stats.datagrams_dropped, 10);
 }
+
+/// Limit K117: the endpoint drops unread, and counts, only while the socket is never empty.
+#[test]
+fn the_heaviest_network_is_dropped_unread_from_a_standing_queue() {
+    let mut pair = waiting_pair(|_| {});
+    let honest = Stranger {
+        address: SocketAddr::from(([198, 51, 100, 1], 20_000)),
+        ..Stranger::new(5000)
+    };
+    let mut flood = storm(0..3_000);
+    for _ in 0..300 {
+        let endpoint = &mut pair.server.endpoint;
+        endpoint.on_socket_read(pair.now, true);
+        for datagram in flood.by_ref().take(10) {
+            pair.deliver(datagram);
+        }
+        pair.deliver(honest.initial());
+        pair.now += Duration::from_micros(100);
+    }
+    let stats = pair.server.endpoint.stats();
+    assert!(stats.datagrams_over_share > 1_500, "{stats:?}");
+    assert!(
+        stats.waiting + stats.datagrams_over_share as usize <= 3_001,
+        "those of the flood alone: {stats:?}"
+    );
+    let before = stats.datagrams_over_share;
+    pair.server.endpoint.on_socket_read(pair.now, false);
+    for datagram in storm(3_000..3_010) {
+        pair.deliver(datagram);
+    }
+    assert_eq!(pair.server.endpoint.stats().datagrams_over_share, before);
+}
