@@ -7,6 +7,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use courser_base::{FourTuple, Time};
 use courser_transport::{PacketTooBig, ReceiveMeta};
@@ -54,6 +55,9 @@ enum Taken {
 /// K31). A storm of clients comes in single datagrams, and so do the answers of those that were
 /// accepted. While they stay in the socket, others are lost, and peers repeat theirs.
 const ARRIVALS_PER_TURN: usize = 256;
+/// Time after which a turn ends in spite of [`ARRIVALS_PER_TURN`] (limit K31). A first flight costs ten
+/// times what a datagram of a flood costs, and peers with a connection are answered once a turn.
+const LONGEST_ARRIVALS: Duration = Duration::from_millis(1);
 /// Receive calls per turn (limit K31). Empty and refused ones count, since they cost as much.
 const RECEIVES_PER_TURN: usize = 8;
 /// Clients that the application may accept in one turn (limit K31), one while the socket has more.
@@ -116,7 +120,9 @@ impl Driver {
                 }
                 Poll::Ready(Ok(received)) => match self.on_received(&received) {
                     Taken::Crowded => break,
-                    Taken::Arrival if arrivals > 0 => {
+                    Taken::Arrival
+                        if arrivals > 0 && self.shard.now() - now < LONGEST_ARRIVALS =>
+                    {
                         let segment = received.segment_size.max(1);
                         arrivals = arrivals.saturating_sub(received.len.div_ceil(segment));
                         left += 1;
