@@ -19,6 +19,7 @@ mod flow;
 mod hasher;
 mod open;
 mod path;
+mod recovery;
 mod rng;
 mod space;
 mod stream;

@@ -229,9 +229,7 @@ impl Connection {
             self.streams.on_close();
         }
         self.datagrams.on_end(is_lost);
-        for space in SpaceId::ALL {
-            self.forget_sent(space);
-        }
+        self.recovery.forget_all();
         self.handshake.on_close();
         self.close_error = Some(error.clone());
         self.events.push_back(Event::Lost(error));
@@ -239,11 +237,7 @@ impl Connection {
 
     /// Closing and draining last three probe timeouts (§10.2), as far as [`MAX_DRAIN`] allows.
     fn drain_period(&self) -> Duration {
-        self.paths
-            .active()
-            .pto(self.peer_max_ack_delay())
-            .saturating_mul(3)
-            .min(MAX_DRAIN)
+        self.recovery.pto().saturating_mul(3).min(MAX_DRAIN)
     }
 }
 

@@ -40,7 +40,7 @@ impl Connection {
         if max.is_some_and(|max| data.len() + NEARLY_FULL > max) {
             // Packets with room for the longest number are never quite full, but larger ones would
             // be of use.
-            self.paths.active_mut().search.on_full_datagram_sent(now);
+            self.recovery.on_full_datagram_wanted(now);
         }
         self.datagrams.send(now, data, max, options)
     }
@@ -48,7 +48,7 @@ impl Connection {
     /// Bytes of frames in a full 1-RTT packet whose number is of the longest kind.
     fn frame_room(&self) -> usize {
         let header = 1 + self.cids.peer.current().len() + LONGEST_NUMBER;
-        usize::from(self.paths.active().mtu).saturating_sub(header + TAG_LEN)
+        usize::from(self.recovery.route().mtu()).saturating_sub(header + TAG_LEN)
     }
 
     /// Datagrams, as far as they may go before stream data that waits, and then stream data.

@@ -1,6 +1,7 @@
 //! Which part sees a frame: the one match over `Frame`.
 
 use courser_base::Time;
+use courser_crypto::OneRttKeys;
 use courser_telemetry::PathState;
 use courser_wire::TransportErrorCode;
 use courser_wire::frame::{Frame, FrameError, Frames, permitted};
@@ -77,12 +78,12 @@ impl Connection {
             }
             processed.ack_eliciting |= frame.is_ack_eliciting();
             processed.probing_only &= frame.is_probing();
-            let open_before = self.packets_in_question(space);
+            let open_before = self.recovery.remembered(space);
             let fresh_before = self.streams.fresh_frames();
             let raised_before = processed.raised;
             self.dispatch(arrival, packet, space, &frame, &mut processed)
                 .map_err(|error| error.in_frame(frame_type))?;
-            let settled = self.packets_in_question(space) < open_before;
+            let settled = self.recovery.remembered(space) < open_before;
             let is_fresh =
                 self.streams.fresh_frames() != fresh_before || processed.raised != raised_before;
             match worth(&frame, settled, is_fresh) {
@@ -100,12 +101,6 @@ impl Connection {
             }
         }
         Ok(processed)
-    }
-
-    fn packets_in_question(&self, space: SpaceId) -> usize {
-        self.spaces
-            .get(space)
-            .map_or(0, |space| space.sent.remembered())
     }
 
     /// Once we have said CONNECTION_CLOSE, only the peer's own is of interest (RFC 9000 §10.2.1).
@@ -144,11 +139,7 @@ impl Connection {
                 processed.refused |= self.streams.on_stream_frame(now, frame)? == Stored::Refused;
                 Ok(())
             }
-            Frame::Ack(frame) => {
-                self.on_ack_frame(now, space, frame)?;
-                self.review_ack_request(now, space);
-                Ok(())
-            }
+            Frame::Ack(frame) => self.on_ack_frame(now, space, frame),
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::Crypto(frame) => {
                 processed.crypto = true;
@@ -197,7 +188,12 @@ impl Connection {
                 Ok(())
             }
             Frame::Datagram(frame) => self.datagrams.on_datagram_frame(frame),
-            Frame::AckFrequency(frame) => self.on_ack_frequency_frame(frame),
+            Frame::AckFrequency(frame) => {
+                self.check_ack_extension()?;
+                let least = self.config.min_ack_delay();
+                let acks = &mut self.spaces.application.acks;
+                acks.on_ack_frequency_frame(frame, least)
+            }
             Frame::ImmediateAck => {
                 processed.wants_ack = true;
                 self.check_ack_extension()
@@ -205,9 +201,51 @@ impl Connection {
         }
     }
 
-    /// The peer says where a limit of ours keeps it (RFC 9000 §19.12 to §19.14).
+    fn on_ack_frame(
+        &mut self,
+        now: Time,
+        space: SpaceId,
+        frame: &frame::Ack<'_>,
+    ) -> Result<(), TransportError> {
+        self.recovery.check_ack(space, frame)?;
+        let is_application = space == SpaceId::Application;
+        if is_application && let Some(keys) = &self.key_phase.keys {
+            check_phase(keys, frame)?;
+        }
+        let (recovery, mut owners) = self.recovery_and_owners();
+        let acknowledged = recovery.on_ack_frame(now, space, frame, &mut owners);
+        if let Some(largest) = acknowledged.largest {
+            let window = self.recovery.route().window();
+            self.streams.on_congestion_window(window);
+            if is_application && let Some(keys) = &mut self.key_phase.keys {
+                keys.on_packet_acked(largest);
+            }
+            if is_application && self.side.is_client() {
+                // A server that reads 1-RTT packets has our Finished. HANDSHAKE_DONE may have been
+                // lost, and until it comes again only the handshake would be probed
+                // (RFC 9001 §4.1.2).
+                self.confirm(now);
+            }
+        }
+        if acknowledged.is_path_too_small {
+            self.on_path_too_small(now);
+        }
+        Ok(())
+    }
+
+    /// Without our `min_ack_delay` the frames of draft-ietf-quic-ack-frequency-12 are unknown ones
+    /// (§3).
+    fn check_ack_extension(&self) -> Result<(), TransportError> {
+        if self.config.ack_frequency {
+            return Ok(());
+        }
+        let reason = "a frame of an extension that was not offered";
+        Err(TransportError::frame_encoding(reason))
+    }
+
+    /// The peer reports that a limit of ours blocks it (RFC 9000 §19.12 to §19.14).
     fn on_blocked_frame(&mut self, now: Time, frame: &Frame<'_>) -> Result<(), TransportError> {
-        let rtt = self.paths.active().rtt.smoothed();
+        let rtt = self.recovery.route().rtt().smoothed();
         match frame {
             Frame::DataBlocked(frame) => self.streams.on_data_blocked_frame(now, rtt, *frame),
             Frame::StreamDataBlocked(frame) => {
@@ -284,7 +322,17 @@ impl Connection {
     }
 }
 
-/// Whether a frame got its sender anywhere (RFC 9000 §21.9).
+/// A peer that acknowledges the new key phase must have followed it (RFC 9001 §6.2).
+fn check_phase(keys: &OneRttKeys, frame: &frame::Ack<'_>) -> Result<(), TransportError> {
+    if keys.acknowledgment_breaks_phase(frame.largest) {
+        let code = TransportErrorCode::KEY_UPDATE_ERROR;
+        let reason = "acknowledged the new key phase in packets of the old one";
+        return Err(TransportError::new(code, reason));
+    }
+    Ok(())
+}
+
+/// The progress that a frame made for its sender (RFC 9000 §21.9).
 enum Worth {
     Nothing,
     Neutral,

@@ -1,13 +1,45 @@
-//! What became of a sent frame: the one match from `SentFrame` to its owner.
+//! The fate of sent frames: the one match from `SentFrame` to its owner.
 
-use super::Connection;
+use courser_base::Time;
+use courser_telemetry::{Record, Tap};
+
+use super::handshake::Handshake;
+use super::{Cids, Connection, Spaces};
+use crate::datagram::Datagrams;
+use crate::recovery::{FrameOwners, LossRecovery};
 use crate::space::SpaceId;
 use crate::space::sent::SentFrame;
+use crate::stream::Streams;
+
+/// The parts of a connection whose frames packets carry.
+pub(super) struct Owners<'a> {
+    spaces: &'a mut Spaces,
+    streams: &'a mut Streams,
+    datagrams: &'a mut Datagrams,
+    cids: &'a mut Cids,
+    handshake: &'a mut Handshake,
+    tap: &'a mut Tap,
+}
 
 impl Connection {
-    /// A frame arrived.
+    /// Loss recovery, and the parts that it informs.
     #[inline]
-    pub(crate) fn on_frame_acked(&mut self, space: SpaceId, frame: SentFrame) {
+    pub(super) fn recovery_and_owners(&mut self) -> (&mut LossRecovery, Owners<'_>) {
+        let owners = Owners {
+            spaces: &mut self.spaces,
+            streams: &mut self.streams,
+            datagrams: &mut self.datagrams,
+            cids: &mut self.cids,
+            handshake: &mut self.handshake,
+            tap: &mut self.tap,
+        };
+        (&mut self.recovery, owners)
+    }
+}
+
+impl FrameOwners for Owners<'_> {
+    #[inline]
+    fn on_frame_acked(&mut self, space: SpaceId, frame: SentFrame) {
         match frame {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
@@ -31,26 +63,16 @@ impl Connection {
             SentFrame::NewConnectionId { .. } => self.cids.issued.on_frame_acked(frame),
             SentFrame::RetireConnectionId { .. } => self.cids.peer.on_frame_acked(frame),
             SentFrame::NewToken => self.handshake.tokens = Vec::new(),
-            SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_acked(sequence),
             SentFrame::Datagrams { count } => self.datagrams.on_acked(count),
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_acked(id),
-            SentFrame::MtuProbe { size, path, .. } => self.on_mtu_probe_acked(path, size),
             SentFrame::HandshakeDone => self.handshake.done_sent = None,
             SentFrame::Ping | SentFrame::PathProbe => {}
+            // Loss recovery owns these.
+            SentFrame::MtuProbe { .. } | SentFrame::AckFrequency { .. } => {}
         }
     }
 
-    /// A probe repeats a frame that may not be lost. Datagrams are never sent again, and it is too
-    /// early to call them lost (RFC 9221 §5.2).
-    pub(crate) fn on_frame_repeated(&mut self, space: SpaceId, frame: SentFrame) {
-        if !frame.is_datagram() {
-            self.on_frame_lost(space, frame);
-        }
-    }
-
-    /// A frame is lost, or a probe repeats it: its owner sends it again, or what stands in its
-    /// place today (RFC 9000 §13.3).
-    pub(crate) fn on_frame_lost(&mut self, space: SpaceId, frame: SentFrame) {
+    fn on_frame_lost(&mut self, space: SpaceId, frame: SentFrame) {
         match frame {
             SentFrame::Stream { .. }
             | SentFrame::ResetStream { .. }
@@ -72,12 +94,26 @@ impl Connection {
             SentFrame::NewToken => {
                 self.handshake.send_tokens = !self.handshake.tokens.is_empty();
             }
-            SentFrame::AckFrequency { sequence } => self.recovery.ack_request.on_lost(sequence),
             SentFrame::Datagrams { count } => self.datagrams.on_lost(count),
             SentFrame::TrackedDatagram { id } => self.datagrams.on_tracked_lost(id),
-            SentFrame::MtuProbe { probe, path, .. } => self.on_mtu_probe_lost(path, probe),
-            // A newer ACK says more, a PING has asked, a probe is made fresh.
+            // A newer ACK contains more, a PING has done its work, a path probe is made fresh.
             SentFrame::Ack { .. } | SentFrame::Ping | SentFrame::PathProbe => {}
+            // Loss recovery owns these.
+            SentFrame::MtuProbe { .. } | SentFrame::AckFrequency { .. } => {}
         }
+    }
+
+    fn has_new_data(&self) -> bool {
+        self.streams.has_stream_data() || self.datagrams.wants_to_send()
+    }
+
+    fn has_crypto(&self, space: SpaceId) -> bool {
+        let space = self.spaces.get(space);
+        space.is_some_and(|space| space.crypto.wants_to_send())
+    }
+
+    #[inline]
+    fn record(&mut self, now: Time, record: impl FnOnce() -> Record) {
+        self.tap.record(now, record);
     }
 }

@@ -68,10 +68,10 @@ impl Connection {
         self.fill_handshake_frames(now, packet);
         self.cids.issued.write_frames(packet);
         self.cids.peer.write_frames(packet);
-        self.recovery.ack_request.write_frames(packet);
+        self.recovery.ack_request().write_frames(packet);
         // Windows follow the shortest round trip: the smoothed one contains the queue that a
         // large window fills, and on a short path that queue is our own socket buffer.
-        let rtt = self.paths.active().rtt.min().max(MIN_WINDOW_RTT);
+        let rtt = self.recovery.route().rtt().min().max(MIN_WINDOW_RTT);
         self.streams.write_control_frames(now, rtt, packet);
         self.fill_data(now, packet);
         if probing {
@@ -86,7 +86,9 @@ impl Connection {
         };
         // A probe of the handshake says again what arrived: an ACK was lost, perhaps, and the peer,
         // who sends no more unless it is asked, waits for it with a timeout that doubles.
-        let is_probe = space.probes > 0 && (space.ping || space.crypto.wants_to_send());
+        let recovery = &mut self.recovery;
+        let has_frames = recovery.wants_ping(id) || space.crypto.wants_to_send();
+        let is_probe = recovery.is_probing(id) && has_frames;
         let is_repeated = is_probe && id != SpaceId::Application;
         let rides_along = space.acks.is_pending() || is_repeated;
         if !(space.acks.is_due() || rides_along && !alone) {
@@ -112,26 +114,26 @@ impl Connection {
         let has_data = self.streams.has_stream_data() || self.datagrams.wants_to_send();
         let asks = !alone && has_data;
         // One unanswered question is enough: a peer that answers none must not make us ask on.
-        let is_asked = space.ack_eliciting_in_flight > 0;
-        space.ping |= space.acks.on_ack_sent(now, largest, asks) && !is_asked;
+        let is_asked = recovery.is_waiting(id);
+        if space.acks.on_ack_sent(now, largest, asks) && !is_asked {
+            recovery.request_ping(id);
+        }
     }
 
     fn fill_ping(&mut self, id: SpaceId, packet: &mut PacketBuilder<'_>) {
-        let Some(space) = self.spaces.get_mut(id) else {
-            return;
-        };
-        if space.ping && packet.remaining() >= 1 {
+        let recovery = &mut self.recovery;
+        if recovery.wants_ping(id) && packet.remaining() >= 1 {
             // A probe must not wait for the delay that the peer was granted
             // (draft-ietf-quic-ack-frequency-12 §7).
-            let is_urgent = space.probes > 0 && id == SpaceId::Application;
-            let frame = if is_urgent && self.recovery.ack_request.is_offered() {
+            let is_urgent = recovery.is_probing(id) && id == SpaceId::Application;
+            let frame = if is_urgent && recovery.may_ask_for_acks() {
                 Frame::ImmediateAck
             } else {
                 Frame::Ping
             };
             frame.encode(packet.writer());
             packet.record(SentFrame::Ping);
-            space.ping = false;
+            recovery.on_ping_written(id);
         }
     }
 

@@ -1,11 +1,10 @@
 //! What tests need to seal packets in a connection's name.
 
-use courser_base::{Ecn, Time};
 use courser_crypto::HeaderKey;
 use courser_wire::ConnectionId;
 
 use super::Connection;
-use super::transmit::{Built, Flight};
+use crate::recovery::Built;
 use crate::space::SpaceId;
 use crate::space::sent::SentFrames;
 
@@ -20,7 +19,7 @@ impl Connection {
         if space == SpaceId::Application {
             self.key_phase.derive();
         }
-        let (number, _) = self.number_in(space).expect("the space is open");
+        let (number, _) = self.recovery.next_number(space).expect("the space is open");
         let built = Built {
             number,
             len: 0,
@@ -28,13 +27,7 @@ impl Connection {
             ack_eliciting: false,
             in_flight: false,
         };
-        // A path of its own keeps it out of round-trip times.
-        let flight = Flight {
-            path: u32::MAX,
-            snapshot: 0,
-            tx_in_flight: 0,
-        };
-        self.record_sent(Time::ZERO, space, &built, Ecn::NotEct, flight);
+        self.recovery.on_forged_packet(space, &built, &mut self.rng);
         number
     }
 

@@ -1,7 +1,6 @@
 //! Driving TLS: bytes in and out, keys, transport parameters. RFC 9001 §4, RFC 9000 §7.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
@@ -130,7 +129,7 @@ impl Connection {
             Ok(()) => self.open_early(now),
             Err(error) => self.fail(now, error),
         }
-        let rtt = self.paths.active().rtt.smoothed();
+        let rtt = self.recovery.route().rtt().smoothed();
         self.spaces.application.acks.on_batch_end(now, rtt);
         self.record_changes(now);
     }
@@ -174,10 +173,9 @@ impl Connection {
     fn install_keys(&mut self, change: KeyChange) -> Result<(), TransportError> {
         match change {
             KeyChange::Handshake(secrets) => {
-                let mut space = PacketNumberSpace::new(
-                    crypto_limit(self.side, SpaceId::Handshake),
-                    self.config.ecn,
-                );
+                let mut space = PacketNumberSpace::new(crypto_limit(self.side, SpaceId::Handshake));
+                self.recovery
+                    .open_space(SpaceId::Handshake, self.config.ecn);
                 space.keys = Some(secrets.key_pair());
                 self.spaces.handshake = Some(Box::new(space));
                 self.handshake.writing = SpaceId::Handshake;
@@ -242,6 +240,7 @@ impl Connection {
         self.read_next_level(SpaceId::Application)?;
         self.stats.handshake_time = Some(now - self.handshake.started);
         self.enter(now, State::Complete);
+        self.recovery.on_handshake_complete();
         self.events.push_back(Event::Connected);
         if self.side.is_server() {
             // The server's handshake is confirmed when it is complete (RFC 9001 §4.1.2).
@@ -258,6 +257,7 @@ impl Connection {
             return;
         }
         self.enter(now, State::Confirmed);
+        self.recovery.on_handshake_confirmed();
         self.discard_space(now, SpaceId::Initial);
         self.discard_space(now, SpaceId::Handshake);
         self.events.push_back(Event::Confirmed);
@@ -268,7 +268,7 @@ impl Connection {
     /// handshake is confirmed. It is told again, once per round trip at the most, since anybody
     /// may have made the packet.
     pub(crate) fn on_late_handshake_packet(&mut self, now: Time) {
-        let rtt = self.paths.active().rtt.smoothed();
+        let rtt = self.recovery.route().rtt().smoothed();
         if self.state.is_confirmed()
             && self
                 .handshake
@@ -302,14 +302,13 @@ impl Connection {
             let kind = id.packet_kind();
             Record::KeyDiscarded(KeyDiscarded { kind })
         });
-        self.forget_sent(id);
+        self.recovery.discard_space(id);
         match id {
             SpaceId::Initial => self.spaces.initial = None,
             SpaceId::Handshake => self.spaces.handshake = None,
             SpaceId::Application => {}
         }
         drop(self.handshake.early.take(id));
-        self.recovery.pto.reset();
     }
 
     /// The peer's parameters, as soon as TLS has read them: checked against what was seen on the
@@ -340,20 +339,14 @@ impl Connection {
             self.cids.peer.set_reset_token(token);
         }
         self.idle.on_peer_timeout(parameters.max_idle_timeout);
-        let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
-        self.paths.set_peer_limit(most);
-        self.recovery.ack_request.on_peer_parameters(
-            Duration::from_millis(parameters.max_ack_delay),
-            parameters.min_ack_delay.map(Duration::from_micros),
-            self.config.ack_frequency,
-        );
+        self.recovery
+            .on_peer_parameters(now, &parameters, self.config.ack_frequency);
         if let Some(preferred) = &parameters.preferred_address {
             let limit = LOCAL_CID_LIMIT;
             self.cids
                 .peer
                 .on_preferred_address(preferred.id, preferred.reset_token, limit)?;
         }
-        self.recovery.quiet_since = now;
         self.handshake.peer_parameters = Some(Box::new(parameters));
         Ok(())
     }

@@ -9,6 +9,7 @@ use courser_telemetry::{KeyUpdated, Record};
 use super::Connection;
 use super::suspicion::HASTY_UPDATE;
 use crate::config::TransportConfig;
+use crate::space::SpaceId;
 
 /// The 1-RTT keys and what belongs to them.
 #[derive(Debug, Default)]
@@ -112,7 +113,7 @@ impl Connection {
             return Err(KeyUpdateBlocked::NotConfirmed);
         }
         self.derive_keys();
-        let next = self.spaces.application.next_packet_number;
+        let next = self.recovery.first_unused_number();
         let Some(keys) = &mut self.key_phase.keys else {
             return Err(KeyUpdateBlocked::NotConfirmed);
         };
@@ -121,7 +122,7 @@ impl Connection {
         }
         keys.update(next);
         // An empty packet would not show the peer the new phase.
-        self.spaces.application.ping = true;
+        self.recovery.request_ping(SpaceId::Application);
         self.stats.key_updates += 1;
         self.record_key_update(now, false);
         Ok(())
@@ -148,7 +149,7 @@ impl Connection {
     /// acknowledgement before the next update (§6.1), and should wait for three probe timeouts
     /// (§6.5); one that waits for less than one makes us derive keys for nothing.
     pub(crate) fn on_peer_keys_updated(&mut self, now: Time, before: bool) -> u32 {
-        let pto = self.paths.active().pto(self.peer_max_ack_delay());
+        let pto = self.recovery.pto();
         self.key_phase.drop_previous_at = Some(now + pto.saturating_mul(3));
         let keys = self.key_phase.keys.as_ref();
         if keys.is_none_or(|keys| keys.key_phase() == before) {

@@ -4,8 +4,6 @@
 //! sees a frame is in `dispatch`, what leaves and when in `transmit`, who hears of an
 //! acknowledgement in `fate`.
 
-mod ack_frequency;
-mod acks;
 mod close;
 mod datagrams;
 mod dispatch;
@@ -18,11 +16,8 @@ mod forging;
 pub(crate) mod handshake;
 mod idle;
 mod key_phase;
-mod losses;
 mod mtu;
-mod mute;
 mod packet_too_big;
-mod permit;
 mod receive;
 mod start;
 mod state;
@@ -42,7 +37,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{Exporter, HandshakeData, TlsError};
-use courser_recovery::{Algorithm, Controller, LostPacket, LostPackets, Pto, Sent};
+use courser_recovery::Algorithm;
 use courser_telemetry::{Record, Sink, StateChanged, Tap};
 use courser_wire::ConnectionId;
 
@@ -59,19 +54,17 @@ pub(crate) use self::start::{FirstInitial, Origin};
 use self::handshake::Handshake;
 use self::idle::Idle;
 use self::key_phase::KeyPhase;
-use self::mute::Mute;
 use self::state::State;
 use self::suspicion::Suspicion;
 use self::timeouts::CreditRequests;
-use self::trace::Told;
+use self::trace::Recorded;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
 use crate::datagram::Datagrams;
 use crate::path::paths::Paths;
+use crate::recovery::LossRecovery;
 use crate::rng::Rng;
-use crate::space::ack_request::AckRequest;
-use crate::space::sent::{FrameLists, SentFrames};
 use crate::space::{PacketNumberSpace, SpaceId};
 use crate::stream::Streams;
 
@@ -88,14 +81,17 @@ pub struct Connection {
     cids: Cids,
     streams: Streams,
     datagrams: Datagrams,
-    recovery: Recovery,
+    recovery: LossRecovery,
     idle: Idle,
+    credit_requests: CreditRequests,
     suspicion: Suspicion,
     events: VecDeque<Event>,
     close_error: Option<ConnectionError>,
     stats: ConnectionStats,
     rng: Rng,
     tap: Tap,
+    /// What was recorded last, while a sink is plugged in.
+    recorded: Option<Box<Recorded>>,
 }
 
 /// The three packet number spaces; the first two go with their keys.
@@ -138,36 +134,6 @@ struct Cids {
     in_use: u64,
     /// IDs the peer gave back: the endpoint stops routing them.
     retired: Vec<ConnectionId>,
-}
-
-/// What loss recovery needs beside the spaces and the path.
-#[derive(Debug)]
-struct Recovery {
-    pto: Pto,
-    /// When we want acknowledgements.
-    ack_request: AckRequest,
-    lists: FrameLists,
-    /// Scratch of loss detection, kept for its memory.
-    lost: Vec<(u64, Sent<SentFrames>)>,
-    /// The same for the controller.
-    lost_packets: Vec<LostPacket>,
-    /// Lost application packets that may yet turn out to have been late only.
-    lately_lost: LostPackets,
-    /// From when a client without anything in flight counts its anti-deadlock timer.
-    quiet_since: Time,
-    /// Whether the peer acknowledges at all.
-    mute: Mute,
-    /// The 1-RTT packet up to which probes have repeated what was sent.
-    repeated: Option<u64>,
-    /// A batch waits for the pacer until then.
-    paced_until: Option<Time>,
-    /// How often the peer was asked for credit in vain.
-    credit_requests: CreditRequests,
-    /// The application packet number that is skipped next, to catch peers that acknowledge what
-    /// they never received (limit K21).
-    skip_at: u64,
-    /// What was recorded last, while a sink is plugged in.
-    told: Option<Box<Told>>,
 }
 
 impl Connection {
@@ -219,7 +185,7 @@ impl Connection {
 
     /// Smoothed round-trip time of the path in use.
     pub fn rtt(&self) -> Duration {
-        self.paths.active().rtt.smoothed()
+        self.recovery.route().rtt().smoothed()
     }
 
     /// What the handshake negotiated; `None` until ALPN and server name are known.
@@ -289,31 +255,28 @@ impl Connection {
     /// Sends a PING, so that the peer proves to be there.
     pub fn ping(&mut self) {
         if self.state.is_open() {
-            self.spaces.application.ping = true;
+            self.recovery.request_ping(SpaceId::Application);
         }
     }
 
     /// Counters, and the state of the path.
     pub fn stats(&self) -> ConnectionStats {
-        let path = self.paths.active();
         let counters = self.streams.counters();
+        let recovery = self.recovery.stats();
         ConnectionStats {
+            packets_sent: recovery.packets_sent,
+            packets_lost: recovery.packets_lost,
+            packets_spuriously_lost: recovery.packets_spuriously_lost,
+            acks_received: recovery.acks_received,
+            congestion_events: recovery.congestion_events,
+            congestion_events_undone: recovery.congestion_events_undone,
+            ptos: recovery.ptos,
             data_sent: counters.data_sent,
             data_retransmitted: counters.data_retransmitted,
             data_acked: counters.data_acked,
             data_received: counters.data_received,
             datagrams: self.datagrams.stats(),
-            path: PathStats {
-                rtt: path.rtt.smoothed(),
-                latest_rtt: path.rtt.latest(),
-                min_rtt: path.rtt.min(),
-                congestion_window: path.congestion.window(),
-                bytes_in_flight: path.bytes_in_flight,
-                mtu: path.mtu,
-                ssthresh: path.congestion.ssthresh(),
-                pacing_rate: path.congestion.pacing_rate(&path.rtt),
-                controller: path.congestion.name(),
-            },
+            path: self.recovery.route().stats(),
             ..self.stats
         }
     }
@@ -327,7 +290,7 @@ impl Connection {
     /// Plugs in a sink for records, or takes it out.
     pub fn set_sink(&mut self, sink: Option<Box<dyn Sink>>) {
         self.tap.set(sink);
-        self.recovery.told = None;
+        self.recorded = None;
     }
 
     /// Goes on with another congestion controller, without a burst and with the window as it is;
@@ -342,17 +305,9 @@ impl Connection {
             config.congestion = algorithm;
             config.controller_factory = None;
         }
-        let path = self.paths.active_mut();
-        path.switch_controller(now, algorithm);
-        if !self.config.capacity_rise {
-            path.congestion.ignore_capacity_rise();
-        }
-    }
-
-    /// Longest time the peer holds acknowledgements back, as announced or as we asked for; zero
-    /// until its parameters are known.
-    fn peer_max_ack_delay(&self) -> Duration {
-        self.recovery.ack_request.max_ack_delay()
+        let capacity_rise = self.config.capacity_rise;
+        self.recovery
+            .switch_controller(now, algorithm, capacity_rise);
     }
 
     fn enter(&mut self, now: Time, state: State) {
@@ -361,24 +316,6 @@ impl Connection {
         let state = self.state.name();
         self.tap
             .record(now, || Record::StateChanged(StateChanged { old, state }));
-    }
-
-    /// Forgets what is in flight in a space: its keys are gone or the connection is over
-    /// (RFC 9002 §6.4).
-    fn forget_sent(&mut self, id: SpaceId) {
-        let Some(space) = self.spaces.get_mut(id) else {
-            return;
-        };
-        space.sent.take_all(|_, sent| {
-            if sent.in_flight
-                && let Some(path) = self.paths.by_id(sent.path)
-            {
-                path.bytes_in_flight = path.bytes_in_flight.saturating_sub(u64::from(sent.size));
-            }
-            sent.frames.release(&mut self.recovery.lists);
-        });
-        space.ack_eliciting_in_flight = 0;
-        self.recovery.lists.shrink();
     }
 }
 
@@ -392,7 +329,7 @@ impl Connection {
             false if self.is_closed() => 0,
             false => CONNECTION_MEMORY,
         };
-        let records = self.spaces.application.sent.memory() as u64;
+        let records = self.recovery.memory() as u64;
         self.streams.memory() + self.datagrams.memory() + records + state
     }
 

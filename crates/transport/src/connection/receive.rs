@@ -14,10 +14,10 @@ use courser_wire::{TransportErrorCode, packet_number};
 use super::Connection;
 use super::dispatch::Processed;
 use super::error::ConnectionError;
-use super::mute::MUTE_PATIENCE;
 use super::state::State;
 use crate::error::TransportError;
 use crate::open::undecryptable::Early;
+use crate::recovery::MUTE_PATIENCE;
 use crate::space::SpaceId;
 use crate::space::ack_policy::AckEliciting;
 
@@ -331,13 +331,10 @@ impl Connection {
     /// True when the peer has been heard for long and has acknowledged nothing.
     #[inline]
     fn is_mute(&mut self, now: Time) -> bool {
-        if self.spaces.application.ack_eliciting_in_flight == 0 {
-            return false;
-        }
-        let pto = self.paths.active().pto(self.peer_max_ack_delay());
+        let pto = self.recovery.pto();
         let idle = self.idle.timeout().unwrap_or_default();
         let patience = idle.max(MUTE_PATIENCE).max(pto.saturating_mul(3));
-        self.recovery.mute.is_over(now, patience)
+        self.recovery.is_mute(now, patience)
     }
 
     /// A packet was processed in full: it may be acknowledged now (RFC 9000 §13.1).
@@ -417,6 +414,17 @@ impl Connection {
         Ok(())
     }
 
+    /// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake. Once per
+    /// connection, which makes up for one lost packet: two ends that answered every such sign with
+    /// another one would never stop (RFC 9002 §6.2.3).
+    fn speed_up_handshake(&mut self) {
+        let is_open = self.recovery.is_first_flight_open();
+        if is_open && !std::mem::replace(&mut self.handshake.was_sped_up, true) {
+            let (recovery, mut owners) = self.recovery_and_owners();
+            recovery.speed_up_handshake(&mut owners);
+        }
+    }
+
     /// Packets that waited for keys are processed now.
     pub(crate) fn open_early(&mut self, now: Time) {
         for space in [SpaceId::Handshake, SpaceId::Application] {
@@ -488,7 +496,8 @@ impl Connection {
         self.set_peer_id(self.paths.active_index(), shared);
         self.paths.migrate(arrival.now, index, pto);
         self.record_path(arrival.now, index, PathState::MigrationStarted);
-        self.spaces.application.ecn.restart();
+        let route = self.paths.active().route;
+        self.recovery.activate_route(route);
         let peer = self.paths.active().tuple.peer;
         self.events.push_back(super::Event::PathChanged { peer });
         Ok(())
@@ -530,10 +539,13 @@ impl Connection {
         }
     }
 
-    /// Retires the IDs of paths that are gone.
-    pub(crate) fn retire_unused_ids(&mut self) {
-        while let Some(id) = self.paths.take_unused_id() {
-            self.cids.peer.give_up(id);
+    /// Forgets the routes of paths that were given up and retires their IDs.
+    pub(crate) fn forget_given_up_paths(&mut self) {
+        while let Some(path) = self.paths.take_given_up() {
+            self.recovery.close_route(path.route);
+            if let Some(id) = path.peer_id {
+                self.cids.peer.give_up(id);
+            }
         }
     }
 
@@ -542,8 +554,11 @@ impl Connection {
         if let Some(index) = self.paths.find(arrival.path) {
             return Some(index);
         }
-        let index = self.paths.add(arrival.now, arrival.path, &self.config);
-        self.retire_unused_ids();
+        let rtt = self.recovery.route().rtt().smoothed();
+        let (recovery, config) = (&mut self.recovery, &self.config);
+        let open_route = || recovery.open_route(arrival.now, config);
+        let index = self.paths.add(arrival.now, arrival.path, rtt, open_route);
+        self.forget_given_up_paths();
         let index = index?;
         if let Some(path) = self.paths.get_mut(index) {
             path.amplification.on_received(arrival.len);
@@ -554,14 +569,14 @@ impl Connection {
     /// Three of these end a path validation: the larger of the current and the initial probe
     /// timeout (RFC 9000 §8.2.4).
     pub(crate) fn validation_pto(&self) -> std::time::Duration {
-        let current = self.paths.active().pto(self.peer_max_ack_delay());
+        let current = self.recovery.pto();
         current.max(self.config.initial_rtt.saturating_mul(3))
     }
 
     /// All packets of a receive batch are processed.
     pub(crate) fn on_batch_end(&mut self, now: Time) {
         self.stats.udp_received.batches += 1;
-        let rtt = self.paths.active().rtt.smoothed();
+        let rtt = self.recovery.route().rtt().smoothed();
         self.spaces.application.acks.on_batch_end(now, rtt);
     }
 
@@ -599,9 +614,7 @@ impl Connection {
         self.cids.peer.set_handshake_id(packet.source);
         self.record_peer_id(now, old);
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
-        self.forget_sent(SpaceId::Initial);
-        self.recovery.pto.reset();
-        self.recovery.quiet_since = now;
+        self.recovery.on_retry(now);
         self.set_initial_keys(packet.source);
         if let Some(initial) = &mut self.spaces.initial {
             initial.crypto.rewind();

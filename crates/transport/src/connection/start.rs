@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use courser_base::{FourTuple, Side, Time};
 use courser_crypto::{TlsStartError, initial};
-use courser_recovery::{LostPackets, Pto};
 use courser_wire::ConnectionId;
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
@@ -15,13 +14,12 @@ use super::dispatch::MAX_TOKEN;
 use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
 use super::idle::Idle;
 use super::key_phase::KeyPhase;
-use super::mute::Mute;
 use super::state::State;
 use super::stats::ConnectionStats;
 use super::suspicion::Suspicion;
 use super::timeouts::CreditRequests;
 use super::tls::Tls;
-use super::{Cids, Connection, Recovery, Spaces};
+use super::{Cids, Connection, Spaces};
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
@@ -29,9 +27,8 @@ use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
 use crate::path::Path;
 use crate::path::paths::Paths;
+use crate::recovery::LossRecovery;
 use crate::rng::Rng;
-use crate::space::ack_request::AckRequest;
-use crate::space::sent::FrameLists;
 use crate::space::{PacketNumberSpace, SpaceId};
 use crate::stream::{ChunkPool, Streams};
 
@@ -143,8 +140,8 @@ impl Connection {
         let grease = origin.grease.then(|| origin.rng.u64());
         parameters.encode(&mut bytes, grease);
         let now = origin.now;
-        let path = Path::new(now, origin.tuple, &config, 0);
-        let skip_at = 5 + origin.rng.below(20);
+        let recovery = LossRecovery::new(now, side, &config, &mut origin.rng);
+        let path = Path::new(origin.tuple, recovery.route().id());
         let hash_key = origin.rng.array();
         let mut streams = Streams::new(side, config.streams(), origin.pool, hash_key);
         streams.draw_from(origin.budget);
@@ -156,10 +153,7 @@ impl Connection {
             spaces: Spaces {
                 initial: None,
                 handshake: None,
-                application: PacketNumberSpace::new(
-                    crypto_limit(side, SpaceId::Application),
-                    config.ecn,
-                ),
+                application: PacketNumberSpace::new(crypto_limit(side, SpaceId::Application)),
             },
             paths: Paths::new(path),
             cids: Cids {
@@ -170,21 +164,8 @@ impl Connection {
             },
             streams,
             datagrams: Datagrams::new(config.datagrams()),
-            recovery: Recovery {
-                pto: Pto::new(),
-                ack_request: AckRequest::default(),
-                lists: FrameLists::default(),
-                lost: Vec::new(),
-                lost_packets: Vec::new(),
-                lately_lost: LostPackets::new(),
-                quiet_since: now,
-                mute: Mute::default(),
-                repeated: None,
-                paced_until: None,
-                credit_requests: CreditRequests::default(),
-                skip_at,
-                told: None,
-            },
+            recovery,
+            credit_requests: CreditRequests::default(),
             idle: Idle::new(now, config.max_idle_timeout, config.keep_alive_interval),
             suspicion: Suspicion::new(now),
             events: VecDeque::new(),
@@ -192,6 +173,7 @@ impl Connection {
             stats: ConnectionStats::default(),
             rng: origin.rng,
             tap: courser_telemetry::Tap::default(),
+            recorded: None,
             config,
         };
         (connection, bytes)
@@ -201,11 +183,11 @@ impl Connection {
     pub(crate) fn set_initial_keys(&mut self, destination: ConnectionId) {
         let keys = initial::initial_keys(VERSION_1, &destination, self.side);
         let limit = crypto_limit(self.side, SpaceId::Initial);
-        let ecn = self.config.ecn;
+        self.recovery.open_space(SpaceId::Initial, self.config.ecn);
         let space = self
             .spaces
             .initial
-            .get_or_insert_with(|| Box::new(PacketNumberSpace::new(limit, ecn)));
+            .get_or_insert_with(|| Box::new(PacketNumberSpace::new(limit)));
         space.keys = Some(keys);
     }
 }

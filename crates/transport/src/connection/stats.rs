@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use courser_base::Rate;
+pub use crate::recovery::stats::PathStats;
 
 use crate::datagram::DatagramStats;
 
@@ -15,29 +15,6 @@ pub struct UdpStats {
     pub bytes: u64,
     /// Batches: what one system call sent, or one buffer received.
     pub batches: u64,
-}
-
-/// State of the path in use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PathStats {
-    /// Smoothed round-trip time.
-    pub rtt: Duration,
-    /// Latest sample.
-    pub latest_rtt: Duration,
-    /// Lowest sample.
-    pub min_rtt: Duration,
-    /// Congestion window in bytes.
-    pub congestion_window: u64,
-    /// Bytes whose fate is open.
-    pub bytes_in_flight: u64,
-    /// UDP payload of full datagrams.
-    pub mtu: u16,
-    /// Slow-start threshold in bytes, once there is one.
-    pub ssthresh: Option<u64>,
-    /// How fast the congestion controller wants to send, if it says so.
-    pub pacing_rate: Option<Rate>,
-    /// The congestion controller's name.
-    pub controller: &'static str,
 }
 
 /// Counters since the connection began, and the state of its path.

@@ -6,30 +6,29 @@
 
 use courser_base::Time;
 use courser_crypto::KeyChange;
-use courser_recovery::{self as recovery, Controller};
+use courser_recovery as recovery;
 use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
-    EcnState, EcnStateUpdated, KeyInstalled, LossTrigger, MetricsUpdated, MtuUpdated,
-    PacketReceived, PacketSent, PathState, PathUpdated, Record, RecoveryParametersSet, SendLimit,
-    SendLimited, StateChanged, Timer, TimerExpired, TransportParametersSet, VersionChosen,
-    frames_of,
+    EcnState, EcnStateUpdated, KeyInstalled, MetricsUpdated, MtuUpdated, PacketReceived,
+    PacketSent, PathState, PathUpdated, Record, RecoveryParametersSet, SendLimit, SendLimited,
+    StateChanged, TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
 use courser_wire::packet::{Packet, PacketKind};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
 
+use super::Connection;
 use super::close::Closing;
 use super::error::ConnectionError;
 use super::fill::ACK_DELAY_EXPONENT;
 use super::state::State;
-use super::{Connection, Spaces};
 use crate::path::paths::PathIndex;
 use crate::space::SpaceId;
 
 /// What was recorded last, to tell changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Told {
+pub(super) struct Recorded {
     ecn: recovery::EcnState,
     mtu: u16,
     congestion: &'static str,
@@ -77,7 +76,7 @@ impl Connection {
             Record::StateChanged(StateChanged { old, state })
         });
         self.record_parameters(now, false, parameters);
-        let path = self.paths.active();
+        let path = self.recovery.route().stats();
         self.tap.record(now, || {
             Record::RecoveryParametersSet(RecoveryParametersSet {
                 reordering_threshold: recovery::PACKET_THRESHOLD,
@@ -85,8 +84,8 @@ impl Connection {
                 timer_granularity: recovery::TIMER_GRANULARITY,
                 initial_rtt: self.config.initial_rtt,
                 max_datagram_size: path.mtu,
-                initial_congestion_window: path.congestion.window(),
-                controller: path.congestion.name(),
+                initial_congestion_window: path.congestion_window,
+                controller: path.controller,
             })
         });
         self.tap.record(now, || {
@@ -190,14 +189,6 @@ impl Connection {
             .record(now, || Record::KeyInstalled(KeyInstalled { kind }));
     }
 
-    /// A timer of loss detection ran out.
-    pub(super) fn record_expired(&mut self, now: Time, timer: Timer, id: SpaceId) {
-        self.tap.record(now, || {
-            let kind = id.packet_kind();
-            Record::TimerExpired(TimerExpired { timer, kind })
-        });
-    }
-
     /// Something happened to a path.
     pub(super) fn record_path(&mut self, now: Time, index: PathIndex, state: PathState) {
         let Some(path) = self.paths.get_mut(index) else {
@@ -240,8 +231,8 @@ impl Connection {
 
     #[cold]
     fn compare(&mut self, now: Time) {
-        let new = self.tell();
-        let old = self.recovery.told.replace(Box::new(new));
+        let new = self.current_figures();
+        let old = self.recorded.replace(Box::new(new));
         let old = old.as_deref();
         if let Some(old) = old.filter(|old| old.mtu != new.mtu) {
             let (old, new) = (old.mtu, new.mtu);
@@ -270,34 +261,14 @@ impl Connection {
         }
     }
 
-    fn tell(&self) -> Told {
-        let path = self.paths.active();
-        Told {
-            ecn: self.spaces.application.ecn.state(),
-            mtu: path.mtu,
-            congestion: path.congestion.state(),
-            metrics: MetricsUpdated {
-                smoothed_rtt: path.rtt.smoothed(),
-                latest_rtt: path.rtt.latest(),
-                min_rtt: path.rtt.min(),
-                rtt_variance: path.rtt.rttvar(),
-                congestion_window: path.congestion.window(),
-                bytes_in_flight: path.bytes_in_flight,
-                packets_in_flight: packets_in_flight(&self.spaces),
-                ssthresh: path.congestion.ssthresh(),
-                pacing_rate: path.congestion.pacing_rate(&path.rtt),
-                pto_count: self.recovery.pto.count(),
-            },
+    fn current_figures(&self) -> Recorded {
+        Recorded {
+            ecn: self.recovery.ecn_state(),
+            mtu: self.recovery.route().mtu(),
+            congestion: self.recovery.congestion_state(),
+            metrics: self.recovery.metrics(),
         }
     }
-}
-
-fn packets_in_flight(spaces: &Spaces) -> u64 {
-    SpaceId::ALL
-        .into_iter()
-        .filter_map(|id| spaces.get(id))
-        .map(|space| space.sent.len() as u64)
-        .sum()
 }
 
 fn closed(state: &State, error: &ConnectionError) -> ConnectionClosed {
@@ -346,18 +317,6 @@ fn ecn_state(state: recovery::EcnState) -> EcnState {
         recovery::EcnState::Unknown => EcnState::Unknown,
         recovery::EcnState::Capable => EcnState::Capable,
         recovery::EcnState::Failed => EcnState::Failed,
-    }
-}
-
-/// Why packet `number` has just been lost: packets are compared before times (RFC 9002 §6.1).
-pub(super) fn loss_trigger(number: u64, detector: &recovery::LossDetector) -> LossTrigger {
-    let newer = detector
-        .largest_acked()
-        .map_or(0, |largest| largest.saturating_sub(number));
-    if newer >= detector.packet_threshold() {
-        LossTrigger::ReorderingThreshold
-    } else {
-        LossTrigger::TimeThreshold
     }
 }
 

@@ -2,58 +2,22 @@
 
 use courser_base::{Ecn, Time};
 use courser_crypto::TAG_LEN;
-use courser_recovery::{Controller, Sent};
 use courser_telemetry::SendLimit;
 use courser_wire::packet::ShortHeader;
 use courser_wire::{ConnectionId, TransportErrorCode, Writer, packet_number};
 
 use super::Connection;
 use super::fill::Content;
-use super::permit::SendPermit;
 use super::state::State;
 use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
+use crate::path::MIN_DATAGRAM;
 use crate::path::paths::PathIndex;
-use crate::path::{MIN_DATAGRAM, Path};
-use crate::space::SpaceId;
-use crate::space::sent::{FrameLists, SentFrames};
-
-/// A packet that was just built.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Built {
-    pub(super) number: u64,
-    pub(super) len: usize,
-    pub(super) frames: SentFrames,
-    pub(super) ack_eliciting: bool,
-    pub(super) in_flight: bool,
-}
-
-/// What a path remembers of a packet that leaves on it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Flight {
-    pub(super) path: u32,
-    pub(super) snapshot: u32,
-    pub(super) tx_in_flight: u32,
-}
-
-impl Flight {
-    /// Counts the packet on its path.
-    #[inline]
-    fn begin(now: Time, path: &mut Path, built: &Built) -> Self {
-        let mut snapshot = path.delivery.newest();
-        if built.in_flight {
-            snapshot = path.delivery.on_sent(now, path.bytes_in_flight);
-            path.bytes_in_flight += built.len as u64;
-        }
-        Self {
-            path: path.id,
-            snapshot,
-            tx_in_flight: u32::try_from(path.bytes_in_flight).unwrap_or(u32::MAX),
-        }
-    }
-}
+use crate::recovery::{Built, Demand, SendPermit};
+use crate::space::sent::FrameLists;
+use crate::space::{PacketNumberSpace, SpaceId};
 
 impl Connection {
     /// Builds the next batch of datagrams; `None` when nothing may or need leave now.
@@ -81,7 +45,7 @@ impl Connection {
     }
 
     fn transmit_open(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
-        if self.spaces.application.next_packet_number > LAST_PACKET_NUMBER {
+        if self.recovery.is_out_of_numbers() {
             // RFC 9000 §12.3: without a number there is not even a packet for CONNECTION_CLOSE.
             let reason = "all packet numbers are used up";
             let error = TransportError::new(TransportErrorCode::INTERNAL_ERROR, reason);
@@ -99,14 +63,17 @@ impl Connection {
         if let Some(transmit) = self.transmit_mtu_probe(now, buffer) {
             return Some(transmit);
         }
-        self.repeat_for_second_probe();
+        if self.recovery.wants_second_probe() && !self.wants_to_send() {
+            let (recovery, mut owners) = self.recovery_and_owners();
+            recovery.repeat_for_second_probe(&mut owners);
+        }
         self.transmit_batch(now, buffer)
     }
 
     /// A batch of 1-RTT packets on the active path.
     fn transmit_batch(&mut self, now: Time, buffer: &mut TransmitBuffer) -> Option<Transmit> {
         if !self.wants_to_send() {
-            self.note_app_limited(now);
+            self.recovery.on_app_limited(now);
             self.record_idle(now);
             return None;
         }
@@ -114,12 +81,11 @@ impl Connection {
             return self.transmit_close(now, buffer);
         }
         // Then the permit is for probes: see `permit`.
-        let is_probing = self.spaces.application.probes > 0;
+        let is_probing = self.recovery.is_probing(SpaceId::Application);
         let (mut allowed, mut content) = self.allowance(now)?;
-        let mtu = usize::from(self.paths.active().mtu);
-        let codepoint = self.paths.active().congestion.ecn_codepoint();
-        let ecn = self.spaces.application.ecn.mark(codepoint);
-        let mut lists = std::mem::take(&mut self.recovery.lists);
+        let mtu = usize::from(self.recovery.route().mtu());
+        let ecn = self.recovery.mark(SpaceId::Application).unwrap_or_default();
+        let mut lists = self.recovery.take_lists();
         let (mut segments, mut last_number, mut in_flight) = (0, 0, 0);
         while segments < buffer.max_segments() && buffer.len() + mtu <= MAX_BATCH {
             let mut limit = self.datagram_limit(mtu);
@@ -144,7 +110,7 @@ impl Connection {
             let is_lone = matches!(content, Content::AckOnly | Content::Probe(_));
             // What follows the probes needs a permit of its own: controllers hear of a batch when
             // it has left, so their room does not shrink meanwhile.
-            let is_over = is_probing && self.spaces.application.probes == 0;
+            let is_over = is_probing && !self.recovery.is_probing(SpaceId::Application);
             if built.len < mtu || is_lone || is_over {
                 break;
             }
@@ -156,16 +122,14 @@ impl Connection {
                 Content::Data
             };
         }
-        self.recovery.lists = lists;
+        self.recovery.put_lists(lists);
         if segments == 0 {
             return None;
         }
         if in_flight > 0 {
-            let path = self.paths.active_mut();
-            path.on_batch_sent(now, in_flight, last_number);
-            if buffer.len() >= mtu {
-                path.search.on_full_datagram_sent(now);
-            }
+            let is_full = buffer.len() >= mtu;
+            self.recovery
+                .on_batch_sent(now, in_flight, last_number, is_full);
         }
         Some(self.transmit_of(buffer, segments, mtu, ecn))
     }
@@ -189,12 +153,43 @@ impl Connection {
                 self.record_limit(now, SendLimit::CongestionWindow);
                 (u64::MAX, Content::AckOnly)
             }
-            SendPermit::PacedUntil(at) => {
+            SendPermit::PacedUntil(_) => {
                 self.record_limit(now, SendLimit::Pacer);
-                self.recovery.paced_until = Some(at);
                 (u64::MAX, Content::AckOnly)
             }
         })
+    }
+
+    fn makes_room_for_probe(&self) -> bool {
+        let has_data = self.streams.wants_to_send();
+        self.recovery.makes_room_for_probe(has_data)
+    }
+
+    /// What may be sent in a space on the path in use.
+    pub(super) fn permit(&mut self, now: Time, id: SpaceId) -> SendPermit {
+        let little = match id {
+            SpaceId::Application => self.little_left(),
+            _ => None,
+        };
+        let is_due = |space: &PacketNumberSpace| space.acks.is_due();
+        let demand = Demand {
+            budget: self.paths.active().amplification.budget(),
+            is_ack_due: self.spaces.get(id).is_some_and(is_due),
+            little,
+        };
+        self.recovery.permit(now, id, &demand)
+    }
+
+    /// Bytes of a datagram with all that there is to send, if they are few. It need not wait until
+    /// there is room for a whole one, nor for a quantum: the end of a message has a short way.
+    fn little_left(&mut self) -> Option<u64> {
+        // Datagrams of the handshake are as long as they have to be.
+        if self.spaces.in_handshake() || self.wants_control() || self.datagrams.wants_to_send() {
+            return None;
+        }
+        let mtu = u64::from(self.recovery.route().mtu());
+        let left = self.streams.little_left(mtu)?;
+        Some(left + BESIDE_STREAMS)
     }
 
     pub(super) fn transmit_of(
@@ -211,15 +206,6 @@ impl Connection {
             ecn,
             segment_size: (segments > 1).then_some(size),
             len: buffer.len(),
-        }
-    }
-
-    /// The window does not grow while it is not needed (RFC 9002 §7.8).
-    fn note_app_limited(&mut self, now: Time) {
-        let path = self.paths.active_mut();
-        if path.congestion_room() >= u64::from(path.mtu) {
-            path.app_limited = true;
-            path.delivery.on_app_limited(now, path.rtt.min() / 16);
         }
     }
 
@@ -259,17 +245,16 @@ impl Connection {
     /// Anything but an ACK, datagrams and stream data. Flow-control frames are part of the first packet of
     /// each batch.
     pub(super) fn wants_control(&self) -> bool {
-        let space = &self.spaces.application;
         let validation = &self.paths.active().validation;
-        space.ping
-            || space.crypto.wants_to_send()
+        self.recovery.wants_ping(SpaceId::Application)
+            || self.spaces.application.crypto.wants_to_send()
             || self.handshake.send_done
             || self.handshake.send_tokens
             || validation.wants_challenge()
             || validation.response().is_some()
             || self.cids.issued.wants_to_send()
             || self.cids.peer.wants_to_send()
-            || self.recovery.ack_request.wants_to_send()
+            || self.recovery.wants_ack_frequency()
     }
 
     /// Builds, seals and protects one 1-RTT packet at the start of `room`.
@@ -280,9 +265,7 @@ impl Connection {
         lists: &mut FrameLists,
         content: Content,
     ) -> Option<Built> {
-        let number = self.next_number();
-        let space = &self.spaces.application;
-        let number_len = packet_number::encoded_len(number, space.loss.largest_acked());
+        let (number, number_len) = self.recovery.next_number(SpaceId::Application)?;
         let key_phase = self.key_phase.keys.as_ref()?.key_phase();
         let destination = match content {
             Content::Probe(index) => self.probe_destination(index),
@@ -339,22 +322,6 @@ impl Connection {
         })
     }
 
-    /// The next packet number; now and then one is left out (RFC 9000 §21.4, limit K21).
-    #[inline]
-    pub(super) fn next_number(&self) -> u64 {
-        let next = self.spaces.application.next_packet_number;
-        next + u64::from(next == self.recovery.skip_at)
-    }
-
-    /// The number that is left out next, after `sent`.
-    #[cold]
-    fn choose_skip(&mut self, sent: u64) {
-        let path = self.paths.active();
-        let window = path.congestion.window() / u64::from(path.mtu);
-        let window = window.clamp(2, MAX_SKIP_DISTANCE);
-        self.recovery.skip_at = sent + 1 + window / 2 + self.rng.below(window * 3 / 2);
-    }
-
     /// A lone datagram on a path that is not in use.
     fn transmit_probe(
         &mut self,
@@ -363,21 +330,23 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let path = self.paths.get_mut(index)?;
-        let tuple = path.tuple;
+        let (tuple, route) = (path.tuple, path.route);
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
-        let limit = budget.min(usize::from(path.mtu));
+        let limit = budget.min(usize::from(self.recovery.mtu_of(route)?));
         if limit < MIN_DATAGRAM || !self.key_phase.has_keys() {
             return None;
         }
-        let mut lists = std::mem::take(&mut self.recovery.lists);
+        let mut lists = self.recovery.take_lists();
         let built = self.build_short(now, buffer.room(limit), &mut lists, Content::Probe(index));
-        self.recovery.lists = lists;
+        self.recovery.put_lists(lists);
         let built = built?;
         buffer.advance(built.len);
-        let path = self.paths.get_mut(index)?;
-        path.on_datagram_sent(built.len);
-        let flight = Flight::begin(now, path, &built);
-        self.record_sent(now, SpaceId::Application, &built, Ecn::NotEct, flight);
+        self.paths.get_mut(index)?.on_datagram_sent(built.len);
+        let recovery = &mut self.recovery;
+        recovery.on_path_probe_sent(now, route, &built, &mut self.rng);
+        if built.ack_eliciting {
+            self.idle.on_ack_eliciting_sent(now);
+        }
         Some(Transmit {
             destination: tuple.peer,
             source: tuple.local,
@@ -408,67 +377,20 @@ impl Connection {
         id
     }
 
-    /// Remembers a packet that leaves on the active path.
+    /// Remembers a packet that leaves on the path in use.
     #[inline]
     pub(super) fn on_packet_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn) {
-        let path = self.paths.active_mut();
-        let flight = Flight::begin(now, path, built);
-        self.record_sent(now, id, built, ecn, flight);
-    }
-
-    #[inline]
-    pub(super) fn record_sent(
-        &mut self,
-        now: Time,
-        id: SpaceId,
-        built: &Built,
-        ecn: Ecn,
-        flight: Flight,
-    ) {
-        if id == SpaceId::Application && built.number > self.recovery.skip_at {
-            self.choose_skip(built.number);
-        }
-        let is_on_active = flight.path == self.paths.active().id;
-        let Some(space) = self.spaces.get_mut(id) else {
-            return;
-        };
-        space.next_packet_number = built.number + 1;
-        let ecn_marked = ecn != Ecn::NotEct;
-        space.ecn.on_sent(ecn);
-        space.sent.push(
-            built.number,
-            Sent {
-                time: now,
-                size: u16::try_from(built.len).unwrap_or(u16::MAX),
-                path: flight.path,
-                snapshot: flight.snapshot,
-                tx_in_flight: flight.tx_in_flight,
-                ack_eliciting: built.ack_eliciting,
-                in_flight: built.in_flight,
-                ecn_marked,
-                order: 0,
-                is_mtu_probe: built.frames.is_mtu_probe(),
-                frames: built.frames,
-            },
-        );
+        self.recovery
+            .on_packet_sent(now, id, built, ecn, &mut self.rng);
         if built.ack_eliciting {
-            // Challenges on other paths have timers of their own. If they put off the probe
-            // timeout, a client that moves often would never be asked for what is missing.
-            if is_on_active || space.ack_eliciting_in_flight == 0 {
-                space.last_ack_eliciting_sent = Some(now);
-            }
-            space.ack_eliciting_in_flight += 1;
-            space.probes = space.probes.saturating_sub(1);
             self.idle.on_ack_eliciting_sent(now);
         }
-        self.stats.packets_sent += 1;
     }
 }
 
 /// A packet that asks for an answer is so long that a peer without state may answer it with a
 /// stateless reset, which is shorter than what it answers (RFC 9000 §10.3, limit K18).
 const SHORTEST_QUESTION: usize = 43;
-/// A batch of packets and skipped numbers ends below the last number of all.
-const LAST_PACKET_NUMBER: u64 = courser_wire::MAX_PACKET_NUMBER - 2 * MAX_BATCH as u64;
-/// Even with a huge window a number is skipped now and then.
-const MAX_SKIP_DISTANCE: u64 = 10_000;
+
+/// Header, tag, and some room for an ACK, which may take more.
+const BESIDE_STREAMS: u64 = 128;

@@ -73,7 +73,7 @@ impl Connection {
             if !has_keys {
                 continue;
             }
-            let Some((number, number_len)) = self.number_in(id) else {
+            let Some((number, number_len)) = self.recovery.next_number(id) else {
                 continue;
             };
             let payload_start = at + self.header_len(id) + number_len;
@@ -98,7 +98,7 @@ impl Connection {
         for packet in packets.iter().flatten() {
             self.record_unsealed(now, packet, room);
             self.seal(packet, room);
-            self.stats.packets_sent += 1;
+            self.recovery.on_close_sent(packet.id, packet.number);
             len = packet.end();
         }
         buffer.advance(len);

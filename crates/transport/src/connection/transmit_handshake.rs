@@ -2,7 +2,6 @@
 
 use courser_base::{Ecn, Side, Time};
 use courser_crypto::{TAG_LEN, header_protection};
-use courser_recovery::Controller;
 use courser_wire::packet::{
     LongHeader, MIN_INITIAL_DATAGRAM, PacketKind, ShortHeader, patch_length,
 };
@@ -11,12 +10,11 @@ use courser_wire::{Writer, packet_number};
 
 use super::Connection;
 use super::fill::Content;
-use super::permit::SendPermit;
 use super::trace::Outgoing;
-use super::transmit::Built;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::path::MIN_DATAGRAM;
+use crate::recovery::{Built, SendPermit};
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
 
@@ -25,7 +23,7 @@ use crate::space::sent::{FrameLists, SentFrames};
 pub(super) struct Unsealed {
     pub(super) id: SpaceId,
     start: usize,
-    number: u64,
+    pub(super) number: u64,
     number_offset: usize,
     number_len: usize,
     /// Where the Length field is; short headers have none.
@@ -52,9 +50,10 @@ impl Connection {
         buffer: &mut TransmitBuffer,
     ) -> Option<Transmit> {
         let limit = self.handshake_limit()?;
-        self.repeat_for_probes();
+        let (recovery, mut owners) = self.recovery_and_owners();
+        recovery.repeat_for_probes(&mut owners);
         let room = buffer.room(limit);
-        let mut lists = std::mem::take(&mut self.recovery.lists);
+        let mut lists = self.recovery.take_lists();
         let mut packets: [Option<Unsealed>; 3] = [None; 3];
         let mut at = 0;
         for id in SpaceId::ALL {
@@ -67,7 +66,7 @@ impl Connection {
                 packets[id as usize] = Some(packet);
             }
         }
-        self.recovery.lists = lists;
+        self.recovery.put_lists(lists);
         if at == 0 {
             return None;
         }
@@ -77,10 +76,8 @@ impl Connection {
         buffer.advance(len);
         let path = self.paths.active_mut();
         path.on_datagram_sent(len);
-        path.pacer.on_sent(len as u64);
-        // A client's first request may well fill the window.
-        path.app_limited = path.congestion_room() >= u64::from(path.mtu);
         let tuple = path.tuple;
+        self.recovery.on_handshake_datagram_sent(len);
         if self.side.is_client() && packets[SpaceId::Handshake as usize].is_some() {
             // RFC 9001 §4.9.1: the server has shown Handshake keys, Initials are done.
             self.discard_space(now, SpaceId::Initial);
@@ -98,7 +95,9 @@ impl Connection {
     pub(super) fn handshake_limit(&self) -> Option<usize> {
         let path = self.paths.active();
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
-        let limit = usize::from(path.mtu).min(HANDSHAKE_MTU).min(budget);
+        let limit = usize::from(self.recovery.route().mtu())
+            .min(HANDSHAKE_MTU)
+            .min(budget);
         (limit >= MIN_DATAGRAM).then_some(limit)
     }
 
@@ -112,12 +111,8 @@ impl Connection {
         }
         match self.permit(now, id) {
             SendPermit::Nothing => None,
-            SendPermit::AckOnly => Some(Content::AckOnly),
+            SendPermit::AckOnly | SendPermit::PacedUntil(_) => Some(Content::AckOnly),
             SendPermit::Probe | SendPermit::Bytes(_) => Some(Content::All),
-            SendPermit::PacedUntil(at) => {
-                self.recovery.paced_until = Some(at);
-                Some(Content::AckOnly)
-            }
         }
     }
 
@@ -149,7 +144,7 @@ impl Connection {
         lists: &mut FrameLists,
         content: Content,
     ) -> Option<Unsealed> {
-        let (number, number_len) = self.number_in(id)?;
+        let (number, number_len) = self.recovery.next_number(id)?;
         let header_len = self.header_len(id);
         let payload_start = at + header_len + number_len;
         let frames_end = room
@@ -196,15 +191,6 @@ impl Connection {
             ack_eliciting: false,
             padded: false,
         }
-    }
-
-    pub(super) fn number_in(&mut self, id: SpaceId) -> Option<(u64, usize)> {
-        let number = match id {
-            SpaceId::Application => self.next_number(),
-            _ => self.spaces.get(id)?.next_packet_number,
-        };
-        let largest_acked = self.spaces.get(id)?.loss.largest_acked();
-        Some((number, packet_number::encoded_len(number, largest_acked)))
     }
 
     fn long_header(&self, kind: PacketKind) -> LongHeader<'_> {
@@ -284,11 +270,9 @@ impl Connection {
     }
 
     fn common_mark(&self, packets: &[Option<Unsealed>; 3]) -> Ecn {
-        let codepoint = self.paths.active().congestion.ecn_codepoint();
-        let mut marks = packets.iter().flatten().filter_map(|packet| {
-            let space = self.spaces.get(packet.id);
-            space.map(|space| space.ecn.mark(codepoint))
-        });
+        let codepoint = self.recovery.route().ecn_codepoint();
+        let packets = packets.iter().flatten();
+        let mut marks = packets.filter_map(|packet| self.recovery.mark(packet.id));
         if marks.all(|mark| mark == codepoint) {
             codepoint
         } else {
@@ -316,15 +300,7 @@ impl Connection {
                 in_flight: packet.ack_eliciting || packet.padded,
             };
             self.on_packet_sent(now, packet.id, &built, ecn);
-            if built.in_flight {
-                let path = self.paths.active_mut();
-                let bytes = built.len as u64;
-                path.congestion
-                    .on_sent(now, bytes, built.number, path.bytes_in_flight);
-            }
-            if packet.ack_eliciting {
-                self.recovery.quiet_since = now;
-            }
+            self.recovery.on_handshake_packet_sent(now, &built);
         }
         end
     }
@@ -367,9 +343,6 @@ impl Connection {
                 .packet
                 .seal_packet(packet.number, bytes, header_len);
             header_protection::protect(&keys.local.header, bytes, number_offset, packet.number_len);
-        }
-        if let Some(space) = self.spaces.get_mut(packet.id) {
-            space.next_packet_number = packet.number + 1;
         }
     }
 }

@@ -6,7 +6,6 @@ use courser_base::{FourTuple, Time};
 
 use super::validation::{Expired, Proof};
 use super::{MIN_DATAGRAM, Path};
-use crate::config::TransportConfig;
 
 /// Paths kept at once, the one in use included (limit K07).
 pub const MAX_PATHS: usize = 4;
@@ -23,11 +22,18 @@ pub struct Paths {
     last_validated: Option<PathIndex>,
     /// A new path may appear once per round trip (limit K07).
     next_new_at: Time,
-    next_id: u32,
-    /// Largest datagram that the peer takes.
-    peer_limit: u16,
-    /// IDs of the peer that no path uses any more, fewer than [`MAX_PATHS`].
-    unused_ids: Vec<u64>,
+    /// Paths that were given up and that the connection has not heard of, fewer than
+    /// [`MAX_PATHS`].
+    given_up: Vec<GivenUp>,
+}
+
+/// What a path leaves behind that was given up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GivenUp {
+    /// Its route in loss recovery.
+    pub route: u32,
+    /// The ID of the peer that its probes carried.
+    pub peer_id: Option<u64>,
 }
 
 /// What became of the paths when their timers ran.
@@ -44,24 +50,13 @@ pub enum PathsOutcome {
 impl Paths {
     /// A table with one path.
     pub fn new(path: Path) -> Self {
-        let next_id = path.id;
         Self {
             table: vec![path],
             active: 0,
             last_validated: None,
             next_new_at: Time::ZERO,
-            next_id,
-            peer_limit: u16::MAX,
-            unused_ids: Vec::new(),
+            given_up: Vec::new(),
         }
-    }
-
-    /// The peer takes no larger datagrams than this, on no path.
-    pub fn set_peer_limit(&mut self, size: u16) {
-        self.peer_limit = size;
-        self.table
-            .iter_mut()
-            .for_each(|path| path.set_peer_limit(size));
     }
 
     /// The path in use.
@@ -89,14 +84,6 @@ impl Paths {
         self.active
     }
 
-    /// The path that sent packets with this number in them.
-    pub fn by_id(&mut self, id: u32) -> Option<&mut Path> {
-        if self.active().id == id {
-            return Some(self.active_mut());
-        }
-        self.table.iter_mut().find(|path| path.id == id)
-    }
-
     /// The path at `index`.
     pub fn get_mut(&mut self, index: PathIndex) -> Option<&mut Path> {
         self.table.get_mut(index)
@@ -116,12 +103,14 @@ impl Paths {
         self.table.iter().position(same)
     }
 
-    /// Adds a path the peer appeared on; `None` when there are too many, or too quickly.
+    /// Adds a path on which the peer appeared; `None` when there are too many, or too quickly. `rtt`
+    /// is the round-trip time of the path in use, and `open_route` gives the new one its route.
     pub fn add(
         &mut self,
         now: Time,
         tuple: FourTuple,
-        config: &TransportConfig,
+        rtt: Duration,
+        open_route: impl FnOnce() -> u32,
     ) -> Option<PathIndex> {
         if now < self.next_new_at {
             return None;
@@ -131,11 +120,8 @@ impl Paths {
             let victim = (0..self.table.len()).find(|&at| at != active && Some(at) != keep)?;
             self.remove(victim);
         }
-        self.next_new_at = now + self.active().rtt.smoothed().min(MAX_NEW_PATH_DELAY);
-        self.next_id += 1;
-        let mut path = Path::new(now, tuple, config, self.next_id);
-        path.set_peer_limit(self.peer_limit);
-        self.table.push(path);
+        self.next_new_at = now + rtt.min(MAX_NEW_PATH_DELAY);
+        self.table.push(Path::new(tuple, open_route()));
         Some(self.table.len() - 1)
     }
 
@@ -161,22 +147,14 @@ impl Paths {
         self.table[old].validation.start(now, pto);
     }
 
-    /// Only the port changed: most likely a NAT forgot its mapping, and the route is the same.
-    /// What was learned about it goes on (RFC 9000 §9.4), packets in flight included.
+    /// Gives the new path the route of the old one. Only the port changed: most likely a NAT forgot
+    /// its mapping, and the network path is the same. What was learned about it remains valid
+    /// (RFC 9000 §9.4), packets in flight included.
     fn take_over(&mut self, old: PathIndex, new: PathIndex) {
         let Ok([old, new]) = self.table.get_disjoint_mut([old, new]) else {
             return;
         };
-        std::mem::swap(&mut old.id, &mut new.id);
-        std::mem::swap(&mut old.rtt, &mut new.rtt);
-        std::mem::swap(&mut old.congestion, &mut new.congestion);
-        std::mem::swap(&mut old.delivery, &mut new.delivery);
-        std::mem::swap(&mut old.pacer, &mut new.pacer);
-        std::mem::swap(&mut old.mtu, &mut new.mtu);
-        std::mem::swap(&mut old.search, &mut new.search);
-        std::mem::swap(&mut old.refused, &mut new.refused);
-        std::mem::swap(&mut old.persistent, &mut new.persistent);
-        std::mem::swap(&mut old.bytes_in_flight, &mut new.bytes_in_flight);
+        std::mem::swap(&mut old.route, &mut new.route);
     }
 
     /// A PATH_RESPONSE arrived, on whatever path (§8.2.2). True when the active path was
@@ -262,15 +240,18 @@ impl Paths {
     fn remove(&mut self, index: PathIndex) {
         debug_assert_ne!(index, self.active);
         let path = self.table.remove(index);
-        self.unused_ids.extend(path.peer_id);
+        self.given_up.push(GivenUp {
+            route: path.route,
+            peer_id: path.peer_id,
+        });
         self.active -= usize::from(self.active > index);
         let kept = self.last_validated.filter(|&at| at != index);
         self.last_validated = kept.map(|at| at - usize::from(at > index));
     }
 
-    /// The sequence number of an ID of the peer that is to be retired.
-    pub fn take_unused_id(&mut self) -> Option<u64> {
-        self.unused_ids.pop()
+    /// Takes what a path has left behind that was given up.
+    pub fn take_given_up(&mut self) -> Option<GivenUp> {
+        self.given_up.pop()
     }
 
     /// How many paths are kept.

@@ -27,12 +27,12 @@ fn ack(largest: u64, more: u64) -> Vec<u8> {
 }
 
 fn next_number(end: &mut crate::testing::End) -> u64 {
-    end.connection().spaces.application.next_packet_number
+    end.connection().recovery.first_unused_number()
 }
 
 /// Lets the server send PINGs until it has left out a number, which is returned.
 fn skip_a_number(pair: &mut Pair) -> u64 {
-    let skipped = pair.server.connection().recovery.skip_at;
+    let skipped = pair.server.connection().recovery.skip_at();
     assert!(
         next_number(&mut pair.server) <= skipped,
         "it is yet to come"
@@ -95,7 +95,7 @@ fn range_over_a_skipped_number_is_a_protocol_violation() {
 fn number_about_to_be_skipped_counts_as_never_sent() {
     let mut pair = Pair::connected();
     pair.link.filter = Some(Box::new(|_, _| false));
-    let skipped = pair.server.connection().recovery.skip_at;
+    let skipped = pair.server.connection().recovery.skip_at();
     while next_number(&mut pair.server) < skipped {
         pair.server.connection().ping();
         pair.server.touch();

@@ -107,10 +107,7 @@ fn close_is_answered_within_a_round_trip_and_then_both_are_silent() {
 fn state_is_kept_for_three_probe_timeouts_and_no_longer() {
     let mut pair = Pair::connected();
     let connection = pair.client.connection();
-    let pto = connection
-        .paths
-        .active()
-        .pto(connection.peer_max_ack_delay());
+    let pto = connection.recovery.pto();
     pair.link.filter = Some(Box::new(|_, _| false));
     close_client(&mut pair, 0, b"");
     pair.run_for(pto * 3 - Duration::from_millis(1));
@@ -126,7 +123,7 @@ fn closed_connections_are_forgotten_after_a_minute() {
     let late = Duration::from_secs(600);
     let now = pair.now;
     let connection = pair.server.connection();
-    let rtt = &mut connection.paths.active_mut().rtt;
+    let rtt = connection.recovery.route_mut().rtt_mut();
     for _ in 0..30 {
         rtt.on_sample(now, late, Duration::ZERO, None);
     }

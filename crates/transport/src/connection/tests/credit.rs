@@ -29,8 +29,8 @@ fn blocked() -> (Pair, Eye) {
         pair.client.touch();
         pair.run_for(RTT / 4);
     }
-    let space = &pair.client.connection().spaces.application;
-    assert_eq!(space.ack_eliciting_in_flight, 0);
+    let recovery = &pair.client.connection().recovery;
+    assert!(!recovery.is_waiting(SpaceId::Application));
     (pair, eye)
 }
 

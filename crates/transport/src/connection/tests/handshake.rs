@@ -126,13 +126,8 @@ fn server_without_credit_for_a_full_datagram_sends_no_initial_that_asks_for_an_a
     let amplification = &mut pair.server.connection().paths.active_mut().amplification;
     let budget = usize::try_from(amplification.budget()).expect("a few datagrams");
     amplification.on_sent(budget - 1000);
-    pair.server
-        .connection()
-        .spaces
-        .initial
-        .as_mut()
-        .expect("open")
-        .ping = true;
+    let recovery = &mut pair.server.connection().recovery;
+    recovery.request_ping(SpaceId::Initial);
     pair.server.touch();
     pair.run_for(Duration::from_secs(5));
     for packet in &eye.server_sent(&pair)[sent..] {

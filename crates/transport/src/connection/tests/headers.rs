@@ -252,13 +252,7 @@ fn packet_number_is_processed_once() {
     pair.send_to_server(bytes.clone());
     assert_server_drops("again", &mut pair, bytes);
     // Other content under the same number is as authentic, and as late.
-    let number = pair
-        .client
-        .connection()
-        .spaces
-        .application
-        .next_packet_number
-        - 1;
+    let number = pair.client.connection().recovery.first_unused_number() - 1;
     let close = Forgery::of(&[0x1c, 0, 0, 0]).number(number);
     let bytes = eye.forge_client(&mut pair, 0, &close);
     assert_server_drops("other content", &mut pair, bytes);
@@ -296,11 +290,8 @@ fn numbers_too_old_to_tell_are_dropped() {
 #[test]
 fn connection_without_packet_numbers_ends_in_silence() {
     let mut pair = Pair::connected();
-    pair.client
-        .connection()
-        .spaces
-        .application
-        .next_packet_number = MAX_PACKET_NUMBER;
+    let recovery = &mut pair.client.connection().recovery;
+    recovery.skip_to_number(MAX_PACKET_NUMBER);
     let sent = pair.client.sent.len();
     pair.client.connection().ping();
     pair.client.touch();

@@ -53,11 +53,7 @@ fn last_generations(eye: &Eye, pair: &Pair) -> (usize, usize) {
 
 /// The number of the next packet that the client would send.
 fn next_number(pair: &mut Pair) -> u64 {
-    pair.client
-        .connection()
-        .spaces
-        .application
-        .next_packet_number
+    pair.client.connection().recovery.first_unused_number()
 }
 
 #[test]
@@ -311,12 +307,7 @@ fn acknowledging_the_new_phase_from_the_old_one_is_an_error() {
     pair.link.filter = Some(Box::new(|_, _| false));
     pair.drive();
     let newest = next_number(&mut pair) - 1;
-    let number = pair
-        .server
-        .connection()
-        .spaces
-        .application
-        .next_packet_number;
+    let number = pair.server.connection().recovery.first_unused_number();
     let ack = Forgery::of(&raw(&[0x02, newest, 0, 0, 0])).number(number);
     let old = eye.forge_server(&mut pair, 0, &ack);
     pair.send_to_client(old);

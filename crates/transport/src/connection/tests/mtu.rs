@@ -225,7 +225,7 @@ fn path_that_carries_only_small_packets_ends_the_connection() {
         transfer.step(&mut path.pair);
         path.pair.run_for(Duration::from_millis(50));
     }
-    let search = &path.pair.client.connection().paths.active().search;
+    let search = path.pair.client.connection().recovery.route().search();
     panic!("NO_VIABLE_PATH is never said: {search:?}");
 }
 
@@ -259,5 +259,5 @@ fn nothing_stays_in_flight_behind_lost_probes() {
     path.pair.run_for(Duration::from_secs(5));
     let connection = path.pair.client.connection();
     assert_eq!(connection.stats().path.bytes_in_flight, 0);
-    assert_eq!(connection.recovery.lists.in_use(), 0);
+    assert_eq!(connection.recovery.lists_in_use(), 0);
 }

@@ -323,7 +323,7 @@ fn packet_that_arrives_although_it_was_refused_harms_nobody() {
     // Some ten minutes later it is tried again.
     path.pair.run_for(Duration::from_secs(20));
     let connection = path.pair.client.connection();
-    assert_eq!(connection.recovery.lists.in_use(), 0);
+    assert_eq!(connection.recovery.lists_in_use(), 0);
 }
 
 /// Eight bytes are all that old routers quote: no connection ID is in it.

@@ -7,11 +7,18 @@ fn tuple(last: u8, port: u16) -> FourTuple {
     FourTuple::to(SocketAddr::from(([127, 0, 0, last], port)))
 }
 
-fn paths() -> (Paths, TransportConfig) {
-    let config = TransportConfig::default();
-    let mut path = Path::new(at(0), tuple(1, 1), &config, 0);
+const RTT: Duration = Duration::from_millis(333);
+
+fn paths() -> Paths {
+    let mut path = Path::new(tuple(1, 1), 0);
     path.amplification.on_validated();
-    (Paths::new(path), config)
+    Paths::new(path)
+}
+
+/// Adds a path with a route that no other path has.
+fn add(paths: &mut Paths, now: Time, tuple: FourTuple) -> Option<PathIndex> {
+    let route = 100 * u32::from(tuple.peer.port()) + u32::from(paths.next_new_at != Time::ZERO);
+    paths.add(now, tuple, RTT, || route)
 }
 
 fn at(millis: u64) -> Time {
@@ -20,8 +27,8 @@ fn at(millis: u64) -> Time {
 
 #[test]
 fn a_moved_peer_is_challenged_on_both_paths() {
-    let (mut paths, config) = paths();
-    let new = paths.add(at(0), tuple(2, 1), &config).expect("room");
+    let mut paths = paths();
+    let new = add(&mut paths, at(0), tuple(2, 1)).expect("room");
     paths.migrate(at(0), new, PTO);
     assert_eq!(paths.active().tuple, tuple(2, 1));
     assert!(paths.active().validation.wants_challenge());
@@ -35,9 +42,9 @@ fn a_moved_peer_is_challenged_on_both_paths() {
 
 #[test]
 fn a_path_with_little_budget_does_not_hold_up_another() {
-    let (mut paths, config) = paths();
-    let poor = paths.add(at(0), tuple(2, 1), &config).expect("room");
-    let rich = paths.add(at(1000), tuple(3, 1), &config).expect("room");
+    let mut paths = paths();
+    let poor = add(&mut paths, at(0), tuple(2, 1)).expect("room");
+    let rich = add(&mut paths, at(1000), tuple(3, 1)).expect("room");
     for (index, received, sent) in [(poor, 400, 1137), (rich, 1200, 0)] {
         let path = paths.get_mut(index).expect("added");
         path.amplification.on_received(received);
@@ -51,8 +58,8 @@ fn a_path_with_little_budget_does_not_hold_up_another() {
 
 #[test]
 fn failed_validation_returns_to_the_last_validated_path() {
-    let (mut paths, config) = paths();
-    let new = paths.add(at(0), tuple(2, 1), &config).expect("room");
+    let mut paths = paths();
+    let new = add(&mut paths, at(0), tuple(2, 1)).expect("room");
     paths.migrate(at(0), new, PTO);
     let mut outcome = PathsOutcome::Unchanged;
     // The old path answers its challenge, the new one does not.
@@ -74,8 +81,8 @@ fn failed_validation_returns_to_the_last_validated_path() {
 
 #[test]
 fn validated_new_path_stays_and_the_old_one_goes() {
-    let (mut paths, config) = paths();
-    let new = paths.add(at(0), tuple(1, 9), &config).expect("room");
+    let mut paths = paths();
+    let new = add(&mut paths, at(0), tuple(1, 9)).expect("room");
     paths.migrate(at(0), new, PTO);
     paths
         .active_mut()
@@ -88,34 +95,50 @@ fn validated_new_path_stays_and_the_old_one_goes() {
 
 #[test]
 fn nothing_left_when_the_only_path_fails() {
-    let config = TransportConfig::default();
-    let mut paths = Paths::new(Path::new(at(0), tuple(1, 1), &config, 0));
+    let mut paths = Paths::new(Path::new(tuple(1, 1), 0));
     paths.active_mut().validation.start(at(0), PTO);
     assert_eq!(paths.on_timeout(at(300)), PathsOutcome::NoneLeft);
 }
 
 #[test]
-fn port_change_keeps_congestion_state_and_address_change_does_not() {
+fn port_change_keeps_the_route_and_address_change_does_not() {
     for (to, kept) in [(tuple(1, 9), true), (tuple(2, 1), false)] {
-        let (mut paths, config) = paths();
-        paths.active_mut().bytes_in_flight = 5000;
-        let new = paths.add(at(0), to, &config).expect("room");
+        let mut paths = paths();
+        let new = add(&mut paths, at(0), to).expect("room");
         paths.migrate(at(0), new, PTO);
-        assert_eq!(paths.active().bytes_in_flight, if kept { 5000 } else { 0 });
-        assert_eq!(paths.active().id == 0, kept);
+        assert_eq!(paths.active().route == 0, kept);
     }
 }
 
 #[test]
+fn a_path_that_is_given_up_leaves_its_route_and_id() {
+    let mut paths = paths();
+    let new = add(&mut paths, at(0), tuple(1, 9)).expect("room");
+    let route = paths.get_mut(new).expect("added").route;
+    paths.get_mut(new).expect("added").peer_id = Some(7);
+    paths.migrate(at(0), new, PTO);
+    let outcomes = (1..=4).map(|step| paths.on_timeout(at(step * 100)));
+    assert!(outcomes.into_iter().any(|it| it == PathsOutcome::Reverted));
+    assert_eq!(paths.active().route, 0, "the way back");
+    let peer_id = Some(7);
+    assert_eq!(paths.take_given_up(), Some(GivenUp { route, peer_id }));
+    assert_eq!(paths.take_given_up(), None);
+}
+
+#[test]
 fn a_flood_of_addresses_is_bounded_and_slowed() {
-    let (mut paths, config) = paths();
-    assert!(paths.add(at(0), tuple(2, 1), &config).is_some());
+    let mut paths = paths();
+    assert!(add(&mut paths, at(0), tuple(2, 1)).is_some());
     assert!(
-        paths.add(at(1), tuple(3, 1), &config).is_none(),
+        add(&mut paths, at(1), tuple(3, 1)).is_none(),
         "one per round trip"
     );
     for port in 0..100u16 {
-        paths.add(at(1000 * u64::from(port) + 2000), tuple(4, port), &config);
+        add(
+            &mut paths,
+            at(1000 * u64::from(port) + 2000),
+            tuple(4, port),
+        );
         assert!(paths.len() <= MAX_PATHS);
     }
     assert_eq!(paths.active().tuple, tuple(1, 1));

@@ -294,12 +294,7 @@ fn acknowledgement_of_thousands_of_ranges_costs_what_it_has_bytes() {
     let mut pair = Pair::connected();
     pair.upload(100_000);
     pair.run_for(RTT * 3);
-    let largest = pair
-        .client
-        .connection()
-        .spaces
-        .application
-        .next_packet_number;
+    let largest = pair.client.connection().recovery.first_unused_number();
     for first in [0u64, 1, largest] {
         let mut payload = vec![
             0x02,

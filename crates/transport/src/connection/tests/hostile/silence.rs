@@ -46,7 +46,7 @@ fn acknowledgements_of_ours_take_no_memory_for_ever() {
     for _ in 0..100_000 {
         tell(&mut pair, &stream(0));
         pair.server.sent.clear();
-        most = most.max(pair.server.connection().spaces.application.sent.memory());
+        most = most.max(pair.server.connection().recovery.memory());
     }
     assert!(most < 64 << 10, "{most} bytes");
 }
@@ -90,25 +90,20 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
         .streams()
         .open(Direction::Unidirectional)
         .expect("room");
-    let mut from = pair
-        .server
-        .connection()
-        .spaces
-        .application
-        .next_packet_number;
+    let mut from = pair.server.connection().recovery.first_unused_number();
     let (mut newly, mut acked) = (0, from);
-    let before = pair.server.connection().spaces.application.sent.steps();
+    let before = pair.server.connection().recovery.steps();
     for _ in 0..1000 {
         let _ = pair.server.connection().streams().write(id, &[7; 4000]);
         pair.server.touch();
         pair.run_for(Duration::from_millis(1));
-        let space = &pair.server.connection().spaces.application;
-        let largest = space.next_packet_number - 1;
+        let recovery = &pair.server.connection().recovery;
+        let largest = recovery.first_unused_number() - 1;
         let Some(range) = largest.checked_sub(from + 1) else {
             continue;
         };
         // All but the first packet, each time; skipped numbers are left out.
-        if let Some(skipped) = space.sent.skipped_in(&(from + 1..=largest)) {
+        if let Some(skipped) = recovery.skipped_in(&(from + 1..=largest)) {
             from = skipped;
             continue;
         }
@@ -124,8 +119,7 @@ fn acknowledgements_of_what_is_settled_cost_nothing() {
         newly += largest - acked;
         acked = largest;
     }
-    let space = &pair.server.connection().spaces.application;
-    let steps = space.sent.steps() - before;
+    let steps = pair.server.connection().recovery.steps() - before;
     assert!(newly > 200, "{newly} newly acknowledged");
     assert!(steps < 4 * newly, "{steps} steps for {newly} packets");
 }

@@ -1,0 +1,261 @@
+//! Packets that are lost, and those that were only late. RFC 9002 §6, §7.6, appendix A.10.
+
+use courser_base::Time;
+use courser_recovery::{LossDetector, Lost, Sent, SpuriousLoss};
+use courser_telemetry::{self as telemetry, LossTrigger, PacketLost, Record};
+use courser_wire::frame::Ack;
+use courser_wire::packet::PacketKind;
+
+use super::{FrameOwners, LossRecovery};
+use crate::space::SpaceId;
+use crate::space::sent::{SentFrame, SentFrames};
+
+/// The result of loss detection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    /// Bytes lost on the path in use.
+    pub(super) bytes: u64,
+    /// There is persistent congestion (RFC 9002 §7.6).
+    pub(super) is_persistent: bool,
+    /// The path does not carry datagrams of the smallest size (RFC 9000 §14.2).
+    pub(super) is_path_too_small: bool,
+}
+
+impl LossRecovery {
+    /// Detects lost packets and informs the owners of their frames and the controller.
+    pub(super) fn detect_lost(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        owners: &mut impl FrameOwners,
+    ) -> Losses {
+        let max_ack_delay = self.ack_request.max_ack_delay();
+        let route = self.routes.active_mut();
+        let Some(space) = self.spaces.get_mut(id) else {
+            return Losses::default();
+        };
+        space
+            .loss
+            .detect(now, &mut space.sent, &route.rtt, &mut self.lost);
+        if self.lost.is_empty() {
+            return Losses::default();
+        }
+        let application = id == SpaceId::Application;
+        if application {
+            for (number, sent) in &mut self.lost {
+                let is_refused = route.refused.contains(*number, sent.size);
+                sent.is_mtu_probe |= is_refused && sent.path == route.id;
+            }
+        }
+        let is_persistent = application
+            && route
+                .persistent
+                .judge(&self.lost, &route.rtt, max_ack_delay);
+        if is_persistent {
+            route.rtt.on_persistent_congestion();
+        }
+        self.lost_packets.clear();
+        let mut marked = 0;
+        let mut lost = std::mem::take(&mut self.lost);
+        for (number, sent) in lost.drain(..) {
+            marked += u64::from(sent.ecn_marked);
+            self.on_packet_lost(now, id, number, sent, owners);
+        }
+        self.lost = lost;
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.ecn.on_lost(marked);
+        }
+        let bytes = self.lost_packets.iter().map(|packet| packet.bytes).sum();
+        let route = self.routes.active_mut();
+        if bytes > 0 && route.on_loss(now, &self.lost_packets, is_persistent) {
+            self.stats.congestion_events += 1;
+            // One packet leaves in spite of the lowered window (RFC 9002 §7.3.2): in a handshake
+            // all else in flight may be waiting for the lost data.
+            if let Some(space) = self.spaces.get_mut(id) {
+                space.probes = space.probes.max(1);
+            }
+        }
+        let route = self.routes.active_mut();
+        let is_path_too_small = route.on_large_packets_lost(now, &self.lost_packets);
+        Losses {
+            bytes,
+            is_persistent,
+            is_path_too_small,
+        }
+    }
+
+    /// Accounts for a lost packet that was taken out of the ring.
+    pub(super) fn on_packet_lost(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        number: u64,
+        sent: Sent<SentFrames>,
+        owners: &mut impl FrameOwners,
+    ) {
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
+        if sent.ack_eliciting {
+            space.ack_eliciting -= 1;
+        }
+        let trigger = loss_trigger(number, &space.loss);
+        let route = self.routes.active_mut();
+        // A lost MTU probe is no sign of congestion: RFC 9000 §14.4.
+        let is_sign = sent.in_flight && !sent.is_mtu_probe;
+        if is_sign && sent.path == route.id {
+            let packet = route.on_packet_lost(number, &sent);
+            self.lost_packets.push(packet);
+        } else if sent.in_flight {
+            self.take_from_other(&sent);
+        }
+        if id == SpaceId::Application && is_sign {
+            self.lately_lost.push(Lost {
+                number,
+                sent: sent.time,
+                lost_at: now,
+                size: sent.size,
+                path: sent.path,
+            });
+        }
+        self.stats.packets_lost += 1;
+        let (kind, len) = (id.packet_kind(), usize::from(sent.size));
+        owners.record(now, || {
+            Record::PacketLost(PacketLost {
+                kind,
+                packet_number: number,
+                len,
+                trigger: Some(trigger),
+                is_mtu_probe: sent.frames.is_mtu_probe(),
+            })
+        });
+        self.settle_lost(id, sent.frames, owners);
+    }
+
+    /// Finds packets that were declared lost and are acknowledged now: thresholds rise, and the
+    /// effect of their loss on the window is undone.
+    #[cold]
+    pub(super) fn find_spurious_losses(
+        &mut self,
+        now: Time,
+        frame: &Ack<'_>,
+        owners: &mut impl FrameOwners,
+    ) {
+        let mut late = std::mem::take(&mut self.lately_lost);
+        late.take_acked(frame.ranges(), |lost| {
+            self.on_spurious_loss(now, &lost, owners);
+        });
+        let rtt = &self.routes.active().rtt;
+        late.forget(now, rtt.pto_base() * SPURIOUS_MEMORY);
+        self.lately_lost = late;
+    }
+
+    fn on_spurious_loss(&mut self, now: Time, lost: &Lost, owners: &mut impl FrameOwners) {
+        self.stats.packets_spuriously_lost += 1;
+        let packet_number = lost.number;
+        owners.record(now, || {
+            Record::SpuriousLoss(telemetry::SpuriousLoss {
+                kind: PacketKind::OneRtt,
+                packet_number,
+            })
+        });
+        let route = self.routes.active_mut();
+        if lost.path != route.id {
+            return;
+        }
+        let loss = &mut self.spaces.application.loss;
+        loss.on_spurious_loss(now, lost.number, lost.sent, &route.rtt);
+        let is_undone = route.on_spurious_loss(&SpuriousLoss {
+            now,
+            bytes: u64::from(lost.size),
+            sent: lost.sent,
+            lost_at: lost.lost_at,
+        });
+        self.stats.congestion_events_undone += u64::from(is_undone);
+    }
+
+    /// Forgets snapshots of the delivery rate that no packet in flight needs: rates are measured
+    /// from the oldest packet in flight on.
+    pub(super) fn forget_snapshots(&mut self, id: SpaceId) {
+        if id != SpaceId::Application {
+            return;
+        }
+        let sent = &self.spaces.application.sent;
+        let oldest = sent.oldest().and_then(|number| sent.get(number));
+        let route = self.routes.active_mut();
+        match oldest {
+            Some(oldest) if oldest.path != route.id => {}
+            oldest => route
+                .delivery
+                .forget_before(oldest.map(|sent| sent.snapshot)),
+        }
+    }
+
+    /// Informs the owner of each frame of an acknowledged packet and gives the record back.
+    pub(super) fn settle_acked(
+        &mut self,
+        id: SpaceId,
+        frames: SentFrames,
+        owners: &mut impl FrameOwners,
+    ) {
+        let routes = &mut self.routes;
+        let ack_request = &mut self.ack_request;
+        frames.for_each(&self.lists, |frame| match frame {
+            SentFrame::MtuProbe { size, path, .. } => {
+                if let Some(route) = routes.get_mut(path)
+                    && route.search.on_probe_acked(size)
+                {
+                    route.follow_search();
+                }
+            }
+            SentFrame::AckFrequency { sequence } => ack_request.on_acked(sequence),
+            other => owners.on_frame_acked(id, other),
+        });
+        frames.release(&mut self.lists);
+    }
+
+    /// Informs the owner of each frame of a lost packet and gives the record back.
+    fn settle_lost(&mut self, id: SpaceId, frames: SentFrames, owners: &mut impl FrameOwners) {
+        self.repeat(id, frames, owners, |_| true);
+        frames.release(&mut self.lists);
+    }
+
+    /// Has the frames of a packet sent again that satisfy `is_meant`.
+    pub(super) fn repeat(
+        &mut self,
+        id: SpaceId,
+        frames: SentFrames,
+        owners: &mut impl FrameOwners,
+        is_meant: fn(SentFrame) -> bool,
+    ) {
+        let routes = &mut self.routes;
+        let ack_request = &mut self.ack_request;
+        frames.for_each(&self.lists, |frame| match frame {
+            frame if !is_meant(frame) => {}
+            SentFrame::MtuProbe { probe, path, .. } => {
+                if let Some(route) = routes.get_mut(path) {
+                    route.search.on_probe_lost(probe);
+                }
+            }
+            SentFrame::AckFrequency { sequence } => ack_request.on_lost(sequence),
+            other => owners.on_frame_lost(id, other),
+        });
+    }
+}
+
+/// Returns the reason for which packet `number` has just been declared lost: packets are compared
+/// before times (RFC 9002 §6.1).
+fn loss_trigger(number: u64, detector: &LossDetector) -> LossTrigger {
+    let newer = detector
+        .largest_acked()
+        .map_or(0, |largest| largest.saturating_sub(number));
+    if newer >= detector.packet_threshold() {
+        LossTrigger::ReorderingThreshold
+    } else {
+        LossTrigger::TimeThreshold
+    }
+}
+
+/// Probe timeouts for which a lost packet is remembered: packets that come later than that were
+/// hardly overtaken on the way.
+const SPURIOUS_MEMORY: u32 = 3;

@@ -1,0 +1,432 @@
+//! Loss recovery of a connection: the packets that were sent, their fate, and what may leave next.
+//! RFC 9002.
+//!
+//! [`LossRecovery`] owns the sending half of each packet number space and the [`Route`] of each
+//! path. It knows numbers, times and sizes. The meaning of frames belongs to their
+//! [`FrameOwners`], to which it passes the fate of each frame.
+
+mod acks;
+mod built;
+mod losses;
+mod mute;
+mod numbers;
+mod owners;
+mod permit;
+mod probes;
+mod refused;
+mod route;
+mod router_reports;
+mod routes;
+mod sent_space;
+mod size_probes;
+pub(crate) mod stats;
+
+use std::time::Duration;
+
+use courser_base::{Ecn, Side, Time};
+use courser_recovery::{
+    Algorithm, Controller, LossTimer, LossTimerInputs, LostPacket, LostPackets, Pto, Sent,
+};
+use courser_telemetry::MetricsUpdated;
+
+#[cfg(test)]
+pub(crate) use self::acks::Acknowledged;
+pub(crate) use self::built::Built;
+pub(crate) use self::owners::FrameOwners;
+pub(crate) use self::permit::SendPermit;
+pub(crate) use self::route::{Flight, Route, RouteId};
+pub(crate) use self::router_reports::Quoted;
+
+pub(crate) use self::mute::MUTE_PATIENCE;
+use self::mute::Mute;
+use self::numbers::Numbers;
+pub(crate) use self::permit::Demand;
+use self::routes::Routes;
+use self::sent_space::{SentSpace, SentSpaces};
+use self::stats::RecoveryStats;
+use crate::config::TransportConfig;
+use crate::rng::Rng;
+use crate::space::SpaceId;
+use crate::space::ack_request::AckRequest;
+use crate::space::sent::{FrameLists, SentFrames};
+
+/// The progress of the handshake, as far as loss recovery depends on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Phase {
+    Handshaking,
+    Complete,
+    Confirmed,
+}
+
+/// The state of loss recovery.
+#[derive(Debug)]
+pub(crate) struct LossRecovery {
+    side: Side,
+    phase: Phase,
+    spaces: SentSpaces,
+    routes: Routes,
+    numbers: Numbers,
+    pto: Pto,
+    /// Requests for another frequency of acknowledgements.
+    ack_request: AckRequest,
+    /// The peer's `ack_delay_exponent`, once its parameters are known.
+    ack_delay_exponent: Option<u64>,
+    lists: FrameLists,
+    /// Scratch of loss detection, kept for its memory.
+    lost: Vec<(u64, Sent<SentFrames>)>,
+    /// Scratch for the controller, kept for its memory.
+    lost_packets: Vec<LostPacket>,
+    /// Lost application packets that may turn out to have been late only.
+    lately_lost: LostPackets,
+    /// The start of a client's anti-deadlock timer while nothing is in flight.
+    quiet_since: Time,
+    /// Detects a peer that acknowledges nothing.
+    mute: Mute,
+    /// The 1-RTT packet up to which probes have repeated what was sent.
+    repeated: Option<u64>,
+    /// The time until which a batch waits for the pacer.
+    paced_until: Option<Time>,
+    stats: RecoveryStats,
+}
+
+impl LossRecovery {
+    /// Creates the state of a connection that has sent nothing.
+    pub(crate) fn new(now: Time, side: Side, config: &TransportConfig, rng: &mut Rng) -> Self {
+        Self {
+            side,
+            phase: Phase::Handshaking,
+            spaces: SentSpaces {
+                initial: None,
+                handshake: None,
+                application: SentSpace::new(config.ecn),
+            },
+            routes: Routes::new(now, config),
+            numbers: Numbers::new(rng),
+            pto: Pto::new(),
+            ack_request: AckRequest::default(),
+            ack_delay_exponent: None,
+            lists: FrameLists::default(),
+            lost: Vec::new(),
+            lost_packets: Vec::new(),
+            lately_lost: LostPackets::new(),
+            quiet_since: now,
+            mute: Mute::default(),
+            repeated: None,
+            paced_until: None,
+            stats: RecoveryStats::default(),
+        }
+    }
+
+    /// Opens a packet number space whose keys have arrived.
+    pub(crate) fn open_space(&mut self, id: SpaceId, ecn: bool) {
+        let new = || Box::new(SentSpace::new(ecn));
+        match id {
+            SpaceId::Initial => {
+                self.spaces.initial.get_or_insert_with(new);
+            }
+            SpaceId::Handshake => self.spaces.handshake = Some(new()),
+            SpaceId::Application => {}
+        }
+    }
+
+    /// Forgets a packet number space whose keys are discarded (RFC 9002 §6.4).
+    pub(crate) fn discard_space(&mut self, id: SpaceId) {
+        self.forget_sent(id);
+        match id {
+            SpaceId::Initial => self.spaces.initial = None,
+            SpaceId::Handshake => self.spaces.handshake = None,
+            SpaceId::Application => {}
+        }
+        self.pto.reset();
+    }
+
+    /// Forgets everything in flight: the connection is over.
+    pub(crate) fn forget_all(&mut self) {
+        for id in SpaceId::ALL {
+            self.forget_sent(id);
+        }
+    }
+
+    /// Starts anew after a Retry. Packet numbers continue (RFC 9000 §17.2.5.3, RFC 9002 §6.3).
+    pub(crate) fn on_retry(&mut self, now: Time) {
+        self.forget_sent(SpaceId::Initial);
+        self.pto.reset();
+        self.quiet_since = now;
+    }
+
+    /// Takes the peer's parameters.
+    pub(crate) fn on_peer_parameters(
+        &mut self,
+        now: Time,
+        parameters: &courser_wire::transport_parameters::TransportParameters,
+        ack_frequency: bool,
+    ) {
+        let most = u16::try_from(parameters.max_udp_payload_size).unwrap_or(u16::MAX);
+        self.routes.set_peer_limit(most);
+        self.ack_request.on_peer_parameters(
+            Duration::from_millis(parameters.max_ack_delay),
+            parameters.min_ack_delay.map(Duration::from_micros),
+            ack_frequency,
+        );
+        self.ack_delay_exponent = Some(parameters.ack_delay_exponent);
+        self.quiet_since = now;
+    }
+
+    /// The handshake is complete: 1-RTT packets may be probed.
+    pub(crate) fn on_handshake_complete(&mut self) {
+        self.phase = Phase::Complete;
+    }
+
+    /// The handshake is confirmed: the peer obeys its `max_ack_delay` (RFC 9002 §5.3).
+    pub(crate) fn on_handshake_confirmed(&mut self) {
+        self.phase = Phase::Confirmed;
+    }
+
+    /// Opens a route for a new path.
+    pub(crate) fn open_route(&mut self, now: Time, config: &TransportConfig) -> RouteId {
+        self.routes.open(now, config)
+    }
+
+    /// Forgets the route of a path that was given up.
+    pub(crate) fn close_route(&mut self, id: RouteId) {
+        self.routes.close(id);
+    }
+
+    /// Continues on the route of another path, whose support of ECN is unknown.
+    pub(crate) fn activate_route(&mut self, id: RouteId) {
+        self.routes.activate(id);
+        self.spaces.application.ecn.restart();
+    }
+
+    /// The route of the path in use.
+    #[inline]
+    pub(crate) fn route(&self) -> &Route {
+        self.routes.active()
+    }
+
+    /// The route of the path in use, for tests that change it.
+    #[cfg(test)]
+    pub(crate) fn route_mut(&mut self) -> &mut Route {
+        self.routes.active_mut()
+    }
+
+    /// The datagram size of a route.
+    pub(crate) fn mtu_of(&mut self, id: RouteId) -> Option<u16> {
+        self.routes.get_mut(id).map(|route| route.mtu)
+    }
+
+    /// Continues with another congestion controller on the path in use.
+    pub(crate) fn switch_controller(
+        &mut self,
+        now: Time,
+        algorithm: Algorithm,
+        capacity_rise: bool,
+    ) {
+        let route = self.routes.active_mut();
+        route.switch_controller(now, algorithm);
+        if !capacity_rise {
+            route.congestion.ignore_capacity_rise();
+        }
+    }
+
+    /// The requests for another frequency of acknowledgements.
+    pub(crate) fn ack_request(&mut self) -> &mut AckRequest {
+        &mut self.ack_request
+    }
+
+    /// True when the peer accepts IMMEDIATE_ACK frames.
+    pub(crate) fn may_ask_for_acks(&self) -> bool {
+        self.ack_request.is_offered()
+    }
+
+    /// True when an ACK_FREQUENCY frame waits.
+    pub(crate) fn wants_ack_frequency(&self) -> bool {
+        self.ack_request.wants_to_send()
+    }
+
+    /// The probe timeout of the path in use without back-off. Includes the longest time for which
+    /// the peer holds acknowledgements back.
+    pub(crate) fn pto(&self) -> Duration {
+        self.routes.active().pto(self.ack_request.max_ack_delay())
+    }
+
+    /// The records of the frames in sent packets. A packet is built with them, see
+    /// [`PacketBuilder`](crate::build::packet_builder::PacketBuilder).
+    pub(crate) fn take_lists(&mut self) -> FrameLists {
+        std::mem::take(&mut self.lists)
+    }
+
+    /// Takes the records back.
+    pub(crate) fn put_lists(&mut self, lists: FrameLists) {
+        self.lists = lists;
+    }
+
+    /// Packets whose fate is open and those acknowledged late: they cost memory and work.
+    pub(crate) fn remembered(&self, id: SpaceId) -> usize {
+        self.spaces.get(id).map_or(0, |it| it.sent.remembered())
+    }
+
+    /// Bytes of the records of sent packets.
+    pub(crate) fn memory(&self) -> usize {
+        self.spaces.application.sent.memory()
+    }
+
+    /// Counters since the connection began.
+    pub(crate) fn stats(&self) -> &RecoveryStats {
+        &self.stats
+    }
+
+    /// The ECN mark for a packet of a space.
+    pub(crate) fn mark(&self, id: SpaceId) -> Option<Ecn> {
+        let codepoint = self.routes.active().ecn_codepoint();
+        Some(self.spaces.get(id)?.ecn.mark(codepoint))
+    }
+
+    /// The state of the validation of ECN.
+    pub(crate) fn ecn_state(&self) -> courser_recovery::EcnState {
+        self.spaces.application.ecn.state()
+    }
+
+    /// The state of the congestion controller.
+    pub(crate) fn congestion_state(&self) -> &'static str {
+        self.routes.active().congestion.state()
+    }
+
+    /// The figures that a sink records.
+    pub(crate) fn metrics(&self) -> MetricsUpdated {
+        let route = self.routes.active();
+        let spaces = SpaceId::ALL
+            .into_iter()
+            .filter_map(|id| self.spaces.get(id));
+        MetricsUpdated {
+            smoothed_rtt: route.rtt.smoothed(),
+            latest_rtt: route.rtt.latest(),
+            min_rtt: route.rtt.min(),
+            rtt_variance: route.rtt.rttvar(),
+            congestion_window: route.congestion.window(),
+            bytes_in_flight: route.bytes_in_flight,
+            packets_in_flight: spaces.map(|space| space.sent.len() as u64).sum(),
+            ssthresh: route.congestion.ssthresh(),
+            pacing_rate: route.congestion.pacing_rate(&route.rtt),
+            pto_count: self.pto.count(),
+        }
+    }
+
+    /// True when an ack-eliciting packet of a space is neither acknowledged nor lost.
+    pub(crate) fn is_waiting(&self, id: SpaceId) -> bool {
+        self.spaces.get(id).is_some_and(|it| it.ack_eliciting > 0)
+    }
+
+    /// Counts a packet from the peer. True when the peer has sent for `patience` without
+    /// acknowledging anything (limit K78).
+    #[inline]
+    pub(crate) fn is_mute(&mut self, now: Time, patience: Duration) -> bool {
+        self.is_waiting(SpaceId::Application) && self.mute.is_over(now, patience)
+    }
+
+    /// True when a peer may be waiting for this end although nothing is in flight: a server has
+    /// always been validated by what it received, a client learns it when a Handshake packet is
+    /// acknowledged or the handshake is confirmed (RFC 9002 §6.2.2.1).
+    pub(super) fn is_validated_by_peer(&self) -> bool {
+        let handshake = self.spaces.handshake.as_ref();
+        self.side.is_server()
+            || self.phase != Phase::Handshaking
+            || handshake.is_some_and(|space| space.loss.largest_acked().is_some())
+    }
+
+    /// The time at which the pacer lets the next batch go.
+    pub(crate) fn paced_until(&self) -> Option<Time> {
+        self.paced_until
+    }
+
+    /// The timer of loss detection and probes. `budget` is what may be sent to an unvalidated
+    /// address.
+    pub(crate) fn loss_timer(&self, budget: u64) -> Option<LossTimer> {
+        let times = |id| self.spaces.get(id).map(SentSpace::times);
+        LossTimer::next(&LossTimerInputs {
+            spaces: SpaceId::ALL.map(|id| times(id).unwrap_or_default()),
+            rtt: &self.routes.active().rtt,
+            pto: &self.pto,
+            max_ack_delay: self.ack_request.max_ack_delay(),
+            last_activity: self.quiet_since,
+            has_handshake_keys: self.spaces.handshake.is_some(),
+            is_handshake_confirmed: self.phase == Phase::Confirmed,
+            is_address_validated_by_peer: self.is_validated_by_peer(),
+            is_at_amplification_limit: budget < self.smallest_probe(),
+        })
+    }
+
+    /// Forgets the packets of a space.
+    fn forget_sent(&mut self, id: SpaceId) {
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
+        space.sent.take_all(|_, sent| {
+            if sent.in_flight
+                && let Some(route) = self.routes.get_mut(sent.path)
+            {
+                route.bytes_in_flight = route.bytes_in_flight.saturating_sub(u64::from(sent.size));
+            }
+            sent.frames.release(&mut self.lists);
+        });
+        space.ack_eliciting = 0;
+        self.lists.shrink();
+    }
+}
+
+/// Views for tests.
+#[cfg(test)]
+impl LossRecovery {
+    /// Lists of frames in use.
+    pub(crate) fn lists_in_use(&self) -> usize {
+        self.lists.in_use()
+    }
+
+    /// The 1-RTT packet number that is skipped next.
+    pub(crate) fn skip_at(&self) -> u64 {
+        self.numbers.skip_at()
+    }
+
+    /// The first skipped number in a range.
+    pub(crate) fn skipped_in(&self, range: &std::ops::RangeInclusive<u64>) -> Option<u64> {
+        self.spaces.application.sent.skipped_in(range)
+    }
+
+    /// The longest time for which the peer holds acknowledgements back.
+    pub(crate) fn max_ack_delay(&self) -> Duration {
+        self.ack_request.max_ack_delay()
+    }
+
+    /// Newer packets after which a 1-RTT packet is declared lost.
+    pub(crate) fn packet_threshold(&self) -> u64 {
+        self.spaces.application.loss.packet_threshold()
+    }
+
+    /// Continues with this number in 1-RTT packets.
+    pub(crate) fn skip_to_number(&mut self, number: u64) {
+        self.spaces.application.next_number = number;
+    }
+
+    /// Probe timeouts in a row.
+    pub(crate) fn pto_count(&self) -> u32 {
+        self.pto.count()
+    }
+
+    /// True while lost packets may turn out to have been late.
+    pub(crate) fn remembers_losses(&self) -> bool {
+        !self.lately_lost.is_empty()
+    }
+
+    /// Slots of 1-RTT packets that were examined.
+    pub(crate) fn steps(&self) -> u64 {
+        self.spaces.application.sent.steps()
+    }
+
+    /// Bytes in flight on all routes.
+    pub(crate) fn bytes_in_flight_of_all_routes(&self) -> u64 {
+        self.routes.bytes_in_flight()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Numbers of 1-RTT packets, some of which are left out. RFC 9000 §21.4.
+
+use crate::rng::Rng;
+
+/// Chooses the packet numbers that are skipped, to detect peers that acknowledge packets which
+/// they never received (limit K21).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    skip_at: u64,
+}
+
+impl Numbers {
+    /// Draws the first number to skip.
+    pub(super) fn new(rng: &mut Rng) -> Self {
+        Self {
+            skip_at: 5 + rng.below(20),
+        }
+    }
+
+    /// The number of the next packet, given the first that is not used.
+    #[inline]
+    pub(super) fn next(self, next: u64) -> u64 {
+        next + u64::from(next == self.skip_at)
+    }
+
+    /// True when a packet passed the number that was to be skipped.
+    #[inline]
+    pub(super) fn is_past_skip(self, sent: u64) -> bool {
+        sent > self.skip_at
+    }
+
+    /// Draws the number that is skipped next, after `sent`. `window` is the congestion window in
+    /// packets: a number is skipped about once in a window.
+    #[cold]
+    pub(super) fn choose_skip(&mut self, sent: u64, window: u64, rng: &mut Rng) {
+        let window = window.clamp(2, MAX_SKIP_DISTANCE);
+        self.skip_at = sent + 1 + window / 2 + rng.below(window * 3 / 2);
+    }
+
+    /// The number that is skipped next.
+    #[cfg(test)]
+    pub(super) fn skip_at(self) -> u64 {
+        self.skip_at
+    }
+}
+
+/// Even with a huge window a number is skipped now and then.
+const MAX_SKIP_DISTANCE: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_is_left_out_and_another_chosen_behind_it() {
+        let mut rng = Rng::new([1; 32]);
+        let mut numbers = Numbers::new(&mut rng);
+        let skipped = numbers.skip_at();
+        assert!((5..25).contains(&skipped));
+        assert_eq!(numbers.next(skipped - 1), skipped - 1);
+        assert_eq!(numbers.next(skipped), skipped + 1);
+        assert!(numbers.is_past_skip(skipped + 1));
+        numbers.choose_skip(skipped + 1, 10, &mut rng);
+        assert!((skipped + 2 + 5..skipped + 2 + 5 + 15).contains(&numbers.skip_at()));
+    }
+
+    #[test]
+    fn a_huge_window_does_not_put_the_next_skip_off() {
+        let mut rng = Rng::new([2; 32]);
+        let mut numbers = Numbers::new(&mut rng);
+        numbers.choose_skip(100, u64::MAX / 4, &mut rng);
+        assert!(numbers.skip_at() <= 101 + MAX_SKIP_DISTANCE * 2);
+    }
+}

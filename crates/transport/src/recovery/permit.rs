@@ -1,0 +1,220 @@
+//! The permit to send, and the record of what was sent.
+
+use courser_base::{Ecn, Time};
+use courser_recovery::Controller;
+use courser_wire::packet_number;
+
+use super::{Built, Flight, LossRecovery, RouteId};
+use crate::build::transmit::MAX_BATCH;
+use crate::rng::Rng;
+use crate::space::SpaceId;
+
+/// The answer to "may I send?", so that pacing, congestion, amplification and probes are decided
+/// in one place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SendPermit {
+    /// The peer's address is not validated and has received all that it may receive.
+    Nothing,
+    /// Only packets that do not count as in flight.
+    AckOnly,
+    /// A probe packet, even with a full window (RFC 9002 §7.5).
+    Probe,
+    /// The window is open, the pacer is not.
+    PacedUntil(Time),
+    /// This many bytes, which the pacer reserves until it learns what was sent. Less than a
+    /// datagram only when there is not more to send, or an unvalidated address may not receive
+    /// more.
+    Bytes(u64),
+}
+
+/// The demand that a permit depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Demand {
+    /// Bytes that may be sent to the address by its amplification limit.
+    pub(crate) budget: u64,
+    /// An ACK is due.
+    pub(crate) is_ack_due: bool,
+    /// Bytes of a datagram with everything that waits, if they are few.
+    pub(crate) little: Option<u64>,
+}
+
+impl LossRecovery {
+    /// Decides what may be sent in a space on the path in use.
+    pub(crate) fn permit(&mut self, now: Time, id: SpaceId, demand: &Demand) -> SendPermit {
+        if demand.budget == 0 {
+            return SendPermit::Nothing;
+        }
+        let Some(space) = self.spaces.get(id) else {
+            return SendPermit::Nothing;
+        };
+        if space.probes > 0 {
+            return SendPermit::Probe;
+        }
+        let route = self.routes.active_mut();
+        let mtu = u64::from(route.mtu);
+        let room = route.congestion_room();
+        let size = demand.little.map_or(mtu, |little| mtu.min(little));
+        // An ACK may be large, and need not wait: it goes first where the datagram is a small one.
+        let ack_first = room < mtu && demand.is_ack_due;
+        if room < size || ack_first || space.sent.is_full() {
+            return SendPermit::AckOnly;
+        }
+        let window = route.congestion.window();
+        let wanted = if size < mtu {
+            size
+        } else {
+            room.min(demand.budget)
+        };
+        if route.bytes_in_flight == 0 && route.ecn_codepoint() != Ecn::Ect1 {
+            route.pacer.on_quiescent(window, route.mtu);
+        }
+        let (pacer, rtt, mtu_bytes) = (&mut route.pacer, &route.rtt, route.mtu);
+        let granted = pacer.reserve(now, wanted, rtt, window, mtu_bytes);
+        if granted == 0 {
+            let least = if size < mtu { size } else { u64::MAX };
+            let at = pacer.next_release(now, least, rtt, window, mtu_bytes);
+            self.paced_until = Some(at);
+            return SendPermit::PacedUntil(at);
+        }
+        SendPermit::Bytes(granted.max(room.min(mtu)))
+    }
+
+    /// The number of the next packet of a space, and the bytes of its encoding.
+    #[inline]
+    pub(crate) fn next_number(&self, id: SpaceId) -> Option<(u64, usize)> {
+        let space = self.spaces.get(id)?;
+        let number = match id {
+            SpaceId::Application => self.numbers.next(space.next_number),
+            _ => space.next_number,
+        };
+        let len = packet_number::encoded_len(number, space.loss.largest_acked());
+        Some((number, len))
+    }
+
+    /// The first number of a 1-RTT packet that was not used yet.
+    pub(crate) fn first_unused_number(&self) -> u64 {
+        self.spaces.application.next_number
+    }
+
+    /// True when too few packet numbers are left for another batch.
+    pub(crate) fn is_out_of_numbers(&self) -> bool {
+        self.spaces.application.next_number > LAST_PACKET_NUMBER
+    }
+
+    /// Remembers a packet that leaves on the path in use.
+    #[inline]
+    pub(crate) fn on_packet_sent(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        built: &Built,
+        ecn: Ecn,
+        rng: &mut Rng,
+    ) {
+        let route = self.routes.active_mut();
+        let flight = route.begin_flight(now, built.len, built.in_flight);
+        self.draw_skip(id, built.number, rng);
+        self.record_sent(now, id, built, ecn, flight);
+    }
+
+    /// Remembers a 1-RTT packet that leaves on a path which is not in use.
+    pub(crate) fn on_path_probe_sent(
+        &mut self,
+        now: Time,
+        route: RouteId,
+        built: &Built,
+        rng: &mut Rng,
+    ) {
+        let Some(route) = self.routes.get_mut(route) else {
+            return;
+        };
+        let flight = route.begin_flight(now, built.len, built.in_flight);
+        let id = SpaceId::Application;
+        self.draw_skip(id, built.number, rng);
+        self.record_sent(now, id, built, Ecn::NotEct, flight);
+    }
+
+    /// Remembers a packet of a test that no path has sent, so that its acknowledgement leaves
+    /// round-trip times alone.
+    #[cfg(test)]
+    pub(crate) fn on_forged_packet(&mut self, id: SpaceId, built: &Built, rng: &mut Rng) {
+        let flight = Flight {
+            route: u32::MAX,
+            snapshot: 0,
+            tx_in_flight: 0,
+        };
+        self.draw_skip(id, built.number, rng);
+        self.record_sent(Time::ZERO, id, built, Ecn::NotEct, flight);
+    }
+
+    /// Chooses another number to skip, once a packet has passed the one before.
+    #[inline]
+    fn draw_skip(&mut self, id: SpaceId, number: u64, rng: &mut Rng) {
+        if id == SpaceId::Application && self.numbers.is_past_skip(number) {
+            let route = self.routes.active();
+            let window = route.window() / u64::from(route.mtu);
+            self.numbers.choose_skip(number, window, rng);
+        }
+    }
+
+    #[inline]
+    fn record_sent(&mut self, now: Time, id: SpaceId, built: &Built, ecn: Ecn, flight: Flight) {
+        let is_on_active = flight.route == self.routes.active().id;
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.on_packet_sent(now, built, ecn, flight, is_on_active);
+        }
+        self.stats.packets_sent += 1;
+    }
+
+    /// Takes the number of a packet that is not remembered: one with CONNECTION_CLOSE.
+    pub(crate) fn on_close_sent(&mut self, id: SpaceId, number: u64) {
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.next_number = number + 1;
+        }
+        self.stats.packets_sent += 1;
+    }
+
+    /// Accounts for a batch of 1-RTT packets with `bytes` in flight, up to packet `last_number`.
+    /// `is_full` says that at least one datagram had full size.
+    pub(crate) fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64, is_full: bool) {
+        let route = self.routes.active_mut();
+        route.on_batch_sent(now, bytes, last_number);
+        if is_full {
+            route.search.on_full_datagram_sent(now);
+        }
+    }
+
+    /// Accounts for a packet of the handshake that counts as in flight.
+    pub(crate) fn on_handshake_packet_sent(&mut self, now: Time, built: &Built) {
+        if built.in_flight {
+            let route = self.routes.active_mut();
+            let bytes = built.len as u64;
+            let congestion = &mut route.congestion;
+            congestion.on_sent(now, bytes, built.number, route.bytes_in_flight);
+        }
+        if built.ack_eliciting {
+            self.quiet_since = now;
+        }
+    }
+
+    /// Accounts for a datagram of the handshake.
+    pub(crate) fn on_handshake_datagram_sent(&mut self, len: usize) {
+        let route = self.routes.active_mut();
+        route.pacer.on_sent(len as u64);
+        // A client's first request may well fill the window.
+        route.app_limited = route.congestion_room() >= u64::from(route.mtu);
+    }
+
+    /// Notes that nothing waits: a window that is not needed does not grow (RFC 9002 §7.8).
+    pub(crate) fn on_app_limited(&mut self, now: Time) {
+        let route = self.routes.active_mut();
+        if route.congestion_room() >= u64::from(route.mtu) {
+            route.app_limited = true;
+            let pause = route.rtt.min() / 16;
+            route.delivery.on_app_limited(now, pause);
+        }
+    }
+}
+
+/// A batch of packets and skipped numbers ends below the last number of all.
+const LAST_PACKET_NUMBER: u64 = courser_wire::MAX_PACKET_NUMBER - 2 * MAX_BATCH as u64;

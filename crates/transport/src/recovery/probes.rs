@@ -1,0 +1,212 @@
+//! Probes: after a timeout, and ahead of one. RFC 9002 §6.2.
+
+use courser_base::Time;
+use courser_recovery::LossTimer;
+use courser_telemetry::{Record, Timer, TimerExpired};
+use courser_wire::packet::MIN_INITIAL_DATAGRAM;
+
+use super::sent_space::SentSpace;
+use super::{FrameOwners, LossRecovery, Phase};
+use crate::path::MIN_DATAGRAM;
+use crate::space::SpaceId;
+
+impl LossRecovery {
+    /// Runs what is due. True when loss detection found that the path does not carry datagrams of
+    /// the smallest size.
+    pub(crate) fn on_timeout(
+        &mut self,
+        now: Time,
+        budget: u64,
+        owners: &mut impl FrameOwners,
+    ) -> bool {
+        if self.paced_until.is_some_and(|at| at <= now) {
+            self.paced_until = None;
+        }
+        match self.loss_timer(budget).filter(|timer| timer.at() <= now) {
+            Some(LossTimer::TimeThreshold { space, .. }) => {
+                let id = SpaceId::ALL[space];
+                record_expired(now, Timer::LossDetection, id, owners);
+                self.detect_lost(now, id, owners).is_path_too_small
+            }
+            Some(LossTimer::Probe { space, .. }) => {
+                self.on_probe_timeout(now, SpaceId::ALL[space], owners);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// The bytes of the smallest datagram that a probe fits into.
+    pub(super) fn smallest_probe(&self) -> u64 {
+        let initial = self.spaces.initial.as_ref();
+        let len = match initial.is_some_and(|space| space.ack_eliciting > 0) {
+            true => MIN_INITIAL_DATAGRAM,
+            false => MIN_DATAGRAM,
+        };
+        len as u64
+    }
+
+    /// Sends probes because nothing was acknowledged for long. Nothing is declared lost
+    /// (RFC 9002 §6.2.4).
+    fn on_probe_timeout(&mut self, now: Time, id: SpaceId, owners: &mut impl FrameOwners) {
+        record_expired(now, Timer::Probe, id, owners);
+        self.stats.ptos += 1;
+        self.pto.on_timeout();
+        self.quiet_since = now;
+        self.on_silence();
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.ecn.on_pto();
+            space.probes = PROBES;
+            space.ping = true;
+        }
+        // Probes carry new data first, else the oldest, else only a PING. They do not carry new
+        // data time after time: a peer without room for it may be waiting for the oldest.
+        let is_first = self.pto.count() < 2;
+        if id == SpaceId::Application && is_first && owners.has_new_data() {
+            return;
+        }
+        self.repeat_oldest(id, owners);
+        if id != SpaceId::Application {
+            let other = if id == SpaceId::Initial {
+                SpaceId::Handshake
+            } else {
+                SpaceId::Initial
+            };
+            self.probe_along(other, owners);
+        }
+        let is_complete = self.phase != Phase::Handshaking;
+        if id == SpaceId::Handshake && self.side.is_client() && is_complete {
+            // A server that has our Finished, but whose answers got lost, has no keys for the
+            // handshake any more: only a 1-RTT packet shows it that we wait, and from where
+            // (RFC 9002 §6.2.4).
+            self.probe_along(SpaceId::Application, owners);
+        }
+    }
+
+    /// Probes the other space of the handshake too, in the same datagram if that has room.
+    ///
+    /// Data that is known to be lost there may wait for a window that is full of packets which the
+    /// peer has no keys for yet. Without this probe both ends would deadlock.
+    fn probe_along(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
+        let Some(space) = self.spaces.get_mut(id) else {
+            return;
+        };
+        let is_pending = owners.has_crypto(id);
+        if is_pending || space.ack_eliciting > 0 {
+            space.probes = PROBES;
+        }
+        if !is_pending {
+            self.repeat_oldest(id, owners);
+        }
+    }
+
+    /// Repeats the oldest data where a probe of the handshake has nothing to send: two datagrams
+    /// with half of the ClientHello each time it may be lost get it across sooner than one.
+    pub(crate) fn repeat_for_probes(&mut self, owners: &mut impl FrameOwners) {
+        for id in [SpaceId::Initial, SpaceId::Handshake] {
+            let wants_more = |space: &SentSpace| space.probes > 0 && !space.ping;
+            if self.spaces.get(id).is_some_and(wants_more) && !owners.has_crypto(id) {
+                self.repeat_oldest(id, owners);
+            }
+        }
+    }
+
+    /// True when the second probe of a timeout should repeat the first one if nothing else waits:
+    /// at a loss of one half the last packet of a stream took twice as many timeouts, each as long
+    /// as all before it. Only with room in the window, which should not fill up with copies.
+    pub(crate) fn wants_second_probe(&self) -> bool {
+        let probes = self.spaces.application.probes;
+        let is_second = probes > 0 && probes < PROBES && self.pto.count() > 0;
+        let route = self.routes.active();
+        is_second && route.congestion_room() >= u64::from(route.mtu)
+    }
+
+    /// Repeats the oldest 1-RTT packets for the second probe of a timeout.
+    pub(crate) fn repeat_for_second_probe(&mut self, owners: &mut impl FrameOwners) {
+        self.repeat_oldest(SpaceId::Application, owners);
+    }
+
+    /// True when the peer has not acknowledged its first flight.
+    pub(crate) fn is_first_flight_open(&self) -> bool {
+        self.is_waiting(SpaceId::Initial)
+    }
+
+    /// Repeats, ahead of the probe timeout, what the peer seems to miss of the handshake
+    /// (RFC 9002 §6.2.3).
+    pub(crate) fn speed_up_handshake(&mut self, owners: &mut impl FrameOwners) {
+        self.repeat_oldest(SpaceId::Initial, owners);
+        self.repeat_oldest(SpaceId::Handshake, owners);
+    }
+
+    /// Queues the frames of the oldest packets again, as many as fit two datagrams, without
+    /// declaring the packets lost.
+    ///
+    /// Each 1-RTT packet has its turn before one is repeated again. Otherwise small packets that
+    /// the peer has received, while its acknowledgements are lost, and copies of them would keep
+    /// back the data that it waits for.
+    fn repeat_oldest(&mut self, id: SpaceId, owners: &mut impl FrameOwners) {
+        let after = self.repeated.filter(|_| id == SpaceId::Application);
+        let mut room = u32::from(self.routes.active().mtu) * u32::from(PROBES);
+        let Some(space) = self.spaces.get(id) else {
+            return;
+        };
+        let eliciting = || space.sent.iter().filter(|(_, sent)| sent.ack_eliciting);
+        let is_fresh = |number: u64| after.is_none_or(|after| number > after);
+        // Once all packets had their turn, the first one is next again.
+        let is_over = !eliciting().any(|(number, _)| is_fresh(number));
+        let mut oldest = Vec::new();
+        for (number, sent) in eliciting().filter(|(number, _)| is_over || is_fresh(*number)) {
+            let left = room.checked_sub(u32::from(sent.size));
+            let is_full = oldest.len() >= usize::from(PROBES) && left.is_none();
+            if is_full || oldest.len() == MAX_REPEATED {
+                break;
+            }
+            room = left.unwrap_or(0);
+            oldest.push(sent.frames);
+            if id == SpaceId::Application {
+                self.repeated = Some(number);
+            }
+        }
+        for frames in oldest {
+            // Datagrams are sent once, and it is too early to call them lost (RFC 9221 §5.2).
+            self.repeat(id, frames, owners, |frame| !frame.is_datagram());
+        }
+    }
+
+    /// True when a probe packet is due in a space.
+    pub(crate) fn is_probing(&self, id: SpaceId) -> bool {
+        self.spaces.get(id).is_some_and(|space| space.probes > 0)
+    }
+
+    /// True when a PING is due in a space.
+    pub(crate) fn wants_ping(&self, id: SpaceId) -> bool {
+        self.spaces.get(id).is_some_and(|space| space.ping)
+    }
+
+    /// Asks for a PING in a space.
+    pub(crate) fn request_ping(&mut self, id: SpaceId) {
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.ping = true;
+        }
+    }
+
+    /// Takes the request for a PING, which was written.
+    pub(crate) fn on_ping_written(&mut self, id: SpaceId) {
+        if let Some(space) = self.spaces.get_mut(id) {
+            space.ping = false;
+        }
+    }
+}
+
+fn record_expired(now: Time, timer: Timer, id: SpaceId, owners: &mut impl FrameOwners) {
+    owners.record(now, || {
+        let kind = id.packet_kind();
+        Record::TimerExpired(TimerExpired { timer, kind })
+    });
+}
+
+/// Packets per probe timeout: the second one makes up for a lost first (RFC 9002 §6.2.4).
+const PROBES: u8 = 2;
+
+/// Packets that the probes of one timeout repeat: as many small ones as an answer or two have.
+const MAX_REPEATED: usize = 16;

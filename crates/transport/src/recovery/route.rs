@@ -1,0 +1,365 @@
+//! One network path as loss recovery sees it: round-trip time, window, pacing, datagram size.
+
+use std::time::Duration;
+
+use courser_base::{Ecn, Time};
+use courser_recovery::{
+    AckSample, Algorithm, CongestionController, Controller, DeliveryRate, LossSample, LostPacket,
+    MtuSearch, Pacer, PersistentCongestion, RttEstimator, Sent, SpuriousLoss,
+};
+
+use super::refused::Refused;
+use super::stats::PathStats;
+use crate::config::TransportConfig;
+use crate::space::sent::SentFrames;
+
+/// Identifies a route. Sent packets carry it, so that a packet of one path says nothing of
+/// another (RFC 9000 §9.4).
+pub(crate) type RouteId = u32;
+
+/// The state of loss recovery that belongs to one network path.
+///
+/// A path whose peer has only changed its port keeps the route of the path before it.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(super) id: RouteId,
+    pub(super) rtt: RttEstimator,
+    pub(super) congestion: CongestionController,
+    /// Measures how fast the network delivers.
+    pub(super) delivery: DeliveryRate,
+    /// Spreads batches over the round trip.
+    pub(super) pacer: Pacer,
+    /// Detects losses that last long enough to forget the window.
+    pub(super) persistent: PersistentCongestion,
+    /// Bytes sent and neither acknowledged nor lost.
+    pub(super) bytes_in_flight: u64,
+    /// UDP payload of full datagrams, as found by the search.
+    pub(super) mtu: u16,
+    /// Looks for larger datagrams.
+    pub(super) search: MtuSearch,
+    /// Packets that a router has refused, or would refuse.
+    pub(super) refused: Refused,
+    /// The window was not filled because there was nothing to send.
+    pub(super) app_limited: bool,
+}
+
+/// The part of a sent packet's record that its route decides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    pub(super) route: RouteId,
+    pub(super) snapshot: u32,
+    pub(super) tx_in_flight: u32,
+}
+
+impl Route {
+    /// Creates a route about which nothing is known.
+    pub(super) fn new(now: Time, config: &TransportConfig, id: RouteId) -> Self {
+        let seed = seed(now, id);
+        Self {
+            id,
+            rtt: RttEstimator::new(config.initial_rtt),
+            congestion: config.new_controller(config.mtu, seed),
+            delivery: DeliveryRate::new(),
+            pacer: Pacer::new(now, config.mtu),
+            persistent: PersistentCongestion::new(),
+            bytes_in_flight: 0,
+            mtu: config.mtu,
+            search: config.mtu_search(),
+            refused: Refused::default(),
+            app_limited: false,
+        }
+    }
+
+    /// The ID of the route.
+    pub(crate) fn id(&self) -> RouteId {
+        self.id
+    }
+
+    /// The UDP payload of full datagrams in bytes.
+    pub(crate) fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// The round-trip time.
+    pub(crate) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// The round-trip time, for tests that set it.
+    #[cfg(test)]
+    pub(crate) fn rtt_mut(&mut self) -> &mut RttEstimator {
+        &mut self.rtt
+    }
+
+    /// The search for larger datagrams.
+    #[cfg(test)]
+    pub(crate) fn search(&self) -> &MtuSearch {
+        &self.search
+    }
+
+    /// The measurement of the delivery rate.
+    #[cfg(test)]
+    pub(crate) fn delivery(&self) -> &DeliveryRate {
+        &self.delivery
+    }
+
+    /// The congestion window in bytes.
+    pub(crate) fn window(&self) -> u64 {
+        self.congestion.window()
+    }
+
+    /// True while the window grows exponentially.
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.congestion.in_slow_start()
+    }
+
+    /// The mark that the congestion controller wants on packets.
+    pub(crate) fn ecn_codepoint(&self) -> Ecn {
+        self.congestion.ecn_codepoint()
+    }
+
+    /// The bytes that congestion control lets out now.
+    pub(crate) fn congestion_room(&self) -> u64 {
+        self.congestion.room(self.bytes_in_flight)
+    }
+
+    /// The probe timeout without back-off, for spans of time that count in it
+    /// (RFC 9000 §8.2.4, §10.2).
+    pub(super) fn pto(&self, max_ack_delay: Duration) -> Duration {
+        self.rtt.pto_base().saturating_add(max_ack_delay)
+    }
+
+    /// The state of the route for users.
+    pub(crate) fn stats(&self) -> PathStats {
+        PathStats {
+            rtt: self.rtt.smoothed(),
+            latest_rtt: self.rtt.latest(),
+            min_rtt: self.rtt.min(),
+            congestion_window: self.congestion.window(),
+            bytes_in_flight: self.bytes_in_flight,
+            mtu: self.mtu,
+            ssthresh: self.congestion.ssthresh(),
+            pacing_rate: self.congestion.pacing_rate(&self.rtt),
+            controller: self.congestion.name(),
+        }
+    }
+
+    /// Continues with another congestion controller.
+    pub(super) fn switch_controller(&mut self, now: Time, algorithm: Algorithm) {
+        let seed = seed(now, self.id);
+        self.congestion
+            .switch(algorithm, self.mtu, seed, &self.rtt, now);
+        self.set_pacing_rate();
+    }
+
+    /// Sets the size of the largest datagram that the peer accepts.
+    pub(super) fn set_peer_limit(&mut self, size: u16) {
+        self.search.set_peer_limit(size);
+        self.follow_search();
+    }
+
+    /// Makes the size that the search has found the size of datagrams.
+    pub(super) fn follow_search(&mut self) {
+        let mtu = self.search.mtu();
+        if mtu != self.mtu {
+            self.mtu = mtu;
+            self.congestion.on_mtu_update(mtu);
+            self.set_pacing_rate();
+        }
+    }
+
+    /// Counts a packet of `len` bytes that leaves on this route.
+    #[inline]
+    pub(super) fn begin_flight(&mut self, now: Time, len: usize, in_flight: bool) -> Flight {
+        let mut snapshot = self.delivery.newest();
+        if in_flight {
+            snapshot = self.delivery.on_sent(now, self.bytes_in_flight);
+            self.bytes_in_flight += len as u64;
+        }
+        Flight {
+            route: self.id,
+            snapshot,
+            tx_in_flight: u32::try_from(self.bytes_in_flight).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Accounts for packets with `bytes` in flight that left, up to packet `last_number`.
+    pub(super) fn on_batch_sent(&mut self, now: Time, bytes: u64, last_number: u64) {
+        let was_idle = self.bytes_in_flight <= bytes;
+        self.congestion
+            .on_sent(now, bytes, last_number, self.bytes_in_flight);
+        if was_idle {
+            // The end of idleness may be a reason for another rate (BBR).
+            self.set_pacing_rate();
+        }
+        self.pacer.on_sent(bytes);
+        self.app_limited = false;
+    }
+
+    /// Passes the controller's rate to the pacer.
+    pub(super) fn set_pacing_rate(&mut self) {
+        let rate = self.congestion.pacing_rate(&self.rtt);
+        self.pacer.set_rate(rate);
+        self.pacer.set_quantum(self.congestion.send_quantum());
+    }
+
+    /// Takes bytes out of flight.
+    pub(super) fn take_from_flight(&mut self, bytes: u64) {
+        debug_assert!(
+            self.bytes_in_flight >= bytes,
+            "more acknowledged than in flight"
+        );
+        self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
+    }
+
+    /// Counts an acknowledged packet for the delivery rate.
+    #[inline]
+    pub(super) fn on_packet_acked(&mut self, sent: &Sent<SentFrames>) {
+        self.delivery.on_acked(
+            u64::from(sent.size),
+            sent.snapshot,
+            sent.time,
+            u64::from(sent.tx_in_flight),
+        );
+    }
+
+    /// Counts a lost packet for the delivery rate and describes it for the controller.
+    pub(super) fn on_packet_lost(&mut self, number: u64, sent: &Sent<SentFrames>) -> LostPacket {
+        let bytes = u64::from(sent.size);
+        let (lost_since_sent, is_app_limited) = self.delivery.on_lost(bytes, sent.snapshot);
+        LostPacket {
+            number,
+            bytes,
+            sent: sent.time,
+            tx_in_flight: u64::from(sent.tx_in_flight),
+            lost_since_sent,
+            is_app_limited,
+        }
+    }
+
+    /// Passes an acknowledgement to the controller.
+    pub(super) fn on_ack(&mut self, now: Time, ack: &RouteAck) {
+        self.congestion.on_ack(&AckSample {
+            now,
+            acked_bytes: ack.acked_bytes,
+            largest_acked: ack.largest_acked,
+            largest_acked_sent: ack.largest_acked_sent,
+            earliest_acked_sent: ack.earliest_acked_sent,
+            rtt: &self.rtt,
+            rtt_sample: ack.rtt_sample,
+            app_limited: self.app_limited,
+            bytes_in_flight_before: ack.bytes_in_flight_before,
+            bytes_in_flight: self.bytes_in_flight,
+            lost_bytes: ack.lost_bytes,
+            delivered: self.delivery.delivered(),
+            rate: ack.rate,
+            ecn_capable_packets: ack.ecn_capable_packets,
+            ce_packets: ack.ce_packets,
+        });
+        self.set_pacing_rate();
+    }
+
+    /// Passes an ECN signal about the packet sent at `largest_sent` to the controller.
+    pub(super) fn on_ecn_congestion(&mut self, now: Time, largest_sent: Time) {
+        let bytes_in_flight = self.bytes_in_flight;
+        self.congestion.on_congestion(&LossSample {
+            now,
+            lost_bytes: 0,
+            largest_lost_sent: largest_sent,
+            persistent: false,
+            is_ecn: true,
+            bytes_in_flight,
+            packets: &[],
+        });
+    }
+
+    /// Passes lost packets to the controller. True when it lowered the window.
+    pub(super) fn on_loss(&mut self, now: Time, packets: &[LostPacket], persistent: bool) -> bool {
+        let lost_bytes = packets.iter().map(|packet| packet.bytes).sum();
+        self.take_from_flight(lost_bytes);
+        let before = self.congestion.window();
+        let newest = packets.iter().map(|packet| packet.sent).max();
+        self.congestion.on_congestion(&LossSample {
+            now,
+            lost_bytes,
+            largest_lost_sent: newest.unwrap_or_default(),
+            persistent,
+            is_ecn: false,
+            bytes_in_flight: self.bytes_in_flight,
+            packets,
+        });
+        self.set_pacing_rate();
+        self.congestion.window() < before
+    }
+
+    /// Passes a loss that proved spurious to the controller. True when it raised the window.
+    pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) -> bool {
+        self.delivery.on_spurious_loss(loss.bytes);
+        let before = self.congestion.window();
+        self.congestion.on_spurious_loss(loss);
+        self.set_pacing_rate();
+        self.congestion.window() > before
+    }
+
+    /// Looks at lost packets other than probes: the path may no longer carry their size. True when
+    /// it does not even carry the smallest datagrams of QUIC.
+    pub(super) fn on_large_packets_lost(&mut self, now: Time, packets: &[LostPacket]) -> bool {
+        let Some(largest) = packets.iter().max_by_key(|packet| packet.bytes) else {
+            return false;
+        };
+        let size = u16::try_from(largest.bytes).unwrap_or(u16::MAX);
+        let newest = packets.iter().map(|packet| packet.sent).max();
+        if self
+            .search
+            .on_lost(now, size, newest.unwrap_or(largest.sent))
+        {
+            self.follow_search();
+        }
+        self.search.is_error()
+    }
+
+    /// True while data waits and the window has yet to grow from a few datagrams to the capacity
+    /// of the path.
+    pub(super) fn is_hurried(&self, has_stream_data: bool) -> bool {
+        let few = self.congestion.window() < HURRIED_WINDOW;
+        few && self.congestion.in_slow_start() && has_stream_data
+    }
+
+    /// True while an MTU probe waits for data in flight to be acknowledged. Only where it is a
+    /// small part of the window, so that the pause is a small part of a round trip. Room that the
+    /// controller holds back itself, in recovery, does not count: nothing in flight might ever
+    /// free it.
+    pub(super) fn makes_room_for_probe(&self, has_stream_data: bool) -> bool {
+        let awaited = self.search.awaited_room();
+        let window = self.congestion.window();
+        let is_small = 4 * awaited <= window;
+        let is_missing = awaited > window.saturating_sub(self.bytes_in_flight);
+        is_missing && is_small && !self.is_hurried(has_stream_data)
+    }
+}
+
+/// The acknowledgement of packets of one route, for its controller.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RouteAck {
+    pub(super) acked_bytes: u64,
+    pub(super) largest_acked: u64,
+    pub(super) largest_acked_sent: Time,
+    pub(super) earliest_acked_sent: Time,
+    pub(super) rtt_sample: Option<Duration>,
+    pub(super) bytes_in_flight_before: u64,
+    pub(super) lost_bytes: u64,
+    pub(super) rate: Option<courser_recovery::RateSample>,
+    pub(super) ecn_capable_packets: u64,
+    pub(super) ce_packets: u64,
+}
+
+/// The seed of a controller's draws. They need not be secret, only different.
+fn seed(now: Time, id: RouteId) -> u64 {
+    now.as_nanos() ^ u64::from(id) << 48
+}
+
+/// Bytes of a window, 32 datagrams of 1200, below which data that waits in slow start comes before
+/// probes. A probe there takes from the next round too, and again from the one after it: of the ten
+/// datagrams of an initial window each costs a transfer a tenth of a round trip, and datagrams larger
+/// by a fifth win back two percent of the bytes.
+const HURRIED_WINDOW: u64 = 32 * 1200;

@@ -1,0 +1,147 @@
+//! The sending half of a packet number space: numbers, the ring of sent packets, probes.
+
+use courser_base::{Ecn, Time};
+use courser_recovery::{EcnValidation, LossDetector, Sent, SentPackets, SpaceTimes};
+use courser_wire::frame::Ack;
+
+use super::built::Built;
+use super::route::Flight;
+use crate::error::TransportError;
+use crate::space::SpaceId;
+use crate::space::sent::SentFrames;
+
+/// Sent packets of one packet number space.
+#[derive(Debug)]
+pub(super) struct SentSpace {
+    /// Number of the next packet.
+    pub(super) next_number: u64,
+    /// Packets that are neither acknowledged nor lost.
+    pub(super) sent: SentPackets<SentFrames>,
+    /// Detects losses among `sent`.
+    pub(super) loss: LossDetector,
+    /// Validates that ECN marks survive. Peers count them per space.
+    pub(super) ecn: EcnValidation,
+    /// Ack-eliciting packets in `sent`.
+    pub(super) ack_eliciting: usize,
+    /// Time at which the last ack-eliciting packet left.
+    pub(super) last_ack_eliciting: Option<Time>,
+    /// Probe packets that a timeout asks for (RFC 9002 §6.2.4).
+    pub(super) probes: u8,
+    /// A PING is owed: for a probe without data, a keep-alive, or a streak of pure ACKs.
+    pub(super) ping: bool,
+}
+
+impl SentSpace {
+    /// Creates a space in which nothing was sent.
+    pub(super) fn new(ecn: bool) -> Self {
+        let ecn = if ecn {
+            EcnValidation::new()
+        } else {
+            EcnValidation::disabled()
+        };
+        Self {
+            next_number: 0,
+            sent: SentPackets::new(),
+            loss: LossDetector::new(),
+            ecn,
+            ack_eliciting: 0,
+            last_ack_eliciting: None,
+            probes: 0,
+            ping: false,
+        }
+    }
+
+    /// The times that the timer of loss recovery depends on.
+    pub(super) fn times(&self) -> SpaceTimes {
+        SpaceTimes {
+            loss_time: self.loss.loss_time(),
+            last_ack_eliciting: self.last_ack_eliciting.filter(|_| self.ack_eliciting > 0),
+        }
+    }
+
+    /// Remembers a packet. `is_on_active` is false for a packet on a path that is not in use.
+    #[inline]
+    pub(super) fn on_packet_sent(
+        &mut self,
+        now: Time,
+        built: &Built,
+        ecn: Ecn,
+        flight: Flight,
+        is_on_active: bool,
+    ) {
+        self.next_number = built.number + 1;
+        self.ecn.on_sent(ecn);
+        self.sent.push(
+            built.number,
+            Sent {
+                time: now,
+                size: u16::try_from(built.len).unwrap_or(u16::MAX),
+                path: flight.route,
+                snapshot: flight.snapshot,
+                tx_in_flight: flight.tx_in_flight,
+                ack_eliciting: built.ack_eliciting,
+                in_flight: built.in_flight,
+                ecn_marked: ecn != Ecn::NotEct,
+                order: 0,
+                is_mtu_probe: built.frames.is_mtu_probe(),
+                frames: built.frames,
+            },
+        );
+        if built.ack_eliciting {
+            // Challenges on other paths have timers of their own. If they put off the probe
+            // timeout, a client that moves often would never be asked for what is missing.
+            if is_on_active || self.ack_eliciting == 0 {
+                self.last_ack_eliciting = Some(now);
+            }
+            self.ack_eliciting += 1;
+            self.probes = self.probes.saturating_sub(1);
+        }
+    }
+
+    /// Checks that an ACK frame acknowledges only packets that were sent (RFC 9000 §13.1, attacks
+    /// A22 and A23).
+    pub(super) fn check_ack(&self, frame: &Ack<'_>) -> Result<(), TransportError> {
+        if frame.largest >= self.next_number {
+            return Err(TransportError::protocol_violation(format!(
+                "packet {} acknowledged, {} sent",
+                frame.largest, self.next_number
+            )));
+        }
+        let skipped = frame
+            .ranges()
+            .find_map(|range| self.sent.skipped_in(&range));
+        if let Some(number) = skipped {
+            let reason = format!("packet {number} acknowledged, it was never sent");
+            return Err(TransportError::protocol_violation(reason));
+        }
+        Ok(())
+    }
+}
+
+/// The sending halves of the three packet number spaces. The first two go with their keys.
+#[derive(Debug)]
+pub(super) struct SentSpaces {
+    pub(super) initial: Option<Box<SentSpace>>,
+    pub(super) handshake: Option<Box<SentSpace>>,
+    pub(super) application: SentSpace,
+}
+
+impl SentSpaces {
+    #[inline]
+    pub(super) fn get(&self, id: SpaceId) -> Option<&SentSpace> {
+        match id {
+            SpaceId::Initial => self.initial.as_deref(),
+            SpaceId::Handshake => self.handshake.as_deref(),
+            SpaceId::Application => Some(&self.application),
+        }
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, id: SpaceId) -> Option<&mut SentSpace> {
+        match id {
+            SpaceId::Initial => self.initial.as_deref_mut(),
+            SpaceId::Handshake => self.handshake.as_deref_mut(),
+            SpaceId::Application => Some(&mut self.application),
+        }
+    }
+}

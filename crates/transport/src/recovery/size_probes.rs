@@ -1,0 +1,77 @@
+//! The datagram size of the path in use: probes, and their results. RFC 9000 §14.3, §14.4.
+
+use courser_base::Time;
+use courser_recovery::Controller;
+
+use super::{Built, LossRecovery, Phase};
+
+impl LossRecovery {
+    /// Sets the UDP payload of the largest datagram that the interface towards the peer sends.
+    pub(crate) fn set_interface_mtu(&mut self, size: u16) {
+        let route = self.routes.active_mut();
+        route.search.set_interface_mtu(size);
+        route.follow_search();
+    }
+
+    /// Returns the size of the next MTU probe, when it is time for one.
+    ///
+    /// A probe leaves only where its loss has no effect on the connection: after the handshake, on
+    /// a validated path, and with room in the window. At the beginning of slow start data comes
+    /// first.
+    pub(crate) fn next_size_probe(
+        &mut self,
+        now: Time,
+        is_validated: bool,
+        has_stream_data: bool,
+    ) -> Option<u16> {
+        let route = self.routes.active_mut();
+        if !route.search.wants_probe() || route.is_hurried(has_stream_data) {
+            return None;
+        }
+        let space = &self.spaces.application;
+        let may_send = self.phase == Phase::Confirmed
+            && is_validated
+            && space.probes == 0
+            && !space.sent.is_full()
+            && route.search.can_afford_probe(route.delivery.delivered())
+            && self.paced_until.is_none();
+        if !may_send {
+            return None;
+        }
+        let room = route.congestion_room();
+        route.search.next_probe(now, room)
+    }
+
+    /// Starts the probe of this size and returns its number.
+    pub(crate) fn begin_size_probe(&mut self, size: u16) -> u32 {
+        self.routes.active_mut().search.on_probe_sent(size)
+    }
+
+    /// Accounts for an MTU probe that left.
+    pub(crate) fn on_size_probe_sent(&mut self, now: Time, built: &Built) {
+        let route = self.routes.active_mut();
+        let bytes = built.len as u64;
+        let congestion = &mut route.congestion;
+        congestion.on_sent(now, bytes, built.number, route.bytes_in_flight);
+        route.pacer.on_sent(bytes);
+    }
+
+    /// True while an MTU probe waits for data in flight to be acknowledged.
+    pub(crate) fn makes_room_for_probe(&self, has_stream_data: bool) -> bool {
+        self.routes.active().makes_room_for_probe(has_stream_data)
+    }
+
+    /// Notes that a datagram of nearly full size waits: larger ones would be of use.
+    pub(crate) fn on_full_datagram_wanted(&mut self, now: Time) {
+        self.routes.active_mut().search.on_full_datagram_sent(now);
+    }
+
+    /// Tries smaller packets after several probe timeouts in a row.
+    pub(super) fn on_silence(&mut self) {
+        let count = self.pto.count();
+        let route = self.routes.active_mut();
+        if route.search.on_probe_timeout(count) {
+            route.follow_search();
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Loss recovery without a connection: packets in, fates out.
+
+use courser_telemetry::Record;
+use courser_wire::frame::{Ack, Frame, Frames};
+use courser_wire::{StreamId, Writer};
+
+use super::*;
+use crate::error::TransportError;
+use crate::space::sent::SentFrame;
+
+/// Notes the fate of every frame.
+#[derive(Default)]
+struct Fates {
+    acked: Vec<(SpaceId, SentFrame)>,
+    lost: Vec<(SpaceId, SentFrame)>,
+    has_new_data: bool,
+    crypto_waits: bool,
+}
+
+impl FrameOwners for Fates {
+    fn on_frame_acked(&mut self, space: SpaceId, frame: SentFrame) {
+        self.acked.push((space, frame));
+    }
+
+    fn on_frame_lost(&mut self, space: SpaceId, frame: SentFrame) {
+        self.lost.push((space, frame));
+    }
+
+    fn has_new_data(&self) -> bool {
+        self.has_new_data
+    }
+
+    fn has_crypto(&self, _: SpaceId) -> bool {
+        self.crypto_waits
+    }
+
+    fn record(&mut self, _: Time, _: impl FnOnce() -> Record) {}
+}
+
+/// Loss recovery with a clock and the fates that it has decided.
+struct Bench {
+    recovery: LossRecovery,
+    fates: Fates,
+    rng: Rng,
+    now: Time,
+}
+
+const APPLICATION: SpaceId = SpaceId::Application;
+const RTT: Duration = Duration::from_millis(20);
+
+impl Bench {
+    fn new(side: Side) -> Self {
+        let mut rng = Rng::new([7; 32]);
+        let now = Time::ZERO + Duration::from_secs(1);
+        let config = TransportConfig::default();
+        Self {
+            recovery: LossRecovery::new(now, side, &config, &mut rng),
+            fates: Fates::default(),
+            rng,
+            now,
+        }
+    }
+
+    /// A server whose handshake is confirmed.
+    fn confirmed() -> Self {
+        let mut bench = Self::new(Side::Server);
+        bench.recovery.on_handshake_complete();
+        bench.recovery.on_handshake_confirmed();
+        bench
+    }
+
+    /// Sends a packet of 1000 bytes with one stream frame at `offset`; returns its number.
+    fn send(&mut self, id: SpaceId, offset: u64) -> u64 {
+        let (number, _) = self.recovery.next_number(id).expect("the space is open");
+        let mut lists = self.recovery.take_lists();
+        lists.start();
+        lists.push(stream(offset));
+        let frames = lists.take();
+        self.recovery.put_lists(lists);
+        let built = Built {
+            number,
+            len: 1000,
+            frames,
+            ack_eliciting: true,
+            in_flight: true,
+        };
+        let ecn = Ecn::NotEct;
+        self.recovery
+            .on_packet_sent(self.now, id, &built, ecn, &mut self.rng);
+        number
+    }
+
+    /// The peer acknowledges one packet.
+    fn ack(&mut self, id: SpaceId, number: u64) -> Result<Acknowledged, TransportError> {
+        let mut bytes = [0; 64];
+        let mut writer = Writer::new(&mut bytes);
+        let mut ranges = courser_base::RangeSet::default();
+        ranges.insert_one(number);
+        assert!(Ack::write(&mut writer, &ranges, 0, None, 1));
+        let len = writer.position();
+        let Some(Ok(Frame::Ack(frame))) = Frames::new(&bytes[..len]).next() else {
+            panic!("an ACK frame");
+        };
+        self.recovery.check_ack(id, &frame)?;
+        Ok(self
+            .recovery
+            .on_ack_frame(self.now, id, &frame, &mut self.fates))
+    }
+
+    /// Waits for the timer of loss recovery and runs it; returns how long that took.
+    fn expire(&mut self) -> Duration {
+        let timer = self.recovery.loss_timer(u64::MAX).expect("a timer runs");
+        let waited = timer.at() - self.now;
+        self.now = timer.at();
+        let is_too_small = self
+            .recovery
+            .on_timeout(self.now, u64::MAX, &mut self.fates);
+        assert!(!is_too_small);
+        waited
+    }
+}
+
+fn stream(offset: u64) -> SentFrame {
+    SentFrame::Stream {
+        id: StreamId::from_value(0),
+        offset,
+        len: 900,
+        fin: false,
+    }
+}
+
+#[test]
+fn an_acknowledged_packet_leaves_the_flight_and_its_frame_reaches_the_owner() {
+    let mut bench = Bench::confirmed();
+    let number = bench.send(APPLICATION, 0);
+    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 1000);
+    bench.now += RTT;
+    let acknowledged = bench.ack(APPLICATION, number).expect("it was sent");
+    assert_eq!(acknowledged.largest, Some(number));
+    assert_eq!(bench.fates.acked, [(APPLICATION, stream(0))]);
+    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
+    assert_eq!(bench.recovery.route().rtt().smoothed(), RTT);
+    assert_eq!(bench.recovery.loss_timer(u64::MAX), None);
+}
+
+#[test]
+fn a_number_that_was_never_sent_is_a_protocol_violation() {
+    let mut bench = Bench::confirmed();
+    let number = bench.send(APPLICATION, 0);
+    let error = bench.ack(APPLICATION, number + 1).expect_err("not sent");
+    assert_eq!(
+        error.code,
+        courser_wire::TransportErrorCode::PROTOCOL_VIOLATION
+    );
+    let skipped = bench.recovery.skip_at();
+    while bench.send(APPLICATION, 0) < skipped {}
+    let error = bench.ack(APPLICATION, skipped).expect_err("skipped");
+    assert_eq!(
+        error.code,
+        courser_wire::TransportErrorCode::PROTOCOL_VIOLATION
+    );
+    assert!(bench.fates.acked.is_empty());
+}
+
+#[test]
+fn three_newer_packets_make_one_lost_and_lower_the_window() {
+    let mut bench = Bench::confirmed();
+    let numbers: Vec<_> = (0..5)
+        .map(|offset| bench.send(APPLICATION, offset))
+        .collect();
+    let window = bench.recovery.route().window();
+    bench.now += RTT;
+    bench.ack(APPLICATION, numbers[3]).expect("it was sent");
+    assert_eq!(bench.fates.lost, [(APPLICATION, stream(0))]);
+    assert!(bench.recovery.route().window() < window);
+    let stats = bench.recovery.stats();
+    assert_eq!((stats.packets_lost, stats.congestion_events), (1, 1));
+    assert!(bench.recovery.is_probing(APPLICATION), "one packet leaves");
+}
+
+#[test]
+fn a_late_packet_undoes_its_loss() {
+    let mut bench = Bench::confirmed();
+    let numbers: Vec<_> = (0..5)
+        .map(|offset| bench.send(APPLICATION, offset))
+        .collect();
+    let window = bench.recovery.route().window();
+    bench.now += RTT;
+    bench.ack(APPLICATION, numbers[3]).expect("it was sent");
+    bench.ack(APPLICATION, numbers[0]).expect("it was sent");
+    assert!(bench.recovery.route().window() >= window);
+    let stats = bench.recovery.stats();
+    assert_eq!(stats.packets_spuriously_lost, 1);
+    assert_eq!(stats.congestion_events_undone, 1);
+    assert!(bench.recovery.packet_threshold() > 3);
+}
+
+#[test]
+fn probe_timeouts_double_and_repeat_the_oldest_frame() {
+    let mut bench = Bench::confirmed();
+    bench.send(APPLICATION, 0);
+    let first = bench.expire();
+    assert_eq!(bench.fates.lost, [(APPLICATION, stream(0))]);
+    assert!(bench.recovery.is_probing(APPLICATION));
+    assert!(bench.recovery.wants_ping(APPLICATION));
+    bench.send(APPLICATION, 0);
+    let second = bench.expire();
+    assert_eq!(second, first * 2);
+    assert_eq!(bench.recovery.stats().packets_lost, 0, "nothing is lost");
+}
+
+#[test]
+fn the_first_probe_carries_new_data_if_there_is_any() {
+    let mut bench = Bench::confirmed();
+    bench.fates.has_new_data = true;
+    bench.send(APPLICATION, 0);
+    bench.expire();
+    assert!(bench.fates.lost.is_empty());
+    bench.expire();
+    assert_eq!(bench.fates.lost, [(APPLICATION, stream(0))]);
+}
+
+#[test]
+fn a_client_without_anything_in_flight_probes_until_the_server_has_validated_it() {
+    let mut bench = Bench::new(Side::Client);
+    bench.recovery.open_space(SpaceId::Initial, true);
+    let number = bench.send(SpaceId::Initial, 0);
+    bench.ack(SpaceId::Initial, number).expect("it was sent");
+    bench.expire();
+    assert!(bench.recovery.is_probing(SpaceId::Initial));
+    bench.recovery.open_space(SpaceId::Handshake, true);
+    let number = bench.send(SpaceId::Handshake, 0);
+    bench.ack(SpaceId::Handshake, number).expect("it was sent");
+    assert_eq!(bench.recovery.loss_timer(u64::MAX), None);
+}
+
+#[test]
+fn no_timer_runs_at_the_amplification_limit() {
+    let mut bench = Bench::new(Side::Server);
+    bench.recovery.open_space(SpaceId::Initial, true);
+    bench.send(SpaceId::Initial, 0);
+    assert!(bench.recovery.loss_timer(1200).is_some());
+    assert_eq!(bench.recovery.loss_timer(1199), None);
+}
+
+#[test]
+fn a_full_window_permits_an_ack_only_and_a_probe_everything() {
+    let mut bench = Bench::confirmed();
+    let demand = Demand {
+        budget: u64::MAX,
+        is_ack_due: false,
+        little: None,
+    };
+    let nothing = Demand {
+        budget: 0,
+        ..demand
+    };
+    let permit = |bench: &mut Bench, demand| bench.recovery.permit(bench.now, APPLICATION, demand);
+    assert!(matches!(permit(&mut bench, &demand), SendPermit::Bytes(_)));
+    assert_eq!(permit(&mut bench, &nothing), SendPermit::Nothing);
+    while bench.recovery.route().congestion_room() >= 1200 {
+        bench.send(APPLICATION, 0);
+    }
+    assert_eq!(permit(&mut bench, &demand), SendPermit::AckOnly);
+    bench.expire();
+    assert_eq!(permit(&mut bench, &demand), SendPermit::Probe);
+}
+
+#[test]
+fn packets_of_another_path_leave_its_flight_and_not_that_of_the_path_in_use() {
+    let mut bench = Bench::confirmed();
+    let number = bench.send(APPLICATION, 0);
+    let old = bench.recovery.route().id();
+    let config = TransportConfig::default();
+    let new = bench.recovery.open_route(bench.now, &config);
+    bench.recovery.activate_route(new);
+    bench.send(APPLICATION, 900);
+    assert_eq!(bench.recovery.bytes_in_flight_of_all_routes(), 2000);
+    bench.now += RTT;
+    bench.ack(APPLICATION, number).expect("it was sent");
+    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 1000);
+    assert_eq!(bench.recovery.bytes_in_flight_of_all_routes(), 1000);
+    assert_ne!(bench.recovery.route().rtt().smoothed(), RTT);
+    bench.recovery.close_route(old);
+    assert_eq!(bench.recovery.bytes_in_flight_of_all_routes(), 1000);
+}
+
+#[test]
+fn discarded_keys_take_their_packets_out_of_flight() {
+    let mut bench = Bench::new(Side::Client);
+    bench.recovery.open_space(SpaceId::Initial, true);
+    bench.send(SpaceId::Initial, 0);
+    assert!(bench.recovery.is_first_flight_open());
+    bench.recovery.discard_space(SpaceId::Initial);
+    assert_eq!(bench.recovery.route().stats().bytes_in_flight, 0);
+    assert_eq!(bench.recovery.next_number(SpaceId::Initial), None);
+    assert_eq!(bench.recovery.remembered(SpaceId::Initial), 0);
+}
+
+#[test]
+fn a_quoted_packet_that_was_refused_is_lost_without_congestion() {
+    let mut bench = Bench::confirmed();
+    let number = bench.send(APPLICATION, 0);
+    let window = bench.recovery.route().window();
+    let quoted = bench.recovery.quoted(number, 1);
+    assert_eq!(quoted, Quoted::Packet(number));
+    assert_eq!(bench.recovery.quoted(number + 1, 1), Quoted::Nothing);
+    let fates = &mut bench.fates;
+    let is_believed = bench
+        .recovery
+        .on_router_report(bench.now, quoted, 1200, fates);
+    assert!(!is_believed, "1000 bytes fit 1200");
+    assert_eq!(bench.recovery.route().window(), window);
+}
