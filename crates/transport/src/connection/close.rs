@@ -231,6 +231,7 @@ impl Connection {
         self.datagrams.on_end(is_lost);
         self.recovery.forget_all();
         self.handshake.on_close();
+        self.protection.on_close();
         self.close_error = Some(error.clone());
         self.events.push_back(Event::Lost(error));
     }

@@ -1,7 +1,6 @@
 //! Which part sees a frame: the one match over `Frame`.
 
 use courser_base::Time;
-use courser_crypto::OneRttKeys;
 use courser_telemetry::PathState;
 use courser_wire::TransportErrorCode;
 use courser_wire::frame::{Frame, FrameError, Frames, permitted};
@@ -209,16 +208,16 @@ impl Connection {
     ) -> Result<(), TransportError> {
         self.recovery.check_ack(space, frame)?;
         let is_application = space == SpaceId::Application;
-        if is_application && let Some(keys) = &self.key_phase.keys {
-            check_phase(keys, frame)?;
+        if is_application {
+            self.protection.check_acknowledged(frame.largest)?;
         }
         let (recovery, mut owners) = self.recovery_and_owners();
         let acknowledged = recovery.on_ack_frame(now, space, frame, &mut owners);
         if let Some(largest) = acknowledged.largest {
             let window = self.recovery.route().window();
             self.streams.on_congestion_window(window);
-            if is_application && let Some(keys) = &mut self.key_phase.keys {
-                keys.on_packet_acked(largest);
+            if is_application {
+                self.protection.on_packet_acked(largest);
             }
             if is_application && self.side.is_client() {
                 // A server that reads 1-RTT packets has our Finished. HANDSHAKE_DONE may have been
@@ -320,16 +319,6 @@ impl Connection {
         self.confirm(now);
         Ok(())
     }
-}
-
-/// A peer that acknowledges the new key phase must have followed it (RFC 9001 §6.2).
-fn check_phase(keys: &OneRttKeys, frame: &frame::Ack<'_>) -> Result<(), TransportError> {
-    if keys.acknowledgment_breaks_phase(frame.largest) {
-        let code = TransportErrorCode::KEY_UPDATE_ERROR;
-        let reason = "acknowledged the new key phase in packets of the old one";
-        return Err(TransportError::new(code, reason));
-    }
-    Ok(())
 }
 
 /// The progress that a frame made for its sender (RFC 9000 §21.9).

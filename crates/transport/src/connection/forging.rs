@@ -17,7 +17,7 @@ impl Connection {
     /// so that an honest acknowledgement of the forged packet is nothing special.
     pub(crate) fn forging_number(&mut self, space: SpaceId) -> u64 {
         if space == SpaceId::Application {
-            self.key_phase.derive();
+            self.protection.derive();
         }
         let (number, _) = self.recovery.next_number(space).expect("the space is open");
         let built = Built {
@@ -32,16 +32,13 @@ impl Connection {
     }
 
     /// Protects the header of a sealed 1-RTT packet.
-    pub(crate) fn forging_protect(&self, bytes: &mut [u8], number_offset: usize, len: usize) {
-        let keys = self.key_phase.keys.as_ref().expect("1-RTT keys");
+    pub(crate) fn forging_protect(&mut self, bytes: &mut [u8], number_offset: usize, len: usize) {
+        let keys = self.protection.one_rtt_keys().expect("1-RTT keys");
         keys.protect(bytes, number_offset, len);
     }
 
     pub(crate) fn forging_key_phase(&self) -> bool {
-        self.key_phase
-            .keys
-            .as_ref()
-            .is_some_and(|keys| keys.key_phase())
+        self.protection.key_phase().unwrap_or_default()
     }
 
     pub(crate) fn forging_seal(
@@ -52,15 +49,7 @@ impl Connection {
         header_len: usize,
         protect: impl FnOnce(&HeaderKey, &mut [u8]),
     ) {
-        if space == SpaceId::Application {
-            let keys = self.key_phase.keys.as_mut().expect("1-RTT keys");
-            keys.seal_packet(number, bytes, header_len);
-            protect(keys.local_header(), bytes);
-        } else {
-            let space = self.spaces.get(space).expect("the space is open");
-            let keys = space.keys.as_ref().expect("keys of the space");
-            keys.local.packet.seal_packet(number, bytes, header_len);
-            protect(&keys.local.header, bytes);
-        }
+        self.protection.seal_only(space, number, bytes, header_len);
+        protect(self.protection.local_header(space).expect("keys"), bytes);
     }
 }

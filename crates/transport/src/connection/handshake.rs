@@ -16,7 +16,6 @@ use super::state::State;
 use super::tls::{Finished, Tls};
 use crate::config::TokenStore;
 use crate::error::TransportError;
-use crate::open::undecryptable::Undecryptable;
 use crate::space::{PacketNumberSpace, SpaceId};
 
 /// State of the handshake, and what remains of it.
@@ -43,8 +42,6 @@ pub(crate) struct Handshake {
     pub(crate) data: Option<HandshakeData>,
     pub(crate) peer_certificates: Option<Vec<Vec<u8>>>,
     pub(crate) exporter: Option<Exporter>,
-    /// Packets that came before their keys.
-    pub(crate) early: Undecryptable,
     /// HANDSHAKE_DONE waits to be sent.
     pub(crate) send_done: bool,
     /// When HANDSHAKE_DONE was last sent, until it is acknowledged.
@@ -72,7 +69,6 @@ impl Handshake {
     /// Gives back what only a handshake needs.
     pub(crate) fn on_close(&mut self) {
         self.tls = Tls::Gone;
-        self.early.clear();
         self.tokens = Vec::new();
         self.send_tokens = false;
         self.send_done = false;
@@ -173,16 +169,19 @@ impl Connection {
     fn install_keys(&mut self, change: KeyChange) -> Result<(), TransportError> {
         match change {
             KeyChange::Handshake(secrets) => {
-                let mut space = PacketNumberSpace::new(crypto_limit(self.side, SpaceId::Handshake));
+                let space = PacketNumberSpace::new(crypto_limit(self.side, SpaceId::Handshake));
                 self.recovery
                     .open_space(SpaceId::Handshake, self.config.ecn);
-                space.keys = Some(secrets.key_pair());
+                let keys = secrets.key_pair();
+                self.protection.install(SpaceId::Handshake, keys);
                 self.spaces.handshake = Some(Box::new(space));
                 self.handshake.writing = SpaceId::Handshake;
                 self.read_next_level(SpaceId::Handshake)?;
             }
             KeyChange::OneRtt(secrets) => {
-                self.key_phase.install(secrets, self.side, &self.config);
+                let update_after = self.config.key_update_after;
+                self.protection
+                    .install_one_rtt(secrets, self.side, update_after);
                 self.handshake.writing = SpaceId::Application;
             }
         }
@@ -217,7 +216,8 @@ impl Connection {
         let Some(tls) = self.handshake.tls.here() else {
             return Ok(());
         };
-        if !self.state.is_handshaking() || tls.is_handshaking() || !self.key_phase.has_keys() {
+        let has_keys = self.protection.has_keys(SpaceId::Application);
+        if !self.state.is_handshaking() || tls.is_handshaking() || !has_keys {
             return Ok(());
         }
         if self.handshake.peer_parameters.is_none() {
@@ -308,7 +308,7 @@ impl Connection {
             SpaceId::Handshake => self.spaces.handshake = None,
             SpaceId::Application => {}
         }
-        drop(self.handshake.early.take(id));
+        self.protection.discard(id);
     }
 
     /// The peer's parameters, as soon as TLS has read them: checked against what was seen on the

@@ -15,7 +15,6 @@ mod fill;
 mod forging;
 pub(crate) mod handshake;
 mod idle;
-mod key_phase;
 mod mtu;
 mod packet_too_big;
 mod receive;
@@ -43,17 +42,16 @@ use courser_wire::ConnectionId;
 
 pub use self::error::{ConnectionError, PeerClose};
 pub use self::event::Event;
-pub use self::key_phase::KeyUpdateBlocked;
 pub use self::stats::{ConnectionStats, PathStats, UdpStats};
 pub use self::timeouts::Timer;
 pub use self::tls::{TlsResult, TlsTask};
+pub use crate::protection::KeyUpdateBlocked;
 
 pub(crate) use self::receive::Arrival;
 pub(crate) use self::start::{FirstInitial, Origin};
 
 use self::handshake::Handshake;
 use self::idle::Idle;
-use self::key_phase::KeyPhase;
 use self::state::State;
 use self::suspicion::Suspicion;
 use self::timeouts::CreditRequests;
@@ -63,6 +61,7 @@ use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
 use crate::datagram::Datagrams;
 use crate::path::paths::Paths;
+use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::rng::Rng;
 use crate::space::{PacketNumberSpace, SpaceId};
@@ -75,7 +74,7 @@ pub struct Connection {
     side: Side,
     state: State,
     handshake: Handshake,
-    key_phase: KeyPhase,
+    protection: PacketProtection,
     spaces: Spaces,
     paths: Paths,
     cids: Cids,
@@ -259,11 +258,38 @@ impl Connection {
         }
     }
 
+    /// Updates the 1-RTT keys.
+    ///
+    /// # Errors
+    ///
+    /// When the rules do not allow an update yet. Nothing changes then.
+    pub fn initiate_key_update(&mut self, now: Time) -> Result<(), KeyUpdateBlocked> {
+        if !self.state.is_confirmed() {
+            return Err(KeyUpdateBlocked::NotConfirmed);
+        }
+        self.derive_keys();
+        let next = self.recovery.first_unused_number();
+        self.protection.update(next)?;
+        // An empty packet would not show the peer the new phase.
+        self.recovery.request_ping(SpaceId::Application);
+        self.record_key_update(now, false);
+        Ok(())
+    }
+
+    /// Derives the 1-RTT keys if they are of use from now on.
+    #[inline]
+    fn derive_keys(&mut self) {
+        if self.protection.is_underived() && (self.may_send_application() || self.is_closed()) {
+            self.protection.derive();
+        }
+    }
+
     /// Counters, and the state of the path.
     pub fn stats(&self) -> ConnectionStats {
         let counters = self.streams.counters();
         let recovery = self.recovery.stats();
         ConnectionStats {
+            key_updates: self.protection.updates(),
             packets_sent: recovery.packets_sent,
             packets_lost: recovery.packets_lost,
             packets_spuriously_lost: recovery.packets_spuriously_lost,
@@ -347,7 +373,7 @@ impl Connection {
     /// How many connection IDs the endpoint should make.
     pub(crate) fn cids_wanted(&self) -> usize {
         let ready = self.state.is_open() && self.handshake.peer_parameters.is_some();
-        if ready && self.key_phase.has_keys() {
+        if ready && self.protection.has_keys(SpaceId::Application) {
             self.cids.issued.wanted()
         } else {
             0

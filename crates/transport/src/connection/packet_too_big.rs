@@ -5,7 +5,6 @@
 //! packet number, by which loss recovery finds the packet.
 
 use courser_base::Time;
-use courser_crypto::header_protection;
 use courser_recovery::BASE_MTU;
 
 use super::Connection;
@@ -29,9 +28,6 @@ impl Connection {
     }
 
     fn quoted(&self, quote: &[u8]) -> Quoted {
-        let Some(keys) = &self.key_phase.keys else {
-            return Quoted::Nothing;
-        };
         // Every path carries packets as large as those with long headers.
         if quote
             .first()
@@ -43,10 +39,11 @@ impl Connection {
         let mut header = [0; MAX_HEADER];
         let len = quote.len().min(MAX_HEADER);
         header[..len].copy_from_slice(&quote[..len]);
-        let key = keys.local_header();
         let header = &mut header[..len];
-        let Some((len, truncated)) = header_protection::unprotect(key, header, offset) else {
-            return Quoted::TooShort;
+        let (len, truncated) = match self.protection.unprotect_quote(header, offset) {
+            Some(Some(number)) => number,
+            Some(None) => return Quoted::TooShort,
+            None => return Quoted::Nothing,
         };
         if header[0] & RESERVED_BITS != 0 {
             return Quoted::Nothing;

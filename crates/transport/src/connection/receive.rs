@@ -1,22 +1,20 @@
 //! One datagram in: split it, open its packets, hand on their frames.
 
 use courser_base::{Ecn, FourTuple, Time};
-use courser_crypto::{OneRttOpenError, header_protection, retry_integrity};
+use courser_crypto::retry_integrity;
 use courser_telemetry::{
     ConnectionIdUpdated, PacketBuffered, PacketDropped, PathState, Reason, Record,
 };
-use courser_wire::packet::{
-    self, MIN_INITIAL_DATAGRAM, Packet, PacketKind, reserved_bits_are_zero, short::key_phase_bit,
-};
+use courser_wire::TransportErrorCode;
+use courser_wire::packet::{self, MIN_INITIAL_DATAGRAM, Packet, PacketKind};
 use courser_wire::version::VERSION_1;
-use courser_wire::{TransportErrorCode, packet_number};
 
 use super::Connection;
 use super::dispatch::Processed;
 use super::error::ConnectionError;
 use super::state::State;
 use crate::error::TransportError;
-use crate::open::undecryptable::Early;
+use crate::protection::{Early, OpenFailure, Opened};
 use crate::recovery::MUTE_PATIENCE;
 use crate::space::SpaceId;
 use crate::space::ack_policy::AckEliciting;
@@ -31,15 +29,6 @@ pub(crate) struct Arrival {
     pub(crate) ecn: Ecn,
     /// Length of the datagram.
     pub(crate) len: usize,
-}
-
-/// A packet whose protection is off.
-struct OpenedPacket {
-    number: u64,
-    /// Where the frames start and end in the datagram.
-    payload: std::ops::Range<usize>,
-    /// Frames without progress that its key counts for.
-    key_cost: u32,
 }
 
 impl Connection {
@@ -155,7 +144,7 @@ impl Connection {
         }
         self.on_first_packet(arrival.now, packet);
         let mut processed = self.process_payload(arrival, packet, space, payload)?;
-        processed.idle_frames += opened.key_cost;
+        processed.idle_frames += opened.update.map_or(0, |update| update.cost);
         self.on_processed(arrival, packet, space, opened.number, processed)?;
         Ok(true)
     }
@@ -180,11 +169,8 @@ impl Connection {
     fn can_open(&self, space: SpaceId) -> bool {
         match space {
             // Before the handshake is complete 1-RTT packets are not processed (RFC 9001 §5.7).
-            SpaceId::Application => self.key_phase.has_keys() && !self.state.is_handshaking(),
-            _ => self
-                .spaces
-                .get(space)
-                .is_some_and(|space| space.keys.is_some()),
+            SpaceId::Application if self.state.is_handshaking() => false,
+            id => self.protection.has_keys(id),
         }
     }
 
@@ -203,7 +189,7 @@ impl Connection {
         let (path, ecn) = (arrival.path, arrival.ecn);
         let bytes = &datagram[..packet.end];
         let kept = may_come
-            && self.handshake.early.keep(Early {
+            && self.protection.keep_early(Early {
                 space,
                 bytes: bytes.to_vec(),
                 path,
@@ -226,88 +212,43 @@ impl Connection {
         });
     }
 
-    /// Takes off header protection and opens the payload; `None` drops the packet.
+    /// Removes the protection of a packet; `None` drops the packet.
     fn open(
         &mut self,
         now: Time,
         datagram: &mut [u8],
         packet: &Packet,
         space: SpaceId,
-    ) -> Result<Option<OpenedPacket>, TransportError> {
-        let bytes = &mut datagram[..packet.end];
-        let offset = packet.packet_number_offset;
+    ) -> Result<Option<Opened>, TransportError> {
         let Some(numbers) = self.spaces.get(space) else {
             return Ok(None);
         };
-        let expected = numbers.received.expected();
-        let header_key = match (&self.key_phase.keys, &numbers.keys) {
-            (Some(keys), _) if space == SpaceId::Application => keys.peer_header(),
-            (_, Some(keys)) => &keys.peer.header,
-            _ => return Ok(None),
-        };
-        let Some((len, truncated)) = header_protection::unprotect(header_key, bytes, offset) else {
-            self.dropped(now, packet, Reason::NotAuthentic);
-            return Ok(None);
-        };
-        let number = packet_number::expand(truncated, len, expected);
-        let phase_before = self
-            .key_phase
-            .keys
-            .as_ref()
-            .is_some_and(|keys| keys.key_phase());
-        let (header, payload) = bytes.split_at_mut(offset + len);
-        let opened = match (&mut self.key_phase.keys, &numbers.keys) {
-            (Some(keys), _) if space == SpaceId::Application => {
-                match keys.open(number, key_phase_bit(header[0]), header, payload) {
-                    Ok(opened) => Some((opened.len, opened.peer_updated)),
-                    Err(OneRttOpenError::Discard) => None,
-                    Err(OneRttOpenError::KeyUpdateError) => {
-                        let code = TransportErrorCode::KEY_UPDATE_ERROR;
-                        return Err(TransportError::new(code, "key update against the rules"));
-                    }
+        let expected = (space, numbers.received.expected());
+        let bytes = &mut datagram[..packet.end];
+        let pto = || self.recovery.pto();
+        let failure = match self.protection.open(now, pto, expected, packet, bytes) {
+            Ok(opened) => {
+                if opened.update.is_some_and(|update| update.is_new) {
+                    self.record_key_update(now, true);
                 }
+                return Ok(Some(opened));
             }
-            (_, Some(keys)) => keys
-                .peer
-                .packet
-                .open(number, header, payload)
-                .ok()
-                .map(|len| (len, false)),
-            _ => None,
+            Err(failure) => failure,
         };
-        let Some((payload_len, peer_updated)) = opened else {
-            self.on_forgery(now, packet)?;
-            return Ok(None);
-        };
-        // Only an authentic packet can break this rule (RFC 9000 §17.2, §17.3.1).
-        if !reserved_bits_are_zero(header[0]) {
-            return Err(TransportError::protocol_violation(
-                "reserved header bits are not zero",
-            ));
+        match failure {
+            OpenFailure::NoKeys => Ok(None),
+            OpenFailure::NotAuthentic => {
+                self.dropped(now, packet, Reason::NotAuthentic);
+                Ok(None)
+            }
+            OpenFailure::TooManyForgeries => {
+                self.dropped(now, packet, Reason::NotAuthentic);
+                let code = TransportErrorCode::AEAD_LIMIT_REACHED;
+                let reason = "too many packets failed authentication";
+                Err(TransportError::new(code, reason))
+            }
+            OpenFailure::Violation(error) => Err(error),
         }
-        let key_cost = match peer_updated {
-            true => self.on_peer_keys_updated(now, phase_before),
-            false => 0,
-        };
-        let payload_start = offset + len;
-        Ok(Some(OpenedPacket {
-            number,
-            payload: payload_start..payload_start + payload_len,
-            key_cost,
-        }))
-    }
-
-    /// A packet failed authentication: dropped and counted (RFC 9001 §6.6).
-    fn on_forgery(&mut self, now: Time, packet: &Packet) -> Result<(), TransportError> {
-        self.dropped(now, packet, Reason::NotAuthentic);
-        if self.key_phase.forgeries.on_failure() {
-            let code = TransportErrorCode::AEAD_LIMIT_REACHED;
-            return Err(TransportError::new(
-                code,
-                "too many packets failed authentication",
-            ));
-        }
-        Ok(())
     }
 
     fn dropped(&mut self, now: Time, packet: &Packet, reason: Reason) {
@@ -431,7 +372,7 @@ impl Connection {
             if !self.can_open(space) {
                 continue;
             }
-            for mut early in self.handshake.early.take(space) {
+            for mut early in self.protection.take_early(space) {
                 let len = self.handshake.local_source.len();
                 let Ok(packet) = packet::decode(&early.bytes, 0, len) else {
                     continue;

@@ -13,7 +13,6 @@ use courser_wire::version::VERSION_1;
 use super::dispatch::MAX_TOKEN;
 use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
 use super::idle::Idle;
-use super::key_phase::KeyPhase;
 use super::state::State;
 use super::stats::ConnectionStats;
 use super::suspicion::Suspicion;
@@ -27,6 +26,7 @@ use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
 use crate::path::Path;
 use crate::path::paths::Paths;
+use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::rng::Rng;
 use crate::space::{PacketNumberSpace, SpaceId};
@@ -149,7 +149,7 @@ impl Connection {
             side,
             state: State::Handshaking,
             handshake: new_handshake(now, peer_id, origin.local_source),
-            key_phase: KeyPhase::default(),
+            protection: PacketProtection::default(),
             spaces: Spaces {
                 initial: None,
                 handshake: None,
@@ -184,11 +184,9 @@ impl Connection {
         let keys = initial::initial_keys(VERSION_1, &destination, self.side);
         let limit = crypto_limit(self.side, SpaceId::Initial);
         self.recovery.open_space(SpaceId::Initial, self.config.ecn);
-        let space = self
-            .spaces
-            .initial
-            .get_or_insert_with(|| Box::new(PacketNumberSpace::new(limit)));
-        space.keys = Some(keys);
+        let new = || Box::new(PacketNumberSpace::new(limit));
+        self.spaces.initial.get_or_insert_with(new);
+        self.protection.install(SpaceId::Initial, keys);
     }
 }
 
@@ -208,7 +206,6 @@ fn new_handshake(now: Time, peer_id: ConnectionId, local_source: ConnectionId) -
         data: None,
         peer_certificates: None,
         exporter: None,
-        early: Default::default(),
         send_done: false,
         done_sent: None,
         was_sped_up: false,

@@ -29,11 +29,6 @@ pub(crate) const REPEATS: u64 = 10_000;
 /// Repeated frames that one with something new pays for.
 pub(crate) const REPEATS_PER_NEWS: u64 = 8;
 
-/// Frames without progress that a key update counts for when it comes sooner than one probe timeout
-/// after the last (limit K96). It costs the derivation of two secrets and two packet keys, several
-/// times the work of a small packet, so the progress of one packet must not pay for it.
-pub(crate) const HASTY_UPDATE: u32 = 8;
-
 /// One more is endured after this time: 100 a second.
 const REFILL: Duration = Duration::from_millis(10);
 

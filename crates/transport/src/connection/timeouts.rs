@@ -72,8 +72,8 @@ impl Connection {
             .next_timeout()
             .map(|at| (at, Timer::PathValidation));
         let keys = self
-            .key_phase
-            .drop_previous_at
+            .protection
+            .next_timeout()
             .map(|at| (at, Timer::KeyDiscard));
         let streams = self.streams.next_timeout().map(|at| (at, Timer::Streams));
         let datagrams = self
@@ -129,7 +129,7 @@ impl Connection {
             self.request_credit();
         }
         self.spaces.application.acks.on_timeout(now);
-        self.drop_previous_keys(now);
+        self.protection.on_timeout(now);
         self.streams.on_timeout(now);
         self.datagrams.on_timeout(now);
         let budget = self.paths.active().amplification.budget();

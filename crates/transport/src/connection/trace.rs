@@ -9,9 +9,9 @@ use courser_crypto::KeyChange;
 use courser_recovery as recovery;
 use courser_telemetry::{
     CloseCause, CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
-    EcnState, EcnStateUpdated, KeyInstalled, MetricsUpdated, MtuUpdated, PacketReceived,
-    PacketSent, PathState, PathUpdated, Record, RecoveryParametersSet, SendLimit, SendLimited,
-    StateChanged, TransportParametersSet, VersionChosen, frames_of,
+    EcnState, EcnStateUpdated, KeyInstalled, KeyUpdated, MetricsUpdated, MtuUpdated,
+    PacketReceived, PacketSent, PathState, PathUpdated, Record, RecoveryParametersSet, SendLimit,
+    SendLimited, StateChanged, TransportParametersSet, VersionChosen, frames_of,
 };
 use courser_wire::ConnectionId;
 use courser_wire::packet::{Packet, PacketKind};
@@ -187,6 +187,14 @@ impl Connection {
         };
         self.tap
             .record(now, || Record::KeyInstalled(KeyInstalled { kind }));
+    }
+
+    /// One end began a key update.
+    pub(super) fn record_key_update(&mut self, now: Time, by_peer: bool) {
+        let key_phase = self.protection.key_phase().unwrap_or_default();
+        self.tap.record(now, || {
+            Record::KeyUpdated(KeyUpdated { key_phase, by_peer })
+        });
     }
 
     /// Something happened to a path.

@@ -15,6 +15,7 @@ use crate::build::transmit::{MAX_BATCH, Transmit, TransmitBuffer};
 use crate::error::TransportError;
 use crate::path::MIN_DATAGRAM;
 use crate::path::paths::PathIndex;
+use crate::protection::Sealing;
 use crate::recovery::{Built, Demand, SendPermit};
 use crate::space::sent::FrameLists;
 use crate::space::{PacketNumberSpace, SpaceId};
@@ -211,13 +212,11 @@ impl Connection {
 
     /// Updates keys in time; closes when they are worn out (RFC 9001 §6.6).
     pub(super) fn keys_are_good(&mut self, now: Time) -> bool {
-        self.update_keys_if_due(now);
-        if self
-            .key_phase
-            .keys
-            .as_ref()
-            .is_some_and(|keys| keys.is_exhausted())
-        {
+        if self.protection.is_update_due() {
+            // While the rules do not allow it the next batch tries again; the hard stop is far.
+            let _ = self.initiate_key_update(now);
+        }
+        if self.protection.is_exhausted() {
             let code = TransportErrorCode::AEAD_LIMIT_REACHED;
             self.fail(
                 now,
@@ -266,7 +265,7 @@ impl Connection {
         content: Content,
     ) -> Option<Built> {
         let (number, number_len) = self.recovery.next_number(SpaceId::Application)?;
-        let key_phase = self.key_phase.keys.as_ref()?.key_phase();
+        let key_phase = self.protection.key_phase()?;
         let destination = match content {
             Content::Probe(index) => self.probe_destination(index),
             _ => *self.cids.peer.current(),
@@ -309,9 +308,12 @@ impl Connection {
             destination,
         };
         self.record_packet_sent(now, outgoing, &bytes[payload_start..][..frames_len]);
-        let keys = self.key_phase.keys.as_mut()?;
-        keys.seal_packet(number, bytes, payload_start);
-        keys.protect(bytes, payload_start - number_len, number_len);
+        let sealing = Sealing {
+            number,
+            number_offset: payload_start - number_len,
+            number_len,
+        };
+        self.protection.seal(SpaceId::Application, sealing, bytes);
         let frames = lists.take();
         Some(Built {
             number,
@@ -333,7 +335,7 @@ impl Connection {
         let (tuple, route) = (path.tuple, path.route);
         let budget = usize::try_from(path.amplification.budget()).unwrap_or(usize::MAX);
         let limit = budget.min(usize::from(self.recovery.mtu_of(route)?));
-        if limit < MIN_DATAGRAM || !self.key_phase.has_keys() {
+        if limit < MIN_DATAGRAM || !self.protection.has_keys(SpaceId::Application) {
             return None;
         }
         let mut lists = self.recovery.take_lists();

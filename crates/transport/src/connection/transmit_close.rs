@@ -63,14 +63,7 @@ impl Connection {
         let mut packets = [None; 3];
         let mut at = 0;
         for id in SpaceId::ALL {
-            let has_keys = match id {
-                SpaceId::Application => self.key_phase.has_keys(),
-                _ => self
-                    .spaces
-                    .get(id)
-                    .is_some_and(|space| space.keys.is_some()),
-            };
-            if !has_keys {
+            if !self.protection.has_keys(id) {
                 continue;
             }
             let Some((number, number_len)) = self.recovery.next_number(id) else {

@@ -1,7 +1,7 @@
 //! Datagrams of the handshake: packets of several spaces side by side. RFC 9000 §12.2, §14.1.
 
 use courser_base::{Ecn, Side, Time};
-use courser_crypto::{TAG_LEN, header_protection};
+use courser_crypto::TAG_LEN;
 use courser_wire::packet::{
     LongHeader, MIN_INITIAL_DATAGRAM, PacketKind, ShortHeader, patch_length,
 };
@@ -14,6 +14,7 @@ use super::trace::Outgoing;
 use crate::build::packet_builder::PacketBuilder;
 use crate::build::transmit::{Transmit, TransmitBuffer};
 use crate::path::MIN_DATAGRAM;
+use crate::protection::Sealing;
 use crate::recovery::{Built, SendPermit};
 use crate::space::SpaceId;
 use crate::space::sent::{FrameLists, SentFrames};
@@ -117,13 +118,8 @@ impl Connection {
     }
 
     pub(super) fn can_seal(&self, id: SpaceId) -> bool {
-        match id {
-            SpaceId::Application => self.key_phase.has_keys() && self.may_send_application(),
-            _ => self
-                .spaces
-                .get(id)
-                .is_some_and(|space| space.keys.is_some()),
-        }
+        let may_send = id != SpaceId::Application || self.may_send_application();
+        may_send && self.protection.has_keys(id)
     }
 
     /// A client's 1-RTT packets wait for its Finished; a server may speak before it has the
@@ -209,11 +205,7 @@ impl Connection {
     }
 
     fn short_header(&self) -> ShortHeader {
-        let key_phase = self
-            .key_phase
-            .keys
-            .as_ref()
-            .is_some_and(|keys| keys.key_phase());
+        let key_phase = self.protection.key_phase().unwrap_or_default();
         ShortHeader {
             destination: *self.cids.peer.current(),
             spin: false,
@@ -325,25 +317,12 @@ impl Connection {
             patch_length(room, offset, packet.end() - packet.number_offset);
         }
         let bytes = &mut room[packet.start..packet.end()];
-        let number_offset = packet.number_offset - packet.start;
-        let header_len = number_offset + packet.number_len;
-        if packet.id == SpaceId::Application {
-            let Some(keys) = &mut self.key_phase.keys else {
-                return;
-            };
-            keys.seal_packet(packet.number, bytes, header_len);
-            keys.protect(bytes, number_offset, packet.number_len);
-        } else {
-            let keys = self
-                .spaces
-                .get(packet.id)
-                .and_then(|space| space.keys.as_ref());
-            let Some(keys) = keys else { return };
-            keys.local
-                .packet
-                .seal_packet(packet.number, bytes, header_len);
-            header_protection::protect(&keys.local.header, bytes, number_offset, packet.number_len);
-        }
+        let sealing = Sealing {
+            number: packet.number,
+            number_offset: packet.number_offset - packet.start,
+            number_len: packet.number_len,
+        };
+        self.protection.seal(packet.id, sealing, bytes);
     }
 }
 

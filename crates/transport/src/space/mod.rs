@@ -1,4 +1,4 @@
-//! A packet number space: its keys, the packets received in it, its CRYPTO stream.
+//! The receiving half of a packet number space: received packets and the CRYPTO stream.
 
 pub mod ack_policy;
 pub mod ack_request;
@@ -9,7 +9,7 @@ pub mod sent;
 use std::time::Duration;
 
 use courser_base::Time;
-use courser_crypto::{EncryptionLevel, KeyPair};
+use courser_crypto::EncryptionLevel;
 use courser_wire::packet::PacketKind;
 
 use self::ack_policy::{AckEliciting, AckPolicy};
@@ -63,9 +63,6 @@ impl SpaceId {
 /// State of one packet number space.
 #[derive(Debug)]
 pub struct PacketNumberSpace {
-    /// Keys of the Initial and Handshake spaces. The application space has its keys in the
-    /// connection's key phase, because they change.
-    pub keys: Option<KeyPair>,
     /// Packets that arrived and must be acknowledged.
     pub received: Received,
     /// When to acknowledge.
@@ -78,7 +75,6 @@ impl PacketNumberSpace {
     /// Creates an empty space. CRYPTO data may run `crypto_limit` bytes ahead of TLS.
     pub fn new(crypto_limit: u64) -> Self {
         Self {
-            keys: None,
             received: Received::default(),
             acks: AckPolicy::default(),
             crypto: CryptoStream::new(crypto_limit),

@@ -235,7 +235,10 @@ fn packets_before_the_handshake_is_complete_wait_ten_at_a_time() {
             .all(|event| !matches!(event, Event::Stream(_)))
     );
     assert!(
-        pair.server.connection().key_phase.has_keys(),
+        pair.server
+            .connection()
+            .protection
+            .has_keys(SpaceId::Application),
         "it has the keys and does not use them"
     );
     for datagram in held.borrow_mut().split_off(0) {

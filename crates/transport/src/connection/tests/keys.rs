@@ -1,6 +1,5 @@
 //! Key updates and the limits of keys, between two ends. RFC 9001 §5.5, §5.7, §6.
 
-use courser_crypto::ForgeryCounter;
 use courser_wire::frame::Frame;
 use courser_wire::packet::PacketKind;
 
@@ -289,10 +288,10 @@ fn phase_bit_without_the_key_changes_nothing() {
     let flipped = ping()
         .flip(0x04)
         .seal(&mut pair.client, SpaceId::Application);
-    let before = pair.server.connection().key_phase.forgeries.failures();
+    let before = pair.server.connection().protection.failures();
     pair.send_to_server(flipped);
     let connection = pair.server.connection();
-    assert_eq!(connection.key_phase.forgeries.failures(), before + 1);
+    assert_eq!(connection.protection.failures(), before + 1);
     assert!(!connection.forging_key_phase());
     pair.forge_to_server(SpaceId::Application, &[0x01]);
     pair.run_for(RTT * 2);
@@ -329,7 +328,7 @@ fn answer_to_an_update_is_sealed_with_the_new_keys() {
 #[test]
 fn too_many_forged_packets_end_the_connection() {
     let mut pair = Pair::connected();
-    pair.server.connection().key_phase.forgeries = ForgeryCounter::with_limit(3);
+    pair.server.connection().protection.limit_forgeries(3);
     let mut forged = ping().seal(&mut pair.client, SpaceId::Application);
     *forged.last_mut().expect("not empty") ^= 1;
     for _ in 0..3 {
@@ -351,7 +350,7 @@ fn forged_packets_count_over_all_levels_and_keys() {
         let mut forged = ping().seal(&mut pair.server, space);
         *forged.last_mut().expect("not empty") ^= 1;
         pair.send_to_client(forged);
-        pair.client.connection().key_phase.forgeries.failures()
+        pair.client.connection().protection.failures()
     };
     assert_eq!(forge(&mut pair, SpaceId::Initial), 1);
     assert!(pair.run_until(RTT * 3, |pair| pair.client.has(&Event::Confirmed)));
@@ -366,9 +365,8 @@ fn set_limits(pair: &mut Pair, update_after: u64, confidentiality: u64) {
     let keys = pair
         .client
         .connection()
-        .key_phase
-        .keys
-        .as_mut()
+        .protection
+        .one_rtt_keys()
         .expect("connected");
     keys.set_limits(update_after, confidentiality);
 }

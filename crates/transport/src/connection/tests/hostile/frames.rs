@@ -141,14 +141,9 @@ fn open_spaces(pair: &mut Pair) -> Vec<SpaceId> {
             return Vec::new();
         }
         let connection = end.connection();
-        both.retain(|&id| match id {
-            SpaceId::Application => {
-                connection.key_phase.has_keys() && !connection.state.is_handshaking()
-            }
-            _ => connection
-                .spaces
-                .get(id)
-                .is_some_and(|space| space.keys.is_some()),
+        both.retain(|&id| {
+            let is_early = id == SpaceId::Application && connection.state.is_handshaking();
+            connection.protection.has_keys(id) && !is_early
         });
     }
     both

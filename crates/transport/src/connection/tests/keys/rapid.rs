@@ -4,7 +4,8 @@ use courser_base::Side;
 use courser_wire::{StreamId, frame};
 
 use super::*;
-use crate::connection::suspicion::{BURST, HASTY_UPDATE};
+use crate::connection::suspicion::BURST;
+use crate::protection::HASTY_UPDATE;
 use crate::testing::forge::encode;
 use crate::testing::tampering::GENERATIONS;
 

@@ -1,4 +1,4 @@
-//! A small waiting room for packets whose keys are not there yet. RFC 9001 §4.1.4.
+//! A small store for packets that came before their keys. RFC 9001 §4.1.4.
 
 use courser_base::{Ecn, FourTuple, Time};
 
@@ -12,19 +12,19 @@ pub const MAX_BYTES: usize = 16 * 1024;
 /// A packet that could not be opened yet.
 #[derive(Debug)]
 pub struct Early {
-    /// Which keys it waits for.
+    /// The space whose keys it waits for.
     pub space: SpaceId,
     /// The packet alone, cut out of its datagram.
     pub bytes: Vec<u8>,
-    /// Where it came from.
+    /// The path on which it came.
     pub path: FourTuple,
     /// The mark it came with.
     pub ecn: Ecn,
-    /// When it came: the wait is part of the delay that its acknowledgement tells.
+    /// Time of arrival. The delay that its acknowledgement reports includes the wait.
     pub arrived: Time,
 }
 
-/// Packets that arrived before their keys; what does not fit is dropped.
+/// Packets that arrived before their keys. Packets that do not fit are dropped.
 #[derive(Debug, Default)]
 pub struct Undecryptable {
     packets: Vec<Early>,

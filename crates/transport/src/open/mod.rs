@@ -1,3 +1,0 @@
-//! From protected bytes to frames.
-
-pub mod undecryptable;

@@ -1,0 +1,344 @@
+//! Packet protection: the keys of all levels, and the packets that wait for them. RFC 9001.
+//!
+//! [`PacketProtection`] opens and seals packets. It knows nothing of frames, paths or time, except
+//! for the times at which keys change.
+
+mod early;
+mod one_rtt;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use courser_base::{Side, Time};
+use courser_crypto::{ForgeryCounter, KeyPair, OneRttOpenError, SecretPair, header_protection};
+use courser_wire::packet::{Packet, reserved_bits_are_zero, short::key_phase_bit};
+use courser_wire::{TransportErrorCode, packet_number};
+
+pub(crate) use self::early::Early;
+#[cfg(test)]
+pub(crate) use self::one_rtt::HASTY_UPDATE;
+pub use self::one_rtt::KeyUpdateBlocked;
+pub(crate) use self::one_rtt::PeerUpdate;
+
+use self::early::Undecryptable;
+use self::one_rtt::OneRtt;
+use crate::error::TransportError;
+use crate::space::SpaceId;
+
+/// The keys of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct PacketProtection {
+    initial: Option<Box<KeyPair>>,
+    handshake: Option<Box<KeyPair>>,
+    one_rtt: OneRtt,
+    /// Packets that did not authenticate, over the whole connection (§6.6).
+    forgeries: ForgeryCounter,
+    /// Packets that came before their keys.
+    early: Undecryptable,
+}
+
+/// A packet whose protection is off.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) number: u64,
+    /// The frames within the packet.
+    pub(crate) payload: Range<usize>,
+    /// The update of 1-RTT keys that the packet made known.
+    pub(crate) update: Option<PeerUpdate>,
+}
+
+/// The reason for which a packet was not opened.
+#[derive(Debug)]
+pub(crate) enum OpenFailure {
+    /// There are no keys for it.
+    NoKeys,
+    /// It is not authentic and is dropped.
+    NotAuthentic,
+    /// It is not authentic, and was one too many of those (§6.6).
+    TooManyForgeries,
+    /// It is authentic and breaks a rule.
+    Violation(TransportError),
+}
+
+/// The place of a packet that is to be sealed in its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sealing {
+    pub(crate) number: u64,
+    /// First byte of the packet number, counted from the start of the packet.
+    pub(crate) number_offset: usize,
+    /// Bytes of the packet number.
+    pub(crate) number_len: usize,
+}
+
+impl PacketProtection {
+    /// Installs the keys of Initial or Handshake packets.
+    pub(crate) fn install(&mut self, id: SpaceId, keys: KeyPair) {
+        match id {
+            SpaceId::Initial => self.initial = Some(Box::new(keys)),
+            SpaceId::Handshake => self.handshake = Some(Box::new(keys)),
+            SpaceId::Application => {}
+        }
+    }
+
+    /// Installs the secrets of 1-RTT packets, whose keys are derived when they are of use.
+    pub(crate) fn install_one_rtt(&mut self, secrets: SecretPair, side: Side, update_after: u64) {
+        self.forgeries.on_suite(secrets.local.suite());
+        self.one_rtt.install(secrets, side, update_after);
+    }
+
+    /// Discards the keys of a space and the packets that wait for them (§4.9).
+    pub(crate) fn discard(&mut self, id: SpaceId) {
+        match id {
+            SpaceId::Initial => self.initial = None,
+            SpaceId::Handshake => self.handshake = None,
+            SpaceId::Application => {}
+        }
+        drop(self.early.take(id));
+    }
+
+    /// Drops the packets that wait for keys: the connection is over.
+    pub(crate) fn on_close(&mut self) {
+        self.early.clear();
+    }
+
+    /// True once a space has keys, or the secrets that they are derived from.
+    pub(crate) fn has_keys(&self, id: SpaceId) -> bool {
+        match id {
+            SpaceId::Application => self.one_rtt.is_installed(),
+            id => self.long_keys(id).is_some(),
+        }
+    }
+
+    /// True while 1-RTT keys are still to be derived.
+    #[inline]
+    pub(crate) fn is_underived(&self) -> bool {
+        self.one_rtt.is_underived()
+    }
+
+    /// Derives the 1-RTT keys.
+    #[cold]
+    pub(crate) fn derive(&mut self) {
+        self.one_rtt.derive();
+    }
+
+    /// Keeps a packet that came before its keys; false when there is no room (limit K08).
+    pub(crate) fn keep_early(&mut self, packet: Early) -> bool {
+        self.early.keep(packet)
+    }
+
+    /// Takes the packets that waited for the keys of a space, oldest first.
+    pub(crate) fn take_early(&mut self, id: SpaceId) -> Vec<Early> {
+        self.early.take(id)
+    }
+
+    /// Removes the protection of a packet at the start of `bytes`, which end where the packet ends.
+    /// `expected` is the packet number to expect, and `pto` the probe timeout of the path.
+    pub(crate) fn open(
+        &mut self,
+        now: Time,
+        pto: impl FnOnce() -> Duration,
+        (id, expected): (SpaceId, u64),
+        packet: &Packet,
+        bytes: &mut [u8],
+    ) -> Result<Opened, OpenFailure> {
+        let offset = packet.packet_number_offset;
+        let header_key = match id {
+            SpaceId::Application => self.one_rtt.keys.as_ref().map(|keys| keys.peer_header()),
+            id => self.long_keys(id).map(|keys| &keys.peer.header),
+        };
+        let header_key = header_key.ok_or(OpenFailure::NoKeys)?;
+        let (len, truncated) = header_protection::unprotect(header_key, bytes, offset)
+            .ok_or(OpenFailure::NotAuthentic)?;
+        let number = packet_number::expand(truncated, len, expected);
+        let phase_before = self.one_rtt.phase();
+        let payload_start = offset + len;
+        let (header, payload) = bytes.split_at_mut(payload_start);
+        let opened = self.open_payload(id, number, header, payload)?;
+        let Some((payload_len, peer_updated)) = opened else {
+            return Err(match self.forgeries.on_failure() {
+                true => OpenFailure::TooManyForgeries,
+                false => OpenFailure::NotAuthentic,
+            });
+        };
+        // Only an authentic packet can break this rule (RFC 9000 §17.2, §17.3.1).
+        if !reserved_bits_are_zero(header[0]) {
+            let reason = "reserved header bits are not zero";
+            let error = TransportError::protocol_violation(reason);
+            return Err(OpenFailure::Violation(error));
+        }
+        let update = peer_updated.then(|| self.one_rtt.on_peer_updated(now, pto(), phase_before));
+        Ok(Opened {
+            number,
+            payload: payload_start..payload_start + payload_len,
+            update,
+        })
+    }
+
+    /// Opens a payload; `None` when it is not authentic.
+    #[inline]
+    fn open_payload(
+        &mut self,
+        id: SpaceId,
+        number: u64,
+        header: &[u8],
+        payload: &mut [u8],
+    ) -> Result<Option<(usize, bool)>, OpenFailure> {
+        if id != SpaceId::Application {
+            let keys = self.long_keys(id).ok_or(OpenFailure::NoKeys)?;
+            let opened = keys.peer.packet.open(number, header, payload);
+            return Ok(opened.ok().map(|len| (len, false)));
+        }
+        let keys = self.one_rtt.keys.as_mut().ok_or(OpenFailure::NoKeys)?;
+        match keys.open(number, key_phase_bit(header[0]), header, payload) {
+            Ok(opened) => Ok(Some((opened.len, opened.peer_updated))),
+            Err(OneRttOpenError::Discard) => Ok(None),
+            Err(OneRttOpenError::KeyUpdateError) => {
+                let code = TransportErrorCode::KEY_UPDATE_ERROR;
+                let error = TransportError::new(code, "key update against the rules");
+                Err(OpenFailure::Violation(error))
+            }
+        }
+    }
+
+    /// Seals the packet that fills `bytes` and protects its header. Does nothing without keys.
+    #[inline]
+    pub(crate) fn seal(&mut self, id: SpaceId, packet: Sealing, bytes: &mut [u8]) {
+        let Sealing {
+            number,
+            number_offset,
+            number_len,
+        } = packet;
+        let header_len = number_offset + number_len;
+        if id == SpaceId::Application {
+            if let Some(keys) = &mut self.one_rtt.keys {
+                keys.seal_packet(number, bytes, header_len);
+                keys.protect(bytes, number_offset, number_len);
+            }
+        } else if let Some(keys) = self.long_keys(id) {
+            keys.local.packet.seal_packet(number, bytes, header_len);
+            header_protection::protect(&keys.local.header, bytes, number_offset, number_len);
+        }
+    }
+
+    /// The phase of our 1-RTT packets; `None` before their keys are derived.
+    #[inline]
+    pub(crate) fn key_phase(&self) -> Option<bool> {
+        self.one_rtt.keys.as_ref().map(|keys| keys.key_phase())
+    }
+
+    /// Removes the header protection of a 1-RTT packet of ours that a router quotes. `None` without
+    /// keys; `Some(None)` when the quote is too short.
+    pub(crate) fn unprotect_quote(
+        &self,
+        header: &mut [u8],
+        number_offset: usize,
+    ) -> Option<Option<(usize, u64)>> {
+        let keys = self.one_rtt.keys.as_ref()?;
+        let key = keys.local_header();
+        Some(header_protection::unprotect(key, header, number_offset))
+    }
+
+    /// Updates the 1-RTT keys. `next_number` is the number of the first packet of the new phase.
+    pub(crate) fn update(&mut self, next_number: u64) -> Result<(), KeyUpdateBlocked> {
+        self.one_rtt.update(next_number)
+    }
+
+    /// True when the 1-RTT keys should be updated.
+    pub(crate) fn is_update_due(&self) -> bool {
+        self.one_rtt.is_update_due()
+    }
+
+    /// True when the 1-RTT keys have sealed as many packets as they may (§6.6).
+    pub(crate) fn is_exhausted(&self) -> bool {
+        let keys = self.one_rtt.keys.as_ref();
+        keys.is_some_and(|keys| keys.is_exhausted())
+    }
+
+    /// Checks that a peer which acknowledges a packet of the new key phase has followed it (§6.2).
+    ///
+    /// # Errors
+    ///
+    /// KEY_UPDATE_ERROR if it has not.
+    pub(crate) fn check_acknowledged(&self, largest: u64) -> Result<(), TransportError> {
+        let keys = self.one_rtt.keys.as_ref();
+        if keys.is_some_and(|keys| keys.acknowledgment_breaks_phase(largest)) {
+            let code = TransportErrorCode::KEY_UPDATE_ERROR;
+            let reason = "acknowledged the new key phase in packets of the old one";
+            return Err(TransportError::new(code, reason));
+        }
+        Ok(())
+    }
+
+    /// A 1-RTT packet was acknowledged: the next update may begin once the packet was one of the
+    /// current phase.
+    pub(crate) fn on_packet_acked(&mut self, number: u64) {
+        if let Some(keys) = &mut self.one_rtt.keys {
+            keys.on_packet_acked(number);
+        }
+    }
+
+    /// Time at which the previous receive key is erased.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.one_rtt.drop_previous_at
+    }
+
+    /// Erases the previous receive key if it is time.
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        self.one_rtt.drop_previous(now);
+    }
+
+    /// Key updates begun by either end.
+    pub(crate) fn updates(&self) -> u64 {
+        self.one_rtt.updates
+    }
+
+    fn long_keys(&self, id: SpaceId) -> Option<&KeyPair> {
+        match id {
+            SpaceId::Initial => self.initial.as_deref(),
+            SpaceId::Handshake => self.handshake.as_deref(),
+            SpaceId::Application => None,
+        }
+    }
+}
+
+/// Views for tests.
+#[cfg(test)]
+impl PacketProtection {
+    /// Packets that failed authentication.
+    pub(crate) fn failures(&self) -> u64 {
+        self.forgeries.failures()
+    }
+
+    /// Lowers the number of forged packets that are tolerated.
+    pub(crate) fn limit_forgeries(&mut self, limit: u64) {
+        self.forgeries = ForgeryCounter::with_limit(limit);
+    }
+
+    /// The 1-RTT keys.
+    pub(crate) fn one_rtt_keys(&mut self) -> Option<&mut courser_crypto::OneRttKeys> {
+        self.one_rtt.keys.as_deref_mut()
+    }
+
+    /// The key that protects headers of packets of a space.
+    pub(crate) fn local_header(&self, id: SpaceId) -> Option<&courser_crypto::HeaderKey> {
+        match id {
+            SpaceId::Application => self.one_rtt.keys.as_ref().map(|keys| keys.local_header()),
+            id => self.long_keys(id).map(|keys| &keys.local.header),
+        }
+    }
+
+    /// Seals a packet without protecting its header.
+    pub(crate) fn seal_only(&mut self, id: SpaceId, number: u64, bytes: &mut [u8], header: usize) {
+        match (id, &mut self.one_rtt.keys) {
+            (SpaceId::Application, Some(keys)) => keys.seal_packet(number, bytes, header),
+            (SpaceId::Application, None) => panic!("1-RTT keys"),
+            _ => {
+                let keys = self.long_keys(id).expect("keys of the space");
+                keys.local.packet.seal_packet(number, bytes, header);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! The 1-RTT keys: installed once, updated automatically or on request. RFC 9001 §6.
+
+use std::fmt;
+use std::time::Duration;
+
+use courser_base::{Side, Time};
+use courser_crypto::{OneRttKeys, SecretPair};
+
+/// Frames without progress that a key update counts for when it comes sooner than one probe timeout
+/// after the last (limit K96). It costs the derivation of two secrets and two packet keys, several
+/// times the work of a small packet, so the progress of one packet must not pay for it.
+pub(crate) const HASTY_UPDATE: u32 = 8;
+
+/// The 1-RTT keys and the times of their updates.
+#[derive(Debug, Default)]
+pub(super) struct OneRtt {
+    pub(super) keys: Option<Box<OneRttKeys>>,
+    /// Secrets of the keys, before the keys are of use. A server cannot read 1-RTT packets
+    /// before the handshake is complete, nor send them to an unvalidated address. Until then a
+    /// half-open handshake costs neither their memory nor the work.
+    secrets: Option<Box<Secrets>>,
+    /// Time at which the previous receive key is erased.
+    pub(super) drop_previous_at: Option<Time>,
+    /// Time at which the peer last began an update.
+    peer_began_at: Option<Time>,
+    /// Updates begun by either end.
+    pub(super) updates: u64,
+}
+
+/// The secrets of the first 1-RTT keys.
+#[derive(Debug)]
+struct Secrets {
+    pair: SecretPair,
+    side: Side,
+    update_after: u64,
+}
+
+/// A key update of the peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct PeerUpdate {
+    /// The peer began the update; false if it followed ours.
+    pub(crate) is_new: bool,
+    /// Frames without progress that the update counts for.
+    pub(crate) cost: u32,
+}
+
+/// The reason for which a key update cannot start now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyUpdateBlocked {
+    /// The handshake is not confirmed (§6.1).
+    NotConfirmed,
+    /// The peer has not acknowledged a packet of the current phase (§6.1).
+    PreviousUnacknowledged,
+}
+
+impl fmt::Display for KeyUpdateBlocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotConfirmed => "keys can be updated only after the handshake is confirmed",
+            Self::PreviousUnacknowledged => {
+                "the peer has not acknowledged a packet of the current key phase yet"
+            }
+        })
+    }
+}
+
+impl std::error::Error for KeyUpdateBlocked {}
+
+impl OneRtt {
+    /// Keeps the secrets that TLS derived. An update is due after `update_after` packets.
+    pub(super) fn install(&mut self, pair: SecretPair, side: Side, update_after: u64) {
+        self.secrets = Some(Box::new(Secrets {
+            pair,
+            side,
+            update_after,
+        }));
+    }
+
+    /// True once TLS has derived the secrets.
+    pub(super) fn is_installed(&self) -> bool {
+        self.keys.is_some() || self.secrets.is_some()
+    }
+
+    /// True while the keys are still to be derived.
+    #[inline]
+    pub(super) fn is_underived(&self) -> bool {
+        self.secrets.is_some()
+    }
+
+    #[cold]
+    pub(super) fn derive(&mut self) {
+        if let Some(secrets) = self.secrets.take() {
+            let Secrets {
+                pair,
+                side,
+                update_after,
+            } = *secrets;
+            let mut keys = OneRttKeys::new(pair, side);
+            let limit = keys.suite().confidentiality_limit();
+            keys.set_limits(update_after, limit);
+            self.keys = Some(Box::new(keys));
+        }
+    }
+
+    /// Returns the phase of our packets.
+    pub(super) fn phase(&self) -> bool {
+        self.keys.as_ref().is_some_and(|keys| keys.key_phase())
+    }
+
+    /// Updates the keys. `next_number` is the number of the first packet of the new phase.
+    pub(super) fn update(&mut self, next_number: u64) -> Result<(), KeyUpdateBlocked> {
+        let Some(keys) = &mut self.keys else {
+            return Err(KeyUpdateBlocked::NotConfirmed);
+        };
+        if !keys.is_update_acknowledged() {
+            return Err(KeyUpdateBlocked::PreviousUnacknowledged);
+        }
+        keys.update(next_number);
+        self.updates += 1;
+        Ok(())
+    }
+
+    /// True when the keys have sealed enough packets (limit K22), but not while the peer may still
+    /// keep its old receive keys and has no place for newer ones (§6.5).
+    pub(super) fn is_update_due(&self) -> bool {
+        let keys = self.keys.as_ref();
+        keys.is_some_and(|keys| keys.should_update()) && self.drop_previous_at.is_none()
+    }
+
+    /// Accounts for a packet of the peer with a new key: it began an update, or followed ours.
+    /// `before` is the phase of our packets until now.
+    ///
+    /// A peer waits for an acknowledgement before the next update (§6.1), and should wait for three
+    /// probe timeouts (§6.5). One that waits for less than one makes us derive keys for nothing.
+    pub(super) fn on_peer_updated(&mut self, now: Time, pto: Duration, before: bool) -> PeerUpdate {
+        self.drop_previous_at = Some(now + pto.saturating_mul(3));
+        if self.phase() == before {
+            return PeerUpdate::default();
+        }
+        self.updates += 1;
+        let last = self.peer_began_at.replace(now);
+        let is_hasty = last.is_some_and(|last| now - last < pto);
+        PeerUpdate {
+            is_new: true,
+            cost: if is_hasty { HASTY_UPDATE } else { 0 },
+        }
+    }
+
+    /// Erases old receive keys, which stay for packets that were overtaken (§6.5).
+    pub(super) fn drop_previous(&mut self, now: Time) {
+        if self.drop_previous_at.is_some_and(|at| at <= now) {
+            self.drop_previous_at = None;
+            if let Some(keys) = &mut self.keys {
+                keys.drop_previous();
+            }
+        }
+    }
+}
