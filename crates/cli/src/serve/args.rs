@@ -238,8 +238,8 @@ pub(crate) struct LimitArguments {
 
     /// Maximum number of stateless resets per second; 0 for none
     ///
-    /// One network gets a fiftieth of them at most.
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = rate(0))]
+    /// One network gets a tenth of them at most.
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = rate(0))]
     pub(crate) reset_rate: u32,
 
     /// Block the addresses in this file, one address or prefix per line

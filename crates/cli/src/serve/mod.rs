@@ -397,7 +397,7 @@ async fn on_second_signal(handle: ServerHandle) {
 
 /// Parts of the rate of replies, and of resets, of which one network gets one: as by default.
 const REPLY_SHARES: u32 = 4;
-const RESET_SHARES: u32 = 50;
+const RESET_SHARES: u32 = 10;
 
 const HTTPS_PORT: u16 = 443;
 const REQUESTS_AT_A_TIME: u64 = 256;

@@ -317,9 +317,13 @@ pub struct ReplyLimits {
 
 impl ReplyLimits {
     /// For stateless resets (limit K18).
+    ///
+    /// Each is shorter than the datagram that it answers, so that reflection gains nothing. After a
+    /// crash the peers behind one address learn of it at this rate, and the last ones only by their
+    /// idle timeout.
     pub const STATELESS_RESET: Self = Self {
-        per_prefix: 20,
-        overall: 1_000,
+        per_prefix: 200,
+        overall: 2_000,
     };
     /// For Version Negotiation, Retry and refusals (limit K19).
     ///
