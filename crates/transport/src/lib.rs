@@ -8,6 +8,7 @@
 //! [`Endpoint::poll_transmit`], [`Connection::poll_event`], [`Endpoint::next_timeout`] and
 //! [`Connection::close`].
 
+mod acknowledger;
 mod build;
 mod cid;
 mod config;
@@ -16,6 +17,7 @@ mod datagram;
 mod endpoint;
 mod error;
 mod flow;
+mod handshake;
 mod hasher;
 mod path;
 mod protection;

@@ -142,7 +142,8 @@ impl Connection {
             Frame::Padding(_) | Frame::Ping => Ok(()),
             Frame::Crypto(frame) => {
                 processed.crypto = true;
-                processed.repeats_hello |= space == SpaceId::Initial && self.has_crypto(frame);
+                processed.repeats_hello |=
+                    space == SpaceId::Initial && self.handshake.crypto.has_received_initial(frame);
                 self.on_crypto_frame(space, frame)
             }
             Frame::ResetStream(frame) => self.streams.on_reset_stream_frame(*frame),
@@ -190,8 +191,7 @@ impl Connection {
             Frame::AckFrequency(frame) => {
                 self.check_ack_extension()?;
                 let least = self.config.min_ack_delay();
-                let acks = &mut self.spaces.application.acks;
-                acks.on_ack_frequency_frame(frame, least)
+                self.acknowledger.on_ack_frequency_frame(frame, least)
             }
             Frame::ImmediateAck => {
                 processed.wants_ack = true;
@@ -255,35 +255,25 @@ impl Connection {
         }
     }
 
-    fn has_crypto(&self, frame: &frame::Crypto<'_>) -> bool {
-        let initial = self.spaces.initial.as_ref();
-        initial.is_some_and(|space| space.crypto.has_received(frame))
-    }
-
     fn on_crypto_frame(
         &mut self,
         space: SpaceId,
         frame: &frame::Crypto<'_>,
     ) -> Result<(), TransportError> {
-        let reading = self.handshake.reading;
-        let session_gone = self.handshake.tls.is_gone();
-        let Some(numbers) = self.spaces.get_mut(space) else {
-            return Ok(());
-        };
-        if space < reading {
+        let crypto = &mut self.handshake.crypto;
+        if space < self.handshake.reading {
             // A repetition is harmless; more than that is not (RFC 9001 §4.1.3).
-            let end = frame.offset + frame.data.len() as u64;
-            if end > numbers.crypto.read_offset() {
+            if crypto.is_ahead(space, frame) {
                 let reason = "CRYPTO data at an old encryption level";
                 return Err(TransportError::protocol_violation(reason));
             }
             return Ok(());
         }
-        if session_gone {
+        if self.handshake.tls.is_gone() {
             let code = TransportErrorCode::crypto(courser_crypto::session::UNEXPECTED_MESSAGE);
             return Err(TransportError::new(code, "TLS message after the handshake"));
         }
-        numbers.crypto.on_crypto_frame(frame)
+        crypto.on_crypto_frame(space, frame)
     }
 
     /// The answer goes out where the challenge came from (RFC 9000 §8.2.2).

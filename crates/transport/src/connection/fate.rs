@@ -4,7 +4,8 @@ use courser_base::Time;
 use courser_telemetry::{Record, Tap};
 
 use super::handshake::Handshake;
-use super::{Cids, Connection, Spaces};
+use super::{Cids, Connection};
+use crate::acknowledger::Acknowledger;
 use crate::datagram::Datagrams;
 use crate::recovery::{FrameOwners, LossRecovery};
 use crate::space::SpaceId;
@@ -13,7 +14,7 @@ use crate::stream::Streams;
 
 /// The parts of a connection whose frames packets carry.
 pub(super) struct Owners<'a> {
-    spaces: &'a mut Spaces,
+    acknowledger: &'a mut Acknowledger,
     streams: &'a mut Streams,
     datagrams: &'a mut Datagrams,
     cids: &'a mut Cids,
@@ -26,7 +27,7 @@ impl Connection {
     #[inline]
     pub(super) fn recovery_and_owners(&mut self) -> (&mut LossRecovery, Owners<'_>) {
         let owners = Owners {
-            spaces: &mut self.spaces,
+            acknowledger: &mut self.acknowledger,
             streams: &mut self.streams,
             datagrams: &mut self.datagrams,
             cids: &mut self.cids,
@@ -51,14 +52,10 @@ impl FrameOwners for Owners<'_> {
             | SentFrame::StreamDataBlocked { .. }
             | SentFrame::StreamsBlocked { .. } => self.streams.on_frame_acked(frame),
             SentFrame::Ack { largest } => {
-                if let Some(numbers) = self.spaces.get_mut(space) {
-                    numbers.received.on_ack_acknowledged(largest);
-                }
+                self.acknowledger.on_ack_acknowledged(space, largest);
             }
             SentFrame::Crypto { offset, len } => {
-                if let Some(numbers) = self.spaces.get_mut(space) {
-                    numbers.crypto.on_acked(offset, len);
-                }
+                self.handshake.crypto.on_acked(space, offset, len);
             }
             SentFrame::NewConnectionId { .. } => self.cids.issued.on_frame_acked(frame),
             SentFrame::RetireConnectionId { .. } => self.cids.peer.on_frame_acked(frame),
@@ -84,9 +81,7 @@ impl FrameOwners for Owners<'_> {
             | SentFrame::StreamDataBlocked { .. }
             | SentFrame::StreamsBlocked { .. } => self.streams.on_frame_lost(frame),
             SentFrame::Crypto { offset, len } => {
-                if let Some(numbers) = self.spaces.get_mut(space) {
-                    numbers.crypto.on_lost(offset, len);
-                }
+                self.handshake.crypto.on_lost(space, offset, len);
             }
             SentFrame::NewConnectionId { .. } => self.cids.issued.on_frame_lost(frame),
             SentFrame::RetireConnectionId { .. } => self.cids.peer.on_frame_lost(frame),
@@ -108,8 +103,7 @@ impl FrameOwners for Owners<'_> {
     }
 
     fn has_crypto(&self, space: SpaceId) -> bool {
-        let space = self.spaces.get(space);
-        space.is_some_and(|space| space.crypto.wants_to_send())
+        self.handshake.crypto.wants_to_send(space)
     }
 
     #[inline]

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use courser_base::Time;
 use courser_telemetry::PathState;
-use courser_wire::frame::{Ack, Frame, NewToken, PathChallenge, PathResponse};
+use courser_wire::frame::{Frame, NewToken, PathChallenge, PathResponse};
 use courser_wire::packet::MIN_INITIAL_DATAGRAM;
 
 use super::Connection;
+use crate::acknowledger::AckContext;
 use crate::build::packet_builder::PacketBuilder;
 use crate::path::paths::PathIndex;
 use crate::space::SpaceId;
@@ -58,9 +59,7 @@ impl Connection {
         }
         self.fill_ack(now, id, packet, false);
         self.fill_ping(id, packet);
-        if let Some(space) = self.spaces.get_mut(id) {
-            space.crypto.write_frames(packet);
-        }
+        self.handshake.crypto.write_frames(id, packet);
         if id != SpaceId::Application {
             return;
         }
@@ -80,42 +79,21 @@ impl Connection {
     }
 
     fn fill_ack(&mut self, now: Time, id: SpaceId, packet: &mut PacketBuilder<'_>, alone: bool) {
-        let exponent = ACK_DELAY_EXPONENT;
-        let Some(space) = self.spaces.get_mut(id) else {
-            return;
-        };
-        // A probe of the handshake says again what arrived: an ACK was lost, perhaps, and the peer,
-        // who sends no more unless it is asked, waits for it with a timeout that doubles.
+        // A probe of the handshake repeats the last ACK, which may have been lost: the peer sends
+        // no more unless it is asked, and waits for it with a timeout that doubles.
         let recovery = &mut self.recovery;
-        let has_frames = recovery.wants_ping(id) || space.crypto.wants_to_send();
+        let has_frames = recovery.wants_ping(id) || self.handshake.crypto.wants_to_send(id);
         let is_probe = recovery.is_probing(id) && has_frames;
-        let is_repeated = is_probe && id != SpaceId::Application;
-        let rides_along = space.acks.is_pending() || is_repeated;
-        if !(space.acks.is_due() || rides_along && !alone) {
-            return;
-        }
-        let Some(largest) = space.received.largest() else {
-            return;
-        };
-        let delay = (now - space.received.largest_time()).as_micros() >> exponent;
-        let delay = u64::try_from(delay)
-            .unwrap_or(u64::MAX)
-            .min(courser_wire::MAX_VARINT);
-        let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
-        let wanted = space.received.ranges_wanted(USUAL_ACK_RANGES);
-        let count = wanted.min(MAX_ACK_RANGES);
-        if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
-            return;
-        }
-        space.received.on_ack_sent();
-        packet.record(SentFrame::Ack { largest });
-        self.stats.acks_sent += 1;
-        // Whether the packet is more than an ACK is not known yet; a PING too many is harmless.
+        // Whether the packet is more than an ACK is not known yet. A PING too many is harmless.
         let has_data = self.streams.has_stream_data() || self.datagrams.wants_to_send();
-        let asks = !alone && has_data;
-        // One unanswered question is enough: a peer that answers none must not make us ask on.
-        let is_asked = recovery.is_waiting(id);
-        if space.acks.on_ack_sent(now, largest, asks) && !is_asked {
+        let context = AckContext {
+            is_alone: alone,
+            is_repeated: is_probe && id != SpaceId::Application,
+            asks: !alone && has_data,
+        };
+        let written = self.acknowledger.write_frame(now, id, packet, context);
+        // One open question is enough: a peer that answers none must not make us ask on.
+        if written.is_some_and(|ack| ack.wants_ping) && !recovery.is_waiting(id) {
             recovery.request_ping(id);
         }
     }
@@ -205,11 +183,5 @@ impl Connection {
 /// Below this a round trip is made of wakeups and system calls, whose delays a window must cover
 /// too: 2 MiB at 1.7 GB/s, which still fits the usual socket buffers.
 const MIN_WINDOW_RTT: Duration = Duration::from_micros(300);
-/// Ranges in one ACK frame (limit K03): each is repeated in as many frames ...
-const USUAL_ACK_RANGES: usize = 32;
-/// ... but a packet that comes very late is told of at least once, in a frame of half a packet.
-const MAX_ACK_RANGES: usize = 200;
-/// We announce the default (RFC 9000 §18.2).
-pub(super) const ACK_DELAY_EXPONENT: u32 = 3;
 /// PATH_CHALLENGE and PATH_RESPONSE: type and eight bytes.
 const PROBE_FRAME: usize = 9;

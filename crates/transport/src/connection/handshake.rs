@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use courser_base::{Side, Time};
-use courser_crypto::{Exporter, HandshakeData, KeyChange, TlsError};
+use courser_base::Time;
+use courser_crypto::{Exporter, HandshakeData, KeyChange, KeyPair, TlsError};
 use courser_telemetry::{KeyDiscarded, ProtocolChosen, Record};
 use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::{ConnectionId, TransportErrorCode};
@@ -16,13 +16,16 @@ use super::state::State;
 use super::tls::{Finished, Tls};
 use crate::config::TokenStore;
 use crate::error::TransportError;
-use crate::space::{PacketNumberSpace, SpaceId};
+use crate::handshake::CryptoStreams;
+use crate::space::SpaceId;
 
 /// State of the handshake, and what remains of it.
 pub(crate) struct Handshake {
     pub(crate) tls: Tls,
     /// TLS reads in tasks that the endpoint hands out.
     pub(crate) offloads_tls: bool,
+    /// The CRYPTO streams.
+    pub(crate) crypto: CryptoStreams,
     /// Level that TLS reads next.
     pub(crate) reading: SpaceId,
     /// Level that TLS writes next.
@@ -75,15 +78,6 @@ impl Handshake {
     }
 }
 
-/// How far CRYPTO may run ahead of TLS (limit K01). A server's certificate chain is longer than
-/// anything a client sends.
-pub(crate) const fn crypto_limit(side: Side, space: SpaceId) -> u64 {
-    match (side, space) {
-        (Side::Client, SpaceId::Handshake) => 64 * 1024,
-        _ => 16 * 1024,
-    }
-}
-
 impl Connection {
     /// Hands TLS what has arrived, sends what it writes, installs the keys it makes. While TLS is
     /// in a task, what has arrived waits (limit K01).
@@ -92,11 +86,7 @@ impl Connection {
             return Ok(());
         }
         for id in SpaceId::ALL {
-            while let Some(bytes) = self
-                .spaces
-                .get_mut(id)
-                .and_then(|space| space.crypto.read())
-            {
+            while let Some(bytes) = self.handshake.crypto.read(id) {
                 let Some(tls) = self.handshake.tls.here_mut() else {
                     return Err(unexpected_message());
                 };
@@ -126,7 +116,7 @@ impl Connection {
             Err(error) => self.fail(now, error),
         }
         let rtt = self.recovery.route().rtt().smoothed();
-        self.spaces.application.acks.on_batch_end(now, rtt);
+        self.acknowledger.on_batch_end(now, rtt);
         self.record_changes(now);
     }
 
@@ -147,11 +137,7 @@ impl Connection {
         while let Some(tls) = self.handshake.tls.here_mut() {
             out.clear();
             let change = tls.write(&mut out);
-            if let Some(space) = self.spaces.get_mut(self.handshake.writing)
-                && !out.is_empty()
-            {
-                space.crypto.write(&out);
-            }
+            self.handshake.crypto.write(self.handshake.writing, &out);
             self.on_peer_parameters(now)?;
             match change {
                 Some(change) => {
@@ -166,15 +152,18 @@ impl Connection {
         self.check_complete(now)
     }
 
+    /// Opens a packet number space with its keys.
+    pub(super) fn open_space(&mut self, id: SpaceId, keys: KeyPair) {
+        self.protection.install(id, keys);
+        self.recovery.open_space(id, self.config.ecn);
+        self.acknowledger.open(id);
+        self.handshake.crypto.open(id);
+    }
+
     fn install_keys(&mut self, change: KeyChange) -> Result<(), TransportError> {
         match change {
             KeyChange::Handshake(secrets) => {
-                let space = PacketNumberSpace::new(crypto_limit(self.side, SpaceId::Handshake));
-                self.recovery
-                    .open_space(SpaceId::Handshake, self.config.ecn);
-                let keys = secrets.key_pair();
-                self.protection.install(SpaceId::Handshake, keys);
-                self.spaces.handshake = Some(Box::new(space));
+                self.open_space(SpaceId::Handshake, secrets.key_pair());
                 self.handshake.writing = SpaceId::Handshake;
                 self.read_next_level(SpaceId::Handshake)?;
             }
@@ -191,11 +180,7 @@ impl Connection {
     /// No byte of a level may be left over when the next one begins (RFC 9001 §4.1.3).
     fn read_next_level(&mut self, next: SpaceId) -> Result<(), TransportError> {
         let reading = std::mem::replace(&mut self.handshake.reading, next);
-        if self
-            .spaces
-            .get(reading)
-            .is_some_and(|space| space.crypto.has_unread())
-        {
+        if self.handshake.crypto.has_unread(reading) {
             let reason = "CRYPTO data left over at the old encryption level";
             return Err(TransportError::protocol_violation(reason));
         }
@@ -295,7 +280,7 @@ impl Connection {
 
     /// Drops the keys of a space and what is in flight in it (RFC 9001 §4.9, RFC 9002 §6.4).
     pub(crate) fn discard_space(&mut self, now: Time, id: SpaceId) {
-        if self.spaces.get(id).is_none() {
+        if !self.acknowledger.is_open(id) {
             return;
         }
         self.tap.record(now, || {
@@ -303,11 +288,8 @@ impl Connection {
             Record::KeyDiscarded(KeyDiscarded { kind })
         });
         self.recovery.discard_space(id);
-        match id {
-            SpaceId::Initial => self.spaces.initial = None,
-            SpaceId::Handshake => self.spaces.handshake = None,
-            SpaceId::Application => {}
-        }
+        self.acknowledger.discard(id);
+        self.handshake.crypto.discard(id);
         self.protection.discard(id);
     }
 

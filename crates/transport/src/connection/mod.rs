@@ -56,6 +56,7 @@ use self::state::State;
 use self::suspicion::Suspicion;
 use self::timeouts::CreditRequests;
 use self::trace::Recorded;
+use crate::acknowledger::Acknowledger;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::TransportConfig;
@@ -64,7 +65,7 @@ use crate::path::paths::Paths;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::rng::Rng;
-use crate::space::{PacketNumberSpace, SpaceId};
+use crate::space::SpaceId;
 use crate::stream::Streams;
 
 /// One connection of an endpoint.
@@ -75,7 +76,7 @@ pub struct Connection {
     state: State,
     handshake: Handshake,
     protection: PacketProtection,
-    spaces: Spaces,
+    acknowledger: Acknowledger,
     paths: Paths,
     cids: Cids,
     streams: Streams,
@@ -91,37 +92,6 @@ pub struct Connection {
     tap: Tap,
     /// What was recorded last, while a sink is plugged in.
     recorded: Option<Box<Recorded>>,
-}
-
-/// The three packet number spaces; the first two go with their keys.
-#[derive(Debug)]
-struct Spaces {
-    initial: Option<Box<PacketNumberSpace>>,
-    handshake: Option<Box<PacketNumberSpace>>,
-    application: PacketNumberSpace,
-}
-
-impl Spaces {
-    fn get(&self, id: SpaceId) -> Option<&PacketNumberSpace> {
-        match id {
-            SpaceId::Initial => self.initial.as_deref(),
-            SpaceId::Handshake => self.handshake.as_deref(),
-            SpaceId::Application => Some(&self.application),
-        }
-    }
-
-    fn get_mut(&mut self, id: SpaceId) -> Option<&mut PacketNumberSpace> {
-        match id {
-            SpaceId::Initial => self.initial.as_deref_mut(),
-            SpaceId::Handshake => self.handshake.as_deref_mut(),
-            SpaceId::Application => Some(&mut self.application),
-        }
-    }
-
-    /// True while a space of the handshake has keys.
-    fn in_handshake(&self) -> bool {
-        self.initial.is_some() || self.handshake.is_some()
-    }
 }
 
 /// Connection IDs both ways.
@@ -290,6 +260,7 @@ impl Connection {
         let recovery = self.recovery.stats();
         ConnectionStats {
             key_updates: self.protection.updates(),
+            acks_sent: self.acknowledger.sent(),
             packets_sent: recovery.packets_sent,
             packets_lost: recovery.packets_lost,
             packets_spuriously_lost: recovery.packets_spuriously_lost,

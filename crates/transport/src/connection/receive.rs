@@ -13,11 +13,11 @@ use super::Connection;
 use super::dispatch::Processed;
 use super::error::ConnectionError;
 use super::state::State;
+use crate::acknowledger::Arrived;
 use crate::error::TransportError;
 use crate::protection::{Early, OpenFailure, Opened};
 use crate::recovery::MUTE_PATIENCE;
 use crate::space::SpaceId;
-use crate::space::ack_policy::AckEliciting;
 
 /// What is true of a whole datagram.
 #[derive(Clone, Copy, Debug)]
@@ -175,15 +175,15 @@ impl Connection {
     }
 
     fn space_has(&self, space: SpaceId, number: u64) -> bool {
-        self.spaces
-            .get(space)
-            .is_none_or(|space| space.received.is_duplicate(number))
+        self.acknowledger.is_duplicate(space, number)
     }
 
     fn keep_early(&mut self, arrival: Arrival, datagram: &[u8], packet: &Packet, space: SpaceId) {
         let may_come = match space {
             SpaceId::Initial => false,
-            SpaceId::Handshake => self.state.is_handshaking() && self.spaces.handshake.is_none(),
+            SpaceId::Handshake => {
+                self.state.is_handshaking() && !self.acknowledger.is_open(SpaceId::Handshake)
+            }
             SpaceId::Application => self.state.is_handshaking(),
         };
         let (path, ecn) = (arrival.path, arrival.ecn);
@@ -202,7 +202,7 @@ impl Connection {
             }
             return self.dropped(arrival.now, packet, Reason::KeysUnavailable);
         }
-        if self.side.is_client() && self.spaces.handshake.is_none() {
+        if self.side.is_client() && !self.acknowledger.is_open(SpaceId::Handshake) {
             // What makes the keys was lost, or comes later.
             self.speed_up_handshake();
         }
@@ -220,10 +220,10 @@ impl Connection {
         packet: &Packet,
         space: SpaceId,
     ) -> Result<Option<Opened>, TransportError> {
-        let Some(numbers) = self.spaces.get(space) else {
+        let Some(expected) = self.acknowledger.expected(space) else {
             return Ok(None);
         };
-        let expected = (space, numbers.received.expected());
+        let expected = (space, expected);
         let bytes = &mut datagram[..packet.end];
         let pto = || self.recovery.pto();
         let failure = match self.protection.open(now, pto, expected, packet, bytes) {
@@ -313,32 +313,8 @@ impl Connection {
             // Not acknowledged, so that the peer sends it again when there is room.
             return Ok(());
         }
-        let max_ack_delay = self.config.max_ack_delay;
-        let confirmed = self.state.is_confirmed();
-        if let Some(numbers) = self.spaces.get_mut(space) {
-            let expected = numbers.received.expected();
-            let is_largest = number >= expected;
-            // The wait for keys must not look like a longer path to the peer (RFC 9000 §13.2.5).
-            numbers
-                .received
-                .insert(number, arrival.arrived, arrival.ecn);
-            if arrival.ecn == Ecn::Ce {
-                self.stats.ce_received += 1;
-            }
-            if processed.ack_eliciting {
-                self.stats.ack_eliciting_received += 1;
-                let packet = AckEliciting {
-                    number,
-                    is_in_order: number == expected,
-                    is_marked: arrival.ecn == Ecn::Ce,
-                    ends_stream: processed.ends_stream,
-                    wants_ack: processed.wants_ack,
-                };
-                numbers.on_ack_eliciting(now, space, &packet, max_ack_delay);
-            }
-            if space == SpaceId::Application && confirmed {
-                self.follow_peer(arrival, packet, is_largest, processed.probing_only)?;
-            }
+        if self.acknowledger.is_open(space) {
+            self.acknowledge(arrival, packet, space, number, &processed)?;
         }
         if space == SpaceId::Handshake && self.side.is_server() {
             // Only the real client can have these keys (RFC 9000 §8.1, RFC 9001 §4.9.1).
@@ -364,6 +340,33 @@ impl Connection {
             let (recovery, mut owners) = self.recovery_and_owners();
             recovery.speed_up_handshake(&mut owners);
         }
+    }
+
+    /// Has a packet acknowledged, and follows the peer if it came from elsewhere.
+    fn acknowledge(
+        &mut self,
+        arrival: Arrival,
+        packet: &Packet,
+        space: SpaceId,
+        number: u64,
+        processed: &Processed,
+    ) -> Result<(), TransportError> {
+        let arrived = Arrived {
+            number,
+            at: arrival.arrived,
+            ecn: arrival.ecn,
+            ack_eliciting: processed.ack_eliciting,
+            ends_stream: processed.ends_stream,
+            wants_ack: processed.wants_ack,
+        };
+        self.stats.ce_received += u64::from(arrival.ecn == Ecn::Ce);
+        self.stats.ack_eliciting_received += u64::from(processed.ack_eliciting);
+        let (now, delay) = (arrival.now, self.config.max_ack_delay);
+        let is_largest = self.acknowledger.on_packet(now, space, &arrived, delay);
+        if space == SpaceId::Application && self.state.is_confirmed() {
+            self.follow_peer(arrival, packet, is_largest, processed.probing_only)?;
+        }
+        Ok(())
     }
 
     /// Packets that waited for keys are processed now.
@@ -518,7 +521,7 @@ impl Connection {
     pub(crate) fn on_batch_end(&mut self, now: Time) {
         self.stats.udp_received.batches += 1;
         let rtt = self.recovery.route().rtt().smoothed();
-        self.spaces.application.acks.on_batch_end(now, rtt);
+        self.acknowledger.on_batch_end(now, rtt);
     }
 
     /// A datagram whose packets cannot be read may say that the peer lost its state
@@ -557,9 +560,7 @@ impl Connection {
         // Packet numbers go on, everything else of recovery starts anew (§17.2.5.3, RFC 9002 §6.3).
         self.recovery.on_retry(now);
         self.set_initial_keys(packet.source);
-        if let Some(initial) = &mut self.spaces.initial {
-            initial.crypto.rewind();
-        }
+        self.handshake.crypto.rewind_initial();
         true
     }
 

@@ -11,25 +11,27 @@ use courser_wire::transport_parameters::TransportParameters;
 use courser_wire::version::VERSION_1;
 
 use super::dispatch::MAX_TOKEN;
-use super::handshake::{Handshake, LOCAL_CID_LIMIT, crypto_limit};
+use super::handshake::{Handshake, LOCAL_CID_LIMIT};
 use super::idle::Idle;
 use super::state::State;
 use super::stats::ConnectionStats;
 use super::suspicion::Suspicion;
 use super::timeouts::CreditRequests;
 use super::tls::Tls;
-use super::{Cids, Connection, Spaces};
+use super::{Cids, Connection};
+use crate::acknowledger::Acknowledger;
 use crate::cid::issued::IssuedIds;
 use crate::cid::peer::PeerIds;
 use crate::config::{ClientConfig, ServerConfig, TransportConfig};
 use crate::datagram::Datagrams;
 use crate::flow::WindowBudget;
+use crate::handshake::CryptoStreams;
 use crate::path::Path;
 use crate::path::paths::Paths;
 use crate::protection::PacketProtection;
 use crate::recovery::LossRecovery;
 use crate::rng::Rng;
-use crate::space::{PacketNumberSpace, SpaceId};
+use crate::space::SpaceId;
 use crate::stream::{ChunkPool, Streams};
 
 /// What the endpoint gives every new connection.
@@ -148,13 +150,9 @@ impl Connection {
         let connection = Self {
             side,
             state: State::Handshaking,
-            handshake: new_handshake(now, peer_id, origin.local_source),
+            handshake: new_handshake(now, side, peer_id, origin.local_source),
             protection: PacketProtection::default(),
-            spaces: Spaces {
-                initial: None,
-                handshake: None,
-                application: PacketNumberSpace::new(crypto_limit(side, SpaceId::Application)),
-            },
+            acknowledger: Acknowledger::new(),
             paths: Paths::new(path),
             cids: Cids {
                 issued: IssuedIds::new(origin.local_source),
@@ -182,18 +180,20 @@ impl Connection {
     /// Derives the Initial keys (RFC 9001 §5.2) and opens the space if need be.
     pub(crate) fn set_initial_keys(&mut self, destination: ConnectionId) {
         let keys = initial::initial_keys(VERSION_1, &destination, self.side);
-        let limit = crypto_limit(self.side, SpaceId::Initial);
-        self.recovery.open_space(SpaceId::Initial, self.config.ecn);
-        let new = || Box::new(PacketNumberSpace::new(limit));
-        self.spaces.initial.get_or_insert_with(new);
-        self.protection.install(SpaceId::Initial, keys);
+        self.open_space(SpaceId::Initial, keys);
     }
 }
 
-fn new_handshake(now: Time, peer_id: ConnectionId, local_source: ConnectionId) -> Handshake {
+fn new_handshake(
+    now: Time,
+    side: Side,
+    peer_id: ConnectionId,
+    local_source: ConnectionId,
+) -> Handshake {
     Handshake {
         tls: Tls::Gone,
         offloads_tls: false,
+        crypto: CryptoStreams::new(side),
         reading: SpaceId::Initial,
         writing: SpaceId::Initial,
         started: now,

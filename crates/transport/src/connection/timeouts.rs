@@ -56,12 +56,7 @@ impl Connection {
             LossTimer::TimeThreshold { at, .. } => (at, Timer::LossDetection),
             LossTimer::Probe { at, .. } => (at, Timer::Probe),
         });
-        let ack = self
-            .spaces
-            .application
-            .acks
-            .deadline()
-            .map(|at| (at, Timer::Ack));
+        let ack = self.acknowledger.next_timeout().map(|at| (at, Timer::Ack));
         let pacing = self.recovery.paced_until().map(|at| (at, Timer::Pacing));
         let idle = self.idle_deadline().map(|at| (at, Timer::Idle));
         let keep_alive = self.keep_alive_at().map(|at| (at, Timer::KeepAlive));
@@ -128,7 +123,7 @@ impl Connection {
         if self.credit_request_at().is_some_and(|at| at <= now) {
             self.request_credit();
         }
-        self.spaces.application.acks.on_timeout(now);
+        self.acknowledger.on_timeout(now);
         self.protection.on_timeout(now);
         self.streams.on_timeout(now);
         self.datagrams.on_timeout(now);

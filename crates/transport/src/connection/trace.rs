@@ -21,8 +21,8 @@ use courser_wire::version::VERSION_1;
 use super::Connection;
 use super::close::Closing;
 use super::error::ConnectionError;
-use super::fill::ACK_DELAY_EXPONENT;
 use super::state::State;
+use crate::acknowledger::ACK_DELAY_EXPONENT;
 use crate::path::paths::PathIndex;
 use crate::space::SpaceId;
 

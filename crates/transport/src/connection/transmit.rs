@@ -17,8 +17,8 @@ use crate::path::MIN_DATAGRAM;
 use crate::path::paths::PathIndex;
 use crate::protection::Sealing;
 use crate::recovery::{Built, Demand, SendPermit};
+use crate::space::SpaceId;
 use crate::space::sent::FrameLists;
-use crate::space::{PacketNumberSpace, SpaceId};
 
 impl Connection {
     /// Builds the next batch of datagrams; `None` when nothing may or need leave now.
@@ -58,7 +58,7 @@ impl Connection {
         {
             return Some(transmit);
         }
-        if self.spaces.in_handshake() {
+        if self.acknowledger.is_in_handshake() {
             return self.transmit_handshake(now, buffer);
         }
         if let Some(transmit) = self.transmit_mtu_probe(now, buffer) {
@@ -172,10 +172,9 @@ impl Connection {
             SpaceId::Application => self.little_left(),
             _ => None,
         };
-        let is_due = |space: &PacketNumberSpace| space.acks.is_due();
         let demand = Demand {
             budget: self.paths.active().amplification.budget(),
-            is_ack_due: self.spaces.get(id).is_some_and(is_due),
+            is_ack_due: self.acknowledger.is_due(id),
             little,
         };
         self.recovery.permit(now, id, &demand)
@@ -185,7 +184,10 @@ impl Connection {
     /// there is room for a whole one, nor for a quantum: the end of a message has a short way.
     fn little_left(&mut self) -> Option<u64> {
         // Datagrams of the handshake are as long as they have to be.
-        if self.spaces.in_handshake() || self.wants_control() || self.datagrams.wants_to_send() {
+        if self.acknowledger.is_in_handshake()
+            || self.wants_control()
+            || self.datagrams.wants_to_send()
+        {
             return None;
         }
         let mtu = u64::from(self.recovery.route().mtu());
@@ -235,7 +237,7 @@ impl Connection {
 
     /// Anything at all for the application space.
     pub(super) fn wants_to_send(&self) -> bool {
-        self.spaces.application.acks.is_due()
+        self.acknowledger.is_due(SpaceId::Application)
             || self.wants_control()
             || self.streams.wants_to_send()
             || self.datagrams.wants_to_send()
@@ -246,7 +248,7 @@ impl Connection {
     pub(super) fn wants_control(&self) -> bool {
         let validation = &self.paths.active().validation;
         self.recovery.wants_ping(SpaceId::Application)
-            || self.spaces.application.crypto.wants_to_send()
+            || self.handshake.crypto.wants_to_send(SpaceId::Application)
             || self.handshake.send_done
             || self.handshake.send_tokens
             || validation.wants_challenge()

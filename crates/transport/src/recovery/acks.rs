@@ -7,12 +7,12 @@ use courser_base::Time;
 use courser_recovery::{EcnOutcome, Sent};
 use courser_wire::frame::Ack;
 
+use super::ack_request::Situation;
 use super::losses::Losses;
 use super::route::RouteAck;
 use super::{FrameOwners, LossRecovery, Phase};
 use crate::error::TransportError;
 use crate::space::SpaceId;
-use crate::space::ack_request::Situation;
 use crate::space::sent::SentFrames;
 
 /// The result of an ACK frame, for the connection.

@@ -5,6 +5,7 @@
 //! path. It knows numbers, times and sizes. The meaning of frames belongs to their
 //! [`FrameOwners`], to which it passes the fate of each frame.
 
+pub(crate) mod ack_request;
 mod acks;
 mod built;
 mod losses;
@@ -37,6 +38,7 @@ pub(crate) use self::permit::SendPermit;
 pub(crate) use self::route::{Flight, Route, RouteId};
 pub(crate) use self::router_reports::Quoted;
 
+use self::ack_request::AckRequest;
 pub(crate) use self::mute::MUTE_PATIENCE;
 use self::mute::Mute;
 use self::numbers::Numbers;
@@ -47,7 +49,6 @@ use self::stats::RecoveryStats;
 use crate::config::TransportConfig;
 use crate::rng::Rng;
 use crate::space::SpaceId;
-use crate::space::ack_request::AckRequest;
 use crate::space::sent::{FrameLists, SentFrames};
 
 /// The progress of the handshake, as far as loss recovery depends on it.

@@ -1,6 +1,6 @@
 //! Acknowledgements: when they leave, what they say, which are refused. RFC 9000 §13.
 
-use crate::space::received::MAX_RANGES;
+use crate::acknowledger::received::MAX_RANGES;
 use courser_wire::frame::{Ack, Frame};
 use courser_wire::packet::PacketKind;
 
@@ -380,9 +380,8 @@ fn ranges_in_one_frame_are_bounded() {
     assert_eq!(
         pair.server
             .connection()
-            .spaces
-            .application
-            .received
+            .acknowledger
+            .received()
             .ranges()
             .len(),
         MAX_RANGES

@@ -17,11 +17,10 @@ fn crypto_of_an_old_level_may_repeat_but_not_go_on() {
     let read = pair
         .server
         .connection()
-        .spaces
-        .initial
-        .as_ref()
-        .expect("open")
+        .handshake
         .crypto
+        .get(SpaceId::Initial)
+        .expect("open")
         .read_offset();
     pair.forge_to_server(SpaceId::Initial, &crypto(0, &[1, 2, 3]));
     assert_eq!(pair.server_error(), None, "a repetition, whatever it says");
@@ -107,9 +106,10 @@ fn crypto_after_the_handshake_has_its_limit_too() {
     let read = pair
         .client
         .connection()
-        .spaces
-        .application
+        .handshake
         .crypto
+        .get(SpaceId::Application)
+        .expect("open")
         .read_offset();
     pair.forge_to_client(SpaceId::Application, &crypto(read + 16 * 1024, &[0]));
     assert_eq!(pair.client_error(), Some(0x0d));
@@ -129,9 +129,10 @@ fn tls_messages_out_of_place_end_the_connection() {
         let read = pair
             .client
             .connection()
-            .spaces
-            .application
+            .handshake
             .crypto
+            .get(SpaceId::Application)
+            .expect("open")
             .read_offset();
         pair.forge_to_client(SpaceId::Application, &crypto(read, message));
         assert_eq!(pair.client_error(), Some(code), "{case}");

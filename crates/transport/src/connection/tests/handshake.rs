@@ -57,30 +57,63 @@ fn certificate_for_another_name_ends_the_connection() {
 fn initial_keys_are_dropped_with_the_first_handshake_packet() {
     let mut pair = with_handshake_keys();
     assert!(
-        pair.client.connection().spaces.initial.is_none(),
+        !pair
+            .client
+            .connection()
+            .acknowledger
+            .is_open(SpaceId::Initial),
         "it has sent Finished"
     );
     assert!(
-        pair.server.connection().spaces.initial.is_some(),
+        pair.server
+            .connection()
+            .acknowledger
+            .is_open(SpaceId::Initial),
         "it has not seen it"
     );
     pair.run_for(RTT / 2);
-    assert!(pair.server.connection().spaces.initial.is_none());
+    assert!(
+        !pair
+            .server
+            .connection()
+            .acknowledger
+            .is_open(SpaceId::Initial)
+    );
 }
 
 #[test]
 fn handshake_keys_are_dropped_when_the_handshake_is_confirmed() {
     let mut pair = with_handshake_keys();
     assert!(!pair.client.connection().is_confirmed());
-    assert!(pair.client.connection().spaces.handshake.is_some());
-    assert!(pair.run_until(RTT, |pair| pair.server.has(&Event::Confirmed)));
-    assert!(pair.server.connection().spaces.handshake.is_none());
     assert!(
-        pair.client.connection().spaces.handshake.is_some(),
+        pair.client
+            .connection()
+            .acknowledger
+            .is_open(SpaceId::Handshake)
+    );
+    assert!(pair.run_until(RTT, |pair| pair.server.has(&Event::Confirmed)));
+    assert!(
+        !pair
+            .server
+            .connection()
+            .acknowledger
+            .is_open(SpaceId::Handshake)
+    );
+    assert!(
+        pair.client
+            .connection()
+            .acknowledger
+            .is_open(SpaceId::Handshake),
         "HANDSHAKE_DONE is under way"
     );
     assert!(pair.run_until(RTT, |pair| pair.client.has(&Event::Confirmed)));
-    assert!(pair.client.connection().spaces.handshake.is_none());
+    assert!(
+        !pair
+            .client
+            .connection()
+            .acknowledger
+            .is_open(SpaceId::Handshake)
+    );
 }
 
 #[test]

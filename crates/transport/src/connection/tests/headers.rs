@@ -1,6 +1,6 @@
 //! What headers must and must not look like. RFC 9000 §12.2, §12.3, §14.1, §17.
 
-use crate::space::received::MAX_RANGES;
+use crate::acknowledger::received::MAX_RANGES;
 use courser_wire::MAX_PACKET_NUMBER;
 use courser_wire::packet::PacketKind;
 

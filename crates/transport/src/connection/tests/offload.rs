@@ -6,7 +6,7 @@ use rustls::version::TLS13;
 
 use super::frames::raw;
 use super::*;
-use crate::connection::handshake::crypto_limit;
+use crate::handshake::crypto_limit;
 use crate::testing::Setup;
 use crate::testing::identity::server_tls_with_big_chain;
 use crate::testing::traffic::Transfer;
@@ -79,8 +79,9 @@ fn one_task_at_a_time_takes_what_has_arrived() {
 #[test]
 fn bytes_that_come_while_tls_is_away_are_bounded() {
     let mut pair = with_task_at_server(Duration::from_secs(5));
-    let read = pair.server.connection().spaces.initial.as_ref();
-    let read = read.expect("it is open").crypto.read_offset();
+    let streams = &pair.server.connection().handshake.crypto;
+    let stream = streams.get(SpaceId::Initial).expect("it is open");
+    let read = stream.read_offset();
     let limit = crypto_limit(Side::Server, SpaceId::Initial);
     let piece = 1000;
     let mut offset = read;

@@ -4,8 +4,8 @@ use courser_wire::frame::{self, Frame};
 use courser_wire::{StreamId, TransportErrorCode};
 
 use super::*;
+use crate::acknowledger::received::MAX_RANGES;
 use crate::config::TransportConfig;
-use crate::space::received::MAX_RANGES;
 use crate::testing::forge::{encode, forge};
 use crate::testing::forgery::Forgery;
 
@@ -171,10 +171,8 @@ fn packet_with_a_refused_frame_is_not_acknowledged_until_it_is_kept() {
     let acknowledged = |pair: &mut Pair, number: u64| {
         pair.server
             .connection()
-            .spaces
-            .application
-            .received
-            .is_duplicate(number)
+            .acknowledger
+            .is_duplicate(SpaceId::Application, number)
     };
     let mut refused = Vec::new();
     for offset in [10, 20, 30, 40, 50] {
@@ -283,7 +281,7 @@ fn jumps_of_packet_numbers_cost_no_work_per_number() {
         });
     }
     assert!(!is_closed(&mut pair.server));
-    let received = &pair.server.connection().spaces.application.received;
+    let received = pair.server.connection().acknowledger.received();
     assert!(received.ranges().len() <= MAX_RANGES, "limit K03");
     assert!(received.largest() >= Some(1_799 * 0x3fff_ffff));
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_wire::frame::AckFrequency;
 
+use crate::acknowledger::received::Received;
 use crate::error::TransportError;
-use crate::space::received::Received;
 
 /// Decides when an ACK frame leaves.
 ///

@@ -1,0 +1,340 @@
+//! Acknowledgements of received packets: which have arrived, and when an ACK frame is due.
+//! RFC 9000 §13.2.
+
+pub mod ack_policy;
+pub mod received;
+
+use std::time::Duration;
+
+use courser_base::{Ecn, Time};
+use courser_wire::frame::{Ack, AckFrequency};
+
+use self::ack_policy::{AckEliciting, AckPolicy};
+use self::received::Received;
+use crate::build::packet_builder::PacketBuilder;
+use crate::error::TransportError;
+use crate::space::SpaceId;
+use crate::space::sent::SentFrame;
+
+/// The packets that arrived in each packet number space, and their acknowledgements.
+#[derive(Debug)]
+pub(crate) struct Acknowledger {
+    initial: Option<Box<Space>>,
+    handshake: Option<Box<Space>>,
+    application: Space,
+    /// ACK frames written.
+    sent: u64,
+}
+
+/// The receiving half of a packet number space.
+#[derive(Debug, Default)]
+struct Space {
+    received: Received,
+    policy: AckPolicy,
+}
+
+/// A packet that was opened and processed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    pub(crate) number: u64,
+    /// The time at which it came. It may have waited for its keys since.
+    pub(crate) at: Time,
+    pub(crate) ecn: Ecn,
+    pub(crate) ack_eliciting: bool,
+    pub(crate) ends_stream: bool,
+    /// It has an IMMEDIATE_ACK frame.
+    pub(crate) wants_ack: bool,
+}
+
+/// An ACK frame that was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WrittenAck {
+    /// So many packets without an ack-eliciting one have left that a PING should ask the peer for
+    /// an acknowledgement.
+    pub(crate) wants_ping: bool,
+}
+
+impl Acknowledger {
+    /// Creates the state of a connection that has received nothing.
+    pub(crate) fn new() -> Self {
+        Self {
+            initial: None,
+            handshake: None,
+            application: Space::default(),
+            sent: 0,
+        }
+    }
+
+    /// Opens a packet number space whose keys have arrived.
+    pub(crate) fn open(&mut self, id: SpaceId) {
+        match id {
+            SpaceId::Initial => {
+                self.initial.get_or_insert_default();
+            }
+            SpaceId::Handshake => {
+                self.handshake.get_or_insert_default();
+            }
+            SpaceId::Application => {}
+        }
+    }
+
+    /// Forgets a packet number space whose keys are discarded.
+    pub(crate) fn discard(&mut self, id: SpaceId) {
+        match id {
+            SpaceId::Initial => self.initial = None,
+            SpaceId::Handshake => self.handshake = None,
+            SpaceId::Application => {}
+        }
+    }
+
+    /// True while a space is open.
+    pub(crate) fn is_open(&self, id: SpaceId) -> bool {
+        self.get(id).is_some()
+    }
+
+    /// True while a space of the handshake is open.
+    pub(crate) fn is_in_handshake(&self) -> bool {
+        self.initial.is_some() || self.handshake.is_some()
+    }
+
+    /// The packet number to expect next in a space, for expanding truncated ones.
+    #[inline]
+    pub(crate) fn expected(&self, id: SpaceId) -> Option<u64> {
+        Some(self.get(id)?.received.expected())
+    }
+
+    /// True when a packet was received before, or is too old to tell.
+    #[inline]
+    pub(crate) fn is_duplicate(&self, id: SpaceId, number: u64) -> bool {
+        self.get(id)
+            .is_none_or(|space| space.received.is_duplicate(number))
+    }
+
+    /// Notes a packet that was processed in full: it may be acknowledged now (RFC 9000 §13.1).
+    /// `max_ack_delay` is our own promise. True when it is the largest of its space so far.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        packet: &Arrived,
+        max_ack_delay: Duration,
+    ) -> bool {
+        let Some(space) = self.get_mut(id) else {
+            return false;
+        };
+        let expected = space.received.expected();
+        // The wait for keys must not look like a longer path to the peer (RFC 9000 §13.2.5).
+        space.received.insert(packet.number, packet.at, packet.ecn);
+        if packet.ack_eliciting && id == SpaceId::Application {
+            let packet = AckEliciting {
+                number: packet.number,
+                is_in_order: packet.number == expected,
+                is_marked: packet.ecn == Ecn::Ce,
+                ends_stream: packet.ends_stream,
+                wants_ack: packet.wants_ack,
+            };
+            let received = &space.received;
+            space
+                .policy
+                .on_ack_eliciting(now, &packet, received, max_ack_delay);
+        } else if packet.ack_eliciting {
+            space.policy.on_handshake_packet();
+        }
+        packet.number >= expected
+    }
+
+    /// Ends a batch of received packets, whose path has this round-trip time.
+    pub(crate) fn on_batch_end(&mut self, now: Time, rtt: Duration) {
+        self.application.policy.on_batch_end(now, rtt);
+    }
+
+    /// Takes the peer's request for another frequency. `least` bounds the delay from below.
+    ///
+    /// # Errors
+    ///
+    /// PROTOCOL_VIOLATION for a delay that is not allowed.
+    pub(crate) fn on_ack_frequency_frame(
+        &mut self,
+        frame: &AckFrequency,
+        least: Duration,
+    ) -> Result<(), TransportError> {
+        self.application.policy.on_ack_frequency_frame(frame, least)
+    }
+
+    /// The peer has received an ACK frame up to `largest`.
+    pub(crate) fn on_ack_acknowledged(&mut self, id: SpaceId, largest: u64) {
+        if let Some(space) = self.get_mut(id) {
+            space.received.on_ack_acknowledged(largest);
+        }
+    }
+
+    /// True when an ACK frame is due in a space.
+    #[inline]
+    pub(crate) fn is_due(&self, id: SpaceId) -> bool {
+        self.get(id).is_some_and(|space| space.policy.is_due())
+    }
+
+    /// The time at which an acknowledgement of 1-RTT packets is due.
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
+        self.application.policy.deadline()
+    }
+
+    /// Runs what is due.
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        self.application.policy.on_timeout(now);
+    }
+
+    /// Writes an ACK frame, if one is due, or if one is pending and other frames may follow it.
+    /// `is_repeated` has a probe repeat the last one. `asks` says that ack-eliciting frames follow.
+    pub(crate) fn write_frame(
+        &mut self,
+        now: Time,
+        id: SpaceId,
+        packet: &mut PacketBuilder<'_>,
+        written: AckContext,
+    ) -> Option<WrittenAck> {
+        let space = self.get_mut(id)?;
+        let rides_along = space.policy.is_pending() || written.is_repeated;
+        if !(space.policy.is_due() || rides_along && !written.is_alone) {
+            return None;
+        }
+        let largest = space.received.largest()?;
+        let delay = (now - space.received.largest_time()).as_micros() >> ACK_DELAY_EXPONENT;
+        let delay = u64::try_from(delay).unwrap_or(u64::MAX);
+        let delay = delay.min(courser_wire::MAX_VARINT);
+        let (ranges, ecn) = (space.received.ranges(), space.received.ecn());
+        let wanted = space.received.ranges_wanted(USUAL_ACK_RANGES);
+        let count = wanted.min(MAX_ACK_RANGES);
+        if !Ack::write(packet.writer(), ranges, delay, ecn, count) {
+            return None;
+        }
+        space.received.on_ack_sent();
+        packet.record(SentFrame::Ack { largest });
+        let wants_ping = space.policy.on_ack_sent(now, largest, written.asks);
+        self.sent += 1;
+        Some(WrittenAck { wants_ping })
+    }
+
+    /// ACK frames written since the connection began.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Ranges of 1-RTT packets that are remembered.
+    #[cfg(test)]
+    pub(crate) fn received(&self) -> &Received {
+        &self.application.received
+    }
+
+    #[inline]
+    fn get(&self, id: SpaceId) -> Option<&Space> {
+        match id {
+            SpaceId::Initial => self.initial.as_deref(),
+            SpaceId::Handshake => self.handshake.as_deref(),
+            SpaceId::Application => Some(&self.application),
+        }
+    }
+
+    #[inline]
+    fn get_mut(&mut self, id: SpaceId) -> Option<&mut Space> {
+        match id {
+            SpaceId::Initial => self.initial.as_deref_mut(),
+            SpaceId::Handshake => self.handshake.as_deref_mut(),
+            SpaceId::Application => Some(&mut self.application),
+        }
+    }
+}
+
+/// The packet that an ACK frame is written into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckContext {
+    /// No other frame may follow.
+    pub(crate) is_alone: bool,
+    /// A probe repeats the last ACK.
+    pub(crate) is_repeated: bool,
+    /// Ack-eliciting frames follow.
+    pub(crate) asks: bool,
+}
+
+/// The exponent of our ACK delays. We announce the default (RFC 9000 §18.2).
+pub(crate) const ACK_DELAY_EXPONENT: u32 = 3;
+/// Ranges in one ACK frame (limit K03). Each is repeated in as many frames.
+const USUAL_ACK_RANGES: usize = 32;
+/// Ranges in an ACK frame of half a packet, so that a packet that comes very late is reported at
+/// least once.
+const MAX_ACK_RANGES: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::sent::FrameLists;
+
+    const DELAY: Duration = Duration::from_millis(25);
+    const APPLICATION: SpaceId = SpaceId::Application;
+
+    fn arrived(number: u64) -> Arrived {
+        Arrived {
+            number,
+            at: Time::ZERO,
+            ecn: Ecn::NotEct,
+            ack_eliciting: true,
+            ends_stream: false,
+            wants_ack: false,
+        }
+    }
+
+    fn write(acknowledger: &mut Acknowledger, id: SpaceId) -> usize {
+        let (mut room, mut lists) = ([0; 100], FrameLists::default());
+        let mut packet = PacketBuilder::new(&mut room, &mut lists);
+        let context = AckContext {
+            is_alone: true,
+            is_repeated: false,
+            asks: false,
+        };
+        acknowledger.write_frame(Time::ZERO, id, &mut packet, context);
+        packet.len()
+    }
+
+    #[test]
+    fn a_packet_of_the_handshake_is_acknowledged_at_once() {
+        let mut acknowledger = Acknowledger::new();
+        acknowledger.open(SpaceId::Initial);
+        assert!(acknowledger.on_packet(Time::ZERO, SpaceId::Initial, &arrived(0), DELAY));
+        assert!(acknowledger.is_due(SpaceId::Initial));
+        assert!(write(&mut acknowledger, SpaceId::Initial) > 0);
+        assert!(!acknowledger.is_due(SpaceId::Initial));
+        assert_eq!(acknowledger.sent(), 1);
+    }
+
+    #[test]
+    fn one_application_packet_waits_for_the_promised_delay() {
+        let mut acknowledger = Acknowledger::new();
+        assert!(acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(0), DELAY));
+        assert!(!acknowledger.is_due(APPLICATION));
+        assert_eq!(acknowledger.next_timeout(), Some(Time::ZERO + DELAY));
+        assert_eq!(write(&mut acknowledger, APPLICATION), 0);
+        acknowledger.on_timeout(Time::ZERO + DELAY);
+        assert!(write(&mut acknowledger, APPLICATION) > 0);
+    }
+
+    #[test]
+    fn a_repeated_number_is_a_duplicate_and_an_old_one_not_the_largest() {
+        let mut acknowledger = Acknowledger::new();
+        assert!(acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(5), DELAY));
+        assert!(acknowledger.is_duplicate(APPLICATION, 5));
+        assert!(!acknowledger.on_packet(Time::ZERO, APPLICATION, &arrived(4), DELAY));
+        assert_eq!(acknowledger.expected(APPLICATION), Some(6));
+    }
+
+    #[test]
+    fn a_discarded_space_takes_and_writes_nothing() {
+        let mut acknowledger = Acknowledger::new();
+        acknowledger.open(SpaceId::Handshake);
+        assert!(acknowledger.is_in_handshake());
+        acknowledger.discard(SpaceId::Handshake);
+        assert!(!acknowledger.is_in_handshake());
+        assert!(!acknowledger.on_packet(Time::ZERO, SpaceId::Handshake, &arrived(0), DELAY));
+        assert!(acknowledger.is_duplicate(SpaceId::Handshake, 7), "refused");
+        assert_eq!(write(&mut acknowledger, SpaceId::Handshake), 0);
+    }
+}
