@@ -21,7 +21,7 @@ fn fields_come_in_order_and_in_network_byte_order() {
 }
 
 #[test]
-fn a_read_past_the_end_says_where_and_moves_nothing() {
+fn failed_read_reports_its_offset_and_does_not_move() {
     let mut reader = Reader::new(&[1, 2, 3]);
     reader.u8().unwrap();
     let error = DecodeError {
