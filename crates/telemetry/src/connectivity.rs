@@ -22,7 +22,7 @@ pub enum CloseCause {
         /// The error code of the CONNECTION_CLOSE frame.
         code: TransportErrorCode,
     },
-    /// An application closed it.
+    /// An application closed the connection.
     Application {
         /// The application's error code.
         code: ApplicationErrorCode,

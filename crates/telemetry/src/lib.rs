@@ -1,4 +1,4 @@
-//! Typed records of what happened on a connection.
+//! Typed records of the events on a connection.
 //!
 //! The protocol core passes records to a [`Sink`] and formats nothing. Without a sink a record
 //! costs one branch, because records are built in a closure that then never runs.

@@ -38,7 +38,7 @@ fn failed_read_reports_its_offset_and_does_not_move() {
 }
 
 #[test]
-fn length_prefixed_bytes_end_where_their_length_says() {
+fn length_prefixed_bytes_end_at_their_length() {
     let mut reader = Reader::new(&[0x40, 2, 7, 8, 9]);
     assert_eq!(reader.varint_bytes(), Ok([7, 8].as_slice()));
     assert_eq!(reader.unread(), [9]);
