@@ -1,4 +1,5 @@
-//! Explicit Congestion Notification: the two bits of the IP header and what peers count.
+//! Explicit Congestion Notification (ECN): the two bits of the IP header and the counts that peers
+//! report.
 
 /// The ECN codepoint of an IP packet. RFC 3168 §5.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -7,11 +8,11 @@ pub enum Ecn {
     /// Not ECN-capable.
     #[default]
     NotEct = 0b00,
-    /// ECN-capable, codepoint 1: the sender wants L4S treatment (RFC 9331).
+    /// ECN-capable, codepoint 1: the sender requests L4S treatment (RFC 9331).
     Ect1 = 0b01,
     /// ECN-capable, codepoint 0: the classic mark.
     Ect0 = 0b10,
-    /// Congestion experienced.
+    /// Congestion experienced: set by a router on the path.
     Ce = 0b11,
 }
 
@@ -26,25 +27,25 @@ impl Ecn {
         }
     }
 
-    /// The two bits as they stand in the IP header.
+    /// Returns the two bits as they appear in the IP header.
     pub const fn to_bits(self) -> u8 {
         self as u8
     }
 }
 
-/// How many packets arrived with each mark. RFC 9000 §13.4.
+/// Numbers of packets that arrived with each mark. RFC 9000 §13.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct EcnCounts {
-    /// Packets marked ECT(0).
+    /// Number of packets marked ECT(0).
     pub ect0: u64,
-    /// Packets marked ECT(1).
+    /// Number of packets marked ECT(1).
     pub ect1: u64,
-    /// Packets marked CE.
+    /// Number of packets marked CE.
     pub ce: u64,
 }
 
 impl EcnCounts {
-    /// Counts one received packet.
+    /// Counts one received packet. Packets that are not ECN-capable are not counted.
     pub fn count(&mut self, mark: Ecn) {
         match mark {
             Ecn::NotEct => {}
@@ -54,7 +55,7 @@ impl EcnCounts {
         }
     }
 
-    /// True when no marked packet was counted.
+    /// Returns true if no marked packet was counted.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

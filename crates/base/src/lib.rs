@@ -1,7 +1,7 @@
-//! Time, rates, sides, ECN and range sets: the ground every courser crate stands on.
+//! Time, rates, sides, ECN and range sets: the types at the base of every courser crate.
 //!
-//! A thing enters here when two crates need it. Nothing in here reads a clock or a socket:
-//! [`Time`] is a number that somebody hands in.
+//! A type belongs here if at least two crates need it. Nothing in this crate reads a clock or a
+//! socket: [`Time`] is a number that the caller supplies.
 
 mod ecn;
 mod four_tuple;

@@ -4,57 +4,57 @@ use std::ops::Range;
 
 /// A set of `u64` kept as ordered, disjoint, non-touching half-open ranges.
 ///
-/// Acknowledged packet numbers, received bytes and lost spans are such sets. Nearly all
-/// insertions touch the end of the set, so that place is looked at first; anything else is a
-/// binary search and at most one move of the ranges behind it. The set does not bound itself:
-/// owners that let a peer choose the values check [`RangeSet::len`].
+/// Such sets hold acknowledged packet numbers, received bytes and lost spans. Nearly all insertions
+/// touch the end of the set, so the last range is checked first. Any other insertion is a binary
+/// search and moves the ranges that follow at most once. The set has no size limit: owners that let
+/// a peer choose the values check [`RangeSet::len`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RangeSet {
     ranges: Vec<Range<u64>>,
 }
 
 impl RangeSet {
-    /// An empty set; allocates nothing.
+    /// Creates an empty set without allocating.
     pub const fn new() -> Self {
         Self { ranges: Vec::new() }
     }
 
-    /// Number of disjoint ranges.
+    /// Returns the number of disjoint ranges.
     pub fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// True when the set holds nothing.
+    /// Returns true if the set contains no value.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// The ranges in ascending order.
+    /// Iterates over the ranges in ascending order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator + '_ {
         self.ranges.iter().cloned()
     }
 
-    /// The smallest value.
+    /// Returns the smallest value.
     pub fn min(&self) -> Option<u64> {
         self.ranges.first().map(|range| range.start)
     }
 
-    /// The largest value.
+    /// Returns the largest value.
     pub fn max(&self) -> Option<u64> {
         self.ranges.last().map(|range| range.end - 1)
     }
 
-    /// The range that holds the smallest value.
+    /// Returns the range that contains the smallest value.
     pub fn first(&self) -> Option<Range<u64>> {
         self.ranges.first().cloned()
     }
 
-    /// The range that holds the largest value.
+    /// Returns the range that contains the largest value.
     pub fn last(&self) -> Option<Range<u64>> {
         self.ranges.last().cloned()
     }
 
-    /// How many values the set holds.
+    /// Returns the number of values in the set. The cost is linear in the number of ranges.
     pub fn count(&self) -> u64 {
         self.ranges
             .iter()
@@ -62,7 +62,7 @@ impl RangeSet {
             .sum()
     }
 
-    /// True when `value` is in the set.
+    /// Returns true if the set contains `value`.
     pub fn contains(&self, value: u64) -> bool {
         match self.ranges.last() {
             None => false,
@@ -76,7 +76,7 @@ impl RangeSet {
         }
     }
 
-    /// Adds one value; false when it was there already.
+    /// Adds one value. Returns false if the set already contained it.
     pub fn insert_one(&mut self, value: u64) -> bool {
         if let Some(last) = self.ranges.last_mut()
             && value == last.end
@@ -91,7 +91,7 @@ impl RangeSet {
         true
     }
 
-    /// Adds a range. An empty range adds nothing.
+    /// Adds all values of a range. An empty range adds nothing.
     pub fn insert(&mut self, range: Range<u64>) {
         if range.start >= range.end {
             return;
@@ -118,7 +118,7 @@ impl RangeSet {
         self.ranges.drain(from + 1..to);
     }
 
-    /// Takes a range out. Values that are not in the set are ignored.
+    /// Removes all values of a range. Values that are not in the set are ignored.
     pub fn remove(&mut self, range: Range<u64>) {
         if range.start >= range.end {
             return;
@@ -136,14 +136,14 @@ impl RangeSet {
         self.ranges.splice(from..to, keep);
     }
 
-    /// Takes out everything below `end`.
+    /// Removes all values below `end`.
     pub fn remove_below(&mut self, end: u64) {
         if self.min().is_some_and(|min| min < end) {
             self.remove(0..end);
         }
     }
 
-    /// Takes out the lowest range.
+    /// Removes and returns the lowest range.
     pub fn pop_first(&mut self) -> Option<Range<u64>> {
         if self.ranges.is_empty() {
             None
@@ -152,7 +152,7 @@ impl RangeSet {
         }
     }
 
-    /// Empties the set and keeps its memory.
+    /// Removes all values and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.ranges.clear();
     }

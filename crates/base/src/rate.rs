@@ -1,4 +1,4 @@
-//! Bytes per second.
+//! Rates in bytes per second.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use std::time::Duration;
 pub struct Rate(u64);
 
 impl Rate {
-    /// Makes a rate from bytes per second.
+    /// Creates a rate from a number of bytes per second.
     pub const fn from_bytes_per_second(rate: u64) -> Self {
         Self(rate)
     }
 
-    /// The rate that moves `bytes` in `time`; the highest rate when `time` is zero.
+    /// Returns the rate that transfers `bytes` in `time`, or the highest rate if `time` is zero.
     pub fn from_bytes_in(bytes: u64, time: Duration) -> Self {
         let nanos = time.as_nanos();
         if nanos == 0 {
@@ -22,12 +22,12 @@ impl Rate {
         Self(u64::try_from(rate).unwrap_or(u64::MAX))
     }
 
-    /// Bytes per second.
+    /// Returns the rate in bytes per second.
     pub const fn as_bytes_per_second(self) -> u64 {
         self.0
     }
 
-    /// How long `bytes` take at this rate; [`Duration::MAX`] at rate zero.
+    /// Returns the time that `bytes` take at this rate, or [`Duration::MAX`] at rate zero.
     pub fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -36,13 +36,13 @@ impl Rate {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How many bytes fit into `time` at this rate.
+    /// Returns the number of bytes that this rate transfers in `time`.
     pub fn bytes_in(self, time: Duration) -> u64 {
         let bytes = u128::from(self.0).saturating_mul(time.as_nanos()) / 1_000_000_000;
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// This rate times `numerator / denominator`. `denominator` is not zero.
+    /// Returns this rate multiplied by `numerator / denominator`. `denominator` must not be zero.
     pub fn scaled(self, numerator: u32, denominator: u32) -> Self {
         let rate = u128::from(self.0) * u128::from(numerator) / u128::from(denominator);
         Self(u64::try_from(rate).unwrap_or(u64::MAX))

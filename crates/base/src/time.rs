@@ -1,37 +1,37 @@
-//! Points in time as nanoseconds since the driver started.
+//! Points in time as nanoseconds since an epoch that the driver chooses.
 
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
 /// A point in time: nanoseconds since an epoch that the driver chose.
 ///
-/// Only a [`Duration`] can be added. All arithmetic saturates, because peers can make us add
-/// very long durations (an acknowledgement delay of 2^62 microseconds) and a clock can jump.
+/// Only a [`Duration`] can be added. All arithmetic saturates, because peers can make us add very
+/// long durations (an acknowledgement delay of 2^62 microseconds) and because a clock can jump.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(u64);
 
 impl Time {
     /// The driver's epoch.
     pub const ZERO: Self = Self(0);
-    /// Later than any time a driver hands in.
+    /// The latest time: later than any time that a driver supplies.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Makes a time from nanoseconds since the epoch.
+    /// Creates a time from nanoseconds since the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The time from `earlier` to `self`; zero when `earlier` is later.
+    /// Returns the duration from `earlier` to `self`, or zero if `earlier` is later.
     pub fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self - duration`, not before the epoch.
+    /// Returns `self - duration`, or the epoch if that would be before it.
     pub fn saturating_sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(duration)))
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn adding_saturates_at_the_end_of_time() {
+    fn addition_saturates_at_the_latest_time() {
         assert_eq!(Time::from_nanos(5) + Duration::MAX, Time::MAX);
     }
 

@@ -1,4 +1,4 @@
-//! Files that are written by a thread of their own.
+//! Files that a background thread writes.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Writes for others on a thread of its own, so that those who have something to write never wait
-/// for a disk.
+/// Writes files on a background thread, so that producers of data never wait for a disk.
 ///
-/// An [`Output`] is the place of one file in the queue. What does not fit into the queue is
-/// dropped and counted in [`BackgroundWriter::dropped`]. Clones share the thread. It ends when all
-/// clones and outputs are dropped and everything queued is written; call
-/// [`BackgroundWriter::flush`] before the process ends.
+/// An [`Output`] is the handle of one file. Data that does not fit into the queue is dropped and
+/// counted in [`BackgroundWriter::dropped`]. Clones share the thread. The thread ends once all
+/// clones and outputs are dropped and all queued data is written. Call [`BackgroundWriter::flush`]
+/// before the process ends.
 ///
 /// ```
 /// use std::io::Write as _;
@@ -30,29 +29,29 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct BackgroundWriter(Arc<Handle>);
 
-/// Data that did not fit into the queue of a [`BackgroundWriter`].
+/// Amount of data that did not fit into the queue of a [`BackgroundWriter`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DroppedWrites {
-    /// Calls of [`Output::write`] that were refused.
+    /// Number of calls of [`Output::write`] that were refused.
     pub writes: u64,
-    /// Bytes that they would have written.
+    /// Number of bytes in those calls.
     pub bytes: u64,
 }
 
 impl BackgroundWriter {
-    /// Starts the thread, with a queue of [`QUEUE_BYTES`].
+    /// Starts the thread with a queue of [`QUEUE_BYTES`].
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// Fails if the system cannot start another thread.
     pub fn new(name: &str) -> io::Result<Self> {
         Self::with_capacity(name, QUEUE_BYTES)
     }
 
-    /// Starts the thread, with a queue of `capacity` bytes. A write larger than that is always
+    /// Starts the thread with a queue of `capacity` bytes. A write larger than the queue is always
     /// dropped.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// Fails if the system cannot start another thread.
     pub fn with_capacity(name: &str, capacity: usize) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             capacity,
@@ -65,12 +64,12 @@ impl BackgroundWriter {
         let state = shared.clone();
         std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || perform_all(&state))?;
+            .spawn(move || run(&state))?;
         Ok(Self(Arc::new(Handle(shared))))
     }
 
-    /// Adds a file. `open` is called by the thread before the first write; `on_error` is called by
-    /// the thread with the error of `open` or of a write, which ends the output.
+    /// Adds a file. The thread calls `open` before the first write. If `open` or a write fails, the
+    /// thread calls `on_error` with the error and the output accepts no more data.
     pub fn output<W: Write + Send + 'static>(
         &self,
         open: impl FnOnce() -> io::Result<W> + Send + 'static,
@@ -89,21 +88,21 @@ impl BackgroundWriter {
         }
     }
 
-    /// Waits until everything queued so far is written, at most for `within`. Returns false when
-    /// that was too short.
+    /// Waits at most `within` until all data queued so far is written. Returns false if the time
+    /// was too short.
     pub fn flush(&self, within: Duration) -> bool {
         let shared = &self.0.0;
         let queue = shared.lock();
-        let wanted = queue.accepted;
-        let is_open = |queue: &mut Queue| queue.performed < wanted && !queue.is_abandoned;
+        let target = queue.accepted;
+        let is_pending = |queue: &mut Queue| queue.performed < target && !queue.is_abandoned;
         let (queue, _) = shared
             .has_progress
-            .wait_timeout_while(queue, within, is_open)
+            .wait_timeout_while(queue, within, is_pending)
             .unwrap_or_else(PoisonError::into_inner);
-        queue.performed >= wanted
+        queue.performed >= target
     }
 
-    /// Returns what was dropped so far.
+    /// Returns the amount of data dropped so far.
     pub fn dropped(&self) -> DroppedWrites {
         let shared = &self.0.0;
         DroppedWrites {
@@ -115,9 +114,9 @@ impl BackgroundWriter {
 
 /// A file of a [`BackgroundWriter`].
 ///
-/// [`Write::write`] queues all bytes or none. It never waits: when the queue is full the error is
-/// [`io::ErrorKind::WouldBlock`], and the bytes are counted as dropped. After the file has failed
-/// the error is [`io::ErrorKind::BrokenPipe`]. [`Write::flush`] does nothing.
+/// [`Write::write`] queues all bytes or none, and never waits. If the queue is full, it returns
+/// [`io::ErrorKind::WouldBlock`] and counts the bytes as dropped. After the file has failed, it
+/// returns [`io::ErrorKind::BrokenPipe`]. [`Write::flush`] does nothing.
 #[derive(Debug)]
 pub struct Output {
     writer: BackgroundWriter,
@@ -127,11 +126,11 @@ pub struct Output {
 
 #[derive(Debug)]
 enum Place {
-    /// Nothing was queued.
+    /// No data was queued yet.
     Unopened(Box<Opener>),
-    /// The file that the thread knows by this number.
+    /// Data was queued. The number identifies the file in the queue.
     Opened(u64),
-    /// Between the two.
+    /// A transient state while the output changes from unopened to opened.
     Taken,
 }
 
@@ -150,7 +149,7 @@ impl Write for Output {
             return Err(io::Error::new(io::ErrorKind::BrokenPipe, message));
         }
         let shared = &self.writer.0.0;
-        // Allocated before the lock is taken.
+        // Allocated before the lock is taken, so that the lock is held briefly.
         let copy = bytes.to_vec();
         let mut queue = shared.lock();
         let cost = cost_of(bytes.len());
@@ -169,7 +168,7 @@ impl Write for Output {
                 queue.push(file, Work::Open(opener));
                 file
             }
-            Place::Taken => unreachable!("replaced below"),
+            Place::Taken => unreachable!("Taken is replaced before the lock is released"),
         };
         self.place = Place::Opened(file);
         queue.bytes += cost;
@@ -186,8 +185,8 @@ impl Write for Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // The thread closes the file, since that may wait as well. Accepted even if the queue is
-        // full: there are no more of these than open files.
+        // The thread closes the file, because closing may block as well. A full queue accepts this
+        // entry too: there are at most as many of them as open files.
         if let Place::Opened(file) = self.place {
             let shared = &self.writer.0.0;
             shared.lock().push(file, Work::Close);
@@ -207,7 +206,7 @@ impl Drop for Handle {
     }
 }
 
-/// State of the thread and of those who write. The lock is never held during I/O.
+/// State shared by the thread and its writers. The lock is never held during I/O.
 #[derive(Debug)]
 struct Shared {
     capacity: usize,
@@ -223,13 +222,14 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for work; `None` when none is left and none can come.
+    /// Waits for the next entry of the queue. Returns `None` if the queue is empty and all handles
+    /// are gone.
     fn next(&self) -> Option<(u64, Work)> {
-        let waits = |queue: &mut Queue| queue.orders.is_empty() && !queue.is_over;
+        let waits = |queue: &mut Queue| queue.entries.is_empty() && !queue.is_over;
         let queue = self.has_work.wait_while(self.lock(), waits);
         queue
             .unwrap_or_else(PoisonError::into_inner)
-            .orders
+            .entries
             .pop_front()
     }
 
@@ -244,23 +244,23 @@ impl Shared {
 
 #[derive(Debug, Default)]
 struct Queue {
-    orders: VecDeque<(u64, Work)>,
-    /// Cost of the writes that are queued or being performed.
+    entries: VecDeque<(u64, Work)>,
+    /// Cost in bytes of the writes that are queued or in progress.
     bytes: usize,
-    /// Number of the newest file.
+    /// Number of the newest file; files count from 1.
     files: u64,
     accepted: u64,
     performed: u64,
-    /// Nobody is left to add anything.
+    /// All handles are dropped, so no more work can arrive.
     is_over: bool,
-    /// The thread is gone: a writer has panicked.
+    /// The thread has ended. An output can observe this only after the writer of a file panicked.
     is_abandoned: bool,
 }
 
 impl Queue {
     fn push(&mut self, file: u64, work: Work) {
         self.accepted += 1;
-        self.orders.push_back((file, work));
+        self.entries.push_back((file, work));
     }
 }
 
@@ -272,7 +272,7 @@ enum Work {
 
 impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Bytes stay out of logs: they may be secrets.
+        // Bytes stay out of logs, because they may be secrets.
         f.write_str(match self {
             Self::Open(_) => "Open",
             Self::Write(_) => "Write",
@@ -293,7 +293,7 @@ impl fmt::Debug for Opener {
     }
 }
 
-/// A file while it is open.
+/// A file that the thread has opened.
 struct Target {
     out: Box<dyn Write + Send>,
     on_error: Box<dyn FnOnce(io::Error) + Send>,
@@ -329,9 +329,10 @@ impl Target {
     }
 }
 
-/// The thread.
-fn perform_all(shared: &Shared) {
-    let _abandons = Abandons(shared);
+/// Runs the thread: performs the work in the queue until all handles are dropped and the queue is
+/// empty.
+fn run(shared: &Shared) {
+    let _abandon = AbandonOnDrop(shared);
     let mut targets = HashMap::new();
     while let Some((file, work)) = shared.next() {
         let mut cost = 0;
@@ -354,28 +355,29 @@ fn perform_all(shared: &Shared) {
     }
 }
 
-/// Tells those who wait that the thread is gone, also after a panic.
-struct Abandons<'a>(&'a Shared);
+/// Marks the thread as ended and wakes all waiting flushes on drop, also after a panic.
+struct AbandonOnDrop<'a>(&'a Shared);
 
-impl Drop for Abandons<'_> {
+impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
         let mut queue = self.0.lock();
         queue.is_abandoned = true;
-        queue.orders.clear();
+        queue.entries.clear();
         drop(queue);
         self.0.has_progress.notify_all();
     }
 }
 
-/// Returns the bytes of the queue that a write of this length takes.
+/// Returns the part of the queue's capacity, in bytes, that a write of `len` bytes takes.
 const fn cost_of(len: usize) -> usize {
     len.saturating_add(WRITE_OVERHEAD)
 }
 
-/// Bytes that wait to be written (limit K90): the trace of a connection at 1 Gbit/s for a third of
-/// a second.
+/// Default capacity of the queue in bytes (limit K90): the trace of a connection at 1 Gbit/s for a
+/// third of a second.
 pub const QUEUE_BYTES: usize = 16 << 20;
-/// An entry of the queue and an allocation, so that many small writes are bounded as well.
+/// Cost of a queue entry and its allocation in bytes, so that many small writes are bounded as
+/// well.
 const WRITE_OVERHEAD: usize = 128;
 
 #[cfg(test)]

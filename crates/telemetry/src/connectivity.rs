@@ -1,107 +1,107 @@
-//! The life of a connection, and the paths it takes.
+//! Records of a connection's lifecycle and its paths.
 
 use courser_base::FourTuple;
 use courser_wire::{ApplicationErrorCode, ConnectionId, TransportErrorCode};
 
-/// A connection begins.
+/// A connection started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionStarted {
-    /// Addresses of its first path.
+    /// The addresses of its first path.
     pub path: FourTuple,
-    /// The ID that we are addressed by.
+    /// The connection ID that the peer uses to address this end.
     pub local_id: ConnectionId,
-    /// The ID that the peer is addressed by: on a client a random one at first.
+    /// The connection ID that this end uses to address the peer. A client starts with a random one.
     pub peer_id: ConnectionId,
 }
 
-/// What ended a connection.
+/// The cause that ended a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseCause {
-    /// A rule of the protocol was broken, or TLS failed.
+    /// One end violated the protocol, or TLS failed.
     Transport {
-        /// The code of the CONNECTION_CLOSE frame.
+        /// The error code of the CONNECTION_CLOSE frame.
         code: TransportErrorCode,
     },
-    /// An application closed it.
+    /// An application closed the connection.
     Application {
-        /// The application's code.
+        /// The application's error code.
         code: ApplicationErrorCode,
     },
-    /// Nothing was heard for the idle timeout (RFC 9000 §10.1).
+    /// No packet arrived within the idle timeout (RFC 9000 §10.1).
     IdleTimeout,
-    /// The handshake did not finish in time.
+    /// The handshake did not complete within its timeout.
     HandshakeTimeout,
-    /// The peer has lost its state (RFC 9000 §10.3).
+    /// The peer lost its state and sent a stateless reset (RFC 9000 §10.3).
     StatelessReset,
     /// The two ends have no version in common (RFC 9000 §6.2).
     VersionMismatch,
 }
 
-/// The connection is over: what may follow is only the goodbye.
+/// The connection is closed. Only packets with CONNECTION_CLOSE may follow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionClosed {
-    /// The peer said so.
+    /// True if the peer closed the connection.
     pub by_peer: bool,
-    /// What ended it.
+    /// The cause of the close.
     pub cause: CloseCause,
-    /// For humans. A peer's text is any bytes; what is not UTF-8 was replaced.
+    /// A reason phrase for humans. Bytes in the peer's phrase that are not UTF-8 were replaced.
     pub reason: String,
 }
 
-/// One end is addressed by another ID from now on (RFC 9000 §5.1).
+/// One end is addressed by a new connection ID (RFC 9000 §5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionIdUpdated {
-    /// It is the peer that is addressed differently; else it is us.
+    /// True if the ID addresses the peer, false if it addresses this end.
     pub of_peer: bool,
-    /// The ID until now.
+    /// The previous ID.
     pub old: Option<ConnectionId>,
-    /// The ID from now on.
+    /// The new ID.
     pub new: ConnectionId,
 }
 
-/// The connection entered another state.
+/// The connection changed its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateChanged {
-    /// The state it left; `None` for a connection that begins.
+    /// The previous state; `None` for a new connection.
     pub old: Option<&'static str>,
-    /// Name of the state: `handshaking`, `complete`, `confirmed`, `closing`, `draining`, `drained`.
+    /// The new state: `handshaking`, `complete`, `confirmed`, `closing`, `draining` or `drained`.
     pub state: &'static str,
 }
 
-/// What happened to a path.
+/// An event in the lifecycle of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathState {
-    /// PATH_CHALLENGE frames ask whether the peer is there (RFC 9000 §8.2).
+    /// Path validation started: PATH_CHALLENGE frames probe the peer's address (RFC 9000 §8.2).
     ProbingStarted,
-    /// The peer answered.
+    /// Path validation succeeded: the peer answered a PATH_CHALLENGE.
     ProbingSuccessful,
-    /// Nobody answered.
+    /// Path validation failed: no answer arrived in time.
     ProbingAbandoned,
-    /// Everything goes this way from now on, proven or not (RFC 9000 §9.3).
+    /// The connection moved to this path, validated or not (RFC 9000 §9.3).
     MigrationStarted,
-    /// The path in use is proven.
+    /// The path in use was validated.
     MigrationComplete,
-    /// The path in use turned out not to be the peer's, an older one is in use again
+    /// The path in use did not belong to the peer, so the connection moved back to an older one
     /// (RFC 9000 §9.3.2).
     MigrationAbandoned,
 }
 
-/// A path is being proven, taken or left.
+/// A path was probed, migrated to or abandoned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathUpdated {
-    /// What happened.
+    /// The event.
     pub state: PathState,
-    /// Addresses of the path.
+    /// The addresses of the path.
     pub path: FourTuple,
 }
 
-/// Full datagrams have another size (RFC 8899).
+/// The size of full datagrams changed (RFC 8899).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MtuUpdated {
-    /// UDP payload until now, in bytes.
+    /// The previous UDP payload size in bytes.
     pub old: u16,
-    /// UDP payload from now on, in bytes.
+    /// The new UDP payload size in bytes.
     pub new: u16,
-    /// The search is over for now.
+    /// True if the path MTU search is complete for now.
     pub done: bool,
 }

@@ -1,4 +1,4 @@
-//! What packets carried, without the data.
+//! Frames of packets as they are recorded: everything but their data.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,157 +7,159 @@ use courser_base::EcnCounts;
 use courser_wire::frame::{Ack, CloseKind, Frame, Frames};
 use courser_wire::{ConnectionId, Direction, StreamId};
 
-/// Ranges of one ACK frame that are recorded, the newest ones. A peer may send hundreds.
+/// Maximum number of ranges recorded for one ACK frame, newest first. A peer may send hundreds.
 pub const MAX_ACK_RANGES: usize = 64;
 
-/// Frames of one packet that are recorded. A hostile packet may hold tens of thousands.
+/// Maximum number of frames recorded for one packet. A hostile packet may hold tens of thousands.
 const MAX_FRAMES: usize = 256;
 
-/// One frame of a packet. RFC 9000 §19.
+/// Record of one frame of a packet. RFC 9000 §19.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FrameRecord {
-    /// PADDING frames in a row.
+    /// A run of consecutive PADDING frames.
     Padding {
-        /// How many, which is their bytes.
+        /// Number of frames, which is also their size in bytes.
         len: usize,
     },
-    /// ACK.
+    /// An ACK frame.
     Ack {
-        /// How long the acknowledgement was held back.
+        /// Delay of the acknowledgement, as reported in the frame.
         delay: Duration,
-        /// What is acknowledged, newest first, at most [`MAX_ACK_RANGES`].
+        /// Acknowledged ranges, newest first, at most [`MAX_ACK_RANGES`].
         ranges: Vec<RangeInclusive<u64>>,
-        /// Marks counted, if they are reported.
+        /// ECN counts, if the frame carries them.
         ecn: Option<EcnCounts>,
     },
-    /// CRYPTO.
+    /// A CRYPTO frame.
     Crypto {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes.
+        /// Length of the data in bytes.
         len: usize,
     },
-    /// STREAM.
+    /// A STREAM frame.
     Stream {
-        /// Which stream.
+        /// ID of the stream.
         id: StreamId,
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes.
+        /// Length of the data in bytes.
         len: usize,
-        /// The span ends the stream.
+        /// True if the data ends the stream.
         fin: bool,
     },
-    /// RESET_STREAM.
+    /// A RESET_STREAM frame.
     ResetStream {
-        /// Which stream.
+        /// ID of the stream.
         id: StreamId,
-        /// The application's code.
+        /// The application's error code.
         error_code: u64,
-        /// Bytes of the stream that count in flow control.
+        /// Final size of the stream in bytes, which flow control counts.
         final_size: u64,
     },
-    /// STOP_SENDING.
+    /// A STOP_SENDING frame.
     StopSending {
-        /// Which stream.
+        /// ID of the stream.
         id: StreamId,
-        /// The application's code.
+        /// The application's error code.
         error_code: u64,
     },
-    /// NEW_TOKEN.
+    /// A NEW_TOKEN frame.
     NewToken {
-        /// Bytes of the token.
+        /// Length of the token in bytes.
         len: usize,
     },
-    /// MAX_DATA.
+    /// A MAX_DATA frame.
     MaxData {
-        /// Bytes in all.
+        /// Limit on the bytes sent since the start.
         maximum: u64,
     },
-    /// MAX_STREAM_DATA.
+    /// A MAX_STREAM_DATA frame.
     MaxStreamData {
-        /// Which stream.
+        /// ID of the stream.
         id: StreamId,
-        /// Bytes in all.
+        /// Limit on the bytes sent since the start.
         maximum: u64,
     },
-    /// MAX_STREAMS.
+    /// A MAX_STREAMS frame.
     MaxStreams {
-        /// Which kind of streams.
+        /// Direction of the streams.
         direction: Direction,
-        /// Streams in all.
+        /// Limit on the streams opened since the start.
         maximum: u64,
     },
-    /// DATA_BLOCKED.
+    /// A DATA_BLOCKED frame.
     DataBlocked {
-        /// The limit that was reached.
+        /// The limit that blocks the sender.
         limit: u64,
     },
-    /// STREAM_DATA_BLOCKED.
+    /// A STREAM_DATA_BLOCKED frame.
     StreamDataBlocked {
-        /// Which stream.
+        /// ID of the stream.
         id: StreamId,
-        /// The limit that was reached.
+        /// The limit that blocks the sender.
         limit: u64,
     },
-    /// STREAMS_BLOCKED.
+    /// A STREAMS_BLOCKED frame.
     StreamsBlocked {
-        /// Which kind of streams.
+        /// Direction of the streams.
         direction: Direction,
-        /// The limit that was reached.
+        /// The limit that blocks the sender.
         limit: u64,
     },
-    /// NEW_CONNECTION_ID. The stateless reset token stays a secret.
+    /// A NEW_CONNECTION_ID frame. The stateless reset token is secret and not recorded.
     NewConnectionId {
-        /// Its sequence number.
+        /// Sequence number of the connection ID.
         sequence: u64,
-        /// Older ones are to be retired.
+        /// Connection IDs with smaller sequence numbers must be retired.
         retire_prior_to: u64,
-        /// The ID.
+        /// The connection ID.
         id: ConnectionId,
     },
-    /// RETIRE_CONNECTION_ID.
+    /// A RETIRE_CONNECTION_ID frame.
     RetireConnectionId {
-        /// Its sequence number.
+        /// Sequence number of the connection ID.
         sequence: u64,
     },
-    /// PATH_CHALLENGE.
+    /// A PATH_CHALLENGE frame.
     PathChallenge {
-        /// What is to be repeated.
+        /// Data that the answer must repeat.
         data: [u8; 8],
     },
-    /// PATH_RESPONSE.
+    /// A PATH_RESPONSE frame.
     PathResponse {
-        /// What is repeated.
+        /// Data repeated from the challenge.
         data: [u8; 8],
     },
-    /// CONNECTION_CLOSE.
+    /// A CONNECTION_CLOSE frame.
     ConnectionClose {
-        /// By the application (type 0x1d); else by the transport (type 0x1c).
+        /// True for a close by the application (type 0x1d), false for one by the transport (type
+        /// 0x1c).
         by_application: bool,
-        /// The code.
+        /// The error code.
         error_code: u64,
-        /// The frame type that is blamed, 0 for none.
+        /// Type of the frame that caused the error, 0 for none.
         frame_type: u64,
-        /// For humans; what is not UTF-8 was replaced.
+        /// Reason phrase for humans. Bytes that are not UTF-8 were replaced.
         reason: String,
     },
-    /// DATAGRAM.
+    /// A DATAGRAM frame.
     Datagram {
-        /// Bytes of data.
+        /// Length of the data in bytes.
         len: usize,
     },
-    /// Any other frame by its type: PING, HANDSHAKE_DONE, extensions, and at the end of the list
-    /// one that could not be read.
+    /// Any other frame: PING, HANDSHAKE_DONE or a frame of an extension. At the end of the list, a
+    /// frame that cannot be decoded.
     Other {
-        /// The type.
+        /// Type of the frame.
         frame_type: u64,
     },
 }
 
-/// The frames of a packet's payload, in order, up to the first one that cannot be read.
+/// Returns the frames of a packet's payload in order, up to the first one that cannot be decoded.
+/// The list is limited to 256 frames.
 ///
-/// `ack_delay_exponent` is that of the packet's sender (RFC 9000 §18.2).
+/// `ack_delay_exponent` is the transport parameter of the packet's sender (RFC 9000 §18.2).
 pub fn frames_of(payload: &[u8], ack_delay_exponent: u64) -> Vec<FrameRecord> {
     let mut records = Vec::new();
     for frame in Frames::new(payload).take(MAX_FRAMES) {

@@ -1,10 +1,10 @@
-//! Typed records of what happened on a connection.
+//! Typed records of the events on a connection.
 //!
-//! The protocol core hands records to a [`Sink`] and formats nothing. Without a sink the cost
-//! is one branch, because records are built inside a closure that then never runs.
+//! The protocol core passes records to a [`Sink`] and formats nothing. Without a sink a record
+//! costs one branch, because records are built in a closure that then never runs.
 //!
-//! Sinks are called under the lock of an endpoint and must not wait. A [`BackgroundWriter`] has a
-//! thread and a bounded queue for those that write into files.
+//! Sinks are called under the lock of an endpoint and must not block. [`BackgroundWriter`] gives
+//! sinks that write files a thread and a bounded queue.
 
 mod background;
 mod connectivity;

@@ -1,4 +1,4 @@
-//! The one enum of everything that is recorded.
+//! The enum of all records.
 
 use crate::{
     CongestionStateUpdated, ConnectionClosed, ConnectionIdUpdated, ConnectionStarted,
@@ -8,56 +8,56 @@ use crate::{
     TransportParametersSet, VersionChosen,
 };
 
-/// Something that happened on a connection.
+/// An event on a connection.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Record {
-    /// A connection begins.
+    /// A connection started.
     ConnectionStarted(ConnectionStarted),
-    /// The connection is over, and why.
+    /// The connection was closed, with the cause.
     ConnectionClosed(ConnectionClosed),
-    /// One end is addressed by another ID from now on.
+    /// One end is addressed by a new connection ID.
     ConnectionIdUpdated(ConnectionIdUpdated),
-    /// The connection entered another state.
+    /// The connection changed its state.
     StateChanged(StateChanged),
-    /// A path is being proven, taken or left.
+    /// A path was probed, migrated to or abandoned.
     PathUpdated(PathUpdated),
-    /// Full datagrams have another size.
+    /// The size of full datagrams changed.
     MtuUpdated(MtuUpdated),
-    /// The QUIC version is settled.
+    /// The QUIC version was negotiated.
     VersionChosen(VersionChosen),
-    /// The application protocol is settled.
+    /// The application protocol was negotiated.
     ProtocolChosen(ProtocolChosen),
-    /// Transport parameters of one end are known.
+    /// The transport parameters of one end became known.
     TransportParametersSet(TransportParametersSet),
-    /// A packet left.
+    /// A packet was sent.
     PacketSent(PacketSent),
-    /// A packet arrived and was opened.
+    /// A packet was received and opened.
     PacketReceived(PacketReceived),
-    /// A packet arrived and was dropped.
+    /// A packet was received and dropped.
     PacketDropped(PacketDropped),
-    /// A packet arrived before its keys and waits for them.
+    /// A packet was received before its keys and is buffered until they exist.
     PacketBuffered(PacketBuffered),
-    /// Keys of a level exist.
+    /// The keys of an encryption level were installed.
     KeyInstalled(KeyInstalled),
-    /// The 1-RTT keys changed.
+    /// The 1-RTT keys were updated.
     KeyUpdated(KeyUpdated),
-    /// Keys of a level are gone.
+    /// The keys of an encryption level were discarded.
     KeyDiscarded(KeyDiscarded),
-    /// What loss recovery and congestion control start from.
+    /// The initial parameters of loss recovery and congestion control.
     RecoveryParametersSet(RecoveryParametersSet),
-    /// Round-trip time or congestion state changed.
+    /// Metrics of the round-trip time or of congestion control changed.
     MetricsUpdated(MetricsUpdated),
-    /// The congestion controller behaves differently from now on.
+    /// The congestion controller changed its state.
     CongestionStateUpdated(CongestionStateUpdated),
-    /// A packet that we sent counts as lost.
+    /// A packet of ours was declared lost.
     PacketLost(PacketLost),
-    /// A packet that counted as lost was acknowledged after all.
+    /// A packet that had been declared lost was acknowledged.
     SpuriousLoss(SpuriousLoss),
-    /// A timer ran out.
+    /// A timer of loss recovery expired.
     TimerExpired(TimerExpired),
-    /// What keeps the connection from sending more.
+    /// The connection stopped sending because of a limit.
     SendLimited(SendLimited),
-    /// ECN validation came to another result.
+    /// The state of ECN validation changed.
     EcnStateUpdated(EcnStateUpdated),
 }

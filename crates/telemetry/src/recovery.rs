@@ -1,161 +1,165 @@
-//! Loss recovery and congestion control. RFC 9002.
+//! Records of loss recovery and congestion control. RFC 9002.
 
 use std::time::Duration;
 
 use courser_base::Rate;
 use courser_wire::packet::PacketKind;
 
-/// What loss recovery and congestion control start from (RFC 9002 appendices A.2 and B.2).
+/// The initial parameters of loss recovery and congestion control (RFC 9002 appendices A.2 and
+/// B.2).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RecoveryParametersSet {
-    /// Packets by which an acknowledged one must be newer for an older one to be lost.
+    /// Distance in packets to a newer acknowledged packet at which a packet is declared lost.
     pub reordering_threshold: u64,
-    /// The same in time, as a multiple of the round-trip time.
+    /// Age at which a packet sent before an acknowledged one is declared lost, as a multiple of the
+    /// round-trip time.
     pub time_threshold: f64,
-    /// Shortest time that timers tell apart.
+    /// The smallest time that timers distinguish.
     pub timer_granularity: Duration,
-    /// Round-trip time assumed before the first sample.
+    /// The round-trip time assumed before the first sample.
     pub initial_rtt: Duration,
-    /// UDP payload of full datagrams in bytes.
+    /// UDP payload size of full datagrams in bytes.
     pub max_datagram_size: u16,
-    /// First congestion window in bytes.
+    /// The initial congestion window in bytes.
     pub initial_congestion_window: u64,
     /// Name of the congestion controller.
     pub controller: &'static str,
 }
 
-/// Round-trip time or congestion state changed.
+/// Metrics of the round-trip time or of congestion control changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MetricsUpdated {
-    /// Smoothed round-trip time.
+    /// The smoothed round-trip time.
     pub smoothed_rtt: Duration,
-    /// Latest sample.
+    /// The latest round-trip time sample.
     pub latest_rtt: Duration,
-    /// Lowest sample.
+    /// The lowest round-trip time sample.
     pub min_rtt: Duration,
-    /// Mean deviation of the samples.
+    /// The mean deviation of the round-trip time samples.
     pub rtt_variance: Duration,
-    /// Congestion window in bytes.
+    /// The congestion window in bytes.
     pub congestion_window: u64,
-    /// Bytes whose fate is open.
+    /// Bytes in flight: sent and neither acknowledged nor declared lost.
     pub bytes_in_flight: u64,
-    /// Packets whose fate is open, over all packet number spaces.
+    /// Number of packets that are neither acknowledged nor declared lost, over all packet number
+    /// spaces.
     pub packets_in_flight: u64,
-    /// Slow-start threshold in bytes, once there is one.
+    /// The slow-start threshold in bytes, once there is one.
     pub ssthresh: Option<u64>,
-    /// How fast packets leave, when the controller says so.
+    /// The pacing rate, if the controller sets one.
     pub pacing_rate: Option<Rate>,
-    /// Probe timeouts in a row.
+    /// Number of consecutive probe timeouts.
     pub pto_count: u32,
 }
 
-/// The congestion controller behaves differently from now on.
+/// The congestion controller changed its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CongestionStateUpdated {
-    /// Its state until now, in the words of its specification.
+    /// The previous state, in the terms of the controller's specification.
     pub old: Option<&'static str>,
-    /// Its state from now on: `slow_start`, `congestion_avoidance`, `recovery`, `probe_bw_up`...
+    /// The new state: `slow_start`, `congestion_avoidance`, `recovery`, `probe_bw_up`...
     pub new: &'static str,
-    /// What made it change: `persistent_congestion`, `ecn`, `loss`, `spurious_loss`...
+    /// The cause of the change: `persistent_congestion`, `ecn`, `loss`, `spurious_loss`...
     pub trigger: Option<&'static str>,
 }
 
-/// Why a packet counts as lost.
+/// The rule by which a packet was declared lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossTrigger {
     /// Enough newer packets were acknowledged (RFC 9002 §6.1.1).
     ReorderingThreshold,
-    /// It was sent long enough before one that was acknowledged (RFC 9002 §6.1.2).
+    /// The packet was sent long enough before an acknowledged one (RFC 9002 §6.1.2).
     TimeThreshold,
-    /// A probe timeout gave it up (RFC 9002 §6.2.4).
+    /// A probe timeout declared the packet lost (RFC 9002 §6.2.4).
     ProbeTimeout,
 }
 
-/// A packet that we sent counts as lost.
+/// A packet of ours was declared lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketLost {
-    /// Kind of its header.
+    /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// Its number.
+    /// The packet number.
     pub packet_number: u64,
-    /// Bytes on the wire.
+    /// Size of the packet on the wire in bytes.
     pub len: usize,
-    /// Why, when that is known.
+    /// The rule that declared it lost, if known.
     pub trigger: Option<LossTrigger>,
-    /// It only asked whether the path carries datagrams of its size: no sign of congestion.
+    /// True if the packet probed the path MTU, so that its loss is no sign of congestion.
     pub is_mtu_probe: bool,
 }
 
-/// A packet that counted as lost was acknowledged after all.
+/// A packet that had been declared lost was acknowledged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpuriousLoss {
-    /// Kind of its header.
+    /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// Its number.
+    /// The packet number.
     pub packet_number: u64,
 }
 
-/// Which timer.
+/// A timer of loss recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
-    /// Packets pass the time threshold of loss detection (RFC 9002 §6.1.2).
+    /// The timer of time-based loss detection (RFC 9002 §6.1.2).
     LossDetection,
-    /// A probe is due (RFC 9002 §6.2).
+    /// The probe timeout (RFC 9002 §6.2).
     Probe,
 }
 
-/// A timer ran out.
+/// A timer of loss recovery expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimerExpired {
-    /// Which one.
+    /// The timer that expired.
     pub timer: Timer,
-    /// Packets of the space that it ran for.
+    /// The kind of packets in the packet number space of the timer.
     pub kind: PacketKind,
 }
 
-/// What keeps a connection from sending more.
+/// A limit that stops a connection from sending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendLimit {
-    /// There is nothing to send.
+    /// The application has no more data to send.
     Application,
     /// The congestion window is full (RFC 9002 §7).
     CongestionWindow,
-    /// The window is open, the pacer is not (RFC 9002 §7.7).
+    /// The pacer delays the next packet although the congestion window has room (RFC 9002 §7.7).
     Pacer,
-    /// The peer's credit for the connection is used up (RFC 9000 §4).
+    /// The peer's flow control credit for the connection is used up (RFC 9000 §4).
     FlowControl,
-    /// The peer's credit for each stream with something to send is used up (RFC 9000 §4).
+    /// The peer's flow control credit is used up for each stream that has data to send
+    /// (RFC 9000 §4).
     StreamFlowControl,
-    /// The peer's address is not proven and has got all it may get (RFC 9000 §8).
+    /// The anti-amplification limit of an unvalidated address is reached (RFC 9000 §8).
     Amplification,
 }
 
-/// The connection stopped sending. Recorded at each stop, so the same limit may be told many
-/// times in a row.
+/// The connection stopped sending. Recorded at each stop, so the same limit may repeat many times
+/// in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SendLimited {
-    /// What stopped it.
+    /// The limit that stopped it.
     pub by: SendLimit,
 }
 
-/// Where ECN validation stands (RFC 9000 appendix A.4).
+/// The state of ECN validation (RFC 9000 appendix A.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EcnState {
-    /// The first packets are marked, to see what becomes of them.
+    /// The first packets are marked to test the path.
     Testing,
-    /// Nothing is marked until the peer has reported.
+    /// Packets are not marked until the peer has reported on the first ones.
     Unknown,
-    /// Marks arrive and are reported.
+    /// Marks arrive and the peer reports them.
     Capable,
-    /// Marks do not arrive or are not reported: none are sent.
+    /// Marks do not arrive or the peer does not report them, so packets are not marked.
     Failed,
 }
 
-/// ECN validation came to another result.
+/// The state of ECN validation changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EcnStateUpdated {
-    /// Where it stood.
+    /// The previous state.
     pub old: EcnState,
-    /// Where it stands.
+    /// The new state.
     pub new: EcnState,
 }

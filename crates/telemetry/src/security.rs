@@ -1,26 +1,26 @@
-//! Keys: made, changed, gone. Never the keys themselves.
+//! Records of keys that are installed, updated and discarded. They never contain the keys.
 
 use courser_wire::packet::PacketKind;
 
-/// Keys of a level exist, for both directions.
+/// The keys of an encryption level were installed, for both directions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyInstalled {
-    /// The packets that they protect.
+    /// The kind of packets that the keys protect.
     pub kind: PacketKind,
 }
 
-/// The 1-RTT keys changed.
+/// The 1-RTT keys were updated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyUpdated {
     /// The new value of the key phase bit.
     pub key_phase: bool,
-    /// The peer began the update.
+    /// True if the peer initiated the update.
     pub by_peer: bool,
 }
 
-/// Keys of a level are gone (RFC 9001 §4.9).
+/// The keys of an encryption level were discarded (RFC 9001 §4.9).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeyDiscarded {
-    /// The packets that they protected.
+    /// The kind of packets that the keys protected.
     pub kind: PacketKind,
 }

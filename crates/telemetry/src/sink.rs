@@ -1,4 +1,4 @@
-//! Where records go.
+//! Sinks: receivers of records.
 
 use std::fmt;
 
@@ -7,30 +7,31 @@ use courser_wire::ConnectionId;
 
 use crate::Record;
 
-/// Takes records of one connection.
+/// Receives the records of one connection.
 ///
-/// A sink is called while packets move, under the lock of the endpoint: while it runs, **no
-/// connection of the endpoint sends or receives**. It must not wait for a disk, the network or a
-/// lock that is held during either. A sink that writes gives its bytes to an
-/// [`Output`](crate::Output) of a [`BackgroundWriter`](crate::BackgroundWriter), which queues them
-/// for a thread; `courser_qlog::QlogDirectory` does so. A sink is dropped under the lock too.
+/// A sink is called while packets are processed, under the lock of the endpoint: while it runs,
+/// **no connection of the endpoint sends or receives**. It must not wait for a disk, for the
+/// network, or for a lock that is held during either. A sink that writes files passes its bytes to
+/// an [`Output`](crate::Output) of a [`BackgroundWriter`](crate::BackgroundWriter), which queues
+/// them for a thread; `courser_qlog::QlogDirectory` does so. A sink is dropped under the lock too.
 pub trait Sink: Send {
-    /// Takes what happened at `now`. Must not block.
+    /// Receives an event that happened at `now`. Must not block.
     fn record(&mut self, now: Time, record: &Record);
 }
 
-/// Makes the sinks of connections, so that their first packets are recorded too.
+/// Creates the sinks of connections, early enough to record their first packets.
 ///
-/// It is called under the lock of the endpoint and must not block, see [`Sink`].
+/// The factory is called under the lock of the endpoint and must not block, see [`Sink`].
 pub trait SinkFactory: Send + Sync + fmt::Debug {
-    /// A connection begins; `None` leaves it unrecorded.
+    /// Returns the sink of a new connection, or `None` to leave it unrecorded.
     ///
-    /// `original_destination` is the destination ID of the client's very first packet, the one
-    /// thing that both ends know a connection by (RFC 9000 §7.3), and `side` is our end of it.
+    /// `original_destination` is the Destination Connection ID of the client's first packet. It is
+    /// the only identifier of a connection that both ends share (RFC 9000 §7.3). `side` is our end
+    /// of the connection.
     fn sink(&self, original_destination: &ConnectionId, side: Side) -> Option<Box<dyn Sink>>;
 }
 
-/// Drops everything.
+/// A sink that discards all records.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSink;
 
@@ -38,7 +39,7 @@ impl Sink for NoSink {
     fn record(&mut self, _now: Time, _record: &Record) {}
 }
 
-/// Hands every record to two sinks.
+/// A sink that passes each record to two sinks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tee<A, B>(pub A, pub B);
 
@@ -55,23 +56,23 @@ impl<F: FnMut(Time, &Record) + Send> Sink for F {
     }
 }
 
-/// The place in a connection where a sink may be plugged in.
+/// The point in a connection where a sink can be attached.
 #[derive(Default)]
 pub struct Tap(Option<Box<dyn Sink>>);
 
 impl Tap {
-    /// Plugs a sink in, or takes it out.
+    /// Attaches a sink, or detaches it with `None`.
     pub fn set(&mut self, sink: Option<Box<dyn Sink>>) {
         self.0 = sink;
     }
 
-    /// True while somebody listens.
+    /// Returns true while a sink is attached.
     #[inline]
     pub fn is_plugged(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Records what `make` builds; without a sink `make` never runs.
+    /// Records the event that `make` builds. Without a sink, `make` never runs.
     #[inline]
     pub fn record(&mut self, now: Time, make: impl FnOnce() -> Record) {
         if let Some(sink) = &mut self.0 {
@@ -103,11 +104,11 @@ mod tests {
     #[test]
     fn empty_tap_builds_no_record() {
         let mut tap = Tap::default();
-        tap.record(Time::ZERO, || unreachable!("nobody listens"));
+        tap.record(Time::ZERO, || unreachable!("no sink is attached"));
     }
 
     #[test]
-    fn tee_feeds_both() {
+    fn tee_passes_each_record_to_both_sinks() {
         let (first, second) = (Arc::default(), Arc::default());
         let mut tap = Tap::default();
         tap.set(Some(Box::new(Tee(counting(&first), counting(&second)))));

@@ -1,4 +1,4 @@
-//! Packets, and what the two ends agree on.
+//! Records of packets and of the parameters that the two ends negotiate.
 
 use courser_wire::ConnectionId;
 use courser_wire::packet::PacketKind;
@@ -6,102 +6,102 @@ use courser_wire::transport_parameters::TransportParameters;
 
 use crate::FrameRecord;
 
-/// A packet left.
+/// A packet was sent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PacketSent {
-    /// Kind of its header.
+    /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// Its number.
+    /// The packet number.
     pub packet_number: u64,
-    /// Bytes on the wire.
+    /// Size of the packet on the wire in bytes.
     pub len: usize,
-    /// Bytes of frames, without header and tag.
+    /// Size of the frames in bytes, without header and AEAD tag.
     pub payload_len: usize,
-    /// The peer must acknowledge it.
+    /// True if the peer must acknowledge the packet.
     pub ack_eliciting: bool,
-    /// It asks whether the path carries datagrams of its size (RFC 8899).
+    /// True if the packet probes the path MTU (RFC 8899).
     pub is_mtu_probe: bool,
-    /// Whom it is addressed to.
+    /// The Destination Connection ID.
     pub destination: ConnectionId,
-    /// Our own ID in a long header; 1-RTT packets have none.
+    /// Our Source Connection ID in a long header; 1-RTT packets have none.
     pub source: Option<ConnectionId>,
-    /// What it carries, in order.
+    /// The frames, in order.
     pub frames: Vec<FrameRecord>,
 }
 
-/// A packet arrived and was opened. Its frames are about to be processed.
+/// A packet was received and opened. Its frames are about to be processed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PacketReceived {
-    /// Kind of its header.
+    /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// Its number.
+    /// The packet number.
     pub packet_number: u64,
-    /// Bytes on the wire.
+    /// Size of the packet on the wire in bytes.
     pub len: usize,
-    /// Bytes of frames, without header and tag.
+    /// Size of the frames in bytes, without header and AEAD tag.
     pub payload_len: usize,
-    /// Which of our IDs it is addressed to.
+    /// The Destination Connection ID, which is one of ours.
     pub destination: ConnectionId,
-    /// The peer's ID in a long header; 1-RTT packets have none.
+    /// The peer's Source Connection ID in a long header; 1-RTT packets have none.
     pub source: Option<ConnectionId>,
-    /// What it carries, in order. Stops at the first frame that cannot be read.
+    /// The frames, in order, up to the first one that cannot be decoded.
     pub frames: Vec<FrameRecord>,
 }
 
-/// Why a packet was dropped.
+/// The reason for which a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
-    /// No keys for it yet, or not any more.
+    /// The keys do not exist yet or were discarded.
     KeysUnavailable,
-    /// It did not authenticate.
+    /// The packet failed authentication.
     NotAuthentic,
-    /// It was processed before, or may have been.
+    /// The packet was already processed, or may have been.
     Duplicate,
-    /// A header rule says so.
+    /// The header breaks a rule of the protocol.
     Header,
-    /// It came from an address the connection does not take packets from.
+    /// The packet came from an address from which the connection accepts no packets.
     UnknownPath,
 }
 
-/// A packet arrived and was dropped.
+/// A packet was received and dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketDropped {
-    /// Kind of its header.
+    /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// Bytes on the wire.
+    /// Size of the packet on the wire in bytes.
     pub len: usize,
-    /// Why.
+    /// The reason for the drop.
     pub reason: Reason,
 }
 
-/// A packet arrived before its keys and waits for them (RFC 9001 §5.7).
+/// A packet was received before its keys and is buffered until they exist (RFC 9001 §5.7).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketBuffered {
-    /// Kind of its header.
+    /// The kind of packet, as given in its header.
     pub kind: PacketKind,
-    /// Bytes on the wire.
+    /// Size of the packet on the wire in bytes.
     pub len: usize,
 }
 
-/// The QUIC version is settled.
+/// The QUIC version was negotiated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VersionChosen {
-    /// The version on the wire.
+    /// The version number on the wire.
     pub version: u32,
 }
 
-/// The application protocol is settled (ALPN, RFC 7301).
+/// The application protocol was negotiated (ALPN, RFC 7301).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtocolChosen {
-    /// Its name; any bytes.
+    /// Name of the protocol, in arbitrary bytes.
     pub protocol: Vec<u8>,
 }
 
-/// Transport parameters of one end are known (RFC 9000 §18).
+/// The transport parameters of one end became known (RFC 9000 §18).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportParametersSet {
-    /// They are the peer's.
+    /// True if they are the peer's, false if they are ours.
     pub by_peer: bool,
-    /// All of them.
+    /// The complete parameters.
     pub parameters: Box<TransportParameters>,
 }

@@ -1,31 +1,31 @@
-//! Why bytes could not be understood.
+//! Errors of decoding.
 
 use std::fmt;
 
-/// Bytes that do not decode: what was wrong and where.
+/// The error of bytes that cannot be decoded: its cause and its position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DecodeError {
-    /// What was wrong.
+    /// The cause of the error.
     pub kind: DecodeErrorKind,
-    /// Where the offending field starts, counted from the start of the input.
+    /// Offset of the invalid field from the start of the input.
     pub offset: usize,
 }
 
-/// What was wrong with the bytes.
+/// The cause of a decoding error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DecodeErrorKind {
-    /// The input ended inside a field.
+    /// The input ends inside a field.
     Truncated,
-    /// A field holds a value that its definition forbids; the text names field and rule.
+    /// A field contains a value that its definition forbids. The text names the field and the rule.
     Invalid(&'static str),
-    /// A frame type that no negotiated extension defines. RFC 9000 §12.4.
+    /// The frame type is unknown: no negotiated extension defines it. RFC 9000 §12.4.
     UnknownFrame(u64),
-    /// A frame type in a longer varint than it needs. RFC 9000 §12.4.
+    /// The frame type is encoded in a longer varint than necessary. RFC 9000 §12.4.
     OverlongFrameType,
 }
 
 impl DecodeError {
-    /// A field at `offset` holds a forbidden value.
+    /// Creates the error of a field at `offset` with a forbidden value.
     #[cold]
     pub(crate) const fn invalid(rule: &'static str, offset: usize) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl DecodeError {
         }
     }
 
-    /// The input ended inside the field at `offset`.
+    /// Creates the error of an input that ends inside the field at `offset`.
     #[cold]
     pub(crate) const fn truncated(offset: usize) -> Self {
         Self {

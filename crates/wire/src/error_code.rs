@@ -2,64 +2,65 @@
 
 use std::fmt;
 
-/// An error code of the transport, as in CONNECTION_CLOSE of type 0x1c. RFC 9000 §20.1.
+/// An error code of the transport, sent in CONNECTION_CLOSE frames of type 0x1c. RFC 9000 §20.1.
 ///
-/// Codes that nobody has registered are values like any other.
+/// Unregistered codes are valid values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TransportErrorCode(u64);
 
 impl TransportErrorCode {
-    /// The connection ends without an error.
+    /// The connection is closed without an error.
     pub const NO_ERROR: Self = Self(0x00);
-    /// The endpoint has an error of its own and cannot go on.
+    /// The endpoint encountered an internal error and cannot continue.
     pub const INTERNAL_ERROR: Self = Self(0x01);
-    /// The server does not accept the connection.
+    /// The server refuses the connection.
     pub const CONNECTION_REFUSED: Self = Self(0x02);
-    /// More data than the limits allow.
+    /// The peer sent more data than the limits allow.
     pub const FLOW_CONTROL_ERROR: Self = Self(0x03);
-    /// A stream beyond the limit on streams.
+    /// The peer opened a stream beyond the limit on streams.
     pub const STREAM_LIMIT_ERROR: Self = Self(0x04);
-    /// A frame that the state of its stream does not permit.
+    /// The peer sent a frame that the state of its stream does not permit.
     pub const STREAM_STATE_ERROR: Self = Self(0x05);
-    /// Data past the final size, or a final size that changes.
+    /// The peer sent data past the final size, or changed the final size.
     pub const FINAL_SIZE_ERROR: Self = Self(0x06);
-    /// A frame that does not decode.
+    /// The peer sent a frame that cannot be decoded.
     pub const FRAME_ENCODING_ERROR: Self = Self(0x07);
-    /// Transport parameters that do not decode, are out of range or contradict the handshake.
+    /// The peer's transport parameters cannot be decoded, are out of range or contradict the
+    /// handshake.
     pub const TRANSPORT_PARAMETER_ERROR: Self = Self(0x08);
-    /// More connection IDs than the advertised limit.
+    /// The peer issued more connection IDs than the advertised limit.
     pub const CONNECTION_ID_LIMIT_ERROR: Self = Self(0x09);
-    /// A breach of the protocol that no other code names.
+    /// The peer violated the protocol in a way that no other code describes.
     pub const PROTOCOL_VIOLATION: Self = Self(0x0a);
-    /// An Initial with an invalid Retry token.
+    /// The client sent an Initial packet with an invalid Retry token.
     pub const INVALID_TOKEN: Self = Self(0x0b);
-    /// The application closed the connection while this could not be said in its own words.
+    /// The application closed the connection before a frame with its own code could be sent.
     pub const APPLICATION_ERROR: Self = Self(0x0c);
-    /// More CRYPTO data than can be buffered.
+    /// The peer sent more CRYPTO data than can be buffered.
     pub const CRYPTO_BUFFER_EXCEEDED: Self = Self(0x0d);
-    /// A key update that breaks the rules. RFC 9001 §6.
+    /// The peer updated its keys against the rules. RFC 9001 §6.
     pub const KEY_UPDATE_ERROR: Self = Self(0x0e);
-    /// The keys of the connection have been used as often as is safe. RFC 9001 §6.6.
+    /// The keys of the connection reached the limit of their safe use. RFC 9001 §6.6.
     pub const AEAD_LIMIT_REACHED: Self = Self(0x0f);
-    /// No path that can carry QUIC.
+    /// No path can carry QUIC.
     pub const NO_VIABLE_PATH: Self = Self(0x10);
 
-    /// CRYPTO_ERROR: the TLS handshake failed with this alert. RFC 9001 §4.8.
+    /// Returns the CRYPTO_ERROR code of a TLS handshake that failed with this alert. RFC 9001 §4.8.
     pub const fn crypto(alert: u8) -> Self {
         Self(CRYPTO_ERROR | alert as u64)
     }
 
-    /// The code with this number on the wire.
+    /// Returns the code with this number on the wire.
     pub const fn from_value(value: u64) -> Self {
         Self(value)
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub const fn value(self) -> u64 {
         self.0
     }
 
-    /// The TLS alert, when this is a CRYPTO_ERROR.
+    /// Returns the TLS alert if this is a CRYPTO_ERROR.
     pub const fn alert(self) -> Option<u8> {
         match self.0 {
             CRYPTO_ERROR..=CRYPTO_ERROR_LAST => Some((self.0 & 0xff) as u8),
@@ -101,14 +102,14 @@ impl fmt::Display for TransportErrorCode {
     }
 }
 
-/// An error code of the application; only the application knows what it means. RFC 9000 §20.2.
+/// An error code of the application, which alone defines its meaning. RFC 9000 §20.2.
 ///
-/// It must fit a varint to be sent.
+/// The code must fit a varint to be sent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ApplicationErrorCode(pub u64);
 
 impl ApplicationErrorCode {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub const fn value(self) -> u64 {
         self.0
     }

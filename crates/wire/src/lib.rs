@@ -1,9 +1,9 @@
-//! QUIC bytes and their meaning: packets, frames, transport parameters.
+//! Encoding and decoding of QUIC: packets, frames, transport parameters.
 //!
-//! Everything borrows its input and allocates nothing; the one output that grows a vector is the
-//! caller's own, in [`TransportParameters::encode`]. Nothing in here knows a connection: what a
-//! frame may do to one is decided by whoever reads it. All decoders take bytes of an attacker:
-//! they answer with an error, never with a panic, in time linear in the input.
+//! All types borrow their input and allocate nothing. The only output that grows a vector is the
+//! caller's own, in [`TransportParameters::encode`]. Nothing in this crate depends on the state of
+//! a connection: the caller decides what a frame may do. All decoders accept bytes of an attacker.
+//! They return an error, never panic, and take time linear in the input.
 
 pub mod frame;
 pub mod packet;

@@ -1,19 +1,21 @@
-//! Packet numbers: 62 bits in memory, their lowest 8 to 32 bits on the wire. RFC 9000 §17.1.
+//! Packet numbers: 62 bits in memory, the lowest 8 to 32 of them on the wire. RFC 9000 §17.1.
 
 use crate::varint::MAX_VARINT;
 use crate::writer::Writer;
 
-/// A packet number in full.
+/// A full packet number.
 pub type PacketNumber = u64;
 
-/// The last packet number of a space. RFC 9000 §12.3.
+/// The largest packet number of a space. RFC 9000 §12.3.
 pub const MAX_PACKET_NUMBER: PacketNumber = MAX_VARINT;
 
-/// Bytes needed for `number` when the peer has acknowledged up to `largest_acked`: 1 to 4.
+/// Returns the number of bytes that encode `number` if the peer has acknowledged packets up to
+/// `largest_acked`: 1 to 4.
 ///
-/// Enough for more than twice the distance to the largest acknowledged number, so that the peer
-/// expands it right whatever it lost in between. RFC 9000 §17.1, §A.2. Four bytes is all there
-/// is, so a distance of 2^31 is as far as a sender may run ahead.
+/// The encoding covers more than twice the distance to the largest acknowledged number, so that the
+/// peer expands it correctly regardless of the packets it lost in between. RFC 9000 §17.1, §A.2.
+/// Four bytes are the maximum, so a sender may be at most 2^31 ahead of the largest acknowledged
+/// number.
 #[inline]
 pub fn encoded_len(number: PacketNumber, largest_acked: Option<PacketNumber>) -> usize {
     let distance = match largest_acked {
@@ -31,7 +33,7 @@ pub fn encoded_len(number: PacketNumber, largest_acked: Option<PacketNumber>) ->
 /// Writes the lowest `len` bytes of `number`.
 ///
 /// # Panics
-/// Panics when `len` is not 1 to 4, or when there is no room.
+/// Panics if `len` is not 1 to 4, or if the bytes do not fit.
 #[inline]
 pub fn write(writer: &mut Writer<'_>, number: PacketNumber, len: usize) {
     let bytes = number.to_be_bytes();
@@ -44,11 +46,11 @@ pub fn write(writer: &mut Writer<'_>, number: PacketNumber, len: usize) {
     }
 }
 
-/// Finds the number closest to `expected_next` that ends in the `len` bytes of `truncated`.
-/// RFC 9000 §A.3.
+/// Returns the packet number closest to `expected_next` that ends in the `len` bytes of
+/// `truncated`. RFC 9000 §A.3.
 ///
 /// `expected_next` is one more than the largest number received in the space, or zero. A `len`
-/// outside 1 to 4 counts as the nearer of the two.
+/// below 1 counts as 1, and one above 4 as 4.
 #[inline]
 pub fn expand(truncated: u64, len: usize, expected_next: PacketNumber) -> PacketNumber {
     let window = 1u64 << (8 * len.clamp(1, 4));
@@ -56,7 +58,8 @@ pub fn expand(truncated: u64, len: usize, expected_next: PacketNumber) -> Packet
     let mask = window - 1;
     let expected = expected_next.min(MAX_PACKET_NUMBER + 1);
     let candidate = (expected & !mask) | (truncated & mask);
-    // Additions instead of the RFC's subtractions: nothing in here is above 2^62 + 2^33.
+    // Additions replace the subtractions of the RFC. They cannot overflow, because no value here
+    // exceeds 2^62 + 2^33.
     if candidate + half <= expected && candidate + window <= MAX_PACKET_NUMBER {
         candidate + window
     } else if (candidate > expected + half || candidate > MAX_PACKET_NUMBER) && candidate >= window

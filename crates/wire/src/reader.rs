@@ -1,20 +1,20 @@
-//! A cursor over bytes that somebody else wrote.
+//! A cursor over received bytes.
 
 use crate::error::DecodeError;
 use crate::varint::MAX_VARINT;
 
-/// Reads fields from a slice, front to back, and never past its end.
+/// Reads fields from a slice, first to last, and never past its end.
 ///
-/// A read that fails leaves the cursor where it was.
+/// A failed read does not move the cursor.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     unread: &'a [u8],
-    /// Length of the whole input; what was read is this minus what is unread.
+    /// Length of the whole input. Minus the unread bytes, it is the offset.
     len: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first byte.
+    /// Creates a reader that starts at the first byte.
     #[inline]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -23,8 +23,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Starts at byte `start`, so that offsets count from the start of `bytes` all the same.
-    /// A `start` past the end leaves nothing to read.
+    /// Creates a reader that starts at offset `start`. Offsets still count from the start of
+    /// `bytes`. If `start` is past the end, nothing is left to read.
     #[inline]
     pub fn starting_at(bytes: &'a [u8], start: usize) -> Self {
         Self {
@@ -33,31 +33,31 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes read so far.
+    /// Returns the offset of the next byte from the start of the input.
     #[inline]
     pub const fn offset(&self) -> usize {
         self.len - self.unread.len()
     }
 
-    /// Bytes left.
+    /// Returns the number of unread bytes.
     #[inline]
     pub const fn remaining(&self) -> usize {
         self.unread.len()
     }
 
-    /// True at the end.
+    /// Returns true if no unread bytes are left.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.unread.is_empty()
     }
 
-    /// The next byte, which stays unread.
+    /// Returns the next byte without reading it.
     #[inline]
     pub fn peek(&self) -> Option<u8> {
         self.unread.first().copied()
     }
 
-    /// What is left, which stays unread.
+    /// Returns the unread bytes without reading them.
     #[inline]
     pub const fn unread(&self) -> &'a [u8] {
         self.unread
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
     /// Reads one byte.
     ///
     /// # Errors
-    /// Truncated input, as for all reads.
+    /// Fails if the input is truncated, like all reads.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, DecodeError> {
         let (&value, unread) = self.unread.split_first().ok_or_else(|| self.truncated())?;
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     /// Reads two bytes, big-endian.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     #[inline]
     pub fn u16(&mut self) -> Result<u16, DecodeError> {
         Ok(u16::from_be_bytes(self.array()?))
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     /// Reads four bytes, big-endian.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     #[inline]
     pub fn u32(&mut self) -> Result<u32, DecodeError> {
         Ok(u32::from_be_bytes(self.array()?))
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     /// Reads eight bytes, big-endian.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     #[inline]
     pub fn u64(&mut self) -> Result<u64, DecodeError> {
         Ok(u64::from_be_bytes(self.array()?))
@@ -104,12 +104,12 @@ impl<'a> Reader<'a> {
     /// Reads a varint in any of its encodings. RFC 9000 §16.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     #[inline]
     pub fn varint(&mut self) -> Result<u64, DecodeError> {
-        // A branch per length: frames of one connection look alike, so it is predicted, and the
-        // next field need not wait for this one's length. On the fields of STREAM frames that is
-        // 1 ns each; shifting the length out of an 8-byte load took 4.
+        // One branch for each length: frames of one connection are alike, so the branch is
+        // predicted, and the next field need not wait for the length of this one. For the fields of
+        // STREAM frames this takes 1 ns each; shifting the length out of an 8-byte load took 4 ns.
         match self.peek() {
             Some(0..=0x3f) => self.u8().map(u64::from),
             Some(0x40..=0x7f) => self.u16().map(|value| u64::from(value & 0x3fff)),
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
     /// Reads `len` bytes.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     #[inline]
     pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
         let (bytes, unread) = self
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     /// Reads `N` bytes.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let (&array, unread) = self
@@ -147,16 +147,16 @@ impl<'a> Reader<'a> {
         Ok(array)
     }
 
-    /// Reads everything that is left, possibly nothing.
+    /// Reads all unread bytes, possibly none.
     #[inline]
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.unread)
     }
 
-    /// Reads a varint and as many bytes as it says.
+    /// Reads a varint and then that number of bytes.
     ///
     /// # Errors
-    /// Truncated input, which a length past the end is too.
+    /// Fails if the input is truncated. A length past the end counts as truncated input.
     #[inline]
     pub fn varint_bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let before = self.clone();

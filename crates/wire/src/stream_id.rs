@@ -1,4 +1,4 @@
-//! Stream IDs: an index, who opened it, and which way it flows. RFC 9000 §2.1.
+//! Stream IDs: the index, the initiator and the direction of a stream. RFC 9000 §2.1.
 
 use std::fmt;
 
@@ -8,30 +8,30 @@ use crate::error::DecodeError;
 use crate::reader::Reader;
 use crate::varint::MAX_VARINT;
 
-/// No more than 2^60 streams of a kind can exist, since their IDs would not fit a varint.
+/// The largest number of streams of one type, because the IDs of more would not fit a varint.
 /// RFC 9000 §4.6.
 pub const MAX_STREAMS: u64 = 1 << 60;
 
-/// Which way a stream flows.
+/// The direction of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Direction {
-    /// Both ends send.
+    /// Both ends send data.
     Bidirectional,
-    /// Only the end that opened it sends.
+    /// Only the initiator sends data.
     Unidirectional,
 }
 
 /// A stream ID. RFC 9000 §2.1.
 ///
-/// Ordered by value, which within one kind of stream is the order of opening.
+/// IDs are ordered by value. Within one type of stream this is the order of opening.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamId(u64);
 
 impl StreamId {
-    /// The `index`th stream, from zero, of its kind.
+    /// Returns the ID of the stream of this type with the given index, counted from zero.
     ///
     /// # Panics
-    /// Debug builds panic when `index` is 2^60 or more.
+    /// Panics in debug builds if `index` is 2^60 or more.
     #[inline]
     pub const fn new(initiator: Side, direction: Direction, index: u64) -> Self {
         debug_assert!(index < MAX_STREAMS);
@@ -46,23 +46,23 @@ impl StreamId {
         Self(index << 2 | direction | initiator)
     }
 
-    /// The stream with this number on the wire.
+    /// Returns the stream ID with this number on the wire.
     ///
     /// # Panics
-    /// Debug builds panic when `value` is above 2^62 - 1.
+    /// Panics in debug builds if `value` is above 2^62 - 1.
     #[inline]
     pub const fn from_value(value: u64) -> Self {
         debug_assert!(value <= MAX_VARINT);
         Self(value)
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[inline]
     pub const fn value(self) -> u64 {
         self.0
     }
 
-    /// The end that opened the stream.
+    /// Returns the end that opened the stream.
     #[inline]
     pub const fn initiator(self) -> Side {
         if self.0 & SERVER == 0 {
@@ -72,7 +72,7 @@ impl StreamId {
         }
     }
 
-    /// Which way the stream flows.
+    /// Returns the direction of the stream.
     #[inline]
     pub const fn direction(self) -> Direction {
         if self.0 & UNIDIRECTIONAL == 0 {
@@ -82,7 +82,7 @@ impl StreamId {
         }
     }
 
-    /// Position among the streams of its kind, from zero.
+    /// Returns the index among the streams of this type, counted from zero.
     #[inline]
     pub const fn index(self) -> u64 {
         self.0 >> 2

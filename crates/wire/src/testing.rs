@@ -1,10 +1,10 @@
-//! What the tests of this crate share.
+//! Helpers for the tests of this crate.
 
 use proptest::prelude::*;
 
 use crate::varint::MAX_VARINT;
 
-/// Reads hex digits; white space between them is left out.
+/// Decodes hex digits. White space between them is ignored.
 pub(crate) fn hex(digits: &str) -> Vec<u8> {
     let digits: Vec<u8> = digits
         .chars()
@@ -17,7 +17,8 @@ pub(crate) fn hex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Numbers of all four encoded lengths alike, with the edges between them.
+/// Generates numbers of all four encoded lengths with equal probability, and the values at their
+/// limits.
 pub(crate) fn varints() -> impl Strategy<Value = u64> {
     prop_oneof![
         0..=0x3f_u64,
@@ -37,7 +38,7 @@ pub(crate) fn varints() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Bytes of which many are small, so that lengths and types in them often make sense.
+/// Generates bytes, many of them small, so that they often decode to plausible lengths and types.
 pub(crate) fn hostile_bytes(max_len: usize) -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop_oneof![any::<u8>(), 0..0x20_u8], 0..max_len)
 }

@@ -1,14 +1,15 @@
-//! Variable-length integers: two bits of length, then 6, 14, 30 or 62 bits. RFC 9000 §16.
+//! Variable-length integers: two bits for the length, then 6, 14, 30 or 62 bits. RFC 9000 §16.
 //!
-//! Reading and writing them is in [`Reader::varint`](crate::Reader::varint) and
-//! [`Writer::varint`](crate::Writer::varint).
+//! [`Reader::varint`](crate::Reader::varint) reads them, [`Writer::varint`](crate::Writer::varint)
+//! writes them.
 
-/// The largest value that fits: 2^62 - 1.
+/// The largest value that fits a varint: 2^62 - 1.
 pub const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// Bytes of the shortest encoding: 1, 2, 4 or 8.
+/// Returns the length of the shortest encoding in bytes: 1, 2, 4 or 8.
 ///
-/// Values above [`MAX_VARINT`] have none; the answer for them is 8 and the writer refuses them.
+/// Values above [`MAX_VARINT`] have no encoding. The result for them is 8, and the writer refuses
+/// them.
 #[inline]
 pub const fn varint_len(value: u64) -> usize {
     match value {

@@ -6,18 +6,18 @@ pub const VERSION_1: u32 = 0x0000_0001;
 /// The version field of Version Negotiation packets; never the version of a connection.
 pub const NEGOTIATION: u32 = 0;
 
-/// True for a version that this crate can read.
+/// Returns true if this crate supports the version.
 pub const fn is_supported(version: u32) -> bool {
     version == VERSION_1
 }
 
-/// True for `0x?a?a?a?a`: versions that are reserved to exercise negotiation and that nobody
-/// ever speaks. RFC 9000 §15.
+/// Returns true for versions of the form `0x?a?a?a?a`. They are reserved to exercise version
+/// negotiation and are never used. RFC 9000 §15.
 pub const fn is_reserved(version: u32) -> bool {
     version & RESERVED_MASK == RESERVED_PATTERN
 }
 
-/// A reserved version; `random` chooses which one.
+/// Returns a reserved version, chosen by `random`.
 pub const fn reserved(random: u32) -> u32 {
     (random & !RESERVED_MASK) | RESERVED_PATTERN
 }

@@ -2,7 +2,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::*;
 
-/// A disk that performs a write for each permit.
+/// A disk that performs one write for each permit.
 struct Gated {
     permits: Receiver<()>,
     written: Arc<Mutex<Vec<u8>>>,
@@ -10,7 +10,7 @@ struct Gated {
 
 impl Write for Gated {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // No permit can come any more: the test is over.
+        // An error means that the test is over and no permit can arrive.
         let _ = self.permits.recv();
         self.written.lock().expect("no panic").extend(bytes);
         Ok(bytes.len())
@@ -32,11 +32,11 @@ fn gated(writer: &BackgroundWriter) -> (Output, SyncSender<()>, Arc<Mutex<Vec<u8
     (output, sender, written)
 }
 
-/// Long enough for any machine; nothing here waits for it to pass.
+/// A timeout long enough for any machine. No test waits until it expires.
 const LONG: Duration = Duration::from_secs(60);
 
 #[test]
-fn writes_arrive_in_order_and_dropping_everything_loses_none() {
+fn writes_arrive_in_order_and_dropping_the_output_loses_none() {
     let writer = BackgroundWriter::new("test").expect("a thread");
     let (mut output, permits, written) = gated(&writer);
     for byte in 0..100 {
@@ -85,7 +85,7 @@ fn many_small_writes_are_bounded_too() {
 }
 
 #[test]
-fn flush_gives_up_on_a_disk_that_stands() {
+fn flush_gives_up_on_a_stalled_disk() {
     let writer = BackgroundWriter::new("test").expect("a thread");
     let (mut output, permits, _) = gated(&writer);
     output.write_all(b"x").expect("room");
@@ -95,24 +95,24 @@ fn flush_gives_up_on_a_disk_that_stands() {
 }
 
 #[test]
-fn file_that_cannot_be_opened_is_told_once_and_refuses_writes() {
+fn failure_to_open_is_reported_once_and_writes_are_refused() {
     let writer = BackgroundWriter::new("test").expect("a thread");
-    let (told, errors) = sync_channel(10);
+    let (reported, errors) = sync_channel(10);
     let open = || Err::<io::Sink, _>(io::ErrorKind::NotFound.into());
     let mut output = writer.output(open, move |error| {
-        // The test reads it.
-        let _ = told.send(error.kind());
+        // An error means that the test has ended.
+        let _ = reported.send(error.kind());
     });
     output.write_all(b"x").expect("queued");
     assert!(writer.flush(LONG));
     let error = output.write_all(b"x").expect_err("failed");
     assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     assert_eq!(errors.recv(), Ok(io::ErrorKind::NotFound));
-    assert!(errors.recv().is_err(), "told once");
+    assert!(errors.recv().is_err(), "reported once");
 }
 
 #[test]
-fn panic_of_a_file_drops_what_follows_and_keeps_nobody_waiting() {
+fn panic_of_a_writer_drops_later_writes_and_ends_flush() {
     struct Panics;
     impl Write for Panics {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -14,7 +14,7 @@ fn payload(write: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
 }
 
 #[test]
-fn frames_are_told_in_order_without_their_data() {
+fn frames_are_recorded_in_order_without_their_data() {
     let bytes = payload(|writer| {
         let mut ranges = RangeSet::new();
         ranges.insert(4..8);
@@ -56,7 +56,7 @@ fn frames_are_told_in_order_without_their_data() {
 }
 
 #[test]
-fn unreadable_frame_ends_the_list_and_is_named() {
+fn undecodable_frame_ends_the_list_with_its_type() {
     let bytes = payload(|writer| {
         Frame::Ping.encode(writer);
         writer.u8(0x3f);

@@ -20,7 +20,7 @@ fn more_than_20_bytes_are_no_connection_id() {
 }
 
 #[test]
-fn trailing_zeros_tell_ids_apart() {
+fn ids_that_differ_in_trailing_zeros_are_not_equal() {
     let ids = [&[][..], &[0], &[0, 0], &[1], &[1, 0]];
     let set: HashSet<_> = ids
         .iter()
@@ -32,7 +32,7 @@ fn trailing_zeros_tell_ids_apart() {
 }
 
 #[test]
-fn shown_in_hex() {
+fn displays_as_hex() {
     let id = ConnectionId::new(&[0x83, 0x94, 0x0c]).unwrap();
     assert_eq!(id.to_string(), "83940c");
     assert_eq!(format!("{id:?}"), "ConnectionId(83940c)");

@@ -1,4 +1,4 @@
-//! ACK frames: which packets arrived. RFC 9000 §19.3.
+//! ACK frames: reports of received packets. RFC 9000 §19.3.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -10,28 +10,28 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// An ACK frame as it was received. RFC 9000 §19.3.
+/// A received ACK frame. RFC 9000 §19.3.
 ///
-/// The ranges stay as they are on the wire: [`Ack::decode`] has checked all of them, and
-/// [`Ack::ranges`] reads them again one by one, as far as the caller cares to go.
+/// The ranges stay in their encoding. [`Ack::decode`] has checked all of them, and [`Ack::ranges`]
+/// decodes them one by one as the caller iterates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ack<'a> {
     /// The largest packet number acknowledged.
     pub largest: u64,
-    /// How long the peer held the acknowledgment back, in units of its `ack_delay_exponent`.
+    /// Time by which the peer delayed the acknowledgement, in units of its `ack_delay_exponent`.
     pub delay: u64,
-    /// What the peer counted, if it reports ECN.
+    /// The peer's ECN counts, if the frame reports them.
     pub ecn: Option<EcnCounts>,
-    /// Numbers below `largest` in the first range.
+    /// Number of packets below `largest` in the first range.
     first_range: u64,
-    /// How many gaps and ranges follow the first one.
+    /// Number of pairs of a gap and a range that follow the first range.
     range_count: u64,
-    /// Their encoding.
+    /// The encoding of these pairs.
     encoded_ranges: &'a [u8],
 }
 
 impl<'a> Ack<'a> {
-    /// 0x02, or 0x03 with ECN counts.
+    /// Returns the frame type: 0x02, or 0x03 with ECN counts.
     #[inline]
     pub const fn frame_type(&self) -> FrameType {
         match self.ecn {
@@ -40,7 +40,7 @@ impl<'a> Ack<'a> {
         }
     }
 
-    /// The acknowledged ranges, newest first; never empty.
+    /// Iterates over the acknowledged ranges, newest first. There is at least one.
     #[inline]
     pub fn ranges(&self) -> AckRanges<'a> {
         AckRanges {
@@ -49,13 +49,13 @@ impl<'a> Ack<'a> {
         }
     }
 
-    /// How many ranges there are, at least one.
+    /// Returns the number of ranges, at least one.
     #[inline]
     pub const fn range_count(&self) -> u64 {
         self.range_count + 1
     }
 
-    /// Bytes that [`Ack::encode`] writes.
+    /// Returns the number of bytes that [`Ack::encode`] writes.
     pub fn encoded_len(&self) -> usize {
         header_len(self.largest, self.delay)
             + varint_len(self.range_count)
@@ -64,8 +64,7 @@ impl<'a> Ack<'a> {
             + ecn_len(self.ecn.as_ref())
     }
 
-    /// Writes a received frame again. What we have received ourselves goes through
-    /// [`Ack::write`].
+    /// Writes a received frame again. To acknowledge packets that we received, use [`Ack::write`].
     pub fn encode(&self, writer: &mut Writer<'_>) {
         self.frame_type().encode(writer);
         writer.varint(self.largest);
@@ -76,10 +75,11 @@ impl<'a> Ack<'a> {
         write_ecn(writer, self.ecn.as_ref());
     }
 
-    /// Writes an ACK of `ranges`, newest first, as many as fit the writer and `max_ranges`.
+    /// Writes an ACK frame for `ranges`, newest first. The frame holds as many ranges as fit the
+    /// writer, at most `max_ranges`.
     ///
-    /// `delay` is in units of our `ack_delay_exponent`. Returns false, having written nothing,
-    /// when there is nothing to acknowledge or not even the newest range fits.
+    /// `delay` is in units of our `ack_delay_exponent`. Writes nothing and returns false if
+    /// `ranges` is empty or if not even the newest range fits.
     pub fn write(
         writer: &mut Writer<'_>,
         ranges: &RangeSet,
@@ -92,7 +92,7 @@ impl<'a> Ack<'a> {
         };
         let (largest, first_range) = (newest.end - 1, newest.end - newest.start - 1);
         let fixed = header_len(largest, delay) + varint_len(first_range) + ecn_len(ecn);
-        let Some(more) = further_that_fit(ranges, fixed, writer.remaining(), max_ranges) else {
+        let Some(more) = count_further_ranges(ranges, fixed, writer.remaining(), max_ranges) else {
             return false;
         };
         let frame_type = if ecn.is_some() {
@@ -105,7 +105,7 @@ impl<'a> Ack<'a> {
         writer.varint(delay);
         writer.varint(more as u64);
         writer.varint(first_range);
-        for (gap, len) in gaps_and_lens(ranges).take(more) {
+        for (gap, len) in gaps_and_range_lens(ranges).take(more) {
             writer.varint(gap);
             writer.varint(len);
         }
@@ -113,10 +113,12 @@ impl<'a> Ack<'a> {
         true
     }
 
-    /// Reads the fields behind the type and checks every range, in time linear in the bytes.
+    /// Reads the fields that follow the frame type and checks every range, in time linear in the
+    /// number of bytes.
     ///
     /// # Errors
-    /// Truncated input, more ranges than bytes could hold, or a range below packet number 0.
+    /// Fails if the input is truncated, if the range count exceeds what the remaining bytes can
+    /// hold, or if a range extends below packet number 0.
     pub fn decode(reader: &mut Reader<'a>, frame_type: u64) -> Result<Self, DecodeError> {
         let largest = reader.varint()?;
         let delay = reader.varint()?;
@@ -127,7 +129,7 @@ impl<'a> Ack<'a> {
         let mut smallest = largest
             .checked_sub(first_range)
             .ok_or(below_zero(first_at))?;
-        // A gap and a range take two bytes at least.
+        // A gap and a range take at least two bytes.
         if range_count > reader.remaining() as u64 / 2 {
             return Err(DecodeError::truncated(count_at));
         }
@@ -156,7 +158,7 @@ impl<'a> Ack<'a> {
     }
 }
 
-/// The ranges of a received ACK, newest first. See [`Ack::ranges`].
+/// Iterator over the ranges of a received ACK frame, newest first. See [`Ack::ranges`].
 #[derive(Clone, Debug)]
 pub struct AckRanges<'a> {
     next: Option<RangeInclusive<u64>>,
@@ -176,16 +178,17 @@ impl Iterator for AckRanges<'_> {
     }
 }
 
-/// The range that leaves `gap + 1` numbers out below `smallest` and holds `len + 1` of them.
-/// RFC 9000 §19.3.1.
+/// Returns the range of `len + 1` numbers that lies below `smallest` with `gap + 1` numbers between
+/// them. RFC 9000 §19.3.1.
 #[inline]
 fn range_below(smallest: u64, gap: u64, len: u64) -> Option<RangeInclusive<u64>> {
     let largest = smallest.checked_sub(gap)?.checked_sub(2)?;
     Some(largest.checked_sub(len)?..=largest)
 }
 
-/// How many ranges besides the newest fit `room`; `None` when not even the newest does.
-fn further_that_fit(
+/// Returns the number of ranges after the newest that fit into `room`, or `None` if not even the
+/// newest fits.
+fn count_further_ranges(
     ranges: &RangeSet,
     fixed: usize,
     room: usize,
@@ -197,7 +200,7 @@ fn further_that_fit(
     }
     let mut len = fixed;
     let mut further = 0;
-    for (gap, range_len) in gaps_and_lens(ranges).take(max_further) {
+    for (gap, range_len) in gaps_and_range_lens(ranges).take(max_further) {
         len += varint_len(gap) + varint_len(range_len);
         if len + varint_len(further as u64 + 1) > room {
             break;
@@ -207,8 +210,9 @@ fn further_that_fit(
     Some(further)
 }
 
-/// The ranges below the newest as the wire has them: what is missing above, what is there.
-fn gaps_and_lens(ranges: &RangeSet) -> impl Iterator<Item = (u64, u64)> + '_ {
+/// Returns the ranges below the newest as the wire encodes them: the gap above each range, then its
+/// length, both minus one.
+fn gaps_and_range_lens(ranges: &RangeSet) -> impl Iterator<Item = (u64, u64)> + '_ {
     let above = ranges.iter().rev();
     let below = ranges.iter().rev().skip(1);
     above
@@ -218,7 +222,7 @@ fn gaps_and_lens(ranges: &RangeSet) -> impl Iterator<Item = (u64, u64)> + '_ {
         })
 }
 
-/// Type, largest and delay.
+/// Returns the length of the type, the largest number and the delay.
 fn header_len(largest: u64, delay: u64) -> usize {
     1 + varint_len(largest) + varint_len(delay)
 }

@@ -1,4 +1,4 @@
-//! ACK_FREQUENCY frames: when the sender of data wants acknowledgements.
+//! ACK_FREQUENCY frames: requests of a data sender for more or fewer acknowledgements.
 //! draft-ietf-quic-ack-frequency-12 §4.
 
 use super::FrameType;
@@ -7,23 +7,25 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Asks the receiver of data to change when it acknowledges.
+/// A request to the receiver of data to change when it sends acknowledgements.
 /// draft-ietf-quic-ack-frequency-12 §4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AckFrequency {
-    /// Rises with each frame; what is not above the largest processed one is obsolete.
+    /// Sequence number, which increases with each frame. A frame is obsolete unless its number is
+    /// above the largest one processed.
     pub sequence: u64,
-    /// Ack-eliciting packets that may arrive without an ACK; one more is to be followed by one.
+    /// Number of ack-eliciting packets that may arrive without an ACK. The next one after them
+    /// requires an ACK.
     pub ack_eliciting_threshold: u64,
-    /// Microseconds by which an ACK may be delayed at most.
+    /// The largest delay of an ACK in microseconds.
     pub requested_max_ack_delay: u64,
-    /// How far a missing packet may lie behind the newest before an ACK is due at once: 1 for any
+    /// Distance of a missing packet to the newest one at which an ACK is due immediately: 1 for any
     /// gap, 0 for never.
     pub reordering_threshold: u64,
 }
 
 impl AckFrequency {
-    /// Bytes that [`AckFrequency::encode`] writes.
+    /// Returns the number of bytes that [`AckFrequency::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         varint_len(FrameType::ACK_FREQUENCY.0)
             + varint_len(self.sequence)
@@ -32,7 +34,7 @@ impl AckFrequency {
             + varint_len(self.reordering_threshold)
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         FrameType::ACK_FREQUENCY.encode(writer);
         writer.varint(self.sequence);
@@ -41,11 +43,11 @@ impl AckFrequency {
         writer.varint(self.reordering_threshold);
     }
 
-    /// Reads the fields behind the type. Whether the delay is one that the reader offered is for
-    /// the connection to say.
+    /// Reads the fields that follow the frame type. The connection must check the requested delay
+    /// against the `min_ack_delay` that it offered.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             sequence: reader.varint()?,

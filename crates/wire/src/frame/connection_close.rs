@@ -1,4 +1,4 @@
-//! CONNECTION_CLOSE frames: the connection is over, and why. RFC 9000 §19.19.
+//! CONNECTION_CLOSE frames: the close of a connection and its reason. RFC 9000 §19.19.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -7,34 +7,34 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Ends the connection. RFC 9000 §19.19.
+/// A CONNECTION_CLOSE frame, which ends the connection. RFC 9000 §19.19.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionClose<'a> {
-    /// Who closed it, with which code.
+    /// The layer that closed the connection, with its error code.
     pub kind: CloseKind,
-    /// For humans; from the peer it is any bytes at all, UTF-8 or not.
+    /// A reason phrase for humans. The peer's phrase may be arbitrary bytes, UTF-8 or not.
     pub reason: &'a [u8],
 }
 
-/// Who closed the connection.
+/// The layer that closed a connection, with its error code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseKind {
-    /// The transport: type 0x1c.
+    /// A close by the transport, type 0x1c.
     Transport {
-        /// The error.
+        /// The transport error code.
         error_code: TransportErrorCode,
-        /// The type of the frame that caused it; 0 when that is unknown.
+        /// The type of the frame that caused the error; 0 if unknown.
         frame_type: u64,
     },
-    /// The application: type 0x1d.
+    /// A close by the application, type 0x1d.
     Application {
-        /// The application's reason.
+        /// The application's error code.
         error_code: ApplicationErrorCode,
     },
 }
 
 impl<'a> ConnectionClose<'a> {
-    /// 0x1c or 0x1d.
+    /// Returns the frame type: 0x1c for the transport, 0x1d for the application.
     #[inline]
     pub const fn frame_type(&self) -> FrameType {
         match self.kind {
@@ -43,7 +43,7 @@ impl<'a> ConnectionClose<'a> {
         }
     }
 
-    /// Bytes that [`ConnectionClose::encode`] writes.
+    /// Returns the number of bytes that [`ConnectionClose::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         let codes = match self.kind {
             CloseKind::Transport {
@@ -55,7 +55,7 @@ impl<'a> ConnectionClose<'a> {
         1 + codes + varint_len(self.reason.len() as u64) + self.reason.len()
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         self.frame_type().encode(writer);
         match self.kind {
@@ -71,10 +71,10 @@ impl<'a> ConnectionClose<'a> {
         writer.varint_bytes(self.reason);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     pub fn decode(reader: &mut Reader<'a>, frame_type: u64) -> Result<Self, DecodeError> {
         let error_code = reader.varint()?;
         let kind = if frame_type == FrameType::CONNECTION_CLOSE.0 {

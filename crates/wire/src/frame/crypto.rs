@@ -1,4 +1,4 @@
-//! CRYPTO frames: bytes of the TLS handshake. RFC 9000 §19.6.
+//! CRYPTO frames: data of the TLS handshake. RFC 9000 §19.6.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -9,33 +9,33 @@ use crate::writer::Writer;
 /// A CRYPTO frame. RFC 9000 §19.6.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crypto<'a> {
-    /// Where in the handshake bytes of this encryption level the data begins.
+    /// Offset of the data in the handshake data of this encryption level.
     pub offset: u64,
     /// The data.
     pub data: &'a [u8],
 }
 
 impl<'a> Crypto<'a> {
-    /// Bytes that [`Crypto::encode`] writes.
+    /// Returns the number of bytes that [`Crypto::encode`] writes.
     #[inline]
     pub fn encoded_len(&self) -> usize {
         Self::header_len(self.offset, self.data.len()) + self.data.len()
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     #[inline]
     pub fn encode(&self, writer: &mut Writer<'_>) {
         Self::encode_header(writer, self.offset, self.data.len());
         writer.bytes(self.data);
     }
 
-    /// Bytes in front of `len` bytes of data.
+    /// Returns the number of bytes before `len` bytes of data.
     #[inline]
     pub const fn header_len(offset: u64, len: usize) -> usize {
         1 + varint_len(offset) + varint_len(len as u64)
     }
 
-    /// Writes what is in front of `len` bytes of data, which the caller appends.
+    /// Writes the fields before `len` bytes of data. The caller appends the data.
     #[inline]
     pub fn encode_header(writer: &mut Writer<'_>, offset: u64, len: usize) {
         FrameType::CRYPTO.encode(writer);
@@ -43,15 +43,15 @@ impl<'a> Crypto<'a> {
         writer.varint(len as u64);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input, or data beyond the largest offset, 2^62 - 1.
+    /// Fails if the input is truncated or if the data ends beyond the largest offset, 2^62 - 1.
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
         let offset_at = reader.offset();
         let offset = reader.varint()?;
         let data = reader.varint_bytes()?;
-        // Neither can wrap: an offset is a varint, a length that of a slice.
+        // The sum cannot overflow: the offset is a varint, the length that of a slice.
         if offset + data.len() as u64 > MAX_VARINT {
             return Err(DecodeError::invalid(
                 "CRYPTO data ends above 2^62 - 1",

@@ -1,4 +1,4 @@
-//! DATAGRAM frames: data that is delivered once or never. RFC 9221 §4.
+//! DATAGRAM frames: data that is delivered at most once and never retransmitted. RFC 9221 §4.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -9,14 +9,15 @@ use crate::writer::Writer;
 /// A DATAGRAM frame. RFC 9221 §4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram<'a> {
-    /// The data; may be empty.
+    /// The data, which may be empty.
     pub data: &'a [u8],
-    /// The frame has a Length field. Without one it ends with its packet.
+    /// True if the frame has a Length field. Without one, the data extends to the end of the
+    /// packet.
     pub has_length: bool,
 }
 
 impl<'a> Datagram<'a> {
-    /// The type of the frame, which says whether there is a Length field.
+    /// Returns the frame type, which depends on the presence of a Length field.
     #[inline]
     pub const fn frame_type(&self) -> FrameType {
         if self.has_length {
@@ -26,14 +27,14 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// Bytes that [`Datagram::encode`] writes, which is what the receiver's
-    /// `max_datagram_frame_size` limits (RFC 9221 §3).
+    /// Returns the number of bytes that [`Datagram::encode`] writes. The receiver's
+    /// `max_datagram_frame_size` limits this number (RFC 9221 §3).
     #[inline]
     pub const fn encoded_len(&self) -> usize {
         Self::header_len(self.data.len(), self.has_length) + self.data.len()
     }
 
-    /// Bytes in front of `len` bytes of data.
+    /// Returns the number of bytes before `len` bytes of data.
     #[inline]
     pub const fn header_len(len: usize, has_length: bool) -> usize {
         if has_length {
@@ -43,7 +44,8 @@ impl<'a> Datagram<'a> {
         }
     }
 
-    /// Writes the frame. Nothing may follow one without a Length field.
+    /// Writes the frame, including its type. A frame without a Length field must be the last of its
+    /// packet.
     #[inline]
     pub fn encode(&self, writer: &mut Writer<'_>) {
         self.frame_type().encode(writer);
@@ -53,10 +55,10 @@ impl<'a> Datagram<'a> {
         writer.bytes(self.data);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     pub fn decode(reader: &mut Reader<'a>, frame_type: u64) -> Result<Self, DecodeError> {
         let has_length = frame_type == FrameType::DATAGRAM_WITH_LENGTH.0;
         let data = if has_length {

@@ -8,94 +8,94 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// The number in front of a frame. RFC 9000 §12.4.
+/// The type of a frame, which precedes its fields. RFC 9000 §12.4.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameType(pub u64);
 
 impl FrameType {
-    /// PADDING.
+    /// Type of PADDING frames.
     pub const PADDING: Self = Self(0x00);
-    /// PING.
+    /// Type of PING frames.
     pub const PING: Self = Self(0x01);
-    /// ACK without ECN counts.
+    /// Type of ACK frames without ECN counts.
     pub const ACK: Self = Self(0x02);
-    /// ACK with ECN counts.
+    /// Type of ACK frames with ECN counts.
     pub const ACK_ECN: Self = Self(0x03);
-    /// RESET_STREAM.
+    /// Type of RESET_STREAM frames.
     pub const RESET_STREAM: Self = Self(0x04);
-    /// STOP_SENDING.
+    /// Type of STOP_SENDING frames.
     pub const STOP_SENDING: Self = Self(0x05);
-    /// CRYPTO.
+    /// Type of CRYPTO frames.
     pub const CRYPTO: Self = Self(0x06);
-    /// NEW_TOKEN.
+    /// Type of NEW_TOKEN frames.
     pub const NEW_TOKEN: Self = Self(0x07);
-    /// STREAM without any of the bits FIN (1), LEN (2) and OFF (4).
+    /// Type of STREAM frames without any of the bits FIN (1), LEN (2) and OFF (4).
     pub const STREAM: Self = Self(0x08);
-    /// STREAM with all three bits.
+    /// Type of STREAM frames with all three bits.
     pub const STREAM_LAST: Self = Self(0x0f);
-    /// MAX_DATA.
+    /// Type of MAX_DATA frames.
     pub const MAX_DATA: Self = Self(0x10);
-    /// MAX_STREAM_DATA.
+    /// Type of MAX_STREAM_DATA frames.
     pub const MAX_STREAM_DATA: Self = Self(0x11);
-    /// MAX_STREAMS for bidirectional streams.
+    /// Type of MAX_STREAMS frames for bidirectional streams.
     pub const MAX_STREAMS_BIDI: Self = Self(0x12);
-    /// MAX_STREAMS for unidirectional streams.
+    /// Type of MAX_STREAMS frames for unidirectional streams.
     pub const MAX_STREAMS_UNI: Self = Self(0x13);
-    /// DATA_BLOCKED.
+    /// Type of DATA_BLOCKED frames.
     pub const DATA_BLOCKED: Self = Self(0x14);
-    /// STREAM_DATA_BLOCKED.
+    /// Type of STREAM_DATA_BLOCKED frames.
     pub const STREAM_DATA_BLOCKED: Self = Self(0x15);
-    /// STREAMS_BLOCKED for bidirectional streams.
+    /// Type of STREAMS_BLOCKED frames for bidirectional streams.
     pub const STREAMS_BLOCKED_BIDI: Self = Self(0x16);
-    /// STREAMS_BLOCKED for unidirectional streams.
+    /// Type of STREAMS_BLOCKED frames for unidirectional streams.
     pub const STREAMS_BLOCKED_UNI: Self = Self(0x17);
-    /// NEW_CONNECTION_ID.
+    /// Type of NEW_CONNECTION_ID frames.
     pub const NEW_CONNECTION_ID: Self = Self(0x18);
-    /// RETIRE_CONNECTION_ID.
+    /// Type of RETIRE_CONNECTION_ID frames.
     pub const RETIRE_CONNECTION_ID: Self = Self(0x19);
-    /// PATH_CHALLENGE.
+    /// Type of PATH_CHALLENGE frames.
     pub const PATH_CHALLENGE: Self = Self(0x1a);
-    /// PATH_RESPONSE.
+    /// Type of PATH_RESPONSE frames.
     pub const PATH_RESPONSE: Self = Self(0x1b);
-    /// CONNECTION_CLOSE by the transport.
+    /// Type of CONNECTION_CLOSE frames of the transport.
     pub const CONNECTION_CLOSE: Self = Self(0x1c);
-    /// CONNECTION_CLOSE by the application.
+    /// Type of CONNECTION_CLOSE frames of the application.
     pub const CONNECTION_CLOSE_APPLICATION: Self = Self(0x1d);
-    /// HANDSHAKE_DONE.
+    /// Type of HANDSHAKE_DONE frames.
     pub const HANDSHAKE_DONE: Self = Self(0x1e);
-    /// IMMEDIATE_ACK. draft-ietf-quic-ack-frequency-12 §5.
+    /// Type of IMMEDIATE_ACK frames. draft-ietf-quic-ack-frequency-12 §5.
     pub const IMMEDIATE_ACK: Self = Self(0x1f);
-    /// DATAGRAM that ends with its packet. RFC 9221 §4.
+    /// Type of DATAGRAM frames that extend to the end of their packet. RFC 9221 §4.
     pub const DATAGRAM: Self = Self(0x30);
-    /// DATAGRAM with a Length field. RFC 9221 §4.
+    /// Type of DATAGRAM frames with a Length field. RFC 9221 §4.
     pub const DATAGRAM_WITH_LENGTH: Self = Self(0x31);
-    /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency-12 §4.
+    /// Type of ACK_FREQUENCY frames. draft-ietf-quic-ack-frequency-12 §4.
     pub const ACK_FREQUENCY: Self = Self(0xaf);
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[inline]
     pub const fn value(self) -> u64 {
         self.0
     }
 
-    /// True for the eight types of STREAM frames.
+    /// Returns true for the eight types of STREAM frames.
     #[inline]
     pub const fn is_stream(self) -> bool {
         self.0 & !0b111 == Self::STREAM.0
     }
 
-    /// Writes the type in its shortest encoding, as RFC 9000 §12.4 wants it.
+    /// Writes the type in its shortest encoding, as RFC 9000 §12.4 requires.
     #[inline]
     pub(super) fn encode(self, writer: &mut Writer<'_>) {
         writer.varint(self.0);
     }
 
-    /// Reads a type; an encoding longer than needed is an error.
+    /// Reads a type. An encoding longer than necessary is an error.
     #[inline]
     pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Self, FrameError> {
         match reader.peek() {
             Some(first @ 0..=0x3f) => {
-                // Cannot fail: the byte was just seen.
+                // This cannot fail, because the byte was just peeked.
                 let _ = reader.u8();
                 Ok(Self(u64::from(first)))
             }

@@ -1,4 +1,4 @@
-//! The frames of one packet, front to back.
+//! Iteration over the frames of a packet.
 
 use std::fmt;
 
@@ -6,17 +6,18 @@ use super::{Frame, FrameType};
 use crate::error::DecodeError;
 use crate::reader::Reader;
 
-/// Iterates over the frames of a payload; a run of PADDING is one item.
+/// Iterator over the frames of a payload. A run of PADDING is one item.
 ///
-/// After an error it ends: nothing says where the next frame would begin. An empty payload has
-/// no items; that a packet without frames is an error is for the caller to say (RFC 9000 §12.4).
+/// An error ends the iteration, because the start of the next frame is then unknown. An empty
+/// payload has no items. A packet without frames is an error, which the caller must detect
+/// (RFC 9000 §12.4).
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     reader: Reader<'a>,
 }
 
 impl<'a> Frames<'a> {
-    /// Starts at the first frame of an opened packet's payload.
+    /// Creates an iterator over the payload of an opened packet.
     #[inline]
     pub const fn new(payload: &'a [u8]) -> Self {
         Self {
@@ -41,13 +42,13 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// A frame that does not decode: FRAME_ENCODING_ERROR, except for a type that is not in its
-/// shortest encoding, which is a PROTOCOL_VIOLATION. RFC 9000 §12.4.
+/// The error of a frame that cannot be decoded: FRAME_ENCODING_ERROR, or PROTOCOL_VIOLATION for a
+/// type that is not in its shortest encoding. RFC 9000 §12.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameError {
-    /// What was wrong and where in the payload.
+    /// The cause of the error and its offset in the payload.
     pub error: DecodeError,
-    /// The type of the frame, for CONNECTION_CLOSE; 0 when not even that could be read.
+    /// The type of the frame, for use in CONNECTION_CLOSE; 0 if it cannot be read.
     pub frame_type: u64,
 }
 

@@ -1,4 +1,4 @@
-//! MAX_DATA frames: how much all streams may carry. RFC 9000 §19.9.
+//! MAX_DATA frames: the limit on the data of all streams. RFC 9000 §19.9.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -6,29 +6,29 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Raises the limit on the data of all streams together. RFC 9000 §19.9.
+/// A new limit on the data of all streams together. RFC 9000 §19.9.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MaxData {
-    /// Bytes, counted from the start of the connection.
+    /// The limit in bytes, counted from the start of the connection.
     pub limit: u64,
 }
 
 impl MaxData {
-    /// Bytes that [`MaxData::encode`] writes.
+    /// Returns the number of bytes that [`MaxData::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         1 + varint_len(self.limit)
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         FrameType::MAX_DATA.encode(writer);
         writer.varint(self.limit);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             limit: reader.varint()?,

@@ -1,4 +1,4 @@
-//! MAX_STREAMS frames: how many streams may be opened. RFC 9000 §19.11.
+//! MAX_STREAMS frames: the limit on the number of streams. RFC 9000 §19.11.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -7,17 +7,17 @@ use crate::stream_id::{Direction, MAX_STREAMS};
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Raises the limit on streams of one kind. RFC 9000 §19.11.
+/// A new limit on the number of streams of one direction. RFC 9000 §19.11.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MaxStreams {
-    /// Which kind of streams.
+    /// The direction of the streams that the limit applies to.
     pub direction: Direction,
-    /// Streams, counted from the start of the connection; at most 2^60.
+    /// The number of streams, counted from the start of the connection; at most 2^60.
     pub limit: u64,
 }
 
 impl MaxStreams {
-    /// One of two types, by direction.
+    /// Returns the frame type, which depends on the direction.
     #[inline]
     pub const fn frame_type(&self) -> FrameType {
         match self.direction {
@@ -26,21 +26,22 @@ impl MaxStreams {
         }
     }
 
-    /// Bytes that [`MaxStreams::encode`] writes.
+    /// Returns the number of bytes that [`MaxStreams::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         1 + varint_len(self.limit)
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         self.frame_type().encode(writer);
         writer.varint(self.limit);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input, or more streams than can have an ID, 2^60.
+    /// Fails if the input is truncated or if the limit is above 2^60, the number of streams that
+    /// can have an ID.
     pub fn decode(reader: &mut Reader<'_>, frame_type: u64) -> Result<Self, DecodeError> {
         let direction = if frame_type == FrameType::MAX_STREAMS_BIDI.0 {
             Direction::Bidirectional

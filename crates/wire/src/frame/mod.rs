@@ -1,7 +1,8 @@
-//! Frames: what packets carry. RFC 9000 §12.4, §19.
+//! Frames: the content of packets. RFC 9000 §12.4, §19.
 //!
-//! Each frame has a file with its struct, `decode`, `encode` and `encoded_len`. A frame's `decode`
-//! starts behind the type, which [`Frame::decode`] reads and hands on where it matters.
+//! Each frame has a file with its struct, `decode`, `encode` and `encoded_len`. The `decode` of a
+//! frame starts after the type. [`Frame::decode`] reads the type and passes it on to frames that
+//! have several.
 
 mod ack;
 mod ack_frequency;
@@ -54,62 +55,63 @@ use crate::error::{DecodeError, DecodeErrorKind};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// One frame, borrowing from the payload of its packet. RFC 9000 §19.
+/// A frame that borrows from the payload of its packet. RFC 9000 §19.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Frame<'a> {
-    /// A run of PADDING frames: how many. RFC 9000 §19.1.
+    /// A run of PADDING frames and its length. RFC 9000 §19.1.
     Padding(usize),
-    /// PING. RFC 9000 §19.2.
+    /// A PING frame. RFC 9000 §19.2.
     Ping,
-    /// ACK. RFC 9000 §19.3.
+    /// An ACK frame. RFC 9000 §19.3.
     Ack(Ack<'a>),
-    /// RESET_STREAM. RFC 9000 §19.4.
+    /// A RESET_STREAM frame. RFC 9000 §19.4.
     ResetStream(ResetStream),
-    /// STOP_SENDING. RFC 9000 §19.5.
+    /// A STOP_SENDING frame. RFC 9000 §19.5.
     StopSending(StopSending),
-    /// CRYPTO. RFC 9000 §19.6.
+    /// A CRYPTO frame. RFC 9000 §19.6.
     Crypto(Crypto<'a>),
-    /// NEW_TOKEN. RFC 9000 §19.7.
+    /// A NEW_TOKEN frame. RFC 9000 §19.7.
     NewToken(NewToken<'a>),
-    /// STREAM. RFC 9000 §19.8.
+    /// A STREAM frame. RFC 9000 §19.8.
     Stream(Stream<'a>),
-    /// MAX_DATA. RFC 9000 §19.9.
+    /// A MAX_DATA frame. RFC 9000 §19.9.
     MaxData(MaxData),
-    /// MAX_STREAM_DATA. RFC 9000 §19.10.
+    /// A MAX_STREAM_DATA frame. RFC 9000 §19.10.
     MaxStreamData(MaxStreamData),
-    /// MAX_STREAMS. RFC 9000 §19.11.
+    /// A MAX_STREAMS frame. RFC 9000 §19.11.
     MaxStreams(MaxStreams),
-    /// DATA_BLOCKED. RFC 9000 §19.12.
+    /// A DATA_BLOCKED frame. RFC 9000 §19.12.
     DataBlocked(DataBlocked),
-    /// STREAM_DATA_BLOCKED. RFC 9000 §19.13.
+    /// A STREAM_DATA_BLOCKED frame. RFC 9000 §19.13.
     StreamDataBlocked(StreamDataBlocked),
-    /// STREAMS_BLOCKED. RFC 9000 §19.14.
+    /// A STREAMS_BLOCKED frame. RFC 9000 §19.14.
     StreamsBlocked(StreamsBlocked),
-    /// NEW_CONNECTION_ID. RFC 9000 §19.15.
+    /// A NEW_CONNECTION_ID frame. RFC 9000 §19.15.
     NewConnectionId(NewConnectionId),
-    /// RETIRE_CONNECTION_ID. RFC 9000 §19.16.
+    /// A RETIRE_CONNECTION_ID frame. RFC 9000 §19.16.
     RetireConnectionId(RetireConnectionId),
-    /// PATH_CHALLENGE. RFC 9000 §19.17.
+    /// A PATH_CHALLENGE frame. RFC 9000 §19.17.
     PathChallenge(PathChallenge),
-    /// PATH_RESPONSE. RFC 9000 §19.18.
+    /// A PATH_RESPONSE frame. RFC 9000 §19.18.
     PathResponse(PathResponse),
-    /// CONNECTION_CLOSE. RFC 9000 §19.19.
+    /// A CONNECTION_CLOSE frame. RFC 9000 §19.19.
     ConnectionClose(ConnectionClose<'a>),
-    /// HANDSHAKE_DONE. RFC 9000 §19.20.
+    /// A HANDSHAKE_DONE frame. RFC 9000 §19.20.
     HandshakeDone,
-    /// IMMEDIATE_ACK. draft-ietf-quic-ack-frequency-12 §5.
+    /// An IMMEDIATE_ACK frame. draft-ietf-quic-ack-frequency-12 §5.
     ImmediateAck,
-    /// ACK_FREQUENCY. draft-ietf-quic-ack-frequency-12 §4.
+    /// An ACK_FREQUENCY frame. draft-ietf-quic-ack-frequency-12 §4.
     AckFrequency(AckFrequency),
-    /// DATAGRAM. RFC 9221 §4.
+    /// A DATAGRAM frame. RFC 9221 §4.
     Datagram(Datagram<'a>),
 }
 
 impl<'a> Frame<'a> {
-    /// Reads one frame, or one run of PADDING.
+    /// Reads one frame or one run of PADDING.
     ///
     /// # Errors
-    /// The type is unknown or not in its shortest encoding, or its fields do not decode.
+    /// Fails if the type is unknown or not in its shortest encoding, or if the fields cannot be
+    /// decoded.
     #[inline]
     pub fn decode(reader: &mut Reader<'a>) -> Result<Self, FrameError> {
         let frame_type = FrameType::decode(reader)?;
@@ -124,7 +126,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// All but STREAM, so that the frame of bulk transfer can be inlined where it is handled.
+    /// Reads the fields of any frame but STREAM. A separate function, so that the decoding of
+    /// STREAM frames, which carry bulk transfers, can be inlined where they are handled.
     #[inline(never)]
     fn decode_rare(reader: &mut Reader<'a>, frame_type: FrameType) -> Result<Self, DecodeError> {
         Ok(match frame_type {
@@ -172,10 +175,10 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Writes the frame with its type.
+    /// Writes the frame, including its type.
     ///
     /// # Panics
-    /// Panics when there is no room, see [`Frame::encoded_len`].
+    /// Panics if the frame does not fit, see [`Frame::encoded_len`].
     pub fn encode(&self, writer: &mut Writer<'_>) {
         match self {
             Self::Padding(count) => writer.zeros(*count),
@@ -204,7 +207,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Bytes that [`Frame::encode`] writes.
+    /// Returns the number of bytes that [`Frame::encode`] writes.
     pub fn encoded_len(&self) -> usize {
         match self {
             Self::Padding(count) => *count,
@@ -231,8 +234,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The type that [`Frame::encode`] writes. For a STREAM frame that is the one with a LEN
-    /// field, whether or not it was received with one.
+    /// Returns the type that [`Frame::encode`] writes. STREAM frames are always written with a LEN
+    /// field, so this may differ from the received type.
     #[inline]
     pub fn frame_type(&self) -> FrameType {
         match self {
@@ -262,8 +265,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// True when the packet that carries it must be acknowledged in time: everything but ACK,
-    /// PADDING and CONNECTION_CLOSE. RFC 9002 §2.
+    /// Returns true if a packet with this frame must be acknowledged in time: for all frames but
+    /// ACK, PADDING and CONNECTION_CLOSE. RFC 9002 §2.
     #[inline]
     pub const fn is_ack_eliciting(&self) -> bool {
         !matches!(
@@ -272,7 +275,8 @@ impl<'a> Frame<'a> {
         )
     }
 
-    /// True when it may travel on a path without moving the connection there. RFC 9000 §9.1.
+    /// Returns true if the frame can be sent on a path without migrating the connection to it.
+    /// RFC 9000 §9.1.
     #[inline]
     pub const fn is_probing(&self) -> bool {
         matches!(

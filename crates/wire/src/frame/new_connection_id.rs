@@ -1,4 +1,4 @@
-//! NEW_CONNECTION_ID frames: another connection ID to reach the sender by. RFC 9000 §19.15.
+//! NEW_CONNECTION_ID frames: an additional connection ID of the sender. RFC 9000 §19.15.
 
 use super::FrameType;
 use crate::connection_id::ConnectionId;
@@ -7,37 +7,40 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Issues a connection ID. RFC 9000 §19.15.
+/// A newly issued connection ID. RFC 9000 §19.15.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewConnectionId {
-    /// Its sequence number.
+    /// Sequence number of the connection ID.
     pub sequence: u64,
-    /// The peer gives back all connection IDs with a smaller sequence number than this, which is
-    /// at most [`NewConnectionId::sequence`].
+    /// The peer must retire all connection IDs with a sequence number below this one, which is at
+    /// most [`NewConnectionId::sequence`].
     pub retire_prior_to: u64,
-    /// The connection ID; never empty.
+    /// The connection ID, which is never empty.
     pub id: ConnectionId,
-    /// Stateless resets for this connection ID end in it.
+    /// The token at the end of stateless resets for this connection ID.
     pub reset_token: [u8; 16],
 }
 
 impl NewConnectionId {
-    /// Bytes that [`NewConnectionId::encode`] writes.
+    /// Returns the number of bytes that [`NewConnectionId::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         let numbers = varint_len(self.sequence) + varint_len(self.retire_prior_to);
         1 + numbers + 1 + self.id.len() + self.reset_token.len()
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     ///
     /// # Panics
-    /// Panics when the connection ID is empty or `retire_prior_to` above `sequence`: the peer
-    /// would close the connection.
+    /// Panics if the connection ID is empty or if `retire_prior_to` is above `sequence`, because
+    /// the peer would close the connection.
     pub fn encode(&self, writer: &mut Writer<'_>) {
-        assert!(!self.id.is_empty(), "NEW_CONNECTION_ID has a connection id");
+        assert!(
+            !self.id.is_empty(),
+            "the connection id of NEW_CONNECTION_ID is empty"
+        );
         assert!(
             self.retire_prior_to <= self.sequence,
-            "a connection id does not retire itself"
+            "retire_prior_to is above sequence"
         );
         FrameType::NEW_CONNECTION_ID.encode(writer);
         writer.varint(self.sequence);
@@ -46,11 +49,11 @@ impl NewConnectionId {
         writer.bytes(&self.reset_token);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input, a connection ID that is empty or longer than 20 bytes, or
-    /// `retire_prior_to` above `sequence`.
+    /// Fails if the input is truncated, if the connection ID is empty or longer than 20 bytes, or
+    /// if `retire_prior_to` is above `sequence`.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let sequence = reader.varint()?;
         let retire_at = reader.offset();
@@ -65,7 +68,7 @@ impl NewConnectionId {
         let id = usize::from(reader.u8()?);
         if id == 0 || id > ConnectionId::MAX_LEN {
             return Err(DecodeError::invalid(
-                "connection id has not 1 to 20 bytes",
+                "connection id is not 1 to 20 bytes long",
                 id_at,
             ));
         }

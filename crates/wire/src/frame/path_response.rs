@@ -5,29 +5,29 @@ use crate::error::DecodeError;
 use crate::reader::Reader;
 use crate::writer::Writer;
 
-/// Answers a PATH_CHALLENGE. RFC 9000 §19.18.
+/// The answer to a PATH_CHALLENGE. RFC 9000 §19.18.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathResponse {
-    /// The data of the challenge.
+    /// Data repeated from the challenge.
     pub data: [u8; 8],
 }
 
 impl PathResponse {
-    /// Bytes that [`PathResponse::encode`] writes.
+    /// Returns the number of bytes that [`PathResponse::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         1 + self.data.len()
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         FrameType::PATH_RESPONSE.encode(writer);
         writer.bytes(&self.data);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             data: reader.array()?,

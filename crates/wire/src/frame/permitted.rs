@@ -1,16 +1,17 @@
-//! Which frame may be in which packet. RFC 9000 §12.4 Table 3, §12.5.
+//! The frames that each kind of packet may carry. RFC 9000 §12.4 Table 3, §12.5.
 
 use super::FrameType;
 use crate::packet::PacketKind;
 
-/// True when a frame of this type may be in a packet of this kind; false for unknown types.
+/// Returns true if a packet of this kind may carry a frame of this type. Returns false for unknown
+/// types.
 ///
-/// A frame where it is not permitted is a PROTOCOL_VIOLATION. Who may send it is another
-/// question: NEW_TOKEN and HANDSHAKE_DONE come from servers only.
+/// A frame in a packet that may not carry it is a PROTOCOL_VIOLATION. This function ignores the
+/// sender, although only servers may send NEW_TOKEN and HANDSHAKE_DONE.
 #[inline]
 pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
     let packets = match kind {
-        // 1-RTT packets carry all there is.
+        // 1-RTT packets may carry all frames.
         PacketKind::OneRtt => {
             return frame_type <= FrameType::IMMEDIATE_ACK.0
                 || matches!(
@@ -28,13 +29,13 @@ pub const fn is_permitted(frame_type: u64, kind: PacketKind) -> bool {
     permitted_in(FrameType(frame_type)) & packets != 0
 }
 
-/// The packets besides 1-RTT that may carry the frame.
+/// Returns the packets other than 1-RTT that may carry the frame, as bits.
 ///
-/// The frames without a bit for 0-RTT are those that a client has no cause to send there. Table 3
-/// leaves RETIRE_CONNECTION_ID out of them, §12.5 does not: before the server answered there is
-/// nothing to retire. Of the frames of extensions DATAGRAM has one, for clients that remember the
-/// server's limit (RFC 9221 §3); of the others an end must not remember that its peer knew them
-/// (draft-ietf-quic-ack-frequency-12 §3).
+/// Frames without the bit for 0-RTT are those that a client has no reason to send there. Table 3
+/// permits RETIRE_CONNECTION_ID in 0-RTT, §12.5 does not: before the server has answered, there is
+/// nothing to retire. Among the extension frames, DATAGRAM has the bit, because a client may
+/// remember the server's limit (RFC 9221 §3). An end must not remember that its peer supported the
+/// other extensions (draft-ietf-quic-ack-frequency-12 §3).
 const fn permitted_in(frame_type: FrameType) -> u8 {
     match frame_type {
         FrameType::PADDING | FrameType::PING | FrameType::CONNECTION_CLOSE => {

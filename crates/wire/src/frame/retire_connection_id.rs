@@ -1,4 +1,4 @@
-//! RETIRE_CONNECTION_ID frames: a connection ID is no longer used. RFC 9000 §19.16.
+//! RETIRE_CONNECTION_ID frames: the end of a connection ID's use. RFC 9000 §19.16.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -6,29 +6,29 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Gives a connection ID back to the end that issued it. RFC 9000 §19.16.
+/// A notice to the issuer of a connection ID that it is no longer used. RFC 9000 §19.16.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RetireConnectionId {
-    /// The sequence number it was issued under.
+    /// The sequence number of the connection ID.
     pub sequence: u64,
 }
 
 impl RetireConnectionId {
-    /// Bytes that [`RetireConnectionId::encode`] writes.
+    /// Returns the number of bytes that [`RetireConnectionId::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         1 + varint_len(self.sequence)
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         FrameType::RETIRE_CONNECTION_ID.encode(writer);
         writer.varint(self.sequence);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             sequence: reader.varint()?,

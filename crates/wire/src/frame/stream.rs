@@ -1,4 +1,4 @@
-//! STREAM frames: bytes of a stream. RFC 9000 §19.8.
+//! STREAM frames: data of a stream. RFC 9000 §19.8.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -10,24 +10,24 @@ use crate::writer::Writer;
 /// A STREAM frame. RFC 9000 §19.8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream<'a> {
-    /// Which stream.
+    /// ID of the stream.
     pub id: StreamId,
-    /// Where in the stream the data begins.
+    /// Offset of the data in the stream.
     pub offset: u64,
-    /// The data; empty when only the end is announced, or nothing.
+    /// The data. Empty if the frame only opens the stream or announces its end.
     pub data: &'a [u8],
-    /// The data ends the stream.
+    /// True if the data ends the stream.
     pub fin: bool,
 }
 
 impl<'a> Stream<'a> {
-    /// The type that [`Stream::encode`] writes.
+    /// Returns the frame type that [`Stream::encode`] writes.
     #[inline]
     pub fn frame_type(&self) -> FrameType {
         stream_type(self.offset, true, self.fin)
     }
 
-    /// Bytes that [`Stream::encode`] writes.
+    /// Returns the number of bytes that [`Stream::encode`] writes.
     #[inline]
     pub fn encoded_len(&self) -> usize {
         Self::header_len(self.id, self.offset, Some(self.data.len())) + self.data.len()
@@ -46,7 +46,7 @@ impl<'a> Stream<'a> {
         writer.bytes(self.data);
     }
 
-    /// Bytes in front of the data, with a LEN field if `data_len` is given.
+    /// Returns the number of bytes before the data, with a LEN field if `data_len` is given.
     #[inline]
     pub const fn header_len(id: StreamId, offset: u64, data_len: Option<usize>) -> usize {
         let offset = if offset == 0 { 0 } else { varint_len(offset) };
@@ -57,7 +57,7 @@ impl<'a> Stream<'a> {
         1 + varint_len(id.value()) + offset + len
     }
 
-    /// Writes what is in front of the data, which the caller appends. Without `data_len` the
+    /// Writes the fields before the data. The caller appends the data. Without `data_len`, the
     /// frame has no LEN field and extends to the end of the packet.
     #[inline]
     pub fn encode_header(
@@ -77,10 +77,10 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input, or data beyond the largest offset, 2^62 - 1.
+    /// Fails if the input is truncated or if the data ends beyond the largest offset, 2^62 - 1.
     #[inline]
     pub fn decode(reader: &mut Reader<'a>, frame_type: u64) -> Result<Self, DecodeError> {
         let id = StreamId::decode(reader)?;
@@ -95,7 +95,7 @@ impl<'a> Stream<'a> {
         } else {
             reader.varint_bytes()?
         };
-        // Neither can wrap: an offset is a varint, a length that of a slice.
+        // The sum cannot overflow: the offset is a varint, the length that of a slice.
         if offset + data.len() as u64 > MAX_VARINT {
             return Err(DecodeError::invalid(
                 "stream data ends above 2^62 - 1",

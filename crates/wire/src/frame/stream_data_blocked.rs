@@ -1,4 +1,4 @@
-//! STREAM_DATA_BLOCKED frames: the sender waits for MAX_STREAM_DATA. RFC 9000 §19.13.
+//! STREAM_DATA_BLOCKED frames: a sender reports that it waits for MAX_STREAM_DATA. RFC 9000 §19.13.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -7,32 +7,32 @@ use crate::stream_id::StreamId;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Says that the limit of a stream keeps data back. RFC 9000 §19.13.
+/// A report that a stream's flow control limit blocks data. RFC 9000 §19.13.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamDataBlocked {
-    /// Which stream.
+    /// ID of the stream.
     pub id: StreamId,
-    /// The limit that is in the way.
+    /// The limit that blocks the sender.
     pub limit: u64,
 }
 
 impl StreamDataBlocked {
-    /// Bytes that [`StreamDataBlocked::encode`] writes.
+    /// Returns the number of bytes that [`StreamDataBlocked::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         1 + varint_len(self.id.value()) + varint_len(self.limit)
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         FrameType::STREAM_DATA_BLOCKED.encode(writer);
         writer.varint(self.id.value());
         writer.varint(self.limit);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input.
+    /// Fails if the input is truncated.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             id: StreamId::decode(reader)?,

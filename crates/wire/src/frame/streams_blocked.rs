@@ -1,4 +1,4 @@
-//! STREAMS_BLOCKED frames: the peer waits for MAX_STREAMS. RFC 9000 §19.14.
+//! STREAMS_BLOCKED frames: an end reports that it waits for MAX_STREAMS. RFC 9000 §19.14.
 
 use super::FrameType;
 use crate::error::DecodeError;
@@ -7,17 +7,18 @@ use crate::stream_id::{Direction, MAX_STREAMS};
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// Says that the limit on streams of one kind keeps one from being opened. RFC 9000 §19.14.
+/// A report that the limit on streams of one direction blocks the opening of a stream.
+/// RFC 9000 §19.14.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StreamsBlocked {
-    /// Which kind of streams.
+    /// The direction of the streams that the limit applies to.
     pub direction: Direction,
-    /// The limit that is in the way; at most 2^60.
+    /// The limit that blocks the sender; at most 2^60.
     pub limit: u64,
 }
 
 impl StreamsBlocked {
-    /// One of two types, by direction.
+    /// Returns the frame type, which depends on the direction.
     #[inline]
     pub const fn frame_type(&self) -> FrameType {
         match self.direction {
@@ -26,21 +27,22 @@ impl StreamsBlocked {
         }
     }
 
-    /// Bytes that [`StreamsBlocked::encode`] writes.
+    /// Returns the number of bytes that [`StreamsBlocked::encode`] writes.
     pub const fn encoded_len(&self) -> usize {
         1 + varint_len(self.limit)
     }
 
-    /// Writes the frame.
+    /// Writes the frame, including its type.
     pub fn encode(&self, writer: &mut Writer<'_>) {
         self.frame_type().encode(writer);
         writer.varint(self.limit);
     }
 
-    /// Reads the fields behind the type.
+    /// Reads the fields that follow the frame type.
     ///
     /// # Errors
-    /// Truncated input, or more streams than can have an ID, 2^60.
+    /// Fails if the input is truncated or if the limit is above 2^60, the number of streams that
+    /// can have an ID.
     pub fn decode(reader: &mut Reader<'_>, frame_type: u64) -> Result<Self, DecodeError> {
         let direction = if frame_type == FrameType::STREAMS_BLOCKED_BIDI.0 {
             Direction::Bidirectional

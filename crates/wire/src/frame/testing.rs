@@ -1,4 +1,4 @@
-//! What the tests of frames share.
+//! Helpers for the tests of frames.
 
 use super::{Frame, FrameError, Frames};
 use crate::error::DecodeErrorKind;
@@ -7,7 +7,7 @@ use crate::testing::hex;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// The frame in bytes, having checked that `encoded_len` tells the truth.
+/// Encodes the frame and checks that `encoded_len` is correct.
 pub(super) fn encode(frame: &Frame<'_>) -> Vec<u8> {
     let mut buffer = vec![0xee; frame.encoded_len()];
     let mut writer = Writer::new(&mut buffer);
@@ -16,13 +16,13 @@ pub(super) fn encode(frame: &Frame<'_>) -> Vec<u8> {
     buffer
 }
 
-/// The first frame of a payload.
+/// Decodes the first frame of a payload.
 pub(super) fn decode_first(bytes: &[u8]) -> Result<Frame<'_>, FrameError> {
     Frames::new(bytes).next().expect("the payload has bytes")
 }
 
-/// Checks that the frame comes back from its bytes, alone and with a PING behind it, and that
-/// no part of the bytes makes a frame.
+/// Checks that the encoded frame decodes to itself, alone and with a PING behind it, and that no
+/// truncation of it decodes.
 pub(super) fn assert_round_trip(frame: &Frame<'_>) {
     let mut bytes = encode(frame);
     let len = bytes.len();
@@ -45,13 +45,13 @@ pub(super) fn assert_round_trip(frame: &Frame<'_>) {
     }
 }
 
-/// Checks that the frame is written as these bytes and comes back from them.
+/// Checks that the frame encodes to these bytes and round-trips.
 pub(super) fn assert_vector(frame: &Frame<'_>, digits: &str) {
     assert_eq!(encode(frame), hex(digits));
     assert_round_trip(frame);
 }
 
-/// Checks that the bytes are refused for this reason and that iteration ends there.
+/// Checks that decoding fails with this error and that the iteration ends there.
 pub(super) fn assert_refused(digits: &str, kind: DecodeErrorKind, frame_type: u64) {
     let bytes = hex(digits);
     let found = frames(&bytes);
@@ -64,7 +64,7 @@ pub(super) fn assert_refused(digits: &str, kind: DecodeErrorKind, frame_type: u6
     );
 }
 
-/// All items of a payload.
+/// Decodes all items of a payload.
 pub(super) fn frames(bytes: &[u8]) -> Vec<Result<Frame<'_>, FrameError>> {
     Frames::new(bytes).collect()
 }

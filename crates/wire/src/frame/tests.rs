@@ -5,7 +5,7 @@ use super::*;
 use crate::packet::PacketKind;
 use crate::testing::{hex, hostile_bytes};
 
-/// One frame of each kind, in the order of Table 3, then those of extensions.
+/// One frame of each type, in the order of Table 3, then those of extensions.
 const EACH: &str = "00 01 02 00 00 00 00 04 00 00 00 05 00 00 06 00 01 aa 07 01 aa 0a 00 01 aa
     10 01 11 00 01 12 01 14 01 15 00 01 16 01 18 01 00 01 aa 00000000000000000000000000000000
     19 00 1a 0102030405060708 1b 0102030405060708 1c 00 00 00 1d 00 00 1e 1f
@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn what_decodes_encodes_to_bytes_that_decode_the_same(bytes in hostile_bytes(100)) {
+    fn decoded_frames_round_trip(bytes in hostile_bytes(100)) {
         for frame in frames(&bytes).into_iter().flatten() {
             let again = testing::encode(&frame);
             prop_assert_eq!(frames(&again), [Ok(frame)]);

@@ -1,25 +1,26 @@
-//! Several packets in one datagram. RFC 9000 §12.2.
+//! Coalesced packets: several packets in one datagram. RFC 9000 §12.2.
 
 use super::{Packet, PacketError, decode};
 use crate::connection_id::ConnectionId;
 
-/// The packets of one datagram, front to back.
+/// Iterator over the packets of a datagram, first to last.
 ///
-/// The first one that cannot be read is yielded as an error and ends the iteration, since nothing
-/// says where the next would begin. Packets for another connection ID than the first one's are
-/// passed over (RFC 9000 §12.2). Each packet can be opened or fail to on its own.
+/// The first packet that cannot be decoded yields an error and ends the iteration, because the
+/// start of the next packet is then unknown. Packets whose Destination Connection ID differs from
+/// that of the first packet are skipped (RFC 9000 §12.2). Each packet is opened independently of
+/// the others.
 #[derive(Clone, Debug)]
 pub struct Packets<'a> {
     datagram: &'a [u8],
     next: usize,
     local_cid_len: usize,
-    /// Of the first packet, once that was read.
+    /// Destination Connection ID of the first packet, once it was decoded.
     destination: ConnectionId,
 }
 
 impl<'a> Packets<'a> {
-    /// Starts at the first packet. `local_cid_len` is the length of the connection IDs we gave
-    /// out; short headers do not say.
+    /// Creates an iterator that starts at the first packet. `local_cid_len` is the length of our
+    /// connection IDs, which short headers do not encode.
     #[inline]
     pub const fn new(datagram: &'a [u8], local_cid_len: usize) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What holds for packets of every version of QUIC. RFC 8999.
+//! The version-independent properties of QUIC packets. RFC 8999.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use super::LONG_FORM;
 use crate::error::DecodeError;
 use crate::reader::Reader;
 
-/// The fields that a long header has in every version. RFC 8999 §5.1.
+/// The fields of a long header that are the same in every version. RFC 8999 §5.1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invariants {
-    /// The first byte, whose low seven bits belong to the version.
+    /// The first byte. The version defines its low seven bits.
     pub first_byte: u8,
     /// The version; 0 for Version Negotiation.
     pub version: u32,
-    /// Where the Destination Connection ID is: 0 to 255 bytes.
+    /// Range of the Destination Connection ID in the datagram: 0 to 255 bytes.
     pub destination: Range<usize>,
-    /// Where the Source Connection ID is: 0 to 255 bytes.
+    /// Range of the Source Connection ID in the datagram: 0 to 255 bytes.
     pub source: Range<usize>,
-    /// Where the fields that belong to the version begin.
+    /// Offset of the first version-specific field.
     pub end: usize,
 }
 
-/// Reads the version-independent fields of the long header at byte `start`.
+/// Reads the version-independent fields of the long header at offset `start`.
 ///
 /// # Errors
-/// Truncated input.
+/// Fails if the input is truncated.
 pub fn decode(datagram: &[u8], start: usize) -> Result<Invariants, DecodeError> {
     let mut reader = Reader::starting_at(datagram, start);
     let first_byte = reader.u8()?;
@@ -40,11 +40,11 @@ pub fn decode(datagram: &[u8], start: usize) -> Result<Invariants, DecodeError> 
     })
 }
 
-/// The Destination Connection ID of a datagram's first packet, of any version: enough to find
-/// the connection.
+/// Returns the Destination Connection ID of a datagram's first packet, of any version. This is
+/// enough to find the connection.
 ///
-/// `local_cid_len` is the length of the connection IDs we gave out; short headers do not say.
-/// `None` when the datagram is too short to hold one.
+/// `local_cid_len` is the length of our connection IDs, which short headers do not encode. Returns
+/// `None` if the datagram is too short to contain the ID.
 #[inline]
 pub fn destination_of(datagram: &[u8], local_cid_len: usize) -> Option<&[u8]> {
     if datagram.first()? & LONG_FORM == 0 {

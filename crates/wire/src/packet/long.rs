@@ -8,10 +8,10 @@ use crate::reader::Reader;
 use crate::varint::varint_len;
 use crate::writer::Writer;
 
-/// The header of an Initial, 0-RTT or Handshake packet, up to and without the packet number.
+/// The header of an Initial, 0-RTT or Handshake packet, without its packet number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LongHeader<'a> {
-    /// Which of the three.
+    /// The kind of packet, one of these three.
     pub kind: PacketKind,
     /// The version.
     pub version: u32,
@@ -19,27 +19,29 @@ pub struct LongHeader<'a> {
     pub destination: ConnectionId,
     /// Our connection ID.
     pub source: ConnectionId,
-    /// The address token of an Initial; the other kinds have no such field and ignore it.
+    /// The token of an Initial packet. Other kinds of packet have no such field and ignore it.
     pub token: &'a [u8],
 }
 
 impl LongHeader<'_> {
-    /// Bytes that [`LongHeader::encode`] writes; the packet number comes on top.
+    /// Returns the number of bytes that [`LongHeader::encode`] writes. The packet number is not
+    /// included.
     pub fn encoded_len(&self) -> usize {
         let token = match self.kind {
             PacketKind::Initial => varint_len(self.token.len() as u64) + self.token.len(),
             _ => 0,
         };
-        // First byte, version, two length bytes around the connection IDs.
+        // The first byte, the version, and the length bytes of the two connection IDs.
         1 + 4 + 2 + self.destination.len() + self.source.len() + token + LENGTH_FIELD
     }
 
-    /// Writes the header up to the packet number, with the reserved bits zero, and returns where
-    /// the Length field is. [`patch_length`] fills it when the payload is known.
+    /// Writes the header up to the packet number, with the reserved bits set to zero. Returns the
+    /// offset of the Length field, which [`patch_length`] fills once the length of the payload is
+    /// known.
     ///
     /// # Panics
-    /// Panics when there is no room, when `packet_number_len` is not 1 to 4, or when the kind
-    /// is none of the three.
+    /// Panics if the header does not fit, if `packet_number_len` is not 1 to 4, or if the kind is
+    /// none of the three.
     pub fn encode(&self, writer: &mut Writer<'_>, packet_number_len: usize) -> usize {
         let number_bits = u8::try_from(packet_number_len.wrapping_sub(1)).unwrap_or(u8::MAX);
         assert!(number_bits < 4, "a packet number has 1 to 4 bytes");
@@ -56,12 +58,12 @@ impl LongHeader<'_> {
     }
 }
 
-/// Fills the Length field that [`LongHeader::encode`] left open at `offset` of `buffer`.
+/// Fills the Length field that [`LongHeader::encode`] reserved at `offset` of `buffer`.
 ///
-/// `length` counts the packet number, the payload and the tag.
+/// `length` is the number of bytes of packet number, payload and tag.
 ///
 /// # Panics
-/// Panics when `length` is above [`MAX_LENGTH`].
+/// Panics if `length` is above [`MAX_LENGTH`].
 pub fn patch_length(buffer: &mut [u8], offset: usize, length: usize) {
     assert!(
         length <= MAX_LENGTH,
@@ -70,16 +72,16 @@ pub fn patch_length(buffer: &mut [u8], offset: usize, length: usize) {
     Writer::new(&mut buffer[offset..]).varint_of_len(length as u64, LENGTH_FIELD);
 }
 
-/// What fits the two bytes that we give the Length field.
+/// The largest value that fits into a Length field of two bytes.
 pub const MAX_LENGTH: usize = (1 << 14) - 1;
 
-/// Reads what is particular to version 1; the form bit and the version were looked at.
+/// Reads the fields specific to version 1. The caller has checked the form bit and the version.
 pub(super) fn decode(datagram: &[u8], fields: Invariants) -> Result<Packet, PacketError> {
     if fields.first_byte & FIXED_BIT == 0 {
         return Err(PacketError::FixedBit);
     }
     let kind = kind_of(fields.first_byte);
-    let (destination, source) = short_ids(datagram, &fields)?;
+    let (destination, source) = version_1_ids(datagram, &fields)?;
     if kind == PacketKind::Retry {
         let (token, tag) = retry::token_and_tag(datagram, fields.end)?;
         return Ok(Packet {
@@ -120,8 +122,8 @@ pub(super) fn decode(datagram: &[u8], fields: Invariants) -> Result<Packet, Pack
     })
 }
 
-/// Both connection IDs, when they are as short as version 1 wants them. RFC 9000 §17.2.
-pub(super) fn short_ids(
+/// Returns both connection IDs if neither exceeds the limit of version 1. RFC 9000 §17.2.
+pub(super) fn version_1_ids(
     datagram: &[u8],
     fields: &Invariants,
 ) -> Result<(ConnectionId, ConnectionId), DecodeError> {
@@ -149,12 +151,12 @@ fn type_bits(kind: PacketKind) -> u8 {
         PacketKind::ZeroRtt => 1,
         PacketKind::Handshake => 2,
         PacketKind::Retry | PacketKind::OneRtt | PacketKind::VersionNegotiation => {
-            panic!("{kind:?} packets have a header of their own")
+            panic!("{kind:?} packets are not encoded by LongHeader")
         }
     }
 }
 
-/// The Length field is written before the length is known, so its size is fixed.
+/// Size of the Length field. It is fixed, because the field is written before the length is known.
 const LENGTH_FIELD: usize = 2;
 
 #[cfg(test)]

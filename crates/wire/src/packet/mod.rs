@@ -1,8 +1,8 @@
-//! Packets: what stands around the protected bytes of a datagram. RFC 9000 §17, RFC 8999.
+//! Packets: headers and the bounds of the protected bytes in a datagram. RFC 9000 §17, RFC 8999.
 //!
-//! Packets are opened in place, so nothing in here borrows: fields that stay in the datagram
-//! are given by their offsets. Header protection hides the packet number and a few bits of the
-//! first byte; what can be read before it is removed is in [`Packet`].
+//! Packets are opened in place, so nothing in this module borrows from the datagram: fields that
+//! stay in it are given by their offsets. Header protection hides the packet number and a few bits
+//! of the first byte. [`Packet`] holds the fields that can be read before it is removed.
 
 pub mod coalesced;
 pub mod invariants;
@@ -25,73 +25,73 @@ pub use retry::{RetryParts, encode_retry, retry_parts};
 pub use short::ShortHeader;
 pub use version_negotiation::VersionNegotiation;
 
-/// A client's datagram with an Initial carries at least this many bytes. RFC 9000 §14.1.
+/// The smallest size of a client's datagram with an Initial packet, in bytes. RFC 9000 §14.1.
 pub const MIN_INITIAL_DATAGRAM: usize = 1200;
 
-/// What kind of packet it is.
+/// The kind of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum PacketKind {
-    /// Starts the handshake. RFC 9000 §17.2.2.
+    /// A packet that starts the handshake. RFC 9000 §17.2.2.
     Initial,
-    /// Early data of a client. RFC 9000 §17.2.3.
+    /// A packet with early data of a client. RFC 9000 §17.2.3.
     ZeroRtt,
-    /// Goes on with the handshake. RFC 9000 §17.2.4.
+    /// A packet that continues the handshake. RFC 9000 §17.2.4.
     Handshake,
-    /// A server asks the client to prove its address. RFC 9000 §17.2.5.
+    /// A server's request that the client prove its address. RFC 9000 §17.2.5.
     Retry,
-    /// Everything after the handshake; the only kind with a short header. RFC 9000 §17.3.1.
+    /// A packet after the handshake, the only kind with a short header. RFC 9000 §17.3.1.
     OneRtt,
-    /// A server lists its versions. RFC 9000 §17.2.1.
+    /// A list of the versions that a server supports. RFC 9000 §17.2.1.
     VersionNegotiation,
 }
 
-/// What can be read of a packet before any protection is removed.
+/// The fields of a packet that can be read before any protection is removed.
 ///
-/// All offsets count from the start of the datagram, and all of them lie within it.
+/// All offsets count from the start of the datagram and lie within it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// What kind of packet it is.
+    /// The kind of a packet.
     pub kind: PacketKind,
     /// The version field; 0 for Version Negotiation and for short headers, which have none.
     pub version: u32,
-    /// The connection ID of the end that the packet is for.
+    /// The connection ID of the end that receives the packet.
     pub destination: ConnectionId,
-    /// The connection ID of the end that sent it; empty with a short header.
+    /// The connection ID of the end that sent the packet; empty for a short header.
     pub source: ConnectionId,
-    /// Where the token of an Initial or Retry is; empty for the other kinds.
+    /// Range of the token of an Initial or Retry packet; empty for the other kinds.
     pub token: Range<usize>,
-    /// Where the packet number starts. A Retry has its integrity tag here and Version
-    /// Negotiation its list of versions.
+    /// Offset of the packet number. In a Retry packet, it is the offset of the integrity tag; in a
+    /// Version Negotiation packet, the offset of the list of versions.
     pub packet_number_offset: usize,
-    /// One past the last byte of the packet.
+    /// Offset of the first byte after the packet.
     pub end: usize,
 }
 
-/// Why a packet cannot be read. None of these is an error of a connection: the packet is
+/// The reason for which a packet cannot be read. None of them is a connection error: the packet is
 /// dropped, or answered with Version Negotiation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PacketError {
-    /// The bytes are no packet of a version that we speak.
+    /// The bytes are not a packet of a supported version.
     Malformed(DecodeError),
-    /// A long header of a version that we do not speak. RFC 9000 §5.2.2, §6.1.
+    /// The long header has an unsupported version. RFC 9000 §5.2.2, §6.1.
     UnknownVersion {
         /// The version.
         version: u32,
-        /// Where the Destination Connection ID is, up to 255 bytes long. RFC 8999 §5.1.
+        /// Range of the Destination Connection ID, up to 255 bytes long. RFC 8999 §5.1.
         destination: Range<usize>,
-        /// Where the Source Connection ID is, up to 255 bytes long. RFC 8999 §5.1.
+        /// Range of the Source Connection ID, up to 255 bytes long. RFC 8999 §5.1.
         source: Range<usize>,
     },
     /// The Fixed Bit is 0. RFC 9000 §17.2, §17.3.1.
     FixedBit,
 }
 
-/// Reads the header of the packet at byte `start` of a datagram.
+/// Reads the header of the packet at offset `start` of a datagram.
 ///
-/// `local_cid_len` is the length of the connection IDs we gave out; short headers do not say.
+/// `local_cid_len` is the length of our connection IDs, which short headers do not encode.
 ///
 /// # Errors
-/// See [`PacketError`]; every one means that this packet and the bytes behind it are dropped.
+/// Fails with a [`PacketError`]. In all cases this packet and the bytes after it must be dropped.
 #[inline]
 pub fn decode(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Packet, PacketError> {
     let Some(first) = datagram.get(start) else {
@@ -117,14 +117,15 @@ fn decode_long(datagram: &[u8], start: usize) -> Result<Packet, PacketError> {
     }
 }
 
-/// Bytes of the packet number, from a first byte without header protection. RFC 9000 §17.1.
+/// Returns the length of the packet number in bytes, given a first byte without header protection.
+/// RFC 9000 §17.1.
 #[inline]
 pub const fn packet_number_len(first_byte: u8) -> usize {
     (first_byte & PACKET_NUMBER_LEN) as usize + 1
 }
 
-/// True when the reserved bits of a first byte without header protection are zero, as they must
-/// be in every packet that opens. RFC 9000 §17.2, §17.3.1.
+/// Returns true if the reserved bits of a first byte without header protection are zero, as
+/// required in every packet that opens. RFC 9000 §17.2, §17.3.1.
 #[inline]
 pub const fn reserved_bits_are_zero(first_byte: u8) -> bool {
     let reserved = if first_byte & LONG_FORM == 0 {
@@ -153,9 +154,9 @@ impl fmt::Display for PacketError {
 
 impl std::error::Error for PacketError {}
 
-/// The bit that tells long headers from short ones in every version. RFC 8999 §5.
+/// The bit that distinguishes long headers from short ones in every version. RFC 8999 §5.
 const LONG_FORM: u8 = 0x80;
-/// The bit that tells QUIC from other protocols on the same port. RFC 9000 §17.2.
+/// The bit that distinguishes QUIC from other protocols on the same port. RFC 9000 §17.2.
 const FIXED_BIT: u8 = 0x40;
 const LONG_RESERVED: u8 = 0x0c;
 const SHORT_RESERVED: u8 = 0x18;

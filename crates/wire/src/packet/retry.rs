@@ -1,4 +1,5 @@
-//! Retry packets: a token, and a tag instead of packet protection. RFC 9000 §17.2.5.
+//! Retry packets: a token, protected by an integrity tag instead of packet protection.
+//! RFC 9000 §17.2.5.
 
 use std::ops::Range;
 
@@ -13,39 +14,38 @@ use crate::writer::Writer;
 pub struct RetryParts<'a> {
     /// The client's connection ID.
     pub destination: ConnectionId,
-    /// The connection ID that the client uses as its destination from now on.
+    /// The connection ID that the client must use as its destination from now on.
     pub source: ConnectionId,
-    /// What the client repeats in its next Initials; never empty.
+    /// The token that the client must repeat in its next Initial packets; never empty.
     pub token: &'a [u8],
     /// The Retry Integrity Tag. RFC 9001 §5.8.
     pub tag: [u8; TAG_LEN],
-    /// Everything before the tag: what the tag is computed over, behind the original
-    /// Destination Connection ID.
+    /// Range of the bytes before the tag. The tag covers the original Destination Connection ID
+    /// followed by these bytes.
     pub without_tag: Range<usize>,
 }
 
-/// Bytes of the Retry Integrity Tag. RFC 9001 §5.8.
+/// Length of the Retry Integrity Tag in bytes. RFC 9001 §5.8.
 pub const TAG_LEN: usize = 16;
 
-/// Bytes that [`encode_retry`] writes.
+/// Returns the number of bytes that [`encode_retry`] writes.
 pub fn encoded_retry_len(destination: &ConnectionId, source: &ConnectionId, token: &[u8]) -> usize {
     1 + 4 + 2 + destination.len() + source.len() + token.len()
 }
 
-/// Writes a Retry packet of version 1 without its integrity tag, which comes right behind.
+/// Writes a Retry packet of version 1 without its integrity tag, which must follow immediately.
 ///
-/// The four unused bits are set: they carry no meaning, and the example of RFC 9001 §A.4 has
-/// them like this.
+/// The four unused bits are set. They have no meaning, and the example of RFC 9001 §A.4 sets them.
 ///
 /// # Panics
-/// Panics when there is no room, or when the token is empty: clients drop such a Retry.
+/// Panics if the packet does not fit, or if the token is empty, because clients drop such a Retry.
 pub fn encode_retry(
     writer: &mut Writer<'_>,
     destination: &ConnectionId,
     source: &ConnectionId,
     token: &[u8],
 ) {
-    assert!(!token.is_empty(), "a Retry has a token");
+    assert!(!token.is_empty(), "the token of a Retry is empty");
     writer.u8(LONG_FORM | FIXED_BIT | RETRY_TYPE | UNUSED);
     writer.u32(VERSION_1);
     destination.encode(writer);
@@ -56,7 +56,7 @@ pub fn encode_retry(
 /// Reads a datagram that holds a Retry packet.
 ///
 /// # Errors
-/// See [`PacketError`]; bytes that are another kind of packet count as malformed.
+/// Fails with a [`PacketError`]. Another kind of packet counts as malformed.
 pub fn retry_parts(datagram: &[u8]) -> Result<RetryParts<'_>, PacketError> {
     let packet = super::decode(datagram, 0, 0)?;
     if packet.kind != PacketKind::Retry {
@@ -75,8 +75,8 @@ pub fn retry_parts(datagram: &[u8]) -> Result<RetryParts<'_>, PacketError> {
     })
 }
 
-/// Where token and tag are, when the fields before them end at `start`. A Retry has no Length:
-/// it is the rest of the datagram.
+/// Returns the ranges of token and tag, given that the fields before them end at `start`. A Retry
+/// packet has no Length field and extends to the end of the datagram.
 pub(super) fn token_and_tag(
     datagram: &[u8],
     start: usize,

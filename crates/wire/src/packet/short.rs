@@ -5,7 +5,7 @@ use crate::connection_id::ConnectionId;
 use crate::error::DecodeError;
 use crate::writer::Writer;
 
-/// The header of a 1-RTT packet, up to and without the packet number.
+/// The header of a 1-RTT packet, without its packet number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShortHeader {
     /// The peer's connection ID.
@@ -17,16 +17,17 @@ pub struct ShortHeader {
 }
 
 impl ShortHeader {
-    /// Bytes that [`ShortHeader::encode`] writes; the packet number comes on top.
+    /// Returns the number of bytes that [`ShortHeader::encode`] writes. The packet number is not
+    /// included.
     #[inline]
     pub const fn encoded_len(&self) -> usize {
         1 + self.destination.len()
     }
 
-    /// Writes the header up to the packet number, with the reserved bits zero.
+    /// Writes the header up to the packet number, with the reserved bits set to zero.
     ///
     /// # Panics
-    /// Panics when there is no room, or when `packet_number_len` is not 1 to 4.
+    /// Panics if the header does not fit, or if `packet_number_len` is not 1 to 4.
     #[inline]
     pub fn encode(&self, writer: &mut Writer<'_>, packet_number_len: usize) {
         let number_bits = match packet_number_len {
@@ -43,20 +44,21 @@ impl ShortHeader {
     }
 }
 
-/// The latency spin bit of a short header's first byte; it is not protected. RFC 9000 §17.4.
+/// Returns the latency spin bit of a short header's first byte. It is not protected.
+/// RFC 9000 §17.4.
 #[inline]
 pub const fn spin_bit(first_byte: u8) -> bool {
     first_byte & SPIN != 0
 }
 
-/// The key phase bit of a first byte without header protection. RFC 9001 §6.
+/// Returns the key phase bit of a first byte without header protection. RFC 9001 §6.
 #[inline]
 pub const fn key_phase_bit(first_byte: u8) -> bool {
     first_byte & KEY_PHASE != 0
 }
 
-/// Reads a short header at `start`, which holds at least one byte. It has no Length: the packet
-/// is the rest of the datagram.
+/// Reads the short header at offset `start`. It has no Length field, so the packet extends to the
+/// end of the datagram.
 #[inline]
 pub(super) fn decode(
     datagram: &[u8],

@@ -4,8 +4,8 @@ use super::*;
 use crate::error::DecodeErrorKind;
 use crate::testing::{hex, hostile_bytes};
 
-/// RFC 9001 §A.3: the header of the server's Initial, with as many bytes behind it as the Length
-/// field says.
+/// The header of the server's Initial packet in RFC 9001 §A.3, followed by as many bytes as its
+/// Length field counts.
 fn server_initial() -> Vec<u8> {
     let mut bytes = hex("c1 00000001 00 08f067a5502a4262b5 00 4075 0001");
     bytes.resize(bytes.len() + 0x75 - 2, 0xaa);
@@ -92,7 +92,7 @@ fn a_start_at_or_past_the_end_is_malformed() {
 }
 
 #[test]
-fn reserved_bits_are_in_other_places_in_long_and_short_headers() {
+fn reserved_bits_differ_in_long_and_short_headers() {
     for first_byte in 0..=u8::MAX {
         let mask = if first_byte & 0x80 == 0 {
             0b0001_1000
@@ -112,7 +112,7 @@ fn reserved_bits_are_in_other_places_in_long_and_short_headers() {
 }
 
 #[test]
-fn errors_are_shown() {
+fn errors_display_their_cause() {
     let unknown = PacketError::UnknownVersion {
         version: 0xa,
         destination: 0..0,
@@ -124,7 +124,7 @@ fn errors_are_shown() {
     assert_eq!(malformed.to_string(), "truncated at byte 1");
 }
 
-/// First byte and version of something that may look like a packet of version 1.
+/// Generates bytes that start with a likely first byte and version of a packet of version 1.
 fn likely_packet() -> impl Strategy<Value = Vec<u8>> {
     let version = prop_oneof![
         Just(vec![0, 0, 0, 1]),
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn the_routing_look_agrees_with_the_full_one(
+    fn destination_of_agrees_with_decode(
         bytes in likely_packet(), local_cid_len in 0..=20_usize,
     ) {
         if let Ok(packet) = decode(&bytes, 0, local_cid_len) {

@@ -1,4 +1,4 @@
-//! Version Negotiation packets: a server lists what it speaks. RFC 9000 §17.2.1, RFC 8999 §6.
+//! Version Negotiation packets: the versions that a server supports. RFC 9000 §17.2.1, RFC 8999 §6.
 
 use super::invariants::{self, Invariants};
 use super::{FIXED_BIT, LONG_FORM, Packet, PacketError, PacketKind, long};
@@ -6,19 +6,19 @@ use crate::error::DecodeError;
 use crate::version::NEGOTIATION;
 use crate::writer::Writer;
 
-/// The fields of a Version Negotiation packet. Nothing in it is authenticated.
+/// The fields of a Version Negotiation packet. None of them is authenticated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VersionNegotiation<'a> {
-    /// Destination Connection ID: the source of the packet that this answers.
+    /// The Destination Connection ID, equal to the source of the packet that this one answers.
     pub destination: &'a [u8],
-    /// Source Connection ID: the destination of the packet that this answers.
+    /// The Source Connection ID, equal to the destination of the packet that this one answers.
     pub source: &'a [u8],
-    /// Four bytes each, at least one.
+    /// The supported versions, at least one, four bytes each.
     versions: &'a [[u8; 4]],
 }
 
 impl VersionNegotiation<'_> {
-    /// The versions that the server offers, reserved ones among them.
+    /// Iterates over the versions that the server offers, including reserved ones.
     pub fn versions(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.versions
             .iter()
@@ -26,19 +26,19 @@ impl VersionNegotiation<'_> {
     }
 }
 
-/// Bytes that [`encode`] writes.
+/// Returns the number of bytes that [`encode`] writes.
 pub fn encoded_len(destination: &[u8], source: &[u8], versions: &[u32]) -> usize {
     1 + 4 + 2 + destination.len() + source.len() + 4 * versions.len()
 }
 
 /// Writes a Version Negotiation packet.
 ///
-/// The connection IDs are those of the packet it answers, swapped, whatever their length
-/// (RFC 8999 §6). Of `first_byte_random` six bits are used: the form bit is set, and so is the
-/// Fixed Bit, for the sake of other protocols on the same port (RFC 9000 §17.2.1).
+/// The connection IDs are those of the packet that it answers, swapped, and may have any length
+/// (RFC 8999 §6). Six bits of `first_byte_random` are used. The form bit is set, and so is the
+/// Fixed Bit, which helps other protocols on the same port (RFC 9000 §17.2.1).
 ///
 /// # Panics
-/// Panics when there is no room, or when a connection ID is longer than 255 bytes.
+/// Panics if the packet does not fit, or if a connection ID is longer than 255 bytes.
 pub fn encode(
     writer: &mut Writer<'_>,
     first_byte_random: u8,
@@ -57,11 +57,12 @@ pub fn encode(
     }
 }
 
-/// Reads a datagram that holds a Version Negotiation packet; the seven unused bits of the first
+/// Reads a datagram that contains a Version Negotiation packet. The seven unused bits of the first
 /// byte are ignored.
 ///
 /// # Errors
-/// Truncated input, another kind of packet, or a list that is empty or broken off.
+/// Fails if the input is truncated, if it is another kind of packet, or if the list of versions is
+/// empty or its last entry is incomplete.
 pub fn decode(datagram: &[u8]) -> Result<VersionNegotiation<'_>, PacketError> {
     let fields = invariants::decode(datagram, 0)?;
     if fields.first_byte & LONG_FORM == 0 || fields.version != NEGOTIATION {
@@ -75,10 +76,10 @@ pub fn decode(datagram: &[u8]) -> Result<VersionNegotiation<'_>, PacketError> {
     })
 }
 
-/// Looks at a packet of which only the invariants were read. Our own connection IDs have 20
-/// bytes at most, so longer ones answer nothing that we sent.
+/// Reads a packet of which only the invariants were read. Our own connection IDs have at most 20
+/// bytes, so a packet with longer ones answers nothing that we sent.
 pub(super) fn decode_packet(datagram: &[u8], fields: Invariants) -> Result<Packet, PacketError> {
-    let (destination, source) = long::short_ids(datagram, &fields)?;
+    let (destination, source) = long::version_1_ids(datagram, &fields)?;
     version_list(datagram, fields.end)?;
     Ok(Packet {
         kind: PacketKind::VersionNegotiation,

@@ -97,7 +97,7 @@ proptest! {
         ahead in 0..0x7fff_ffff_u64,
         received in any::<prop::sample::Index>(),
     ) {
-        // The receiver has seen what it acknowledged and maybe more of what was sent since.
+        // The receiver has received the packets that it acknowledged, and maybe later ones.
         let next = acked.map_or(0, |acked| acked + 1);
         let number = (next + ahead).min(MAX_PACKET_NUMBER);
         prop_assume!(number >= next);

@@ -21,7 +21,7 @@ fn fields_come_in_order_and_in_network_byte_order() {
 }
 
 #[test]
-fn a_read_past_the_end_says_where_and_moves_nothing() {
+fn failed_read_reports_its_offset_and_does_not_move() {
     let mut reader = Reader::new(&[1, 2, 3]);
     reader.u8().unwrap();
     let error = DecodeError {
@@ -38,7 +38,7 @@ fn a_read_past_the_end_says_where_and_moves_nothing() {
 }
 
 #[test]
-fn length_prefixed_bytes_end_where_their_length_says() {
+fn length_prefixed_bytes_end_at_their_length() {
     let mut reader = Reader::new(&[0x40, 2, 7, 8, 9]);
     assert_eq!(reader.varint_bytes(), Ok([7, 8].as_slice()));
     assert_eq!(reader.unread(), [9]);

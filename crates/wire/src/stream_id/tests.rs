@@ -29,6 +29,6 @@ fn the_last_stream_has_the_largest_varint() {
 }
 
 #[test]
-fn shown_as_its_number() {
+fn displays_as_its_number() {
     assert_eq!(StreamId::from_value(7).to_string(), "7");
 }

@@ -1,4 +1,4 @@
-//! Limits and role rules of transport parameters. RFC 9000 §7.4, §18.2.
+//! Checks of transport parameters: ranges, and rules for each end. RFC 9000 §7.4, §18.2.
 
 use courser_base::Side;
 
@@ -6,7 +6,7 @@ use super::{MIN_ACTIVE_CONNECTION_ID_LIMIT, ParameterError, TransportParameters,
 use crate::connection_id::ConnectionId;
 use crate::stream_id::MAX_STREAMS;
 
-/// Checks everything that can be said without knowing the connection.
+/// Checks all rules that do not depend on the state of the connection.
 pub(super) fn check(parameters: &TransportParameters, sent_by: Side) -> Result<(), ParameterError> {
     check_ranges(parameters)?;
     match sent_by {
@@ -58,7 +58,7 @@ fn check_ranges(parameters: &TransportParameters) -> Result<(), ParameterError> 
     all_hold(&rules)
 }
 
-/// Four parameters describe what only a server has.
+/// Checks that the four parameters that only servers may send are absent.
 fn check_client(parameters: &TransportParameters) -> Result<(), ParameterError> {
     let reason = "was sent by a client";
     let rules = [
@@ -86,18 +86,18 @@ fn check_client(parameters: &TransportParameters) -> Result<(), ParameterError> 
     all_hold(&rules)
 }
 
-/// A server without connection IDs cannot tell a client that moves from a new one, so it cannot
-/// offer an address to move to.
+/// Checks that a server without connection IDs offers no preferred address. It could not
+/// distinguish a client that migrates there from a new one.
 fn check_server(parameters: &TransportParameters) -> Result<(), ParameterError> {
     let uses_no_ids = parameters
         .initial_source_connection_id
         .as_ref()
         .is_some_and(ConnectionId::is_empty);
-    let fits = parameters.preferred_address.is_none() || !uses_no_ids;
+    let is_allowed = parameters.preferred_address.is_none() || !uses_no_ids;
     all_hold(&[(
         id::PREFERRED_ADDRESS,
-        fits,
-        "comes from a server with an empty connection id",
+        is_allowed,
+        "was sent by a server with an empty connection id",
     )])
 }
 
@@ -108,7 +108,7 @@ fn all_hold(rules: &[(u64, bool, &'static str)]) -> Result<(), ParameterError> {
     }
 }
 
-/// Every path carries datagrams of this size. RFC 9000 §14.
+/// Every path must carry datagrams of this size. RFC 9000 §14.
 const MIN_MAX_UDP_PAYLOAD_SIZE: u64 = 1200;
 const MAX_ACK_DELAY_EXPONENT: u64 = 20;
 const MAX_ACK_DELAY_END_MS: u64 = 1 << 14;

@@ -1,4 +1,4 @@
-//! Transport parameters in bytes: number, length, value, in any order. RFC 9000 §18.
+//! Encoding of transport parameters: ID, length and value of each, in any order. RFC 9000 §18.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
@@ -11,13 +11,13 @@ use crate::varint::{MAX_VARINT, varint_len};
 use crate::writer::Writer;
 
 impl TransportParameters {
-    /// Appends the encoding to `out`; parameters that have their default value are left out.
+    /// Appends the encoding to `out`. Parameters with their default value are omitted.
     ///
-    /// With a `grease` seed one reserved parameter is added, chosen and filled by the seed, so
-    /// that peers learn to ignore what they do not know (RFC 9000 §18.1).
+    /// With a `grease` seed, one reserved parameter is added. The seed chooses its ID and its
+    /// value. Peers thereby learn to ignore unknown parameters (RFC 9000 §18.1).
     ///
     /// # Panics
-    /// Panics when a number is above 2^62 - 1.
+    /// Panics if a number is above 2^62 - 1.
     pub fn encode(&self, out: &mut Vec<u8>, grease: Option<u64>) {
         let default = Self::default();
         for (id, get, _) in NUMBERS {
@@ -54,32 +54,32 @@ impl TransportParameters {
         }
     }
 
-    /// Reads the parameters that `sent_by` sent and checks them, as far as they can be checked
-    /// without knowing the connection.
+    /// Reads the parameters that `sent_by` sent and checks all rules that do not depend on the
+    /// state of the connection.
     ///
-    /// Unknown parameters are skipped. Repeated ones are an error; of unknown ones the first 64
-    /// are remembered for that, so that the work stays linear in the bytes.
+    /// Unknown parameters are skipped. Repeated ones are an error. To detect them in linear time,
+    /// only the first 64 IDs above 63 are remembered.
     ///
     /// # Errors
-    /// The number of the parameter and the rule that it breaks.
+    /// Fails with the ID of the parameter and the rule that it violates.
     pub fn decode(bytes: &[u8], sent_by: Side) -> Result<Self, ParameterError> {
         let mut parameters = Self::default();
-        let mut seen = Seen::NOTHING;
+        let mut seen = Seen::EMPTY;
         let mut reader = Reader::new(bytes);
         while !reader.is_empty() {
             let Ok(parameter) = reader.varint() else {
                 let parameter = id::UNREADABLE;
                 return Err(ParameterError {
                     parameter,
-                    reason: "is cut off in its number",
+                    reason: "is truncated within its id",
                 });
             };
             let error = |reason| ParameterError { parameter, reason };
             let value = reader
                 .varint_bytes()
                 .map_err(|_| error("is longer than the extension"))?;
-            if !seen.is_first(parameter) {
-                return Err(error("is there twice"));
+            if !seen.insert(parameter) {
+                return Err(error("is repeated"));
             }
             parameters.set(parameter, value).map_err(error)?;
         }
@@ -94,7 +94,7 @@ impl TransportParameters {
         {
             *field(self) = Some(ConnectionId::new(value).ok_or("is longer than 20 bytes")?);
         } else if parameter == id::STATELESS_RESET_TOKEN {
-            let token = value.as_array().ok_or("does not have 16 bytes")?;
+            let token = value.as_array().ok_or("is not 16 bytes long")?;
             self.stateless_reset_token = Some(*token);
         } else if parameter == id::DISABLE_ACTIVE_MIGRATION {
             if !value.is_empty() {
@@ -114,7 +114,7 @@ fn number(value: &[u8]) -> Result<u64, &'static str> {
     let mut reader = Reader::new(value);
     match (reader.varint(), reader.is_empty()) {
         (Ok(number), true) => Ok(number),
-        _ => Err("is not one varint of its length"),
+        _ => Err("is not exactly one varint"),
     }
 }
 
@@ -127,14 +127,14 @@ fn preferred_address(value: &[u8]) -> Result<PreferredAddress, &'static str> {
     let ipv6_port = reader.u16().map_err(truncated)?;
     let id_len = usize::from(reader.u8().map_err(truncated)?);
     if id_len == 0 || id_len > ConnectionId::MAX_LEN {
-        return Err("has a connection id that has not 1 to 20 bytes");
+        return Err("has a connection id that is not 1 to 20 bytes long");
     }
     let id = reader.bytes(id_len).map_err(truncated)?;
     let reset_token = reader.array().map_err(truncated)?;
     if !reader.is_empty() {
-        return Err("is longer than its content");
+        return Err("has trailing bytes");
     }
-    // An address family that the server does not offer is all zeros. RFC 9000 §18.2.
+    // All zeros mean that the server does not offer this address family. RFC 9000 §18.2.
     let has_ipv4 = !ipv4.is_unspecified() || ipv4_port != 0;
     let has_ipv6 = !ipv6.is_unspecified() || ipv6_port != 0;
     Ok(PreferredAddress {
@@ -176,29 +176,29 @@ fn put_varint(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(writer.written());
 }
 
-/// One of the numbers 31 * N + 27, which never mean anything. RFC 9000 §18.1.
+/// Returns one of the IDs 31 * N + 27, which are reserved and have no meaning. RFC 9000 §18.1.
 fn reserved_id(seed: u64) -> u64 {
     31 * (seed % ((MAX_VARINT - 27) / 31 + 1)) + 27
 }
 
-/// Which parameters were there already.
+/// The IDs of the parameters decoded so far.
 struct Seen {
-    /// One bit per number below 64, which the known ones are.
+    /// One bit for each ID below 64. Most known parameters are among them.
     small: u64,
     large: [u64; Seen::MAX_LARGE],
     large_count: usize,
 }
 
 impl Seen {
-    /// More unknown parameters than anybody has been seen to send.
+    /// The maximum number of remembered IDs above 63, more than any known implementation sends.
     const MAX_LARGE: usize = 64;
-    const NOTHING: Self = Self {
+    const EMPTY: Self = Self {
         small: 0,
         large: [0; Self::MAX_LARGE],
         large_count: 0,
     };
 
-    fn is_first(&mut self, parameter: u64) -> bool {
+    fn insert(&mut self, parameter: u64) -> bool {
         if parameter < 64 {
             let bit = 1 << parameter;
             let is_first = self.small & bit == 0;
@@ -216,14 +216,15 @@ impl Seen {
     }
 }
 
-/// A parameter: its number, how to read the field, how to get at it.
+/// A parameter: its ID, a function that reads its field, and a function that borrows the field
+/// mutably.
 type Field<T> = (
     u64,
     fn(&TransportParameters) -> T,
     fn(&mut TransportParameters) -> &mut T,
 );
 
-/// The field of a parameter as [`Field`] wants it.
+/// Creates the [`Field`] of a parameter.
 macro_rules! field {
     ($id:ident, $field:ident) => {
         (

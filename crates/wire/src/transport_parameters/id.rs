@@ -1,4 +1,4 @@
-//! Numbers and names of the transport parameters. RFC 9000 §18.2.
+//! IDs and names of the transport parameters. RFC 9000 §18.2.
 
 pub(super) const ORIGINAL_DESTINATION_CONNECTION_ID: u64 = 0x00;
 pub(super) const MAX_IDLE_TIMEOUT: u64 = 0x01;
@@ -18,16 +18,16 @@ pub(super) const ACTIVE_CONNECTION_ID_LIMIT: u64 = 0x0e;
 pub(super) const INITIAL_SOURCE_CONNECTION_ID: u64 = 0x0f;
 pub(super) const RETRY_SOURCE_CONNECTION_ID: u64 = 0x10;
 
-/// RFC 9221 §3.
+/// The parameter of the DATAGRAM extension. RFC 9221 §3.
 pub(super) const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 
-/// draft-ietf-quic-ack-frequency-12 §3.
+/// The parameter of the ACK frequency extension. draft-ietf-quic-ack-frequency-12 §3.
 pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
 
-/// Stands for a number that could not be read; no varint has this value.
+/// A placeholder for an ID that cannot be decoded. No varint has this value.
 pub(super) const UNREADABLE: u64 = u64::MAX;
 
-/// The name in RFC 9000 §18.2, or in the draft of an extension.
+/// Returns the name of a parameter in RFC 9000 §18.2 or in the draft of its extension.
 pub(super) fn name(parameter: u64) -> Option<&'static str> {
     match parameter {
         UNREADABLE => return Some("a transport parameter"),
@@ -41,7 +41,7 @@ pub(super) fn name(parameter: u64) -> Option<&'static str> {
         .copied()
 }
 
-/// In the order of the numbers.
+/// The names of the parameters in the order of their IDs, from 0.
 const NAMES: [&str; 17] = [
     "original_destination_connection_id",
     "max_idle_timeout",

@@ -1,4 +1,4 @@
-//! Transport parameters: what each end tells the other during the handshake. RFC 9000 §7.4, §18.
+//! Transport parameters, which each end sends during the handshake. RFC 9000 §7.4, §18.
 
 mod check;
 mod codec;
@@ -11,62 +11,66 @@ use crate::connection_id::ConnectionId;
 
 /// The transport parameters of one end. RFC 9000 §18.2.
 ///
-/// The default value is what holds for an end that says nothing.
+/// The default value applies to an end that sends no parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TransportParameters {
-    /// Destination Connection ID of the client's first Initial; server only.
+    /// The Destination Connection ID of the client's first Initial packet; server only.
     pub original_destination_connection_id: Option<ConnectionId>,
-    /// Milliseconds of silence that end the connection; 0 for never.
+    /// The idle timeout in milliseconds; 0 for none.
     pub max_idle_timeout: u64,
-    /// Reset token of the connection ID used in the handshake; server only.
+    /// The stateless reset token of the connection ID used in the handshake; server only.
     pub stateless_reset_token: Option<[u8; 16]>,
-    /// The largest UDP payload that this end is willing to receive, in bytes.
+    /// The largest UDP payload that this end accepts, in bytes.
     pub max_udp_payload_size: u64,
-    /// Initial limit on the data of all streams together.
+    /// The initial limit on the data of all streams together, in bytes.
     pub initial_max_data: u64,
-    /// Initial limit on the data of bidirectional streams that this end opens.
+    /// The initial limit on the data of each bidirectional stream that this end opens, in bytes.
     pub initial_max_stream_data_bidi_local: u64,
-    /// Initial limit on the data of bidirectional streams that the other end opens.
+    /// The initial limit on the data of each bidirectional stream that the other end opens, in
+    /// bytes.
     pub initial_max_stream_data_bidi_remote: u64,
-    /// Initial limit on the data of unidirectional streams that the other end opens.
+    /// The initial limit on the data of each unidirectional stream that the other end opens, in
+    /// bytes.
     pub initial_max_stream_data_uni: u64,
-    /// How many bidirectional streams the other end may open at first; at most 2^60.
+    /// The number of bidirectional streams that the other end may open initially; at most 2^60.
     pub initial_max_streams_bidi: u64,
-    /// How many unidirectional streams the other end may open at first; at most 2^60.
+    /// The number of unidirectional streams that the other end may open initially; at most 2^60.
     pub initial_max_streams_uni: u64,
-    /// The delay in ACK frames is in units of 2 to this power, in microseconds; at most 20.
+    /// The exponent of the delay in ACK frames, which is in units of 2 to this power microseconds;
+    /// at most 20.
     pub ack_delay_exponent: u64,
-    /// Milliseconds by which this end delays an ACK at most; below 2^14.
+    /// The largest delay of this end's ACK frames in milliseconds; below 2^14.
     pub max_ack_delay: u64,
-    /// The other end must not move to a new address while it talks to the handshake's address.
+    /// True if the other end must not migrate to another address while it uses the address of the
+    /// handshake.
     pub disable_active_migration: bool,
-    /// Where the server would rather be talked to; server only.
+    /// The address that the server prefers for the connection; server only.
     pub preferred_address: Option<PreferredAddress>,
-    /// How many connection IDs this end is willing to keep; at least 2.
+    /// The number of connection IDs that this end is willing to store; at least 2.
     pub active_connection_id_limit: u64,
-    /// Source Connection ID of this end's first Initial.
+    /// The Source Connection ID of this end's first Initial packet.
     pub initial_source_connection_id: Option<ConnectionId>,
-    /// Source Connection ID of the Retry, if there was one; server only.
+    /// The Source Connection ID of the Retry packet, if there was one; server only.
     pub retry_source_connection_id: Option<ConnectionId>,
-    /// Microseconds by which this end can delay an ACK at least; it takes ACK_FREQUENCY and
-    /// IMMEDIATE_ACK frames if it says so. At most `max_ack_delay`.
+    /// The smallest delay of this end's ACK frames in microseconds, at most `max_ack_delay`. If
+    /// present, this end supports ACK_FREQUENCY and IMMEDIATE_ACK frames.
     /// draft-ietf-quic-ack-frequency-12 §3.
     pub min_ack_delay: Option<u64>,
-    /// The largest DATAGRAM frame that this end takes, in bytes with type and length; 0 for none at
-    /// all. RFC 9221 §3.
+    /// The largest DATAGRAM frame that this end accepts, in bytes including type and length; 0 if
+    /// it accepts none. RFC 9221 §3.
     pub max_datagram_frame_size: u64,
 }
 
-/// Another address of the server, with a connection ID to use there. RFC 9000 §9.6, §18.2.
+/// An additional address of the server and the connection ID for its use. RFC 9000 §9.6, §18.2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PreferredAddress {
-    /// The IPv4 address, if there is one.
+    /// The IPv4 address, if one is offered.
     pub ipv4: Option<SocketAddrV4>,
-    /// The IPv6 address, if there is one.
+    /// The IPv6 address, if one is offered.
     pub ipv6: Option<SocketAddrV6>,
     /// The connection ID with sequence number 1; never empty.
     pub id: ConnectionId,
-    /// Its stateless reset token.
+    /// The stateless reset token of the connection ID.
     pub reset_token: [u8; 16],
 }
 
@@ -96,12 +100,12 @@ impl Default for TransportParameters {
     }
 }
 
-/// Transport parameters that are refused: TRANSPORT_PARAMETER_ERROR. RFC 9000 §7.4.
+/// The error of refused transport parameters: TRANSPORT_PARAMETER_ERROR. RFC 9000 §7.4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParameterError {
-    /// The parameter's number on the wire; all ones when not even that could be read.
+    /// The ID of the parameter; all ones if the ID itself cannot be decoded.
     pub parameter: u64,
-    /// The rule that it breaks.
+    /// The rule that the parameter violates.
     pub reason: &'static str,
 }
 
@@ -123,7 +127,7 @@ impl std::error::Error for ParameterError {}
 const DEFAULT_MAX_UDP_PAYLOAD_SIZE: u64 = 65527;
 const DEFAULT_ACK_DELAY_EXPONENT: u64 = 3;
 const DEFAULT_MAX_ACK_DELAY_MS: u64 = 25;
-/// Both the default and the least that is allowed.
+/// Both the default and the smallest permitted value.
 const MIN_ACTIVE_CONNECTION_ID_LIMIT: u64 = 2;
 
 #[cfg(test)]

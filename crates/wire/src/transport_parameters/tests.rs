@@ -11,7 +11,7 @@ fn decode(digits: &str, sent_by: Side) -> Result<TransportParameters, ParameterE
     TransportParameters::decode(&hex(digits), sent_by)
 }
 
-/// Checks that both ends refuse the bytes, or only the named one.
+/// Checks that the bytes are refused with this error if a server sends them.
 fn assert_refused(digits: &str, parameter: u64, reason: &'static str) {
     let error = Err(ParameterError { parameter, reason });
     assert_eq!(decode(digits, Side::Server), error, "{digits}");
@@ -32,7 +32,7 @@ fn encode(parameters: &TransportParameters, grease: Option<u64>) -> Vec<u8> {
     bytes
 }
 
-/// Numbers of the parameters in an encoding.
+/// Returns the IDs of the parameters in an encoding.
 fn numbers(bytes: &[u8]) -> Vec<u64> {
     let mut reader = crate::Reader::new(bytes);
     let mut numbers = Vec::new();
@@ -43,7 +43,7 @@ fn numbers(bytes: &[u8]) -> Vec<u64> {
     numbers
 }
 
-/// Every parameter with a value that is not its default.
+/// Returns parameters that all differ from their defaults.
 fn all() -> TransportParameters {
     let id = |digits| ConnectionId::new(&hex(digits));
     TransportParameters {
@@ -75,7 +75,7 @@ fn all() -> TransportParameters {
 }
 
 #[test]
-fn nothing_said_means_the_defaults_of_rfc_9000_18_2() {
+fn absent_parameters_have_the_defaults_of_rfc_9000_18_2() {
     let parameters = decode("", Side::Client).unwrap();
     assert_eq!(parameters, TransportParameters::default());
     assert_eq!(parameters.max_udp_payload_size, 65527);
@@ -89,7 +89,7 @@ fn nothing_said_means_the_defaults_of_rfc_9000_18_2() {
 }
 
 #[test]
-fn all_parameters_come_back_from_their_bytes() {
+fn all_parameters_round_trip() {
     let bytes = encode(&all(), None);
     assert_eq!(TransportParameters::decode(&bytes, Side::Server), Ok(all()));
 }
@@ -103,7 +103,7 @@ fn each_parameter_is_written_under_its_number_and_once() {
 }
 
 #[test]
-fn values_stand_where_rfc_9000_18_2_puts_them() {
+fn encoding_matches_rfc_9000_18_2() {
     let digits = "01 02 4064 03 02 44b0 04 01 01 05 01 02 06 01 03 07 01 04 08 01 05 09 01 06
         0a 01 07 0b 01 08 0c 00 0e 01 09 0f 02 aabb";
     let parameters = decode(digits, Side::Client).unwrap();
@@ -137,7 +137,7 @@ fn the_order_does_not_matter() {
 }
 
 #[test]
-fn encoding_cut_anywhere_never_gives_the_whole() {
+fn truncated_encoding_never_decodes_to_the_whole() {
     let bytes = encode(&all(), None);
     for end in 0..bytes.len() {
         let cut = TransportParameters::decode(&bytes[..end], Side::Server);
@@ -151,12 +151,12 @@ fn length_beyond_the_extension_is_refused() {
     assert_refused("04 02 01", 0x04, reason);
     assert_refused("04", 0x04, reason);
     assert_refused("4123 ffffffffffffffff 00", 0x123, reason);
-    assert_refused("04 01 01 40", u64::MAX, "is cut off in its number");
+    assert_refused("04 01 01 40", u64::MAX, "is truncated within its id");
 }
 
 #[test]
 fn length_that_does_not_fit_the_number_is_refused() {
-    let reason = "is not one varint of its length";
+    let reason = "is not exactly one varint";
     assert_refused("c0000000 ff04de1b 00", 0xff04_de1b, reason);
     assert_refused("c0000000 ff04de1b 02 0505", 0xff04_de1b, reason);
     for parameter in [
@@ -176,23 +176,23 @@ fn numbers_may_be_in_longer_varints_than_needed() {
 
 #[test]
 fn repeated_parameter_is_refused() {
-    assert_refused("04 01 01 04 01 01", 0x04, "is there twice");
-    assert_refused("0c 00 01 01 05 0c 00", 0x0c, "is there twice");
-    assert_refused("40ff 00 40ff 00", 0xff, "is there twice");
-    assert_refused("20 01 00 20 01 00", 0x20, "is there twice");
-    assert_refused("21 00 21 01 00", 0x21, "is there twice");
-    assert_refused("0f 00 0f 00", 0x0f, "is there twice");
+    assert_refused("04 01 01 04 01 01", 0x04, "is repeated");
+    assert_refused("0c 00 01 01 05 0c 00", 0x0c, "is repeated");
+    assert_refused("40ff 00 40ff 00", 0xff, "is repeated");
+    assert_refused("20 01 00 20 01 00", 0x20, "is repeated");
+    assert_refused("21 00 21 01 00", 0x21, "is repeated");
+    assert_refused("0f 00 0f 00", 0x0f, "is repeated");
 }
 
-/// RFC 9221 §3: any number is allowed, 0 is as good as nothing.
+/// Any number is allowed, and 0 is equivalent to no parameter. RFC 9221 §3.
 #[test]
 fn max_datagram_frame_size_is_a_varint_of_any_size() {
     for (digits, size) in [("20 01 00", 0), ("20 04 8000ffff", 65_535)] {
         let parameters = decode(digits, Side::Client).unwrap();
         assert_eq!(parameters.max_datagram_frame_size, size);
     }
-    assert_refused("20 00", 0x20, "is not one varint of its length");
-    assert_refused("20 02 0102", 0x20, "is not one varint of its length");
+    assert_refused("20 00", 0x20, "is not exactly one varint");
+    assert_refused("20 02 0102", 0x20, "is not exactly one varint");
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn more_unknown_parameters_than_are_remembered_are_skipped() {
     bytes.extend([0x80, 1, 0, 63, 0]);
     let error = ParameterError {
         parameter: 0x1_003f,
-        reason: "is there twice",
+        reason: "is repeated",
     };
     assert_eq!(
         TransportParameters::decode(&bytes, Side::Client),
@@ -262,7 +262,7 @@ fn retry_source_connection_id_from_a_client_is_refused() {
 
 #[test]
 fn stateless_reset_token_of_another_length_is_refused() {
-    let reason = "does not have 16 bytes";
+    let reason = "is not 16 bytes long";
     assert_refused("02 00", 0x02, reason);
     assert_refused(&format!("02 0f {}", &TOKEN[..30]), 0x02, reason);
     assert_refused(&format!("02 11 {TOKEN} 10"), 0x02, reason);
@@ -337,7 +337,7 @@ fn connection_id_above_20_bytes_is_refused() {
 
 #[test]
 fn preferred_address_without_connection_id_is_refused() {
-    let reason = "has a connection id that has not 1 to 20 bytes";
+    let reason = "has a connection id that is not 1 to 20 bytes long";
     assert_refused(
         &format!("0d 29 {} 00 {TOKEN}", "11".repeat(24)),
         0x0d,
@@ -347,7 +347,7 @@ fn preferred_address_without_connection_id_is_refused() {
 
 #[test]
 fn preferred_address_with_a_connection_id_above_20_bytes_is_refused() {
-    let reason = "has a connection id that has not 1 to 20 bytes";
+    let reason = "has a connection id that is not 1 to 20 bytes long";
     let digits = format!("0d 3e {} 15 {} {TOKEN}", "11".repeat(24), "ab".repeat(21));
     assert_refused(&digits, 0x0d, reason);
 }
@@ -365,13 +365,13 @@ fn preferred_address_cut_anywhere_or_too_long_is_refused() {
 
 #[test]
 fn preferred_address_from_a_server_with_an_empty_id_is_refused() {
-    let reason = "comes from a server with an empty connection id";
+    let reason = "was sent by a server with an empty connection id";
     let digits = format!("0d 2a {} 01 aa {TOKEN} 0f 00", "11".repeat(24));
     assert_refused(&digits, 0x0d, reason);
 }
 
 #[test]
-fn preferred_address_of_zeros_is_a_family_not_offered() {
+fn address_of_zeros_means_family_is_not_offered() {
     let digits = format!("0d 2a {} 01 aa {TOKEN}", "00".repeat(24));
     let address = decode(&digits, Side::Server)
         .unwrap()
@@ -393,7 +393,7 @@ fn preferred_address_of_zeros_is_a_family_not_offered() {
 }
 
 #[test]
-fn grease_is_one_reserved_parameter_more() {
+fn grease_adds_one_reserved_parameter() {
     for seed in [0, 1, 0x1234_5678_9abc_def7, u64::MAX] {
         let bytes = encode(&all(), Some(seed));
         let found = numbers(&bytes);
@@ -420,7 +420,7 @@ fn errors_name_the_parameter() {
     let error = decode("40", Side::Client).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "a transport parameter is cut off in its number"
+        "a transport parameter is truncated within its id"
     );
 }
 
@@ -441,7 +441,7 @@ proptest! {
     }
 
     #[test]
-    fn numbers_come_back_from_their_bytes(
+    fn numbers_round_trip(
         numbers in [varints(), varints(), varints(), varints(), varints(), varints()],
         grease: Option<u64>,
     ) {

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{hex, varints};
 use crate::{Reader, Writer};
 
-/// RFC 9000 §A.1: the examples, the last of them in more bytes than needed.
+/// The examples of RFC 9000 §A.1. The last is longer than necessary.
 const EXAMPLES: [(&str, u64); 5] = [
     ("c2197c5eff14e88c", 151_288_809_941_952_652),
     ("9d7f3e7d", 494_878_333),
@@ -67,7 +67,7 @@ fn writing_more_than_62_bits_panics() {
 
 proptest! {
     #[test]
-    fn every_value_comes_back_from_every_length_that_holds_it(value in varints()) {
+    fn every_value_round_trips_in_every_length_that_holds_it(value in varints()) {
         for len in [1, 2, 4, 8].into_iter().filter(|&len| len >= varint_len(value)) {
             let mut buffer = [0xff; 16];
             let mut writer = Writer::new(&mut buffer);

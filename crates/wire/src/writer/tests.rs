@@ -19,7 +19,7 @@ fn fields_are_written_in_order_and_in_network_byte_order() {
 }
 
 #[test]
-fn nothing_behind_the_written_bytes_is_touched() {
+fn bytes_after_the_written_ones_are_unchanged() {
     for value in [0x3f, 0x3fff, 0x3fff_ffff, MAX_VARINT] {
         let mut buffer = [0xee; 16];
         let mut writer = Writer::new(&mut buffer);

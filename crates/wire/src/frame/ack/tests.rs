@@ -115,7 +115,7 @@ fn missing_counts_are_refused() {
 }
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let ranges = set(&[0..1, 90..96, 98..101]);
     assert_eq!(
         write(64, &ranges, None, 32).unwrap(),
@@ -161,15 +161,16 @@ fn no_more_ranges_than_asked_for_are_written() {
 }
 
 #[test]
-fn nothing_is_written_for_nothing_received() {
+fn empty_set_writes_nothing() {
     assert_eq!(write(64, &RangeSet::new(), None, 32), None);
 }
 
 #[test]
-fn a_count_of_two_bytes_is_reckoned_with() {
+fn range_count_of_two_bytes_is_accounted_for() {
     let mut ranges = RangeSet::new();
     (0..100).for_each(|number| ranges.insert(2 * number..2 * number + 1));
-    // 1 type, 2 largest, 1 delay, 1 first range and 2 for each range of up to 63 more.
+    // Bytes: 1 for the type, 2 for the largest number, 1 for the delay, 1 for the first range, and
+    // 2 for each of up to 63 further ranges.
     assert_eq!(
         decode(&write(132, &ranges, None, 200).unwrap()).range_count(),
         64
@@ -190,7 +191,7 @@ fn a_count_of_two_bytes_is_reckoned_with() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_again(
+    fn written_ranges_are_read_back(
         spans in prop::collection::vec((varints(), 1..1000_u64), 1..40),
         delay in varints(),
         ecn in prop::option::of((varints(), varints(), varints())),
@@ -212,7 +213,7 @@ proptest! {
     }
 
     #[test]
-    fn any_room_is_used_as_far_as_it_goes(
+    fn as_many_ranges_as_fit_are_written(
         spans in prop::collection::vec((0..3000_u64, 1..100_u64), 1..40), room in 0..150_usize,
     ) {
         let ranges =

@@ -6,7 +6,7 @@ use crate::frame::testing::{assert_round_trip, assert_vector};
 use crate::testing::varints;
 
 #[test]
-fn written_as_the_draft_lays_it_out() {
+fn encoding_matches_the_draft() {
     let frame = AckFrequency {
         sequence: 1,
         ack_eliciting_threshold: 0x40,
@@ -23,7 +23,7 @@ fn immediate_ack_is_one_byte() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         sequence in varints(),
         ack_eliciting_threshold in varints(),
         requested_max_ack_delay in varints(),

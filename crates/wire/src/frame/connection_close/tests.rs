@@ -64,7 +64,7 @@ fn unknown_error_codes_are_kept() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         error_code in varints(),
         frame_type in prop::option::of(varints()),
         reason in prop::collection::vec(any::<u8>(), 0..100),

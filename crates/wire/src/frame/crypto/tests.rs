@@ -7,7 +7,7 @@ use crate::frame::testing::{assert_refused, assert_round_trip, assert_vector, de
 use crate::testing::{hex, varints};
 
 #[test]
-fn rfc_9001_a2_client_hello_starts_like_this() {
+fn rfc_9001_a2_client_hello_decodes() {
     let mut bytes = hex("060040f1010000ed0303ebf8fa56f129");
     bytes.resize(4 + 0xf1, 0);
     let Ok(Frame::Crypto(crypto)) = decode_first(&bytes) else {
@@ -59,7 +59,7 @@ fn length_beyond_the_packet_is_refused() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         offset in varints(), data in prop::collection::vec(any::<u8>(), 0..100),
     ) {
         let offset = offset.min(MAX_VARINT - data.len() as u64);

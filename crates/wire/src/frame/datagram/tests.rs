@@ -20,7 +20,7 @@ fn to_the_end(data: &[u8]) -> Datagram<'_> {
 }
 
 #[test]
-fn written_as_rfc_9221_4_lays_it_out() {
+fn encoding_matches_rfc_9221_4() {
     assert_vector(&Frame::Datagram(with_length(b"abc")), "31 03 616263");
     let bytes = encode(&Frame::Datagram(to_the_end(b"abc")));
     assert_eq!(bytes, crate::testing::hex("30 616263"));
@@ -50,7 +50,7 @@ fn length_beyond_the_packet_is_refused() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(data in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn round_trips(data in prop::collection::vec(any::<u8>(), 0..200)) {
         assert_round_trip(&Frame::Datagram(with_length(&data)));
         let frame = Frame::Datagram(to_the_end(&data));
         let bytes = encode(&frame);

@@ -2,7 +2,7 @@ use super::*;
 use crate::frame::testing::assert_refused;
 
 #[test]
-fn types_in_more_bytes_than_needed_are_an_error_of_their_own() {
+fn overlong_frame_types_are_a_distinct_error() {
     let kind = DecodeErrorKind::OverlongFrameType;
     assert_refused("4001", kind, 0x01);
     assert_refused("8000000a 04 00", kind, 0x0a);
@@ -49,7 +49,7 @@ fn only_eight_types_are_streams() {
 }
 
 #[test]
-fn shown_by_the_name_in_the_rfc() {
+fn displays_as_the_name_in_the_rfc() {
     assert_eq!(FrameType(0x03).to_string(), "ACK");
     assert_eq!(FrameType(0x0b).to_string(), "STREAM");
     assert_eq!(FrameType(0x1d).to_string(), "CONNECTION_CLOSE");

@@ -6,14 +6,14 @@ use crate::frame::testing::{assert_round_trip, assert_vector};
 use crate::testing::varints;
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let frame = MaxData { limit: 0x10_0000 };
     assert_vector(&Frame::MaxData(frame), "10 80100000");
 }
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(limit in varints()) {
+    fn round_trips(limit in varints()) {
         assert_round_trip(&Frame::MaxData(MaxData { limit }));
     }
 }

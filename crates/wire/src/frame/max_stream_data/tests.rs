@@ -6,7 +6,7 @@ use crate::frame::testing::{assert_round_trip, assert_vector};
 use crate::testing::varints;
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let frame = MaxStreamData {
         id: StreamId::from_value(8),
         limit: 0x3fff,
@@ -16,7 +16,7 @@ fn written_as_the_rfc_lays_it_out() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(id in varints(), limit in varints()) {
+    fn round_trips(id in varints(), limit in varints()) {
         let id = StreamId::from_value(id);
         assert_round_trip(&Frame::MaxStreamData(MaxStreamData { id, limit }));
     }

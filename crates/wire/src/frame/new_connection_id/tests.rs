@@ -18,7 +18,7 @@ fn frame() -> NewConnectionId {
 }
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     assert_vector(
         &Frame::NewConnectionId(frame()),
         &format!("18 03 01 04 abababab {TOKEN}"),
@@ -27,13 +27,13 @@ fn written_as_the_rfc_lays_it_out() {
 
 #[test]
 fn connection_id_without_bytes_is_refused() {
-    let kind = DecodeErrorKind::Invalid("connection id has not 1 to 20 bytes");
+    let kind = DecodeErrorKind::Invalid("connection id is not 1 to 20 bytes long");
     assert_refused(&format!("18 03 01 00 {TOKEN}"), kind, 0x18);
 }
 
 #[test]
 fn connection_id_above_20_bytes_is_refused() {
-    let kind = DecodeErrorKind::Invalid("connection id has not 1 to 20 bytes");
+    let kind = DecodeErrorKind::Invalid("connection id is not 1 to 20 bytes long");
     assert_refused(
         &format!("18 03 01 15 {} {TOKEN}", "ab".repeat(21)),
         kind,
@@ -62,7 +62,7 @@ fn retire_prior_to_equal_to_sequence_is_accepted() {
 }
 
 #[test]
-#[should_panic(expected = "has a connection id")]
+#[should_panic(expected = "connection id of NEW_CONNECTION_ID is empty")]
 fn connection_id_without_bytes_is_never_written() {
     let frame = NewConnectionId {
         id: ConnectionId::EMPTY,
@@ -72,7 +72,7 @@ fn connection_id_without_bytes_is_never_written() {
 }
 
 #[test]
-#[should_panic(expected = "does not retire itself")]
+#[should_panic(expected = "retire_prior_to is above sequence")]
 fn retire_prior_to_above_sequence_is_never_written() {
     let frame = NewConnectionId {
         retire_prior_to: 4,
@@ -83,7 +83,7 @@ fn retire_prior_to_above_sequence_is_never_written() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         sequence in varints(),
         retire_prior_to in varints(),
         id in prop::collection::vec(any::<u8>(), 1..=20),

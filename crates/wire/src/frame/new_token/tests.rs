@@ -6,7 +6,7 @@ use crate::frame::Frame;
 use crate::frame::testing::{assert_refused, assert_round_trip, assert_vector};
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let frame = NewToken {
         token: &[0xaa, 0xbb, 0xcc],
     };
@@ -21,7 +21,7 @@ fn empty_token_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "NEW_TOKEN has a token")]
+#[should_panic(expected = "the token of NEW_TOKEN is empty")]
 fn empty_token_is_never_written() {
     NewToken { token: &[] }.encode(&mut Writer::new(&mut [0; 8]));
 }
@@ -33,7 +33,7 @@ fn token_longer_than_the_packet_is_refused() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(token in prop::collection::vec(any::<u8>(), 1..300)) {
+    fn round_trips(token in prop::collection::vec(any::<u8>(), 1..300)) {
         assert_round_trip(&Frame::NewToken(NewToken { token: &token }));
     }
 }

@@ -5,7 +5,7 @@ use crate::frame::Frame;
 use crate::frame::testing::{assert_round_trip, assert_vector};
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let frame = PathChallenge {
         data: [1, 2, 3, 4, 5, 6, 7, 8],
     };
@@ -14,7 +14,7 @@ fn written_as_the_rfc_lays_it_out() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(data: [u8; 8]) {
+    fn round_trips(data: [u8; 8]) {
         assert_round_trip(&Frame::PathChallenge(PathChallenge { data }));
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
 
-/// RFC 9000 Table 3, column Pkts, in the order of the types; STREAM stands for all of its eight.
-/// RETIRE_CONNECTION_ID and the close of the application follow the text of §12.5.
-/// The rest is of draft-ietf-quic-ack-frequency-12 §3 and RFC 9221 §4.
+/// RFC 9000 Table 3, column Pkts, in the order of the types. STREAM stands for all eight of its
+/// types. RETIRE_CONNECTION_ID and the CONNECTION_CLOSE of the application follow the text of
+/// §12.5. The other types are those of draft-ietf-quic-ack-frequency-12 §3 and RFC 9221 §4.
 const TABLE: [(u64, &str); 28] = [
     (0x00, "IH01"),
     (0x01, "IH01"),
@@ -81,7 +81,7 @@ fn application_close_is_refused_in_initial_and_handshake() {
 }
 
 #[test]
-fn zero_rtt_refuses_what_a_client_cannot_have_cause_to_send() {
+fn zero_rtt_refuses_frames_that_a_client_has_no_reason_to_send() {
     for frame_type in [0x02, 0x03, 0x06, 0x07, 0x19, 0x1b, 0x1e, 0x1f, 0xaf] {
         assert!(
             !is_permitted(frame_type, PacketKind::ZeroRtt),

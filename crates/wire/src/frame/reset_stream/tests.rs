@@ -6,7 +6,7 @@ use crate::frame::testing::{assert_round_trip, assert_vector};
 use crate::testing::varints;
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let frame = ResetStream {
         id: StreamId::from_value(0x104),
         error_code: 10,
@@ -17,7 +17,7 @@ fn written_as_the_rfc_lays_it_out() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         id in varints(), error_code in varints(), final_size in varints(),
     ) {
         let id = StreamId::from_value(id);

@@ -6,7 +6,7 @@ use crate::frame::testing::{assert_round_trip, assert_vector};
 use crate::testing::varints;
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let frame = StopSending {
         id: StreamId::from_value(3),
         error_code: 0x40,
@@ -16,7 +16,7 @@ fn written_as_the_rfc_lays_it_out() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(id in varints(), error_code in varints()) {
+    fn round_trips(id in varints(), error_code in varints()) {
         let id = StreamId::from_value(id);
         assert_round_trip(&Frame::StopSending(StopSending { id, error_code }));
     }

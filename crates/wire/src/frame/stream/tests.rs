@@ -11,7 +11,7 @@ fn id(value: u64) -> StreamId {
 }
 
 #[test]
-fn offset_zero_and_a_missing_end_cost_no_bits() {
+fn offset_zero_without_fin_sets_no_bits() {
     let frame = Stream {
         id: id(4),
         offset: 0,
@@ -128,7 +128,7 @@ fn id_and_offset_cut_short_are_refused_without_a_length_too() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         value in varints(),
         offset in varints(),
         data in prop::collection::vec(any::<u8>(), 0..100),
@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn header_without_a_length_comes_back_with_all_that_follows(
+    fn header_without_a_length_decodes_with_all_data_that_follows(
         value in varints(),
         offset in varints(),
         data in prop::collection::vec(any::<u8>(), 0..100),

@@ -7,7 +7,7 @@ use crate::frame::testing::{assert_refused, assert_round_trip, assert_vector};
 use crate::testing::varints;
 
 #[test]
-fn the_type_tells_the_direction() {
+fn frame_type_depends_on_the_direction() {
     let bidi = StreamsBlocked {
         direction: Direction::Bidirectional,
         limit: 100,
@@ -40,7 +40,7 @@ fn limit_above_2_60_is_refused() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(limit in varints(), is_bidi: bool) {
+    fn round_trips(limit in varints(), is_bidi: bool) {
         let direction =
             if is_bidi { Direction::Bidirectional } else { Direction::Unidirectional };
         let limit = limit.min(MAX_STREAMS);

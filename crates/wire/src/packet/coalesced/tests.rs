@@ -43,7 +43,7 @@ fn packets_follow_each_other_without_gap() {
 }
 
 #[test]
-fn packets_for_another_connection_id_are_passed_over() {
+fn packets_for_another_connection_id_are_skipped() {
     let mut bytes = three_packets();
     let handshake = bytes.iter().position(|&byte| byte == 0xe0).unwrap();
     bytes[handshake + 6] ^= 1;
@@ -73,7 +73,7 @@ fn the_first_malformed_packet_is_the_last_item() {
 }
 
 #[test]
-fn zeros_behind_a_packet_are_no_packet() {
+fn zeros_after_a_packet_are_not_a_packet() {
     let mut bytes = hex("c0 00000001 02aabb 01cc 00 4014");
     bytes.extend([0; 20]);
     bytes.resize(1200, 0);

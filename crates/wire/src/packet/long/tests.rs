@@ -17,7 +17,7 @@ fn id(digits: &str) -> ConnectionId {
     ConnectionId::new(&hex(digits)).unwrap()
 }
 
-/// The header with its packet number, and `payload` zero bytes behind it.
+/// Encodes the header with its packet number and `payload` zero bytes after it.
 fn encode(header: &LongHeader<'_>, number: u64, number_len: usize, payload: usize) -> Vec<u8> {
     let mut buffer = vec![0; header.encoded_len() + number_len + payload];
     let mut writer = Writer::new(&mut buffer);
@@ -174,7 +174,7 @@ fn length_beyond_two_bytes_panics() {
 }
 
 #[test]
-#[should_panic(expected = "header of their own")]
+#[should_panic(expected = "not encoded by LongHeader")]
 fn one_rtt_has_no_long_header() {
     let header = LongHeader {
         kind: PacketKind::OneRtt,
@@ -188,7 +188,7 @@ fn one_rtt_has_no_long_header() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         kind in 0..3_usize,
         destination in prop::collection::vec(any::<u8>(), 0..=20),
         source in prop::collection::vec(any::<u8>(), 0..=20),

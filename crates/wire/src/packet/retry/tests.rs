@@ -3,7 +3,7 @@ use crate::error::DecodeErrorKind;
 use crate::packet;
 use crate::testing::hex;
 
-/// RFC 9001 §A.4.
+/// The Retry packet of RFC 9001 §A.4.
 const RETRY: &str = "ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba";
 
 #[test]
@@ -53,7 +53,7 @@ fn empty_token_is_refused() {
 }
 
 #[test]
-#[should_panic(expected = "a Retry has a token")]
+#[should_panic(expected = "the token of a Retry is empty")]
 fn empty_token_is_never_written() {
     let mut buffer = [0; 64];
     encode_retry(
@@ -73,7 +73,7 @@ fn a_retry_too_short_for_its_tag_is_refused() {
 }
 
 #[test]
-fn other_packets_are_no_retry() {
+fn other_packets_are_not_a_retry() {
     let mut bytes = hex("c0 00000001 00 00 00 4014");
     bytes.extend([0; 20]);
     assert!(packet::decode(&bytes, 0, 0).is_ok());

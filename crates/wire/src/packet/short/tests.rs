@@ -88,7 +88,7 @@ fn a_packet_number_without_bytes_panics() {
 
 proptest! {
     #[test]
-    fn comes_back_from_its_bytes(
+    fn round_trips(
         id in prop::collection::vec(any::<u8>(), 0..=20), spin: bool, key_phase: bool,
     ) {
         let destination = ConnectionId::new(&id).unwrap();

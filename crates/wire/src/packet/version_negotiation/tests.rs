@@ -11,13 +11,13 @@ fn encoded(random: u8, destination: &[u8], source: &[u8], versions: &[u32]) -> V
 }
 
 #[test]
-fn written_as_the_rfc_lays_it_out() {
+fn encoding_matches_the_rfc() {
     let bytes = encoded(0x15, &[1, 2], &[3], &[1, 0x0a1a_2a3a]);
     assert_eq!(bytes, hex("d5 00000000 02 0102 01 03 00000001 0a1a2a3a"));
 }
 
 #[test]
-fn read_as_it_was_written() {
+fn written_packet_is_read_back() {
     let bytes = encoded(0, &[1, 2], &[3], &[1, 0x0a1a_2a3a]);
     let packet = decode(&bytes).unwrap();
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_list_that_is_empty_or_broken_off_is_refused() {
 }
 
 #[test]
-fn other_packets_are_no_version_negotiation() {
+fn other_packets_are_not_version_negotiation() {
     assert!(decode(&hex("c0 00000001 00 00 00000001")).is_err());
     assert!(decode(&hex("40 00000000 00 00 00000001")).is_err());
 }
