@@ -1,15 +1,16 @@
-//! Measures whether the time of a comparison shows where two secrets differ (attack A67).
+//! Measures whether the time of a comparison reveals where two secrets differ (attack A67).
 //!
-//! The method is that of dudect: two classes of inputs, which differ in the first or in the last byte,
-//! in random order; Welch's t over their times, without the slowest tenth. A comparison that stops at
-//! the first difference is measured too: it has to be detected, or the machine is too noisy.
+//! The method is that of dudect. Two classes of inputs, which differ in the first or in the last
+//! byte, are compared in random order. The result is Welch's t over the times, without the slowest
+//! tenth. As a control, the same is done with a comparison that stops at the first difference. If
+//! that one is not detected, the machine is too noisy.
 //!
 //! ```sh
 //! cargo run --release -p courser-crypto --example timing
 //! ```
 //!
-//! Ends with 0 if no comparison shows anything, with 1 if one does, and with 77 if the machine is
-//! too noisy.
+//! Exits with 0 if no comparison reveals anything, with 1 if one does, and with 77 if the machine
+//! is too noisy.
 
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -24,9 +25,9 @@ use courser_wire::{ConnectionId, VERSION_1};
 fn main() -> ExitCode {
     let secret = [0x5a; reset_token::TOKEN_LEN];
     let naive = measure(classes(&secret), &mut |guess| early_exit(&secret, guess));
-    println!("{:>8.1}  comparison that stops early, for control", naive);
+    println!("{:>8.1}  control: a comparison that stops early", naive);
     if naive.abs() < LIMIT {
-        println!("the machine is too noisy to tell");
+        println!("the machine is too noisy for a result");
         return ExitCode::from(77);
     }
     let found = [
@@ -36,7 +37,11 @@ fn main() -> ExitCode {
     ];
     let mut code = ExitCode::SUCCESS;
     for (name, t) in found {
-        let verdict = if t.abs() < LIMIT { "" } else { ": it shows" };
+        let verdict = if t.abs() < LIMIT {
+            ""
+        } else {
+            ": timing reveals the difference"
+        };
         println!("{t:>8.1}  {name}{verdict}");
         if t.abs() >= LIMIT {
             code = ExitCode::FAILURE;
@@ -72,18 +77,19 @@ fn packets() -> f64 {
     let mut opened = sealed.clone();
     assert!(key.open(1, &[], &mut opened).is_ok(), "the tag is right");
     measure(classes_of_tag(&sealed), &mut |sealed| {
-        // Opening leaves nothing of a packet that is not authentic.
+        // A failed open destroys the packet, so each run needs a fresh copy.
         opened.copy_from_slice(sealed);
         key.open(1, &[], &mut opened).is_ok()
     })
 }
 
-/// Two inputs that differ from `secret`: in the first byte, and in the last.
+/// Returns two inputs that differ from `secret`, one in the first byte and one in the last.
 fn classes(secret: &[u8]) -> [Vec<u8>; 2] {
     classes_from(secret, 0)
 }
 
-/// The same for the tag at the end of a sealed text.
+/// Returns two sealed messages that differ from `sealed` in the first or in the last byte of the
+/// tag.
 fn classes_of_tag(sealed: &[u8]) -> [Vec<u8>; 2] {
     classes_from(sealed, sealed.len() - TAG_LEN)
 }
@@ -96,10 +102,10 @@ fn classes_from(secret: &[u8], first: usize) -> [Vec<u8>; 2] {
     })
 }
 
-/// Measures both classes of inputs, in random order, and returns Welch's t.
+/// Measures both classes of inputs in random order and returns Welch's t.
 fn measure(classes: [Vec<u8>; 2], compare: &mut dyn FnMut(&[u8]) -> bool) -> f64 {
     let mut rng = Rng::new([1; 32]);
-    // One place for both, so that they differ in nothing but their bytes.
+    // Both classes share one buffer, so that they differ in nothing but their bytes.
     let mut input = classes[0].clone();
     let mut samples: Vec<(usize, f64)> = Vec::with_capacity(SAMPLES);
     for round in 0..SAMPLES + WARM_UP {
@@ -117,13 +123,13 @@ fn measure(classes: [Vec<u8>; 2], compare: &mut dyn FnMut(&[u8]) -> bool) -> f64
     welch(&crop(samples))
 }
 
-/// The comparison that must not be used.
+/// Compares like code that must not be used for secrets: it stops at the first difference.
 #[inline(never)]
 fn early_exit(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| black_box(a) == black_box(b))
 }
 
-/// Leaves out the slowest tenth of all samples: interrupts and other processes.
+/// Drops the slowest tenth of all samples, which interrupts and other processes have disturbed.
 fn crop(mut samples: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
     let mut times: Vec<f64> = samples.iter().map(|(_, time)| *time).collect();
     times.sort_by(f64::total_cmp);
@@ -132,7 +138,7 @@ fn crop(mut samples: Vec<(usize, f64)>) -> Vec<(usize, f64)> {
     samples
 }
 
-/// Welch's t of the samples of two classes: how many standard errors their means are apart.
+/// Returns Welch's t of two classes of samples: the distance of their means in standard errors.
 fn welch(samples: &[(usize, f64)]) -> f64 {
     let [one, other] = [0, 1].map(|class| {
         let of_class = || samples.iter().filter(move |sample| sample.0 == class);
@@ -144,25 +150,27 @@ fn welch(samples: &[(usize, f64)]) -> f64 {
     (one.0 - other.0) / (one.1 + other.1).sqrt()
 }
 
-/// Samples of both classes together.
+/// Number of samples of both classes together.
 const SAMPLES: usize = 400_000;
-/// Samples that are thrown away: caches and clocks settle.
+/// Number of samples discarded while caches and clocks settle.
 const WARM_UP: usize = 10_000;
-/// Comparisons of one sample: the clock is coarse.
+/// Number of comparisons per sample, because the clock is coarse.
 const REPEATS: usize = 16;
-/// Chance alone gives 5 once in a million runs. dudect calls 10 certain.
+/// The t from which on a difference counts. Chance alone exceeds 5 once in a million runs; dudect
+/// treats 10 as certain.
 const LIMIT: f64 = 10.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Times of both classes in turn: noise of up to 100 ns, and this much more for one class.
+    /// Returns times of both classes in turn, with noise of up to 100 ns and `more` ns added to one
+    /// class.
     fn noisy(more: f64) -> Vec<(usize, f64)> {
         let mut rng = Rng::new([2; 32]);
         let samples = (0..100_000).map(|index| {
             let noise = f64::from(rng.array::<1>()[0]) / 2.55;
-            // Now and then the machine does something else.
+            // At times the machine does something else.
             let pause = if index % 50 < 2 { 1e6 * noise } else { 0.0 };
             let class = index / 2 % 2;
             (class, 500.0 + noise + pause + more * class as f64)

@@ -1,7 +1,7 @@
-//! How many forged packets a connection endures. RFC 9001 §6.6.
+//! The limit on forged packets per connection. RFC 9001 §6.6.
 //!
-//! How many packets one key may seal is counted where the keys are, in
-//! [`OneRttKeys`](crate::OneRttKeys): Initial and Handshake keys never live that long.
+//! [`OneRttKeys`](crate::OneRttKeys) counts the packets that one key seals. Initial and Handshake
+//! keys never live long enough to reach that limit.
 
 use crate::CipherSuite;
 
@@ -13,38 +13,39 @@ pub struct ForgeryCounter {
 }
 
 impl ForgeryCounter {
-    /// Starts at zero with the integrity limit of `suite`.
+    /// Creates a counter at zero with the integrity limit of `suite`.
     pub fn new(suite: CipherSuite) -> Self {
         Self::with_limit(suite.integrity_limit())
     }
 
-    /// Starts at zero with a limit of the caller's own, for tests.
+    /// Creates a counter at zero with a custom limit, for tests.
     pub fn with_limit(limit: u64) -> Self {
         Self { failures: 0, limit }
     }
 
-    /// Adopts the limit of the negotiated suite and keeps the count. A limit only ever shrinks:
+    /// Adopts the limit of the negotiated suite and keeps the count. The limit never rises, because
     /// failures under Initial keys count as well.
     pub fn on_suite(&mut self, suite: CipherSuite) {
         self.limit = self.limit.min(suite.integrity_limit());
     }
 
-    /// Counts one failure. True when the limit is exceeded: the connection then ends at once
-    /// with AEAD_LIMIT_REACHED and processes no more packets.
+    /// Counts one failure and returns true if the limit is exceeded. The connection must then end
+    /// at once with AEAD_LIMIT_REACHED and process no more packets.
     #[must_use]
     pub fn on_failure(&mut self) -> bool {
         self.failures += 1;
         self.failures > self.limit
     }
 
-    /// Failures so far.
+    /// Returns the number of failures so far.
     pub fn failures(&self) -> u64 {
         self.failures
     }
 }
 
 impl Default for ForgeryCounter {
-    /// The limit of the suite of Initial packets; see [`ForgeryCounter::on_suite`].
+    /// Creates a counter with the limit of the suite of Initial packets; see
+    /// [`ForgeryCounter::on_suite`].
     fn default() -> Self {
         Self::new(CipherSuite::Aes128Gcm)
     }

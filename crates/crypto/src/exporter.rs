@@ -1,4 +1,4 @@
-//! Keying material for the application. RFC 8446 §7.5.
+//! Exporters of keying material for the application. RFC 8446 §7.5.
 
 use std::fmt;
 
@@ -10,21 +10,22 @@ use crate::hkdf_label::expand_label;
 
 /// The exporter secret of a finished handshake.
 ///
-/// It is all that keying material is derived from, so the TLS session need not be kept for it.
+/// All keying material derives from this secret, so the TLS session can be dropped.
 #[derive(Debug)]
 pub struct Exporter(Secret);
 
 impl Exporter {
-    /// Takes the exporter secret of TLS.
+    /// Wraps the exporter secret of TLS.
     pub fn new(secret: Secret) -> Self {
         Self(secret)
     }
 
-    /// Fills `out` with keying material that both ends derive alike from `label` and `context`;
-    /// no context is the same as an empty one.
+    /// Fills `out` with keying material derived from `label` and `context`. Both ends derive the
+    /// same bytes. `None` is equivalent to an empty context.
     ///
     /// # Errors
-    /// [`ExportError`] when `label` is longer than 249 bytes or `out` longer than 255 hashes.
+    /// Returns [`ExportError`] if `label` is longer than 249 bytes or `out` is longer than 255
+    /// outputs of the hash.
     pub fn export(
         &self,
         out: &mut [u8],
@@ -48,7 +49,7 @@ impl Exporter {
     }
 }
 
-/// The label or the output asked for is too long.
+/// The error of an export whose label or output is too long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExportError;
 

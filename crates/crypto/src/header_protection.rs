@@ -6,22 +6,22 @@ use aws_lc_rs::aead::quic::HeaderProtectionKey;
 
 use crate::CipherSuite;
 
-/// The key that hides packet numbers and the low bits of first bytes.
+/// The key that masks packet numbers and the low bits of first bytes.
 pub struct HeaderKey(HeaderProtectionKey);
 
 impl HeaderKey {
     pub(crate) fn new(suite: CipherSuite, key: &[u8]) -> Self {
         let key = HeaderProtectionKey::new(suite.header_protection(), key);
-        Self(key.expect("the key has the length of the suite"))
+        Self(key.expect("the key length matches the suite"))
     }
 
-    /// The mask for a sample of ciphertext: one byte for the first byte of the packet, four for
-    /// the packet number.
+    /// Returns the mask for a sample of ciphertext: one byte for the first byte of the packet, four
+    /// for the packet number.
     #[inline]
     pub fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> [u8; 5] {
         self.0
             .new_mask(sample)
-            .expect("the sample has its one length")
+            .expect("the sample has the required length")
     }
 }
 
@@ -31,12 +31,12 @@ impl fmt::Debug for HeaderKey {
     }
 }
 
-/// Protects the header of a sealed packet. `packet` starts at its first byte.
+/// Protects the header of a sealed packet. `packet` starts at the first byte of the packet.
 ///
 /// # Panics
-/// When the packet ends before the sample, [`SAMPLE_OFFSET`] plus [`SAMPLE_LEN`] bytes behind
-/// the start of the packet number: the builder pads (RFC 9001 §5.4.2). When the packet number
-/// is not 1 to 4 bytes long.
+/// Panics if the packet ends before the end of the sample, which lies [`SAMPLE_OFFSET`] plus
+/// [`SAMPLE_LEN`] bytes behind the start of the packet number. The sender pads packets to prevent
+/// this (RFC 9001 §5.4.2). Also panics if the packet number is not 1 to 4 bytes long.
 #[inline]
 pub fn protect(
     key: &HeaderKey,
@@ -58,12 +58,12 @@ pub fn protect(
         .for_each(|(byte, mask)| *byte ^= mask);
 }
 
-/// Removes the protection of a header and returns the length of the packet number and its
-/// truncated value. `packet` starts at its first byte and ends where the packet ends.
+/// Removes header protection and returns the length of the packet number and its truncated value.
+/// `packet` starts at the first byte of the packet and ends where the packet ends.
 ///
-/// `None`, with nothing changed, when the packet is too short for a sample and must be dropped
-/// (RFC 9001 §5.4.2). What comes out is not authentic before the payload was opened; neither
-/// the reserved bits nor the packet number may be acted upon until then.
+/// Returns `None` and changes nothing if the packet is too short for a sample and must be dropped
+/// (RFC 9001 §5.4.2). The result is not authentic until the payload has been opened: do not act on
+/// the reserved bits or the packet number before that.
 #[inline]
 pub fn unprotect(
     key: &HeaderKey,
@@ -83,8 +83,8 @@ pub fn unprotect(
     Some((len, truncated))
 }
 
-/// Where the sample starts, counted from the packet number: the packet number is taken to be
-/// four bytes long whatever its length.
+/// Offset of the sample from the start of the packet number. It assumes a packet number of four
+/// bytes, whatever its actual length.
 pub const SAMPLE_OFFSET: usize = 4;
 
 /// Length of the sample in bytes.
@@ -97,7 +97,8 @@ fn sample(packet: &[u8], packet_number_offset: usize) -> Option<&[u8; SAMPLE_LEN
         .first_chunk()
 }
 
-/// Four bits of a long header, five of a short one. RFC 9001 §5.4.1.
+/// Returns the mask of the protected bits of a first byte: four in a long header, five in a short
+/// one. RFC 9001 §5.4.1.
 #[inline]
 fn protected_bits(first: u8) -> u8 {
     if first & LONG_HEADER_BIT == 0 {

@@ -6,8 +6,8 @@ use crate::HashAlgorithm;
 
 /// Fills `out` with HKDF-Expand-Label(secret, label, context, out.len()).
 ///
-/// `None` when a length does not fit its field or the hash cannot give that much output; with
-/// labels and sizes of our own that cannot happen.
+/// Returns `None` if a length does not fit its field or the hash cannot produce that much output.
+/// The labels and lengths of packet protection never cause this.
 pub(crate) fn expand_label(
     hash: HashAlgorithm,
     secret: &[u8],

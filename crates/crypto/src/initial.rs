@@ -6,16 +6,16 @@ use courser_wire::ConnectionId;
 
 use crate::{CipherSuite, KeyPair, Secret, SecretPair};
 
-/// Derives the keys of Initial packets from the Destination Connection ID of the client's first
-/// Initial, or from the Source Connection ID of the Retry that answered it.
+/// Derives the keys of Initial packets. `destination` is the Destination Connection ID of the
+/// client's first Initial, or the Source Connection ID of the Retry that answered it.
 ///
-/// `version` selects the salt. Version 1 is the only one known; any other is given the salt of
-/// version 1, which no peer of such a version can open.
+/// `version` selects the salt. Only version 1 is supported. Any other version gets the salt of
+/// version 1, so a peer of that version cannot open the packets.
 pub fn initial_keys(version: u32, destination: &ConnectionId, side: Side) -> KeyPair {
     initial_secrets(version, destination, side).key_pair()
 }
 
-/// Derives the secrets behind [`initial_keys`].
+/// Derives the secrets behind the keys of [`initial_keys`].
 pub fn initial_secrets(_version: u32, destination: &ConnectionId, side: Side) -> SecretPair {
     let extracted = hmac::sign(
         &hmac::Key::new(hmac::HMAC_SHA256, &SALT_VERSION_1),

@@ -6,35 +6,36 @@ use courser_base::Side;
 
 use crate::{CipherSuite, HeaderKey, OpenError, PacketKey, Secret, SecretPair, header_protection};
 
-/// The keys of 1-RTT packets: they change, the header keys do not.
+/// The keys of 1-RTT packets. Key updates replace the packet keys and leave the header keys
+/// unchanged.
 ///
-/// Both directions count generations of keys; the key phase bit is the parity of a generation.
-/// Sending is at most one generation ahead of receiving, between an update of ours and the
-/// peer's answer to it:
+/// Each direction counts generations of keys. The key phase bit is the parity of the generation.
+/// The send generation is at most one ahead of the receive generation: between a local update and
+/// the moment the peer follows it.
 ///
 /// ```text
-///            update()                      peer answers
+///            update()                      peer follows
 ///  (n, n) ---------------> (n + 1, n) ----------------> (n + 1, n + 1)
 ///     \                                                        ^
 ///      `---------------- peer updates: both roll --------------'
 /// ```
 ///
-/// Receiving knows the current and the next key, made before they are needed so that their
-/// derivation shows in no timing (§6.3), and for a while the previous key for packets that were
-/// overtaken (§6.5).
+/// The receive side holds the current and the next key. The next key is derived in advance, so that
+/// timing does not reveal an update (§6.3). For a while it also holds the previous key, for packets
+/// that an update overtook (§6.5).
 #[derive(Debug)]
 pub struct OneRttKeys {
     side: Side,
     send: SendKeys,
     receive: ReceiveKeys,
-    /// Packets after which an update is due.
+    /// Number of sealed packets after which an update is due.
     update_after: u64,
-    /// Packets after which a key must not be used at all.
+    /// Number of sealed packets after which a key must not be used at all.
     confidentiality_limit: u64,
 }
 
 impl OneRttKeys {
-    /// Takes the secrets that TLS derived.
+    /// Creates the keys from the secrets that TLS derived.
     pub fn new(secrets: SecretPair, side: Side) -> Self {
         let suite = secrets.local.suite();
         Self {
@@ -46,48 +47,48 @@ impl OneRttKeys {
         }
     }
 
-    /// Replaces the number of packets after which an update is due, and the number after which a
-    /// key must not be used; for tests.
+    /// Overrides the number of packets after which an update is due, and the number after which a
+    /// key must not be used. For tests.
     pub fn set_limits(&mut self, update_after: u64, confidentiality: u64) {
         self.update_after = update_after;
         self.confidentiality_limit = confidentiality;
     }
 
-    /// The side these keys belong to.
+    /// Returns the side that these keys belong to.
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// The negotiated suite.
+    /// Returns the negotiated suite.
     pub fn suite(&self) -> CipherSuite {
         self.send.key.suite()
     }
 
-    /// The bit for the headers of packets to be sent.
+    /// Returns the key phase bit for the headers of outgoing packets.
     #[inline]
     pub fn key_phase(&self) -> bool {
         phase(self.send.generation)
     }
 
-    /// The key for the headers of packets to be sent.
+    /// Returns the header protection key for outgoing packets.
     #[inline]
     pub fn local_header(&self) -> &HeaderKey {
         &self.send.header
     }
 
-    /// The key for the headers of packets received.
+    /// Returns the header protection key for received packets.
     #[inline]
     pub fn peer_header(&self) -> &HeaderKey {
         &self.receive.header
     }
 
-    /// Seals a packet in place, as [`PacketKey::seal_packet`] does, and counts it. The header
-    /// must carry [`OneRttKeys::key_phase`].
+    /// Seals a packet in place, as [`PacketKey::seal_packet`] does, and counts it. The header must
+    /// carry the key phase bit of [`OneRttKeys::key_phase`].
     #[inline]
     pub fn seal_packet(&mut self, packet_number: u64, packet: &mut [u8], header_len: usize) {
         debug_assert!(
             packet_number >= self.send.next_number,
-            "a packet number is used once"
+            "packet numbers are never reused"
         );
         self.send.sealed += 1;
         self.send.next_number = packet_number + 1;
@@ -100,12 +101,12 @@ impl OneRttKeys {
         header_protection::protect(&self.send.header, packet, packet_number_offset, len);
     }
 
-    /// Opens a payload in place, with the key that the phase bit and the packet number point to.
+    /// Opens a payload in place, with the key that the key phase bit and the packet number select.
     ///
     /// # Errors
-    /// [`OneRttOpenError::Discard`] when the packet is not authentic: nothing has changed, the
-    /// caller counts a forgery. [`OneRttOpenError::KeyUpdateError`] when it is and shows that the
-    /// peer breaks the rules of key updates.
+    /// Returns [`OneRttOpenError::Discard`] if the packet is not authentic. Nothing has changed
+    /// then, and the caller counts a forgery. Returns [`OneRttOpenError::KeyUpdateError`] if the
+    /// packet is authentic but violates the rules of key updates.
     #[inline]
     pub fn open(
         &mut self,
@@ -125,19 +126,19 @@ impl OneRttKeys {
         })
     }
 
-    /// Packets sealed with the current key.
+    /// Returns the number of packets sealed with the current key.
     pub fn sealed(&self) -> u64 {
         self.send.sealed
     }
 
-    /// True when so many packets were sealed that the keys should be updated soon.
+    /// Returns true when enough packets were sealed that the keys should be updated soon.
     #[inline]
     pub fn should_update(&self) -> bool {
         self.send.sealed >= self.update_after
     }
 
-    /// True when the key must not seal anything but a last CONNECTION_CLOSE: the connection ends
-    /// with AEAD_LIMIT_REACHED unless the keys can be updated. RFC 9001 §6.6.
+    /// Returns true when the key may seal nothing more than a final CONNECTION_CLOSE. The
+    /// connection ends with AEAD_LIMIT_REACHED unless the keys can be updated. RFC 9001 §6.6.
     #[inline]
     pub fn is_exhausted(&self) -> bool {
         let reserve = RESERVE.min(self.confidentiality_limit / 16);
@@ -146,42 +147,42 @@ impl OneRttKeys {
 
     /// Starts a key update: packets from `first_sent` on are sealed with the next key.
     ///
-    /// Whether an update is allowed is for the caller to know: the handshake is confirmed and
-    /// [`OneRttKeys::is_update_acknowledged`] is true (RFC 9001 §6.1). While the peer has not
-    /// answered the last update of ours this does nothing.
+    /// The caller checks that an update is allowed: the handshake is confirmed and
+    /// [`OneRttKeys::is_update_acknowledged`] returns true (RFC 9001 §6.1). Does nothing until the
+    /// peer has followed the last local update.
     pub fn update(&mut self, first_sent: u64) {
-        debug_assert!(!self.awaits_peer(), "the peer has answered the last update");
+        debug_assert!(!self.awaits_peer(), "the peer has followed the last update");
         if !self.awaits_peer() {
             self.send.roll(first_sent);
         }
     }
 
-    /// Notes that the peer acknowledged `packet_number`, or a range that ends with it.
+    /// Records that the peer acknowledged `packet_number`, or a range that ends with it.
     #[inline]
     pub fn on_packet_acked(&mut self, packet_number: u64) {
         self.send.acknowledged |= packet_number >= self.send.first_number;
     }
 
-    /// True when the peer acknowledged a packet of the current key phase and follows in that
-    /// phase itself; another update may not start before (RFC 9001 §6.1).
+    /// Returns true once the peer has acknowledged a packet of the current key phase and uses that
+    /// phase itself. Another update must not start earlier (RFC 9001 §6.1).
     pub fn is_update_acknowledged(&self) -> bool {
         self.send.acknowledged && !self.awaits_peer()
     }
 
-    /// True when an acknowledgment of `packet_number` cannot be honest: the packet went out with
-    /// new keys, and the peer still answers with old ones. KEY_UPDATE_ERROR, RFC 9001 §6.2.
+    /// Returns true if an acknowledgment of `packet_number` is a KEY_UPDATE_ERROR: the packet was
+    /// sealed with new keys, but the peer still sends with old ones. RFC 9001 §6.2.
     ///
-    /// To be asked after the packet that carries the ACK was opened.
+    /// Call this after opening the packet that carries the ACK.
     pub fn acknowledgment_breaks_phase(&self, packet_number: u64) -> bool {
         self.awaits_peer() && packet_number >= self.send.first_number
     }
 
-    /// True while the previous receive key is kept.
+    /// Returns true while the previous receive key is kept.
     pub fn previous_installed(&self) -> bool {
         self.receive.previous.is_some()
     }
 
-    /// Erases the previous receive key, about three probe timeouts after
+    /// Erases the previous receive key. Call this about three probe timeouts after
     /// [`Opened::peer_updated`]. RFC 9001 §6.5.
     pub fn drop_previous(&mut self) {
         self.receive.previous = None;
@@ -191,8 +192,8 @@ impl OneRttKeys {
         self.send.generation != self.receive.generation
     }
 
-    /// A packet that does not carry the phase of the current receive key: it was overtaken by
-    /// the update, or it brings the next one.
+    /// Opens a packet whose key phase differs from that of the current receive key. Either an
+    /// update overtook the packet, or the packet starts the next phase.
     #[cold]
     fn open_other_phase(
         &mut self,
@@ -210,8 +211,8 @@ impl OneRttKeys {
                 peer_updated: false,
             });
         }
-        // A late packet whose key is gone ends here as well: it fails and takes as long as any
-        // other failure (RFC 9001 §6.3).
+        // A late packet whose key was dropped fails here too, and takes as long as any other
+        // failure (RFC 9001 §6.3).
         let len = self.receive.next.open(packet_number, header, payload)?;
         self.on_peer_update(packet_number)?;
         Ok(Opened {
@@ -220,14 +221,14 @@ impl OneRttKeys {
         })
     }
 
-    /// A packet of the next generation was authentic.
+    /// Follows the peer, after a packet of the next generation proved authentic.
     fn on_peer_update(&mut self, packet_number: u64) -> Result<(), OneRttOpenError> {
         if self.receive.highest > Some(packet_number) {
             return Err(OneRttOpenError::KeyUpdateError); // RFC 9001 §6.4
         }
         if !self.awaits_peer() {
-            // The peer may update again only after we acknowledged a packet of this phase, and
-            // as long as nothing was sealed in it we cannot have (RFC 9001 §6.2).
+            // The peer may update again only after we acknowledged a packet of this phase. That is
+            // impossible as long as nothing was sealed in it (RFC 9001 §6.2).
             if self.send.generation > 0 && self.send.sealed == 0 {
                 return Err(OneRttOpenError::KeyUpdateError);
             }
@@ -238,22 +239,22 @@ impl OneRttKeys {
     }
 }
 
-/// A packet that was opened.
+/// The result of opening a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opened {
     /// Length of the plaintext at the start of the payload.
     pub len: usize,
-    /// True for the first packet under a new receive key. Packets to be sent have changed to the
-    /// same phase; the previous receive key waits for [`OneRttKeys::drop_previous`].
+    /// True for the first packet under a new receive key. Outgoing packets have switched to the
+    /// same phase. The previous receive key stays until [`OneRttKeys::drop_previous`].
     pub peer_updated: bool,
 }
 
-/// Why a 1-RTT packet was not accepted.
+/// The reason why a 1-RTT packet was not accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OneRttOpenError {
-    /// Not authentic: drop it and count it.
+    /// The packet is not authentic. Drop it and count it.
     Discard,
-    /// The peer breaks the rules of key updates: the connection ends with KEY_UPDATE_ERROR.
+    /// The peer violates the rules of key updates. The connection ends with KEY_UPDATE_ERROR.
     KeyUpdateError,
 }
 
@@ -267,7 +268,7 @@ impl fmt::Display for OneRttOpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Discard => "packet failed authentication",
-            Self::KeyUpdateError => "keys were updated against the rules",
+            Self::KeyUpdateError => "the peer violated the rules of key updates",
         })
     }
 }
@@ -276,18 +277,18 @@ impl std::error::Error for OneRttOpenError {}
 
 #[derive(Debug)]
 struct SendKeys {
-    /// What `key` was derived from.
+    /// The secret from which `key` was derived.
     secret: Secret,
     key: PacketKey,
     header: HeaderKey,
     generation: u64,
-    /// Packets sealed with `key`.
+    /// Number of packets sealed with `key`.
     sealed: u64,
     /// The lowest packet number that `key` may seal.
     first_number: u64,
     /// One above the last packet number sealed.
     next_number: u64,
-    /// A packet that `key` sealed was acknowledged.
+    /// True once a packet sealed with `key` was acknowledged.
     acknowledged: bool,
 }
 
@@ -317,14 +318,14 @@ impl SendKeys {
 
 #[derive(Debug)]
 struct ReceiveKeys {
-    /// What `next` was derived from.
+    /// The secret from which `next` was derived.
     secret: Secret,
     previous: Option<Previous>,
     current: PacketKey,
     next: PacketKey,
     header: HeaderKey,
     generation: u64,
-    /// The lowest packet number opened with `current`; the maximum before there is one.
+    /// The lowest packet number opened with `current`, or the maximum if there is none.
     lowest: u64,
     /// The highest packet number opened with `current`.
     highest: Option<u64>,
@@ -353,7 +354,7 @@ impl ReceiveKeys {
         }
     }
 
-    /// Notes a packet that `current` opened. An older key on a higher packet number is an error
+    /// Records a packet that `current` opened. Fails if an older key opened a higher packet number
     /// (RFC 9001 §6.4).
     #[inline]
     fn on_opened(&mut self, packet_number: u64) -> Result<(), OneRttOpenError> {
@@ -367,7 +368,7 @@ impl ReceiveKeys {
         }
     }
 
-    /// Makes `next` current; `packet_number` is the first that it opened.
+    /// Makes `next` the current key. `packet_number` is the first packet that it opened.
     fn roll(&mut self, packet_number: u64) {
         self.secret = self.secret.next();
         let next = self.secret.packet_key();
@@ -388,10 +389,10 @@ fn phase(generation: u64) -> bool {
     generation & 1 == 1
 }
 
-/// An eighth of what AES-GCM allows: early enough to repeat a refused update many times.
+/// An eighth of the AES-GCM limit, early enough to retry a refused update many times.
 const UPDATE_AFTER: u64 = 1 << 20;
 
-/// Packets kept back below the confidentiality limit, for the close of the connection.
+/// Number of packets reserved below the confidentiality limit for closing the connection.
 const RESERVE: u64 = 10_000;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{HeaderKey, PacketKey, Secret};
 
-/// What protects the packets of one direction.
+/// The packet key and header key of one direction.
 #[derive(Debug)]
 pub struct Keys {
     /// Protects payloads.
@@ -14,18 +14,18 @@ pub struct Keys {
 /// The keys of both directions.
 #[derive(Debug)]
 pub struct KeyPair {
-    /// Seals what we send.
+    /// The keys that protect outgoing packets.
     pub local: Keys,
-    /// Opens what the peer sends.
+    /// The keys that open the peer's packets.
     pub peer: Keys,
 }
 
 /// The secrets of both directions.
 #[derive(Debug)]
 pub struct SecretPair {
-    /// The secret of what we send.
+    /// The secret of outgoing packets.
     pub local: Secret,
-    /// The secret of what the peer sends.
+    /// The secret of the peer's packets.
     pub peer: Secret,
 }
 

@@ -2,23 +2,24 @@
 
 use courser_wire::PacketKind;
 
-/// Which keys protect a packet, and which CRYPTO stream a TLS message belongs to.
+/// An encryption level: the keys that protect a packet, and the CRYPTO stream that carries a TLS
+/// message.
 ///
-/// The order is the order in which the levels become available to TLS.
+/// The variants are in the order in which the levels become available to TLS.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EncryptionLevel {
-    /// Keys that everybody on the path can derive.
+    /// Initial keys, which anyone on the path can derive.
     Initial,
-    /// Early data of a resumed session.
+    /// Keys for early data of a resumed session.
     ZeroRtt,
-    /// Keys of the TLS handshake.
+    /// Handshake keys, which protect the rest of the TLS handshake.
     Handshake,
-    /// Keys of the finished handshake.
+    /// Keys that the completed handshake establishes.
     OneRtt,
 }
 
 impl EncryptionLevel {
-    /// The packet number space of packets at this level.
+    /// Returns the packet number space of packets at this level.
     pub const fn space(self) -> Space {
         match self {
             Self::Initial => Space::Initial,
@@ -27,7 +28,7 @@ impl EncryptionLevel {
         }
     }
 
-    /// The level that protects packets of this kind; `None` for those without protection.
+    /// Returns the level that protects packets of this kind, or `None` for unprotected packets.
     pub const fn of_packet(kind: PacketKind) -> Option<Self> {
         match kind {
             PacketKind::Initial => Some(Self::Initial),
@@ -51,10 +52,10 @@ pub enum Space {
 }
 
 impl Space {
-    /// All spaces in the order in which they come into being.
+    /// All spaces, in the order in which a handshake opens them.
     pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Application];
 
-    /// The level at which CRYPTO frames travel in this space.
+    /// Returns the level of the CRYPTO frames in this space.
     pub const fn crypto_level(self) -> EncryptionLevel {
         match self {
             Self::Initial => EncryptionLevel::Initial,

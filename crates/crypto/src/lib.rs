@@ -1,12 +1,12 @@
 //! QUIC packet protection on aws-lc-rs, without a TLS library.
 //!
-//! [`Secret`] is where keys come from: Initial secrets from a connection ID ([`initial`]), all
-//! others from TLS through [`TlsSession`]. [`PacketKey`] and [`HeaderKey`] protect packets,
-//! [`OneRttKeys`] does so across key updates. The rest is what else an endpoint needs secrets
-//! for: Retry tags, stateless reset tokens, address tokens, random numbers.
+//! Keys derive from a [`Secret`]. Initial secrets come from a connection ID ([`initial`]), all
+//! others from TLS through [`TlsSession`]. [`PacketKey`] and [`HeaderKey`] protect packets;
+//! [`OneRttKeys`] protects them across key updates. The other modules cover the remaining secrets
+//! of an endpoint: Retry integrity tags, stateless reset tokens, address tokens and random numbers.
 //!
-//! Nothing in here reads a clock or draws random numbers of its own: [`Rng`] is seeded by the
-//! caller. Secrets are erased when they are dropped.
+//! This crate reads no clock and has no source of randomness: the caller seeds [`Rng`]. Secrets are
+//! erased when they are dropped.
 
 pub mod aead_limits;
 pub mod header_protection;

@@ -7,13 +7,13 @@ use zeroize::Zeroize;
 
 use crate::CipherSuite;
 
-/// Bytes that sealing adds behind the payload, the same for every suite.
+/// Number of bytes that sealing appends to the payload, the same for every suite.
 pub const TAG_LEN: usize = 16;
 
 /// The AEAD key and IV of one direction and one key phase.
 ///
-/// Every call is one call into AWS-LC, which picks the cipher by itself: there is no trait
-/// object in between, nothing is allocated and no byte is copied.
+/// Every operation is a single call into AWS-LC, which selects the cipher internally. No trait
+/// object is involved, nothing is allocated and no byte is copied.
 pub struct PacketKey {
     key: LessSafeKey,
     iv: Iv,
@@ -22,7 +22,7 @@ pub struct PacketKey {
 
 impl PacketKey {
     pub(crate) fn new(suite: CipherSuite, key: &[u8], iv: &[u8; 12]) -> Self {
-        let key = UnboundKey::new(suite.aead(), key).expect("the key has the length of the suite");
+        let key = UnboundKey::new(suite.aead(), key).expect("the key length matches the suite");
         Self {
             key: LessSafeKey::new(key),
             iv: Iv::new(iv),
@@ -30,10 +30,10 @@ impl PacketKey {
         }
     }
 
-    /// Encrypts `payload` in place and writes the tag. `header` is the unprotected header
-    /// including the packet number.
+    /// Encrypts `payload` in place and writes the authentication tag. `header` is the unprotected
+    /// header including the packet number.
     ///
-    /// A packet number must not be used twice with one key.
+    /// Each packet number must be used at most once per key.
     #[inline]
     pub fn seal(
         &self,
@@ -53,11 +53,11 @@ impl PacketKey {
             .expect("a packet is shorter than any limit of the AEAD");
     }
 
-    /// Encrypts a whole packet in place: `packet` is header, plaintext and [`TAG_LEN`] bytes of
-    /// room, `header_len` ends behind the packet number.
+    /// Encrypts a whole packet in place. `packet` holds the header, the plaintext and [`TAG_LEN`]
+    /// bytes for the tag. `header_len` includes the packet number.
     ///
     /// # Panics
-    /// When `packet` is shorter than `header_len` plus [`TAG_LEN`].
+    /// Panics if `packet` is shorter than `header_len` plus [`TAG_LEN`].
     #[inline]
     pub fn seal_packet(&self, packet_number: u64, packet: &mut [u8], header_len: usize) {
         let (header, body) = packet.split_at_mut(header_len);
@@ -67,12 +67,13 @@ impl PacketKey {
         self.seal(packet_number, header, payload, tag);
     }
 
-    /// Encrypts `plaintext` into `ciphertext`, which has the same length, and writes the tag.
+    /// Encrypts `plaintext` into `ciphertext`, which has the same length, and writes the
+    /// authentication tag.
     ///
-    /// For payloads that live elsewhere: it costs as much as sealing in place and saves the copy.
+    /// Use it for payloads stored elsewhere: it costs as much as sealing in place and saves a copy.
     ///
     /// # Panics
-    /// When the lengths differ.
+    /// Panics if the lengths differ.
     #[inline]
     pub fn seal_from(
         &self,
@@ -85,13 +86,14 @@ impl PacketKey {
         let nonce = self.iv.nonce(packet_number);
         self.key
             .seal_out_of_place_scatter(nonce, Aad::from(header), plaintext, ciphertext, &[], tag)
-            .expect("input and output have one length");
+            .expect("input and output have the same length");
     }
 
-    /// Decrypts `payload`, ciphertext and tag, in place and returns the length of the plaintext.
+    /// Decrypts `payload`, which is ciphertext and tag, in place and returns the length of the
+    /// plaintext.
     ///
     /// # Errors
-    /// [`OpenError`] when the payload is not authentic; its bytes are then unspecified.
+    /// Returns [`OpenError`] if the payload is not authentic. Its bytes are then unspecified.
     #[inline]
     pub fn open(
         &self,
@@ -110,7 +112,7 @@ impl PacketKey {
         }
     }
 
-    /// The suite that the key belongs to.
+    /// Returns the cipher suite of the key.
     #[inline]
     pub fn suite(&self) -> CipherSuite {
         self.suite
@@ -125,7 +127,7 @@ impl fmt::Debug for PacketKey {
     }
 }
 
-/// The packet is not authentic: it was damaged, forged or sealed with another key.
+/// The error of a packet that is not authentic: it was damaged, forged or sealed with another key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenError;
 
@@ -137,8 +139,8 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// The static IV, split so that a nonce is one xor: packet numbers reach into its last eight
-/// bytes only. RFC 9001 §5.3.
+/// The static IV, split so that a nonce takes one XOR: packet numbers affect only the last eight
+/// bytes. RFC 9001 §5.3.
 struct Iv {
     head: [u8; 4],
     tail: u64,

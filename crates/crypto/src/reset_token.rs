@@ -5,15 +5,15 @@ use std::fmt;
 use aws_lc_rs::{constant_time, hmac};
 use courser_wire::ConnectionId;
 
-/// The static key of an endpoint, from which every reset token follows.
+/// The static key from which an endpoint derives all its stateless reset tokens.
 ///
-/// Endpoints that answer for each other's connections need the same key; an endpoint that keeps
-/// it over a restart can reset connections it has forgotten.
+/// Endpoints that serve each other's connections need the same key. An endpoint that keeps its key
+/// across a restart can reset connections it has forgotten.
 #[derive(Clone)]
 pub struct ResetKey(hmac::Key);
 
 impl ResetKey {
-    /// Takes 32 random bytes.
+    /// Creates the key from 32 random bytes.
     pub fn new(key: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
@@ -25,13 +25,14 @@ impl fmt::Debug for ResetKey {
     }
 }
 
-/// Derives the token of a connection ID: HMAC-SHA256, cut to 16 bytes.
+/// Derives the token of a connection ID: HMAC-SHA256, truncated to 16 bytes.
 pub fn derive(key: &ResetKey, id: &ConnectionId) -> [u8; TOKEN_LEN] {
     let tag = hmac::sign(&key.0, id);
     *tag.as_ref().first_chunk().expect("SHA-256 has 32 bytes")
 }
 
-/// Compares tokens in a time that says nothing about where they differ. RFC 9000 §10.3.1.
+/// Compares two tokens in constant time, so that timing does not reveal where they differ. RFC 9000
+/// §10.3.1.
 pub fn equal(a: &[u8; TOKEN_LEN], b: &[u8; TOKEN_LEN]) -> bool {
     constant_time::verify_slices_are_equal(a, b).is_ok()
 }

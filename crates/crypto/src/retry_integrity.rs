@@ -8,9 +8,10 @@ use courser_wire::ConnectionId;
 use crate::TAG_LEN;
 use crate::reset_token::equal;
 
-/// Computes the tag of a Retry packet that answers an Initial sent to `original_destination`.
+/// Computes the integrity tag of a Retry packet that answers an Initial sent to
+/// `original_destination`.
 pub fn tag(original_destination: &ConnectionId, retry_without_tag: &[u8]) -> [u8; TAG_LEN] {
-    // The pseudo-packet is associated data, which the AEAD wants in one piece.
+    // The pseudo-packet is associated data, which the AEAD accepts in one piece only.
     let id_len = u8::try_from(original_destination.len()).expect("at most 20 bytes");
     let mut pseudo_packet =
         Vec::with_capacity(1 + original_destination.len() + retry_without_tag.len());
@@ -29,7 +30,7 @@ pub fn tag(original_destination: &ConnectionId, retry_without_tag: &[u8]) -> [u8
     tag
 }
 
-/// Tells whether `retry`, a whole Retry packet with its tag, answers an Initial that was sent to
+/// Returns true if `retry`, a whole Retry packet with its tag, answers an Initial sent to
 /// `original_destination`. Takes the same time for every wrong tag.
 pub fn is_valid(original_destination: &ConnectionId, retry: &[u8]) -> bool {
     retry
@@ -37,8 +38,8 @@ pub fn is_valid(original_destination: &ConnectionId, retry: &[u8]) -> bool {
         .is_some_and(|(packet, seen)| equal(&tag(original_destination, packet), seen))
 }
 
-/// The key is public: the tag proves that a Retry is no accident and comes from somebody who saw
-/// the Initial, nothing more.
+/// The key that computes integrity tags. It is public: a tag proves only that the Retry was not
+/// damaged and that its sender saw the Initial.
 static KEY: LazyLock<LessSafeKey> = LazyLock::new(|| {
     let key = UnboundKey::new(&AES_128_GCM, &KEY_VERSION_1).expect("the key has 16 bytes");
     LessSafeKey::new(key)

@@ -1,4 +1,4 @@
-//! Random numbers from a seed.
+//! Random numbers derived from a seed.
 
 use std::fmt;
 
@@ -6,20 +6,21 @@ use aws_lc_rs::cipher::{AES_256, EncryptingKey, EncryptionContext, UnboundCipher
 use aws_lc_rs::iv::FixedLength;
 use zeroize::Zeroize;
 
-/// A deterministic generator of cryptographic quality: the same seed gives the same numbers.
+/// A deterministic random number generator of cryptographic quality. The same seed gives the same
+/// numbers.
 ///
-/// AES-256 in counter mode fills a pool; the first bytes of every pool replace the key and bytes
-/// are erased as they are handed out, so that nothing that was drawn before can be computed from
-/// the state. RFC 9001 §9.7 wants keys, connection IDs, tokens and challenges from such a source.
+/// AES-256 in counter mode fills a pool. The first bytes of every pool replace the key, and bytes
+/// are erased as they are handed out. Earlier output can therefore not be computed from the state.
+/// RFC 9001 §9.7 requires such a source for keys, connection IDs, tokens and challenges.
 pub struct Rng {
     key: [u8; KEY_LEN],
     pool: [u8; POOL_LEN],
-    /// Bytes of the pool that are gone.
+    /// Number of bytes of the pool that were already used.
     used: usize,
 }
 
 impl Rng {
-    /// Starts from 32 bytes that nobody can guess.
+    /// Creates a generator from 32 unpredictable bytes.
     pub fn new(seed: [u8; 32]) -> Self {
         Self {
             key: seed,
@@ -28,7 +29,7 @@ impl Rng {
         }
     }
 
-    /// Fills `out`.
+    /// Fills `out` with random bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
         let mut rest = out;
         while !rest.is_empty() {
@@ -45,26 +46,26 @@ impl Rng {
         }
     }
 
-    /// Draws an array.
+    /// Returns an array of random bytes.
     pub fn array<const N: usize>(&mut self) -> [u8; N] {
         let mut array = [0; N];
         self.fill(&mut array);
         array
     }
 
-    /// Draws a number, all of them equally likely.
+    /// Returns a uniformly distributed number.
     pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.array())
     }
 
-    /// Draws a number below `bound`, all of them equally likely.
+    /// Returns a uniformly distributed number below `bound`.
     ///
     /// # Panics
-    /// When `bound` is zero.
+    /// Panics if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         assert_ne!(bound, 0, "there is no number below zero");
-        // The high half of a product spreads the draws over the range; low halves beneath
-        // 2^64 mod bound would favour some results and are drawn again.
+        // The high half of the product maps the draw to the range. Low halves below 2^64 mod bound
+        // would favour some results, so those draws are repeated.
         let biased = bound.wrapping_neg() % bound;
         loop {
             let product = u128::from(self.u64()) * u128::from(bound);
@@ -75,7 +76,7 @@ impl Rng {
         }
     }
 
-    /// Starts another generator whose numbers have nothing to do with those of this one.
+    /// Creates another generator whose output is independent of the output of this one.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self::new(self.array())
@@ -112,8 +113,8 @@ impl fmt::Debug for Rng {
 
 const KEY_LEN: usize = 32;
 
-/// A refill costs a fraction of a microsecond for the key schedule, whatever the size; with this
-/// one the generator stays small enough to have one per connection.
+/// Size of the pool. A refill costs a fraction of a microsecond for the key schedule, whatever the
+/// size. This size keeps the generator small enough for one per connection.
 const POOL_LEN: usize = 256;
 
 #[cfg(test)]

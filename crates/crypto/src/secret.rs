@@ -1,4 +1,4 @@
-//! Traffic secrets and what is derived from them. RFC 9001 §5.1.
+//! Traffic secrets and the keys derived from them. RFC 9001 §5.1.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::{CipherSuite, HeaderKey, Keys, PacketKey};
 /// A traffic secret of one direction, erased when dropped.
 pub struct Secret {
     suite: CipherSuite,
-    /// Only the first bytes count, as many as the hash has.
+    /// The secret, followed by unused bytes if the hash output is shorter.
     bytes: [u8; MAX_SECRET_LEN],
 }
 
@@ -18,7 +18,7 @@ impl Secret {
     /// Wraps a secret that TLS derived for `suite`.
     ///
     /// # Panics
-    /// When `bytes` is not as long as the output of the hash of `suite`.
+    /// Panics if the length of `bytes` differs from the output length of the suite's hash.
     pub fn new(suite: CipherSuite, bytes: &[u8]) -> Self {
         let len = suite.hash().output_len();
         assert_eq!(bytes.len(), len, "a traffic secret is as long as the hash");
@@ -30,7 +30,7 @@ impl Secret {
         secret
     }
 
-    /// The suite that the secret was made for.
+    /// Returns the cipher suite of the secret.
     pub fn suite(&self) -> CipherSuite {
         self.suite
     }
@@ -45,8 +45,8 @@ impl Secret {
         PacketKey::new(self.suite, key, &iv)
     }
 
-    /// Derives the key that protects headers. It stays the same over key updates: take it from
-    /// the first secret only (RFC 9001 §6.1).
+    /// Derives the header protection key. Key updates do not change it, so derive it from the first
+    /// secret only (RFC 9001 §6.1).
     pub fn header_key(&self) -> HeaderKey {
         let mut key = Zeroizing::new([0; MAX_KEY_LEN]);
         let key = &mut key[..self.suite.key_len()];
@@ -54,7 +54,7 @@ impl Secret {
         HeaderKey::new(self.suite, key)
     }
 
-    /// Derives both keys.
+    /// Derives the packet key and the header key.
     pub fn keys(&self) -> Keys {
         Keys {
             packet: self.packet_key(),
@@ -62,7 +62,7 @@ impl Secret {
         }
     }
 
-    /// Derives the secret that a key update replaces this one with. RFC 9001 §6.1.
+    /// Derives the secret that replaces this one in a key update. RFC 9001 §6.1.
     #[must_use]
     pub fn next(&self) -> Self {
         self.derive(b"quic ku")

@@ -1,4 +1,4 @@
-//! The door to TLS: handshake bytes in, handshake bytes and keys out. RFC 9001 §4.
+//! The interface to TLS: handshake bytes in, handshake bytes and keys out. RFC 9001 §4.
 
 use std::fmt;
 
@@ -8,45 +8,47 @@ use crate::{CipherSuite, EncryptionLevel, Exporter, SecretPair};
 
 /// One TLS handshake.
 ///
-/// The transport hands over the contents of CRYPTO frames in order, level by level, and sends
-/// what the session writes. The session never sees a packet, the transport never a TLS message.
+/// The transport passes in the contents of CRYPTO frames in order, level by level, and sends the
+/// bytes that the session writes. The session never sees packets, and the transport never parses
+/// TLS messages.
 pub trait TlsSession: Send {
-    /// Takes bytes of the CRYPTO stream of `level`, in order.
+    /// Processes bytes of the CRYPTO stream of `level`, in order.
     ///
     /// # Errors
-    /// [`TlsError`] when the peer broke a rule; the session is of no use afterwards and repeats
-    /// the error.
+    /// Returns [`TlsError`] if the peer violated the protocol. The session is unusable afterwards
+    /// and repeats the error.
     fn read(&mut self, level: EncryptionLevel, data: &[u8]) -> Result<(), TlsError>;
 
-    /// Appends what is to be sent, and returns the next keys if they are due.
+    /// Appends the bytes to send to `out`, and returns the next keys if they are due.
     ///
-    /// The bytes belong to the level before the change. Call again until it returns `None` and
-    /// appends nothing; also after a failed [`TlsSession::read`] there is nothing to send.
+    /// The bytes belong to the level before the change. Call this again until it returns `None` and
+    /// appends nothing. After a failed [`TlsSession::read`] there is nothing to send.
     fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange>;
 
-    /// True until the handshake is complete: our Finished was sent, the peer's verified
-    /// (RFC 9001 §4.1.1).
+    /// Returns true until the handshake is complete, which means that our Finished was sent and the
+    /// peer's Finished was verified (RFC 9001 §4.1.1).
     fn is_handshaking(&self) -> bool;
 
-    /// The encoded transport parameters of the peer, as soon as they were read. They are
+    /// Returns the encoded transport parameters of the peer as soon as they were read. They are
     /// authentic once the handshake is complete. RFC 9001 §8.2.
     fn peer_transport_parameters(&self) -> Option<&[u8]>;
 
-    /// What was negotiated, as far as it is known.
+    /// Returns the negotiated parameters, as far as they are known.
     fn handshake_data(&self) -> HandshakeData;
 
-    /// The certificate chain of the peer, DER, its own certificate first. `None` when it sent
-    /// none; on a resumed session it is the chain of the first one.
+    /// Returns the certificate chain of the peer in DER, its own certificate first. Returns `None`
+    /// if the peer sent none. A resumed session has the chain of the original session.
     fn peer_certificates(&self) -> Option<Vec<Vec<u8>>>;
 
-    /// Hands out the exporter, which outlives the session. `None` before the handshake is
+    /// Returns the exporter, which outlives the session, or `None` before the handshake is
     /// complete.
     fn exporter(&self) -> Option<Exporter>;
 
     /// Fills `out` with keying material; see [`Exporter::export`].
     ///
     /// # Errors
-    /// [`TlsError`] before the handshake is complete, or when label or output are too long.
+    /// Returns [`TlsError`] before the handshake is complete, and if the label or the output is too
+    /// long.
     fn export_keying_material(
         &self,
         out: &mut [u8],
@@ -61,31 +63,31 @@ pub trait TlsSession: Send {
             .map_err(|error| TlsError::internal(error.to_string()))
     }
 
-    /// True when nothing that may still arrive needs the session: on a server with a complete
-    /// handshake whose tickets have been written. A client keeps it to receive tickets.
+    /// Returns true if no data that may still arrive needs the session: on a server with a complete
+    /// handshake whose tickets have been written. A client keeps its session to receive tickets.
     ///
-    /// Whoever drops the session answers further CRYPTO data with the alert
-    /// [`UNEXPECTED_MESSAGE`]: a client has nothing left to say (RFC 9001 §6).
+    /// After dropping the session, answer further CRYPTO data with the alert
+    /// [`UNEXPECTED_MESSAGE`]: a client has nothing left to send (RFC 9001 §6).
     fn can_be_dropped(&self) -> bool;
 }
 
-/// Keys that [`TlsSession::write`] has ready.
+/// New keys that [`TlsSession::write`] returns.
 #[derive(Debug)]
 pub enum KeyChange {
-    /// From now on bytes are read and written at the Handshake level.
+    /// Handshake keys. From now on bytes are read and written at the Handshake level.
     Handshake(SecretPair),
-    /// From now on bytes are written at the 1-RTT level. A server must not open packets with
-    /// these keys before the handshake is complete (RFC 9001 §5.7).
+    /// 1-RTT keys. From now on bytes are written at the 1-RTT level. A server must not open packets
+    /// with these keys before the handshake is complete (RFC 9001 §5.7).
     OneRtt(SecretPair),
 }
 
-/// What a handshake negotiated.
+/// The parameters that a handshake negotiated.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HandshakeData {
     /// The application protocol (ALPN).
     pub protocol: Option<Vec<u8>>,
-    /// The name that the client asked for (SNI). On a client it is the name it was given, even
-    /// if that is an address, which is not sent.
+    /// The server name that the client requested (SNI). On a client it is the name passed to
+    /// [`ClientTls::start`], even if that is an IP address, which is not sent.
     pub server_name: Option<String>,
     /// The cipher suite.
     pub suite: Option<CipherSuite>,
@@ -95,18 +97,19 @@ pub struct HandshakeData {
     pub resumed: bool,
 }
 
-/// The peer broke a rule of TLS, or of RFC 9001 about TLS. It ends the connection.
+/// An error that ends the connection: the peer violated TLS or the rules of RFC 9001 about TLS, or
+/// TLS failed locally.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TlsError {
-    /// The alert that becomes CRYPTO_ERROR (RFC 9001 §4.8). `None` where RFC 9001 asks for
+    /// The alert that becomes CRYPTO_ERROR (RFC 9001 §4.8). `None` if RFC 9001 requires
     /// PROTOCOL_VIOLATION instead.
     pub alert: Option<u8>,
-    /// For humans.
+    /// A description for humans.
     pub message: String,
 }
 
 impl TlsError {
-    /// An error that TLS has an alert for.
+    /// Creates an error with a TLS alert.
     pub fn alert(alert: u8, message: impl Into<String>) -> Self {
         Self {
             alert: Some(alert),
@@ -114,7 +117,7 @@ impl TlsError {
         }
     }
 
-    /// An error that QUIC calls PROTOCOL_VIOLATION.
+    /// Creates an error that QUIC reports as PROTOCOL_VIOLATION.
     pub fn protocol_violation(message: impl Into<String>) -> Self {
         Self {
             alert: None,
@@ -122,12 +125,12 @@ impl TlsError {
         }
     }
 
-    /// The alert internal_error.
+    /// Creates an error with the alert internal_error.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::alert(INTERNAL_ERROR, message)
     }
 
-    /// The error code of the connection.
+    /// Returns the error code that closes the connection.
     pub fn code(&self) -> TransportErrorCode {
         self.alert.map_or(
             TransportErrorCode::PROTOCOL_VIOLATION,
@@ -152,11 +155,11 @@ pub const INTERNAL_ERROR: u8 = 80;
 
 /// Starts sessions of a client.
 pub trait ClientTls: Send + Sync {
-    /// Starts a handshake with the server called `server_name`, a DNS name or an IP address.
+    /// Starts a handshake with the server named `server_name`, a DNS name or an IP address.
     /// `parameters` are the encoded transport parameters.
     ///
     /// # Errors
-    /// [`TlsStartError`] when the name is neither, or the configuration does not work.
+    /// Returns [`TlsStartError`] if the name is neither, or if the configuration is unusable.
     fn start(
         &self,
         server_name: &str,
@@ -166,19 +169,19 @@ pub trait ClientTls: Send + Sync {
 
 /// Starts sessions of a server.
 pub trait ServerTls: Send + Sync {
-    /// Starts a handshake with whoever comes. `parameters` are the encoded transport parameters.
+    /// Starts a handshake with a new client. `parameters` are the encoded transport parameters.
     ///
     /// # Errors
-    /// [`TlsStartError`] when the configuration does not work.
+    /// Returns [`TlsStartError`] if the configuration is unusable.
     fn start(&self, parameters: Vec<u8>) -> Result<Box<dyn TlsSession>, TlsStartError>;
 }
 
-/// A handshake could not start, for a reason that is ours.
+/// The local reason why a handshake could not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TlsStartError {
     /// The server name is neither a DNS name nor an IP address.
     InvalidServerName(String),
-    /// The configuration does not work.
+    /// The configuration is unusable.
     Configuration(String),
 }
 

@@ -1,4 +1,4 @@
-//! The TLS 1.3 cipher suites that QUIC packets are protected with. RFC 9001 §5.3.
+//! The TLS 1.3 cipher suites that protect QUIC packets. RFC 9001 §5.3.
 
 use aws_lc_rs::{aead, digest, hkdf};
 
@@ -8,7 +8,7 @@ use aws_lc_rs::{aead, digest, hkdf};
 /// (RFC 9001 §5.3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CipherSuite {
-    /// TLS_AES_128_GCM_SHA256; Initial packets use it whatever TLS negotiates.
+    /// TLS_AES_128_GCM_SHA256. Initial packets always use it, whatever TLS negotiates.
     Aes128Gcm,
     /// TLS_AES_256_GCM_SHA384.
     Aes256Gcm,
@@ -17,7 +17,7 @@ pub enum CipherSuite {
 }
 
 impl CipherSuite {
-    /// Length of the packet key and of the header key in bytes.
+    /// Returns the length of the packet key and of the header key in bytes.
     pub const fn key_len(self) -> usize {
         match self {
             Self::Aes128Gcm => 16,
@@ -25,7 +25,7 @@ impl CipherSuite {
         }
     }
 
-    /// The hash of the key schedule.
+    /// Returns the hash of the key schedule.
     pub const fn hash(self) -> HashAlgorithm {
         match self {
             Self::Aes128Gcm | Self::ChaCha20Poly1305 => HashAlgorithm::Sha256,
@@ -33,9 +33,9 @@ impl CipherSuite {
         }
     }
 
-    /// Packets that may be sealed with one key. RFC 9001 §6.6.
+    /// Returns the number of packets that one key may seal. RFC 9001 §6.6.
     ///
-    /// ChaCha20-Poly1305 allows more than there are packet numbers: the value is 2^62.
+    /// ChaCha20-Poly1305 allows more packets than there are packet numbers; its value is 2^62.
     pub const fn confidentiality_limit(self) -> u64 {
         match self {
             Self::Aes128Gcm | Self::Aes256Gcm => 1 << 23,
@@ -43,7 +43,8 @@ impl CipherSuite {
         }
     }
 
-    /// Packets that may fail authentication within one connection. RFC 9001 §6.6.
+    /// Returns the number of packets that may fail authentication within one connection. RFC 9001
+    /// §6.6.
     pub const fn integrity_limit(self) -> u64 {
         match self {
             Self::Aes128Gcm | Self::Aes256Gcm => 1 << 52,
@@ -51,7 +52,7 @@ impl CipherSuite {
         }
     }
 
-    /// The name of the suite in the TLS registry.
+    /// Returns the name of the suite in the TLS registry.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aes128Gcm => "TLS_AES_128_GCM_SHA256",
@@ -93,7 +94,7 @@ pub enum HashAlgorithm {
 }
 
 impl HashAlgorithm {
-    /// Output length in bytes; traffic secrets have the same length.
+    /// Returns the output length in bytes. Traffic secrets have the same length.
     pub const fn output_len(self) -> usize {
         match self {
             Self::Sha256 => 32,

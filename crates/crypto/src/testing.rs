@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers that several tests share.
 
 use crate::{CipherSuite, Secret, SecretPair};
 
@@ -8,7 +8,7 @@ pub(crate) const SUITES: [CipherSuite; 3] = [
     CipherSuite::ChaCha20Poly1305,
 ];
 
-/// Bytes from hexadecimal digits; white space does not count.
+/// Decodes hexadecimal digits and ignores white space.
 pub(crate) fn hex(digits: &str) -> Vec<u8> {
     let digits: Vec<u8> = digits
         .chars()
@@ -25,12 +25,12 @@ pub(crate) fn hex_of(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A secret whose bytes are all `fill`.
+/// Returns a secret whose bytes are all `fill`.
 pub(crate) fn secret(suite: CipherSuite, fill: u8) -> Secret {
     Secret::new(suite, &vec![fill; suite.hash().output_len()])
 }
 
-/// The two ends of one connection.
+/// Returns the secrets of both ends of one connection, client first.
 pub(crate) fn secret_pairs(suite: CipherSuite) -> (SecretPair, SecretPair) {
     let client = SecretPair {
         local: secret(suite, 1),
@@ -43,7 +43,7 @@ pub(crate) fn secret_pairs(suite: CipherSuite) -> (SecretPair, SecretPair) {
     (client, server)
 }
 
-/// The connection ID of the examples in RFC 9001 appendix A.
+/// Returns the connection ID of the examples in RFC 9001 appendix A.
 pub(crate) fn example_id() -> courser_wire::ConnectionId {
     courser_wire::ConnectionId::new(&hex("8394c8f03e515708")).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Sealing of address tokens: what is inside is nobody's business but ours. RFC 9000 §8.1.4.
+//! Sealing of address tokens, whose contents only the issuer can read. RFC 9000 §8.1.4.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use crate::TAG_LEN;
 
-/// The key that address tokens are sealed with: AES-256-GCM under a random nonce per token.
+/// The key that seals address tokens with AES-256-GCM and a random nonce per token.
 ///
-/// Random nonces of 96 bits stay apart with overwhelming probability for 2^32 tokens (a chance
-/// of 2^-33); an endpoint that issues more should renew the key.
+/// The random 96-bit nonces of 2^32 tokens are distinct with overwhelming probability: the chance
+/// of a collision is 2^-33. An endpoint that issues more tokens should renew the key.
 pub struct TokenKey(LessSafeKey);
 
 impl TokenKey {
-    /// Takes 32 random bytes.
+    /// Creates the key from 32 random bytes.
     pub fn new(key: &[u8; 32]) -> Self {
         let key = UnboundKey::new(&AES_256_GCM, key).expect("the key has 32 bytes");
         Self(LessSafeKey::new(key))
     }
 
-    /// Appends the sealed `plaintext` to `out`: nonce, ciphertext, tag. `aad` is authenticated
-    /// but not contained; `nonce` comes fresh from a random source.
+    /// Seals `plaintext` and appends nonce, ciphertext and tag to `out`. `aad` is authenticated but
+    /// not included. `nonce` must be fresh from a random source.
     pub fn seal(&self, nonce: [u8; NONCE_LEN], plaintext: &[u8], aad: &[u8], out: &mut Vec<u8>) {
         out.reserve(sealed_len(plaintext.len()));
         out.extend_from_slice(&nonce);
@@ -34,7 +34,7 @@ impl TokenKey {
         out.extend_from_slice(tag.as_ref());
     }
 
-    /// Opens what [`TokenKey::seal`] made; `None` for anything else.
+    /// Opens a token that [`TokenKey::seal`] sealed. Returns `None` for anything else.
     pub fn open(&self, sealed: &[u8], aad: &[u8]) -> Option<Vec<u8>> {
         let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let (ciphertext, tag) = rest.split_last_chunk::<TAG_LEN>()?;
@@ -53,7 +53,7 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// Length of a sealed token in bytes.
+/// Returns the length of a sealed token in bytes.
 pub const fn sealed_len(plaintext_len: usize) -> usize {
     NONCE_LEN + plaintext_len + TAG_LEN
 }

@@ -1,22 +1,24 @@
-//! The age up to which knowledge of a file is used.
+//! The maximum age of cached information about files.
 
 use std::time::{Duration, Instant};
 
-/// The largest age of knowledge of a file that is not watched.
+/// The maximum age of information about a file that is not watched.
 ///
-/// To look again costs 3 us, so that a file that is asked for a hundred thousand times a second pays
-/// for it once in a thousand requests.
+/// A check costs 3 us. A file that is requested a hundred thousand times a second pays for it once
+/// in a thousand requests.
 pub(crate) const UNWATCHED: Duration = Duration::from_millis(10);
 
-/// The largest age of knowledge of a file whose folders are watched. Changes are noticed within
-/// [`NOTICED_AFTER`]; this is for what watching does not show, such as writes through a mapping.
+/// The maximum age of information about a file whose folders are watched. Changes are noticed
+/// within [`NOTICED_AFTER`]. This limit covers changes that are not reported, such as writes
+/// through a mapping.
 pub(crate) const WATCHED: Duration = Duration::from_secs(5);
 
 /// The interval at which a busy server reads reports of changes.
 #[cfg(target_os = "linux")]
 pub(crate) const NOTICED_AFTER: Duration = Duration::from_millis(1);
 
-/// A point in time, in microseconds since an arbitrary one. Fits into an atomic number.
+/// A point in time, in microseconds since an arbitrary origin. Zero stands for never. Fits into an
+/// atomic number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Moment(u64);
 
@@ -29,13 +31,13 @@ impl Moment {
         self.0
     }
 
-    /// Returns true when `earlier` is no longer ago than `age`.
+    /// Returns true if `earlier` is at most `age` ago.
     pub(crate) const fn is_within(self, earlier: Self, age: Duration) -> bool {
         earlier.0 > 0 && self.0.saturating_sub(earlier.0) <= age.as_micros() as u64
     }
 }
 
-/// Tells time.
+/// A clock that measures moments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock(Instant);
 
@@ -45,7 +47,7 @@ impl Clock {
     }
 
     pub(crate) fn now(self) -> Moment {
-        // One more: zero stands for never.
+        // One more, because zero stands for never.
         Moment(self.0.elapsed().as_micros() as u64 + 1)
     }
 }

@@ -33,23 +33,24 @@ pub(crate) struct Shared {
     pub(crate) memory: Memory,
     pub(crate) counters: Counters,
     pub(crate) clock: Clock,
-    /// The number of the root that is watched.
+    /// The generation of the root that is watched.
     generation: AtomicU64,
     watcher: Option<Watcher>,
 }
 
-/// An answer, or a folder whose answer others give.
+/// A response, or a folder for which the folder handler responds.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Response(Response<Body>),
     Folder(PathBuf),
 }
 
-/// The effort that an attempt may take.
+/// The effort allowed for one attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Effort {
     pub(crate) patience: Patience,
-    /// Serves files that are being written too: they were waited for long enough.
+    /// Serves files that are still being written, because the request has waited for them long
+    /// enough.
     pub(crate) takes_unsettled: bool,
 }
 
@@ -76,7 +77,7 @@ impl Shared {
     /// Answers a request.
     ///
     /// # Errors
-    /// When it takes more effort, or the file cannot be served.
+    /// Fails if the request takes more effort, or if the file cannot be served.
     pub(crate) fn answer(&self, asked: &Asked<'_>, effort: Effort) -> Result<Answer, Trouble> {
         if self.settings.compress && asked.accepts_none(Coding::COMPRESSED_HERE) {
             return Ok(Answer::Response(not_acceptable()));
@@ -91,7 +92,7 @@ impl Shared {
             ranking: self.ranking(asked),
             generation,
             now,
-            is_wanted: false,
+            should_keep: false,
         };
         let kept = self.kept(place);
         if let Some(kept) = &kept
@@ -100,15 +101,19 @@ impl Shared {
             self.counters.on_hit();
             return Ok(Answer::Response(self.respond(asked, kept)?));
         }
-        // What had to be waited for is worth keeping at once.
-        let is_wanted = effort.patience == Patience::Any
+        // Content that required waiting is worth keeping at once.
+        let should_keep = effort.patience == Patience::Any
             || kept.is_some()
             || self.memory.note(place.path, place.ranking);
-        let place = Place { is_wanted, ..place };
-        self.look(asked, place, kept, effort)
+        let place = Place {
+            should_keep,
+            ..place
+        };
+        self.answer_from_disk(asked, place, kept, effort)
     }
 
-    /// The number of the root, which is watched from its beginning.
+    /// Returns the generation of the root. If another root was watched before, stops watching its
+    /// folders.
     fn generation(&self, now: Moment, patience: Patience) -> Result<u64, Trouble> {
         let generation = self.root.generation(now, patience)?;
         if self.generation.load(Relaxed) != generation {
@@ -120,7 +125,7 @@ impl Shared {
         Ok(generation)
     }
 
-    /// The codings that make a difference for a request.
+    /// Returns the codings that make a difference for a request.
     fn ranking(&self, asked: &Asked<'_>) -> Ranking {
         if self.settings.precompressed {
             return asked.ranking(Coding::ANY);
@@ -131,7 +136,7 @@ impl Shared {
         }
     }
 
-    /// The coding in which files are to be compressed for a request.
+    /// Returns the coding in which files are to be compressed for a request.
     fn coding(&self, asked: &Asked<'_>) -> Option<Coding> {
         if !self.settings.compress || asked.wants_part || asked.accepts_anything() {
             return None;
@@ -147,12 +152,12 @@ impl Shared {
         if place.ranking == Ranking::PLAIN || self.settings.precompressed {
             return None;
         }
-        // What is sent as it is to all clients is kept once.
+        // Content that all clients receive uncompressed is kept once.
         let plain = self.memory.get(place.path, Ranking::PLAIN);
         plain.filter(|plain| !plain.representation.varies)
     }
 
-    /// True when what was seen on disk still counts.
+    /// Returns true if the last check on disk is recent enough.
     fn is_current(&self, kept: &Kept, place: Place<'_>) -> bool {
         let checked = Moment::of(kept.checked.load(Relaxed));
         let age = match (&self.watcher, &kept.watched) {
@@ -163,8 +168,8 @@ impl Shared {
         kept.generation == place.generation && place.now.is_within(checked, age)
     }
 
-    /// Looks at the disk.
-    fn look(
+    /// Answers a request by checking the file on disk.
+    fn answer_from_disk(
         &self,
         asked: &Asked<'_>,
         place: Place<'_>,
@@ -201,26 +206,26 @@ impl Shared {
         }
         let len = source.version().len();
         let is_compressed = representation.compressed != Coding::Identity;
-        let is_once = !place.is_wanted && !is_compressed && len <= buffers::SIZE as u64;
+        let is_once = !place.should_keep && !is_compressed && len <= buffers::SIZE as u64;
         if len > self.memory.largest() || !unsettled.is_zero() || is_once {
             self.counters.on_miss();
             return send(asked, &representation, &source, effort).map(Answer::Response);
         }
         let content = source.read_whole(effort.patience)?;
         let kept = Kept::new(representation, content, effort.patience)?;
-        let kept = Arc::new(kept.found(generation, place.now, watched));
+        let kept = Arc::new(kept.with_origin(generation, place.now, watched));
         let ranking = match kept.representation.varies {
             true => place.ranking,
             false => Ranking::PLAIN,
         };
-        if place.is_wanted || kept.representation.compressed != Coding::Identity {
+        if place.should_keep || kept.representation.compressed != Coding::Identity {
             self.memory.keep(place.path, ranking, kept.clone());
         }
         self.counters.on_miss();
         Ok(Answer::Response(self.respond(asked, &kept)?))
     }
 
-    /// Finds what a request means, and watches it if it is a file that can be kept.
+    /// Finds the file that a request names, and watches it if it can be kept.
     fn find(
         &self,
         asked: &Asked<'_>,
@@ -235,13 +240,13 @@ impl Shared {
             patience,
         };
         let name = finder.name(asked.path())?;
-        let watcher = self.watcher.as_ref().filter(|_| place.is_wanted);
+        let watcher = self.watcher.as_ref().filter(|_| place.should_keep);
         let watched = watcher.and_then(|it| it.watched(&name));
         let found = finder.find(asked, &name)?;
         let Found::File(file) = &found else {
             return Ok((found, None));
         };
-        if !place.is_wanted || !self.is_watchable(file) {
+        if !place.should_keep || !self.is_watchable(file) {
             return Ok((found, None));
         }
         if watched.is_some() {
@@ -249,7 +254,7 @@ impl Shared {
         }
         match self.watch(&name) {
             None => Ok((found, None)),
-            // It may have been changed before it was watched.
+            // The file may have changed before it was watched.
             watched => Ok((finder.find(asked, &name)?, watched)),
         }
     }
@@ -266,7 +271,7 @@ impl Shared {
         is_watched.then(|| watcher.watched(name)).flatten()
     }
 
-    /// Notes that what is kept was found unchanged.
+    /// Records that a kept file was found unchanged.
     fn renew(&self, place: Place<'_>, kept: Arc<Kept>, watched: Option<Watched>) -> Arc<Kept> {
         if watched.is_none() && kept.watched.is_none() {
             kept.checked.store(place.now.get(), Relaxed);
@@ -276,8 +281,8 @@ impl Shared {
             true => place.ranking,
             false => Ranking::PLAIN,
         };
-        let renewed = kept.again();
-        let renewed = Arc::new(renewed.found(place.generation, place.now, watched));
+        let renewed = kept.fresh_copy();
+        let renewed = Arc::new(renewed.with_origin(place.generation, place.now, watched));
         self.memory.keep(place.path, ranking, renewed.clone());
         renewed
     }
@@ -305,22 +310,22 @@ impl Shared {
         let modified = kept.representation.modified();
         let len = content.len() as u64;
         respond(asked, kept.headers.clone(), modified, len, |part| {
-            // Content in memory has a length that fits.
+            // The length of content in memory fits into usize.
             let part = part.start as usize..part.end as usize;
             Ok(Body::full(content.slice(part)))
         })
     }
 }
 
-/// The place of an answer in memory, and the time of the request.
+/// The key of an answer in memory, and the time of the request.
 #[derive(Clone, Copy, Debug)]
 struct Place<'a> {
     path: &'a str,
     ranking: Ranking,
     generation: u64,
     now: Moment,
-    /// To be kept, if it can be.
-    is_wanted: bool,
+    /// Keeps the file if possible.
+    should_keep: bool,
 }
 
 /// Sends a file that is not kept.

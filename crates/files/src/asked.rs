@@ -14,14 +14,14 @@ pub(crate) struct Asked<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) is_head: bool,
     pub(crate) has_conditions: bool,
-    /// Parts are of content as it is.
+    /// True if the request asks for a range. Ranges refer to uncompressed content.
     pub(crate) wants_part: bool,
     accepted: Accepted,
 }
 
 impl<'a> Asked<'a> {
-    /// `None` for methods other than GET and HEAD.
-    pub(crate) fn by<B>(request: &'a Request<B>) -> Option<Self> {
+    /// Parses a request. Returns `None` for methods other than GET and HEAD.
+    pub(crate) fn from_request<B>(request: &'a Request<B>) -> Option<Self> {
         let is_head = *request.method() == Method::HEAD;
         if !is_head && *request.method() != Method::GET {
             return None;
@@ -34,7 +34,7 @@ impl<'a> Asked<'a> {
             is_head,
             has_conditions,
             wants_part: has_conditions && headers.contains_key(RANGE),
-            accepted: Accepted::by(headers),
+            accepted: Accepted::from_headers(headers),
         })
     }
 
@@ -42,22 +42,23 @@ impl<'a> Asked<'a> {
         self.uri.path()
     }
 
-    /// The codings that the client accepts among these, best first.
+    /// Returns the codings among `available` that the client accepts, best first.
     pub(crate) fn codings(&self, available: &[Coding]) -> impl Iterator<Item = Coding> {
         self.accepted.ranked(available)
     }
 
-    /// True for clients that say nothing of codings, which get content as it is.
+    /// Returns true for clients that send no `Accept-Encoding`. They receive content without
+    /// coding.
     pub(crate) fn accepts_anything(&self) -> bool {
         self.accepted == Accepted::ANYTHING
     }
 
-    /// True for clients that accept none of these codings, nor content as it is.
+    /// Returns true for clients that accept none of these codings and no content without coding.
     pub(crate) fn accepts_none(&self, available: &[Coding]) -> bool {
         !self.accepts_anything() && self.codings(available).next().is_none()
     }
 
-    /// As [`codings`](Self::codings), as a number.
+    /// Returns the result of [`codings`](Self::codings) as a number.
     pub(crate) fn ranking(&self, available: &[Coding]) -> Ranking {
         Ranking::of(self.codings(available))
     }

@@ -11,13 +11,13 @@ use http_body_util::combinators::UnsyncBoxBody;
 
 use crate::content::Reader;
 
-/// Errors of bodies, whatever they are.
+/// The error of a body, of any type.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a response of [`Files`](crate::Files).
 ///
 /// # Cancel safety
-/// A frame that was not handed out is handed out by the next poll.
+/// Polling can stop at any time: the next poll returns the next frame.
 pub struct Body(Inner);
 
 enum Inner {
@@ -38,7 +38,7 @@ impl Body {
         Self(Inner::Whole((!content.is_empty()).then_some(content)))
     }
 
-    /// Puts any other body into this type, for services that answer with both.
+    /// Wraps a body of another type, for services that return both.
     pub fn boxed<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,

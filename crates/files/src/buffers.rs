@@ -1,15 +1,15 @@
-//! Memory that files are read into, used again.
+//! Reusable memory for reading files.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Bytes of the largest buffer: what one send of a batch of datagrams takes.
+/// Size of the largest buffer in bytes: the amount that one send of a batch of datagrams takes.
 pub(crate) const SIZE: usize = 64 * 1024;
 
-/// A buffer of one of a few sizes, which goes back when it is dropped. Pages that are written for the
-/// first time cost more than what is read into them, and so does an allocator that has to find room
-/// for buffers between others.
+/// A buffer of one of a few sizes. Dropping it makes it available for reuse. The first write to a
+/// fresh page costs more than the data read into it, and so does an allocator that has to find room
+/// between other buffers.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Option<Box<[u8]>>,
@@ -21,7 +21,7 @@ pub(crate) struct Buffer {
 #[derive(Debug)]
 struct Class {
     size: usize,
-    /// Buffers that stay with the process when nobody uses them.
+    /// Number of unused buffers that the process keeps.
     most_free: usize,
     free: Mutex<Vec<Box<[u8]>>>,
 }
@@ -50,8 +50,8 @@ impl Class {
     }
 }
 
-/// Smaller buffers for small files and first pieces, so that a peer that reads nothing holds little
-/// memory; 6 MiB stay free at most.
+/// The sizes of buffers. Small files and first pieces use small buffers, so that a peer that reads
+/// nothing occupies little memory. At most 6 MiB stay unused.
 static CLASSES: [Class; 7] = [
     Class::new(512, 256),
     Class::new(2 * 1024, 128),
@@ -69,12 +69,12 @@ impl Buffer {
         class.unwrap_or(&CLASSES[CLASSES.len() - 1]).take()
     }
 
-    /// All of it, to be filled.
+    /// Returns the whole buffer, to be filled.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         self.bytes.as_deref_mut().unwrap_or_default()
     }
 
-    /// Hands out the first `len` bytes.
+    /// Returns the first `len` bytes.
     pub(crate) fn into_bytes(mut self, len: usize) -> Bytes {
         self.len = len;
         Bytes::from_owner(self)
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_hands_out_what_was_filled_and_goes_back() {
+    fn filled_buffer_is_read_and_reused() {
         static CLASS: Class = Class::new(16, 1);
         let mut buffer = CLASS.take();
         buffer.room()[..3].copy_from_slice(b"abc");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_as_small_as_it_can_be() {
+    fn smallest_sufficient_buffer_is_taken() {
         for (len, size) in [
             (0, 512),
             (512, 512),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_some_stay_free() {
+    fn number_of_free_buffers_is_limited() {
         static CLASS: Class = Class::new(16, 3);
         let many: Vec<_> = (0..=CLASS.most_free).map(|_| CLASS.take()).collect();
         drop(many);

@@ -11,14 +11,15 @@ use http::{Request, Response};
 use crate::body::Body;
 use crate::service::Files;
 
-/// Answers requests for folders that have no `index.html`: the folder on disk, and the request.
+/// A handler of requests for folders without an `index.html`. Receives the path of the folder on
+/// disk and the request.
 pub type FolderHandler = Arc<
     dyn Fn(PathBuf, Request<()>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send>>
         + Send
         + Sync,
 >;
 
-/// Tells that the system is out of file descriptors or memory.
+/// A listener that is called when the system is out of file descriptors or memory.
 pub(crate) type TroubleListener = Arc<dyn Fn(&io::Error) + Send + Sync>;
 
 /// Settings of a [`Files`] service.
@@ -50,47 +51,49 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Serves names that begin with a dot. Default: only `/.well-known`.
+    /// Sets whether names that begin with a dot are served. By default only `/.well-known` is
+    /// served.
     pub fn dotfiles(mut self, is_on: bool) -> Self {
         self.dotfiles = is_on;
         self
     }
 
-    /// Follows symbolic links out of the folder. Default: only those that stay within.
+    /// Sets whether symbolic links out of the folder are followed. By default only links that stay
+    /// within it are followed.
     pub fn follow_symlinks(mut self, is_on: bool) -> Self {
         self.follow_symlinks = is_on;
         self
     }
 
-    /// Serves `FILE.zst`, `FILE.br` or `FILE.gz` in place of `FILE` to clients that accept it. Off by
-    /// default.
+    /// Sets whether `FILE.zst`, `FILE.br` or `FILE.gz` is served in place of `FILE` to clients that
+    /// accept the coding. Off by default.
     pub fn precompressed(mut self, is_on: bool) -> Self {
         self.precompressed = is_on;
         self
     }
 
-    /// Compresses files whose type gains by it, for clients that accept it. Results of files up to
-    /// 256 KiB are kept in memory. Off by default.
+    /// Sets whether files are compressed for clients that accept it, if their type benefits. The
+    /// results of files up to 256 KiB are kept in memory. Off by default.
     pub fn compress(mut self, is_on: bool) -> Self {
         self.compress = is_on;
         self
     }
 
-    /// Bytes of memory for files of up to 256 KiB and for what they compress to. Default 64 MiB. With 0
-    /// every request reads its file.
+    /// Sets the memory budget in bytes for files of up to 256 KiB and their compressed forms. The
+    /// default is 64 MiB. With 0 every request reads its file.
     pub fn memory(mut self, budget: u64) -> Self {
         self.memory = budget;
         self
     }
 
-    /// The path under which the service is nested in a router that takes it off, such as `/static`, for
-    /// redirects to folders. Default: none.
+    /// Sets the path under which the service is nested, such as `/static`, in a router that strips
+    /// it. Redirects to folders include it. Default: none.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Answers requests for folders that have no `index.html`. Default: 404.
+    /// Sets the handler of requests for folders without an `index.html`. Default: 404.
     pub fn on_folder<F>(
         mut self,
         answer: impl Fn(PathBuf, Request<()>) -> F + Send + Sync + 'static,
@@ -105,7 +108,7 @@ impl Builder {
     }
 
     /// Calls `listener` when a request is answered with 503 because the system is out of file
-    /// descriptors or memory; once in ten seconds at most.
+    /// descriptors or memory, at most once in ten seconds.
     pub fn on_exhausted(mut self, listener: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
         self.on_exhausted = Some(Arc::new(listener));
         self
@@ -114,7 +117,7 @@ impl Builder {
     /// Opens the folder.
     ///
     /// # Errors
-    /// When there is no folder at `path`, or it cannot be opened.
+    /// Fails if there is no folder at `path`, or if it cannot be opened.
     pub fn open(self, path: impl AsRef<Path>) -> io::Result<Files> {
         Files::new(path.as_ref(), self)
     }
@@ -133,5 +136,5 @@ impl fmt::Debug for Builder {
     }
 }
 
-/// Ten thousand small files, or all that most sites consist of.
+/// The default budget: enough for ten thousand small files, or for all of most sites.
 const MEMORY: u64 = 64 << 20;

@@ -1,9 +1,9 @@
-//! Content codings, and what a client accepts of them (RFC 9110 §12.5.3).
+//! Content codings, and the ones that a client accepts (RFC 9110 §12.5.3).
 
 use http::header::ACCEPT_ENCODING;
 use http::{HeaderMap, HeaderValue};
 
-/// A coding of content. The later of two is preferred where the client takes both alike.
+/// A content coding. If a client weighs two codings alike, the later one in this list is preferred.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Coding {
     Identity,
@@ -24,7 +24,7 @@ impl Coding {
         Self::Zstd,
     ];
 
-    /// The codings that this build compresses with, best first.
+    /// The codings that this build can compress with, best first.
     pub(crate) const COMPRESSED_HERE: &'static [Self] = &[
         #[cfg(feature = "zstd")]
         Self::Zstd,
@@ -34,7 +34,7 @@ impl Coding {
         Self::Deflate,
     ];
 
-    /// The codings that files on disk may have, best first.
+    /// The codings of precompressed files, best first.
     pub(crate) const ON_DISK: &'static [Self] = &[Self::Zstd, Self::Brotli, Self::Gzip];
 
     pub(crate) const fn name(self) -> &'static str {
@@ -51,7 +51,7 @@ impl Coding {
         HeaderValue::from_static(self.name())
     }
 
-    /// The suffix of files that were compressed before.
+    /// Returns the suffix of precompressed files.
     pub(crate) const fn suffix(self) -> &'static str {
         match self {
             Self::Identity => "",
@@ -75,7 +75,7 @@ impl Coding {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Accepted([Weight; 5]);
 
-/// Thousandths, and one more for everything that is acceptable at all: content without coding is
+/// A weight in thousandths, plus one for every acceptable coding. Content without coding is
 /// acceptable even to clients that do not name it.
 type Weight = u16;
 
@@ -86,7 +86,7 @@ impl Accepted {
     /// The codings of a client that sends no `Accept-Encoding`.
     pub(crate) const ANYTHING: Self = Self([UNNAMED, REFUSED, REFUSED, REFUSED, REFUSED]);
 
-    pub(crate) fn by(headers: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(headers: &HeaderMap) -> Self {
         if !headers.contains_key(ACCEPT_ENCODING) {
             return Self::ANYTHING;
         }
@@ -128,7 +128,8 @@ impl Accepted {
     }
 }
 
-/// The weight behind a coding: `q=0.5`. One if there is none, `None` if it is malformed.
+/// Parses the weight after a coding, such as `q=0.5`. Returns one if there is none, and `None` if
+/// it is malformed.
 fn weight(parameters: &str) -> Option<Weight> {
     if parameters.is_empty() {
         return Some(WHOLE);
@@ -159,13 +160,13 @@ mod tests {
     fn ranked(accept: &'static str, available: &[Coding]) -> Vec<&'static str> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(accept));
-        let ranked = Accepted::by(&headers).ranked(available);
+        let ranked = Accepted::from_headers(&headers).ranked(available);
         ranked.map(Coding::name).collect()
     }
 
     #[test]
-    fn without_the_field_no_coding_is_wanted() {
-        let ranked = Accepted::by(&HeaderMap::new()).ranked(Coding::ON_DISK);
+    fn clients_without_the_field_get_no_coding() {
+        let ranked = Accepted::from_headers(&HeaderMap::new()).ranked(Coding::ON_DISK);
         assert_eq!(ranked.collect::<Vec<_>>(), [Coding::Identity]);
     }
 
@@ -200,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_available_is_not_ranked() {
+    fn unavailable_codings_are_not_ranked() {
         assert_eq!(
             ranked("br, gzip;q=0.5", &[Coding::Gzip]),
             ["gzip", "identity"]

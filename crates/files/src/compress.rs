@@ -15,10 +15,10 @@ use tower_service::Service;
 use crate::body::Body;
 use crate::coding::Coding;
 
-/// Files of fewer bytes get no smaller.
+/// Length in bytes below which compression does not make files smaller.
 pub(crate) const LEAST: u64 = 32;
 
-/// The largest content that is compressed without another thread. 4 KiB take about 50 us.
+/// Length of the largest content that is compressed without another thread. 4 KiB take about 50 us.
 pub(crate) const SOON: u64 = 4 * 1024;
 
 /// Compresses a body as it is sent.
@@ -26,12 +26,12 @@ pub(crate) fn stream(body: Body, coding: Coding) -> Body {
     Body::boxed(compressor(body, coding))
 }
 
-/// Compresses all of `content`. `None` if it gets no smaller.
+/// Compresses all of `content`. Returns `None` if it does not get smaller.
 pub(crate) fn whole(content: &Bytes, coding: Coding) -> Option<Bytes> {
     let mut compressed = pin!(compressor(Body::full(content.clone()), coding));
     let mut all = BytesMut::with_capacity(content.len() / 2);
     let mut cx = Context::from_waker(Waker::noop());
-    // The content is there: nothing is waited for.
+    // The content is complete, so polling never waits.
     while let Poll::Ready(frame) = compressed.as_mut().poll_frame(&mut cx) {
         let Some(frame) = frame else {
             return Some(all.freeze());
@@ -44,7 +44,7 @@ pub(crate) fn whole(content: &Bytes, coding: Coding) -> Option<Bytes> {
     None
 }
 
-/// Has tower-http compress a body, as it would that of a service.
+/// Compresses a body with tower-http, as if a service had returned it.
 fn compressor(body: Body, coding: Coding) -> CompressionBody<Body> {
     let mut service = Compression::new(Once(Some(body)));
     let mut request = Request::new(());
@@ -53,14 +53,14 @@ fn compressor(body: Body, coding: Coding) -> CompressionBody<Body> {
     let mut response = pin!(service.call(request));
     loop {
         let mut cx = Context::from_waker(Waker::noop());
-        // Nothing is waited for: the service answers at once.
+        // The service responds at once, so polling never waits.
         if let Poll::Ready(Ok(response)) = response.as_mut().poll(&mut cx) {
             return response.into_body();
         }
     }
 }
 
-/// A service that answers once.
+/// A service that responds once.
 struct Once(Option<Body>);
 
 impl Service<Request<()>> for Once {

@@ -13,26 +13,26 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub(crate) struct Validators<'a> {
     pub(crate) tag: Option<&'a HeaderValue>,
     pub(crate) modified: Option<SystemTime>,
-    /// As it stands in `Last-Modified`.
+    /// The value of `Last-Modified`.
     pub(crate) modified_text: Option<&'a HeaderValue>,
 }
 
 /// The result of the conditions of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// The whole content.
+    /// Send the whole content.
     Whole,
-    /// This part of it.
+    /// Send this part of the content.
     Part(RangeInclusive<u64>),
-    /// 304.
+    /// Respond with 304.
     NotModified,
-    /// 412.
+    /// Respond with 412.
     PreconditionFailed,
-    /// 416.
+    /// Respond with 416.
     Unsatisfiable,
 }
 
-/// Returns true when a request has conditions or wants a part.
+/// Returns true if a request has conditions or asks for a range.
 pub(crate) fn has_any(headers: &HeaderMap) -> bool {
     const ALL: [HeaderName; 5] = [
         RANGE,
@@ -71,7 +71,7 @@ pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, len: u64
     let Some(range) = headers.get(RANGE) else {
         return Verdict::Whole;
     };
-    // Whoever has a part of what the file was before gets all of what it is now (§13.1.5).
+    // A client that has part of an older version receives all of the current one (§13.1.5).
     if let Some(condition) = headers.get(IF_RANGE) {
         let is_strong = |tag: &&HeaderValue| !tag.as_bytes().starts_with(b"W/");
         let is_tag = validators.tag.filter(is_strong) == Some(condition);
@@ -84,7 +84,7 @@ pub(crate) fn evaluate(headers: &HeaderMap, validators: Validators<'_>, len: u64
     let ranges = range.and_then(|range| range.validate(len).ok());
     match ranges.as_deref() {
         Some([one]) => Verdict::Part(one.clone()),
-        // Several parts at once are not offered.
+        // Responses with several parts are not supported.
         _ => Verdict::Unsatisfiable,
     }
 }
@@ -100,14 +100,14 @@ fn matches_any(
     };
     let values = headers.get_all(name).iter();
     let mut values = values.filter_map(|value| value.to_str().ok());
-    // Tags of ours contain no comma; those of others that do are not ours.
+    // Our tags contain no comma, so a tag that contains one does not match.
     values.any(|value| {
         let mut tags = value.split(',').map(str::trim);
         value.trim() == "*" || tags.any(|other| is_equal(tag, other))
     })
 }
 
-/// RFC 9110 §8.8.3.2.
+/// Compares two entity tags weakly. RFC 9110 §8.8.3.2.
 fn is_weakly_equal(one: &str, other: &str) -> bool {
     let opaque = |tag: &str| tag.strip_prefix("W/").unwrap_or(tag).to_owned();
     opaque(one) == opaque(other)
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_hold_in_the_order_of_rfc_9110() {
+    fn conditions_are_evaluated_in_the_order_of_rfc_9110() {
         use Verdict::{NotModified, PreconditionFailed, Whole};
         let cases: &[(&[(HeaderName, &'static str)], Verdict)] = &[
             (&[], Whole),
@@ -163,7 +163,7 @@ mod tests {
             (&[(IF_MODIFIED_SINCE, MODIFIED)], NotModified),
             (&[(IF_MODIFIED_SINCE, AFTER)], NotModified),
             (&[(IF_MODIFIED_SINCE, "nonsense")], Whole),
-            // The tag counts, not the date.
+            // The tag takes precedence over the date.
             (
                 &[(IF_NONE_MATCH, "\"a\""), (IF_MODIFIED_SINCE, AFTER)],
                 Whole,

@@ -1,4 +1,4 @@
-//! The content of files: all of it in memory, or read as it is sent.
+//! The content of files: whole in memory, or read while it is sent.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::root::Opened;
 use crate::trouble::{Patience, Trouble};
 use crate::version::Version;
 
-/// A file that is open for reading, and the state in which it was found.
+/// A file that is open for reading, and its state when it was found.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     file: Arc<File>,
@@ -39,9 +39,9 @@ impl Source {
         &self.version
     }
 
-    /// Reads all of it into memory of its own.
+    /// Reads the whole content into separate memory.
     ///
-    /// Fails with [`Unsettled`](Trouble::Unsettled) if the file was changed meanwhile.
+    /// Fails with [`Unsettled`](Trouble::Unsettled) if the file changed meanwhile.
     pub(crate) fn read_whole(&self, patience: Patience) -> Result<Bytes, Trouble> {
         let len = usize::try_from(self.version.len()).map_err(|_| changed())?;
         let mut content = vec![0; len];
@@ -64,7 +64,7 @@ impl Source {
         Ok(!now.has_content_of(&self.version))
     }
 
-    /// Reads up to `most` of the bytes that are left at `offset`, at least one.
+    /// Reads at least one and at most `most` of the remaining bytes at `offset`.
     fn read_some(
         &self,
         offset: u64,
@@ -81,7 +81,7 @@ impl Source {
             match self.reading.read(&self.file, room, at, patience) {
                 Ok(0) => return Err(changed()),
                 Ok(read) => done += read,
-                // What is there is sent; the rest is read by a thread that may wait.
+                // Sends the data that is available. A thread that may wait reads the rest.
                 Err(Trouble::WouldBlock) if done > 0 => break,
                 Err(trouble) => return Err(trouble),
             }
@@ -89,10 +89,10 @@ impl Source {
         Ok(buffer.into_bytes(done))
     }
 
-    /// Fails if the file was changed in a way that may concern what was promised of it.
+    /// Fails if the file changed in a way that may affect the content promised to the client.
     ///
-    /// Files that only grow, such as logs, are sent as they were when they were asked for. That a file
-    /// has only grown is seen by its length, and by what was sent last, which has to be there still.
+    /// Files that only grow, such as logs, are sent as they were when they were requested. A file
+    /// has only grown if it is longer and still contains the data that was sent last.
     fn check(&mut self, last: &Last) -> Result<(), Trouble> {
         let now = Version::of(&self.file.metadata()?);
         if now.has_content_of(&self.version) {
@@ -105,16 +105,16 @@ impl Source {
         Ok(())
     }
 
-    /// As [`read_some`](Self::read_some), on a thread that may wait, and further ahead: while the disk
-    /// is waited for, the kernel reads on.
+    /// Reads like [`read_some`](Self::read_some), on a thread that may wait, and further ahead:
+    /// while the thread waits for the disk, the kernel continues to read.
     fn read_ahead(
         &self,
         mut offset: u64,
         mut left: u64,
         most: usize,
     ) -> Result<VecDeque<Bytes>, Trouble> {
-        // A second piece waits outside of the windows of the transport: not for a peer that has taken
-        // little.
+        // A second piece is held outside of the windows of the transport, so a peer that has taken
+        // little gets only one.
         let count = if most < buffers::SIZE { 1 } else { READ_AHEAD };
         let mut chunks = VecDeque::with_capacity(count);
         while left > 0 && chunks.len() < count {
@@ -127,7 +127,7 @@ impl Source {
     }
 }
 
-/// The end of what was handed out last, to be found again.
+/// The end of the last piece, for recognition in the file.
 #[derive(Clone, Copy, Debug)]
 struct Last {
     offset: u64,
@@ -151,7 +151,7 @@ impl Last {
         let mut done = 0;
         while done < self.len {
             let (at, room) = (self.offset + done as u64, &mut end[done..self.len]);
-            // It was read a moment ago: it is in memory.
+            // This data was read a moment ago, so it is in memory.
             match Reading::read_now(file, room, at)? {
                 0 => return Ok(false),
                 read => done += read,
@@ -161,45 +161,45 @@ impl Last {
     }
 }
 
-/// Bytes that are compared.
+/// Number of bytes that are compared.
 const LAST: usize = 1024;
 
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::default);
 
-/// The file is not what the head of the response says.
+/// Returns the error for a file that no longer matches the header section of its response.
 fn changed() -> Trouble {
     Trouble::Failed(io::Error::other("the file was changed while it was sent"))
 }
 
-/// Part of a file, read as it is sent.
+/// Part of a file, read while it is sent.
 ///
-/// It fails when the file is changed meanwhile, so that the peer never takes a mixture of two states
-/// for a file.
+/// Reading fails if the file changes meanwhile, so that the peer never mistakes a mixture of two
+/// states for a file.
 #[derive(Debug)]
 pub(crate) struct Reader {
     source: Source,
-    /// Of what is handed out next.
+    /// Offset of the next piece.
     offset: u64,
-    /// Bytes that are still to be handed out.
+    /// Number of bytes still to be returned.
     left: u64,
-    /// First byte of the part.
+    /// Offset of the first byte of the part.
     first: u64,
-    /// Bytes of the next piece that is read, at most.
+    /// Maximum size of the next piece that is read.
     next: usize,
     last: Last,
-    /// Read, and not handed out yet.
+    /// Pieces that were read but not returned yet.
     ahead: VecDeque<Bytes>,
     pending: Option<tokio::task::JoinHandle<Result<VecDeque<Bytes>, Trouble>>>,
 }
 
 impl Reader {
-    /// Reads the first piece, so that it belongs to the version of `source` for certain: the whole of
-    /// a small file or part, and little of a large one, which the peer may never read (attack A88). A
-    /// part of a large file counts as large early: a peer may ask for one again and again, and the
-    /// content is not shared between its requests as that of a small file is.
+    /// Reads the first piece, which therefore belongs to the version of `source` for certain. It is
+    /// the whole of a small file or part, and little of a large one, which the peer may never read
+    /// (attack A88). Part of a large file counts as large early: a peer may request one repeatedly,
+    /// and these requests do not share content as requests for a small file do.
     ///
-    /// Fails with [`Unsettled`](Trouble::Unsettled) if the file was changed meanwhile. One that has
-    /// grown is fine where that was waited for: logs grow all the time.
+    /// Fails with [`Unsettled`](Trouble::Unsettled) if the file changed meanwhile. If the request
+    /// has waited for the file already, growth is accepted: logs grow all the time.
     pub(crate) fn begin(
         source: Source,
         offset: u64,
@@ -236,12 +236,12 @@ impl Reader {
         })
     }
 
-    /// Bytes that are still to be handed out.
+    /// Returns the number of bytes still to be returned.
     pub(crate) const fn left(&self) -> u64 {
         self.left
     }
 
-    /// Hands out all that is left, if it was read already.
+    /// Returns all remaining content if it was read already.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         let is_whole = |chunk: &mut Bytes| chunk.len() as u64 == self.left;
         let whole = self.ahead.pop_front_if(is_whole)?;
@@ -249,7 +249,7 @@ impl Reader {
         Some(whole)
     }
 
-    /// The next piece. `None` at the end.
+    /// Returns the next piece, or `None` at the end.
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         if self.left == 0 {
             return Poll::Ready(None);
@@ -303,29 +303,31 @@ impl Reader {
     }
 }
 
-/// Bytes of a large part that are read before somebody wants them.
+/// Number of bytes of a large part that are read before the peer takes any.
 const FIRST: usize = 512;
 
-/// Parts of a larger file that are read at once.
+/// Size in bytes up to which part of a larger file is read at once.
 const SMALL_PART: usize = 4 * 1024;
 
-/// Each piece is at most so many times as large as the one before it, up to [`EARLY`].
+/// Each piece is at most this many times as large as the one before it, up to [`EARLY`].
 const GROWTH: usize = 4;
 
-/// Later pieces are half of what was taken before, up to [`buffers::SIZE`]: what is kept for a peer
-/// that reads no further is in proportion to what it has taken (limit K111).
+/// The largest early piece in bytes. Later pieces are half of what was taken before, up to
+/// [`buffers::SIZE`]. The content kept for a peer that stops reading is therefore in proportion to
+/// what it has taken (limit K111).
 const EARLY: usize = 8 * 1024;
 
-/// Bytes of the piece behind one of up to `last` bytes, when `taken` bytes of the part were handed out.
+/// Returns the size of the piece after one of up to `last` bytes, when `taken` bytes of the part
+/// were returned.
 fn next_piece(last: usize, taken: u64) -> usize {
     let half = usize::try_from(taken / 2).map_or(buffers::SIZE, |half| half.min(buffers::SIZE));
-    // Buffers have these sizes.
+    // Buffers have sizes that are powers of two.
     let whole = 1 << half.max(1).ilog2();
     (last * GROWTH).min(EARLY).max(whole)
 }
 
-/// Largest chunks that one visit of a thread reads.
+/// The number of largest pieces that a thread reads in one visit.
 const READ_AHEAD: usize = 2;
 
-/// The content kept for a peer that reads nothing, beside the send buffer of the transport.
+/// Limits the content kept for a peer that reads nothing, beside the send buffer of the transport.
 const _: () = assert!(buffers::SIZE * READ_AHEAD <= 128 * 1024);

@@ -1,4 +1,4 @@
-//! Differences between operating systems.
+//! File access, by operating system.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -13,7 +13,7 @@ pub(crate) use self::linux::{Access, Folder, Reading, open_root};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use self::portable::{Access, Folder, Reading, open_root};
 
-/// Returns true when the file has several names, so that a change may not show in its own folder.
+/// Returns true if the file has several names. A change may then not show in its own folder.
 #[cfg(unix)]
 pub(crate) fn has_other_names(metadata: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::nlink(metadata) > 1

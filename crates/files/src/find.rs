@@ -1,4 +1,4 @@
-//! Finding the file that a request means.
+//! Lookup of the file that a request names.
 
 use std::path::{Path, PathBuf};
 
@@ -10,30 +10,30 @@ use crate::path;
 use crate::root::{Kind, Opened, Root};
 use crate::trouble::{Patience, Trouble};
 
-/// The meaning of a path.
+/// The result of looking up a path.
 #[derive(Debug)]
 pub(crate) enum Found {
     File(FoundFile),
-    /// A folder that was asked for without a slash at the end.
+    /// A folder that was requested without a trailing slash.
     NeedsSlash,
     /// A folder without an `index.html`.
     Folder(PathBuf),
 }
 
-/// A file that was opened.
+/// A file that was found and opened.
 #[derive(Debug)]
 pub(crate) struct FoundFile {
     pub(crate) opened: Opened,
-    /// Below the root, with the suffix of its coding.
+    /// Path below the root, with the suffix of its coding.
     pub(crate) file: PathBuf,
-    /// The same without the suffix, which has the type.
+    /// The same path without the suffix. It determines the content type.
     pub(crate) name: PathBuf,
-    /// In which it is on disk.
+    /// The coding of the file on disk.
     pub(crate) coding: Coding,
     pub(crate) reading: Reading,
 }
 
-/// Finds what a request means.
+/// Looks up the file or folder that a request names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finder<'a> {
     pub(crate) root: &'a Root,
@@ -44,7 +44,7 @@ pub(crate) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Returns the name of the file of this path, below the root.
+    /// Returns the path below the root of the file that this request path names.
     pub(crate) fn name(&self, path: &str) -> Result<PathBuf, Trouble> {
         let relative = path::relative(path, self.dotfiles).ok_or(Trouble::NotFound)?;
         Ok(match path.ends_with('/') {
@@ -53,7 +53,7 @@ impl Finder<'_> {
         })
     }
 
-    /// Opens what is there.
+    /// Opens the file or folder of this name.
     pub(crate) fn find(&self, asked: &Asked<'_>, name: &Path) -> Result<Found, Trouble> {
         let is_folder = asked.path().ends_with('/');
         if self.precompressed {

@@ -1,11 +1,11 @@
-//! Types of content by the names of files.
+//! Content types by the names of files.
 
 use std::path::Path;
 
 use http::HeaderValue;
 
-/// Returns the value of `Content-Type` for a file of this name. Text is said to be UTF-8, for browsers
-/// guess otherwise.
+/// Returns the value of `Content-Type` for a file of this name. Text is declared as UTF-8, because
+/// browsers would guess another encoding.
 pub(crate) fn of(path: &Path) -> HeaderValue {
     HeaderValue::from_static(match mime_guess::from_path(path).first_raw() {
         None => "application/octet-stream",
@@ -20,8 +20,8 @@ pub(crate) fn of(path: &Path) -> HeaderValue {
     })
 }
 
-/// Returns true when content of this type gets smaller by compression: all but pictures, which are
-/// compressed already, and streams of messages, which must not wait for a compressor.
+/// Returns true if compression makes content of this type smaller. This excludes pictures, which
+/// are compressed already, and streams of messages, which must not wait for a compressor.
 pub(crate) fn compresses(kind: &HeaderValue) -> bool {
     let is = |prefix: &str| kind.as_bytes().starts_with(prefix.as_bytes());
     let is_picture = is("image/") && !is("image/svg+xml");

@@ -1,4 +1,4 @@
-//! Files that were asked for lately.
+//! Recently requested files.
 
 use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -7,19 +7,19 @@ use foldhash::fast::RandomState;
 
 use crate::memory::Ranking;
 
-/// Remembers which files were asked for lately, by their hash.
+/// A set of recently requested files, by their hash.
 ///
-/// A file is kept in memory from the second time on that it is asked for. So one visit of each of
-/// many files does not push out those that are asked for all the time, and costs no memory.
+/// A file is kept in memory from its second request on. Single requests for many files therefore do
+/// not displace the files that are requested all the time, and cost no memory.
 #[derive(Debug)]
 pub(crate) struct Lately {
     hasher: RandomState,
-    /// A later file with the same place takes it.
+    /// Hashes of files. A file replaces an earlier one in the same place.
     places: Box<[AtomicU32]>,
 }
 
 impl Lately {
-    /// Remembers up to `files` of them.
+    /// Creates a set of up to `files` files.
     pub(crate) fn new(files: usize) -> Self {
         let len = files.clamp(LEAST, MOST).next_power_of_two();
         Self {
@@ -30,10 +30,10 @@ impl Lately {
         }
     }
 
-    /// Notes that a file is asked for. True if it was asked for lately.
+    /// Records a request for a file. Returns true if the file was requested recently.
     pub(crate) fn note(&self, path: &str, ranking: Ranking) -> bool {
         let hash = self.hasher.hash_one((path, ranking));
-        // A power of two: the mask is in range.
+        // The length is a power of two, so the mask is in range.
         let place = &self.places[hash as usize & (self.places.len() - 1)];
         let sign = (hash >> 32) as u32 | 1;
         place.swap(sign, Relaxed) == sign
@@ -41,7 +41,7 @@ impl Lately {
 }
 
 const LEAST: usize = 64;
-/// 4 MiB, with budgets of 2 GiB and more.
+/// The most places, which take 4 MiB. Budgets of 2 GiB and more reach it.
 const MOST: usize = 1 << 20;
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_time_counts() {
+    fn second_request_counts_as_recent() {
         let lately = Lately::new(100);
         assert!(!lately.note("/a", Ranking::PLAIN));
         assert!(lately.note("/a", Ranking::PLAIN));

@@ -1,8 +1,8 @@
 //! Files over HTTP as a tower service.
 //!
-//! [`Files`] answers `GET` and `HEAD` with what is in a folder: types by name, ranges, conditional
-//! requests, files that were compressed before, compression of what was not, redirects to folders, and
-//! `index.html` in them.
+//! [`Files`] answers `GET` and `HEAD` requests with the files of a folder. It supports content
+//! types by name, ranges, conditional requests, precompressed files, compression of other files,
+//! redirects to folders, and `index.html` in folders.
 //!
 //! ```
 //! # #[tokio::main]
@@ -17,35 +17,37 @@
 //! # Ok(()) }
 //! ```
 //!
-//! In an axum router it is a fallback or a nested service: `Router::new().fallback_service(files)`.
+//! In an axum router, use it as a fallback or as a nested service:
+//! `Router::new().fallback_service(files)`.
 //!
-//! # Where time goes
+//! # Performance
 //!
-//! A file that is asked for often is answered from memory, within a [budget](Builder::memory). What the
-//! kernel has in memory is read where the request is handled. Only what would have to wait for a disk
-//! goes to a thread (`RESOLVE_CACHED` and `RWF_NOWAIT` on Linux; other systems cannot tell, and always
-//! take a thread).
+//! Frequently requested files are answered from memory, within a [budget](Builder::memory). Data in
+//! the kernel's page cache is read where the request is handled. Only reads that would wait for a
+//! disk go to a thread (`RESOLVE_CACHED` and `RWF_NOWAIT` on Linux; other systems cannot
+//! distinguish these reads and always use a thread).
 //!
-//! # What is served while files change
+//! # Consistency while files change
 //!
-//! - A file that was changed, replaced or removed is served in its old state for 10 ms at most. On Linux
-//!   the kernel reports changes, and it is 1 ms; 5 s for the rare change that is not reported
-//!   (writes through a shared mapping).
-//! - A file that was changed within the last 20 ms is waited for until it was left alone for as long,
-//!   100 ms at most: it may be half written.
-//! - Content that is changed while it is sent ends the response with an error, so that no client
-//!   takes a mixture of two states for a file. A file that only grows is sent as long as it was.
+//! - After a file was changed, replaced or removed, its old state is served for at most 10 ms. On
+//!   Linux the kernel reports changes, and it is 1 ms, or 5 s for the rare change that is not
+//!   reported (writes through a shared mapping).
+//! - A file that changed within the last 20 ms may be half written. Requests wait until it has not
+//!   changed for 20 ms, but at most 100 ms.
+//! - If content changes while it is sent, the response ends with an error, so that no client
+//!   mistakes a mixture of two states for a file. A file that only grows is sent with its original
+//!   length.
 //!
-//! # What is not served
+//! # Paths that are not served
 //!
 //! - Paths with `..`, a NUL, a backslash, or an invalid encoding: 404.
-//! - Names that begin with a dot, `/.well-known` excepted (RFC 8615), unless [`Builder::dotfiles`]
+//! - Names that begin with a dot, except `/.well-known` (RFC 8615), unless [`Builder::dotfiles`]
 //!   allows them: 404.
-//! - What a symbolic link leads to outside of the folder, unless [`Builder::follow_symlinks`] allows it:
-//!   404. On Linux the kernel makes sure of it (`openat2` with `RESOLVE_BENEATH`), also against
-//!   somebody who changes links at the same time.
+//! - Targets of symbolic links outside of the folder, unless [`Builder::follow_symlinks`] allows
+//!   them: 404. On Linux the kernel enforces this (`openat2` with `RESOLVE_BENEATH`), even against
+//!   processes that change links at the same time.
 //! - Pipes, sockets and devices: 404.
-//! - What the operating system denies: 403. When it is out of file descriptors: 503.
+//! - Files to which the operating system denies access: 403. If it is out of file descriptors: 503.
 
 mod age;
 mod answer;

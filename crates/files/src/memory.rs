@@ -1,4 +1,4 @@
-//! Files that are kept in memory.
+//! Files kept in memory.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Ranking {
         Self(codings.fold(0, |ranking, coding| ranking << 3 | (coding as u16 + 1)))
     }
 
-    /// Content as it is.
+    /// Content without coding.
     pub(crate) const PLAIN: Self = Self(Coding::Identity as u16 + 1);
 }
 
@@ -62,22 +62,22 @@ impl Equivalent<Key> for Borrowed<'_> {
     }
 }
 
-/// A file that is kept.
+/// A file kept in memory.
 #[derive(Debug)]
 pub(crate) struct Kept {
     pub(crate) representation: Representation,
-    /// Fields of a response with all of it.
+    /// Header fields of a response with the whole content.
     pub(crate) headers: HeaderMap,
     pub(crate) content: Bytes,
     /// The generation of the root in which it was found.
     pub(crate) generation: u64,
-    /// When it was seen on disk last.
+    /// The moment of the last check on disk.
     pub(crate) checked: AtomicU64,
     pub(crate) watched: Option<Watched>,
 }
 
 impl Kept {
-    /// Compresses the content if its representation says so and it gets smaller.
+    /// Compresses the content if its representation requires it and it gets smaller.
     pub(crate) fn new(
         mut representation: Representation,
         mut content: Bytes,
@@ -103,8 +103,8 @@ impl Kept {
         })
     }
 
-    /// The same, to be found again.
-    pub(crate) fn again(&self) -> Self {
+    /// Returns a copy without origin, for a file that was found unchanged.
+    pub(crate) fn fresh_copy(&self) -> Self {
         Self {
             representation: self.representation.clone(),
             headers: self.headers.clone(),
@@ -115,8 +115,14 @@ impl Kept {
         }
     }
 
-    /// The same, as it was found on disk.
-    pub(crate) fn found(self, generation: u64, now: Moment, watched: Option<Watched>) -> Self {
+    /// Sets the generation of the root, the moment and the watch with which the file was found on
+    /// disk.
+    pub(crate) fn with_origin(
+        self,
+        generation: u64,
+        now: Moment,
+        watched: Option<Watched>,
+    ) -> Self {
         Self {
             generation,
             checked: AtomicU64::new(now.get()),
@@ -126,11 +132,11 @@ impl Kept {
     }
 }
 
-/// Files by path, within a budget.
+/// Files by path, within a memory budget.
 #[derive(Debug)]
 pub(crate) struct Memory {
     kept: Option<Cache<Key, Arc<Kept>, Weights, RandomState>>,
-    /// Bytes of the largest file that is kept.
+    /// Size in bytes of the largest file that is kept.
     largest: u64,
     lately: Lately,
 }
@@ -145,7 +151,7 @@ impl Weighter<Key, Arc<Kept>> for Weights {
 }
 
 impl Memory {
-    /// Keeps nothing with a budget of 0.
+    /// Creates a memory with this budget. With a budget of 0 it keeps nothing.
     pub(crate) fn new(budget: u64) -> Self {
         let items = usize::try_from(budget / EXPECTED).unwrap_or(usize::MAX);
         let kept = (budget > 0).then(|| {
@@ -159,19 +165,19 @@ impl Memory {
         });
         Self {
             kept,
-            // The table has parts with budgets of their own, and in each of them there is to be room
-            // for several.
+            // The cache has parts with budgets of their own, and each of them needs room for
+            // several files.
             largest: LARGEST.min(budget / 64),
             lately: Lately::new(items.saturating_mul(4)),
         }
     }
 
-    /// Bytes of the largest file that is kept.
+    /// Returns the size in bytes of the largest file that is kept.
     pub(crate) const fn largest(&self) -> u64 {
         self.largest
     }
 
-    /// Notes that a file is asked for that is not kept. True if it is worth keeping.
+    /// Records a request for a file that is not kept. Returns true if the file is worth keeping.
     pub(crate) fn note(&self, path: &str, ranking: Ranking) -> bool {
         self.kept.is_some() && self.lately.note(path, ranking)
     }
@@ -195,17 +201,19 @@ impl Memory {
         }
     }
 
-    /// Bytes and files that are kept.
+    /// Returns the number of bytes and of files that are kept.
     pub(crate) fn size(&self) -> (u64, usize) {
         let kept = self.kept.as_ref();
         kept.map_or((0, 0), |kept| (kept.weight(), kept.len()))
     }
 }
 
-/// Fields, keys and tables: what a file without content takes, as measured with 100 000 of them.
+/// Memory of a file without content in bytes: fields, keys and tables, as measured with 100 000
+/// files.
 const OVERHEAD: usize = 1500;
-/// A guess at what a file takes, for the size of the table.
+/// Estimated memory of a file in bytes, for the size of the table.
 const EXPECTED: u64 = 8 * 1024;
-/// Larger files are read as they are sent, in pieces that stay in the processor's cache.
+/// The largest file that is kept, in bytes. Larger files are read as they are sent, in pieces that
+/// stay in the processor's cache.
 const LARGEST: u64 = 256 * 1024;
 const LONGEST_PATH: usize = 1024;

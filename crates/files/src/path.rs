@@ -1,19 +1,19 @@
-//! Names of files in paths of requests.
+//! File names in the paths of requests.
 
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 
-/// Returns the file or folder that a path of a request names, relative to the root.
+/// Returns the file or folder that the path of a request names, relative to the root.
 ///
-/// `None` for paths that name nothing that may be served:
+/// Returns `None` for paths that name nothing that may be served:
 /// - Paths that do not begin with exactly one slash. Two would make a redirect to a folder lead to
 ///   another host.
 /// - Paths with an invalid percent-encoding, with text that is not UTF-8, or with a name that is
-///   `.` or `..` or that contains a slash, a backslash or a NUL once it is decoded. Paths are decoded
-///   once.
-/// - Names that begin with a dot, unless `dotfiles` allows them. `/.well-known` (RFC 8615) is always
-///   allowed.
+///   `.` or `..` or that contains a slash, a backslash or a NUL once it is decoded. Paths are
+///   decoded once.
+/// - Names that begin with a dot, unless `dotfiles` allows them. `/.well-known` (RFC 8615) is
+///   always allowed.
 pub(crate) fn relative(path: &str, dotfiles: bool) -> Option<PathBuf> {
     let path = path
         .strip_prefix('/')
@@ -21,7 +21,7 @@ pub(crate) fn relative(path: &str, dotfiles: bool) -> Option<PathBuf> {
     let mut relative = PathBuf::new();
     for (index, part) in path.split('/').enumerate() {
         let name = decode(part)?;
-        // Behind a colon, Windows names a drive or a hidden stream of a file.
+        // On Windows, a colon marks a drive or a hidden stream of a file.
         let is_odd = name.contains(['/', '\\', '\0'])
             || name == "."
             || name == ".."
@@ -34,13 +34,13 @@ pub(crate) fn relative(path: &str, dotfiles: bool) -> Option<PathBuf> {
     Some(relative)
 }
 
-/// Returns true for names that begin with a dot, but for `.well-known` at the root.
+/// Returns true for names that begin with a dot, except `.well-known` at the root.
 pub(crate) fn is_hidden(index: usize, name: &str) -> bool {
     name.starts_with('.') && !(index == 0 && name == ".well-known")
 }
 
-/// Decodes percent-encoding. `None` for text that is not UTF-8 and for a percent sign that is not
-/// followed by two hexadecimal digits.
+/// Decodes percent-encoding. Returns `None` for text that is not UTF-8 and for a percent sign
+/// without two hexadecimal digits.
 fn decode(text: &str) -> Option<std::borrow::Cow<'_, str>> {
     let is_hex = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_hexdigit);
     let bytes = text.as_bytes();
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_that_are_no_names_are_refused() {
+    fn paths_that_name_no_file_are_refused() {
         for path in [
             "/..",
             "/a/../b",
@@ -100,7 +100,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every path that is accepted stays below the root, component by component.
+        /// Every accepted path stays below the root, component by component.
         #[test]
         fn accepted_paths_stay_below_the_root(path in "/([a./%2eE\\\\c:\\x00-\\x7f]|%2[eEfF]|%5[cC]){0,12}") {
             for dotfiles in [false, true] {

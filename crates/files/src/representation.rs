@@ -13,23 +13,23 @@ use crate::coding::Coding;
 use crate::find::FoundFile;
 use crate::version::Version;
 
-/// Which file is sent, and in which form.
+/// A file, and the form in which it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Representation {
-    /// Below the root.
+    /// Path of the file below the root.
     pub(crate) file: PathBuf,
     pub(crate) version: Version,
     pub(crate) kind: HeaderValue,
     /// The coding of the file on disk.
     pub(crate) coding: Coding,
-    /// In which the content of the file is sent.
+    /// The coding that is applied to the content as it is sent.
     pub(crate) compressed: Coding,
-    /// Other clients may get the file in another coding.
+    /// True if other clients may receive the file in another coding.
     pub(crate) varies: bool,
 }
 
 impl Representation {
-    /// True if it is made from this file in this state.
+    /// Returns true if this is a representation of the file in its present state.
     pub(crate) fn is_of(&self, found: &FoundFile) -> bool {
         self.file == found.file
             && self.version == found.opened.version
@@ -40,8 +40,8 @@ impl Representation {
         self.version.last_modified()
     }
 
-    /// The fields of a response with all of its content, of which there are `len` bytes if that is
-    /// known.
+    /// Returns the header fields of a response with the whole content, which has `len` bytes if
+    /// that is known.
     pub(crate) fn headers(&self, len: Option<u64>) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(CONTENT_TYPE, self.kind.clone());
@@ -60,7 +60,7 @@ impl Representation {
         headers
     }
 
-    /// The fields that a response without content has as well.
+    /// Adds the header fields that a response without content has as well.
     pub(crate) fn add_validators(&self, headers: &mut HeaderMap) {
         if let Some(tag) = self.tag() {
             headers.insert(ETAG, tag);
@@ -71,13 +71,13 @@ impl Representation {
         if self.varies {
             headers.insert(VARY, HeaderValue::from_name(ACCEPT_ENCODING));
         }
-        // What is there is what its name says it is.
+        // The name determines the content type, so clients must not guess another.
         let nosniff = HeaderValue::from_static("nosniff");
         headers.insert(X_CONTENT_TYPE_OPTIONS, nosniff);
     }
 
-    /// The entity tag. Content that is compressed as it is sent does not have the bytes that a strong
-    /// tag stands for (RFC 9110 §8.8.1).
+    /// Returns the entity tag. It is weak for content that is compressed as it is sent, which does
+    /// not have the bytes that a strong tag stands for (RFC 9110 §8.8.1).
     pub(crate) fn tag(&self) -> Option<HeaderValue> {
         let tag = self.version.entity_tag()?;
         if self.compressed == Coding::Identity {

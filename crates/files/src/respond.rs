@@ -14,8 +14,8 @@ use crate::body::Body;
 use crate::conditions::{self, Validators, Verdict};
 use crate::trouble::Trouble;
 
-/// Makes the response that the conditions of a request lead to. `headers` are those of a response with
-/// all of the content, which has `len` bytes; `body` makes the body of a part.
+/// Builds the response that the conditions of a request lead to. `headers` are those of a response
+/// with the whole content, which has `len` bytes; `body` builds the body of a part.
 pub(crate) fn respond(
     asked: &Asked<'_>,
     mut headers: HeaderMap,
@@ -67,15 +67,15 @@ pub(crate) fn respond(
     Ok(response)
 }
 
-/// Removes what is said of content that is not there.
+/// Removes the header fields that describe content, for a response without content.
 fn remove_content(headers: &mut HeaderMap) {
     for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {
         headers.remove(name);
     }
 }
 
-/// Redirects to the path with a slash behind it. The target is relative to the host: whatever name the
-/// client has for us, it is here.
+/// Redirects to the path with a trailing slash. The target names no host, so it works under every
+/// name of this server.
 pub(crate) fn with_slash(asked: &Asked<'_>, prefix: &str) -> Result<Response<Body>, Trouble> {
     let path = asked.path();
     let location = match asked.uri.query() {
@@ -88,7 +88,7 @@ pub(crate) fn with_slash(asked: &Asked<'_>, prefix: &str) -> Result<Response<Bod
     Ok(response)
 }
 
-/// 405, for methods other than GET and HEAD.
+/// Returns 405, for methods other than GET and HEAD.
 pub(crate) fn not_allowed() -> Response<Body> {
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED);
     let allowed = HeaderValue::from_static("GET, HEAD");
@@ -96,7 +96,7 @@ pub(crate) fn not_allowed() -> Response<Body> {
     response
 }
 
-/// 406, for clients that accept none of our codings, nor content without coding.
+/// Returns 406, for clients that accept none of our codings and no content without coding.
 pub(crate) fn not_acceptable() -> Response<Body> {
     let mut response = plain(StatusCode::NOT_ACCEPTABLE);
     let varies = HeaderValue::from_name(ACCEPT_ENCODING);
@@ -104,7 +104,7 @@ pub(crate) fn not_acceptable() -> Response<Body> {
     response
 }
 
-/// The status of a file that cannot be served.
+/// Returns the response for a file that cannot be served.
 pub(crate) fn on_trouble(trouble: &Trouble) -> Response<Body> {
     match trouble {
         Trouble::NotFound => plain(StatusCode::NOT_FOUND),
@@ -119,7 +119,7 @@ pub(crate) fn on_trouble(trouble: &Trouble) -> Response<Body> {
     }
 }
 
-/// A response that says its own status, for people.
+/// Returns a response with its status as content, for humans.
 fn plain(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::full(format!("{status}\n")));
     *response.status_mut() = status;
@@ -134,7 +134,7 @@ fn empty(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// The value of a field that is made of digits and signs.
+/// Returns the value of a header field that consists of digits and punctuation.
 fn text_value(text: String) -> HeaderValue {
     HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""))
 }

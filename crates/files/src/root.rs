@@ -1,4 +1,4 @@
-//! The folder that is served, and opening what is below it.
+//! The folder that is served, and the opening of files below it.
 
 use std::fs::File;
 use std::io;
@@ -13,9 +13,9 @@ use crate::version::Version;
 
 /// The folder that is served.
 ///
-/// Names are looked up from an open folder, so that nothing outside of it can be reached by renaming
-/// or linking while a name is looked up. The path of the root itself is looked at again from time
-/// to time: a folder that was put in its place is served from then on.
+/// Names are looked up from an open folder, so that renames and links made during a lookup cannot
+/// reach anything outside of it. The path of the root itself is checked again from time to time. If
+/// another folder has replaced the root, that folder is served from then on.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -24,12 +24,12 @@ pub(crate) struct Root {
     checked: AtomicU64,
 }
 
-/// The folder at the path of the root at the moment.
+/// The folder that is currently at the path of the root.
 #[derive(Debug)]
 struct Current {
     folder: Folder,
     version: Version,
-    /// Counts the folders that were at the path.
+    /// Distinguishes the folders that were at the path.
     generation: u64,
 }
 
@@ -39,11 +39,11 @@ pub(crate) struct Opened {
     pub(crate) file: File,
     pub(crate) version: Version,
     pub(crate) kind: Kind,
-    /// No symbolic link was on the way: the names of the path are those of the folders.
+    /// True if no symbolic link was on the path, so that its names are those of the folders.
     pub(crate) is_direct: bool,
-    /// Other names on disk may change it too.
+    /// True if the file has other names on disk, through which it may change too.
     pub(crate) has_other_names: bool,
-    /// The generation of the root in which it is.
+    /// The generation of the root that contains the file.
     pub(crate) generation: u64,
 }
 
@@ -51,13 +51,15 @@ pub(crate) struct Opened {
 pub(crate) enum Kind {
     File,
     Folder,
-    /// A pipe, a socket, a device.
+    /// A pipe, a socket or a device.
     Other,
 }
 
 impl Root {
+    /// Opens the folder at `path`.
+    ///
     /// # Errors
-    /// When there is no folder at `path`.
+    /// Fails if there is no folder at `path`.
     pub(crate) fn new(path: &Path, follow_symlinks: bool) -> io::Result<Self> {
         let path = path.canonicalize()?;
         if !path.is_dir() {
@@ -82,8 +84,8 @@ impl Root {
         &self.path
     }
 
-    /// Returns the number of the folder that is at the path, after a look at the path if the last one
-    /// is too long ago.
+    /// Returns the generation of the folder at the path. Checks the path first if the last check is
+    /// too long ago.
     pub(crate) fn generation(&self, now: Moment, patience: Patience) -> Result<u64, Trouble> {
         Ok(self.current(now, patience)?.generation)
     }
@@ -108,7 +110,8 @@ impl Root {
             return Ok(before.clone());
         }
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        // A root that is gone is forgotten, but not its number: what was kept of it stays out of date.
+        // A root that is gone is dropped, but its generation is not reused, so the files kept from
+        // it stay outdated.
         let generation = GENERATIONS.fetch_add(1, Relaxed);
         *current = seen.map(|(folder, version)| {
             Arc::new(Current {
@@ -120,7 +123,7 @@ impl Root {
         current.clone().ok_or(Trouble::NotFound)
     }
 
-    /// Opens what is at `relative`, following symbolic links as far as the policy allows.
+    /// Opens `relative` and follows symbolic links as far as the policy allows.
     pub(crate) fn open(
         &self,
         relative: &Path,
@@ -153,8 +156,8 @@ impl Root {
     }
 }
 
-/// Roots of all services of the process. The first of each service is 0.
+/// The next generation in this process. The first root of each service has generation 0.
 static GENERATIONS: AtomicU64 = AtomicU64::new(1);
 
-/// Deployments that swap folders do so behind our back.
+/// Interval between checks of the root, because deployments may swap the folder at any time.
 const LOOK_AT_ROOT_EVERY: std::time::Duration = crate::age::UNWATCHED;

@@ -23,20 +23,20 @@ use crate::root::Root;
 use crate::stats::Stats;
 use crate::trouble::{Patience, Trouble};
 
-/// A folder that is served. Clones share what is kept in memory.
+/// A service for the files of a folder. Clones share the files kept in memory.
 ///
-/// Answers `GET` and `HEAD`, other methods with 405. It never fails, is always ready, and does not read
-/// the bodies of requests. What has to wait for a disk, for a file that is being written, or for a
-/// compressor needs tokio with its time enabled.
+/// It answers `GET` and `HEAD`, and other methods with 405. It never fails, is always ready, and
+/// does not read the bodies of requests. Requests that wait for a disk, for a file that is being
+/// written, or for a compressor need tokio with its time driver enabled.
 #[derive(Clone)]
 pub struct Files {
     shared: Arc<Shared>,
-    /// When the user was told last that the system is exhausted.
-    told: Arc<AtomicU64>,
+    /// The moment when the listener was last called about an exhausted system.
+    last_notice: Arc<AtomicU64>,
 }
 
 impl Files {
-    /// Returns settings, to be changed and then [opened](Builder::open).
+    /// Returns default settings, to be changed and then [opened](Builder::open).
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -45,24 +45,24 @@ impl Files {
         let root = Root::new(path, settings.follow_symlinks)?;
         Ok(Self {
             shared: Arc::new(Shared::new(root, settings)),
-            told: Arc::default(),
+            last_notice: Arc::default(),
         })
     }
 
-    /// Returns the path of the folder, without symbolic links in it.
+    /// Returns the path of the folder, free of symbolic links.
     pub fn root(&self) -> &Path {
         self.shared.root.path()
     }
 
-    /// Returns counts of what was done so far.
+    /// Returns the counters of this service.
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
         shared.counters.with_size(shared.memory.size())
     }
 
-    /// Answers a request with what is in memory; `None` if that does not suffice.
+    /// Answers a request without waiting. Returns `None` if that is impossible.
     fn answer_now<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
-        let Some(asked) = Asked::by(request) else {
+        let Some(asked) = Asked::from_request(request) else {
             return Some(not_allowed());
         };
         match self.shared.answer(&asked, Effort::LEAST) {
@@ -74,7 +74,7 @@ impl Files {
         }
     }
 
-    /// Answers a request, whatever it takes.
+    /// Answers a request with all the effort that it takes.
     async fn answer_later(self, request: Request<()>) -> Response<Body> {
         self.shared.counters.on_waiting();
         let mut waited = Duration::ZERO;
@@ -85,7 +85,7 @@ impl Files {
                 takes_unsettled: waited >= LONG_WAIT,
             };
             let (shared, asking) = (self.shared.clone(), request.clone());
-            let look = move || match Asked::by(&asking) {
+            let look = move || match Asked::from_request(&asking) {
                 Some(asked) => shared.answer(&asked, effort),
                 None => Ok(Answer::Response(not_allowed())),
             };
@@ -112,10 +112,10 @@ impl Files {
     fn refuse(&self, trouble: &Trouble) -> Response<Body> {
         if let Trouble::Exhausted(error) = trouble {
             self.shared.counters.on_exhausted();
-            let (now, last) = (self.shared.clock.now(), self.told.load(Relaxed));
+            let (now, last) = (self.shared.clock.now(), self.last_notice.load(Relaxed));
             if let Some(listener) = &self.shared.settings.on_exhausted
-                && !now.is_within(Moment::of(last), TELL_EVERY)
-                && self.told.swap(now.get(), Relaxed) == last
+                && !now.is_within(Moment::of(last), NOTICE_INTERVAL)
+                && self.last_notice.swap(now.get(), Relaxed) == last
             {
                 listener(error);
             }
@@ -150,10 +150,10 @@ impl<B> Service<Request<B>> for Files {
     }
 }
 
-/// The response of [`Files`] to a request.
+/// The future response of [`Files`] to a request.
 ///
 /// # Cancel safety
-/// Dropped before it is ready, it leaves at most one read behind, whose result is dropped.
+/// If it is dropped before it is ready, at most one read continues, and its result is discarded.
 pub struct Answering(Inner);
 
 enum Inner {
@@ -165,7 +165,7 @@ impl Future for Answering {
     type Output = Result<Response<Body>, Infallible>;
 
     /// # Panics
-    /// When it is polled after it was ready.
+    /// Panics if it is polled after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Inner::Now(response) => {
@@ -183,8 +183,10 @@ impl fmt::Debug for Answering {
     }
 }
 
-/// A file that is changed for longer than this is served as it is, if it can be read in one state.
+/// The longest wait for a file to settle. After that it is served as it is, if it can be read in a
+/// single state.
 const LONG_WAIT: Duration = Duration::from_millis(100);
-/// A request for one that cannot is refused.
+/// The longest wait for a file that cannot be read in a single state. After that the request is
+/// refused.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
-const TELL_EVERY: Duration = Duration::from_secs(10);
+const NOTICE_INTERVAL: Duration = Duration::from_secs(10);

@@ -1,23 +1,22 @@
-//! Counts.
+//! Counters of the service.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts of a [`Files`](crate::Files) service since its start.
+/// Counters of a [`Files`](crate::Files) service since its start.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Stats {
     /// Requests that were answered from memory.
     pub hits: u64,
-    /// Requests for which the file system was asked.
+    /// Requests that accessed the file system.
     pub misses: u64,
-    /// Requests that waited for another thread, because the disk had to be waited for or there was much
-    /// to compress.
+    /// Requests that waited for another thread, because of a disk or a large compression.
     pub waited: u64,
     /// Requests that found the system out of file descriptors or memory.
     pub exhausted: u64,
-    /// Bytes that are kept in memory.
+    /// Bytes kept in memory.
     pub memory: u64,
-    /// Files that are kept in memory.
+    /// Files kept in memory.
     pub files: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The service on real folders.
+//! Tests of the service on real folders.
 
 mod changes;
 mod content;
@@ -37,7 +37,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Writes a file and sets it back in time, so that it counts as settled.
+    /// Writes a file and sets its modification time back, so that it counts as settled.
     fn file(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("below")).expect("a folder can be made");
@@ -119,7 +119,7 @@ async fn head(files: &Files, path: &str) -> Got {
     send(files, request.body(()).expect("a request")).await
 }
 
-/// The path of a folder as a link has it.
+/// Creates a symbolic link.
 #[cfg(unix)]
 fn symlink(target: impl AsRef<Path>, link: impl AsRef<Path>) {
     std::os::unix::fs::symlink(target, link).expect("a link can be made");

@@ -6,14 +6,14 @@ use std::time::Duration;
 /// A reason why a file cannot be opened or read, now or at all.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The disk would have to be waited for, or there is much to compute: try again on a thread
-    /// that may take its time.
+    /// The request would wait for a disk or compute for long. Try again on a thread that may take
+    /// its time.
     WouldBlock,
-    /// The file is being written: try again after this time.
+    /// The file is being written. Try again after this time.
     Unsettled(Duration),
-    /// Nothing is there that may be served.
+    /// There is no file or folder that may be served.
     NotFound,
-    /// The operating system denies access to it.
+    /// The operating system denies access.
     Forbidden,
     /// The system has run out of file descriptors or of memory.
     Exhausted(io::Error),
@@ -41,13 +41,13 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// ELOOP: too many symbolic links, or one too many.
+/// Returns true for ELOOP: too many symbolic links, or a link where none is allowed.
 fn is_loop(error: &io::Error) -> bool {
     let number = if cfg!(target_os = "linux") { 40 } else { 62 };
     cfg!(unix) && error.raw_os_error() == Some(number)
 }
 
-/// EMFILE and ENFILE, which have no [`io::ErrorKind`].
+/// Returns true for EMFILE and ENFILE, which have no [`io::ErrorKind`].
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
         || cfg!(windows) && error.raw_os_error() == Some(4)
@@ -56,8 +56,8 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
 /// The time that a step may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
-    /// Other requests wait for this thread: only what is in memory.
+    /// Other requests wait for this thread, so only data in memory may be used.
     Never,
-    /// The thread is there for waiting.
+    /// The thread may wait.
     Any,
 }

@@ -1,15 +1,15 @@
-//! Systems on which changes are not watched.
+//! The watcher of systems on which changes are not watched.
 
 use std::convert::Infallible;
 use std::path::Path;
 
 use crate::age::Moment;
 
-/// There is none.
+/// A watcher. None exists on this system.
 #[derive(Debug)]
 pub(crate) struct Watcher(Infallible);
 
-/// There is none.
+/// The state of watched folders. None exists on this system.
 #[derive(Debug)]
 pub(crate) struct Watched(Infallible);
 

@@ -5,19 +5,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::HeaderValue;
 
-/// Identifies a file and the state that its content was in.
+/// Identifies a file and the state of its content.
 ///
-/// Two equal versions stand for the same content, as long as the content was not changed within
-/// [`SETTLED_AFTER`] of its time of modification: systems before Linux 6.13 count time in ticks of up
-/// to 10 ms, and a change within the same tick leaves the time as it is.
+/// Two equal versions stand for the same content, unless the content changed within
+/// [`SETTLED_AFTER`] of its modification time: systems before Linux 6.13 count time in ticks of up
+/// to 10 ms, and a change within the same tick leaves the time unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Version {
-    /// Device and inode. Zero where the system has no such numbers.
+    /// Device and inode. Zero on systems without such numbers.
     identity: (u64, u64),
     len: u64,
     modified: Option<SystemTime>,
-    /// Seconds and nanoseconds of the last change of the inode. A file whose time of modification
-    /// was set back after a write shows it here.
+    /// Seconds and nanoseconds of the last change of the inode. It reveals a write after which the
+    /// modification time was set back.
     changed: (i64, i64),
 }
 
@@ -40,40 +40,40 @@ impl Version {
         self.identity.0
     }
 
-    /// Returns true when both name the same directory or file, whatever it contains.
+    /// Returns true if both identify the same folder or file, whatever it contains.
     pub(crate) fn is_same_file(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// Returns true when the content is that of `other`. Renaming or removing a file that is open
-    /// changes its inode and not its content.
+    /// Returns true if the content is that of `other`. Renaming or removing an open file changes
+    /// its inode but not its content.
     pub(crate) fn has_content_of(&self, other: &Self) -> bool {
         (self.identity, self.len, self.modified) == (other.identity, other.len, other.modified)
     }
 
-    /// Returns how long to wait before the content can be told from that of a later change; zero
-    /// if it can be told now.
+    /// Returns the time to wait until the content can be distinguished from that of a later change.
+    /// Zero if it can be distinguished now.
     pub(crate) fn unsettled_for(&self, now: SystemTime) -> Duration {
         let Some(modified) = self.modified else {
             return Duration::ZERO;
         };
         match now.duration_since(modified) {
             Ok(age) => SETTLED_AFTER.saturating_sub(age),
-            // A time in the future is somebody's choice, unless two clocks differ by a tick.
+            // A time in the future was set on purpose, unless two clocks differ by a tick.
             Err(ahead) if ahead.duration() < SETTLED_AFTER => SETTLED_AFTER,
             Err(_) => Duration::ZERO,
         }
     }
 
-    /// Returns the entity tag: strong, from time of modification and length. `None` for times before
-    /// 1970.
+    /// Returns a strong entity tag, made from modification time and length, or `None` for times
+    /// before 1970.
     pub(crate) fn entity_tag(&self) -> Option<HeaderValue> {
         let since = self.modified?.duration_since(UNIX_EPOCH).ok()?;
         let (seconds, nanos, len) = (since.as_secs(), since.subsec_nanos(), self.len);
         HeaderValue::try_from(format!("\"{seconds:x}.{nanos:08x}-{len:x}\"")).ok()
     }
 
-    /// Returns the time of modification in whole seconds, as HTTP has it.
+    /// Returns the modification time in whole seconds, as HTTP represents it.
     pub(crate) fn last_modified(&self) -> Option<SystemTime> {
         let since = self.modified?.duration_since(UNIX_EPOCH).ok()?;
         Some(UNIX_EPOCH + Duration::from_secs(since.as_secs()))
@@ -94,7 +94,8 @@ fn numbers(_: &Metadata) -> ((u64, u64), (i64, i64)) {
     ((0, 0), (0, 0))
 }
 
-/// Two ticks of the coarsest clock of file systems in use, 100 Hz.
+/// The time after which a change has settled: two ticks of the coarsest clock of file systems in
+/// use, 100 Hz.
 pub(crate) const SETTLED_AFTER: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(wait(15), 5);
         assert_eq!(wait(20), 0);
         assert_eq!(wait(-5), 20, "clocks may differ by a tick");
-        assert_eq!(wait(-5000), 0, "a time in the future says nothing");
+        assert_eq!(wait(-5000), 0, "a time in the future is ignored");
     }
 
     #[test]

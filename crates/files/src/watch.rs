@@ -1,11 +1,11 @@
 //! Folders whose changes the kernel reports (inotify).
 //!
-//! A report says that what is known of a folder may be out of date, and nothing else: what is there is
-//! looked at when it is asked for next. So a report that is merged with others, comes twice, or is of
-//! a file that nobody asks for does no harm.
+//! A report only means that information about a folder may be outdated; the folder is checked at
+//! the next request. Reports that are merged, duplicated or about files without requests therefore
+//! do no harm.
 //!
-//! Reports are read by whoever handles a request, at most once in a millisecond. That takes 0.3 us, no
-//! task and no thread, and a service that is not asked for anything does nothing.
+//! Request handlers read the reports, at most once in a millisecond. That takes 0.3 us and needs
+//! neither a task nor a thread, and an idle service does nothing.
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
@@ -25,32 +25,32 @@ pub(crate) struct Watcher {
     read_at: AtomicU64,
     /// Counts reports about any folder.
     reports: AtomicU64,
-    /// By path below the root.
+    /// The watched folders by path below the root.
     folders: RwLock<HashMap<PathBuf, Arc<Folder>>>,
     by_number: Mutex<HashMap<i32, (PathBuf, Arc<Folder>)>>,
 }
 
-/// A folder, and what was reported of it.
+/// A folder, and the reports about it.
 #[derive(Debug, Default)]
 struct Folder {
-    /// Counts names that came, went, or mean something else.
+    /// Counts names that appeared, disappeared or changed their meaning.
     names: AtomicU64,
-    /// Counts files whose content or attributes were changed.
+    /// Counts changes of the content or attributes of files.
     content: AtomicU64,
 }
 
-/// What had been reported of the folders on the way to a file when it was opened.
+/// The reports about the folders on the path of a file, up to the moment it was opened.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    /// From the root to the folder of the file.
+    /// The folders from the root to the folder of the file, each with its count of names.
     folders: Box<[(Arc<Folder>, u64)]>,
     content: u64,
-    /// Reports about any folder, up to which nothing concerned this file.
+    /// The count of reports about any folder up to which none concerned this file.
     reports: AtomicU64,
 }
 
 impl Watcher {
-    /// `None` where the system has no inotify left for us.
+    /// Creates a watcher. Returns `None` if the system grants no further inotify instance.
     pub(crate) fn new() -> Option<Self> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
         Some(Self {
@@ -62,8 +62,8 @@ impl Watcher {
         })
     }
 
-    /// What was reported of the folders on the way to the file at `relative`, if all of them are
-    /// watched. To be called before the file is opened.
+    /// Returns the reports so far about the folders on the path of the file at `relative`, if all
+    /// of them are watched. Call this before opening the file.
     pub(crate) fn watched(&self, relative: &Path) -> Option<Watched> {
         let reports = self.reports.load(SeqCst);
         let known = self.folders.read().unwrap_or_else(PoisonError::into_inner);
@@ -81,8 +81,8 @@ impl Watcher {
         })
     }
 
-    /// Watches the folders on the way to the file at `relative`, none of which is a symbolic link.
-    /// False where one cannot be watched.
+    /// Watches the folders on the path of the file at `relative`, none of which is a symbolic link.
+    /// Returns false if one of them cannot be watched.
     pub(crate) fn watch(&self, root: &Path, relative: &Path) -> bool {
         parents(relative)
             .into_iter()
@@ -103,7 +103,7 @@ impl Watcher {
             return false;
         };
         if by_number.contains_key(&number) {
-            // The same folder by another path, such as a mount. Reports name one path only.
+            // The same folder has another path, such as a mount. Reports name only one of them.
             return false;
         }
         let watched = Arc::new(Folder::default());
@@ -113,7 +113,7 @@ impl Watcher {
         true
     }
 
-    /// Reads the reports that there are, unless that was done a moment ago.
+    /// Reads the pending reports, unless that was done a moment ago.
     pub(crate) fn read_reports(&self, now: Moment) {
         let before = self.read_at.load(Relaxed);
         if now.is_within(Moment::of(before), NOTICED_AFTER) {
@@ -134,13 +134,13 @@ impl Watcher {
             self.note(report.wd(), report.events());
             self.reports.fetch_add(1, SeqCst);
         }
-        // There is more than is worth reading one by one.
-        self.doubt_all();
+        // There are too many reports to read one by one.
+        self.invalidate_all();
     }
 
     fn note(&self, number: i32, what: ReadFlags) {
         if what.contains(ReadFlags::QUEUE_OVERFLOW) {
-            return self.doubt_all();
+            return self.invalidate_all();
         }
         let mut by_number = self.numbers();
         let Some((path, folder)) = by_number.get(&number) else {
@@ -159,19 +159,19 @@ impl Watcher {
         }
     }
 
-    fn doubt_all(&self) {
+    fn invalidate_all(&self) {
         for (_, folder) in self.numbers().values() {
             folder.names.fetch_add(1, SeqCst);
         }
         self.reports.fetch_add(1, SeqCst);
     }
 
-    /// Forgets all folders: another root is at their paths.
+    /// Forgets all folders, because another root is at their paths.
     pub(crate) fn forget_all(&self) {
-        self.doubt_all();
+        self.invalidate_all();
         let mut by_number = self.numbers();
         for number in by_number.keys() {
-            // One that is gone has been forgotten by the kernel.
+            // The kernel has already forgotten folders that are gone.
             let _ = inotify::remove_watch(&self.inotify, *number);
         }
         by_number.clear();
@@ -187,7 +187,7 @@ impl Watcher {
 }
 
 impl Watched {
-    /// Returns true if nothing was reported that concerns the file.
+    /// Returns true if no report concerns the file.
     pub(crate) fn is_unchanged(&self, watcher: &Watcher) -> bool {
         let reports = watcher.reports.load(SeqCst);
         if self.reports.load(Relaxed) == reports {
@@ -204,7 +204,7 @@ impl Watched {
     }
 }
 
-/// The folders on the way to a file, the root first.
+/// Returns the folders on the path of a file, the root first.
 fn parents(relative: &Path) -> Vec<&Path> {
     let mut parents: Vec<&Path> = relative.ancestors().skip(1).collect();
     parents.reverse();
@@ -221,8 +221,8 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::DONT_FOLLOW);
 
-/// Half of what Linux grants each user at least.
+/// The most folders that are watched: half of the least that Linux grants each user.
 pub(crate) const MOST_FOLDERS: usize = 4096;
 
-/// Reports that are read at once.
+/// The most reports that are read at once.
 pub(crate) const MOST_REPORTS: usize = 1024;

@@ -1,11 +1,13 @@
-//! Domains below which anybody can have a name, by Mozilla's Public Suffix List.
+//! Public suffixes: domains under which anyone can register a name, from Mozilla's Public Suffix
+//! List.
 //!
-//! The list is code: nested functions over any iterator, which the compiler makes where they are
-//! called. They were a fifth of the code of `courser-cli`. Here they are compiled beside other crates,
-//! and with a level of optimization of their own.
+//! The list is compiled to nested functions that are generic over an iterator, so the code is
+//! generated in the calling crate. It used to be a fifth of the code of `courser-cli`. This
+//! separate crate compiles in parallel with others and has an optimization level of its own.
 
-/// Returns true for `com`, `co.uk` and `github.io`, and for names without a dot that the list does not
-/// have. `domain` is in lower case, internationalized names in the form of ASCII.
+/// Returns true if `domain` is a public suffix, such as `com`, `co.uk` or `github.io`. A name
+/// without a dot that is not on the list counts as one too. `domain` is in lower case, with
+/// internationalized names in ASCII form.
 ///
 /// ```
 /// assert!(courser_suffix::is_public("co.uk"));
@@ -20,7 +22,7 @@ mod tests {
     use super::is_public;
 
     #[test]
-    fn names_that_anybody_can_have_one_below_are_public() {
+    fn suffixes_open_to_registration_are_public() {
         for domain in ["com", "co.uk", "github.io", "intranet"] {
             assert!(is_public(domain), "{domain}");
         }

@@ -1,9 +1,9 @@
-//! rustls errors → alerts → CRYPTO_ERROR codes. RFC 9001 §4.8.
+//! Conversion of rustls errors to alerts and CRYPTO_ERROR codes. RFC 9001 §4.8.
 
 use courser_crypto::TlsError;
 use rustls::{AlertDescription, Error, HandshakeType, PeerMisbehaved};
 
-/// Turns an error of rustls into ours. `alert` is the one that rustls would send.
+/// Converts an error of rustls. `alert` is the one that rustls would send.
 pub(crate) fn tls_error(
     error: &Error,
     alert: Option<AlertDescription>,
@@ -11,8 +11,8 @@ pub(crate) fn tls_error(
 ) -> TlsError {
     let message = error.to_string();
     match error {
-        // Bytes left over at a level whose successor's keys exist: RFC 9001 §4.1.3. A ticket for
-        // early data of the wrong size: RFC 9001 §4.6.1.
+        // Bytes are left over at a level although the keys of the next level exist: RFC 9001
+        // §4.1.3. Or a ticket allows early data of the wrong size: RFC 9001 §4.6.1.
         Error::PeerMisbehaved(
             PeerMisbehaved::KeyEpochWithPendingFragment | PeerMisbehaved::InvalidMaxEarlyDataSize,
         ) => TlsError::protocol_violation(message),
@@ -21,7 +21,7 @@ pub(crate) fn tls_error(
             got_type: HandshakeType::CertificateRequest,
             ..
         } if !is_handshaking => TlsError::protocol_violation(message),
-        // RFC 9001 §8.1 has one alert for everything that goes wrong with ALPN.
+        // RFC 9001 §8.1 assigns a single alert to all ALPN failures.
         Error::PeerMisbehaved(PeerMisbehaved::SelectedUnofferedApplicationProtocol) => {
             TlsError::alert(u8::from(AlertDescription::NoApplicationProtocol), message)
         }
@@ -32,7 +32,7 @@ pub(crate) fn tls_error(
     }
 }
 
-/// The alert for errors that rustls returns without choosing one.
+/// Returns the alert for errors that rustls returns without an alert.
 fn generic_alert(error: &Error) -> AlertDescription {
     match error {
         Error::InvalidMessage(_) => AlertDescription::DecodeError,

@@ -1,4 +1,4 @@
-//! The client's side.
+//! TLS sessions of clients.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,13 +19,14 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Takes a configuration of the user's, or one of [`client_config`](crate::client_config).
+    /// Wraps a configuration of the user, or one from [`client_config`](crate::client_config).
     ///
-    /// It is copied, with the stores it refers to shared: early data is turned off, and a
-    /// protocol that was not offered is never accepted.
+    /// The configuration is copied and shares the stores it refers to. Early data is turned off,
+    /// and a protocol that was not offered is never accepted.
     ///
     /// # Errors
-    /// [`TlsConfigError`] when it names no application protocol, or cannot do TLS 1.3.
+    /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
+    /// support TLS 1.3.
     pub fn new(config: Arc<ClientConfig>) -> Result<Self, TlsConfigError> {
         check_alpn(&config.alpn_protocols)?;
         let mut config = ClientConfig::clone(&config);
@@ -35,8 +36,8 @@ impl TlsClient {
         let client = Self {
             config: Arc::new(config),
         };
-        // rustls tells only when it starts whether versions and suites are of use to QUIC. The
-        // name is one that nobody has a ticket for.
+        // rustls checks whether versions and suites work with QUIC only when a connection starts.
+        // No ticket exists for this name.
         client.connection(
             ServerName::try_from("check.invalid").expect("a DNS name"),
             Vec::new(),
@@ -65,10 +66,10 @@ impl ClientTls for TlsClient {
         let connection = self
             .connection(name, parameters)
             .map_err(|error| TlsStartError::Configuration(error.to_string()))?;
-        let asked_for = Some(server_name.to_owned());
+        let server_name = Some(server_name.to_owned());
         Ok(Box::new(Session::new(
             Connection::Client(connection),
-            asked_for,
+            server_name,
         )))
     }
 }

@@ -1,4 +1,4 @@
-//! rustls configurations with the defaults that QUIC wants.
+//! rustls configurations with defaults for QUIC.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::key_log::QueuedKeyLog;
 
 mod any_server;
 
-/// What a client's configuration is made from.
+/// The options of a client's configuration.
 #[derive(Debug)]
 pub struct ClientOptions {
-    /// Which servers are believed.
+    /// Servers that the client trusts.
     pub trust: Trust,
     /// Application protocols, the preferred one first. At least one.
     pub alpn: Vec<Vec<u8>>,
-    /// What the client shows to a server that asks who it is.
+    /// The certificate that the client presents if a server requests one.
     pub identity: Option<Identity>,
-    /// Where tickets are kept; by default 256 of them in memory.
+    /// The store of session tickets. By default it holds 256 tickets in memory.
     pub resumption: Resumption,
-    /// Cipher suites, the preferred one first; none means all, AES-128-GCM first.
+    /// Cipher suites, the preferred one first. An empty list means all suites, AES-128-GCM first.
     pub suites: Vec<CipherSuite>,
-    /// Where secrets are written for those who analyse captures.
+    /// Destination of secrets for the analysis of captures.
     pub key_log: KeyLogging,
 }
 
 impl ClientOptions {
-    /// No identity, tickets in memory, all suites, no key log.
+    /// Returns options without an identity, with tickets in memory, all suites and no key log.
     pub fn new(trust: Trust, alpn: Vec<Vec<u8>>) -> Self {
         Self {
             trust,
@@ -51,24 +51,24 @@ impl ClientOptions {
     }
 }
 
-/// What a server's configuration is made from.
+/// The options of a server's configuration.
 #[derive(Debug)]
 pub struct ServerOptions {
-    /// What the server shows to its clients.
+    /// The certificate that the server presents to its clients.
     pub identity: Identity,
     /// Application protocols, the preferred one first. At least one.
     pub alpn: Vec<Vec<u8>>,
-    /// Whether clients have to say who they are.
+    /// The policy for client certificates.
     pub client_authentication: ClientAuthentication,
-    /// Cipher suites, the preferred one first. None means all, and the client chooses: a device
-    /// without AES instructions asks for ChaCha20.
+    /// Cipher suites, the preferred one first. An empty list means all suites, and the client's
+    /// preference decides: a device without AES instructions prefers ChaCha20.
     pub suites: Vec<CipherSuite>,
-    /// Where secrets are written for those who analyse captures.
+    /// Destination of secrets for the analysis of captures.
     pub key_log: KeyLogging,
 }
 
 impl ServerOptions {
-    /// No client authentication, all suites, no key log.
+    /// Returns options without client authentication, with all suites and no key log.
     pub fn new(identity: Identity, alpn: Vec<Vec<u8>>) -> Self {
         Self {
             identity,
@@ -80,42 +80,44 @@ impl ServerOptions {
     }
 }
 
-/// Which servers a client believes.
+/// The servers that a client trusts.
 #[derive(Debug)]
 pub enum Trust {
-    /// Those whose certificates lead to one of these roots.
+    /// Servers whose certificates chain to one of these roots.
     Roots(RootCertStore),
-    /// Those that the operating system believes.
+    /// Servers that the operating system trusts.
     Platform,
-    /// Those that the operating system believes, and those whose certificates lead to one of these.
+    /// Servers that the operating system trusts, and servers whose certificates chain to one of
+    /// these certificates.
     PlatformAnd(Vec<CertificateDer<'static>>),
-    /// Those that the user's own verifier accepts, such as one that pins a key.
+    /// Servers that the user's own verifier accepts, such as one that pins a key.
     Verifier(Arc<dyn ServerCertVerifier>),
-    /// Any server that holds the key of the certificate it shows, whatever the certificate says.
-    /// Whoever sits in the path can pose as the server: for tests and tools only.
+    /// Any server that holds the key of the certificate it presents, whatever the certificate says.
+    /// Anyone on the path can impersonate the server: for tests and tools only.
     AnyServer,
 }
 
-/// Whether a server asks its clients for certificates.
+/// The policy of a server for client certificates.
 #[derive(Debug)]
 pub enum ClientAuthentication {
-    /// It does not ask.
+    /// Requests no certificate.
     Off,
-    /// It asks; a client without a certificate is let in as well.
+    /// Requests a certificate and also accepts clients without one. A certificate must chain to one
+    /// of these roots.
     Optional(RootCertStore),
-    /// Only clients whose certificates lead to one of these roots are let in.
+    /// Accepts only clients whose certificates chain to one of these roots.
     Required(RootCertStore),
 }
 
-/// Where secrets are written, in the format that packet analysers read.
+/// The destination of secrets, in the format that packet analysers read.
 #[derive(Clone, Debug)]
 pub enum KeyLogging {
-    /// Nowhere.
+    /// Writes no secrets.
     Off,
-    /// To the file that the environment variable `SSLKEYLOGFILE` names, if it does; see
+    /// Writes to the file that the environment variable `SSLKEYLOGFILE` names, if it is set; see
     /// [`QueuedKeyLog::environment`].
     Environment,
-    /// To the user's own log. It is called inside the handshake and must not block.
+    /// Writes to the user's own log. rustls calls it inside the handshake, so it must not block.
     To(Arc<dyn KeyLog>),
 }
 
@@ -132,17 +134,19 @@ impl KeyLogging {
 /// A certificate chain and its private key.
 #[derive(Debug)]
 pub struct Identity {
-    /// The own certificate first, then each one's issuer.
+    /// The end-entity certificate first, followed by the certificate of each issuer.
     pub chain: Vec<CertificateDer<'static>>,
     /// The private key of the first certificate.
     pub key: PrivateKeyDer<'static>,
 }
 
 impl Identity {
-    /// Reads PEM files: one with all certificates of the chain, one with the key.
+    /// Parses the contents of two PEM files: one with all certificates of the chain, one with the
+    /// key.
     ///
     /// # Errors
-    /// [`TlsConfigError::Credentials`] when there is no certificate, no key, or neither is PEM.
+    /// Returns [`TlsConfigError::Credentials`] if there is no certificate or no key, or if one of
+    /// them is not PEM.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, TlsConfigError> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<_, _>>()
@@ -158,10 +162,11 @@ impl Identity {
     }
 }
 
-/// Makes a client's configuration: TLS 1.3 only, X25519MLKEM768 preferred.
+/// Builds a client's configuration with TLS 1.3 only and X25519MLKEM768 preferred.
 ///
 /// # Errors
-/// [`TlsConfigError`] when protocols are missing or the identity does not fit together.
+/// Returns [`TlsConfigError`] if the protocols are missing or invalid, if there are no roots, or if
+/// certificate and key do not match.
 pub fn client_config(options: ClientOptions) -> Result<Arc<ClientConfig>, TlsConfigError> {
     check_alpn(&options.alpn)?;
     let provider = provider(&options.suites);
@@ -182,11 +187,12 @@ pub fn client_config(options: ClientOptions) -> Result<Arc<ClientConfig>, TlsCon
     Ok(Arc::new(config))
 }
 
-/// Makes a server's configuration: TLS 1.3 only, X25519MLKEM768 preferred, stateless tickets
-/// whose keys rotate.
+/// Builds a server's configuration with TLS 1.3 only, X25519MLKEM768 preferred, and stateless
+/// tickets whose keys rotate.
 ///
 /// # Errors
-/// [`TlsConfigError`] when protocols are missing or the identity does not fit together.
+/// Returns [`TlsConfigError`] if the protocols are missing or invalid, or if certificate and key do
+/// not match.
 pub fn server_config(options: ServerOptions) -> Result<Arc<ServerConfig>, TlsConfigError> {
     check_alpn(&options.alpn)?;
     let provider = provider(&options.suites);
@@ -212,11 +218,11 @@ pub fn server_config(options: ServerOptions) -> Result<Arc<ServerConfig>, TlsCon
     Ok(Arc::new(config))
 }
 
-/// Makes a server's configuration like [`server_config`], with certificates of the user's resolver,
-/// without client authentication and without protocols.
+/// Builds a server's configuration like [`server_config`], but with certificates from the user's
+/// resolver, without client authentication and without protocols.
 ///
 /// # Errors
-/// [`TlsConfigError`] when there are no random numbers for the keys of tickets.
+/// Returns [`TlsConfigError`] if no random numbers are available for the ticket keys.
 pub fn server_config_with_resolver(
     resolver: Arc<dyn ResolvesServerCert>,
 ) -> Result<Arc<ServerConfig>, TlsConfigError> {
@@ -229,16 +235,16 @@ pub fn server_config_with_resolver(
     Ok(Arc::new(config))
 }
 
-/// A configuration cannot be used.
+/// The reason why a configuration cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TlsConfigError {
-    /// No application protocol is named.
+    /// The configuration names no application protocol.
     NoApplicationProtocol,
-    /// An application protocol has no name, or one longer than 255 bytes.
+    /// An application protocol has an empty name, or one longer than 255 bytes.
     InvalidApplicationProtocol,
-    /// Certificates or keys are missing, damaged or do not fit.
+    /// Certificates or keys are missing, damaged or do not match.
     Credentials(String),
-    /// QUIC has no use for the configuration.
+    /// QUIC cannot work with the configuration.
     Unusable(String),
 }
 
@@ -263,8 +269,8 @@ impl fmt::Display for TlsConfigError {
 
 impl std::error::Error for TlsConfigError {}
 
-/// ALPN is not optional: without it two ends may take each other's bytes for something else
-/// (RFC 9001 §8.1).
+/// Checks that there are application protocols with valid names. ALPN is mandatory: without it,
+/// each end may take the other's bytes for a different protocol (RFC 9001 §8.1).
 pub(crate) fn check_alpn(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     if protocols.is_empty() {
         return Err(TlsConfigError::NoApplicationProtocol);
@@ -278,8 +284,8 @@ pub(crate) fn check_alpn(protocols: &[Vec<u8>]) -> Result<(), TlsConfigError> {
     Ok(())
 }
 
-/// The cryptography of configurations here, with these cipher suites of TLS 1.3 in this order; none
-/// means all.
+/// Returns the cryptography provider of all configurations of this crate, with these TLS 1.3 cipher
+/// suites in this order. An empty list means all suites.
 pub fn provider(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
     let suites = if suites.is_empty() {
         &DEFAULT_SUITES
@@ -300,10 +306,11 @@ fn rustls_suite(suite: CipherSuite) -> rustls::SupportedCipherSuite {
     }
 }
 
-/// What judges servers, for configurations that are made elsewhere: TLS over TCP, say.
+/// Returns the verifier of server certificates, for configurations built elsewhere, such as for TLS
+/// over TCP.
 ///
 /// # Errors
-/// [`TlsConfigError`] when there are no roots, or the system's cannot be had.
+/// Returns [`TlsConfigError`] if there are no roots, or if those of the system are unavailable.
 pub fn server_verifier(
     trust: Trust,
     provider: Arc<CryptoProvider>,
@@ -331,7 +338,7 @@ fn unusable(error: rustls::Error) -> TlsConfigError {
     TlsConfigError::Unusable(error.to_string())
 }
 
-/// The cheapest first where there are AES instructions; all of them are strong enough.
+/// All suites, the cheapest on machines with AES instructions first. All of them are strong enough.
 const DEFAULT_SUITES: [CipherSuite; 3] = [
     CipherSuite::Aes128Gcm,
     CipherSuite::Aes256Gcm,

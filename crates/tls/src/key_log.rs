@@ -1,4 +1,4 @@
-//! Secrets for those who analyse captures, written without making a handshake wait.
+//! A key log for the analysis of captures, written without delaying handshakes.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -11,14 +11,14 @@ use std::time::Duration;
 use courser_telemetry::{BackgroundWriter, Output};
 use rustls::KeyLog;
 
-/// A key log (RFC 9850) that a thread of its own writes.
+/// A key log (RFC 9850) that a background thread writes.
 ///
-/// rustls logs secrets inside the handshake, where its own `KeyLogFile` makes everything wait for
-/// the disk. This one queues each line. Lines that do not fit into the queue are dropped and
-/// counted, and the next line that fits is preceded by a comment with their number. Call
-/// [`QueuedKeyLog::flush`] before the process ends.
+/// rustls logs secrets inside the handshake, where its own `KeyLogFile` waits for the disk. This
+/// key log queues each line instead. Lines that do not fit into the queue are dropped and counted,
+/// and a comment with their number precedes the next line that fits. Call [`QueuedKeyLog::flush`]
+/// before the process ends.
 pub struct QueuedKeyLog {
-    /// `None` logs nothing.
+    /// The file, or `None` if the log is off.
     file: Option<LogFile>,
     dropped: AtomicU64,
     error: Arc<Mutex<Option<io::Error>>>,
@@ -31,13 +31,13 @@ struct LogFile {
 
 struct Pending {
     output: Output,
-    /// Lines that were dropped since the last one that was queued.
+    /// Number of lines dropped since the last line that was queued.
     missing: u64,
 }
 
 impl QueuedKeyLog {
-    /// Returns the key log of the process: the file that the environment variable `SSLKEYLOGFILE`
-    /// names when this is called first. Without the variable it logs nothing.
+    /// Returns the key log of the process. It writes to the file that the environment variable
+    /// `SSLKEYLOGFILE` names at the first call, and logs nothing if the variable is not set.
     pub fn environment() -> Arc<Self> {
         static LOG: OnceLock<Arc<QueuedKeyLog>> = OnceLock::new();
         let open = || {
@@ -48,11 +48,11 @@ impl QueuedKeyLog {
         LOG.get_or_init(open).clone()
     }
 
-    /// Returns a key log that appends to a file. The file is opened by the thread;
-    /// [`QueuedKeyLog::take_error`] returns why it cannot be written.
+    /// Returns a key log that appends to a file. The background thread opens the file;
+    /// [`QueuedKeyLog::take_error`] returns the reason if it cannot be written.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// Fails if the system cannot start a thread.
     pub fn append_to(path: PathBuf) -> io::Result<Self> {
         let writer = BackgroundWriter::new("key-log")?;
         Ok(Self::with_output(writer, move || {
@@ -92,21 +92,21 @@ impl QueuedKeyLog {
         }
     }
 
-    /// Waits until the lines logged so far are written, at most for 5 seconds. Returns false when
-    /// that was too short.
+    /// Waits until the lines logged so far are written, at most for 5 seconds. Returns false if
+    /// that was not enough.
     ///
-    /// Blocks the thread: call it when there is nothing left to do.
+    /// Blocks the thread, so call it when nothing else remains to be done.
     pub fn flush(&self) -> bool {
         let written = |file: &LogFile| file.writer.flush(FLUSH_WITHIN);
         self.file.as_ref().is_none_or(written)
     }
 
-    /// Returns how many lines were dropped because the disk was too slow.
+    /// Returns the number of lines dropped because the disk was too slow.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Takes the error of opening or writing the file, if there was one.
+    /// Returns the error of opening or writing the file, if there was one, and clears it.
     pub fn take_error(&self) -> Option<io::Error> {
         let mut kept = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         kept.take()
@@ -129,7 +129,7 @@ impl KeyLog for QueuedKeyLog {
                 pending.missing += 1;
                 self.dropped.fetch_add(1, Ordering::Relaxed);
             }
-            // Told by `take_error`.
+            // `take_error` returns it.
             Err(_) => {}
         }
     }
@@ -156,7 +156,8 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// A disk that stands does not keep a process from ending.
+/// The longest time that a flush waits, so that a stalled disk does not keep the process from
+/// ending.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

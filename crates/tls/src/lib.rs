@@ -1,14 +1,15 @@
-//! rustls behind courser's TLS door.
+//! The TLS of courser's QUIC connections, implemented by rustls.
 //!
-//! [`TlsClient`] and [`TlsServer`] wrap a rustls configuration, the user's own or one made by
-//! [`client_config`] and [`server_config`], and start sessions for the transport.
+//! [`TlsClient`] and [`TlsServer`] wrap a rustls configuration and start sessions for the
+//! transport. The configuration is the user's own or comes from [`client_config`] and
+//! [`server_config`].
 //!
-//! rustls makes packet keys of its own, behind trait objects. They are dropped: courser derives
-//! its keys from the traffic secrets, which come by the one door that rustls has for them, the
-//! key log. The user's key log still receives every line.
+//! rustls creates packet keys of its own, behind trait objects. They are discarded: courser derives
+//! its keys from the traffic secrets. rustls exposes those only through its key log, so courser
+//! reads them there. The user's key log still receives every line.
 //!
-//! Deviates: early data (0-RTT) is off whatever the configuration says, because the transport
-//! does not offer it yet.
+//! Deviates: early data (0-RTT) is off whatever the configuration says, because the transport does
+//! not offer it yet.
 
 mod alert;
 mod client;
@@ -27,7 +28,7 @@ pub use config::{
 pub use key_log::QueuedKeyLog;
 pub use server::TlsServer;
 
-/// The rustls that configurations are made with.
+/// The version of rustls that builds the configurations.
 pub use rustls;
 
 #[cfg(test)]

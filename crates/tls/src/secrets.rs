@@ -1,8 +1,8 @@
-//! Catching traffic secrets on their way to the key log.
+//! Capture of traffic secrets from the key log of rustls.
 //!
-//! rustls logs a secret while it handles the bytes of a session, on the thread that hands them
-//! over. So a session lends its [`Secrets`] to a slot of the thread while rustls works, and the
-//! [`Tap`] in place of the user's key log fills them.
+//! rustls logs a secret while it processes the bytes of a session, on the calling thread. A session
+//! therefore lends its [`Secrets`] to a slot of the thread while rustls works. The [`Tap`], which
+//! replaces the user's key log, fills them.
 
 use std::cell::RefCell;
 use std::mem;
@@ -13,7 +13,7 @@ use courser_crypto::{CipherSuite, Exporter, Secret, SecretPair};
 use rustls::KeyLog;
 use zeroize::Zeroizing;
 
-/// The secrets of one session, as far as they are known and not yet handed on.
+/// The secrets of one session that rustls has logged and the session has not taken yet.
 #[derive(Default)]
 pub(crate) struct Secrets {
     client_handshake: Caught,
@@ -24,10 +24,10 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Runs `work` and catches what rustls logs meanwhile.
+    /// Runs `work` and captures the secrets that rustls logs meanwhile.
     ///
-    /// Should `work` run another session on the same thread, in a certificate verifier say, then
-    /// that one brings its own secrets and puts these back when it is done.
+    /// If `work` runs another session on the same thread, for example in a certificate verifier,
+    /// that session lends its own secrets and restores these when it is done.
     pub(crate) fn catch<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let loan = Loan::new(self);
         let result = work();
@@ -55,7 +55,7 @@ impl Secrets {
         )
     }
 
-    /// Makes an exporter; its secret stays here as well.
+    /// Returns an exporter. Its secret stays available.
     pub(crate) fn exporter(&self, suite: CipherSuite) -> Option<Exporter> {
         secret(self.exporter.as_ref()?, suite).map(Exporter::new)
     }
@@ -72,14 +72,14 @@ impl Secrets {
     }
 }
 
-/// A key log that feeds the session at work and then the user's own key log.
+/// A key log that passes secrets to the session at work and then to the user's key log.
 #[derive(Debug)]
 pub(crate) struct Tap {
     user: Arc<dyn KeyLog>,
 }
 
 impl Tap {
-    /// Stands in for `user`.
+    /// Wraps the user's key log.
     pub(crate) fn new(user: Arc<dyn KeyLog>) -> Arc<Self> {
         Arc::new(Self { user })
     }
@@ -98,7 +98,7 @@ impl KeyLog for Tap {
     }
 }
 
-/// Secrets lent to the thread; returned when dropped, also by a panic.
+/// Secrets lent to the thread. Dropping the loan returns them, also during a panic.
 struct Loan<'a> {
     owner: &'a mut Secrets,
 }
@@ -119,7 +119,7 @@ impl Drop for Loan<'_> {
 type Caught = Option<Zeroizing<Vec<u8>>>;
 
 thread_local! {
-    /// The secrets of the session that rustls is working on.
+    /// The secrets of the session that rustls is processing.
     static AT_WORK: RefCell<Secrets> = RefCell::default();
 }
 

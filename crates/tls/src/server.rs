@@ -1,4 +1,4 @@
-//! The server's side.
+//! TLS sessions of servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,12 +18,13 @@ pub struct TlsServer {
 }
 
 impl TlsServer {
-    /// Takes a configuration of the user's, or one of [`server_config`](crate::server_config).
+    /// Wraps a configuration of the user, or one from [`server_config`](crate::server_config).
     ///
-    /// It is copied, with the stores it refers to shared, and early data is turned off.
+    /// The configuration is copied and shares the stores it refers to. Early data is turned off.
     ///
     /// # Errors
-    /// [`TlsConfigError`] when it names no application protocol, or cannot do TLS 1.3.
+    /// Returns [`TlsConfigError`] if the configuration names no application protocol or does not
+    /// support TLS 1.3.
     pub fn new(config: Arc<ServerConfig>) -> Result<Self, TlsConfigError> {
         check_alpn(&config.alpn_protocols)?;
         let mut config = ServerConfig::clone(&config);

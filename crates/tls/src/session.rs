@@ -1,4 +1,4 @@
-//! One handshake of rustls as a [`TlsSession`].
+//! One rustls handshake as a [`TlsSession`].
 
 use std::collections::VecDeque;
 
@@ -13,17 +13,18 @@ use crate::alert::tls_error;
 use crate::client_hello::ClientHelloCheck;
 use crate::secrets::Secrets;
 
-/// The session of either side.
+/// A TLS session of a client or a server.
 pub(crate) struct Session {
     connection: Connection,
-    /// The name that the client asked for; a server learns it from the ClientHello.
-    asked_for: Option<String>,
-    /// Where the next bytes of the peer must come from.
+    /// The server name that the client requested. On a server it is `None`: the name comes from the
+    /// ClientHello.
+    server_name: Option<String>,
+    /// The level at which the next bytes of the peer must arrive.
     level: EncryptionLevel,
     secrets: Secrets,
     client_hello: ClientHelloCheck,
-    /// What rustls wrote and nobody has fetched yet. It is taken from rustls after every read,
-    /// because bytes of two levels run together in its queue once it has the secrets of both.
+    /// Output of rustls that the transport has not fetched yet. It is taken from rustls after every
+    /// read: once rustls has the secrets of two levels, its queue mixes the bytes of both.
     pending: VecDeque<Output>,
     failure: Option<TlsError>,
 }
@@ -35,11 +36,11 @@ struct Output {
 }
 
 impl Session {
-    /// Wraps a connection that has not read anything. A client names the server.
-    pub(crate) fn new(connection: Connection, asked_for: Option<String>) -> Self {
+    /// Wraps a connection that has not read anything. On a client, `server_name` names the server.
+    pub(crate) fn new(connection: Connection, server_name: Option<String>) -> Self {
         Self {
             connection,
-            asked_for,
+            server_name,
             level: EncryptionLevel::Initial,
             secrets: Secrets::default(),
             client_hello: ClientHelloCheck::default(),
@@ -78,11 +79,11 @@ impl Session {
             return Err(tls_error(&error, self.connection.alert(), was_handshaking));
         }
         if self.connection.negotiated_cipher_suite().is_some() && self.suite().is_none() {
-            // A provider of the user's may bring more suites, such as those for which
-            // RFC 9001 §5.3 has no header protection.
+            // The user's crypto provider may offer other suites, such as those for which RFC 9001
+            // §5.3 defines no header protection.
             return Err(TlsError::alert(
                 HANDSHAKE_FAILURE,
-                "cipher suite has no use in QUIC",
+                "cipher suite cannot be used with QUIC",
             ));
         }
         self.collect()?;
@@ -92,7 +93,7 @@ impl Session {
         Ok(())
     }
 
-    /// Fetches what rustls wants to send.
+    /// Moves the output of rustls to `pending`.
     fn collect(&mut self) -> Result<(), TlsError> {
         loop {
             let mut bytes = Vec::new();
@@ -105,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Puts our secrets in place of the keys of rustls.
+    /// Replaces the keys of rustls with the captured secrets.
     fn key_change(&mut self, change: &quic::KeyChange) -> Result<KeyChange, TlsError> {
         let missing = || TlsError::internal("traffic secrets are missing");
         let suite = self.suite().ok_or_else(missing)?;
@@ -152,8 +153,8 @@ impl TlsSession for Session {
     }
 
     fn peer_transport_parameters(&self) -> Option<&[u8]> {
-        // A client that resumes a session starts with the parameters it remembers, for early
-        // data. They say nothing about this connection (RFC 9000 §7.4.1).
+        // A client that resumes a session starts with remembered parameters, for early data. They
+        // do not apply to this connection (RFC 9000 §7.4.1).
         if self.side().is_client() && self.is_handshaking() {
             return None;
         }
@@ -162,7 +163,7 @@ impl TlsSession for Session {
 
     fn handshake_data(&self) -> HandshakeData {
         let server_name = match &self.connection {
-            Connection::Client(_) => self.asked_for.clone(),
+            Connection::Client(_) => self.server_name.clone(),
             Connection::Server(server) => server.server_name().map(str::to_owned),
         };
         HandshakeData {

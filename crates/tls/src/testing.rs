@@ -1,4 +1,4 @@
-//! Two ends in memory, and certificates for them.
+//! Handshakes between two ends in memory, and certificates for them.
 
 use std::sync::{Arc, Mutex};
 
@@ -49,7 +49,7 @@ impl Authority {
         self.sign(CertificateParams::new([name.to_owned()]).unwrap())
     }
 
-    /// A certificate with several names.
+    /// Issues a certificate with several names.
     pub(crate) fn identity_of(&self, names: &[&str]) -> Identity {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         self.sign(CertificateParams::new(names).unwrap())
@@ -72,7 +72,7 @@ impl Authority {
     }
 }
 
-/// Options that work with each other, for a test to change.
+/// Returns matching options of a client and a server, for a test to change.
 pub(crate) fn options() -> (ClientOptions, ServerOptions) {
     options_of(&Authority::new("root"))
 }
@@ -94,10 +94,10 @@ pub(crate) fn tls(options: (ClientOptions, ServerOptions)) -> (TlsClient, TlsSer
     )
 }
 
-/// Bytes of one level on their way.
+/// Bytes in transit, each piece with its level.
 pub(crate) type Flight = Vec<(EncryptionLevel, Vec<u8>)>;
 
-/// One end of a handshake and the keys it got.
+/// One end of a handshake and the keys it derived.
 pub(crate) struct End {
     pub(crate) session: Box<dyn TlsSession>,
     pub(crate) handshake: Option<KeyPair>,
@@ -116,7 +116,7 @@ impl End {
         }
     }
 
-    /// Everything that the session wants to send now.
+    /// Returns everything that the session has to send now.
     pub(crate) fn flight(&mut self) -> Flight {
         let mut flight = Vec::new();
         loop {
@@ -148,7 +148,7 @@ impl End {
     }
 }
 
-/// Two ends that have not said anything.
+/// Starts two ends that have not exchanged any bytes.
 pub(crate) fn start(client: &TlsClient, server: &TlsServer) -> (End, End) {
     let client = client
         .start(SERVER_NAME, CLIENT_PARAMETERS.to_vec())
@@ -157,7 +157,7 @@ pub(crate) fn start(client: &TlsClient, server: &TlsServer) -> (End, End) {
     (End::new(client), End::new(server))
 }
 
-/// Carries bytes to and fro until nobody has anything to say.
+/// Carries bytes back and forth until neither end has anything to send.
 pub(crate) fn drive(client: &mut End, server: &mut End) -> Result<(), TlsError> {
     loop {
         let there = client.flight();
@@ -170,7 +170,7 @@ pub(crate) fn drive(client: &mut End, server: &mut End) -> Result<(), TlsError> 
     }
 }
 
-/// A whole handshake that must work.
+/// Performs a whole handshake, which must succeed.
 pub(crate) fn connect(client: &TlsClient, server: &TlsServer) -> (End, End) {
     let (mut client, mut server) = start(client, server);
     drive(&mut client, &mut server).unwrap();
@@ -178,14 +178,14 @@ pub(crate) fn connect(client: &TlsClient, server: &TlsServer) -> (End, End) {
     (client, server)
 }
 
-/// A whole handshake that must fail.
+/// Performs a whole handshake, which must fail, and returns its error.
 pub(crate) fn refused(options: (ClientOptions, ServerOptions)) -> TlsError {
     let (client, server) = tls(options);
     let (mut client, mut server) = start(&client, &server);
     drive(&mut client, &mut server).unwrap_err()
 }
 
-/// A key log of the user's.
+/// A user's key log that keeps labels.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(Mutex<Vec<String>>);
 

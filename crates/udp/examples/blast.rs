@@ -1,10 +1,11 @@
-//! What does something in between do to a stream of datagrams? Sends batches at a rate to one
-//! address, receives them on another, and says how many are missing: a load for `courser sim
-//! proxy` that neither congestion control nor encryption holds back.
+//! Measures the loss of a stream of datagrams on its way through another program. Sends batches at
+//! a fixed rate to one address, receives them on another, and prints how many are missing. It loads
+//! `courser sim proxy` without the limits of congestion control and encryption.
 //!
-//! `cargo run --profile dist -p courser-udp --example blast -- TO LISTEN GBITS [seconds] [size] [segments]`
+//! `cargo run --profile dist -p courser-udp --example blast -- TO LISTEN GBITS [seconds] [size]
+//! [segments]`
 //!
-//! `segments` is how many datagrams go into one call; 1 is a sender without offload.
+//! `segments` is the number of datagrams per send call; 1 stands for a sender without offload.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -43,7 +44,7 @@ fn main() -> io::Result<()> {
     let took = thread::scope(|scope| {
         scope.spawn(|| receive_until(&stop, &receiver));
         let took = send_for(Duration::from_secs(seconds), pause, (&sender, &batch));
-        // What is under way still counts.
+        // Datagrams in transit still count.
         thread::sleep(Duration::from_secs(1));
         stop.store(true, Relaxed);
         took
@@ -65,7 +66,7 @@ fn main() -> io::Result<()> {
 
 fn parse<T: std::str::FromStr>(text: &str) -> io::Result<T> {
     text.parse()
-        .map_err(|_| io::Error::other(format!("'{text}' is not what belongs here")))
+        .map_err(|_| io::Error::other(format!("invalid argument '{text}'")))
 }
 
 fn unspecified(to: SocketAddr) -> SocketAddr {
@@ -76,7 +77,7 @@ fn unspecified(to: SocketAddr) -> SocketAddr {
     }
 }
 
-/// A socket whose calls wait, instead of returning `WouldBlock`.
+/// Binds a socket whose calls block instead of returning `WouldBlock`.
 fn waiting_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     SockRef::from(&socket).set_nonblocking(false)?;
@@ -84,7 +85,8 @@ fn waiting_socket(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-/// Sends a batch every `pause`; one that is late by a batch or more leaves out what it missed.
+/// Sends a batch every `pause`. A sender that is late by a millisecond or more skips the batches it
+/// missed.
 fn send_for(
     duration: Duration,
     pause: Duration,

@@ -1,5 +1,5 @@
-//! How fast can datagrams go here at all? Sends batches over loopback without any protocol, one
-//! thread sending and one receiving, and prints what arrived.
+//! Measures the highest rate of datagrams on this machine. Sends batches over loopback without any
+//! protocol, with one thread sending and one receiving, and prints the rates of both.
 //!
 //! `cargo run --profile dist -p courser-udp --example pipe [seconds] [segment size] [segments]`
 
@@ -55,7 +55,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// A socket whose calls wait, instead of returning `WouldBlock`.
+/// Binds a socket whose calls block instead of returning `WouldBlock`.
 fn waiting_socket() -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(([127, 0, 0, 1], 0).into())?;
     SockRef::from(&socket).set_nonblocking(false)?;

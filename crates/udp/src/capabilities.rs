@@ -1,36 +1,37 @@
-//! What a socket can do on this machine, and what its administrator should change.
+//! Capabilities of a socket on this machine, and advice for its administrator.
 
-/// Bytes of socket buffer to ask for, each way: some 20 ms at 3 Gbit/s, which is how long a
-/// busy receiver may be kept from its socket before it loses packets.
+/// Requested size of each socket buffer in bytes: some 20 ms at 3 Gbit/s. A busy receiver may leave
+/// its socket alone for that long before packets are lost.
 pub(crate) const BUFFER_WANTED: usize = 7 << 20;
 
-/// What a socket can do here.
+/// The capabilities of a socket on this machine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// Most datagrams in one send call; 1 when the kernel cannot split a batch.
+    /// The largest number of datagrams in one send call; 1 if the kernel cannot split a batch.
     pub gso_segments: usize,
-    /// Received datagrams may arrive merged into one batch.
+    /// True if received datagrams may arrive merged into one batch.
     pub gro: bool,
-    /// ECN marks can be sent and seen.
+    /// True if ECN marks can be sent and received.
     pub ecn: bool,
-    /// Received datagrams tell the address of ours they were sent to, though the socket is bound
-    /// to a wildcard.
+    /// True if received datagrams carry the local address they were sent to, although the socket is
+    /// bound to a wildcard address.
     pub pktinfo: bool,
-    /// Bytes the receive buffer holds, in the unit of the request. Linux reports twice this.
+    /// Size of the receive buffer in bytes, in the unit of the request. Linux reports twice this.
     pub receive_buffer: usize,
-    /// Bytes of receive buffer that were asked for.
+    /// Requested size of the receive buffer in bytes.
     pub receive_buffer_wanted: usize,
-    /// Bytes the send buffer holds, in the unit of the request.
+    /// Size of the send buffer in bytes, in the unit of the request.
     pub send_buffer: usize,
-    /// Bytes of send buffer that were asked for.
+    /// Requested size of the send buffer in bytes.
     pub send_buffer_wanted: usize,
-    /// What costs speed here, each with the command or change that mends it. For a human.
+    /// Limits on speed, each with the command or change that removes it. For humans.
     pub warnings: Vec<String>,
 }
 
 impl Default for Capabilities {
-    /// What every socket can do: one datagram per call, neither marks nor addresses.
+    /// Returns the capabilities of every socket: one datagram per call, without marks or local
+    /// addresses.
     fn default() -> Self {
         Self {
             gso_segments: 1,
@@ -47,7 +48,7 @@ impl Default for Capabilities {
 }
 
 impl Capabilities {
-    /// The warnings that follow from the other fields.
+    /// Derives the warnings from the other fields.
     pub(crate) fn find_warnings(&self) -> Vec<String> {
         let receive = (self.receive_buffer < self.receive_buffer_wanted).then(|| {
             buffer_warning(
@@ -80,7 +81,7 @@ fn buffer_warning(which: &str, harm: &str, effective: usize, wanted: usize) -> S
     }
 }
 
-/// The kernel's setting that capped the buffer, where it has a name.
+/// Returns the name of the kernel setting that limits the buffer, if there is one.
 fn limit_name(which: &str) -> Option<&'static str> {
     let known = cfg!(target_os = "linux");
     match which {

@@ -1,32 +1,33 @@
-//! What a socket has done so far.
+//! Counters of a socket.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a socket has done so far.
+/// The counters of a socket since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Send calls to the kernel that took something.
+    /// Send calls in which the kernel accepted data.
     pub send_calls: u64,
-    /// Datagrams the kernel took.
+    /// Datagrams that the kernel accepted.
     pub sent_datagrams: u64,
-    /// Bytes of payload the kernel took.
+    /// Bytes of payload that the kernel accepted.
     pub sent_bytes: u64,
-    /// Receive calls to the kernel that yielded something.
+    /// Receive calls that returned data.
     pub receive_calls: u64,
     /// Datagrams received.
     pub received_datagrams: u64,
     /// Bytes of payload received.
     pub received_bytes: u64,
-    /// Times segmentation offload was found broken and switched off: 0 or 1.
+    /// Number of times that segmentation offload proved broken and was switched off: 0 or 1.
     pub gso_fallbacks: u64,
-    /// ICMP messages about datagrams that were sent, such as "port unreachable". They end nothing.
+    /// ICMP messages about datagrams that were sent, such as "port unreachable". They end no
+    /// connection.
     pub path_errors: u64,
-    /// Those of them that say that a datagram was too large.
+    /// ICMP messages among them which report that a datagram was too large.
     pub packets_too_big: u64,
 }
 
-/// The same numbers, counted from several threads.
+/// Counters that several threads may update.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     send_calls: AtomicU64,
@@ -57,7 +58,7 @@ impl Tally {
         self.gso_fallbacks.fetch_add(1, Relaxed);
     }
 
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nobody tells"))]
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "reads no ICMP"))]
     pub(crate) fn on_path_error(&self, is_too_big: bool) {
         self.path_errors.fetch_add(1, Relaxed);
         self.packets_too_big

@@ -1,28 +1,29 @@
-//! Socket errors, sorted by what a caller can do about them.
+//! Socket errors, classified by the reaction they call for.
 
 use std::io::{self, ErrorKind};
 
-/// What a caller can do about a socket error.
+/// The reaction that a socket error calls for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ErrorClass {
-    /// Nothing to take or no room to give: wait until the socket is ready.
+    /// No datagram is waiting, or the send buffer is full. Wait until the socket is ready.
     WouldBlock,
-    /// The kernel is out of memory for packets: the datagrams are lost. Send less for a while;
-    /// readiness does not tell when it clears.
+    /// The kernel is out of memory for packets, and the datagrams are lost. Send less for a while:
+    /// readiness does not show when this ends.
     OutOfBuffers,
-    /// A datagram is larger than the way to its destination takes: it is lost as a probe that
-    /// was too large. Smaller ones pass.
+    /// A datagram is larger than the path to its destination allows. It is lost, like an MTU probe
+    /// that is too large. Smaller datagrams pass.
     TooLarge,
-    /// A route, a peer or a firewall refuses for now: the datagrams are lost, like any on the way.
+    /// A route, a peer or a firewall refuses the datagrams for now. They are lost, like datagrams
+    /// lost on the path.
     Transient,
-    /// The socket itself is of no use any more.
+    /// The socket itself is unusable.
     Fatal,
 }
 
-/// Sorts an error of [`UdpSocket`](crate::UdpSocket).
+/// Classifies an error of [`UdpSocket`](crate::UdpSocket).
 ///
-/// Nothing that a peer, a router or an address from the network can cause is
-/// [`ErrorClass::Fatal`]: an ICMP message must not end a connection (RFC 9000 §14.2.1).
+/// No peer, router or address from the network can cause [`ErrorClass::Fatal`]: an ICMP message
+/// must not end a connection (RFC 9000 §14.2.1).
 pub fn classify(error: &io::Error) -> ErrorClass {
     match error.kind() {
         ErrorKind::WouldBlock => ErrorClass::WouldBlock,
@@ -36,22 +37,22 @@ pub fn classify(error: &io::Error) -> ErrorClass {
         | ErrorKind::NetworkDown
         | ErrorKind::PermissionDenied
         | ErrorKind::TimedOut
-        // The source address went away with its interface.
+        // The source address disappeared with its interface.
         | ErrorKind::AddrNotAvailable
-        // A destination that cannot be: port 0 or an unusable address, which a peer can name as
-        // its preferred one.
+        // An impossible destination: port 0 or an unusable address, which a peer can name as its
+        // preferred address.
         | ErrorKind::InvalidInput
         | ErrorKind::InvalidData
-        // ICMP: source route failed.
+        // The kernel's error for the ICMP message "source route failed".
         | ErrorKind::Unsupported => ErrorClass::Transient,
         _ => error.raw_os_error().map_or(ErrorClass::Fatal, classify_code),
     }
 }
 
-/// True if the datagrams are lost but the socket is as good as before.
+/// Returns true if the datagrams are lost but the socket still works.
 ///
-/// A caller that treats them as lost on the way and goes on does right. Includes
-/// [`ErrorClass::TooLarge`] and [`ErrorClass::OutOfBuffers`].
+/// Callers may treat them as lost on the path and continue. Includes [`ErrorClass::TooLarge`] and
+/// [`ErrorClass::OutOfBuffers`].
 pub fn is_transient(error: &io::Error) -> bool {
     matches!(
         classify(error),
@@ -59,20 +60,20 @@ pub fn is_transient(error: &io::Error) -> bool {
     )
 }
 
-/// True if a datagram was larger than the way to its destination takes.
+/// Returns true if a datagram was larger than the path to its destination allows.
 pub fn is_too_large(error: &io::Error) -> bool {
     classify(error) == ErrorClass::TooLarge
 }
 
-/// Codes for which the standard library has no name.
+/// Classifies the codes that have no [`ErrorKind`].
 #[cfg(unix)]
 fn classify_code(code: i32) -> ErrorClass {
     match code {
         libc::ENOBUFS => ErrorClass::OutOfBuffers,
         libc::EMSGSIZE => ErrorClass::TooLarge,
-        // ENOPROTOOPT, EHOSTDOWN and EPROTO are how the kernel hands on ICMP messages; EIO comes
-        // from devices that cannot compute a checksum; EAFNOSUPPORT is an IPv6 destination on an
-        // IPv4 socket, the trouble of one path.
+        // The kernel translates ICMP messages to ENOPROTOOPT, EHOSTDOWN and EPROTO. EIO comes from
+        // devices that cannot compute a checksum. EAFNOSUPPORT reports an IPv6 destination on an
+        // IPv4 socket, which is a problem of one path.
         libc::EIO
         | libc::ENOPROTOOPT
         | libc::EHOSTDOWN

@@ -1,35 +1,36 @@
-//! Messages of a router that could not pass a datagram on, for programs that play one.
+//! ICMP Packet Too Big messages, for programs that act as a router.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Tells senders that a datagram was larger than the link behind us takes.
+/// Reports to senders that a datagram was too large for the next link.
 ///
-/// Holds raw sockets, for which Linux wants the capability CAP_NET_RAW.
+/// Holds raw sockets, for which Linux requires the capability CAP_NET_RAW.
 #[derive(Debug)]
 pub struct TooBigSender {
     v4: Option<Socket>,
     v6: Option<Socket>,
 }
 
-/// The datagram that did not fit, as its sender knows it.
+/// A datagram that did not fit, with the addresses that its sender used.
 #[derive(Clone, Copy, Debug)]
 pub struct Refused<'a> {
-    /// Who sent it, and is told.
+    /// The sender of the datagram, which receives the ICMP message.
     pub source: SocketAddr,
-    /// Where it was to go, of the same family.
+    /// The destination of the datagram, of the same family.
     pub destination: SocketAddr,
-    /// Its UDP payload.
+    /// The UDP payload of the datagram.
     pub payload: &'a [u8],
 }
 
 impl TooBigSender {
-    /// Opens what is needed for senders with addresses of these families.
+    /// Opens the raw sockets for senders with addresses of these families.
     ///
     /// # Errors
-    /// `PermissionDenied` without the privilege, `Unsupported` on other systems than Linux.
+    /// Returns `PermissionDenied` without the capability, and `Unsupported` on systems other than
+    /// Linux.
     pub fn open(v4: bool, v6: bool) -> io::Result<Self> {
         if !cfg!(target_os = "linux") {
             return Err(io::ErrorKind::Unsupported.into());
@@ -37,7 +38,8 @@ impl TooBigSender {
         let open = |domain, protocol| {
             let socket = Socket::new(domain, Type::RAW, Some(protocol))?;
             socket.set_nonblocking(true)?;
-            // It gets a copy of everybody's ICMP, which nobody reads.
+            // The socket receives a copy of all ICMP messages of the machine, and no code reads
+            // them.
             socket.set_recv_buffer_size(1)?;
             io::Result::Ok(socket)
         };
@@ -51,10 +53,10 @@ impl TooBigSender {
         })
     }
 
-    /// Tells the sender of a datagram that IP packets may have `mtu` bytes, no more.
+    /// Reports to the sender of a datagram that IP packets may have at most `mtu` bytes.
     ///
     /// # Errors
-    /// What the system says, and `AddrNotAvailable` for a family that was not opened.
+    /// Returns the error of the system, and `AddrNotAvailable` for a family that was not opened.
     pub fn send(&self, refused: &Refused<'_>, mtu: u32) -> io::Result<()> {
         let ends = (
             refused.source.ip().to_canonical(),
@@ -75,14 +77,14 @@ impl TooBigSender {
         let Some(socket) = socket else {
             return Err(io::ErrorKind::AddrNotAvailable.into());
         };
-        // A raw socket has no ports; IPv6 refuses to be given one.
+        // A raw socket has no ports, and IPv6 rejects an address that names one.
         socket
             .send_to(&message, &SocketAddr::new(ends.0, 0).into())
             .map(drop)
     }
 }
 
-/// "Destination unreachable, fragmentation needed" (RFC 792, RFC 1191 §4).
+/// Builds the message "destination unreachable, fragmentation needed" (RFC 792, RFC 1191 §4).
 fn message_v4(mtu: u32, quote: &[u8]) -> Vec<u8> {
     let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
     let mut message = vec![3, 4, 0, 0, 0, 0];
@@ -93,7 +95,8 @@ fn message_v4(mtu: u32, quote: &[u8]) -> Vec<u8> {
     message
 }
 
-/// "Packet too big" (RFC 4443 §3.2). The kernel computes the checksum (RFC 3542 §3.1).
+/// Builds the message "packet too big" (RFC 4443 §3.2). The kernel computes the checksum (RFC 3542
+/// §3.1).
 fn message_v6(mtu: u32, quote: &[u8]) -> Vec<u8> {
     let mut message = vec![2, 0, 0, 0];
     message.extend(mtu.to_be_bytes());
@@ -101,8 +104,8 @@ fn message_v6(mtu: u32, quote: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The datagram with its headers as it was sent, up to what makes an ICMP packet of 576 bytes
-/// (RFC 1812 §4.3.2.3).
+/// Returns the datagram with its headers as it was sent, as much as fits into an ICMP packet of 576
+/// bytes (RFC 1812 §4.3.2.3).
 fn quote_v4(
     (source, destination): (Ipv4Addr, Ipv4Addr),
     ports: (u16, u16),
@@ -111,7 +114,7 @@ fn quote_v4(
     let mut quote = Vec::with_capacity(QUOTE_V4);
     quote.extend([0x45, 0]);
     quote.extend(length(IPV4_HEADER + UDP_HEADER + payload.len()));
-    // No identification, "don't fragment", 64 hops, UDP, the checksum to come.
+    // No identification, "don't fragment", 64 hops, UDP, and a checksum that follows below.
     quote.extend([0, 0, 0x40, 0, 64, UDP, 0, 0]);
     quote.extend(source.octets());
     quote.extend(destination.octets());
@@ -122,7 +125,8 @@ fn quote_v4(
     quote
 }
 
-/// The same up to what makes an ICMPv6 packet of the smallest MTU (RFC 4443 §3.2).
+/// Returns the datagram with its headers, as much as fits into an ICMPv6 packet of the minimum MTU
+/// (RFC 4443 §3.2).
 fn quote_v6(
     (source, destination): (Ipv6Addr, Ipv6Addr),
     ports: (u16, u16),
@@ -139,7 +143,7 @@ fn quote_v6(
     quote
 }
 
-/// The UDP header, its checksum left out, and the payload as far as anybody looks at it.
+/// Appends the UDP header without its checksum, and as much of the payload as a quote can hold.
 fn extend_with_datagram(quote: &mut Vec<u8>, ports: (u16, u16), payload: &[u8]) {
     quote.extend(ports.0.to_be_bytes());
     quote.extend(ports.1.to_be_bytes());
@@ -152,7 +156,7 @@ fn length(len: usize) -> [u8; 2] {
     u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes()
 }
 
-/// The internet checksum, RFC 1071.
+/// Computes the internet checksum (RFC 1071).
 fn checksum(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|pair| match *pair {
         [high, low] => u32::from(u16::from_be_bytes([high, low])),
@@ -169,9 +173,9 @@ fn checksum(bytes: &[u8]) -> u16 {
 const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 const IPV4_HEADER: usize = 20;
-/// 576 less the outer IPv4 header and that of ICMP.
+/// Length of an IPv4 quote: 576 bytes less the outer IPv4 header and that of ICMP.
 const QUOTE_V4: usize = 576 - 20 - 8;
-/// 1280 less the outer IPv6 header and that of ICMPv6.
+/// Length of an IPv6 quote: 1280 bytes less the outer IPv6 header and that of ICMPv6.
 const QUOTE_V6: usize = 1280 - 40 - 8;
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
 //! UDP sockets in batches: GSO, GRO, ECN.
 //!
-//! One send call hands the kernel a whole batch of equal datagrams and one receive call takes a
-//! whole batch out of it, because the fixed cost of a system call is some thirty times the cost
-//! of one more datagram inside it. On Linux the calls are our own (`portable/linux`); elsewhere
-//! they go through `quinn-udp` (`portable/fallback`).
+//! One send call passes a whole batch of equal datagrams to the kernel, and one receive call
+//! returns a whole batch. The fixed cost of a system call is some thirty times the cost of one more
+//! datagram in it. On Linux this crate makes the calls itself (`portable/linux`); elsewhere it uses
+//! `quinn-udp` (`portable/fallback`).
 //!
 //! - [`UdpSocket`] sends and receives; all its methods take `&self`.
-//! - [`Transmit`] and [`Received`] are one batch out and one batch in.
-//! - [`Capabilities`] says what this machine can do and what its administrator should change.
-//! - [`PacketTooBig`] is what a router says of a datagram that did not fit.
-//! - [`classify`] sorts errors by what a caller can do about them.
+//! - [`Transmit`] and [`Received`] are one outgoing and one received batch.
+//! - [`Capabilities`] lists the abilities of this machine, with advice for its administrator.
+//! - [`PacketTooBig`] is an ICMP message about a datagram that did not fit.
+//! - [`classify`] classifies errors by the reaction they call for.
 //!
 //! This is the only crate with `unsafe`, and only in the modules named for a system call.
 
@@ -34,11 +34,11 @@ pub use too_big::{MAX_QUOTE, PacketTooBig};
 
 /// Length of a receive buffer that no batch can overflow.
 ///
-/// A UDP length field counts to 65,535, and the kernel never merges more than 64 KiB.
+/// The UDP length field ends at 65,535, and the kernel never merges more than 64 KiB.
 pub const RECEIVE_BUFFER_LEN: usize = 65_536;
 
-/// Most payload bytes that one send call carries: 65,535 less the IPv4 and UDP headers.
+/// The largest payload of one send call in bytes: 65,535 less the IPv4 and UDP headers.
 ///
-/// Holds for a batch as a whole too, since the kernel builds it as one datagram first.
-/// IPv6 has 20 bytes more; one limit for both keeps batches the same.
+/// The limit also applies to a whole batch, because the kernel first builds it as one datagram.
+/// IPv6 allows 20 bytes more; a common limit keeps batches equal.
 pub const MAX_BATCH_LEN: usize = 65_507;

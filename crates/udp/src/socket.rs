@@ -1,4 +1,4 @@
-//! The socket that the rest of courser uses.
+//! The UDP socket that the other crates use.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,10 +25,11 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// Binds a socket. `[::]` takes IPv4 as well.
+    /// Binds a socket. `[::]` receives IPv4 as well.
     ///
     /// # Errors
-    /// What the system says: the address is taken, not ours, or needs a privilege.
+    /// Returns the error of the system, for example if the address is in use, not local, or
+    /// requires a privilege.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = socket2::Socket::new(
             Domain::for_address(address),
@@ -42,14 +43,14 @@ impl UdpSocket {
         Self::from_std(socket.into())
     }
 
-    /// Takes over a bound socket, connected or not.
+    /// Wraps a bound socket, connected or not.
     ///
-    /// Makes it non-blocking and sets its options; the type-of-service byte of what it sends is
-    /// ours from now on.
+    /// Makes it non-blocking and sets its options. From now on this crate controls the
+    /// type-of-service byte of outgoing datagrams.
     ///
     /// # Errors
-    /// If it cannot be made non-blocking or is not bound. An option that the system lacks is no
-    /// error but shows in [`UdpSocket::capabilities`].
+    /// Fails if the socket cannot be made non-blocking or is not bound. An option that the system
+    /// lacks is not an error; see [`UdpSocket::capabilities`].
     pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -58,50 +59,50 @@ impl UdpSocket {
         })
     }
 
-    /// Asks for socket buffers of at least so many bytes each way, where the usual ones (7 MiB) are
-    /// too small; what was granted shows in [`UdpSocket::capabilities`].
+    /// Requests socket buffers of at least `bytes` bytes each, if the usual size (7 MiB) is too
+    /// small. [`UdpSocket::capabilities`] shows the sizes that were granted.
     pub fn enlarge_buffers(&self, bytes: usize) {
         self.socket.enlarge_buffers(bytes);
     }
 
-    /// Fixes the peer, which makes each send cheaper and lets the system report that nobody
-    /// listens there. For clients.
+    /// Connects the socket to a peer, for clients. Each send then costs less, and the system
+    /// reports if no socket is open on the peer's port.
     ///
-    /// Datagrams of others are no longer received, except what waits already.
+    /// Datagrams of other peers are no longer received, except those already queued.
     ///
     /// # Errors
-    /// `AlreadyExists` if there is a peer already: a client that moves on takes a new socket.
-    /// Otherwise what the system says, such as no route.
+    /// Returns `AlreadyExists` if there is a peer already: a client that migrates uses a new
+    /// socket. Otherwise returns the error of the system, such as a missing route.
     pub fn connect(&self, peer: SocketAddr) -> io::Result<()> {
         self.socket.connect(peer)
     }
 
-    /// The address we are bound to, with the port that the system chose.
+    /// Returns the bound address, with the port that the system chose.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the error of the system.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// The peer given to [`UdpSocket::connect`].
+    /// Returns the peer passed to [`UdpSocket::connect`].
     pub fn peer_addr(&self) -> Option<SocketAddr> {
         self.socket.peer_addr()
     }
 
     /// Sends a whole batch.
     ///
-    /// Usually one system call; more when the batch exceeds the kernel's limits or offload is
-    /// missing or broken. A caller that must not repeat datagrams uses
-    /// [`UdpSocket::try_send_some`], since an error here may come after some have left.
+    /// Usually this is one system call. It takes more if the batch exceeds the kernel's limits, or
+    /// if offload is missing or broken. An error may come after some datagrams were sent; callers
+    /// that must not repeat datagrams use [`UdpSocket::try_send_some`].
     ///
-    /// On a connected socket, batches with different marks belong to one thread at a time: the
-    /// mark is an option of the socket there.
+    /// On a connected socket, only one thread at a time may send batches with different marks,
+    /// because the mark is an option of the socket.
     ///
     /// # Errors
     /// See [`classify`](crate::classify). After `WouldBlock`, try again when the socket is
-    /// writable; after others that [`is_transient`](crate::is_transient), the batch counts as
-    /// lost on the way.
+    /// writable. After other errors that are transient ([`is_transient`](crate::is_transient)), the
+    /// batch counts as lost on the path.
     pub fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let mut rest = *transmit;
         loop {
@@ -113,46 +114,47 @@ impl UdpSocket {
         }
     }
 
-    /// Sends as much of a batch as the system takes now and returns how many bytes that is.
+    /// Sends as much of a batch as the system accepts now and returns the number of bytes sent.
     ///
-    /// Always whole datagrams: a remainder starts at the returned offset with the same
-    /// `segment_size`. The reason for stopping early is told by the next call.
+    /// The result always covers whole datagrams: the rest starts at the returned offset and has the
+    /// same `segment_size`. The next call reports the reason for stopping early.
     ///
     /// # Errors
-    /// As [`UdpSocket::try_send`], but only if no datagram was taken.
+    /// Returns the same errors as [`UdpSocket::try_send`], but only if no datagram was accepted.
     pub fn try_send_some(&self, transmit: &Transmit<'_>) -> io::Result<usize> {
         self.socket.send(transmit, &self.tally)
     }
 
     /// Receives one batch into `buffer`, which should have
-    /// [`RECEIVE_BUFFER_LEN`](crate::RECEIVE_BUFFER_LEN) bytes; what does not fit is lost.
+    /// [`RECEIVE_BUFFER_LEN`](crate::RECEIVE_BUFFER_LEN) bytes; data that does not fit is lost.
     ///
-    /// Call until `WouldBlock`, or until a budget is spent. Empty datagrams are batches too and
-    /// count against the budget.
+    /// Call this until `WouldBlock`, or until a budget is spent. Empty datagrams are batches too
+    /// and count against the budget.
     ///
     /// # Errors
-    /// `WouldBlock` when nothing waits. An error that [`is_transient`](crate::is_transient)
-    /// tells of an earlier send; try again at once.
+    /// Returns `WouldBlock` if no datagram is waiting. A transient error
+    /// ([`is_transient`](crate::is_transient)) concerns an earlier send; try again at once.
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
         let received = self.socket.receive(buffer, &self.tally)?;
         self.tally.on_received(received.count(), received.len);
         Ok(received)
     }
 
-    /// What a router said of a datagram of ours that was too large; each message once.
+    /// Takes the next ICMP message about a datagram that was too large. Each message is returned
+    /// once.
     ///
-    /// Messages are noticed by calls that send or receive, and at most 64 wait. On Linux only, so
-    /// far. Nothing in them is proven, see [`PacketTooBig`].
+    /// Calls that send or receive read the messages, and at most 64 are kept. So far, only Linux
+    /// supports them. They are not authenticated, see [`PacketTooBig`].
     pub fn take_packet_too_big(&self) -> Option<PacketTooBig> {
         self.socket.take_packet_too_big()
     }
 
-    /// True if [`UdpSocket::take_packet_too_big`] has something. Costs next to nothing.
+    /// Returns true if [`UdpSocket::take_packet_too_big`] has a message. Costs next to nothing.
     pub fn has_packet_too_big(&self) -> bool {
-        self.socket.has_news()
+        self.socket.has_packet_too_big()
     }
 
-    /// What the socket can do, as of now. Allocates; not for the path of every packet.
+    /// Returns the current capabilities of the socket. Allocates; do not call it for every packet.
     pub fn capabilities(&self) -> Capabilities {
         let mut capabilities = self.socket.capabilities();
         let found = capabilities.find_warnings();
@@ -160,29 +162,32 @@ impl UdpSocket {
         capabilities
     }
 
-    /// Most datagrams that one send call takes; falls to 1 if offload turns out to be broken.
+    /// Returns the largest number of datagrams in one send call. Falls to 1 if offload proves to be
+    /// broken.
     ///
-    /// A batch is also held to [`MAX_BATCH_LEN`](crate::MAX_BATCH_LEN) bytes.
+    /// A batch is also limited to [`MAX_BATCH_LEN`](crate::MAX_BATCH_LEN) bytes.
     pub fn gso_segments(&self) -> usize {
         self.socket.gso_segments()
     }
 
-    /// What the socket has done so far.
+    /// Returns the counters of the socket.
     pub fn counters(&self) -> Counters {
         self.tally.snapshot()
     }
 
-    /// The largest IP packet that the interface towards `peer` takes, headers included, in bytes.
+    /// Returns the largest IP packet that the interface towards `peer` sends, headers included, in
+    /// bytes.
     ///
-    /// Larger datagrams are refused with [`ErrorClass::TooLarge`](crate::ErrorClass::TooLarge);
-    /// the way beyond the interface may take less. `None` where the platform does not tell or
-    /// there is no route. Costs some ten microseconds of system calls; not for every packet.
+    /// Larger datagrams fail with [`ErrorClass::TooLarge`](crate::ErrorClass::TooLarge). The path
+    /// beyond the interface may support less. Returns `None` if the platform does not report the
+    /// MTU or there is no route. Costs some ten microseconds of system calls; do not call it for
+    /// every packet.
     pub fn interface_mtu(&self, peer: SocketAddr) -> Option<u32> {
         self.socket.interface_mtu(peer)
     }
 
-    /// How many buffers of received datagrams the kernel has dropped because nobody took them in
-    /// time. `None` where the platform does not tell. Costs a system call.
+    /// Returns the number of buffers of received datagrams that the kernel dropped because they
+    /// were not read in time, or `None` if the platform does not report it. Costs a system call.
     pub fn receive_overflow(&self) -> Option<u64> {
         self.socket.receive_overflow()
     }

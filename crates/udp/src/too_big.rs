@@ -1,27 +1,26 @@
-//! What a router says of a packet that did not fit: the news, and for links that play a router,
-//! the message itself.
+//! ICMP messages about packets that did not fit.
 
 use std::net::SocketAddr;
 
-/// A router's word that a datagram of ours was too large for the link behind it.
+/// A report that a datagram of ours was too large for a link on the path.
 ///
-/// It is ICMP, "fragmentation needed" (RFC 792, RFC 1191 §4) or "packet too big" (RFC 4443 §3.2),
-/// and nothing in it is proven: whoever acts on it checks first that the quoted datagram was sent
-/// (RFC 9000 §14.2.1).
+/// It is the ICMP message "fragmentation needed" (RFC 792, RFC 1191 §4) or "packet too big" (RFC
+/// 4443 §3.2). It is not authenticated: before acting on it, check that the quoted datagram was
+/// sent (RFC 9000 §14.2.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketTooBig {
-    /// Where the datagram was to go. Never an IPv4-mapped address.
+    /// The destination of the datagram. Never an IPv4-mapped address.
     pub destination: SocketAddr,
-    /// The largest IP packet that the link takes, in bytes, headers included; 0 from routers
-    /// that do not tell.
+    /// The largest IP packet that the link supports, in bytes, headers included. 0 from routers
+    /// that do not report it.
     pub mtu: u32,
     quote: [u8; MAX_QUOTE],
     quote_len: u8,
 }
 
 impl PacketTooBig {
-    /// News of a datagram whose UDP payload began with `quote`; only the first
-    /// [`MAX_QUOTE`] bytes of it are kept.
+    /// Creates a report about a datagram whose UDP payload began with `quote`. Only the first
+    /// [`MAX_QUOTE`] bytes are kept.
     pub fn new(destination: SocketAddr, mtu: u32, quote: &[u8]) -> Self {
         let len = quote.len().min(MAX_QUOTE);
         let mut kept = [0; MAX_QUOTE];
@@ -34,14 +33,14 @@ impl PacketTooBig {
         }
     }
 
-    /// How the datagram's UDP payload began, as far as it was quoted; possibly empty.
+    /// Returns the beginning of the datagram's UDP payload, as far as it was quoted. May be empty.
     pub fn quote(&self) -> &[u8] {
         &self.quote[..usize::from(self.quote_len)]
     }
 }
 
-/// Bytes of a quote that are kept: a short header with the longest connection ID and packet
-/// number and the sample behind it takes 41 (RFC 9001 §5.4.2).
+/// Number of bytes of a quote that are kept. A short header with the longest connection ID and
+/// packet number, and the sample behind it, take 41 (RFC 9001 §5.4.2).
 pub const MAX_QUOTE: usize = 64;
 
 #[cfg(test)]

@@ -65,14 +65,14 @@ fn packet_too_short_for_a_sample_is_left_alone() {
 }
 
 #[test]
-fn offset_beyond_any_packet_is_no_overflow() {
+fn offset_beyond_the_packet_does_not_overflow() {
     let key = secret(CipherSuite::Aes128Gcm, 9).header_key();
     assert_eq!(unprotect(&key, &mut [0; 40], usize::MAX), None);
 }
 
 #[test]
 #[should_panic(expected = "holds a sample")]
-fn sender_must_have_padded() {
+fn packet_without_padding_for_a_sample_panics() {
     let key = secret(CipherSuite::Aes128Gcm, 9).header_key();
     protect(&key, &mut [0; 20], 1, 1);
 }

@@ -75,7 +75,7 @@ fn initial_keys_use_aes_128_gcm() {
     assert_eq!(keys.peer.packet.suite(), CipherSuite::Aes128Gcm);
 }
 
-/// Seals and protects, as a sender does.
+/// Seals and protects a packet, as a sender does.
 fn protected(keys: &Keys, number: u64, header: &[u8], number_len: usize, payload: &[u8]) -> String {
     let mut packet = [header, payload, &[0; TAG_LEN]].concat();
     keys.packet.seal_packet(number, &mut packet, header.len());
@@ -88,7 +88,8 @@ fn protected(keys: &Keys, number: u64, header: &[u8], number_len: usize, payload
     hex_of(&packet)
 }
 
-/// Unprotects and opens, as a receiver does; returns packet number, header and payload.
+/// Unprotects and opens a packet, as a receiver does. Returns the packet number, the header and the
+/// payload.
 fn opened(keys: &Keys, packet: &[u8], number_offset: usize) -> (u64, Vec<u8>, Vec<u8>) {
     let mut packet = packet.to_vec();
     let (len, number) = unprotect(&keys.header, &mut packet, number_offset).unwrap();

@@ -2,9 +2,9 @@ use super::*;
 use crate::TAG_LEN;
 use crate::testing::{SUITES, secret_pairs};
 
-/// A sealed packet on its way.
+/// A sealed packet in transit.
 #[derive(Clone, Debug)]
-struct Flying {
+struct InTransit {
     number: u64,
     phase: bool,
     payload: Vec<u8>,
@@ -24,24 +24,24 @@ fn aes_ends() -> (OneRttKeys, OneRttKeys) {
     ends(CipherSuite::Aes128Gcm)
 }
 
-fn send(keys: &mut OneRttKeys, number: u64) -> Flying {
+fn send(keys: &mut OneRttKeys, number: u64) -> InTransit {
     let mut packet = [&HEADER[..], b"payload", &[0; TAG_LEN]].concat();
     keys.seal_packet(number, &mut packet, HEADER.len());
-    Flying {
+    InTransit {
         number,
         phase: keys.key_phase(),
         payload: packet.split_off(HEADER.len()),
     }
 }
 
-fn receive(keys: &mut OneRttKeys, packet: &Flying) -> Result<bool, OneRttOpenError> {
+fn receive(keys: &mut OneRttKeys, packet: &InTransit) -> Result<bool, OneRttOpenError> {
     let mut payload = packet.payload.clone();
     let opened = keys.open(packet.number, packet.phase, &HEADER, &mut payload)?;
     assert_eq!(&payload[..opened.len], b"payload");
     Ok(opened.peer_updated)
 }
 
-/// Everything that a forged packet must leave alone.
+/// Returns all state that a forged packet must leave unchanged.
 fn state(keys: &OneRttKeys) -> String {
     let (send, receive) = (&keys.send, &keys.receive);
     format!(
@@ -61,7 +61,8 @@ fn state(keys: &OneRttKeys) -> String {
     )
 }
 
-/// Carries one packet from each end to the other, so that neither waits for anything.
+/// Carries one packet from each end to the other and acknowledges both. Neither end then waits for
+/// anything.
 fn exchange(a: &mut OneRttKeys, b: &mut OneRttKeys, number: u64) {
     let there = send(a, number);
     receive(b, &there).unwrap();
@@ -84,7 +85,7 @@ fn update_of_either_end_is_followed_by_the_other() {
         );
         assert!(
             server.key_phase(),
-            "{suite}: the answer is sealed with new keys"
+            "{suite}: the response is sealed with new keys"
         );
         assert!(
             receive(&mut client, &send(&mut server, 1)).unwrap(),
@@ -193,7 +194,7 @@ fn second_update_without_an_acknowledgment_is_an_error() {
     exchange(&mut client, &mut server, 0);
     client.update(1);
     receive(&mut server, &send(&mut client, 1)).unwrap();
-    // The client does not wait: it takes its own keys further than the rules allow.
+    // Advance the client's own keys further than the rules allow.
     client.send.roll(2);
     let too_soon = send(&mut client, 2);
     assert_eq!(
@@ -219,7 +220,7 @@ fn older_key_on_a_higher_packet_number_is_discarded() {
 
 #[test]
 fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
-    // The update itself comes with too low a number.
+    // The update itself has too low a packet number.
     let (mut client, mut server) = aes_ends();
     receive(&mut server, &send(&mut client, 9)).unwrap();
     let (mut cheat, _) = aes_ends();
@@ -230,7 +231,7 @@ fn newer_key_below_a_packet_number_of_the_older_is_an_error() {
         Err(OneRttOpenError::KeyUpdateError)
     );
 
-    // It shows only later, after an old packet and a new one crossed.
+    // The violation shows only later, after an old packet and a new one were reordered.
     let (mut client, mut server) = aes_ends();
     let (mut cheat, _) = aes_ends();
     let old = send(&mut client, 7);
@@ -255,7 +256,7 @@ fn forged_packets_change_nothing() {
     for packet in [&old, &genuine] {
         for number in [0, packet.number, packet.number + 1, u64::MAX >> 2] {
             for phase in [false, true] {
-                let mut forged = Flying {
+                let mut forged = InTransit {
                     number,
                     phase,
                     ..packet.clone()
@@ -272,7 +273,7 @@ fn forged_packets_change_nothing() {
 }
 
 #[test]
-fn flipped_key_phase_is_no_update() {
+fn flipped_key_phase_does_not_update_keys() {
     let (mut client, mut server) = aes_ends();
     let mut packet = send(&mut client, 0);
     packet.phase = true;
@@ -282,7 +283,7 @@ fn flipped_key_phase_is_no_update() {
 }
 
 #[test]
-fn update_is_acknowledged_by_a_packet_of_its_own_phase_only() {
+fn update_is_acknowledged_only_by_a_packet_of_its_phase() {
     let (mut client, mut server) = aes_ends();
     assert!(!client.is_update_acknowledged());
     exchange(&mut client, &mut server, 0);
@@ -315,7 +316,7 @@ fn acknowledgment_of_new_keys_under_old_ones_breaks_the_rules() {
 }
 
 #[test]
-fn following_the_peer_counts_from_the_next_packet() {
+fn packets_before_following_the_peer_do_not_acknowledge_the_update() {
     let (mut client, mut server) = aes_ends();
     exchange(&mut client, &mut server, 0);
     send(&mut server, 1);
@@ -397,22 +398,22 @@ fn header_keys_stay_the_same() {
     assert_eq!(server.peer_header().mask(&sample), before.0);
 }
 
-/// Random packets in random order, with updates and forgeries in between, against a model that
-/// knows which generation every packet was sealed with.
+/// Delivers random packets in random order with updates in between, and compares the results with a
+/// model that tracks the generation of every packet.
 #[test]
 fn random_orders_agree_with_a_model() {
     let mut updates = 0;
     for seed in 0..200_u8 {
         let mut rng = crate::Rng::new([seed; 32]);
         let (mut client, mut server) = aes_ends();
-        let mut flying: Vec<(u64, Flying)> = Vec::new();
+        let mut in_transit: Vec<(u64, InTransit)> = Vec::new();
         let (mut number, mut back_number) = (0, 0);
         for _ in 0..300 {
             match rng.below(10) {
                 0..5 => {
                     number += 1 + rng.below(2);
                     let generation = client.send.generation;
-                    flying.push((generation, send(&mut client, number)));
+                    in_transit.push((generation, send(&mut client, number)));
                 }
                 5 if client.is_update_acknowledged() => client.update(number + 1),
                 5 => {
@@ -423,14 +424,14 @@ fn random_orders_agree_with_a_model() {
                         client.on_packet_acked(number);
                     }
                 }
-                _ if flying.is_empty() => {}
+                _ if in_transit.is_empty() => {}
                 _ => {
-                    let index = usize::try_from(rng.below(flying.len() as u64)).unwrap();
-                    let (generation, packet) = flying.swap_remove(index);
-                    let known = server.receive.generation;
+                    let index = usize::try_from(rng.below(in_transit.len() as u64)).unwrap();
+                    let (generation, packet) = in_transit.swap_remove(index);
+                    let received = server.receive.generation;
                     let result = receive(&mut server, &packet);
-                    if generation + 1 >= known {
-                        assert_eq!(result, Ok(generation > known), "seed {seed}");
+                    if generation + 1 >= received {
+                        assert_eq!(result, Ok(generation > received), "seed {seed}");
                     } else {
                         assert_eq!(result, Err(OneRttOpenError::Discard), "seed {seed}");
                     }

@@ -41,7 +41,7 @@ fn short_header_packet_of_rfc_9001_a5_opens() {
 }
 
 #[test]
-fn what_one_end_seals_the_other_opens() {
+fn sealed_payload_opens_to_the_plaintext() {
     for suite in SUITES {
         let key = secret(suite, 3).packet_key();
         for len in [0, 1, 15, 16, 17, 1350, 9000] {
@@ -54,7 +54,7 @@ fn what_one_end_seals_the_other_opens() {
 }
 
 #[test]
-fn sealing_from_elsewhere_gives_the_same_bytes() {
+fn sealing_out_of_place_gives_the_same_bytes() {
     for suite in SUITES {
         let key = secret(suite, 3).packet_key();
         let plain = [5; 1350];

@@ -8,7 +8,7 @@ fn same_seed_gives_the_same_numbers() {
 }
 
 #[test]
-fn another_seed_gives_other_numbers() {
+fn different_seeds_give_different_numbers() {
     assert_ne!(
         Rng::new([1; 32]).array::<32>(),
         Rng::new([2; 32]).array::<32>()
@@ -29,8 +29,8 @@ fn numbers_do_not_depend_on_how_they_are_drawn() {
     }
 }
 
-/// AES-256 in counter mode from a zero counter under a zero key starts with the encryption of
-/// the zero block, a known answer; the first half of it is the next key and never shown.
+/// AES-256 in counter mode with a zero key and a zero counter starts with the encryption of the
+/// zero block, a known answer. It becomes the first half of the next key and is never handed out.
 #[test]
 fn first_pool_is_aes_256_in_counter_mode() {
     let mut rng = Rng::new([0; 32]);
@@ -53,7 +53,7 @@ fn drawn_bytes_are_erased() {
 }
 
 #[test]
-fn fork_is_deterministic_and_apart() {
+fn fork_is_deterministic_and_independent() {
     let mut parent = Rng::new([1; 32]);
     let mut child = parent.fork();
     let mut again = Rng::new([1; 32]).fork();
@@ -63,7 +63,7 @@ fn fork_is_deterministic_and_apart() {
 }
 
 #[test]
-fn below_stays_below_and_reaches_everything() {
+fn numbers_below_a_bound_are_uniform() {
     let mut rng = Rng::new([1; 32]);
     let mut seen = [0_u32; 7];
     for _ in 0..7000 {
@@ -87,6 +87,6 @@ fn bits_are_balanced() {
 
 #[test]
 #[should_panic(expected = "no number below zero")]
-fn below_zero_is_a_mistake() {
+fn below_zero_panics() {
     Rng::new([1; 32]).below(0);
 }

@@ -1,7 +1,8 @@
 use super::*;
 use crate::testing::{SUITES, hex, hex_of, secret};
 
-/// Expands like the derivation of keys does, so that the vectors of RFC 9001 can be seen.
+/// Expands a label like the key derivation and returns the bytes, which keys do not expose, to
+/// compare them with RFC 9001.
 fn expanded(secret: &Secret, label: &[u8], len: usize) -> String {
     let mut out = vec![0; len];
     secret.expand(label, &mut out);

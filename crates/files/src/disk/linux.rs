@@ -1,4 +1,4 @@
-//! Opening below a folder (openat2) and reading what is in memory (RWF_NOWAIT).
+//! Opening of files below a folder (openat2), and reads of data in memory (RWF_NOWAIT).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::resolve::resolve;
 use crate::trouble::{Patience, Trouble};
 use crate::version::Version;
 
-/// The root, open.
+/// The open root folder.
 #[derive(Debug)]
 pub(crate) struct Folder(OwnedFd);
 
@@ -28,7 +28,7 @@ pub(crate) fn open_root(path: &Path, patience: Patience) -> io::Result<(Folder, 
     };
     let file = match opened {
         Ok(fd) => File::from(fd),
-        // Linux before 5.12 cannot promise not to block.
+        // Linux before 5.12 cannot guarantee that the call does not block.
         Err(Errno::INVAL | Errno::NOSYS | Errno::PERM) if patience == Patience::Never => {
             return Err(Errno::AGAIN.into());
         }
@@ -38,19 +38,19 @@ pub(crate) fn open_root(path: &Path, patience: Patience) -> io::Result<(Folder, 
     Ok((Folder(file.into()), version))
 }
 
-/// The way names are looked up, by the abilities of the kernel.
+/// The method of opening files, which depends on the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     follow_symlinks: bool,
-    /// openat2 is there: Linux 5.6, and no filter of system calls that forbids it.
+    /// True if openat2 works: Linux 5.6, without a system call filter that forbids it.
     opens_beneath: bool,
-    /// And can refuse to wait for the disk: Linux 5.12.
+    /// True if openat2 can also refuse to wait for the disk: Linux 5.12.
     opens_cached: bool,
 }
 
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC)
-    // A pipe without a writer would be waited for.
+    // Otherwise, opening a pipe without a writer blocks.
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
@@ -68,7 +68,7 @@ impl Access {
         }
     }
 
-    /// Opens `relative`; the second value is true when no symbolic link was on the way.
+    /// Opens `relative`. The second value is true if no symbolic link was on the path.
     pub(crate) fn open(
         self,
         folder: &Folder,
@@ -103,8 +103,8 @@ impl Access {
         }
         match open(relative, beneath | cached) {
             Ok(fd) => Ok((fd.into(), false)),
-            // An absolute link may lead back into the root. It is resolved by looking, and what is
-            // found is opened without any link on the way.
+            // An absolute link may lead back into the root. It is resolved by its path, and the
+            // result is opened without following any link.
             Err(Errno::XDEV) if patience == Patience::Never => Err(Trouble::WouldBlock),
             Err(Errno::XDEV) => {
                 let real = resolve(root, relative, false)?;
@@ -135,15 +135,15 @@ impl Access {
         let inside = real.strip_prefix(root).map_err(|_| Trouble::NotFound)?;
         match open_without_links(&folder.0, inside) {
             Ok(fd) => Ok(fd.into()),
-            // Put there since the path was resolved.
+            // A link appeared after the path was resolved.
             Err(Errno::LOOP | Errno::NOTDIR) => Err(Trouble::NotFound),
             Err(error) => Err(io::Error::from(error).into()),
         }
     }
 }
 
-/// Opens a path folder by folder, and refuses every symbolic link on the way. A link that replaces a
-/// folder after the path was resolved leads nowhere.
+/// Opens a path folder by folder and refuses every symbolic link in it. A link that replaces a
+/// folder after the path was resolved is not followed.
 fn open_without_links(folder: &OwnedFd, inside: &Path) -> Result<OwnedFd, Errno> {
     let passing = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut names = inside.iter().peekable();
@@ -162,7 +162,8 @@ fn open_without_links(folder: &OwnedFd, inside: &Path) -> Result<OwnedFd, Errno>
     }
 }
 
-/// A lookup below a folder fails with EAGAIN when something is renamed at the same time.
+/// Repeats a lookup below a folder that fails with EAGAIN, which happens if something is renamed at
+/// the same time.
 fn retrying<T>(patience: Patience, mut open: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let tries = if patience == Patience::Any { TRIES } else { 1 };
     for _ in 1..tries {
@@ -176,18 +177,18 @@ fn retrying<T>(patience: Patience, mut open: impl FnMut() -> Result<T, Errno>) -
 
 const TRIES: u32 = 100;
 
-/// The way files of a device are read.
+/// The method of reading files, by device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
-    /// They are in memory: no read waits.
+    /// Files are in memory, so no read waits.
     Memory,
-    /// The kernel can be asked for what is in memory.
+    /// The kernel can limit a read to data in memory.
     Local,
-    /// Another machine or another process answers.
+    /// Another machine or another process serves the files.
     Remote,
 }
 
-/// A few devices are below a folder at most.
+/// The devices seen so far. A folder spans only a few.
 static DEVICES: LazyLock<RwLock<HashMap<u64, Reading, RandomState>>> =
     LazyLock::new(RwLock::default);
 
@@ -196,7 +197,7 @@ impl Reading {
         let device = version.device();
         let known = DEVICES.read().unwrap_or_else(PoisonError::into_inner);
         match (known.get(&device), patience) {
-            // Another machine may have to be asked even for what was opened.
+            // Even an open file may require a response from another machine.
             (Some(Self::Remote) | None, Patience::Never) => return Err(Trouble::WouldBlock),
             (Some(reading), _) => return Ok(*reading),
             (None, Patience::Any) => drop(known),
@@ -217,17 +218,17 @@ impl Reading {
         Ok(reading)
     }
 
-    /// Reads what was read a moment ago.
+    /// Reads data that was read a moment ago.
     pub(crate) fn read_now(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         file.read_at(buffer, offset)
     }
 
-    /// Returns true when the kernel tells of all changes.
+    /// Returns true if the kernel reports all changes.
     pub(crate) const fn can_be_watched(self) -> bool {
         !matches!(self, Self::Remote)
     }
 
-    /// Reads into `buffer` what is at `offset`. Returns how much, 0 at the end of the file.
+    /// Reads at `offset` into `buffer` and returns the number of bytes, 0 at the end of the file.
     pub(crate) fn read(
         self,
         file: &File,
@@ -241,7 +242,7 @@ impl Reading {
         let buffers = &mut [IoSliceMut::new(buffer)];
         match preadv2(file, buffers, offset, ReadWriteFlags::NOWAIT) {
             Ok(len) => Ok(len),
-            // File systems that cannot tell are taken for slow.
+            // File systems without support for this flag count as slow.
             Err(Errno::AGAIN | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INTR) => {
                 Err(Trouble::WouldBlock)
             }

@@ -1,4 +1,4 @@
-//! Opening and reading with what all systems have.
+//! Opening and reading of files with functions that all systems have.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +8,7 @@ use super::resolve::resolve;
 use crate::trouble::{Patience, Trouble};
 use crate::version::Version;
 
-/// The root, which is known by its path.
+/// The root, which is identified by its path only.
 #[derive(Debug)]
 pub(crate) struct Folder;
 
@@ -20,7 +20,7 @@ pub(crate) fn open_root(path: &Path, _: Patience) -> io::Result<(Folder, Version
     }
 }
 
-/// The way names are looked up.
+/// The method of opening files.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     follow_symlinks: bool,
@@ -42,7 +42,7 @@ impl Access {
             return Err(Trouble::WouldBlock);
         }
         let real = resolve(root, relative, self.follow_symlinks)?;
-        // What may be a pipe must not be waited for, and folders cannot be opened everywhere.
+        // Opening a pipe would block, and some systems cannot open folders.
         let metadata = std::fs::metadata(&real)?;
         if !metadata.is_file() && !metadata.is_dir() {
             return Err(Trouble::NotFound);
@@ -59,13 +59,13 @@ fn open(path: &Path) -> io::Result<File> {
 #[cfg(windows)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::windows::fs::OpenOptionsExt as _;
-    /// Without it folders cannot be opened (`FILE_FLAG_BACKUP_SEMANTICS`).
+    /// Allows folders to be opened (`FILE_FLAG_BACKUP_SEMANTICS`).
     const FOLDERS_TOO: u32 = 0x0200_0000;
     let mut options = std::fs::OpenOptions::new();
     options.read(true).custom_flags(FOLDERS_TOO).open(path)
 }
 
-/// The way a file is read.
+/// The method of reading a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reading;
 
@@ -77,12 +77,12 @@ impl Reading {
         }
     }
 
-    /// Reads what was read a moment ago.
+    /// Reads data that was read a moment ago.
     pub(crate) fn read_now(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         read_at(file, buffer, offset)
     }
 
-    /// Changes are not watched.
+    /// Returns false: changes are not watched on this system.
     pub(crate) const fn can_be_watched(self) -> bool {
         false
     }

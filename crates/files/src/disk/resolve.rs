@@ -1,14 +1,14 @@
-//! Paths that are resolved by looking at them, where the system cannot open below a folder.
+//! Resolution of paths by inspection, for systems that cannot open files below a folder.
 
 use std::path::{Path, PathBuf};
 
 use crate::trouble::Trouble;
 
-/// Returns where `relative` leads from `root`, with no symbolic link left in it.
+/// Returns the target of `relative` below `root`, free of symbolic links.
 ///
-/// A link that leads out of the root is followed if `follow_symlinks` says so, and is
-/// [`NotFound`](Trouble::NotFound) otherwise. Whoever can change the folder at the same time can
-/// make the answer wrong.
+/// A link out of the root is followed if `follow_symlinks` is set, and is
+/// [`NotFound`](Trouble::NotFound) otherwise. A process that changes the folder at the same time
+/// can make the result wrong.
 pub(super) fn resolve(
     root: &Path,
     relative: &Path,
@@ -16,14 +16,14 @@ pub(super) fn resolve(
 ) -> Result<PathBuf, Trouble> {
     let real = root.join(relative).canonicalize()?;
     match real.strip_prefix(root) {
-        // Windows knows `.git` by the name `GIT~1` too.
+        // On Windows, `.git` also has the name `GIT~1`.
         Ok(inside) if cfg!(windows) && hides_more(inside, relative) => Err(Trouble::NotFound),
         Err(_) if !follow_symlinks => Err(Trouble::NotFound),
         _ => Ok(real),
     }
 }
 
-/// Returns true if some part of `real` is hidden, and no part of what was asked for is.
+/// Returns true if a component of `real` is hidden and no component of the requested path is.
 fn hides_more(real: &Path, asked: &Path) -> bool {
     let is_hidden = |path: &Path| {
         let mut names = path.iter().map(|name| name.to_string_lossy()).enumerate();

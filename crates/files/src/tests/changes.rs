@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::*;
 
-/// Longer than anything counts that is watched, reports included.
+/// A pause within which every change is noticed, reported or not.
 const NOTICED: Duration = Duration::from_millis(12);
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn changes_of_every_kind_are_noticed() {
     }
 }
 
-/// As a deployment does it, and as a careless one does.
+/// Replaces the root as a deployment does, and removes it as a careless one does.
 #[tokio::test]
 async fn another_root_in_its_place_is_served() {
     let parent = Folder::new();
@@ -82,7 +82,7 @@ async fn another_root_in_its_place_is_served() {
     std::fs::rename(parent_path("next"), parent_path("site")).expect("ours");
     tokio::time::sleep(NOTICED).await;
     assert_eq!(get(&files, "/a.txt").await.text(), "two");
-    // What changes in the new one is noticed as well.
+    // Changes in the new root are noticed as well.
     parent.file("site/a.txt", "three");
     tokio::time::sleep(NOTICED).await;
     assert_eq!(get(&files, "/a.txt").await.text(), "three");
@@ -95,16 +95,16 @@ async fn another_root_in_its_place_is_served() {
     );
 }
 
-/// Lengths of the files that are written beside the load.
+/// Lengths of the files that are written during the load.
 const LENS: [usize; 3] = [4096, 100_000, 600_000];
 
-/// Lines that all say `version`.
+/// Returns lines that all contain `version`.
 fn lines(version: u64, len: usize) -> String {
     format!("{version:07}\n").repeat(len / 8)
 }
 
 /// Rewrites files as an editor does (truncate, then write in two pieces) and as a deployment does
-/// (rename), until it is told to stop. Returns how often.
+/// (rename), until `stop` is set. Returns the number of versions.
 fn rewrite(root: &Path, stop: &AtomicBool) -> u64 {
     let mut version = 0;
     while !stop.load(Relaxed) {
@@ -121,24 +121,24 @@ fn rewrite(root: &Path, stop: &AtomicBool) -> u64 {
             std::fs::write(&next, &text).expect("ours");
             std::fs::rename(&next, root.join(format!("renamed-{nominal}"))).expect("ours");
         }
-        // Settled for a while, so that files are served from memory too.
+        // Lets the files settle, so that they are served from memory too.
         std::thread::sleep(Duration::from_millis(60));
     }
     version
 }
 
-/// The version that all lines of `got` say; `None` for content that is not whole because its writer
-/// was held up for longer than files take to settle.
+/// Returns the version that all lines of `got` contain. Returns `None` for content that is
+/// incomplete because its writer was paused for longer than files take to settle.
 fn version_of(got: &Got, name: &str, nominal: usize) -> Option<u64> {
     assert_eq!(got.status, StatusCode::OK, "{name}");
-    let said: usize = got.header("content-length").parse().expect("a length");
+    let stated: usize = got.header("content-length").parse().expect("a length");
     let is_in_place = name.starts_with("/in-place");
     let Ok(content) = &got.content else {
         assert!(is_in_place, "{name} was replaced, not changed");
         return None;
     };
-    assert_eq!(content.len(), said, "{name}");
-    assert!(is_in_place || said >= nominal, "{name} is not whole");
+    assert_eq!(content.len(), stated, "{name}");
+    assert!(is_in_place || stated >= nominal, "{name} is not whole");
     let (lines, rest) = content.as_chunks::<8>();
     assert_eq!(rest, b"", "{name}");
     let first = lines.first()?;
@@ -148,10 +148,10 @@ fn version_of(got: &Got, name: &str, nominal: usize) -> Option<u64> {
     Some(text.trim().parse().expect("a number"))
 }
 
-/// Nobody gets a mixture of two versions, a replaced file in part, or a version older than one that
-/// was seen.
+/// No response contains a mixture of two versions, part of a replaced file, or a version older than
+/// one seen before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_written_beside_the_load_is_never_torn() {
+async fn files_written_during_the_load_are_never_torn() {
     let folder = Folder::new();
     for len in LENS {
         folder.file(&format!("in-place-{len}"), lines(0, len));
@@ -195,7 +195,7 @@ async fn what_is_written_beside_the_load_is_never_torn() {
     assert!(versions > 5 && stats.hits > 100, "{versions} {stats:?}");
 }
 
-/// A large file is read as it is sent, so a change while it is sent cannot be undone: the response ends
+/// A large file is read as it is sent, so a change meanwhile cannot be undone. The response ends
 /// with an error.
 #[tokio::test]
 async fn a_large_file_that_is_changed_while_it_is_sent_ends_with_an_error() {
@@ -251,9 +251,9 @@ async fn a_large_file_that_is_changed_while_it_is_sent_ends_with_an_error() {
     }
 }
 
-/// A file that is written all the time is served all the same.
+/// A file that is written all the time is still served.
 #[tokio::test]
-async fn a_file_that_never_settles_is_served_after_a_while() {
+async fn file_that_never_settles_is_served_after_a_while() {
     let folder = Folder::new();
     folder.file("log", "line\n");
     let (stop, path) = (Arc::new(AtomicBool::new(false)), folder.path("log"));

@@ -66,7 +66,7 @@ async fn folders_need_a_slash_and_an_index() {
 }
 
 #[tokio::test]
-async fn other_methods_are_told_what_is_allowed() {
+async fn other_methods_receive_405_and_the_allowed_ones() {
     let folder = Folder::new();
     folder.file("a.txt", "a");
     let files = folder.serve();
@@ -76,9 +76,9 @@ async fn other_methods_are_told_what_is_allowed() {
     assert_eq!(refused.header("allow"), "GET, HEAD");
 }
 
-/// Small and large files are cut by different code.
+/// Small and large files use different code for ranges.
 #[tokio::test]
-async fn parts_are_those_of_the_content() {
+async fn ranges_return_their_part_of_the_content() {
     let folder = Folder::new();
     let mut text = String::new();
     for line in 0..100_000 {
@@ -99,8 +99,8 @@ async fn parts_are_those_of_the_content() {
             let part = get_with(&files, path, &[("range", &range)]).await;
             assert_eq!(part.status, StatusCode::PARTIAL_CONTENT, "{path} {range}");
             assert_eq!(part.text(), text[expected.clone()], "{path} {range}");
-            let said = format!("bytes {}-{}/{len}", expected.start, expected.end - 1);
-            assert_eq!(part.header("content-range"), said);
+            let stated = format!("bytes {}-{}/{len}", expected.start, expected.end - 1);
+            assert_eq!(part.header("content-range"), stated);
             assert_eq!(part.header("content-length"), expected.len().to_string());
         }
         let beyond = get_with(&files, path, &[("range", &format!("bytes={len}-"))]).await;
@@ -157,7 +157,7 @@ async fn compression_is_negotiated_kept_and_weakens_the_tag() {
     for _ in 0..2 {
         assert_eq!(get(&files, "/picture.png").await.text(), text);
     }
-    // Content that no client gets compressed is kept once.
+    // Content that is never compressed is kept once.
     let before = files.stats();
     assert_eq!(get(&files, "/picture.png").await.text(), text);
     assert_eq!(
@@ -183,7 +183,7 @@ async fn compression_is_negotiated_kept_and_weakens_the_tag() {
 }
 
 #[tokio::test]
-async fn files_that_were_compressed_before_are_preferred() {
+async fn precompressed_files_are_preferred() {
     let folder = Folder::new();
     folder.file("packed.js", "let plain;");
     folder.file("packed.js.br", "brotli, honestly");
@@ -219,7 +219,7 @@ async fn files_that_were_compressed_before_are_preferred() {
         assert_eq!(only.text(), "nothing else");
         assert_eq!(get(&files, "/only.js").await.status, StatusCode::NOT_FOUND);
     }
-    // One that comes later is noticed.
+    // A precompressed file that appears later is noticed.
     folder.file("packed.js.zst", "zstd, honestly");
     tokio::time::sleep(Duration::from_millis(30)).await;
     let gzip = get_with(&files, "/packed.js", &[("accept-encoding", "gzip, zstd")]).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn names_that_are_nobodys_are_not_found() {
+async fn invalid_and_hidden_names_are_not_found() {
     let folder = Folder::new();
     folder.file(".secret", "secret");
     folder.file(".git/config", "secret");
@@ -38,10 +38,10 @@ async fn names_that_are_nobodys_are_not_found() {
     assert_eq!(get(&files, "/.secret").await.text(), "secret");
 }
 
-/// A pipe that nobody writes to would be waited for, a socket cannot be opened.
+/// Opening a pipe without a writer would block, and a socket cannot be opened.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn what_is_no_file_is_not_found() {
+async fn pipes_and_sockets_are_not_found() {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let folder = Folder::new();
     let pipe = folder.path("pipe");
@@ -57,10 +57,10 @@ async fn what_is_no_file_is_not_found() {
     }
 }
 
-/// On systems whose superuser may read everything it has to be somebody else.
+/// A superuser may read every file, and then the response is 200.
 #[cfg(unix)]
 #[tokio::test]
-async fn what_the_system_denies_is_forbidden() {
+async fn files_that_the_system_denies_are_forbidden() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = Folder::new();
     folder.file("a.txt", "a");
@@ -82,7 +82,7 @@ async fn what_the_system_denies_is_forbidden() {
 }
 
 #[test]
-fn a_root_that_is_no_folder_is_an_error() {
+fn root_that_is_no_folder_is_an_error() {
     let folder = Folder::new();
     folder.file("a.txt", "a");
     assert!(Files::builder().open(folder.path("nothing")).is_err());
@@ -93,7 +93,7 @@ fn a_root_that_is_no_folder_is_an_error() {
 }
 
 #[test]
-fn a_system_out_of_descriptors_is_unavailable_and_not_broken() {
+fn system_out_of_descriptors_is_answered_with_503() {
     for number in [23, 24] {
         let error = std::io::Error::from_raw_os_error(number);
         let response = crate::respond::on_trouble(&error.into());

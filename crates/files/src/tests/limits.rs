@@ -1,6 +1,6 @@
 use super::*;
 
-/// Far more files than there is memory for.
+/// Requests far more files than fit into memory.
 #[tokio::test]
 async fn memory_stays_within_its_budget() {
     let folder = Folder::new();
@@ -22,7 +22,7 @@ async fn memory_stays_within_its_budget() {
 }
 
 #[tokio::test]
-async fn a_file_at_the_limit_is_kept_and_one_byte_more_is_not() {
+async fn file_at_the_limit_is_kept_and_one_byte_more_is_not() {
     let folder = Folder::new();
     let limit = 256 * 1024;
     folder.file("at", vec![b'x'; limit]);
@@ -39,7 +39,7 @@ async fn a_file_at_the_limit_is_kept_and_one_byte_more_is_not() {
     }
 }
 
-/// Longer than any file system allows, and longer than what is kept as a key.
+/// Covers paths longer than any file system allows, and longer than a key may be.
 #[tokio::test]
 async fn long_paths_are_not_found_and_not_kept() {
     let folder = Folder::new();
@@ -58,10 +58,10 @@ async fn long_paths_are_not_found_and_not_kept() {
     assert_eq!(files.stats().files, 0);
 }
 
-/// Attack A88: of a large file, and of a part of one, little is in memory before anybody wants it, and
-/// no piece is larger than what was taken before it.
+/// Attack A88: little of a large file, or of part of one, is in memory before a client takes any.
+/// Later pieces have at most 8 KiB or half of what was taken before.
 #[tokio::test]
-async fn little_is_read_before_it_is_wanted() {
+async fn little_is_read_before_a_client_takes_it() {
     let folder = Folder::new();
     folder.file("large", vec![b'x'; 1 << 20]);
     let files = folder.serve();
@@ -82,14 +82,14 @@ async fn little_is_read_before_it_is_wanted() {
             largest = largest.max(piece);
         }
         assert_eq!(taken, len);
-        // Bulk moves in large pieces.
+        // Bulk content is sent in large pieces.
         assert!(len < 1 << 20 || largest == 64 * 1024, "{largest}");
     }
 }
 
-/// A peer that took the first 64 KiB of an answer and no more has one piece of half of that waiting.
+/// After a peer has taken the first 64 KiB of a response, the next piece has at most half of that.
 #[tokio::test]
-async fn what_waits_is_in_proportion_to_what_was_taken() {
+async fn pieces_are_in_proportion_to_what_was_taken() {
     let folder = Folder::new();
     folder.file("large", vec![b'x'; 1 << 20]);
     let files = folder.serve();

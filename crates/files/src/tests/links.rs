@@ -58,9 +58,9 @@ async fn links_are_followed_within_the_folder_only() {
     assert_eq!(get(&files, "/loop").await.status, StatusCode::NOT_FOUND);
 }
 
-/// A compressed form that leads out of the folder is as good as none.
+/// A precompressed file that is a link out of the folder is ignored.
 #[tokio::test]
-async fn compressed_forms_do_not_lead_out() {
+async fn precompressed_files_do_not_lead_outside() {
     let (outside, folder) = (Folder::new(), Folder::new());
     outside.file("secret.gz", "secret");
     folder.file("a.txt", "plain");
@@ -70,10 +70,11 @@ async fn compressed_forms_do_not_lead_out() {
     assert_eq!(got.text(), "plain");
 }
 
-/// Somebody swaps a folder for a link out of the root all the time. What is outside never leaves.
+/// Another thread swaps a folder with a link out of the root all the time. Content from outside is
+/// never served.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_race_of_links_leads_nowhere() {
+async fn racing_links_never_lead_outside() {
     let (outside, folder) = (Folder::new(), Folder::new());
     outside.file("a.txt", "secret");
     folder.file("real/a.txt", "inside");
@@ -91,7 +92,7 @@ async fn a_race_of_links_leads_nowhere() {
         }
         swaps
     });
-    // Without memory, each request looks anew.
+    // Without memory, each request looks up the file again.
     let (mut inside, mut nowhere) = (0, 0);
     for budget in [0, 1 << 20] {
         let files = folder.serve_with(Files::builder().memory(budget));
@@ -103,7 +104,7 @@ async fn a_race_of_links_leads_nowhere() {
                     inside += 1;
                 }
                 StatusCode::NOT_FOUND => nowhere += 1,
-                // The kernel gave up a lookup too often.
+                // The kernel aborted the lookup too often.
                 StatusCode::SERVICE_UNAVAILABLE => {}
                 status => panic!("{status}"),
             }

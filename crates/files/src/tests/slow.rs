@@ -1,4 +1,4 @@
-//! A disk that stands: every thread that may wait for it does.
+//! A stalled disk: every thread that may wait for it does.
 
 use std::sync::mpsc;
 
@@ -20,8 +20,8 @@ fn runtime() -> Runtime {
     runtime.expect("threads")
 }
 
-/// Has all threads for blocking calls wait until the sender is dropped.
-fn stand() -> mpsc::Sender<()> {
+/// Blocks all threads for blocking calls until the sender is dropped.
+fn stall_disk() -> mpsc::Sender<()> {
     let (sender, receiver) = mpsc::channel();
     let receiver = std::sync::Arc::new(std::sync::Mutex::new(receiver));
     for _ in 0..THREADS {
@@ -32,7 +32,7 @@ fn stand() -> mpsc::Sender<()> {
 }
 
 #[test]
-fn what_is_in_memory_is_served_while_every_other_read_waits_for_a_disk() {
+fn files_in_memory_are_served_while_every_other_read_waits_for_a_disk() {
     let folder = Folder::new();
     folder.file("hot", "in memory");
     let files = folder.serve();
@@ -43,9 +43,9 @@ fn what_is_in_memory_is_served_while_every_other_read_waits_for_a_disk() {
                 "in memory"
             );
         }
-        let disk = stand();
+        let disk = stall_disk();
         let read = |number: usize| -> JoinHandle<Bytes> {
-            // One that was changed just now is read by a thread that may wait.
+            // A thread that may wait reads files that have just changed.
             let path = folder.path(&format!("cold-{number}"));
             std::fs::write(path, number.to_string()).expect("a file can be written");
             let request = Request::get(format!("/cold-{number}")).body(());
@@ -70,8 +70,8 @@ fn what_is_in_memory_is_served_while_every_other_read_waits_for_a_disk() {
         let hits = tokio::time::timeout(limit, hits).await;
         hits.expect("requests wait for a disk that they do not need");
         let waiting = reads.iter().filter(|read| !read.is_finished()).count();
-        // A machine that stopped this thread after a write has answered that request at once.
-        assert!(waiting > COLD / 2, "{waiting} wait for a disk that stands");
+        // If the machine paused this thread after a write, that request was answered at once.
+        assert!(waiting > COLD / 2, "{waiting} wait for the stalled disk");
         drop(disk);
         for (number, read) in reads.into_iter().enumerate() {
             let content = tokio::time::timeout(limit, read).await.expect("in time");

@@ -4,9 +4,9 @@ use super::*;
 use crate::age::Moment;
 use crate::watch::{MOST_FOLDERS, MOST_REPORTS, Watcher};
 
-/// The root is one of them.
+/// The root counts as one of the folders.
 #[test]
-fn as_many_folders_are_watched_as_the_limit_and_no_more() {
+fn folders_are_watched_up_to_the_limit() {
     let folder = Folder::new();
     let watcher = Watcher::new().expect("inotify");
     for number in 1..=MOST_FOLDERS {
@@ -14,14 +14,14 @@ fn as_many_folders_are_watched_as_the_limit_and_no_more() {
         let name = format!("{number}/file");
         let is_watched = watcher.watch(&folder.0, Path::new(&name));
         assert_eq!(is_watched, number < MOST_FOLDERS, "folder {number}");
-        let known = watcher.watched(Path::new(&name));
-        assert_eq!(known.is_some(), is_watched, "folder {number}");
+        let state = watcher.watched(Path::new(&name));
+        assert_eq!(state.is_some(), is_watched, "folder {number}");
     }
-    // Those that are watched already are no further ones.
+    // Folders that are watched already do not count again.
     assert!(watcher.watch(&folder.0, Path::new("1/other")));
 }
 
-/// With as many reports as are read at once there may be more, of any folder.
+/// After a read of the maximum number of reports there may be more, about any folder.
 #[test]
 fn many_reports_at_once_concern_all_folders() {
     for (reports, is_unchanged) in [(MOST_REPORTS - 1, true), (MOST_REPORTS, false)] {
@@ -35,7 +35,7 @@ fn many_reports_at_once_concern_all_folders() {
         let calm = watcher.watched(Path::new("calm/file")).expect("watched");
         for number in 0..reports {
             let name = folder.path(&format!("busy/{number}"));
-            // A report for each name; an empty file has no other.
+            // Creating a link causes exactly one report.
             std::os::unix::fs::symlink("first", name).expect("a link");
         }
         watcher.read_reports(Moment::of(1_000_000));

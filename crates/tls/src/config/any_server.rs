@@ -1,4 +1,4 @@
-//! A verifier that believes any certificate.
+//! A verifier that accepts any certificate.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes any certificate; that the server holds its key is checked all the same.
+/// Accepts any certificate, but still checks that the server holds its key.
 #[derive(Debug)]
 pub(super) struct AnyServer {
     provider: Arc<CryptoProvider>,

@@ -35,7 +35,7 @@ fn users_configuration_without_protocols_is_refused() {
 }
 
 #[test]
-fn impossible_protocol_names_are_refused() {
+fn invalid_protocol_names_are_refused() {
     for name in [vec![], vec![b'x'; 256]] {
         let (mut client, _) = options();
         client.alpn.push(name);
@@ -92,7 +92,7 @@ fn key_of_another_certificate_is_refused() {
 }
 
 #[test]
-fn empty_trust_is_refused() {
+fn empty_root_store_is_refused() {
     let (mut client, _) = options();
     client.trust = Trust::Roots(RootCertStore::empty());
     let error = client_config(client).unwrap_err();
@@ -127,8 +127,8 @@ fn text_without_certificate_or_key_is_refused() {
 }
 
 #[test]
-fn verifier_of_the_user_is_asked() {
-    /// Accepts everybody, after a whole handshake of its own on the same thread.
+fn users_verifier_is_called() {
+    /// Accepts any server, after a complete nested handshake on the same thread.
     #[derive(Debug)]
     struct Nested(AnyServer);
 
@@ -174,7 +174,7 @@ fn verifier_of_the_user_is_asked() {
 
     let (mut client, mut server) = options();
     client.trust = Trust::Verifier(Arc::new(Nested(AnyServer::new(provider(&[])))));
-    server.identity = Authority::new("nobody").identity("elsewhere.example");
+    server.identity = Authority::new("untrusted").identity("elsewhere.example");
     let (client, server) = tls((client, server));
     let (client, server) = connect(&client, &server);
     let (client, server) = (client.one_rtt.unwrap(), server.one_rtt.unwrap());
@@ -189,8 +189,8 @@ fn verifier_of_the_user_is_asked() {
 }
 
 #[test]
-fn key_log_file_is_written_when_asked_for() {
-    // The environment can only be set for a process of its own: this test runs itself.
+fn key_log_file_is_written_on_request() {
+    // The environment can only be set for a separate process, so this test runs itself.
     if std::env::var_os("SSLKEYLOGFILE").is_some() {
         let (mut client, server) = options_of(&Authority::new("root"));
         client.key_log = KeyLogging::Environment;
@@ -204,7 +204,7 @@ fn key_log_file_is_written_when_asked_for() {
     let status = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "config::tests::key_log_file_is_written_when_asked_for",
+            "config::tests::key_log_file_is_written_on_request",
         ])
         .env("SSLKEYLOGFILE", &path)
         .status()
@@ -217,7 +217,7 @@ fn key_log_file_is_written_when_asked_for() {
 }
 
 #[test]
-fn nothing_is_logged_unless_asked_for() {
+fn secrets_are_logged_only_on_request() {
     let unused = lines();
     let (client, server) = tls(options());
     connect(&client, &server);

@@ -2,12 +2,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use super::*;
 
-/// A disk that performs a write for each permit.
+/// A disk that performs one write for each permit.
 struct Gated(Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
 impl Write for Gated {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // No permit can come any more: the test is over.
+        // An error means that the test is over and no permit follows.
         let _ = self.0.recv();
         self.1.lock().expect("no panic").extend(bytes);
         Ok(bytes.len())
@@ -31,7 +31,7 @@ fn lines_have_the_form_that_analysers_read() {
 }
 
 #[test]
-fn disk_that_stands_costs_lines_that_are_counted_and_marked() {
+fn stalled_disk_drops_counts_and_marks_lines() {
     let (permits, disk) = sync_channel(100);
     let written = Arc::default();
     let disk = Gated(disk, Arc::clone(&written));
@@ -56,13 +56,13 @@ fn disk_that_stands_costs_lines_that_are_counted_and_marked() {
 }
 
 #[test]
-fn file_that_cannot_be_opened_is_told_and_ends_no_handshake() {
+fn file_that_cannot_be_opened_is_reported_and_fails_no_handshake() {
     let path = std::env::temp_dir().join("courser-no-such-folder/keys");
     let log = QueuedKeyLog::append_to(path).expect("a thread");
     log.log("A", &[1], &[2]);
     assert!(log.flush());
     log.log("A", &[1], &[2]);
-    let error = log.take_error().expect("told");
+    let error = log.take_error().expect("reported");
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert_eq!(log.dropped(), 0);
 }

@@ -17,7 +17,7 @@ const SUITES: [CipherSuite; 3] = [
     CipherSuite::ChaCha20Poly1305,
 ];
 
-/// What one end seals the other opens, payload and header.
+/// Asserts that each end opens payloads and headers that the other end protected.
 fn assert_keys_match(a: &KeyPair, b: &KeyPair) {
     for (seals, opens) in [(&a.local, &b.peer), (&b.local, &a.peer)] {
         let mut packet = *b"headertext................";
@@ -79,7 +79,7 @@ fn first_suite_and_protocol_of_the_server_are_preferred() {
 }
 
 #[test]
-fn client_without_preferences_gets_aes_128_gcm_and_one_with_them_its_own() {
+fn clients_without_preferences_get_aes_128_gcm_and_others_their_first_suite() {
     let (client, server) = tls(options());
     let (client, _) = connect(&client, &server);
     assert_eq!(
@@ -206,7 +206,7 @@ fn tickets_are_used_once() {
     let (client, server) = tls(options());
     let (_, first_server) = connect(&client, &server);
     assert!(first_server.session.can_be_dropped());
-    // Two tickets came; the following connections do not wait for theirs.
+    // The first connection received two tickets. The following ones do not wait for theirs.
     let resumed: Vec<_> = (0..3)
         .map(|_| {
             let (mut client, mut server) = start(&client, &server);
@@ -252,7 +252,7 @@ fn early_data_is_off_even_if_the_configuration_asks_for_it() {
 }
 
 #[test]
-fn hello_retry_request_is_survived() {
+fn handshake_completes_after_a_hello_retry_request() {
     let authority = Authority::new("root");
     let (client, server) = options_of(&authority);
     let mut provider = aws_lc_rs::default_provider();
@@ -310,7 +310,7 @@ fn missing_client_certificate_is_refused_only_if_required() {
 #[test]
 fn client_certificate_of_another_authority_is_refused() {
     let mut options = options();
-    options.0.identity = Some(Authority::new("strangers").identity("client"));
+    options.0.identity = Some(Authority::new("other clients").identity("client"));
     options.1.client_authentication =
         ClientAuthentication::Required(Authority::new("clients").roots());
     assert_eq!(refused(options).alert, Some(48), "unknown_ca");
@@ -341,7 +341,7 @@ fn server_may_be_named_by_address() {
 }
 
 #[test]
-fn impossible_server_name_is_an_error() {
+fn invalid_server_name_is_an_error() {
     let (client, _) = tls(options());
     let error = client.start("not a name", Vec::new()).err().unwrap();
     assert_eq!(
@@ -351,10 +351,10 @@ fn impossible_server_name_is_an_error() {
 }
 
 #[test]
-fn any_server_is_believed_on_request() {
+fn any_server_is_trusted_on_request() {
     let mut options = options();
     options.0.trust = Trust::AnyServer;
-    options.1.identity = Authority::new("nobody").expired_identity("elsewhere.example");
+    options.1.identity = Authority::new("untrusted").expired_identity("elsewhere.example");
     let (client, server) = tls(options);
     connect(&client, &server);
 }
@@ -401,7 +401,7 @@ fn exporters_agree_with_each_other_and_with_rustls() {
     }
 }
 
-/// Finishes a handshake of a session that a test looks into.
+/// Completes a handshake of a session whose fields the test inspects.
 fn finish(client: &mut Session, server: &mut End) {
     let mut level = EncryptionLevel::Initial;
     while client.is_handshaking() || server.session.is_handshaking() {

@@ -1,4 +1,4 @@
-//! Handshake messages taken apart and changed, as a misbehaving peer would send them.
+//! Tools that split and change handshake messages as a misbehaving peer would.
 
 pub(crate) const CLIENT_HELLO: u8 = 1;
 pub(crate) const SERVER_HELLO: u8 = 2;
@@ -9,7 +9,7 @@ pub(crate) const EARLY_DATA: u16 = 42;
 pub(crate) const SUPPORTED_VERSIONS: u16 = 43;
 pub(crate) const TRANSPORT_PARAMETERS: u16 = 57;
 
-/// A message of this type around `body`.
+/// Returns a message of this type with `body`.
 pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     let len = u32::try_from(body.len()).unwrap().to_be_bytes();
     [&[kind], &len[1..], body].concat()
@@ -27,7 +27,7 @@ pub(crate) fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// Types and contents of the extensions of a message.
+/// Returns the types and contents of the extensions of a message.
 pub(crate) fn extensions(message: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let mut rest = &message[extensions_offset(message) + 2..];
     let mut extensions = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn extensions(message: &[u8]) -> Vec<(u16, Vec<u8>)> {
     extensions
 }
 
-/// The content of one extension.
+/// Returns the content of one extension.
 pub(crate) fn extension(message: &[u8], kind: u16) -> Option<Vec<u8>> {
     extensions(message)
         .into_iter()
@@ -47,7 +47,7 @@ pub(crate) fn extension(message: &[u8], kind: u16) -> Option<Vec<u8>> {
         .map(|(_, content)| content)
 }
 
-/// The message with one extension replaced, or removed.
+/// Returns the message with one extension replaced or removed.
 pub(crate) fn with_extension(message: &[u8], kind: u16, content: Option<&[u8]>) -> Vec<u8> {
     let mut list = Vec::new();
     for (seen, old) in extensions(message) {
@@ -67,7 +67,7 @@ pub(crate) fn with_extension(message: &[u8], kind: u16, content: Option<&[u8]>) 
     self::message(message[0], &[head, &len, &list].concat())
 }
 
-/// A ClientHello that offers these suites.
+/// Returns the ClientHello with these suites instead.
 pub(crate) fn with_suites(client_hello: &[u8], suites: &[u16]) -> Vec<u8> {
     let start = suites_offset(client_hello);
     let end = start + 2 + usize::from(read_u16(&client_hello[start..]));
@@ -82,7 +82,7 @@ pub(crate) fn with_suites(client_hello: &[u8], suites: &[u16]) -> Vec<u8> {
     )
 }
 
-/// A ClientHello with this legacy_session_id.
+/// Returns the ClientHello with this legacy_session_id.
 pub(crate) fn with_session_id(client_hello: &[u8], id: &[u8]) -> Vec<u8> {
     let rest = &client_hello[suites_offset(client_hello)..];
     let len = [u8::try_from(id.len()).unwrap()];
@@ -92,7 +92,7 @@ pub(crate) fn with_session_id(client_hello: &[u8], id: &[u8]) -> Vec<u8> {
     )
 }
 
-/// The legacy_session_id of a hello.
+/// Returns the legacy_session_id of a hello message.
 pub(crate) fn session_id(hello: &[u8]) -> &[u8] {
     &hello[SESSION_ID + 1..][..usize::from(hello[SESSION_ID])]
 }
@@ -110,7 +110,7 @@ fn extensions_offset(message: &[u8]) -> usize {
         }
         SERVER_HELLO => suites_offset(message) + 3,
         ENCRYPTED_EXTENSIONS => 4,
-        other => panic!("no extensions known in message type {other}"),
+        other => panic!("message type {other} has no extensions"),
     }
 }
 

@@ -32,7 +32,7 @@ fn empty_datagram_counts_but_yields_nothing() {
 }
 
 #[test]
-fn segment_of_nothing_means_one_datagram() {
+fn segment_size_of_zero_means_one_datagram() {
     let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     let transmit = |segment_size, contents| Transmit {
         destination,

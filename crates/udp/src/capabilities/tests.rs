@@ -15,7 +15,7 @@ fn able() -> Capabilities {
 }
 
 #[test]
-fn able_machine_has_no_warnings() {
+fn capable_machine_has_no_warnings() {
     assert_eq!(able().find_warnings(), Vec::<String>::new());
 }
 

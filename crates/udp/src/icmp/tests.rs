@@ -1,8 +1,8 @@
 use super::*;
 
-/// The header of RFC 1071's kind that everybody computes: the sum over it is all ones.
+/// The sum over data that includes its own RFC 1071 checksum is all ones.
 #[test]
-fn checksums_come_out_even() {
+fn checksums_are_valid() {
     let message = message_v4(1400, &[1, 2, 3]);
     assert_eq!(checksum(&message), 0);
     assert_eq!((message[0], message[1]), (3, 4));
@@ -23,7 +23,7 @@ fn quotes_are_as_long_as_the_rfcs_allow() {
     let ends = (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
     let quote = quote_v4(ends, (1, 2), &[0; 1472]);
     assert_eq!(quote.len(), QUOTE_V4);
-    // The lengths are those of the whole datagram all the same.
+    // The length fields still describe the whole datagram.
     assert_eq!(quote[2..4], 1500_u16.to_be_bytes());
     assert_eq!(quote[24..26], 1480_u16.to_be_bytes());
 }
@@ -37,12 +37,13 @@ mod on_loopback {
     use super::*;
     use crate::{ErrorClass, PacketTooBig, Transmit, UdpSocket, classify};
 
-    /// `None` where the process has not the privilege: nothing can be shown then.
+    /// Opens raw sockets. Returns `None` if the process lacks the privilege; the test then checks
+    /// nothing.
     fn router() -> Option<TooBigSender> {
         match TooBigSender::open(true, true) {
             Ok(sender) => Some(sender),
             Err(error) => {
-                eprintln!("left out, no raw sockets here: {error}");
+                eprintln!("skipped, no raw sockets here: {error}");
                 None
             }
         }
@@ -58,23 +59,26 @@ mod on_loopback {
         })
     }
 
-    /// The kernel hands a message on while the raw socket sends it.
-    fn told(socket: &UdpSocket) -> Option<PacketTooBig> {
+    /// Waits for a Packet Too Big message, which the kernel delivers while the raw socket sends it.
+    fn receive_too_big(socket: &UdpSocket) -> Option<PacketTooBig> {
         for _ in 0..100 {
             match socket.try_receive(&mut [0; 64]) {
                 Err(error) if classify(&error) == ErrorClass::WouldBlock => {}
-                other => assert!(crate::is_transient(&other.expect_err("nobody sends"))),
+                other => assert!(crate::is_transient(
+                    &other.expect_err("no datagram is sent")
+                )),
             }
-            if let Some(news) = socket.take_packet_too_big() {
-                return Some(news);
+            if let Some(message) = socket.take_packet_too_big() {
+                return Some(message);
             }
             std::thread::sleep(Duration::from_millis(10));
         }
         None
     }
 
-    /// Addresses of their own, since the kernel remembers the MTU of a destination for others.
-    fn told_of(local: &str, peer: &str, mtu: u32, connect: bool) {
+    /// Checks that a sender receives the MTU and the quote. Each test uses addresses of its own,
+    /// because the kernel caches the MTU of a destination for all sockets.
+    fn check_too_big(local: &str, peer: &str, mtu: u32, connect: bool) {
         let Some(router) = router() else { return };
         let socket = UdpSocket::bind(local.parse().unwrap()).unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -96,23 +100,27 @@ mod on_loopback {
             payload: &payload,
         };
         router.send(&refused, mtu).unwrap();
-        let news = told(&socket).expect("it is told");
-        assert_eq!((news.destination, news.mtu), (destination, mtu), "{local}");
-        assert_eq!(news.quote(), &payload[..crate::MAX_QUOTE]);
+        let message = receive_too_big(&socket).expect("a message");
+        assert_eq!(
+            (message.destination, message.mtu),
+            (destination, mtu),
+            "{local}"
+        );
+        assert_eq!(message.quote(), &payload[..crate::MAX_QUOTE]);
         assert!(socket.take_packet_too_big().is_none());
         assert_eq!(socket.counters().packets_too_big, 1);
-        // The socket is as good as before.
+        // The socket still works.
         send(&socket, destination, b"next").unwrap();
     }
 
     #[test]
-    fn ipv4_sender_is_told_with_mtu_and_quote() {
-        told_of("127.77.0.1:0", "127.77.0.2:0", 1400, false);
-        told_of("127.77.0.1:0", "127.77.0.3:0", 1400, true);
+    fn ipv4_sender_receives_mtu_and_quote() {
+        check_too_big("127.77.0.1:0", "127.77.0.2:0", 1400, false);
+        check_too_big("127.77.0.1:0", "127.77.0.3:0", 1400, true);
     }
 
     #[test]
-    fn dual_stack_sender_is_told_of_an_ipv4_datagram() {
+    fn dual_stack_sender_receives_the_mtu_of_an_ipv4_datagram() {
         let Some(router) = router() else { return };
         let socket = UdpSocket::bind("[::]:0".parse().unwrap()).unwrap();
         let port = socket.local_addr().unwrap().port();
@@ -125,14 +133,14 @@ mod on_loopback {
             payload: &[9; 1400],
         };
         router.send(&refused, 1300).unwrap();
-        let news = told(&socket).expect("it is told");
-        assert_eq!((news.destination, news.mtu), (destination, 1300));
+        let message = receive_too_big(&socket).expect("a message");
+        assert_eq!((message.destination, message.mtu), (destination, 1300));
     }
 
     #[test]
-    fn ipv6_sender_is_told_with_mtu_and_quote() {
-        // Nothing else on ::1 shall suffer from what the kernel remembers of it.
-        told_of("[::1]:0", "[::1]:0", 65_530, false);
+    fn ipv6_sender_receives_mtu_and_quote() {
+        // A large MTU, because the kernel applies it to all other traffic on ::1.
+        check_too_big("[::1]:0", "[::1]:0", 65_530, false);
     }
 
     /// RFC 9000 §14.2.1: messages of this kind must not disturb a connection.

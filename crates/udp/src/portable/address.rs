@@ -1,12 +1,13 @@
-//! Addresses as users see them and as the socket wants them.
+//! Conversion between the addresses of users and those of sockets.
 //!
-//! A dual-stack socket speaks of IPv4 peers by IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2).
-//! Above this crate a peer has one address only, the IPv4 one: tables of peers, tokens and path
-//! comparisons would otherwise see two.
+//! A dual-stack socket represents IPv4 peers by IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2).
+//! Above this crate a peer has only one address, the IPv4 one. Otherwise tables of peers, tokens
+//! and path comparisons would see two.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
-/// The address without mapping, and without the flow label, which is not part of it.
+/// Returns the address without IPv4 mapping and without the flow label, which is not part of an
+/// address.
 pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(_) => address,
@@ -17,9 +18,9 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The address as a socket of the given family wants it.
+/// Returns the address in the form that a socket of the given family takes.
 ///
-/// An IPv6 address stays as it is on an IPv4 socket; the kernel refuses it.
+/// An IPv6 address stays unchanged for an IPv4 socket; the kernel refuses it.
 pub(crate) fn for_socket(address: SocketAddr, socket_is_ipv6: bool) -> SocketAddr {
     match canonical(address) {
         SocketAddr::V4(v4) if socket_is_ipv6 => {
@@ -29,7 +30,7 @@ pub(crate) fn for_socket(address: SocketAddr, socket_is_ipv6: bool) -> SocketAdd
     }
 }
 
-/// The source address, if it can serve for a datagram to `destination`.
+/// Returns the source address if it can be used for a datagram to `destination`.
 pub(crate) fn usable_source(source: Option<IpAddr>, destination: SocketAddr) -> Option<IpAddr> {
     source
         .map(|ip| ip.to_canonical())

@@ -1,4 +1,4 @@
-//! Every platform but Linux, by way of `quinn-udp`.
+//! All platforms except Linux, implemented with `quinn-udp`.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,12 +15,12 @@ use crate::batch::{Received, Transmit};
 use crate::capabilities::BUFFER_WANTED;
 use crate::counters::Tally;
 
-/// A socket with the system's own way of batches, if it has one.
+/// A socket that uses the batches of the system, if it has any.
 #[derive(Debug)]
 pub(crate) struct Socket {
     io: UdpSocket,
-    /// The error is why each datagram goes by itself, without marks. On Windows only: Wine does not
-    /// answer all that is asked.
+    /// The state for batches. An error is the reason why each datagram is sent on its own and
+    /// without marks. It occurs only on Windows: Wine does not implement all of the requests.
     batches: io::Result<UdpSocketState>,
     is_ipv6: bool,
     is_wildcard: bool,
@@ -49,8 +49,8 @@ impl Socket {
         Ok(this)
     }
 
-    /// Remembers the peer. The system's own `connect` stays uncalled, because most systems but
-    /// Linux refuse an address on each send afterwards, and `quinn-udp` always gives one.
+    /// Stores the peer without connecting the system's socket. After a `connect`, most systems
+    /// except Linux refuse an address in a send call, and `quinn-udp` always passes one.
     pub(crate) fn connect(&self, peer: SocketAddr) -> io::Result<()> {
         let peer = canonical(peer);
         if peer.is_ipv6() && !self.is_ipv6 {
@@ -118,7 +118,7 @@ impl Socket {
             ecn: meta
                 .ecn
                 .map_or(Ecn::NotEct, |mark| Ecn::from_bits(mark as u8)),
-            // Not told. A buffer of RECEIVE_BUFFER_LEN holds anything.
+            // Not reported. A buffer of RECEIVE_BUFFER_LEN bytes holds any batch.
             truncated: false,
         })
     }
@@ -135,16 +135,16 @@ impl Socket {
         })
     }
 
-    fn local_of(&self, told: Option<IpAddr>) -> Option<IpAddr> {
-        match told {
+    fn local_of(&self, reported: Option<IpAddr>) -> Option<IpAddr> {
+        match reported {
             Some(ip) => Some(ip.to_canonical()),
             None if self.is_wildcard => None,
             None => self.local_addr().ok().map(|address| address.ip()),
         }
     }
 
-    /// What routers say is not heard of.
-    pub(crate) fn has_news(&self) -> bool {
+    /// Returns false: this platform does not read ICMP messages.
+    pub(crate) fn has_packet_too_big(&self) -> bool {
         false
     }
 
@@ -157,8 +157,8 @@ impl Socket {
     }
 
     pub(crate) fn enlarge_buffers(&self, bytes: usize) {
-        // Best effort: the effective size is reported and warned about. Apple's systems have bounds
-        // that `quinn-udp` keeps.
+        // Best effort: the effective size is reported, and a small one causes a warning. Apple's
+        // systems have bounds, which `quinn-udp` observes.
         let _ = match &self.batches {
             Ok(batches) => batches
                 .set_recv_buffer_size((&self.io).into(), bytes)
@@ -169,8 +169,9 @@ impl Socket {
         };
     }
 
-    /// Nobody tells. Where the system cannot be kept from fragmenting, no path takes more than any
-    /// path has to: larger datagrams would arrive, in pieces (RFC 9000 §14).
+    /// Returns the minimum MTU of IPv6 if the system may fragment datagrams, and `None` otherwise.
+    /// The platform does not report the MTU. With fragmentation, datagrams that exceed the path MTU
+    /// would still arrive, so only the size that every path supports is safe (RFC 9000 §14).
     pub(crate) fn interface_mtu(&self, _peer: SocketAddr) -> Option<u32> {
         let may_fragment = match &self.batches {
             Ok(batches) => batches.may_fragment(),
@@ -184,12 +185,12 @@ impl Socket {
         let has_batches = self.batches.is_ok();
         let missing = self.batches.as_ref().err().map(|error| {
             format!(
-                "the system refuses what batches need ({error}): each datagram costs a system \
-                 call and has {IPV6_MIN_MTU} bytes at most, marks of congestion (ECN) are neither \
-                 sent nor seen, and a socket for all addresses answers from any of them"
+                "the system does not support batches ({error}): each datagram costs a system \
+                 call and has at most {IPV6_MIN_MTU} bytes, ECN marks are neither sent nor \
+                 received, and a socket bound to a wildcard address replies from any address"
             )
         });
-        // `quinn-udp` leaves it off on Windows.
+        // `quinn-udp` does not enable receive coalescing on Windows.
         let merges = self
             .batches
             .as_ref()
@@ -210,5 +211,5 @@ impl Socket {
     }
 }
 
-/// RFC 8200 §5.
+/// The minimum MTU of IPv6 links. RFC 8200 §5.
 const IPV6_MIN_MTU: u32 = 1280;

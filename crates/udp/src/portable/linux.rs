@@ -1,10 +1,11 @@
-//! Linux: one `sendmsg` with UDP_SEGMENT per batch out, one `recvmsg` with UDP_GRO per batch in.
+//! Linux: one `sendmsg` with UDP_SEGMENT per outgoing batch, one `recvmsg` with UDP_GRO per
+//! received batch.
 //!
-//! A send on a connected socket carries neither an address nor any control message besides
-//! UDP_SEGMENT: only then does the kernel (since 6.9) keep its route, which saves a tenth of the
-//! call. The ECN mark is an option of such a socket, set when it changes, which is rare. On an
-//! unconnected socket the route is looked up anyway and the mark rides with each batch, so that
-//! threads cannot mix up their marks.
+//! A send on a connected socket has neither an address nor any control message except UDP_SEGMENT.
+//! Only then does the kernel (since 6.9) reuse the cached route, which saves a tenth of the call.
+//! The ECN mark is an option of such a socket and is set when it changes, which is rare. On an
+//! unconnected socket the kernel looks up the route anyway. There, each batch carries its own mark,
+//! so that threads cannot mix up their marks.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -23,7 +24,7 @@ use crate::counters::Tally;
 use crate::is_transient;
 use crate::too_big::PacketTooBig;
 use cmsg::{Control, ControlBuffer};
-use errqueue::News;
+use errqueue::ErrorQueue;
 use options::Supported;
 
 mod cmsg;
@@ -36,21 +37,21 @@ mod sockopt;
 #[cfg(test)]
 mod tests;
 
-/// A socket with options set and its peer remembered.
+/// A socket with its options set and its peer stored.
 #[derive(Debug)]
 pub(crate) struct Socket {
     io: UdpSocket,
     is_ipv6: bool,
     bound: IpAddr,
-    /// Set before the kernel is asked, so that of two callers only one gets through.
+    /// Set before the system call, so that only one of two concurrent callers connects.
     has_peer: AtomicBool,
     connected: OnceLock<Connected>,
-    /// The mark that a connected socket gives its datagrams, or [`MARK_UNKNOWN`].
+    /// The current mark of the connected socket, or [`MARK_UNKNOWN`].
     mark: AtomicU8,
     offload: Offload,
     supported: Supported,
-    /// Apart from the rest, which every batch needs.
-    news: Box<News>,
+    /// Boxed, to separate it from the fields that every batch needs.
+    error_queue: Box<ErrorQueue>,
 }
 
 /// The two ends of a connected socket.
@@ -72,7 +73,7 @@ impl Socket {
             mark: AtomicU8::new(MARK_UNKNOWN),
             offload: Offload::new(gso::segment_limit()),
             supported,
-            news: Box::default(),
+            error_queue: Box::default(),
             io,
         };
         if let Ok(peer) = socket.io.peer_addr() {
@@ -96,7 +97,7 @@ impl Socket {
 
     fn on_connected(&self, peer: SocketAddr) -> io::Result<()> {
         let local = self.local_addr()?.ip();
-        // There is one local address from now on: no need to be told it each time.
+        // From now on there is only one local address, so datagrams need not carry it.
         options::stop_pktinfo(self.io.as_fd(), self.is_ipv6);
         let connected = Connected {
             peer: canonical(peer),
@@ -131,46 +132,52 @@ impl Socket {
             return self.offload.send(transmit, tally, |contents, segment| {
                 let mut control = ControlBuffer::new();
                 control.push_segment_size(segment);
-                self.despite_news(tally, || {
+                self.send_past_icmp_errors(tally, || {
                     sendmsg::sendmsg(fd, None, control.filled(), contents)
                 })
             });
         }
         let name = SockAddr::from(for_socket(destination, self.is_ipv6));
-        let mut envelope = ControlBuffer::new();
-        self.push_envelope(&mut envelope, transmit, destination);
+        let mut addressing = ControlBuffer::new();
+        self.push_addressing(&mut addressing, transmit, destination);
         self.offload.send(transmit, tally, |contents, segment| {
-            let mut control = envelope.clone();
+            let mut control = addressing.clone();
             control.push_segment_size(segment);
-            self.despite_news(tally, || {
+            self.send_past_icmp_errors(tally, || {
                 sendmsg::sendmsg(fd, Some(&name), control.filled(), contents)
             })
         })
     }
 
-    /// Sends, though the kernel would rather tell what became of an earlier datagram: that is
-    /// taken down, and the call made again. An error that is there without any news is about
-    /// these datagrams.
-    fn despite_news<T>(&self, tally: &Tally, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    /// Sends even if the kernel reports an ICMP error of an earlier datagram instead. Such errors
+    /// are recorded and the call is repeated. An error without an ICMP message in the queue
+    /// concerns the datagrams of this call.
+    fn send_past_icmp_errors<T>(
+        &self,
+        tally: &Tally,
+        call: impl Fn() -> io::Result<T>,
+    ) -> io::Result<T> {
         for _ in 1..SEND_TRIES {
             match call() {
                 Err(error)
-                    if is_transient(&error) && self.news.collect(self.io.as_fd(), tally) > 0 => {}
+                    if is_transient(&error)
+                        && self.error_queue.drain(self.io.as_fd(), tally) > 0 => {}
                 result => return result,
             }
         }
         call()
     }
 
-    /// Mark and source address for a batch that is not for a connected peer.
-    fn push_envelope(
+    /// Appends mark and source address of a batch that does not go to the connected peer.
+    fn push_addressing(
         &self,
         control: &mut ControlBuffer,
         t: &Transmit<'_>,
         destination: SocketAddr,
     ) {
         let is_connected = self.connected.get().is_some();
-        // Without a message the socket's own mark holds, which only connecting changes.
+        // Without a control message the socket's own mark applies, which changes only on connected
+        // sockets.
         if t.ecn != Ecn::NotEct || is_connected {
             control.push_mark(t.ecn, destination.is_ipv4());
         }
@@ -182,10 +189,9 @@ impl Socket {
         }
     }
 
-    /// Sets the mark of a connected socket, if it is another than last time.
+    /// Sets the mark of a connected socket if it differs from the last one.
     ///
-    /// A failure is not repeated: unmarked datagrams are a case that ECN validation handles
-    /// (RFC 9000 §13.4.2).
+    /// A failed call is not repeated: ECN validation handles unmarked datagrams (RFC 9000 §13.4.2).
     fn apply_mark(&self, fd: BorrowedFd<'_>, mark: Ecn, is_ipv4: bool) {
         let bits = mark.to_bits();
         if self.mark.load(Ordering::Relaxed) != bits {
@@ -200,23 +206,24 @@ impl Socket {
         let filled = uninterrupted(|| recvmsg::recvmsg(fd, buffer, &mut control, 0));
         let filled = filled.inspect_err(|error| {
             if is_transient(error) {
-                self.news.collect(fd, tally);
+                self.error_queue.drain(fd, tally);
             }
         })?;
-        let told = Control::decode(control.filled());
+        let control = Control::decode(control.filled());
         let peer = filled.peer.map(canonical).or_else(|| self.peer_addr());
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "datagram without an address");
         Ok(Received {
             len: filled.len,
-            segment_size: told.segment_size.unwrap_or(filled.len).max(1),
+            segment_size: control.segment_size.unwrap_or(filled.len).max(1),
             peer: peer.ok_or_else(missing)?,
-            local: told.local.or_else(|| self.known_local()),
-            ecn: told.ecn,
+            local: control.local.or_else(|| self.known_local()),
+            ecn: control.ecn,
             truncated: filled.flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0,
         })
     }
 
-    /// Our address where the kernel need not tell it.
+    /// Returns the local address if it is the same for all datagrams, so that the kernel need not
+    /// report it.
     fn known_local(&self) -> Option<IpAddr> {
         match self.connected.get() {
             Some(connected) => Some(connected.local),
@@ -224,12 +231,12 @@ impl Socket {
         }
     }
 
-    pub(crate) fn has_news(&self) -> bool {
-        self.news.has_some()
+    pub(crate) fn has_packet_too_big(&self) -> bool {
+        self.error_queue.has_messages()
     }
 
     pub(crate) fn take_packet_too_big(&self) -> Option<PacketTooBig> {
-        self.news.take()
+        self.error_queue.take()
     }
 
     pub(crate) fn receive_overflow(&self) -> Option<u64> {
@@ -265,9 +272,9 @@ impl Socket {
     }
 }
 
-/// No mark at all: the first send sets one, whatever it is.
+/// Stands for no mark, so that the first send sets one whatever it is.
 const MARK_UNKNOWN: u8 = u8::MAX;
 
-/// How often a batch is sent for which there was news of another one instead. More means a flood
-/// of messages, and then the batch counts as lost.
+/// The most calls for one batch while the kernel reports errors of other ones. More errors are a
+/// flood of ICMP messages, and the batch then counts as lost.
 const SEND_TRIES: usize = 4;

@@ -1,4 +1,5 @@
-//! The system calls of each platform, behind one `Socket` with the same methods everywhere.
+//! The system calls of each platform, behind one `Socket` type with the same methods on all of
+//! them.
 
 mod address;
 mod offload;

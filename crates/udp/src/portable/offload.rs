@@ -1,6 +1,6 @@
-//! Splitting a batch by what the kernel takes in one call, and living without offload.
+//! Splitting of batches by the limits of the kernel, and the fallback without offload.
 //!
-//! The system call itself is an argument, so that tests can play a broken kernel.
+//! The system call is an argument, so that tests can simulate a broken kernel.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,8 +9,8 @@ use crate::batch::Transmit;
 use crate::counters::Tally;
 use crate::{ErrorClass, MAX_BATCH_LEN, classify};
 
-/// How many datagrams one call takes on this socket. Falls to 1 once and never rises: a device
-/// that cannot split batches does not learn it.
+/// The number of datagrams per call on this socket. Falls to 1 at most once and never rises again:
+/// a device that cannot split batches will not learn to.
 #[derive(Debug)]
 pub(crate) struct Offload {
     segments: AtomicUsize,
@@ -27,12 +27,12 @@ impl Offload {
         self.segments.load(Relaxed)
     }
 
-    /// Sends a batch with as few calls as possible and returns how many bytes were taken.
+    /// Sends a batch with as few calls as possible and returns the number of bytes accepted.
     ///
     /// `call` sends its bytes as datagrams of the given size, or as one datagram for `None`, and
-    /// returns how many bytes it took. An error is returned only if nothing was taken: the
-    /// datagrams that left must not be sent again. What is left over is sent with the next
-    /// batch, and a reason that lasts is met again then.
+    /// returns the number of bytes accepted. `send` returns an error only if no datagram was
+    /// accepted: datagrams that were sent must not be sent again. The rest goes out with the next
+    /// batch, which meets a persistent error again.
     pub(crate) fn send(
         &self,
         transmit: &Transmit<'_>,
@@ -58,7 +58,7 @@ impl Offload {
         }
     }
 
-    /// Most bytes for one call.
+    /// Returns the largest number of bytes for one call.
     fn piece_len(&self, segment: usize) -> usize {
         self.segments()
             .min(MAX_BATCH_LEN / segment)
@@ -66,7 +66,8 @@ impl Offload {
             .saturating_mul(segment)
     }
 
-    /// Sends what fits one call; without offload from now on, if offload is to blame.
+    /// Sends the datagrams of one call. Switches offload off if it proves to be the cause of an
+    /// error.
     fn send_piece(
         &self,
         piece: &[u8],
@@ -78,16 +79,16 @@ impl Offload {
             return uninterrupted(|| call(piece, None));
         }
         match uninterrupted(|| call(piece, Some(segment))) {
-            Err(error) if may_be_offload(&error) => {}
+            Err(error) if may_be_caused_by_offload(&error) => {}
             result => return result,
         }
-        // On a connected socket the error may be about an earlier datagram (an ICMP "too big"
-        // that answers an MTU probe) and is gone once told. Judge by a second try.
+        // On a connected socket the error may concern an earlier datagram (an ICMP "too big" in
+        // response to an MTU probe) and is cleared once reported. A second attempt decides.
         match uninterrupted(|| call(piece, Some(segment))) {
-            Err(error) if may_be_offload(&error) => {}
+            Err(error) if may_be_caused_by_offload(&error) => {}
             result => return result,
         }
-        // If a single datagram fails too, its size or its destination is to blame.
+        // If a single datagram fails too, the cause is its size or its destination.
         let taken = uninterrupted(|| call(&piece[..segment], None))?;
         self.switch_off(tally);
         Ok(taken)
@@ -100,7 +101,7 @@ impl Offload {
     }
 }
 
-/// Repeats a call until no signal cuts it short.
+/// Repeats a call until no signal interrupts it.
 pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -110,7 +111,8 @@ pub(crate) fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::R
     }
 }
 
-/// The bytes of all datagrams of which some part was taken: there is no part of a datagram.
+/// Returns the bytes of all datagrams of which some part was accepted. The kernel never sends part
+/// of a datagram.
 fn whole_segments(bytes: usize, segment: usize, piece_len: usize) -> usize {
     bytes
         .max(1)
@@ -119,9 +121,9 @@ fn whole_segments(bytes: usize, segment: usize, piece_len: usize) -> usize {
         .min(piece_len)
 }
 
-/// True for the errors by which kernels and drivers refuse to split a batch: EIO from devices
-/// without checksum offload, EINVAL and EMSGSIZE from the kernel's own checks.
-fn may_be_offload(error: &io::Error) -> bool {
+/// Returns true for the errors with which kernels and drivers refuse to split a batch: EIO from
+/// devices without checksum offload, EINVAL and EMSGSIZE from the kernel's own checks.
+fn may_be_caused_by_offload(error: &io::Error) -> bool {
     #[cfg(unix)]
     let is_device_error = error.raw_os_error() == Some(libc::EIO);
     #[cfg(not(unix))]

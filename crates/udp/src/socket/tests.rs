@@ -8,7 +8,7 @@ use socket2::SockRef;
 use super::*;
 use crate::{ErrorClass, RECEIVE_BUFFER_LEN, classify, is_too_large, is_transient};
 
-/// A socket that waits, so that a test need not.
+/// Binds a socket whose calls block, so that tests need no loop.
 fn bind(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind(address.parse().unwrap()).unwrap();
     SockRef::from(&socket).set_nonblocking(false).unwrap();
@@ -36,7 +36,8 @@ fn transmit(destination: SocketAddr, contents: &[u8]) -> Transmit<'_> {
     }
 }
 
-/// `count` datagrams of `size` bytes, each told by its contents, the last one of `last` bytes.
+/// Returns `count` datagrams of `size` bytes, each with distinct contents, the last one of `last`
+/// bytes.
 fn batch(count: usize, size: usize, last: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..count)
         .flat_map(|datagram| vec![u8::try_from(datagram).unwrap(); size])
@@ -45,7 +46,7 @@ fn batch(count: usize, size: usize, last: usize) -> Vec<u8> {
     bytes
 }
 
-/// Receives until `count` datagrams are there; returns them and the number of calls.
+/// Receives until `count` datagrams have arrived. Returns them and the number of calls.
 fn receive_all(socket: &UdpSocket, count: usize) -> (Vec<Vec<u8>>, usize) {
     let mut buffer = vec![0; RECEIVE_BUFFER_LEN];
     let (mut datagrams, mut calls) = (Vec::new(), 0);
@@ -173,7 +174,7 @@ fn marks_arrive_on_every_family_and_from_both_kinds_of_socket() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn wildcard_socket_tells_and_uses_its_address() {
+fn wildcard_socket_reports_and_uses_the_local_address() {
     for wildcard in ["0.0.0.0:0", "[::]:0"] {
         let (server, client) = (bind(wildcard), bind("127.0.0.1:0"));
         let second = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
@@ -209,7 +210,7 @@ fn wildcard_socket_tells_and_uses_its_address() {
 }
 
 #[test]
-fn source_that_cannot_serve_is_left_out() {
+fn unusable_source_address_is_left_out() {
     let (server, client) = (bind("[::]:0"), bind("127.0.0.1:0"));
     let source = Some("::1".parse().unwrap());
     let destination = client.local_addr().unwrap();
@@ -225,7 +226,7 @@ fn source_that_cannot_serve_is_left_out() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn source_that_went_away_is_a_transient_error() {
+fn removed_source_address_is_a_transient_error() {
     let server = bind("0.0.0.0:0");
     let source = Some("192.0.2.77".parse().unwrap());
     let destination = address("127.0.0.1", &server);
@@ -277,7 +278,7 @@ fn connected_client_talks_to_a_server() {
 }
 
 #[test]
-fn second_peer_is_refused() {
+fn second_connect_is_refused() {
     let (server, client) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
     let peer = server.local_addr().unwrap();
     client.connect(peer).unwrap();
@@ -353,14 +354,14 @@ fn refused_port_is_a_transient_error_and_clears() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn refusals_cost_an_unconnected_socket_nothing_and_are_counted() {
+fn refusals_do_not_disturb_an_unconnected_socket_and_are_counted() {
     let (server, closed) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
     let destination = closed.local_addr().unwrap();
     drop(closed);
     for _ in 0..3 {
         server.try_send(&transmit(destination, b"x")).unwrap();
     }
-    // The news of the last one is taken by this call.
+    // This call reads the ICMP message about the last datagram.
     assert!(is_transient(&server.try_receive(&mut [0; 64]).unwrap_err()));
     let counters = server.counters();
     assert_eq!((counters.path_errors, counters.packets_too_big), (3, 0));
@@ -368,7 +369,7 @@ fn refusals_cost_an_unconnected_socket_nothing_and_are_counted() {
 }
 
 #[test]
-fn oversized_datagram_is_too_large_and_the_socket_lives() {
+fn oversized_datagram_is_too_large_and_the_socket_keeps_working() {
     let (receiver, sender) = (bind("127.0.0.1:0"), bind("127.0.0.1:0"));
     let destination = receiver.local_addr().unwrap();
     let error = sender
@@ -383,7 +384,7 @@ fn oversized_datagram_is_too_large_and_the_socket_lives() {
 }
 
 #[test]
-fn destinations_that_cannot_be_are_transient_errors() {
+fn impossible_destinations_are_transient_errors() {
     let socket = bind("127.0.0.1:0");
     for destination in ["127.0.0.1:0", "[::1]:443"] {
         let out = transmit(destination.parse().unwrap(), b"x");
@@ -407,7 +408,7 @@ fn buffers_are_reported_and_small_ones_warned_about() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn packet_info_belongs_to_wildcards() {
+fn packet_info_is_on_for_wildcard_addresses_only() {
     assert!(bind("0.0.0.0:0").capabilities().pktinfo);
     assert!(bind("[::]:0").capabilities().pktinfo);
     assert!(!bind("127.0.0.1:0").capabilities().pktinfo);
@@ -415,12 +416,12 @@ fn packet_info_belongs_to_wildcards() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn interface_of_a_peer_is_asked_without_a_datagram() {
+fn interface_mtu_is_found_without_a_datagram() {
     let peer = UdpSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = peer.local_addr().unwrap();
     let loopback = std::fs::read_to_string("/sys/class/net/lo/mtu").unwrap();
     let mtu: u32 = loopback.trim().parse().unwrap();
-    // The length field of IPv4 says no more.
+    // The length field of IPv4 holds no more.
     let mtu = mtu.min(65_535);
     for local in ["127.0.0.1:0", "0.0.0.0:0"] {
         let socket = UdpSocket::bind(local.parse().unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! The Initial packets of RFC 9001 appendix A.
 
-/// A.2: the CRYPTO frame with the ClientHello; PADDING follows up to 1162 bytes.
+/// The CRYPTO frame with the ClientHello (A.2). PADDING extends the payload to 1162 bytes.
 pub(super) const CLIENT_CRYPTO_FRAME: &str = "\
     060040f1010000ed0303ebf8fa56f12939b9584a3896472ec40bb863cfd3e86804fe3a47f06a2b69 \
     484c00000413011302010000c000000010000e00000b6578616d706c652e636f6dff01000100000a \
@@ -10,10 +10,10 @@ pub(super) const CLIENT_CRYPTO_FRAME: &str = "\
     ffffffffff05048000ffff07048000ffff0801100104800075300901100f088394c8f03e51570806 \
     048000ffff";
 
-/// A.2: the header before protection.
+/// The header of the client Initial before protection (A.2).
 pub(super) const CLIENT_HEADER: &str = "c300000001088394c8f03e5157080000449e00000002";
 
-/// A.2: the protected packet.
+/// The protected client Initial (A.2).
 pub(super) const CLIENT_PACKET: &str = "\
     c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7689fb8ec11d242b123dc9bd8ba \
     b936b47d92ec356c0bab7df5976d27cd449f63300099f3991c260ec4c60d17b31f8429157bb35a12 \
@@ -46,16 +46,16 @@ pub(super) const CLIENT_PACKET: &str = "\
     056df31bd267b6b90a079831aaf579be0a39013137aac6d404f518cfd46840647e78bfe706ca4cf5 \
     e9c5453e9f7cfd2b8b4c8d169a44e55c88d4a9a7f9474241e221af44860018ab0856972e194cd934";
 
-/// A.3: an ACK frame and the CRYPTO frame with the ServerHello.
+/// The payload of the server Initial (A.3): an ACK frame and the CRYPTO frame with the ServerHello.
 pub(super) const SERVER_PAYLOAD: &str = "\
     02000000000600405a020000560303eefce7f7b37ba1d1632e96677825ddf73988cfc79825df566d \
     c5430b9a045a1200130100002e00330024001d00209d3c940d89690b84d08a60993c144eca684d10 \
     81287c834d5311bcf32bb9da1a002b00020304";
 
-/// A.3: the header before protection.
+/// The header of the server Initial before protection (A.3).
 pub(super) const SERVER_HEADER: &str = "c1000000010008f067a5502a4262b50040750001";
 
-/// A.3: the protected packet.
+/// The protected server Initial (A.3).
 pub(super) const SERVER_PACKET: &str = "\
     cf000000010008f067a5502a4262b5004075c0d95a482cd0991cd25b0aac406a5816b6394100f37a \
     1c69797554780bb38cc5a99f5ede4cf73c3ec2493a1839b3dbcba3f6ea46c5b7684df3548e7ddeb9 \

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A folder with `a/b/file`, and links beside each of them. Removed at the end.
+/// A folder with `a/b/file` and a link beside each of its components. Removed when dropped.
 struct Tree(PathBuf);
 
 impl Tree {
@@ -26,7 +26,7 @@ impl Drop for Tree {
     }
 }
 
-/// As a link would that somebody puts there between the two steps.
+/// Covers links that are created between the resolution of a path and its opening.
 #[test]
 fn no_link_is_followed_after_a_path_was_resolved() {
     let tree = Tree::new();
@@ -44,7 +44,7 @@ fn no_link_is_followed_after_a_path_was_resolved() {
             "{path}: {error}"
         );
     }
-    // Without openat2, links inside of the root are resolved before.
+    // Without openat2, links inside of the root are resolved first.
     let access = Access {
         follow_symlinks: false,
         opens_beneath: false,

@@ -1,4 +1,4 @@
-//! Handshakes that must not succeed, and the codes they end with.
+//! Handshakes that must fail, and the codes they end with.
 
 use courser_wire::TransportErrorCode;
 
@@ -9,7 +9,7 @@ fn hello_of(client: &mut End) -> Vec<u8> {
     client.flight().remove(0).1
 }
 
-/// What a server says to a ClientHello.
+/// Returns a server's result for a changed ClientHello.
 fn server_answer(change: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<(), TlsError> {
     let (client, server) = tls(options());
     let (mut client, mut server) = start(&client, &server);
@@ -17,7 +17,7 @@ fn server_answer(change: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<(), TlsError> 
     server.session.read(EncryptionLevel::Initial, &hello)
 }
 
-/// What a client says to the first flight of a server, of which one message was changed.
+/// Returns a client's error for the first flight of a server in which one message was changed.
 fn client_answer(kind: u8, change: impl Fn(&[u8]) -> Vec<u8>) -> TlsError {
     let (client, server) = tls(options());
     let (mut client, mut server) = start(&client, &server);
@@ -39,7 +39,7 @@ fn client_answer(kind: u8, change: impl Fn(&[u8]) -> Vec<u8>) -> TlsError {
     client.read(&flight).unwrap_err()
 }
 
-/// What one end says to a message after the handshake.
+/// Returns the result of one end for a message after the handshake.
 fn late_answer(side: Side, message: &[u8]) -> Result<(), TlsError> {
     let (client, server) = tls(options());
     let (mut client, mut server) = connect(&client, &server);
@@ -134,7 +134,7 @@ fn older_tls_is_alert_70() {
 }
 
 #[test]
-fn unknown_suites_in_a_client_hello_do_no_harm() {
+fn unknown_suites_in_a_client_hello_are_ignored() {
     server_answer(|hello| with_suites(hello, &[0x1a1a, 0x1305, 0xfefe, 0x1301])).unwrap();
 }
 
@@ -283,8 +283,8 @@ fn failed_session_repeats_its_error_and_writes_nothing() {
     assert!(out.is_empty() && !session.can_be_dropped());
 }
 
-/// Bytes all over the ClientHello are changed, one per handshake: no panic, and never two ends
-/// that believe to be done.
+/// Changes bytes all over the ClientHello, one per handshake. No handshake may panic or complete on
+/// both ends.
 #[test]
 fn changed_client_hello_never_completes() {
     let (client, server) = tls(options());

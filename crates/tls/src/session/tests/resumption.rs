@@ -1,4 +1,5 @@
-//! Tickets that are offered where they do not belong. RFC 9846 §4.6.1, attacks A63 and A69, fault F57.
+//! Tickets offered to servers that did not issue them. RFC 9846 §4.6.1, attacks A63 and A69, fault
+//! F57.
 
 use std::sync::Mutex;
 
@@ -11,7 +12,7 @@ use rustls::{NamedGroup, RootCertStore};
 use super::*;
 use crate::{ServerOptions, server_config};
 
-/// Keeps the tickets of all servers in one place, as no client should.
+/// A store that keeps the tickets of all servers together, as no client should.
 #[derive(Debug, Default)]
 struct OnePlace(Mutex<Vec<Tls13ClientSessionValue>>);
 
@@ -39,7 +40,7 @@ impl ClientSessionStore for OnePlace {
     }
 }
 
-/// A client that trusts `roots`, and offers any ticket that it has to any server.
+/// Returns a client that trusts `authority` and offers any of its tickets to any server.
 fn careless(authority: &Authority, identity: Option<crate::Identity>) -> TlsClient {
     let mut client = options_of(authority).0;
     client.identity = identity;
@@ -47,7 +48,7 @@ fn careless(authority: &Authority, identity: Option<crate::Identity>) -> TlsClie
     TlsClient::new(client_config(client).unwrap()).unwrap()
 }
 
-/// Whether a handshake with this name resumed a session.
+/// Returns true if a handshake with this name resumed a session.
 fn is_resumed(client: &TlsClient, server: &TlsServer, name: &str) -> bool {
     let session = client.start(name, CLIENT_PARAMETERS.to_vec()).unwrap();
     let mut client = End::new(session);
@@ -59,7 +60,7 @@ fn is_resumed(client: &TlsClient, server: &TlsServer, name: &str) -> bool {
 }
 
 #[test]
-fn tickets_are_good_for_the_name_they_were_given_for() {
+fn tickets_resume_only_under_the_name_they_were_issued_for() {
     let authority = Authority::new("root");
     let identity = authority.identity_of(&["a.example", "b.example"]);
     let server = ServerOptions::new(identity, vec![b"test".to_vec()]);
@@ -77,7 +78,8 @@ fn tickets_are_good_for_the_name_they_were_given_for() {
     }
 }
 
-/// Servers with one certificate that ask no client, any client and every client for its own.
+/// Returns three servers with the same certificate. The first requests no client certificate, the
+/// second requests one, the third requires one.
 fn servers(authority: &Authority, clients: &RootCertStore) -> [(&'static str, TlsServer); 3] {
     let identity = authority.identity(SERVER_NAME);
     let with = |authentication| {
@@ -103,7 +105,7 @@ fn servers(authority: &Authority, clients: &RootCertStore) -> [(&'static str, Tl
 }
 
 #[test]
-fn tickets_lead_past_no_client_authentication() {
+fn tickets_do_not_bypass_client_authentication() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let servers = servers(&authority, &clients.roots());
     for (from, giver) in &servers[..2] {
@@ -123,7 +125,7 @@ fn tickets_lead_past_no_client_authentication() {
 }
 
 #[test]
-fn a_certificate_shown_to_one_server_is_shown_again_to_another() {
+fn client_certificate_is_presented_again_to_another_server() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let identity = clients.identity("client");
     let chain: Vec<_> = identity.chain.iter().map(|der| der.to_vec()).collect();
@@ -146,9 +148,9 @@ fn a_certificate_shown_to_one_server_is_shown_again_to_another() {
     }
 }
 
-/// F57: a server that restarts has other keys, unless it is given the old ones.
+/// F57: a server that restarts has new ticket keys, unless it is given the old ones.
 #[test]
-fn tickets_of_keys_that_are_gone_lead_to_a_full_handshake() {
+fn tickets_of_discarded_keys_lead_to_a_full_handshake() {
     let (authority, clients) = (Authority::new("root"), Authority::new("clients"));
     let [(_, before), ..] = servers(&authority, &clients.roots());
     let [(_, after), ..] = servers(&authority, &clients.roots());
@@ -158,9 +160,9 @@ fn tickets_of_keys_that_are_gone_lead_to_a_full_handshake() {
     assert!(is_resumed(&client, &after, SERVER_NAME), "the new ticket");
 }
 
-/// A69: a server may send as many as it likes.
+/// A69: a server may send any number of tickets.
 #[test]
-fn a_flood_of_tickets_leaves_eight() {
+fn flood_of_tickets_leaves_eight() {
     let authority = Authority::new("root");
     let (mut client, server) = options_of(&authority);
     let store = Arc::new(ClientSessionMemoryCache::new(256));

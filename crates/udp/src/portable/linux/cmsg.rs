@@ -1,5 +1,5 @@
-//! Control messages, in the kernel's layout: `cmsghdr` is length, level and type, then come the
-//! bytes, and everything starts at a multiple of the machine word.
+//! Control messages in the layout of the kernel. A `cmsghdr` is length, level and type, followed by
+//! the data. Everything starts at a multiple of the machine word.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,11 +8,11 @@ use libc::c_int;
 
 use super::errqueue::ExtendedError;
 
-/// Room for control messages.
+/// A buffer for control messages.
 ///
-/// The most that our options make the kernel write is a TOS or traffic class, an IPv6 packet
-/// info and a segment size: 88 bytes. The rest is for options that somebody else set on a socket
-/// before handing it over.
+/// With our options the kernel writes at most a TOS or traffic class, an IPv6 packet info and a
+/// segment size: 88 bytes. The rest of the buffer is for options that were set on a socket before
+/// it was passed to us.
 #[derive(Clone)]
 #[repr(align(8))]
 pub(super) struct ControlBuffer {
@@ -32,7 +32,7 @@ impl ControlBuffer {
         &self.bytes[..self.filled]
     }
 
-    /// All the room, for the kernel to fill.
+    /// Returns the whole buffer, for the kernel to fill.
     pub(super) fn room(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
@@ -41,8 +41,8 @@ impl ControlBuffer {
         self.filled = len.min(ROOM);
     }
 
-    /// The batch is datagrams of this size. The kernel's field has 16 bits; a larger size means
-    /// one datagram anyway, since no batch is longer than 65,507 bytes.
+    /// Appends the size of the datagrams in the batch. The kernel's field has 16 bits; a larger
+    /// size means a single datagram anyway, because no batch is longer than 65,507 bytes.
     pub(super) fn push_segment_size(&mut self, size: Option<usize>) {
         if let Some(size) = size.and_then(|size| u16::try_from(size).ok()) {
             self.push(libc::SOL_UDP, libc::UDP_SEGMENT, &size.to_ne_bytes());
@@ -58,7 +58,7 @@ impl ControlBuffer {
         }
     }
 
-    /// The batch leaves from this address, on whatever interface the route says.
+    /// Appends the source address of the batch. The route selects the interface.
     pub(super) fn push_source(&mut self, source: IpAddr) {
         match source {
             IpAddr::V4(ip) => {
@@ -85,7 +85,7 @@ impl ControlBuffer {
     }
 }
 
-/// What the kernel told about received datagrams. Unknown messages are passed over.
+/// The kernel's information about received datagrams. Unknown messages are skipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Control {
     pub(super) segment_size: Option<usize>,
@@ -121,7 +121,7 @@ impl Control {
     }
 }
 
-/// Walks over the messages; ends at the first that does not fit.
+/// An iterator over the messages. Ends at the first one that does not fit.
 struct Messages<'a> {
     rest: &'a [u8],
 }
@@ -143,8 +143,9 @@ impl<'a> Iterator for Messages<'a> {
     }
 }
 
-/// `sock_extended_err`: errno, origin, type, code and padding in a byte each, info, data. Who sent
-/// the message comes behind it and is of no use, since anybody may say to be anybody.
+/// Decodes `sock_extended_err`: errno, then origin, type, code and padding in a byte each, then
+/// info and data. The address of the ICMP message's sender follows. It is ignored, because anyone
+/// can forge it.
 fn extended_error(data: &[u8]) -> Option<ExtendedError> {
     Some(ExtendedError {
         errno: u32::from_ne_bytes(array(data, 0)?),
@@ -153,7 +154,7 @@ fn extended_error(data: &[u8]) -> Option<ExtendedError> {
     })
 }
 
-/// IP_TOS comes as a byte, IPV6_TCLASS as an integer.
+/// Decodes an ECN mark. IP_TOS is a byte, IPV6_TCLASS an integer.
 fn mark(data: &[u8]) -> Ecn {
     let bits = match array(data, 0) {
         Some(integer) => c_int::from_ne_bytes(integer).to_le_bytes()[0],
@@ -175,11 +176,12 @@ const ROOM: usize = 256;
 const WORD: usize = size_of::<usize>();
 const HEADER_LEN: usize = WORD + 2 * size_of::<c_int>();
 
-/// `in_pktinfo`: interface, the local address, the address in the packet's header. The two differ
-/// only for what was sent to many, and then the first is the one to answer from.
+/// Length of `in_pktinfo`: the interface, the local address, and the destination address in the
+/// packet header. The two addresses differ only for multicast and broadcast datagrams; replies use
+/// the local one.
 const IN_PKTINFO_LEN: usize = 12;
 const SPEC_DST: usize = 4;
-/// `in6_pktinfo`: address, interface.
+/// Length of `in6_pktinfo`: address, interface.
 const IN6_PKTINFO_LEN: usize = 20;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The error queue of a socket: what ICMP says of datagrams that were sent.
+//! The error queue of a socket: ICMP messages about datagrams that were sent.
 //!
-//! With IP_RECVERR set the kernel queues each message with the beginning of the datagram it is
-//! about, and makes the next system call on the socket fail, whichever that is. So the queue is
-//! looked at only when a call has failed: the path of datagrams costs nothing more.
+//! With IP_RECVERR the kernel queues each message with the beginning of the datagram that caused
+//! it, and makes the next system call on the socket fail, whichever that is. The queue is therefore
+//! read only when a call has failed, and costs nothing on the data path.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -15,14 +15,14 @@ use super::recvmsg;
 use crate::counters::Tally;
 use crate::too_big::{MAX_QUOTE, PacketTooBig};
 
-/// News of one socket that nobody has taken yet.
+/// The ICMP Packet Too Big messages of one socket that the endpoint has not taken yet.
 #[derive(Debug, Default)]
-pub(super) struct News {
-    has_some: AtomicBool,
+pub(super) struct ErrorQueue {
+    has_messages: AtomicBool,
     kept: Mutex<VecDeque<PacketTooBig>>,
 }
 
-/// One message of the error queue, `sock_extended_err` in the kernel.
+/// One message of the error queue; the kernel calls it `sock_extended_err`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ExtendedError {
     pub(super) errno: u32,
@@ -31,7 +31,7 @@ pub(super) struct ExtendedError {
 }
 
 impl ExtendedError {
-    /// True if a router or a host said so, and not our own kernel.
+    /// Returns true if the message came from a router or a host instead of the local kernel.
     fn is_icmp(self) -> bool {
         matches!(
             self.origin,
@@ -44,10 +44,10 @@ impl ExtendedError {
     }
 }
 
-impl News {
-    /// Empties the error queue, up to a bound, and tells how many ICMP messages were in it: only
-    /// those make calls fail that have nothing to do with them.
-    pub(super) fn collect(&self, fd: BorrowedFd<'_>, tally: &Tally) -> usize {
+impl ErrorQueue {
+    /// Reads the kernel's error queue, up to a limit, and returns the number of ICMP messages in
+    /// it. Only those cause unrelated calls to fail.
+    pub(super) fn drain(&self, fd: BorrowedFd<'_>, tally: &Tally) -> usize {
         let mut quote = [0; MAX_QUOTE];
         let mut found = 0;
         for _ in 0..MESSAGES_AT_ONCE {
@@ -69,33 +69,35 @@ impl News {
         found
     }
 
-    /// Keeps the newest; a flood pushes out older ones.
-    fn keep(&self, news: PacketTooBig) {
+    /// Keeps the newest messages; a flood displaces older ones.
+    fn keep(&self, message: PacketTooBig) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= MAX_KEPT {
             kept.pop_front();
         }
-        kept.push_back(news);
-        self.has_some.store(true, Ordering::Release);
+        kept.push_back(message);
+        self.has_messages.store(true, Ordering::Release);
     }
 
-    pub(super) fn has_some(&self) -> bool {
-        self.has_some.load(Ordering::Acquire)
+    pub(super) fn has_messages(&self) -> bool {
+        self.has_messages.load(Ordering::Acquire)
     }
 
     pub(super) fn take(&self) -> Option<PacketTooBig> {
-        if !self.has_some() {
+        if !self.has_messages() {
             return None;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = kept.pop_front();
-        self.has_some.store(!kept.is_empty(), Ordering::Release);
+        let message = kept.pop_front();
+        self.has_messages.store(!kept.is_empty(), Ordering::Release);
         news
     }
 }
 
-/// Messages taken from the queue for one failed call. Others come with the next one.
+/// The most messages read from the queue for one failed call. The next failed call reads further
+/// ones.
 const MESSAGES_AT_ONCE: usize = 64;
 
-/// Messages kept for whoever asks. Each is good for one step of one connection's search.
+/// The most messages kept for the endpoint. Each advances the MTU search of one connection by one
+/// step.
 const MAX_KEPT: usize = 64;

@@ -1,4 +1,4 @@
-//! How many datagrams the kernel splits off one batch.
+//! The number of datagrams that the kernel splits from one batch.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,7 +9,8 @@ use super::cmsg::ControlBuffer;
 use super::sendmsg::sendmsg;
 use super::sockopt;
 
-/// Most datagrams in one send call, 1 without segmentation offload. Probed once per process.
+/// Returns the largest number of datagrams in one send call, 1 without segmentation offload. Probes
+/// once per process.
 pub(super) fn segment_limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -19,13 +20,13 @@ pub(super) fn segment_limit() -> usize {
     })
 }
 
-/// Sends to ourselves over loopback, since the limit is a constant of the kernel's source that
-/// nothing tells.
+/// Finds the limit by sending to the same socket over loopback, because it is a constant in the
+/// kernel's source that no interface reports.
 fn probe(ip: std::net::IpAddr) -> io::Result<usize> {
     let socket = UdpSocket::bind(SocketAddr::new(ip, 0))?;
     socket.set_nonblocking(true)?;
     socket.connect(socket.local_addr()?)?;
-    // Tells a loopback that is down from a batch that is refused.
+    // Distinguishes a loopback interface that is down from a batch that is refused.
     socket.send(&[0; SEGMENT])?;
     let takes = |segments: usize| {
         let mut control = ControlBuffer::new();
@@ -45,7 +46,7 @@ fn probe(ip: std::net::IpAddr) -> io::Result<usize> {
         .unwrap_or(1))
 }
 
-/// True if the kernel knows the option at all.
+/// Returns true if the kernel supports the option at all.
 fn is_known() -> bool {
     UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))
         .or_else(|_| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))
@@ -55,7 +56,7 @@ fn is_known() -> bool {
 
 /// `UDP_MAX_SEGMENTS` of Linux 6.9 and later.
 const LARGEST_LIMIT: usize = 128;
-/// `UDP_MAX_SEGMENTS` before.
+/// `UDP_MAX_SEGMENTS` of older versions.
 const SMALLEST_LIMIT: usize = 64;
 const SEGMENT: usize = 8;
 

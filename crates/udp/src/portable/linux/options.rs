@@ -1,4 +1,4 @@
-//! The options of our sockets. All are best effort: what is missing shows as a capability.
+//! The options of our sockets. All are best effort: a missing one shows in the capabilities.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Type};
 use super::sockopt::{self, SocketOption};
 use crate::capabilities::BUFFER_WANTED;
 
-/// What the kernel granted.
+/// The options that the kernel accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Supported {
     pub(super) gro: bool,
@@ -19,12 +19,12 @@ pub(super) struct Supported {
     pub(super) pktinfo: bool,
 }
 
-/// Sets everything on a socket bound to `local`.
+/// Sets all options of a socket bound to `local`.
 pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
     let set = |option, value| sockopt::set(fd, option, value).is_ok();
     let is_ipv6 = local.is_ipv6();
-    // Datagrams leave whole or not at all, and the kernel does not second-guess our MTU search
-    // by what ICMP says (RFC 9000 §14). An IPv6 socket carries IPv4 as well.
+    // Datagrams are never fragmented, and the kernel does not adjust our MTU search to ICMP
+    // messages (RFC 9000 §14). An IPv6 socket carries IPv4 as well.
     set(IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE);
     let mut ecn = set(IP_RECVTOS, 1);
     if is_ipv6 {
@@ -32,12 +32,12 @@ pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
         set(IPV6_DONTFRAG, 1);
         ecn = set(IPV6_RECVTCLASS, 1);
     }
-    // What routers say is queued for us, with the beginning of the datagram that it is about.
+    // Queues ICMP messages together with the beginning of the datagram that caused them.
     set(IP_RECVERR, 1);
     if is_ipv6 {
         set(IPV6_RECVERR, 1);
     }
-    // Who polls for priority data is woken by it.
+    // Wakes tasks that poll for priority data when a message is queued.
     set(SELECT_ERR_QUEUE, 1);
     enlarge_buffers(fd, BUFFER_WANTED);
     let pktinfo = local.ip().is_unspecified() && set(pktinfo_option(is_ipv6), 1);
@@ -48,32 +48,33 @@ pub(super) fn set_all(fd: BorrowedFd<'_>, local: SocketAddr) -> Supported {
     }
 }
 
-/// Largest IP packet that leaves for `peer` whole: what the interface on the way there takes. A
-/// socket of its own asks, because the answer belongs to connected ones only.
+/// Returns the largest IP packet that the interface towards `peer` sends unfragmented. Uses a
+/// separate socket, because only connected sockets have this value.
 pub(super) fn interface_mtu(local: Option<IpAddr>, peer: SocketAddr) -> io::Result<u32> {
     let socket = socket2::Socket::new(Domain::for_address(peer), Type::DGRAM, Some(Protocol::UDP))?;
     if let Some(local) = local {
         socket.bind(&SocketAddr::new(local, 0).into())?;
     }
-    // Sends nothing: the kernel only looks for a route.
+    // Sends nothing: the kernel only looks up a route.
     socket.connect(&peer.into())?;
     let option = if peer.is_ipv4() { IP_MTU } else { IPV6_MTU };
     let mtu = sockopt::get(socket.as_fd(), option)?;
     u32::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// No longer tell the local address of each datagram.
+/// Stops the reports of the local address of each datagram.
 pub(super) fn stop_pktinfo(fd: BorrowedFd<'_>, is_ipv6: bool) {
     let _ = sockopt::set(fd, pktinfo_option(is_ipv6), 0);
 }
 
-/// Sets the mark of everything that a connected socket sends.
+/// Sets the ECN mark of all datagrams that a connected socket sends.
 pub(super) fn set_mark(fd: BorrowedFd<'_>, mark: Ecn, is_ipv4: bool) -> io::Result<()> {
     let option = if is_ipv4 { IP_TOS } else { IPV6_TCLASS };
     sockopt::set(fd, option, c_int::from(mark.to_bits()))
 }
 
-/// An IPv6 socket tells the address of IPv4 datagrams by the IPv6 message too.
+/// Returns the option that reports local addresses. On an IPv6 socket the IPv6 message covers IPv4
+/// datagrams too.
 fn pktinfo_option(is_ipv6: bool) -> SocketOption {
     if is_ipv6 {
         IPV6_RECVPKTINFO
@@ -82,19 +83,19 @@ fn pktinfo_option(is_ipv6: bool) -> SocketOption {
     }
 }
 
-/// Asks for buffers of at least so many bytes.
+/// Requests buffers of at least `bytes` bytes each.
 pub(super) fn enlarge_buffers(fd: BorrowedFd<'_>, bytes: usize) {
     enlarge(fd, bytes, (libc::SO_RCVBUF, libc::SO_RCVBUFFORCE));
     enlarge(fd, bytes, (libc::SO_SNDBUF, libc::SO_SNDBUFFORCE));
 }
 
-/// What the buffers hold, for receiving and for sending.
+/// Returns the sizes of the receive buffer and the send buffer.
 pub(super) fn buffers(fd: BorrowedFd<'_>) -> (usize, usize) {
     (buffer(fd, libc::SO_RCVBUF), buffer(fd, libc::SO_SNDBUF))
 }
 
-/// The size of a buffer in the unit of the request: the kernel doubles the number, to cover its
-/// bookkeeping, and reports the double.
+/// Returns the size of a buffer in the unit of the request. The kernel doubles the requested number
+/// to cover its bookkeeping, and reports the double.
 fn buffer(fd: BorrowedFd<'_>, which: c_int) -> usize {
     let reported = sockopt::get(fd, (libc::SOL_SOCKET, which)).unwrap_or(0);
     usize::try_from(reported).unwrap_or(0) / 2
@@ -106,7 +107,7 @@ fn enlarge(fd: BorrowedFd<'_>, bytes: usize, (plain, forced): (c_int, c_int)) {
         let _ = sockopt::set(fd, (libc::SOL_SOCKET, plain), wanted);
     }
     if buffer(fd, plain) < bytes {
-        // Above the system's limit, for a process with CAP_NET_ADMIN.
+        // Exceeds the system's limit, for a process with CAP_NET_ADMIN.
         let _ = sockopt::set(fd, (libc::SOL_SOCKET, forced), wanted);
     }
 }

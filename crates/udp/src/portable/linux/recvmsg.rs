@@ -10,15 +10,15 @@ use socket2::{SockAddr, SockAddrStorage};
 
 use super::cmsg::ControlBuffer;
 
-/// What one call yielded.
+/// The result of one call.
 pub(super) struct Filled {
     pub(super) len: usize,
     pub(super) flags: libc::c_int,
     pub(super) peer: Option<SocketAddr>,
 }
 
-/// Receives into `buffer`; control messages end up in `control`, replacing what was there.
-/// `flags` are those of the call: none for datagrams, MSG_ERRQUEUE for what became of sent ones.
+/// Receives into `buffer` and replaces the contents of `control` with the control messages. `flags`
+/// are those of the call: none for datagrams, MSG_ERRQUEUE for errors of datagrams that were sent.
 pub(super) fn recvmsg(
     socket: BorrowedFd<'_>,
     buffer: &mut [u8],

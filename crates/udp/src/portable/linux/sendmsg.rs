@@ -7,8 +7,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use socket2::SockAddr;
 
-/// Sends `contents` to `destination`, or to the connected peer for `None`, and returns how many
-/// bytes the kernel took. `control` holds control messages in the kernel's layout.
+/// Sends `contents` to `destination`, or to the connected peer for `None`, and returns the number
+/// of bytes that the kernel accepted. `control` holds control messages in the layout of the kernel.
 pub(super) fn sendmsg(
     socket: BorrowedFd<'_>,
     destination: Option<&SockAddr>,

@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libc::{c_int, socklen_t};
 
-/// An option by level and name.
+/// A socket option: its level and name.
 pub(super) type SocketOption = (c_int, c_int);
 
-/// Sets an option that is an integer.
+/// Sets an integer option.
 pub(super) fn set(socket: BorrowedFd<'_>, option: SocketOption, value: c_int) -> io::Result<()> {
     let (level, name) = option;
     // SAFETY: `socket` is open for as long as it is borrowed; the kernel reads as many bytes as
@@ -31,14 +31,14 @@ pub(super) fn set(socket: BorrowedFd<'_>, option: SocketOption, value: c_int) ->
     }
 }
 
-/// Reads an option that is an integer.
+/// Reads an integer option.
 pub(super) fn get(socket: BorrowedFd<'_>, option: SocketOption) -> io::Result<c_int> {
     let mut value = [0];
     get_array(socket, option, &mut value)?;
     Ok(value[0])
 }
 
-/// How many buffers of received datagrams the kernel dropped.
+/// Returns the number of buffers of received datagrams that the kernel dropped.
 pub(super) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut memory = [0; DROPS + 1];
     match get_array(socket, (libc::SOL_SOCKET, libc::SO_MEMINFO), &mut memory)? {
@@ -47,7 +47,7 @@ pub(super) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u32> {
     }
 }
 
-/// Fills `values` and returns how many of them the kernel wrote.
+/// Fills `values` and returns the number of values that the kernel wrote.
 fn get_array<const N: usize>(
     socket: BorrowedFd<'_>,
     option: SocketOption,
@@ -74,7 +74,7 @@ fn get_array<const N: usize>(
     }
 }
 
-/// Where the kernel's list of socket memory figures has the drops (`SK_MEMINFO_DROPS`).
+/// Index of the drops in the kernel's list of socket memory figures (`SK_MEMINFO_DROPS`).
 const DROPS: usize = 8;
 
 #[cfg(test)]

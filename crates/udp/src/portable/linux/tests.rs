@@ -5,7 +5,7 @@ use socket2::SockRef;
 use super::*;
 use crate::Counters;
 
-/// A socket that waits, so that a test need not.
+/// Binds a socket whose calls block, so that tests need no loop.
 fn socket(address: &str) -> Socket {
     waiting(Socket::new(UdpSocket::bind(address).unwrap()).unwrap())
 }
@@ -29,8 +29,8 @@ fn transmit(to: &Socket, contents: &'static [u8]) -> Transmit<'static> {
     }
 }
 
-/// The kernel refuses to split batches of a socket that wants no checksums: an honest stand-in
-/// for a device that cannot compute them.
+/// The kernel refuses to split batches of a socket with checksums turned off. That is a faithful
+/// stand-in for a device that cannot compute them.
 #[test]
 fn refused_offload_falls_back_to_single_datagrams() {
     let receiver = socket("127.0.0.1:0");
@@ -92,7 +92,7 @@ fn connected_mark_is_set_once_per_change() {
             ecn
         );
     }
-    // The same mark is not set again: a change behind our back stays.
+    // The same mark is not set again, so a change made elsewhere persists.
     sockopt::set(sender.io.as_fd(), (libc::SOL_IP, libc::IP_TOS), 0).unwrap();
     sender
         .send(
@@ -141,7 +141,7 @@ fn other_destination_on_a_connected_socket_is_reached_with_its_own_mark() {
 }
 
 #[test]
-fn options_that_others_set_disturb_nothing() {
+fn options_set_by_others_do_not_disturb_receiving() {
     let receiver = socket("127.0.0.1:0");
     let sender = socket("127.0.0.1:0");
     let fd = receiver.io.as_fd();
@@ -163,7 +163,7 @@ fn options_that_others_set_disturb_nothing() {
 }
 
 #[test]
-fn connected_socket_taken_over_knows_its_peer() {
+fn adopted_connected_socket_has_its_peer() {
     let receiver = socket("127.0.0.1:0");
     let io = UdpSocket::bind("0.0.0.0:0").unwrap();
     io.connect(receiver.local_addr().unwrap()).unwrap();
@@ -189,7 +189,7 @@ fn drops_of_a_full_buffer_are_counted() {
 }
 
 #[test]
-fn signals_during_receive_are_not_seen() {
+fn interrupted_receives_are_repeated() {
     let mut calls = 0;
     let result = uninterrupted(|| {
         calls += 1;

@@ -8,7 +8,7 @@ use courser_base::Ecn;
 use super::*;
 use crate::Counters;
 
-/// A kernel that follows a script and notes the calls: length and segment size.
+/// A kernel that follows a script and records length and segment size of each call.
 struct Kernel {
     script: VecDeque<Answer>,
     calls: Vec<(usize, Option<usize>)>,
@@ -24,7 +24,7 @@ enum Answer {
 use Answer::{Fail, Take, TakeOnly};
 
 impl Kernel {
-    /// Answers in this order, then takes everything.
+    /// Returns the results of the script in order, then accepts everything.
     fn new(script: impl IntoIterator<Item = Answer>) -> Self {
         Self {
             script: script.into_iter().collect(),
@@ -83,7 +83,7 @@ impl Bench {
     }
 }
 
-/// `count` datagrams of 100 bytes, the last of 40.
+/// Returns `count` datagrams of 100 bytes, the last one of 40.
 fn batch(count: u8) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..count).flat_map(|datagram| [datagram; 100]).collect();
     bytes.truncate(bytes.len() - 60);
@@ -214,7 +214,7 @@ fn full_buffer_during_fallback_keeps_the_batch() {
 }
 
 #[test]
-fn signals_are_not_seen() {
+fn interrupted_sends_are_repeated() {
     let interrupted = || Fail(libc::EINTR);
     let mut bench = Bench::new(4, [interrupted(), interrupted(), Take, interrupted()]);
     assert_eq!(bench.send(&batch(5), Some(100)).unwrap(), 440);
@@ -222,7 +222,7 @@ fn signals_are_not_seen() {
 }
 
 #[test]
-fn stop_half_way_reports_what_was_taken() {
+fn partial_send_reports_the_bytes_taken() {
     for error in [
         libc::EAGAIN,
         libc::ENOBUFS,
@@ -266,7 +266,7 @@ fn short_acceptance_continues_at_the_next_datagram() {
 }
 
 #[test]
-fn kernel_that_takes_nothing_does_not_hold_us() {
+fn kernel_that_takes_nothing_causes_no_endless_loop() {
     let mut bench = Bench::new(64, [TakeOnly(0), TakeOnly(0), TakeOnly(0)]);
     assert_eq!(bench.send(&batch(3), Some(100)).unwrap(), 240);
     assert_eq!(bench.kernel.calls.len(), 3);

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A message as the kernel writes it.
+/// Returns a message in the layout of the kernel.
 fn message(level: c_int, kind: c_int, data: &[u8]) -> Vec<u8> {
     let mut control = ControlBuffer::new();
     control.push(level, kind, data);
@@ -12,7 +12,7 @@ fn ip(text: &str) -> IpAddr {
 }
 
 #[test]
-fn segment_size_is_laid_out_as_the_kernel_wants_it() {
+fn segment_size_is_laid_out_as_the_kernel_expects() {
     let mut control = ControlBuffer::new();
     control.push_segment_size(Some(1_452));
     let bytes = control.filled();
@@ -32,7 +32,7 @@ fn sizes_beyond_a_batch_are_left_out() {
 }
 
 #[test]
-fn marks_come_back() {
+fn marks_round_trip() {
     for mark in [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce] {
         for is_ipv4 in [true, false] {
             let mut control = ControlBuffer::new();
@@ -53,7 +53,7 @@ fn one_byte_tos_is_read() {
 }
 
 #[test]
-fn sources_come_back() {
+fn sources_round_trip() {
     for source in [ip("192.0.2.1"), ip("2001:db8::1")] {
         let mut control = ControlBuffer::new();
         control.push_source(source);
@@ -70,7 +70,7 @@ fn mapped_local_address_becomes_ipv4() {
 }
 
 #[test]
-fn several_messages_are_read_and_unknown_ones_passed_over() {
+fn several_messages_are_read_and_unknown_ones_skipped() {
     let mut bytes = message(libc::SOL_SOCKET, libc::SO_TIMESTAMP, &[9; 16]);
     bytes.extend(message(
         libc::SOL_UDP,
@@ -99,7 +99,7 @@ fn impossible_segment_sizes_are_ignored() {
 }
 
 #[test]
-fn every_truncation_is_survived() {
+fn truncated_messages_do_not_panic() {
     let mut bytes = message(libc::SOL_UDP, libc::UDP_GRO, &1_200_i32.to_ne_bytes());
     bytes.extend(message(
         libc::SOL_IPV6,
@@ -112,7 +112,7 @@ fn every_truncation_is_survived() {
 }
 
 #[test]
-fn lying_lengths_end_the_walk() {
+fn invalid_lengths_end_decoding() {
     for len in [0, 1, HEADER_LEN - 1, 1_000, usize::MAX, usize::MAX - 3] {
         let mut bytes = message(libc::SOL_UDP, libc::UDP_GRO, &1_200_i32.to_ne_bytes());
         bytes[..WORD].copy_from_slice(&len.to_ne_bytes());
@@ -122,8 +122,8 @@ fn lying_lengths_end_the_walk() {
 }
 
 #[test]
-fn extended_error_is_read_and_a_short_one_passed_over() {
-    // errno 90, from ICMP, type 3, code 4, MTU 1400, and who said so.
+fn extended_error_is_read_and_a_short_one_skipped() {
+    // errno 90, from ICMP, type 3, code 4, MTU 1400, and the address of the sender.
     let mut data = 90_u32.to_ne_bytes().to_vec();
     data.extend([2, 3, 4, 0]);
     data.extend(1400_u32.to_ne_bytes());

@@ -18,6 +18,6 @@ fn both_families_agree() {
 }
 
 #[test]
-fn address_that_is_not_ours_proves_nothing() {
+fn probe_from_a_foreign_address_fails() {
     assert!(probe(Ipv4Addr::new(192, 0, 2, 1).into()).is_err());
 }
