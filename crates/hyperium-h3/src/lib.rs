@@ -31,7 +31,7 @@
 //! let address = server.local_addr()?;
 //! tokio::spawn(async move {
 //!     let connection = server.accept().await.ok_or("closed")?.await?;
-//!     let connection = courser_h3::Connection::new(connection);
+//!     let connection = courser_hyperium_h3::Connection::new(connection);
 //!     let mut connection = h3::server::Connection::<_, Bytes>::new(connection).await?;
 //!     while let Some(resolver) = connection.accept().await? {
 //!         let (_request, mut stream) = resolver.resolve_request().await?;
@@ -45,7 +45,7 @@
 //! let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
 //! let config = ClientConfig::with_roots([identity.certificate()])?.alpn(["h3"]);
 //! let connection = endpoint.connect_with(config, address, "localhost")?.await?;
-//! let (mut driver, mut client) = h3::client::new(courser_h3::Connection::new(connection)).await?;
+//! let (mut driver, mut client) = h3::client::new(courser_hyperium_h3::Connection::new(connection)).await?;
 //! let driven = tokio::spawn(async move { driver.wait_idle().await });
 //! let mut stream = client.send_request(Request::get("https://localhost/").body(())?).await?;
 //! stream.finish().await?;

@@ -12,19 +12,19 @@ use http_body_util::{BodyExt as _, Full};
 
 use super::setup::{Pair, within};
 
-type Server = h3::server::Connection<courser_h3::Connection, Bytes>;
-type Client = h3::client::SendRequest<courser_h3::OpenStreams, Bytes>;
-type Answering = RequestStream<courser_h3::BidiStream<Bytes>, Bytes>;
-type Driver = h3::client::Connection<courser_h3::Connection, Bytes>;
+type Server = h3::server::Connection<courser_hyperium_h3::Connection, Bytes>;
+type Client = h3::client::SendRequest<courser_hyperium_h3::OpenStreams, Bytes>;
+type Answering = RequestStream<courser_hyperium_h3::BidiStream<Bytes>, Bytes>;
+type Driver = h3::client::Connection<courser_hyperium_h3::Connection, Bytes>;
 
 async fn server(connection: courser::Connection) -> Server {
-    Server::new(courser_h3::Connection::new(connection))
+    Server::new(courser_hyperium_h3::Connection::new(connection))
         .await
         .expect("a connection")
 }
 
 async fn client(connection: courser::Connection) -> (Driver, Client) {
-    h3::client::new(courser_h3::Connection::new(connection))
+    h3::client::new(courser_hyperium_h3::Connection::new(connection))
         .await
         .expect("a connection")
 }
@@ -165,7 +165,7 @@ async fn coursers_own_server_drains_a_client_on_h3() {
 async fn codes_of_closed_connections_pass_both_ways() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
-    let mut connection = courser_h3::Connection::new(client_end);
+    let mut connection = courser_hyperium_h3::Connection::new(client_end);
     quic::OpenStreams::<Bytes>::close(&mut connection, Code::H3_EXCESSIVE_LOAD, b"enough");
     match within(server_end.closed()).await {
         ConnectionError::ApplicationClosed { code, reason } => {
@@ -191,7 +191,7 @@ async fn a_broken_rule_has_its_code() {
         Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::new())))
     });
     tokio::spawn(own::serve(server_end, service).into_future());
-    let mut connection = courser_h3::Connection::new(client_end);
+    let mut connection = courser_hyperium_h3::Connection::new(client_end);
     // A second control stream.
     for _ in 0..2 {
         let mut stream = std::future::poll_fn(|cx| {
@@ -226,8 +226,8 @@ async fn a_broken_rule_has_its_code() {
 async fn streams_tell_why_their_connection_is_over() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
-    let mut connection = courser_h3::Connection::new(client_end.clone());
-    let mut stream: courser_h3::BidiStream<Bytes> =
+    let mut connection = courser_hyperium_h3::Connection::new(client_end.clone());
+    let mut stream: courser_hyperium_h3::BidiStream<Bytes> =
         std::future::poll_fn(|cx| connection.poll_open_bidi(cx))
             .await
             .expect("allowed");
@@ -248,7 +248,7 @@ async fn streams_tell_why_their_connection_is_over() {
     assert!(is_close(finished.expect_err("closed")));
     let read = std::future::poll_fn(|cx| stream.poll_data(cx)).await;
     assert!(is_close(read.expect_err("closed")));
-    let opened: Result<courser_h3::BidiStream<Bytes>, _> =
+    let opened: Result<courser_hyperium_h3::BidiStream<Bytes>, _> =
         std::future::poll_fn(|cx| opener.poll_open_bidi(cx)).await;
     assert!(is_close(opened.expect_err("closed")));
 }
@@ -258,8 +258,8 @@ async fn streams_tell_why_their_connection_is_over() {
 async fn a_stream_can_be_stopped_while_it_is_read() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
-    let mut connection = courser_h3::Connection::new(client_end);
-    let mut stream: courser_h3::BidiStream<Bytes> =
+    let mut connection = courser_hyperium_h3::Connection::new(client_end);
+    let mut stream: courser_hyperium_h3::BidiStream<Bytes> =
         std::future::poll_fn(|cx| connection.poll_open_bidi(cx))
             .await
             .expect("allowed");

@@ -117,8 +117,8 @@ fn request() -> Request<()> {
 async fn datagrams_come_back_on_courser_at_both_ends() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    let serving = tokio::spawn(echo(courser_h3::Connection::new(server)));
-    ask(courser_h3::Connection::new(client)).await;
+    let serving = tokio::spawn(echo(courser_hyperium_h3::Connection::new(server)));
+    ask(courser_hyperium_h3::Connection::new(client)).await;
     within(serving).await.expect("no panic");
 }
 
@@ -129,7 +129,7 @@ async fn datagrams_come_back_between_a_client_on_quinn_and_a_server_on_courser()
         quinn_client(pair.address(), pair.certificate.clone()),
         pair.accept()
     );
-    let serving = tokio::spawn(echo(courser_h3::Connection::new(server)));
+    let serving = tokio::spawn(echo(courser_hyperium_h3::Connection::new(server)));
     ask(h3_quinn::Connection::new(client.1)).await;
     within(serving).await.expect("no panic");
 }
@@ -144,7 +144,7 @@ async fn datagrams_come_back_between_a_client_on_courser_and_a_server_on_quinn()
     });
     let connection = client.connect(address, "localhost").expect("configured");
     let connection = connection.await.expect("handshake");
-    ask(courser_h3::Connection::new(connection)).await;
+    ask(courser_hyperium_h3::Connection::new(connection)).await;
     within(serving).await.expect("no panic");
 }
 
@@ -171,7 +171,7 @@ async fn datagrams_of_all_requests_are_read_as_theirs() {
     let mut builder = h3::client::builder();
     let built = builder
         .enable_datagram(true)
-        .build::<_, _, Bytes>(courser_h3::Connection::new(client))
+        .build::<_, _, Bytes>(courser_hyperium_h3::Connection::new(client))
         .await;
     let (mut driver, mut client) = built.expect("a connection");
     let mut reader = driver.get_datagram_reader();
@@ -193,14 +193,14 @@ async fn datagrams_of_all_requests_are_read_as_theirs() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_sent_is_told_apart() {
-    let send = |connection: &courser_h3::Connection, len: usize| {
+    let send = |connection: &courser_hyperium_h3::Connection, len: usize| {
         let mut handler = DatagramConnectionExt::<Bytes>::send_datagram_handler(connection);
         let id = StreamId::try_from(0).expect("an ID");
         handler.send_datagram(Datagram::new(id, Bytes::from(vec![0; len])).encode())
     };
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    let client = courser_h3::Connection::new(client);
+    let client = courser_hyperium_h3::Connection::new(client);
     send(&client, 1000).expect("it fits");
     let error = send(&client, 70_000).expect_err("too large");
     assert!(matches!(error, SendDatagramErrorIncoming::TooLarge));
@@ -228,6 +228,6 @@ async fn what_cannot_be_sent_is_told_apart() {
     };
     let pair = Pair::with(without);
     let (client, _server) = pair.connect().await;
-    let error = send(&courser_h3::Connection::new(client), 1).expect_err("switched off");
+    let error = send(&courser_hyperium_h3::Connection::new(client), 1).expect_err("switched off");
     assert!(matches!(error, SendDatagramErrorIncoming::NotAvailable));
 }

@@ -75,8 +75,8 @@ where
 async fn the_program_on_courser_at_both_ends() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    let serving = tokio::spawn(program::serve(courser_h3::Connection::new(server)));
-    check_on(courser_h3::Connection::new(client)).await;
+    let serving = tokio::spawn(program::serve(courser_hyperium_h3::Connection::new(server)));
+    check_on(courser_hyperium_h3::Connection::new(client)).await;
     let end = within(serving).await.expect("no panic");
     assert!(end.is_err_and(|end| end.is_h3_no_error()), "an error");
 }
@@ -88,7 +88,7 @@ async fn a_client_on_quinn_and_a_server_on_courser() {
         quinn_client(pair.address(), pair.certificate.clone()),
         pair.accept()
     );
-    tokio::spawn(program::serve(courser_h3::Connection::new(server)));
+    tokio::spawn(program::serve(courser_hyperium_h3::Connection::new(server)));
     check_on(h3_quinn::Connection::new(client.1)).await;
 }
 
@@ -101,7 +101,7 @@ async fn a_client_on_courser_and_a_server_on_quinn() {
         program::serve(h3_quinn::Connection::new(connection.expect("handshake"))).await
     });
     let connection = client.connect(address, "localhost").expect("configured");
-    check_on(courser_h3::Connection::new(
+    check_on(courser_hyperium_h3::Connection::new(
         connection.await.expect("handshake"),
     ))
     .await;
@@ -136,7 +136,7 @@ async fn a_client_on_courser_and_coursers_own_server() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     serve_own(server);
-    check_on(courser_h3::Connection::new(client)).await;
+    check_on(courser_hyperium_h3::Connection::new(client)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -154,7 +154,7 @@ async fn a_client_on_quinn_and_coursers_own_server() {
 async fn coursers_own_client_and_a_server_on_courser() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    tokio::spawn(program::serve(courser_h3::Connection::new(server)));
+    tokio::spawn(program::serve(courser_hyperium_h3::Connection::new(server)));
     let client = own::Client::new(client);
     let body = Bytes::from(pattern(20_000_000));
     let request = Request::post("https://localhost/echo")
@@ -187,7 +187,7 @@ async fn coursers_own_client_minds_no_empty_frames() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     let serving = async move {
-        let connection = courser_h3::Connection::new(server);
+        let connection = courser_hyperium_h3::Connection::new(server);
         let mut connection = h3::server::Connection::<_, Bytes>::new(connection).await?;
         while let Some(resolver) = connection.accept().await? {
             let (_, mut stream) = resolver.resolve_request().await?;
