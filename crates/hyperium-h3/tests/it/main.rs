@@ -1,4 +1,4 @@
-//! hyperium's HTTP/3 on courser, against itself, against courser's own HTTP/3 and on quinn.
+//! Tests of hyperium's `h3` on courser, against itself, on quinn, and against courser's own HTTP/3.
 
 mod datagrams;
 mod endings;
