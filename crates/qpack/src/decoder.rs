@@ -170,7 +170,7 @@ impl Decoder {
         self.blocked.len()
     }
 
-    /// Abandons decoding of a stream that was reset or whose reading was given up (§2.2.2.2).
+    /// Abandons a stream that was reset or is no longer read (§2.2.2.2).
     pub fn cancel(&mut self, stream: u64) {
         self.blocked.remove(stream);
         if self.limits.max_table_capacity > 0 {
