@@ -1,40 +1,40 @@
-//! Attacks and how they are listed.
+//! Attacks and their entries in the list.
 
 use courser_base::Time;
 
 use crate::attacker::Attacker;
 
-/// One attack: decides what an [`Attacker`] sends, and when.
+/// An attack, which decides the packets of an [`Attacker`] and their times.
 pub trait Attack {
     /// Prepares the attacker, before anything is sent or received.
     fn start(&mut self, _attacker: &mut Attacker) {}
 
-    /// Sends the next burst. A burst has at most some hundred datagrams, so that what the victim
-    /// sends is read in time.
+    /// Sends the next burst, of at most a few hundred datagrams. Longer bursts would delay the
+    /// reading of datagrams from the victim.
     fn turn(&mut self, attacker: &mut Attacker, now: Time) -> Pace;
 }
 
-/// When an attack wants its next turn.
+/// The time of an attack's next turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pace {
-    /// As soon as the burst has left.
+    /// As soon as the burst was sent.
     Now,
-    /// At this time, or earlier when the victim sent something.
+    /// At this time, or earlier if a datagram arrives.
     At(Time),
 }
 
-/// An attack as it is listed.
+/// The entry of an attack in the list.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// The rows of the attack catalogue that it stands for.
+    /// The rows of the attack catalogue that the attack covers.
     pub labels: &'static [&'static str],
-    /// One line about what it does.
+    /// A description in one line.
     pub summary: &'static str,
-    /// Which end it attacks.
+    /// The end under attack.
     pub victim: Victim,
-    /// Makes a fresh attack.
+    /// Creates the attack.
     pub make: fn() -> Box<dyn Attack>,
 }
 

@@ -15,24 +15,24 @@ use crate::hooks::Hooks;
 /// A datagram that an attacker sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Datagram {
-    /// Number of the local port, from zero; whoever sends it has an address for each.
+    /// The number of the local port, from zero. The caller maps it to a local address.
     pub port: u16,
-    /// The receiver.
+    /// The destination.
     pub to: SocketAddr,
     /// The UDP payload.
     pub bytes: Vec<u8>,
 }
 
-/// Counts of an attacker.
+/// The counters of an attacker.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Datagrams sent.
     pub sent: u64,
-    /// Bytes in them.
+    /// Bytes sent.
     pub sent_bytes: u64,
     /// Datagrams received.
     pub received: u64,
-    /// Bytes in them.
+    /// Bytes received.
     pub received_bytes: u64,
     /// Connections started or accepted.
     pub connections: u64,
@@ -50,7 +50,7 @@ pub struct Attacker {
     rng: Rng,
     next_id: u64,
     members: BTreeMap<u64, Member>,
-    /// Connections by the start of the IDs that they issue.
+    /// Connections by the prefix of the connection IDs that they issue.
     routes: HashMap<Prefix, u64>,
     touched: BTreeSet<u64>,
     out: VecDeque<Datagram>,
@@ -71,7 +71,7 @@ struct Member {
 }
 
 impl Attacker {
-    /// An attacker without connections. `target` is the victim if that is a server.
+    /// Creates an attacker without connections. `target` is the victim if that is a server.
     pub fn new(target: SocketAddr, client_tls: Arc<dyn ClientTls>, seed: [u8; 32]) -> Self {
         Self {
             target,
@@ -87,22 +87,22 @@ impl Attacker {
         }
     }
 
-    /// Accepts clients from now on, with these hooks for each.
+    /// Accepts clients from now on. `hooks` creates the hooks of each connection.
     pub fn accept_with(&mut self, tls: Arc<dyn ServerTls>, hooks: fn() -> Box<dyn Hooks>) {
         self.accept = Some(Accept { tls, hooks });
     }
 
-    /// The victim's address.
+    /// Returns the victim's address.
     pub fn target(&self) -> SocketAddr {
         self.target
     }
 
-    /// Counts so far.
+    /// Returns the counters.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Random numbers that follow from the seed.
+    /// Returns the random number generator, which depends only on the seed.
     pub fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }
@@ -110,7 +110,7 @@ impl Attacker {
     /// Starts a connection to the victim from local port number `port`, and returns its key.
     ///
     /// # Panics
-    /// When the TLS configuration does not work.
+    /// If the TLS configuration is invalid.
     pub fn connect(&mut self, port: u16, hooks: Box<dyn Hooks>) -> u64 {
         let rng = self.rng.fork();
         let connection = Connection::client(&*self.client_tls, SERVER_NAME, hooks, rng)
@@ -118,31 +118,31 @@ impl Attacker {
         self.add(connection, port, self.target)
     }
 
-    /// The connection with this key. What it has to send leaves at the end of the turn.
+    /// Returns the connection with this key. Frames that it queues are sent at the end of the turn.
     pub fn connection(&mut self, key: u64) -> Option<&mut Connection> {
         let member = self.members.get_mut(&key)?;
         self.touched.insert(key);
         Some(&mut member.connection)
     }
 
-    /// The connection with this key, to be looked at.
+    /// Returns the connection with this key for reading.
     pub fn peek(&self, key: u64) -> Option<&Connection> {
         self.members.get(&key).map(|member| &member.connection)
     }
 
-    /// Keys of all connections.
+    /// Returns the keys of all connections.
     pub fn keys(&self) -> Vec<u64> {
         self.members.keys().copied().collect()
     }
 
-    /// Sends what belongs to this connection from another local port from now on.
+    /// Sends the datagrams of this connection from another local port from now on.
     pub fn move_to_port(&mut self, key: u64, port: u16) {
         if let Some(member) = self.members.get_mut(&key) {
             member.port = port;
         }
     }
 
-    /// Forgets a connection without a word to the peer.
+    /// Removes a connection without closing it.
     pub fn forget(&mut self, key: u64) {
         if let Some(member) = self.members.remove(&key) {
             self.routes.remove(&prefix(&member.connection.local_id()));
@@ -156,7 +156,7 @@ impl Attacker {
         self.queue(Datagram { port, to, bytes });
     }
 
-    /// Takes a datagram that arrived on local port number `port`.
+    /// Processes a datagram that arrived on local port number `port`.
     pub fn receive(&mut self, now: Time, port: u16, from: SocketAddr, bytes: &mut [u8]) {
         self.counts.received += 1;
         self.counts.received_bytes += bytes.len() as u64;
@@ -176,10 +176,10 @@ impl Attacker {
         if let Some(connection) = self.connection(key) {
             connection.receive(now, bytes);
         }
-        self.settle(key);
+        self.update_counts(key);
     }
 
-    /// Collects what the connections have to send.
+    /// Queues the datagrams of all connections that have something to send.
     pub fn transmit(&mut self, now: Time) {
         let due = self.members.iter().filter_map(|(key, member)| {
             let at = member.connection.next_timeout()?;
@@ -192,12 +192,12 @@ impl Attacker {
         }
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_datagram(&mut self) -> Option<Datagram> {
         self.out.pop_front()
     }
 
-    /// When to call [`Attacker::transmit`] although nothing arrived.
+    /// Returns the time at which to call [`Attacker::transmit`] even if nothing arrives.
     pub fn next_timeout(&self) -> Option<Time> {
         self.members
             .values()
@@ -237,13 +237,13 @@ impl Attacker {
         let connection = Connection::server(&*accept.tls, original, client_id, hooks, rng).ok()?;
         debug_assert_eq!(connection.side(), Side::Server);
         let key = self.add(connection, port, from);
-        // Initials that repeat the first one have the same destination.
+        // Repetitions of the first Initial have the same destination.
         self.routes.insert(prefix(&original), key);
         Some(key)
     }
 
-    /// Counts what a received datagram changed.
-    fn settle(&mut self, key: u64) {
+    /// Counts a handshake that was completed and a connection that the peer closed.
+    fn update_counts(&mut self, key: u64) {
         let Some(member) = self.members.get_mut(&key) else {
             return;
         };
@@ -296,15 +296,15 @@ impl std::fmt::Debug for Attacker {
     }
 }
 
-/// The first bytes of a connection ID. Attacks that issue further IDs keep them.
+/// The first bytes of a connection ID. Attacks that issue further IDs keep this prefix.
 type Prefix = [u8; 4];
 
 fn prefix(id: &ConnectionId) -> Prefix {
     id.first_chunk().copied().unwrap_or_default()
 }
 
-/// The name that every hostile client asks for.
+/// The server name of every hostile client.
 const SERVER_NAME: &str = "localhost";
 
-/// Error codes that are told apart.
+/// The largest number of distinct error codes that are counted.
 const MAX_CODES: usize = 64;

@@ -1,4 +1,4 @@
-//! Every attack, one file each.
+//! All attacks, one file each.
 
 mod ack_storm;
 mod big_tickets;
@@ -40,7 +40,7 @@ use crate::attack::Plan;
 
 pub use crowd::{Crowd, Progress};
 
-/// The attacks in the order in which they run.
+/// All attacks in the order in which they run.
 pub const ALL: &[Plan] = &[
     garbage::PLAN,
     initial_flood::PLAN,
@@ -78,12 +78,12 @@ pub const ALL: &[Plan] = &[
     big_tokens::PLAN,
 ];
 
-/// The attack of this name.
+/// Returns the attack with this name.
 pub fn find(name: &str) -> Option<&'static Plan> {
     ALL.iter().find(|plan| plan.name == name)
 }
 
-/// Path of the large file that attacks ask for.
+/// The path of the large file that attacks request.
 pub const LARGE: &str = "/large";
 
 #[cfg(test)]

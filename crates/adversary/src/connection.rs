@@ -1,4 +1,4 @@
-//! One hostile connection: a real handshake, and packets that are put together by hand.
+//! Hostile connections, with a real handshake and hand-made packets.
 
 mod handshake;
 mod numbers;
@@ -23,11 +23,11 @@ pub use self::send::ack;
 use crate::encode::encode;
 use crate::hooks::Hooks;
 
-/// A QUIC connection that obeys its [`Hooks`] and nobody else.
+/// A QUIC connection that is controlled by its [`Hooks`].
 ///
-/// It completes the handshake on its own. Afterwards it acknowledges, answers PATH_CHALLENGE and
-/// sends the frames given to it, each as far as the hooks permit. It has no congestion control,
-/// no flow control, no timers but one that repeats the handshake, and detects no loss.
+/// It completes the handshake. Afterwards it acknowledges packets, answers PATH_CHALLENGE and sends
+/// the frames given to it, as far as the hooks permit. It has no congestion control, flow control or
+/// loss detection, and its only timer repeats the handshake.
 pub struct Connection {
     side: Side,
     tls: Box<dyn TlsSession>,
@@ -36,7 +36,7 @@ pub struct Connection {
     initial: KeyPair,
     handshake: Option<KeyPair>,
     one_rtt: Option<OneRtt>,
-    /// True as soon as a packet of the peer's first flight was opened.
+    /// A packet of the peer was opened.
     is_answered: bool,
     numbers: [Numbers; 3],
     local_id: ConnectionId,
@@ -45,26 +45,26 @@ pub struct Connection {
     frames: Vec<Vec<u8>>,
     datagrams: VecDeque<Vec<u8>>,
     held: Option<Vec<u8>>,
-    /// Packets of the next datagram.
+    /// Packets that begin the next datagram.
     joined: Vec<u8>,
     repeat_at: Option<Time>,
     seen: Seen,
 }
 
-/// Length of the connection IDs of hostile connections, unless their hooks choose another.
+/// The length of hostile connections' IDs, unless their hooks choose another.
 pub const ID_LEN: usize = 8;
 
-/// Interval at which an unfinished handshake is repeated.
+/// The interval at which an incomplete handshake is repeated.
 pub const REPEAT: Duration = Duration::from_millis(300);
 
-/// Payload of a datagram unless a packet is made by hand: passes on every path.
+/// The size of datagrams with queued frames, which fits every path.
 pub const DATAGRAM: usize = 1200;
 
 impl Connection {
-    /// Starts a client's handshake with the server called `name`.
+    /// Starts a client's handshake with the server `name`.
     ///
     /// # Errors
-    /// [`TlsStartError`] when the name or the TLS configuration is invalid.
+    /// [`TlsStartError`] if the name or the TLS configuration is invalid.
     pub fn client(
         tls: &dyn ClientTls,
         name: &str,
@@ -84,11 +84,11 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Starts the server's side of a handshake with a client whose first Initial was sent to
-    /// `original`, from `client_id`.
+    /// Starts the server's side of a handshake. `original` and `client_id` are the Destination and
+    /// Source Connection ID of the client's first Initial.
     ///
     /// # Errors
-    /// [`TlsStartError`] when the TLS configuration is invalid.
+    /// [`TlsStartError`] if the TLS configuration is invalid.
     pub fn server(
         tls: &dyn ServerTls,
         original: ConnectionId,
@@ -137,73 +137,73 @@ impl Connection {
         }
     }
 
-    /// Which end of the connection this is.
+    /// Returns the side of this end.
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// The connection ID that the peer sends to.
+    /// Returns the connection ID that the peer uses as destination.
     pub fn local_id(&self) -> ConnectionId {
         self.local_id
     }
 
-    /// The connection ID that packets are sent to.
+    /// Returns the Destination Connection ID of packets to the peer.
     pub fn peer_id(&self) -> ConnectionId {
         self.peer_id
     }
 
-    /// Sends to another connection ID of the peer from now on, issued or not.
+    /// Uses another Destination Connection ID from now on. The peer need not have issued it.
     pub fn set_peer_id(&mut self, id: ConnectionId) {
         self.peer_id = id;
     }
 
-    /// True once 1-RTT packets can be sent both ways.
+    /// Returns true once 1-RTT packets can be sent in both directions.
     pub fn is_established(&self) -> bool {
         self.one_rtt.is_some() && !self.tls.is_handshaking()
     }
 
-    /// True once the handshake is confirmed (RFC 9001 §4.1.2).
+    /// Returns true once the handshake is confirmed (RFC 9001 §4.1.2).
     pub fn is_confirmed(&self) -> bool {
         self.is_established() && (self.side.is_server() || self.seen.handshake_done)
     }
 
-    /// True when the peer closed the connection.
+    /// Returns true if the peer closed the connection.
     pub fn is_closed(&self) -> bool {
         self.seen.close.is_some()
     }
 
-    /// Counts of the peer's packets and frames so far.
+    /// Returns the record of the peer's packets and frames.
     pub fn seen(&self) -> &Seen {
         &self.seen
     }
 
-    /// The transport parameters of the peer, once they are known and decode.
+    /// Returns the peer's transport parameters once they have arrived, if they are valid.
     pub fn peer_parameters(&self) -> Option<TransportParameters> {
         let encoded = self.tls.peer_transport_parameters()?;
         TransportParameters::decode(encoded, self.side.peer()).ok()
     }
 
-    /// The largest 1-RTT packet number that arrived.
+    /// Returns the largest 1-RTT packet number received.
     pub fn largest_received(&self) -> Option<u64> {
         self.numbers(Space::Application).received.max()
     }
 
-    /// The packet number of the next packet in `space`.
+    /// Returns the packet number of the next packet in `space`.
     pub fn next_number(&self, space: Space) -> u64 {
         self.numbers(space).next
     }
 
-    /// Length of the CRYPTO stream in `space` that TLS has written.
+    /// Returns the length of the CRYPTO stream that TLS has written in `space`.
     pub fn crypto_len(&self, space: Space) -> u64 {
         self.numbers(space).crypto_out.len() as u64
     }
 
-    /// Leaves out `count` packet numbers.
+    /// Skips `count` packet numbers.
     pub fn skip_numbers(&mut self, space: Space, count: u64) {
         self.numbers_mut(space).next += count;
     }
 
-    /// Updates the keys of packets to be sent, permitted or not (RFC 9001 §6).
+    /// Updates the send keys, even if RFC 9001 §6 does not permit it now.
     pub fn update_keys(&mut self) {
         if let Some(keys) = &mut self.one_rtt {
             keys.update();
@@ -215,22 +215,22 @@ impl Connection {
         self.frames.push(encode(frame));
     }
 
-    /// Queues bytes as they are for the next 1-RTT packet.
+    /// Queues bytes for the next 1-RTT packet, unchanged and in place of a frame.
     pub fn push_bytes(&mut self, bytes: Vec<u8>) {
         self.frames.push(bytes);
     }
 
-    /// Random bytes of this connection.
+    /// Returns the random number generator of this connection.
     pub fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_datagram(&mut self) -> Option<Vec<u8>> {
         self.datagrams.pop_front()
     }
 
-    /// When to call [`Connection::transmit`] although nothing arrived.
+    /// Returns the time at which to call [`Connection::transmit`] even if nothing arrives.
     pub fn next_timeout(&self) -> Option<Time> {
         self.repeat_at
     }
@@ -275,7 +275,7 @@ fn encode_parameters(parameters: &TransportParameters, hooks: &mut dyn Hooks) ->
     encoded
 }
 
-/// Parameters that never get in the way of the peer; hooks make them mean.
+/// Returns transport parameters that do not restrict the peer. Hooks may change them.
 fn generous_parameters() -> TransportParameters {
     TransportParameters {
         max_idle_timeout: 30_000,
@@ -291,7 +291,7 @@ fn generous_parameters() -> TransportParameters {
     }
 }
 
-/// More than any attack asks for.
+/// More credit than a peer uses during any attack.
 const GENEROUS: u64 = 1 << 40;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Frames and fields as bytes of their own.
+//! Encoding of single frames and fields.
 
 use courser_wire::{Frame, Writer, varint_len};
 
@@ -12,7 +12,7 @@ pub fn encode(frame: &Frame<'_>) -> Vec<u8> {
 /// Appends a variable-length integer (RFC 9000 §16).
 ///
 /// # Panics
-/// When `value` is above 2^62 - 1.
+/// If `value` is above 2^62 - 1.
 pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     let mut bytes = [0; 8];
     let len = varint_len(value);

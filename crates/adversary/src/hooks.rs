@@ -6,10 +6,10 @@ use courser_wire::{ConnectionId, Frame, TransportParameters};
 
 use crate::connection::ID_LEN;
 
-/// Decides about every packet of a [`Connection`](crate::Connection), before it is sealed and
-/// after it was opened.
+/// Modifies the packets of a [`Connection`](crate::Connection) before they are sealed and after they
+/// were opened.
 ///
-/// Every method has the behaviour of an honest endpoint as its default.
+/// The default of every method is the behaviour of an honest endpoint.
 pub trait Hooks {
     /// Edits the transport parameters of this end before the handshake starts.
     fn edit_parameters(&mut self, _parameters: &mut TransportParameters) {}
@@ -22,29 +22,29 @@ pub trait Hooks {
         ID_LEN
     }
 
-    /// Returns how many bytes of the CRYPTO stream a packet carries.
+    /// Returns the number of CRYPTO stream bytes in each packet.
     fn crypto_chunk(&self) -> usize {
         CRYPTO_CHUNK
     }
 
-    /// Returns whether [`Seen`](crate::Seen) keeps the content of streams.
+    /// Returns true if [`Seen`](crate::Seen) keeps the content of streams.
     fn keeps_streams(&self) -> bool {
         false
     }
 
-    /// Inspects a received frame. The connection ignores the frame on [`Verdict::Ignore`].
+    /// Inspects a received frame and decides whether the connection processes it.
     fn on_frame(&mut self, _now: Time, _space: Space, _frame: &Frame<'_>) -> Verdict {
         Verdict::Process
     }
 
-    /// Returns the packet numbers to acknowledge; `None` sends no ACK frame.
+    /// Returns the packet numbers to acknowledge, or `None` to send no ACK frame.
     ///
-    /// The result may name packets that never arrived.
+    /// The result may contain packets that never arrived.
     fn acknowledge(&mut self, _now: Time, _space: Space, received: &RangeSet) -> Option<RangeSet> {
         Some(received.clone())
     }
 
-    /// Edits a packet before it is sealed, and decides what becomes of it.
+    /// Edits a packet before it is sealed, and decides its fate.
     fn on_packet(&mut self, _now: Time, _packet: &mut PacketToSend) -> Fate {
         Fate::Send
     }
@@ -53,42 +53,42 @@ pub trait Hooks {
 /// The treatment of a received frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Handles it as an honest endpoint does.
+    /// Processes the frame as an honest endpoint does.
     Process,
-    /// Handles it as if it had not arrived. Its packet counts as received.
+    /// Ignores the frame. Its packet still counts as received.
     Ignore,
 }
 
 /// The treatment of a packet that is about to be sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// Seals and sends it.
+    /// Seals and sends the packet.
     Send,
-    /// Seals it, and sends it twice.
+    /// Seals the packet and sends it twice.
     Duplicate,
-    /// Drops it; its packet number is used up.
+    /// Drops the packet. Its packet number is not used again.
     Drop,
-    /// Seals it now, and sends it after the next packet that is sent.
+    /// Seals the packet now, and sends it after the next one.
     Hold,
-    /// Seals it now, and sends it in front of the next packet, in the same datagram.
+    /// Seals the packet now, and sends it in front of the next one in the same datagram.
     Join,
 }
 
-/// Data of one CRYPTO frame.
+/// The default number of data bytes in one CRYPTO frame.
 const CRYPTO_CHUNK: usize = 1000;
 
 /// A packet before it is sealed. Every field may be edited.
 #[derive(Clone, Debug)]
 pub struct PacketToSend {
-    /// Its packet number space.
+    /// The packet number space.
     pub space: Space,
-    /// Its packet number. Numbers that repeat or run backwards are sent as they are.
+    /// The packet number. Repeated and decreasing numbers are sent unchanged.
     pub number: u64,
-    /// The connection ID that it is addressed to.
+    /// The Destination Connection ID.
     pub destination: ConnectionId,
-    /// Encoded frames in their order. Bytes that are no frame are sent as they are.
+    /// Encoded frames in order. Bytes that are not a frame are sent unchanged.
     pub frames: Vec<Vec<u8>>,
-    /// Length of the datagram that PADDING frames fill, if it is shorter.
+    /// The length to which PADDING frames extend a shorter datagram.
     pub pad_to: usize,
 }
 

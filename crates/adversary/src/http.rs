@@ -1,4 +1,4 @@
-//! HTTP/3 by hand: bytes of streams that no encoder of ours would produce.
+//! Hand-written HTTP/3, for stream contents that no regular encoder produces.
 
 use courser_base::Side;
 use courser_wire::{Direction, Frame, Stream, StreamId};
@@ -16,20 +16,20 @@ pub const SETTINGS: u64 = 0x04;
 pub const GOAWAY: u64 = 0x07;
 /// The type of PRIORITY_UPDATE frames for requests (RFC 9218 §7.2).
 pub const PRIORITY_UPDATE: u64 = 0xf_0700;
-/// A reserved frame type, which receivers ignore (RFC 9114 §7.2.8).
+/// A reserved frame type that receivers ignore (RFC 9114 §7.2.8).
 pub const GREASE: u64 = 0x21;
 
-/// The client's control stream, if [`preface`] opened it.
+/// The index of the client's control stream that [`preface`] opens.
 pub const CONTROL: u64 = 0;
-/// The client's QPACK encoder stream, if [`preface`] opened it.
+/// The index of the client's QPACK encoder stream that [`preface`] opens.
 pub const ENCODER: u64 = 1;
 
-/// A client's bidirectional stream.
+/// Returns the ID of a client's bidirectional stream.
 pub fn request_stream(index: u64) -> StreamId {
     StreamId::new(Side::Client, Direction::Bidirectional, index)
 }
 
-/// A client's unidirectional stream.
+/// Returns the ID of a client's unidirectional stream.
 pub fn uni_stream(index: u64) -> StreamId {
     StreamId::new(Side::Client, Direction::Unidirectional, index)
 }
@@ -51,7 +51,7 @@ pub fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Encodes the type and the length of an HTTP/3 frame, whose payload may never follow.
+/// Encodes the type and length of an HTTP/3 frame. The payload need not follow.
 pub fn header(kind: u64, len: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_varint(&mut bytes, kind);
@@ -59,8 +59,8 @@ pub fn header(kind: u64, len: u64) -> Vec<u8> {
     bytes
 }
 
-/// Opens the control stream with empty SETTINGS, and the encoder stream. Returns the offsets at
-/// which the two go on.
+/// Opens the control stream with empty SETTINGS, and the encoder stream. Returns the next offsets of
+/// both.
 pub fn preface(connection: &mut Connection) -> (u64, u64) {
     let mut control = vec![0x00];
     control.extend(frame(SETTINGS, &[]));
@@ -69,7 +69,7 @@ pub fn preface(connection: &mut Connection) -> (u64, u64) {
     (control.len() as u64, 1)
 }
 
-/// The field section of a request, without a dynamic table.
+/// Encodes the field section of a request without the dynamic table.
 pub fn section(method: Method, path: &str) -> Vec<u8> {
     // Static entries of RFC 9204 §A: 17 is GET, 20 is POST, 23 is https.
     let method = match method {
@@ -83,7 +83,7 @@ pub fn section(method: Method, path: &str) -> Vec<u8> {
     bytes
 }
 
-/// A HEADERS frame with a whole request.
+/// Encodes a complete request without content as a HEADERS frame.
 pub fn request(method: Method, path: &str) -> Vec<u8> {
     frame(HEADERS, &section(method, path))
 }

@@ -1,15 +1,15 @@
-//! An endpoint that attacks: real handshakes and keys, and packets that no honest peer sends.
+//! A hostile endpoint. It completes real handshakes and sends packets that no honest peer sends.
 //!
-//! - [`Connection`] completes a handshake and seals whatever frames it is given. Its [`Hooks`]
-//!   insert, drop, replace and reorder frames and packets before encryption, and lie in
+//! - [`Connection`] completes a handshake and seals any frames it is given. Its [`Hooks`] insert,
+//!   drop, replace and reorder frames and packets before encryption. They also falsify
 //!   acknowledgments, transport parameters and connection IDs.
 //! - [`Attacker`] holds many connections on many ports, as client or as server.
 //! - An [`Attack`] drives an attacker at its own pace. [`attacks::ALL`] lists every attack with
-//!   the labels that it stands for.
-//! - [`odd`] holds peers that are honest and do everything that is legal and odd.
+//!   the labels that it covers.
+//! - [`odd`] contains honest peers with every unusual behaviour that the RFCs permit.
 //! - [`AttackNode`] runs an attack in a world of the simulator, [`Sockets`] over UDP.
 //!
-//! The crate is for tests and for `cargo xtask attack`. Nothing that ships depends on it.
+//! The crate is for tests and for `cargo xtask attack`. No released crate depends on it.
 
 pub mod attacks;
 pub mod http;

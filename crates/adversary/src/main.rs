@@ -1,5 +1,6 @@
-//! `courser-adversary`: runs attacks against real processes and reports what they cost, measures
-//! the figures of `docs/ROBUSTNESS.md`, and plays the honest clients beside the attacks.
+//! `courser-adversary` runs attacks against real processes and reports their cost.
+//!
+//! It also measures the figures of `docs/ROBUSTNESS.md`, and runs honest clients beside the attacks.
 
 mod run;
 

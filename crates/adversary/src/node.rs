@@ -1,4 +1,4 @@
-//! An attack in a world of the simulator.
+//! Attacks in a world of the simulator.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use courser_sim::packet::Packet;
 use crate::attack::{Attack, Pace};
 use crate::attacker::Attacker;
 
-/// A machine of a world that runs an attack.
+/// A node of a world that runs an attack.
 pub struct AttackNode {
     address: IpAddr,
     first_port: u16,
@@ -22,9 +22,10 @@ pub struct AttackNode {
 }
 
 impl AttackNode {
-    /// Runs `attack` from this address, with local ports from `first_port`. Attacks that would
-    /// run at full speed have one turn per `interval`: time stands still in a world while a
-    /// machine is busy.
+    /// Runs `attack` from `address`, whose port is the first of the local ports.
+    ///
+    /// An attack at full speed has one turn per `interval`, because simulated time does not advance
+    /// while a node is busy.
     pub fn new(
         address: SocketAddr,
         mut attacker: Attacker,
@@ -42,12 +43,12 @@ impl AttackNode {
         }
     }
 
-    /// The connections of the attack.
+    /// Returns the attacker with its connections.
     pub fn attacker(&self) -> &Attacker {
         &self.attacker
     }
 
-    /// Ends the attack: no turn follows. Connections stay, and acknowledge as their hooks say.
+    /// Stops the turns of the attack. Its connections remain and still send acknowledgments.
     pub fn stop(&mut self) {
         self.next_turn = None;
     }

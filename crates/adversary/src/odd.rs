@@ -1,10 +1,10 @@
-//! Peers that do everything that is legal and odd, all at once (fault F63).
+//! Peers that combine all unusual behaviour that the RFCs permit (fault F63).
 //!
-//! An [`OddClient`] uploads content to a server, and an [`OddServer`] answers with what a client
-//! uploads. Both use connection IDs of 20 bytes, reserved versions, parameters, settings, frames and
-//! streams, one-byte CRYPTO and STREAM frames out of order, storms of PADDING, numbers that are longer
-//! than needed, empty DATA frames, coalesced packets, key updates and new connection IDs. The client also
-//! moves from port to port.
+//! An [`OddClient`] uploads content to a server, and an [`OddServer`] echoes the content that a
+//! client uploads. Both use connection IDs of 20 bytes, reserved versions, parameters, settings,
+//! frames and streams, one-byte CRYPTO and STREAM frames out of order, storms of PADDING, overlong
+//! variable-length integers, empty DATA frames, coalesced packets, key updates and new connection
+//! IDs. The client also changes its port several times.
 
 mod script;
 
@@ -24,7 +24,7 @@ use crate::connection::{Connection, DATAGRAM};
 use crate::encode::{encode, put_varint};
 use crate::hooks::{Fate, Hooks, PacketToSend};
 
-/// The hooks of both.
+/// The hooks of odd clients and servers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Odd;
 
@@ -35,7 +35,7 @@ impl Hooks for Odd {
         parameters.max_ack_delay = 1;
     }
 
-    /// Reserved parameters (RFC 9000 §18.1), an empty one and a long one, whose IDs are longer than needed.
+    /// Appends an empty and a long reserved parameter (RFC 9000 §18.1) with overlong encodings.
     fn append_parameters(&mut self, encoded: &mut Vec<u8>) {
         for (number, len) in [(1, 0), (1000, 200)] {
             script::put_long(encoded, 31 * number + 27);
@@ -64,8 +64,8 @@ impl Hooks for Odd {
         let has_crypto = frames.iter().any(|frame| frame[0] == CRYPTO);
         packet.frames = frames.into_iter().flat_map(one_byte_each).collect();
         if packet.space == Space::Initial && !has_crypto {
-            // Only an acknowledgement: in front of the Handshake packet that follows, which is
-            // padded in its place (RFC 9000 §14.1).
+            // A packet with only an ACK is coalesced with the following Handshake packet, which is
+            // padded instead (RFC 9000 §14.1).
             packet.pad_to = 0;
             return Fate::Join;
         }
@@ -77,7 +77,7 @@ impl Hooks for Odd {
     }
 }
 
-/// Splits a CRYPTO frame into frames of one byte, each two of them in the wrong order.
+/// Splits a CRYPTO frame into frames of one byte, and swaps the frames of each pair.
 fn one_byte_each(frame: Vec<u8>) -> Vec<Vec<u8>> {
     let Some(Ok(Frame::Crypto(crypto))) = Frames::new(&frame).next() else {
         return vec![frame];
@@ -92,21 +92,21 @@ fn one_byte_each(frame: Vec<u8>) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Uploads content, and receives an answer.
+/// A client that uploads content and receives a response.
 #[derive(Debug)]
 pub struct OddClient {
     content: Vec<u8>,
     key: Option<u64>,
-    speaker: Option<Speaker>,
+    runner: Option<ScriptRunner>,
 }
 
 impl OddClient {
-    /// Uploads this content.
+    /// Creates a client that uploads this content.
     pub fn new(content: Vec<u8>) -> Self {
         Self {
             content,
             key: None,
-            speaker: None,
+            runner: None,
         }
     }
 }
@@ -114,24 +114,24 @@ impl OddClient {
 impl Attack for OddClient {
     fn turn(&mut self, attacker: &mut Attacker, now: Time) -> Pace {
         let key = *self.key.get_or_insert_with(|| {
-            attacker.send_raw(0, of_reserved_version());
+            attacker.send_raw(0, reserved_version_datagram());
             attacker.connect(0, Box::new(Odd))
         });
         if attacker.peek(key).is_some_and(Connection::is_confirmed) {
             let content = &self.content;
-            let speaker = self
-                .speaker
-                .get_or_insert_with(|| Speaker::new(attacker, Side::Client, content));
-            speaker.speak(attacker, key, now);
+            let runner = self
+                .runner
+                .get_or_insert_with(|| ScriptRunner::new(attacker, Side::Client, content));
+            runner.advance(attacker, key, now);
         }
         Pace::At(now + STEP)
     }
 }
 
-/// Answers each client with what it uploads.
+/// A server that echoes the content that each client uploads.
 #[derive(Debug, Default)]
 pub struct OddServer {
-    speakers: BTreeMap<u64, Speaker>,
+    runners: BTreeMap<u64, ScriptRunner>,
     answered: BTreeSet<u64>,
 }
 
@@ -147,28 +147,28 @@ impl Attack for OddServer {
                 && let Some(content) = connection.and_then(received)
             {
                 self.answered.insert(key);
-                let speaker = Speaker::new(attacker, Side::Server, &content);
-                self.speakers.insert(key, speaker);
+                let runner = ScriptRunner::new(attacker, Side::Server, &content);
+                self.runners.insert(key, runner);
             }
-            if let Some(speaker) = self.speakers.get_mut(&key) {
-                speaker.speak(attacker, key, now);
+            if let Some(runner) = self.runners.get_mut(&key) {
+                runner.advance(attacker, key, now);
             }
         }
         Pace::At(now + STEP)
     }
 }
 
-/// Works off a script, a few packets at a time.
+/// Performs the steps of a script, a few packets at a time.
 #[derive(Debug)]
-struct Speaker {
+struct ScriptRunner {
     steps: VecDeque<Step>,
     port: u16,
-    /// Sequence number of the peer's connection ID in use.
+    /// The sequence number of the current Destination Connection ID.
     sequence: u64,
     resumes_at: Option<Time>,
 }
 
-impl Speaker {
+impl ScriptRunner {
     fn new(attacker: &mut Attacker, side: Side, content: &[u8]) -> Self {
         let mut rng: Rng = attacker.rng().fork();
         Self {
@@ -179,7 +179,8 @@ impl Speaker {
         }
     }
 
-    fn speak(&mut self, attacker: &mut Attacker, key: u64, now: Time) {
+    /// Performs the next steps unless the script pauses.
+    fn advance(&mut self, attacker: &mut Attacker, key: u64, now: Time) {
         if self.resumes_at.is_some_and(|at| at > now) {
             return;
         }
@@ -207,7 +208,7 @@ impl Speaker {
         }
     }
 
-    /// Uses a connection ID that the peer issued later, and retires the one in use.
+    /// Switches to the next connection ID that the peer issued, and retires the current one.
     fn use_next_id(&mut self, connection: &mut Connection) {
         let issued = &connection.seen().issued;
         let next = issued.iter().find(|(next, _)| *next > self.sequence);
@@ -222,9 +223,9 @@ impl Speaker {
     }
 }
 
-/// Issues a second connection ID, which every peer takes.
+/// Issues a second connection ID, which every peer must accept.
 fn issue_id(connection: &mut Connection) {
-    // Datagrams are assigned to connections by the first bytes.
+    // The prefix of the ID assigns datagrams to connections.
     let mut id = connection.local_id()[..4].to_vec();
     id.extend(connection.rng().array::<16>());
     let mut frame = vec![NEW_CONNECTION_ID];
@@ -236,16 +237,16 @@ fn issue_id(connection: &mut Connection) {
     connection.push_bytes(frame);
 }
 
-/// Returns the content of the peer's message on the first request stream, once all of it has arrived.
+/// Returns the content of the peer's message on the first request stream once it is complete.
 pub fn received(connection: &Connection) -> Option<Vec<u8>> {
     let id = StreamId::new(Side::Client, Direction::Bidirectional, 0);
     let (message, is_all) = connection.seen().stream(id);
     is_all.then(|| script::content(&message))
 }
 
-/// A first datagram of a version that exists only to be answered with Version Negotiation (RFC 9000
-/// §15).
-fn of_reserved_version() -> Vec<u8> {
+/// Returns a first datagram with a reserved version, which servers answer with Version Negotiation
+/// (RFC 9000 §15).
+fn reserved_version_datagram() -> Vec<u8> {
     let mut bytes = vec![0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 20];
     bytes.extend([7; 20]);
     bytes.push(20);
@@ -255,11 +256,11 @@ fn of_reserved_version() -> Vec<u8> {
     bytes
 }
 
-/// CRYPTO frames of one byte fill a datagram with this many.
+/// The number of one-byte CRYPTO frames that fill a datagram.
 const CRYPTO_BYTES: usize = 210;
 const PACKETS_PER_STEP: usize = 4;
 const STEP: Duration = Duration::from_millis(2);
-/// Long enough for a few round trips: key updates and new paths need their answers.
+/// A pause of several round trips, in which key updates and new paths complete.
 const REST: Duration = Duration::from_millis(60);
 
 const CRYPTO: u8 = 0x06;

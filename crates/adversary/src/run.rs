@@ -1,4 +1,4 @@
-//! The command line: which attacks to run, and where the report goes.
+//! The command line program, and its mode that runs attacks.
 
 mod arguments;
 mod clients;
@@ -19,7 +19,7 @@ use courser_adversary::{Plan, attacks};
 use self::arguments::{Arguments, Command};
 use self::measure::Row;
 
-/// Runs the command.
+/// Runs the command that the arguments select.
 pub(crate) fn main(arguments: &[String]) -> Result<(), String> {
     match arguments.split_first() {
         Some((word, rest)) if word == "robustness" => return robustness::main(rest),
@@ -64,8 +64,8 @@ fn write_json(path: &Path, rows: &[Row]) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// A program in the folder of this one.
-fn beside(name: &str) -> PathBuf {
+/// Returns the path of a program in the same folder as this one.
+fn sibling(name: &str) -> PathBuf {
     std::env::current_exe().map_or_else(|_| name.into(), |program| program.with_file_name(name))
 }
 

@@ -1,4 +1,4 @@
-//! An attack over real UDP sockets.
+//! Attacks over real UDP sockets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,7 @@ use courser_base::Time;
 use crate::attack::{Attack, Pace};
 use crate::attacker::Attacker;
 
-/// Sockets on one local address, one for each port that the attack uses.
+/// UDP sockets on one local address, one for each port that the attack uses.
 #[derive(Debug)]
 pub struct Sockets {
     local: IpAddr,
@@ -19,17 +19,17 @@ pub struct Sockets {
     buffer: Vec<u8>,
 }
 
-/// Datagrams read from one socket before the next one has its turn.
+/// Datagrams read from one socket before the next socket is read.
 const MAX_READS: usize = 256;
 
-/// The longest pause of an attack without news from the victim.
+/// The pause of the loop if it neither sent nor received a datagram.
 const NAP: Duration = Duration::from_millis(1);
 
 impl Sockets {
-    /// Sockets on this address; the first one is bound at once, to `port`.
+    /// Creates sockets on an address. The first one is bound immediately, to the port of `local`.
     ///
     /// # Errors
-    /// The socket cannot be bound.
+    /// If the socket cannot be bound.
     pub fn bind(local: SocketAddr) -> io::Result<Self> {
         let mut sockets = Self {
             local: local.ip(),
@@ -41,10 +41,10 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// The address of the first socket.
+    /// Returns the address of the first socket.
     ///
     /// # Errors
-    /// The system does not say.
+    /// If the system does not report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.sockets.first_key_value().map_or_else(
             || Err(io::ErrorKind::NotFound.into()),
@@ -52,10 +52,10 @@ impl Sockets {
         )
     }
 
-    /// Runs the attack for `time`, from this thread.
+    /// Runs the attack on this thread for `time`. Datagrams that the system refuses are dropped.
     ///
     /// # Errors
-    /// A socket cannot be bound. Datagrams that the system does not take are dropped.
+    /// If a socket cannot be bound.
     pub fn run(
         &mut self,
         attacker: &mut Attacker,
@@ -96,7 +96,7 @@ impl Sockets {
                         has_received = true;
                         attacker.receive(now, *port, from, &mut self.buffer[..len]);
                     }
-                    // An ICMP message about an earlier datagram: the next call may have data.
+                    // The error belongs to an earlier datagram. The next call may return data.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                     Err(_) => break,
                 }
@@ -112,7 +112,7 @@ impl Sockets {
             if !self.sockets.contains_key(&datagram.port) {
                 self.open(datagram.port, 0)?;
             }
-            // A full buffer loses datagrams, as a network does.
+            // A full send buffer drops datagrams, as a network does.
             let _ = self.sockets[&datagram.port].send_to(&datagram.bytes, datagram.to);
         }
         Ok(has_sent)

@@ -1,4 +1,4 @@
-//! The target that `COURSER_FUZZ_TARGET` names, under libFuzzer.
+//! Runs the target named by `COURSER_FUZZ_TARGET` under libFuzzer.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fn target() -> fn(&[u8]) {
         let name = std::env::var("COURSER_FUZZ_TARGET").unwrap_or_default();
         let target = TARGETS.iter().find(|target| target.name == name);
         target
-            .unwrap_or_else(|| panic!("no target is called '{name}'"))
+            .unwrap_or_else(|| panic!("no target has the name '{name}'"))
             .run
     })
 }

@@ -1,4 +1,4 @@
-//! Files that the binary reads.
+//! Parsers for the files that the binary reads.
 
 use std::fmt::Display;
 use std::time::{Duration, SystemTime};
@@ -7,11 +7,11 @@ use courser_cli::fuzzing;
 use courser_sim::link::DuplexSpec;
 use courser_sim::scenario::{BoundsFile, Scenario};
 
-/// The text of a file: the first byte says which kind.
+/// Parses the input as a file. Its first byte selects the kind of file.
 ///
 /// # Panics
-/// When reading one panics, a message has more than one line, or what is saved cannot be read
-/// again.
+/// If a parser panics, an error message is empty or has more than one line, or a saved file does not
+/// parse to the same content.
 pub fn cli_files(bytes: &[u8]) {
     let Some((kind, bytes)) = bytes.split_first() else {
         return;
@@ -30,13 +30,14 @@ pub fn cli_files(bytes: &[u8]) {
         9 => in_one_line(fuzzing::url_pattern(&text)),
         10 => {
             let saved = courser::client::fuzzing::announce(now(), &text);
-            assert!(saved.lines().count() <= 2 + MOST_ALTERNATIVES, "{saved}");
+            assert!(saved.lines().count() <= 2 + MAX_ALTERNATIVES, "{saved}");
             alternatives(&saved);
         }
         _ => in_one_line(fuzzing::trace(&separated(bytes))),
     }
 }
 
+/// Checks that an error message has exactly one line.
 fn in_one_line<T, E: Display>(result: Result<T, E>) {
     if let Err(error) = result {
         let text = error.to_string();
@@ -45,7 +46,7 @@ fn in_one_line<T, E: Display>(result: Result<T, E>) {
     }
 }
 
-/// Checks that saved cookies are read again unchanged.
+/// Checks that saved cookies parse to the same cookies.
 fn cookies(text: &str) {
     let saved = fuzzing::cookies(text);
     let mut again: Vec<String> = fuzzing::cookies(&saved)
@@ -58,13 +59,14 @@ fn cookies(text: &str) {
     assert_eq!(again, saved);
 }
 
+/// Checks that a saved file of alternative services parses to the same content.
 fn alternatives(text: &str) {
     let saved = courser::client::fuzzing::rewrite_file(now(), text);
     let again = courser::client::fuzzing::rewrite_file(now(), &saved);
     assert_eq!(again, saved);
 }
 
-/// A record separator before each line, as JSON-SEQ has it (RFC 7464).
+/// Returns the input with a record separator before each line, as in JSON-SEQ (RFC 7464).
 fn separated(bytes: &[u8]) -> Vec<u8> {
     let lines = bytes.split(|&byte| byte == b'\n');
     lines
@@ -72,10 +74,10 @@ fn separated(bytes: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// The same in every run.
+/// Returns the current time, which is the same in every run.
 fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)
 }
 
-/// Alternatives of one origin.
-const MOST_ALTERNATIVES: usize = 4;
+/// The largest number of alternative services of one origin.
+const MAX_ALTERNATIVES: usize = 4;

@@ -1,5 +1,4 @@
-//! A hostile peer of an endpoint: real handshakes and keys, and an input that decides everything
-//! else.
+//! An endpoint with hostile peers, which complete real handshakes. The input decides everything else.
 
 mod application;
 mod hooks;
@@ -19,14 +18,15 @@ use self::victim::Victim;
 use crate::frames::frame;
 use crate::input::Input;
 
-/// Datagrams of hostile peers at a server, or of a hostile server at a client.
+/// Runs a server with hostile clients, or a client with a hostile server.
 ///
-/// The input decides frames, packet numbers, spaces, coalescing, keys, addresses, times, and what
-/// the application does; it changes what TLS says, and sends datagrams that are no packets.
+/// The input decides frames, packet numbers, packet number spaces, coalescing, keys, addresses, times
+/// and the calls of the application. It also modifies TLS messages and sends datagrams that are not
+/// packets.
 ///
 /// # Panics
-/// When a connection of the endpoint panics, the endpoint holds more than its budget, sends more
-/// than it may to an unproven address, does not come to rest, or keeps anything at the end.
+/// If a connection of the endpoint panics, or if the endpoint exceeds its memory budget, sends more
+/// than allowed to an unvalidated address, never becomes idle, or retains state at the end.
 pub fn endpoint(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut world = World::new(&mut input);
@@ -41,22 +41,22 @@ pub fn endpoint(bytes: &[u8]) {
     world.end();
 }
 
-/// Decisions of one input that are followed.
+/// The largest number of steps per input.
 const MAX_STEPS: usize = 400;
 
 struct World {
     now: Time,
     victim: Victim,
     peers: Vec<Peer>,
-    /// Datagrams that were sent to the victim, to be sent again.
+    /// Datagrams sent to the victim, for replays.
     sent: Vec<Vec<u8>>,
     ledger: Ledger,
 }
 
-/// Hostile peers at a time.
+/// The largest number of hostile peers.
 const MAX_PEERS: usize = 4;
 
-/// Datagrams kept for replays.
+/// The largest number of datagrams kept for replays.
 const MAX_KEPT: usize = 64;
 
 impl World {
@@ -85,18 +85,18 @@ impl World {
         let index = usize::from(what >> 5) % self.peers.len();
         let now = self.now;
         match what & 31 {
-            // Both ends do what honest ones do, until they have nothing to do.
-            0 => self.converse(HONEST_ROUNDS),
+            // Both ends behave honestly until neither has anything to send.
+            0 => self.run_honestly(HONEST_ROUNDS),
             1 => self.peers[index].transmit(now),
             2..=7 => self.send_packet(index, what & 31, input),
-            8 => self.peers[index].joins_next(),
+            8 => self.peers[index].join_next(),
             9 => self.peers[index].orders(|orders| orders.read_edits(input)),
             10 => self.peers[index].orders(|orders| orders.read_acks(input)),
             11 => self.peers[index].with(|connection| connection.update_keys()),
             12 => {
                 let count = input.number();
                 self.peers[index].with(|connection| {
-                    // Numbers above what a packet can carry cannot be sealed.
+                    // Packet numbers above the largest one cannot be sealed.
                     let space = Space::Application;
                     if connection.next_number(space) < MAX_NUMBER - count {
                         connection.skip_numbers(space, count);
@@ -106,13 +106,13 @@ impl World {
             13 => self.peers[index].change_address(input.byte()),
             14 => self.send_bytes(index, input),
             15 => self.replay(index, input),
-            16 => self.peers[index].tampers(input.byte(), input.short()),
+            16 => self.peers[index].tamper_next(input.byte(), input.short()),
             17 if self.peers.len() < MAX_PEERS && !self.victim.is_client() => {
                 let orders = Orders::read(input);
                 self.peers.push(Peer::client(self.peers.len(), orders));
             }
             18 => self.peers[index].switch_id(input),
-            19..=21 => self.pass(input),
+            19..=21 => self.advance_time(input),
             22 => self.victim.choose_admission(input.byte()),
             23 => self.victim.packet_too_big(now, index, input),
             _ => self.victim.operate(now, input),
@@ -120,7 +120,7 @@ impl World {
         self.deliver();
     }
 
-    /// A packet with up to seven frames, in one of the three spaces.
+    /// Sends a packet with up to seven frames in one of the three packet number spaces.
     fn send_packet(&mut self, index: usize, what: u8, input: &mut Input<'_>) {
         let space = match what {
             2 => Space::Initial,
@@ -133,8 +133,8 @@ impl World {
         self.peers[index].with(|connection| connection.send_packet(now, space, frames));
     }
 
-    /// A datagram that is spelled out. Some of its bytes may make it look like a packet to one of
-    /// the victim's connections.
+    /// Sends bytes of the input as a datagram, possibly with a connection ID of the victim or padded
+    /// to 1200 bytes.
     fn send_bytes(&mut self, index: usize, input: &mut Input<'_>) {
         let shape = input.byte();
         let mut bytes = input.bytes().to_vec();
@@ -154,6 +154,7 @@ impl World {
         peer.push_datagram(bytes);
     }
 
+    /// Sends an earlier datagram again, from the address of a peer.
     fn replay(&mut self, index: usize, input: &mut Input<'_>) {
         let number = input.below(MAX_KEPT);
         if let Some(datagram) = self.sent.get(number) {
@@ -161,8 +162,8 @@ impl World {
         }
     }
 
-    /// Time passes: until something is due, or for a part of a second, or for long.
-    fn pass(&mut self, input: &mut Input<'_>) {
+    /// Advances the time to the next timeout, by up to 33 ms, or by up to 33 s.
+    fn advance_time(&mut self, input: &mut Input<'_>) {
         let long = input.byte();
         self.now = match (long & 3, self.victim.next_timeout()) {
             (0 | 1, Some(at)) => at.max(self.now),
@@ -171,8 +172,8 @@ impl World {
         };
     }
 
-    /// Peers transmit by themselves for so many round trips.
-    fn converse(&mut self, rounds: usize) {
+    /// Lets the peers transmit as honest ones do, for at most `rounds` round trips.
+    fn run_honestly(&mut self, rounds: usize) {
         for _ in 0..rounds {
             let now = self.now;
             for peer in &mut self.peers {
@@ -186,7 +187,7 @@ impl World {
         }
     }
 
-    /// Hands what the peers have queued to the victim.
+    /// Passes the queued datagrams of the peers to the victim. Returns true if there were any.
     fn deliver(&mut self) -> bool {
         let mut has_sent = false;
         for peer in &mut self.peers {
@@ -202,7 +203,7 @@ impl World {
         has_sent
     }
 
-    /// Lets the victim run until it rests, and hands what it sends to the peers.
+    /// Runs the victim until it has nothing to do at this time, and passes its datagrams to the peers.
     fn settle(&mut self) {
         let is_server = !self.victim.is_client();
         for (to, mut datagram) in self.victim.run(self.now) {
@@ -216,7 +217,7 @@ impl World {
         self.victim.check();
     }
 
-    /// Nobody sends any more: the victim has to forget everything.
+    /// Stops the peers and checks that the victim releases all state.
     fn end(&mut self) {
         self.victim.choose_admission(0);
         for _ in 0..MAX_LAST_TIMEOUTS {
@@ -230,12 +231,12 @@ impl World {
     }
 }
 
-/// Round trips in which a handshake completes, its last words included.
+/// Round trips in which a handshake completes and is confirmed.
 const HONEST_ROUNDS: usize = 8;
 
-/// Timers that may fire after the last datagram: probes, idle, closing, draining of each peer's
-/// connections.
+/// Timeouts that may occur after the last datagram: probe, idle, closing and draining timeouts of
+/// each peer's connections.
 const MAX_LAST_TIMEOUTS: usize = 4000;
 
-/// Packet numbers end at 2^62 - 1 (RFC 9000 §12.3).
+/// One more than the largest packet number, 2^62 - 1 (RFC 9000 §12.3).
 const MAX_NUMBER: u64 = 1 << 62;

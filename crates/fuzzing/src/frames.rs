@@ -1,10 +1,10 @@
-//! Frames by the decisions of an input: those of the RFC with any numbers in them, and any bytes.
+//! Generation of frames from an input: all types with arbitrary field values, and arbitrary bytes.
 
 use courser_adversary::put_varint;
 
 use crate::input::Input;
 
-/// Encodes one frame. Its fields need not be valid.
+/// Encodes one frame, or several. Their fields need not be valid.
 pub(crate) fn frame(input: &mut Input<'_>) -> Vec<u8> {
     let choice = input.byte();
     let mut out = Vec::new();
@@ -18,13 +18,13 @@ pub(crate) fn frame(input: &mut Input<'_>) -> Vec<u8> {
     out
 }
 
-/// Encodes an ACK: ranges as they are decided, or one that covers a number of packets.
+/// Encodes bytes of the input, a STREAM frame, an ACK frame, or a run of one frame type.
 fn other(choice: u8, input: &mut Input<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     match choice % 4 {
-        // Bytes as they are.
+        // Bytes of the input, unchanged.
         0 => out.extend_from_slice(input.bytes()),
-        // STREAM with any of its flags.
+        // STREAM with any combination of flags.
         1 => {
             let flags = u64::from(choice >> 2 & 7);
             put_varint(&mut out, 0x08 | flags);
@@ -54,7 +54,7 @@ fn other(choice: u8, input: &mut Input<'_>) -> Vec<u8> {
                 put_varint(&mut out, input.number());
             }
         }
-        // A run of one kind of frame.
+        // A run of one frame type.
         _ => {
             let kind = [0, 1, 0x1e, 0x1f][input.below(4)];
             for _ in 0..input.byte() {
@@ -65,14 +65,16 @@ fn other(choice: u8, input: &mut Input<'_>) -> Vec<u8> {
     out
 }
 
+/// A field of a frame.
 #[derive(Clone, Copy)]
 enum Field {
+    /// A variable-length integer.
     Number,
-    /// A length and so many bytes, or a length that is a lie.
+    /// A length and that many bytes.
     Bytes,
     /// Bytes without a length.
     Fixed(usize),
-    /// Data of one byte value, longer than the input could spell it out.
+    /// A length and that many copies of one byte, for data longer than an input should be.
     Long,
 }
 
@@ -91,7 +93,7 @@ impl Field {
                 out.resize(out.len() + len - data.len(), 0);
             }
             Self::Long => {
-                let len = usize::from(input.short()) % LONGEST;
+                let len = usize::from(input.short()) % MAX_LONG;
                 put_varint(out, len as u64);
                 out.resize(out.len() + len, input.byte());
             }
@@ -99,11 +101,12 @@ impl Field {
     }
 }
 
-/// Data that a packet has room for.
-const LONGEST: usize = 1150;
+/// The limit of [`Field::Long`], so that the data fits into a packet.
+const MAX_LONG: usize = 1150;
 
 use Field::{Bytes, Fixed, Long, Number};
 
+/// Frame types and their fields.
 const KINDS: &[(u64, &[Field])] = &[
     (0x01, &[]),
     (0x02, &[Number, Number, Fixed(1), Number]),

@@ -1,6 +1,6 @@
-//! Input as decisions.
+//! Interpretation of an input as a sequence of decisions.
 
-/// Reads decisions from the bytes of an input. At their end every decision is zero.
+/// Reads decisions from the bytes of an input. After its end, every decision is zero.
 pub(crate) struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
@@ -20,30 +20,31 @@ impl<'a> Input<'a> {
         byte
     }
 
-    /// A number below `limit`, which is at most 256 and not zero.
+    /// Returns a number below `limit`, which must be 1 to 256.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         usize::from(self.byte()) % limit
     }
 
-    /// One of 65 536 numbers.
+    /// Returns a number of 16 bits.
     pub(crate) fn short(&mut self) -> u16 {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// The next bytes: as many as a first one says, or as many as there are.
+    /// Reads a length byte and returns that many bytes, or the rest of the input if it is shorter.
     pub(crate) fn bytes(&mut self) -> &'a [u8] {
         let len = usize::from(self.byte());
         self.take(len)
     }
 
+    /// Returns the next `len` bytes, or the rest of the input if it is shorter.
     pub(crate) fn take(&mut self, len: usize) -> &'a [u8] {
         let (bytes, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
         bytes
     }
 
-    /// A number that fits a variable-length integer: mostly a small one, or one where something
-    /// ends.
+    /// Returns a number that fits into a variable-length integer. Small numbers and those near the
+    /// limits of fields and windows are the most likely.
     pub(crate) fn number(&mut self) -> u64 {
         let first = self.byte();
         match first {
@@ -62,16 +63,16 @@ impl<'a> Input<'a> {
     }
 }
 
-/// First bytes of numbers that stand for themselves.
+/// A first byte below this is the number itself.
 const SMALL: u8 = 192;
 
-/// First bytes of numbers of eight bytes.
+/// A first byte from this on is followed by a number of eight bytes.
 const WIDE: u8 = 248;
 
 /// The largest variable-length integer (RFC 9000 §16).
 const MAX_VARINT: u64 = (1 << 62) - 1;
 
-/// Numbers at which fields, windows and formats end. A byte moves them up to 128 either way.
+/// Limits of fields, windows and formats. A byte moves them by up to 128 in either direction.
 const EDGES: [u64; 14] = [
     0,
     1 << 6,

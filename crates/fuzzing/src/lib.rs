@@ -1,10 +1,10 @@
 //! Fuzz targets: the code that each one runs, and the conditions that hold for every input.
 //!
-//! Each target is a function of bytes, so that its seeds, and what is made of them, run as plain
-//! tests too. The example `courser-fuzz` searches for inputs which reach more of the code:
-//! `fuzz/run TARGET SECONDS`. Inputs that it finds are kept in `fuzz/seeds/TARGET` with the fix.
+//! Each target is a function of bytes, so that its seeds, and inputs derived from them, also run as
+//! plain tests. `fuzz/run TARGET SECONDS` runs the example `courser-fuzz`, which searches for inputs
+//! that reach more of the code. Inputs that fail are added to `fuzz/seeds/TARGET` with the fix.
 //!
-//! The crate is for tests. Nothing that ships depends on it.
+//! The crate is for tests. No released crate depends on it.
 
 mod cli_files;
 mod endpoint;
@@ -27,13 +27,13 @@ pub use proxy_request::proxy_request;
 pub use qpack::{qpack_decoder, qpack_instructions};
 pub use wire::{frames, header, transport_parameters};
 
-/// A target: its name, its function, and how many inputs are made for it in a test run.
+/// A fuzz target.
 pub struct Target {
-    /// The name of its folder of seeds, and the value of `COURSER_FUZZ_TARGET`.
+    /// The name of the folder with its seeds, and the value of `COURSER_FUZZ_TARGET`.
     pub name: &'static str,
-    /// Runs one input. It panics when anything that must hold does not.
+    /// Runs one input and panics if a condition of the target is violated.
     pub run: fn(&[u8]),
-    /// Inputs that a test run makes of the seeds.
+    /// The number of inputs that a test run derives from the seeds.
     pub made: usize,
 }
 
@@ -41,7 +41,7 @@ const fn target(name: &'static str, run: fn(&[u8]), made: usize) -> Target {
     Target { name, run, made }
 }
 
-/// All targets.
+/// All fuzz targets.
 pub const TARGETS: [Target; 13] = [
     target("header", header, PARSER),
     target("frames", frames, PARSER),
@@ -58,15 +58,15 @@ pub const TARGETS: [Target; 13] = [
     target("cli_files", cli_files, HANDSHAKE),
 ];
 
-/// Inputs of a target that only parses.
+/// Derived inputs for a target that only parses.
 const PARSER: usize = 5000;
 
-/// Inputs of a target that completes handshakes.
+/// Derived inputs for a target that completes handshakes.
 const HANDSHAKE: usize = 500;
 
-/// Cuts input into steps: a number that says what to do, and bytes to do it with.
+/// Splits an input into steps. Each has an operation and the bytes that it uses.
 ///
-/// A step is one byte for what, one for how many bytes, and these.
+/// A step is encoded as one byte for the operation, one byte for the length, and that many bytes.
 pub(crate) struct Steps<'a>(&'a [u8]);
 
 impl<'a> Steps<'a> {

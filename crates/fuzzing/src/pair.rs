@@ -1,4 +1,4 @@
-//! Both ends of a connection, two applications, and the network between them.
+//! Both ends of a connection, their applications, and the network between them.
 
 mod ends;
 mod link;
@@ -12,12 +12,12 @@ use self::ends::End;
 use self::link::Link;
 use crate::input::Input;
 
-/// Operations of two applications in any order, over a network that loses, copies, delays and
-/// changes the order.
+/// Runs two applications with arbitrary calls over a network that loses, duplicates, delays and
+/// reorders datagrams.
 ///
 /// # Panics
-/// When bytes arrive that were not sent, or in another order, or never although the network works
-/// again; when a connection panics, a timer does not move on, or anything is kept at the end.
+/// If received bytes differ from those sent, or do not all arrive although the network works again.
+/// Also if a connection panics, a timeout makes no progress, or state is retained at the end.
 pub fn pair(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let mut pair = Pair::new(&mut input);
@@ -27,11 +27,11 @@ pub fn pair(bytes: &[u8]) {
         }
         pair.step(&mut input);
     }
-    pair.calm();
-    pair.end();
+    pair.finish_transfers();
+    pair.close();
 }
 
-/// Decisions of one input that are followed.
+/// The largest number of steps per input.
 const MAX_STEPS: usize = 300;
 
 struct Pair {
@@ -58,9 +58,9 @@ impl Pair {
         match what & 15 {
             0 => self.run_for(Duration::from_micros(1 << (what >> 4))),
             1 => self.run_for(Duration::from_millis(1 << (what >> 4 & 7))),
-            // Connections are idle for 30 seconds before they end.
+            // The idle timeout is 30 seconds.
             2 => self.run_for(Duration::from_millis(250 * u64::from(what >> 4))),
-            3 => self.link.set(input.byte(), input.byte()),
+            3 => self.link.configure(input.byte(), input.byte()),
             4 => self.link.drop_next(what >> 4),
             5 if what >> 4 < 3 => self.ends[0].change_address(input.byte()),
             _ => {
@@ -71,7 +71,7 @@ impl Pair {
         self.run_for(Duration::ZERO);
     }
 
-    /// Everything that is due until then happens.
+    /// Advances the time and processes all arrivals and timeouts on the way.
     fn run_for(&mut self, time: Duration) {
         let until = self.now + time;
         for _ in 0..MAX_TURNS {
@@ -94,10 +94,10 @@ impl Pair {
                 end.handle_timeout(self.now);
             }
         }
-        panic!("too much happens in {time:?}");
+        panic!("too many arrivals and timeouts in {time:?}");
     }
 
-    /// Both ends say what they have to say at this time.
+    /// Sends the datagrams that both ends have at this time, and checks the ends.
     fn drive(&mut self) {
         for end in &mut self.ends {
             for (from, to, datagram) in end.drive(self.now) {
@@ -110,19 +110,20 @@ impl Pair {
         server.check_against(client);
     }
 
+    /// Returns the time of the next arrival or timeout.
     fn next_time(&self) -> Option<Time> {
         let ends = self.ends.iter().filter_map(End::next_timeout);
         ends.chain(self.link.next_arrival()).min()
     }
 
-    /// The network works, and both applications read and write all that is left: it arrives.
-    fn calm(&mut self) {
-        self.link.calm();
-        for _ in 0..MAX_CALM {
+    /// Restores the network, finishes all streams, and checks that everything arrives.
+    fn finish_transfers(&mut self) {
+        self.link.restore();
+        for _ in 0..MAX_FINISH_STEPS {
             for end in &mut self.ends {
                 end.finish_all(self.now);
             }
-            self.run_for(CALM_STEP);
+            self.run_for(FINISH_STEP);
             if self.ends.iter().any(End::is_over) {
                 return;
             }
@@ -133,30 +134,30 @@ impl Pair {
         }
         let [client, server] = &self.ends;
         panic!(
-            "not everything arrives: {} {}",
+            "data did not arrive: {} {}",
             client.missing(server),
             server.missing(client)
         );
     }
 
-    /// One end closes: nothing is left of either.
-    fn end(&mut self) {
+    /// Closes the connection and checks that both ends release all state.
+    fn close(&mut self) {
         let now = self.now;
         self.ends[0].close(now);
-        self.run_for(LAST);
+        self.run_for(CLOSE_TIME);
         for end in &self.ends {
             end.check_empty();
         }
     }
 }
 
-/// Turns in one step of time.
+/// The largest number of turns in one step of time.
 const MAX_TURNS: usize = 100_000;
 
-/// Steps until all has arrived, after the network has begun to work again.
-const MAX_CALM: usize = 400;
+/// Steps after which all data must have arrived over the restored network.
+const MAX_FINISH_STEPS: usize = 400;
 
-const CALM_STEP: Duration = Duration::from_millis(200);
+const FINISH_STEP: Duration = Duration::from_millis(200);
 
-/// Longer than any idle timeout and any time of draining.
-const LAST: Duration = Duration::from_secs(400);
+/// Longer than any idle timeout and draining period.
+const CLOSE_TIME: Duration = Duration::from_secs(400);

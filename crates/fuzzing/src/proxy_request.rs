@@ -1,4 +1,4 @@
-//! Requests through the proxy, and the answers of the server behind it.
+//! Requests through the proxy, and the responses of its backend.
 
 mod message;
 
@@ -11,27 +11,28 @@ use http::{HeaderMap, Method, Request, Version};
 use self::message::Message;
 use crate::input::Input;
 
-/// A client's bytes over HTTP/1.1, or its field lines over HTTP/3 and HTTP/2, and the bytes of the
-/// server behind.
+/// Passes requests of a client and responses of a backend through the proxy. The client sends
+/// arbitrary bytes over HTTP/1.1, or arbitrary field lines over HTTP/2 or HTTP/3. The backend sends
+/// arbitrary bytes.
 ///
 /// # Panics
-/// When the server behind is sent anything but well-formed requests, each with the one host that was
-/// asked for and without what belongs to the client's connection; or the client is given what
-/// belongs to that of the server, or content of another length than was announced.
+/// If the backend receives anything but well-formed requests, each with exactly the requested host
+/// and without fields of the client's connection. Also if the client receives fields of the backend's
+/// connection, or content whose length differs from `content-length`.
 pub fn proxy_request(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let what = input.byte();
-    let answer_len = usize::from(input.short()) % 4096;
-    let answer = input.take(answer_len);
-    let answer = if what & 1 == 0 || answer.is_empty() {
-        ANSWER
+    let response_len = usize::from(input.short()) % 4096;
+    let response = input.take(response_len);
+    let response = if what & 1 == 0 || response.is_empty() {
+        RESPONSE
     } else {
-        answer
+        response
     };
     match what >> 1 & 3 {
         0 | 1 => {
             let rest = input.take(usize::MAX);
-            check(&pass_bytes(rest, answer));
+            check(&pass_bytes(rest, response));
         }
         version => {
             let Some(mut request) = request(&mut input) else {
@@ -40,15 +41,16 @@ pub fn proxy_request(bytes: &[u8]) {
             if version == 2 {
                 *request.version_mut() = Version::HTTP_2;
             }
-            check(&pass_request(request, answer));
+            check(&pass_request(request, response));
         }
     }
 }
 
-/// The response of the server behind the proxy.
-const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+/// The default response of the backend.
+const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
-/// A request as the decoder of HTTP/3 gives it to a service; `None` when it gives none.
+/// Returns a request as the HTTP/3 decoder passes it to a service, or `None` if the decoder refuses
+/// it.
 fn request(input: &mut Input<'_>) -> Option<Request<()>> {
     let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
     for (name, value) in [
@@ -89,7 +91,7 @@ fn request(input: &mut Input<'_>) -> Option<Request<()>> {
     let Ok(Section::Decoded(Ok((request, length)))) = connection.decode_request(0, &section) else {
         return None;
     };
-    // There is no content, and a service is not called for a request that announces some.
+    // The request has no content. One with a content-length would not reach a service.
     let is_tunnel = request.method() == Method::CONNECT;
     (length.unwrap_or(0) == 0 && !is_tunnel).then_some(request)
 }
@@ -119,6 +121,7 @@ const NAMES: [&str; 22] = [
     "range",
 ];
 
+/// Checks the requests that the backend received and the responses that the client received.
 fn check(exchange: &Exchange) {
     let mut sent = Vec::new();
     for bytes in &exchange.sent {
@@ -138,15 +141,15 @@ fn check(exchange: &Exchange) {
     }
 }
 
-/// Checks the request that the server behind the proxy received.
+/// Checks a request that the backend received.
 fn check_request(message: &Message, exchange: &Exchange) {
     let hosts: Vec<_> = message.all("host").collect();
     assert_eq!(hosts.len(), 1, "{message:?}");
     let host = hosts[0];
-    let is_asked_for = exchange.passed.iter().any(|passed| {
+    let is_requested = exchange.passed.iter().any(|passed| {
         let target = passed.uri.authority().map(http::uri::Authority::as_str);
         let field = passed.request.get("host").map(http::HeaderValue::as_bytes);
-        // Without either it is the host of the server behind, for HTTP/1.0.
+        // A request without either, as in HTTP/1.0, gets the host of the backend.
         target
             .map(str::as_bytes)
             .or(field)
@@ -154,8 +157,8 @@ fn check_request(message: &Message, exchange: &Exchange) {
             == host.as_bytes()
     });
     assert!(
-        is_asked_for,
-        "a host that nobody asked for: {message:?} {exchange:?}"
+        is_requested,
+        "a host that was not requested: {message:?} {exchange:?}"
     );
     let is_upgrade = message.all("connection").any(|value| value == "upgrade");
     for name in [
@@ -205,12 +208,12 @@ fn check_request(message: &Message, exchange: &Exchange) {
             || name == "content-length";
         assert!(
             is_ours || !is_listed(name),
-            "{name} belongs to a connection: {message:?}"
+            "{name} is listed in connection: {message:?}"
         );
     }
 }
 
-/// True when the Connection field lists a name (RFC 9110 §7.6.1).
+/// Returns true if the Connection field lists `name` (RFC 9110 §7.6.1).
 fn lists(headers: &HeaderMap, name: &str) -> bool {
     let values = headers.get_all("connection").iter();
     let text = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
@@ -254,7 +257,7 @@ fn check_response(passed: &Passed) {
     let has_content = !matches!(passed.status, 100..=199 | 204 | 304);
     if let (Some(announced), Some(content)) = (announced, passed.content)
         && has_content
-        // An answer to HEAD has none.
+        // A response to HEAD has no content.
         && content > 0
     {
         assert_eq!(announced, content, "{passed:?}");

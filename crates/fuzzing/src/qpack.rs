@@ -1,4 +1,4 @@
-//! Both ends of QPACK.
+//! The encoder and the decoder of QPACK with hostile peers.
 
 use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits, FieldLine, Progress};
 
@@ -14,15 +14,15 @@ fn decoder() -> Decoder {
     })
 }
 
-/// An encoder that says anything: no panic, bounded memory, and lines that an honest encoder can
-/// say again.
+/// Passes arbitrary instructions and field sections to a decoder. It must not panic, and its memory
+/// must stay bounded. An honest encoder must be able to encode the field lines that it accepted.
 pub fn qpack_decoder(bytes: &[u8]) {
     let mut hostile = decoder();
     let (mut encoder, mut honest) = pair();
     for (what, bytes) in Steps::new(bytes) {
         let stream = u64::from(what >> 2);
         let mut lines = Vec::new();
-        let go_on = match what & 3 {
+        let is_accepted = match what & 3 {
             0 => hostile.on_encoder_stream(bytes).is_ok(),
             1 => {
                 hostile.cancel(stream);
@@ -35,30 +35,30 @@ pub fn qpack_decoder(bytes: &[u8]) {
                 result.is_ok()
             }
         };
-        if !go_on {
+        if !is_accepted {
             return;
         }
         while hostile.poll_unblocked().is_some() {}
         assert!(hostile.blocked_streams() <= BLOCKED as usize);
         hostile.answers().clear();
-        // The table, and one instruction that is not whole: 4 times the capacity and its length.
+        // The table and one incomplete instruction, of 4 times the capacity and its length.
         assert!(hostile.memory() <= 6 * CAPACITY as usize + 64);
         let lines: Vec<_> = lines
             .iter()
             .map(|(name, value)| FieldLine::new(name, value))
             .collect();
-        carry(&mut encoder, &mut honest, stream, &lines);
+        round_trip(&mut encoder, &mut honest, stream, &lines);
     }
 }
 
-/// A decoder that acknowledges anything: no panic, bounded memory, and never a section that a
-/// decoder cannot read while what it says is true.
+/// Passes arbitrary decoder instructions to an encoder. It must not panic, and its memory must stay
+/// bounded. As long as the instructions are true, a decoder must be able to read every section.
 pub fn qpack_instructions(bytes: &[u8]) {
     let (mut encoder, mut honest) = pair();
-    let mut is_lied_to = false;
+    let mut has_lied = false;
     for (what, bytes) in Steps::new(bytes) {
         if what & 3 == 0 {
-            is_lied_to = true;
+            has_lied = true;
             if encoder.on_decoder_stream(bytes).is_err() {
                 return;
             }
@@ -68,11 +68,11 @@ pub fn qpack_instructions(bytes: &[u8]) {
             line.is_sensitive = what & 3 == 1;
             let lines = [line, FieldLine::new(b"always", b"the same"), line];
             let stream = u64::from(what >> 2);
-            if is_lied_to {
+            if has_lied {
                 encoder.encode(stream, || lines, &mut Vec::new());
                 encoder.instructions().clear();
             } else {
-                carry(&mut encoder, &mut honest, stream, &lines);
+                round_trip(&mut encoder, &mut honest, stream, &lines);
             }
         }
         assert!(encoder.memory() <= CAPACITY as usize);
@@ -90,26 +90,26 @@ fn pair() -> (Encoder, Decoder) {
     (encoder, decoder())
 }
 
-/// One section from an encoder to its decoder and its acknowledgement back.
-fn carry(encoder: &mut Encoder, decoder: &mut Decoder, stream: u64, lines: &[FieldLine<'_>]) {
+/// Sends one section from an encoder to its decoder, and the acknowledgment back.
+fn round_trip(encoder: &mut Encoder, decoder: &mut Decoder, stream: u64, lines: &[FieldLine<'_>]) {
     let mut section = Vec::new();
     encoder.encode(stream, || lines.iter().copied(), &mut section);
     let instructions = std::mem::take(encoder.instructions());
     decoder
         .on_encoder_stream(&instructions)
-        .expect("our own instructions");
+        .expect("instructions of an honest encoder");
     let mut expected = lines.iter();
     let progress = decoder.decode(stream, &section, |line| {
-        let sent = expected.next().expect("no more lines than were sent");
+        let sent = expected.next().expect("a field line that was not sent");
         assert_eq!(line.name.as_bytes(), sent.name);
         assert_eq!(line.value.as_bytes(), sent.value);
-        // The encoder may protect more than it was told to.
+        // The encoder may treat further field lines as sensitive.
         assert!(line.is_sensitive || !sent.is_sensitive);
     });
     assert_eq!(progress, Ok(Progress::Decoded));
-    assert!(expected.next().is_none(), "all lines");
+    assert!(expected.next().is_none(), "field lines are missing");
     let answers = std::mem::take(decoder.answers());
     encoder
         .on_decoder_stream(&answers)
-        .expect("our own answers");
+        .expect("instructions of an honest decoder");
 }

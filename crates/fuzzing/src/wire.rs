@@ -1,9 +1,9 @@
-//! Packets, frames, transport parameters.
+//! Parsers of packets, frames and transport parameters.
 
 use courser_base::Side;
 use courser_wire::{Frames, Packets, TransportParameters, Writer};
 
-/// Packets of a datagram: they end, move on, and lie within it.
+/// Decodes the packets of a datagram. Each must end after the one before it and within the datagram.
 pub fn header(bytes: &[u8]) {
     let Some((&len, datagram)) = bytes.split_first() else {
         return;
@@ -15,7 +15,7 @@ pub fn header(bytes: &[u8]) {
     }
 }
 
-/// Frames of a packet: what can be read comes back from what it is written as.
+/// Decodes the frames of a packet. Each must survive encoding and decoding again.
 pub fn frames(bytes: &[u8]) {
     let mut count = 0;
     for frame in Frames::new(bytes).flatten() {
@@ -30,7 +30,8 @@ pub fn frames(bytes: &[u8]) {
     assert!(count <= bytes.len());
 }
 
-/// Transport parameters of either side: what is accepted survives being written.
+/// Decodes transport parameters of either side. Accepted ones must survive encoding and decoding
+/// again.
 pub fn transport_parameters(bytes: &[u8]) {
     for side in [Side::Client, Side::Server] {
         let Ok(parameters) = TransportParameters::decode(bytes, side) else {

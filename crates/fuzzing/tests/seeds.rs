@@ -1,5 +1,5 @@
-//! The seeds, what was found once, and what a generator makes of both: with any compiler, and the
-//! same on every machine.
+//! Runs all seeds and failures found earlier, and inputs that a generator derives from them. The
+//! inputs are the same on every machine and with every compiler.
 
 use std::path::{Path, PathBuf};
 
@@ -75,12 +75,12 @@ fn every_target_has_a_test() {
     let tests = include_str!("seeds.rs");
     for target in TARGETS {
         let test = format!("fn {}_seeds_hold()", target.name);
-        assert!(tests.contains(&test), "{} has none", target.name);
+        assert!(tests.contains(&test), "{} has no test", target.name);
     }
 }
 
-/// Runs the seeds of a target, and what is made of them. `COURSER_FUZZ_INPUT=FILE` runs one input
-/// alone.
+/// Runs the seeds of a target and the inputs derived from them. With `COURSER_FUZZ_INPUT=FILE`, runs
+/// only that input.
 fn run(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name);
     let target = target.expect("a target of this name");
@@ -90,7 +90,7 @@ fn run(name: &str) {
     let seeds = seeds(name);
     assert!(!seeds.is_empty(), "{name} has no seeds");
     for (file, seed) in &seeds {
-        in_case_of_panic(&file.display(), seed, target.run);
+        run_or_save(&file.display(), seed, target.run);
     }
     let seeds: Vec<_> = seeds.into_iter().map(|(_, seed)| seed).collect();
     let start = name.bytes().fold(1, |start: u64, byte| {
@@ -99,21 +99,21 @@ fn run(name: &str) {
     let mut random = Random(start);
     for number in 0..target.made {
         let input = random.input(&seeds);
-        in_case_of_panic(&format_args!("made input {number}"), &input, target.run);
+        run_or_save(&format_args!("derived input {number}"), &input, target.run);
     }
 }
 
-/// Runs one input. If it panics, it is left in a file, and the panic goes on.
-fn in_case_of_panic(name: &dyn std::fmt::Display, input: &[u8], run: fn(&[u8])) {
+/// Runs one input. If it panics, saves the input to a file before resuming the panic.
+fn run_or_save(name: &dyn std::fmt::Display, input: &[u8], run: fn(&[u8])) {
     if let Err(payload) = std::panic::catch_unwind(|| run(input)) {
         let file = std::env::temp_dir().join("courser-fuzz-input");
-        let is_kept = std::fs::write(&file, input).is_ok();
-        eprintln!("{name} failed; kept: {is_kept}, {}", file.display());
+        let is_saved = std::fs::write(&file, input).is_ok();
+        eprintln!("{name} failed, saved: {is_saved}, {}", file.display());
         std::panic::resume_unwind(payload);
     }
 }
 
-/// Files of a target, in the order of their names, and what is in them.
+/// Returns the seed files of a target in the order of their names, with their contents.
 fn seeds(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/seeds")
@@ -130,7 +130,7 @@ fn seeds(name: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(read).collect()
 }
 
-/// xorshift64.
+/// A pseudo-random number generator (xorshift64).
 struct Random(u64);
 
 impl Random {
@@ -141,7 +141,7 @@ impl Random {
         (self.0 >> 8) as usize % limit
     }
 
-    /// A file or the beginning of one, and some of it changed, cut, doubled or added.
+    /// Returns a seed with some bytes modified, removed, truncated, inserted or appended.
     fn input(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         let mut input = seeds[self.below(seeds.len())].clone();
         for _ in 0..=self.below(6) {

@@ -1,8 +1,9 @@
-//! Encodes or decodes field sections for another implementation; see `interop/qpack/run`.
+//! Encodes or decodes field sections for interoperability tests. `interop/qpack/run` starts it.
 //!
-//! Blocks come on standard input and leave on standard output, as in the offline interop set: a
-//! stream (8 bytes), a length (4 bytes), and so many bytes. Stream 0 is the encoder stream one way
-//! and the decoder stream the other. Lists of fields are lines of name, tab, value.
+//! It reads blocks from standard input and writes blocks to standard output, in the format of the
+//! offline interop set: stream ID (8 bytes), length (4 bytes), and that many bytes. Stream 0 is the
+//! encoder stream in one direction and the decoder stream in the other. A list of field lines has
+//! one name, tab and value per line.
 
 use std::io::{self, BufWriter, Read, Write};
 
@@ -23,7 +24,7 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// Lists in, sections and instructions out.
+/// Reads lists of field lines and writes field sections and encoder instructions.
 fn encode(mut input: impl Read, mut out: impl Write, capacity: u32) -> io::Result<()> {
     let limits = EncoderLimits {
         max_table_capacity: capacity,
@@ -53,7 +54,8 @@ fn encode(mut input: impl Read, mut out: impl Write, capacity: u32) -> io::Resul
     Ok(())
 }
 
-/// Sections and instructions in, lists and answers out.
+/// Reads field sections and encoder instructions and writes lists of field lines and decoder
+/// instructions.
 fn decode(mut input: impl Read, mut out: impl Write) -> io::Result<()> {
     let mut decoder = Decoder::new(DecoderLimits {
         max_table_capacity: CAPACITY,
@@ -74,7 +76,7 @@ fn decode(mut input: impl Read, mut out: impl Write) -> io::Result<()> {
             list.push(b'\n');
         });
         if progress.map_err(io::Error::other)? == Progress::Blocked {
-            return Err(io::Error::other("a section before its entries"));
+            return Err(io::Error::other("a section arrived before its entries"));
         }
         write(&mut out, 0, &std::mem::take(decoder.answers()))?;
         write(&mut out, stream, &list)?;
@@ -83,7 +85,7 @@ fn decode(mut input: impl Read, mut out: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The next block; `None` at the end.
+/// Reads the next block. Returns `None` at the end of input.
 fn read(input: &mut impl Read) -> io::Result<Option<(u64, Vec<u8>)>> {
     let mut stream = [0; 8];
     match input.read_exact(&mut stream) {

@@ -1,16 +1,18 @@
-//! Streams whose section came before the entries it refers to, RFC 9204 §2.1.2, §2.2.1.
+//! Blocked streams: their field section arrived before the entries it refers to (RFC 9204 §2.1.2,
+//! §2.2.1).
 
 use std::collections::BTreeSet;
 
-/// At most one section of a stream is waiting, for what follows on the stream waits with it.
+/// The set of blocked streams. Each stream has at most one blocked section, because everything
+/// after that section waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct Blocked {
-    /// Required Insert Count and stream.
+    /// Pairs of Required Insert Count and stream ID.
     waiting: BTreeSet<(u64, u64)>,
 }
 
 impl Blocked {
-    /// Lets `stream` wait; false if that would be more than `most` streams.
+    /// Adds `stream`. Returns false if that would exceed `most` blocked streams.
     pub(crate) fn add(&mut self, required: u64, stream: u64, most: usize) -> bool {
         self.waiting.contains(&(required, stream))
             || (self.waiting.len() < most && self.waiting.insert((required, stream)))
@@ -20,7 +22,7 @@ impl Blocked {
         self.waiting.retain(|&(_, waiting)| waiting != stream);
     }
 
-    /// A stream that need not wait any longer.
+    /// Removes and returns a stream whose section needs at most `insert_count` insertions.
     pub(crate) fn pop(&mut self, insert_count: u64) -> Option<u64> {
         let &(required, stream) = self.waiting.first()?;
         if required > insert_count {

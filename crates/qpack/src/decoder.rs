@@ -1,9 +1,9 @@
-//! The receiving end, RFC 9204 §2.2.
+//! The decoder (RFC 9204 §2.2).
 
 use bytes::Bytes;
 
 use crate::blocked::Blocked;
-use crate::decoder_stream::Instruction as Answer;
+use crate::decoder_stream::Instruction as DecoderInstruction;
 use crate::dynamic_table::{DynamicTable, Entry};
 use crate::encoder_stream::{Instruction, NameSource};
 use crate::error::{Error, Malformed};
@@ -13,47 +13,47 @@ use crate::representation::{Prefix, Reference, Representation};
 use crate::static_table;
 use crate::string::Literal;
 
-/// What the decoder allows the other end; sent to it in SETTINGS.
+/// Limits for the peer's encoder. The caller sends them in SETTINGS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DecoderLimits {
-    /// Bytes that the dynamic table may take, `SETTINGS_QPACK_MAX_TABLE_CAPACITY`.
+    /// The largest capacity of the dynamic table in bytes, `SETTINGS_QPACK_MAX_TABLE_CAPACITY`.
     pub max_table_capacity: u32,
-    /// Streams that may wait for entries at a time, `SETTINGS_QPACK_BLOCKED_STREAMS`.
+    /// The largest number of blocked streams at a time, `SETTINGS_QPACK_BLOCKED_STREAMS`.
     pub max_blocked_streams: u32,
 }
 
-/// What became of a section.
+/// The result of decoding a field section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// All lines have been handed out.
+    /// All field lines were passed to the sink.
     Decoded,
-    /// Entries it refers to are still on their way, and no line has been handed out: to be decoded
-    /// again when [`Decoder::poll_unblocked`] returns its stream.
+    /// The section refers to entries that have not arrived, and no field line was passed to the
+    /// sink. Decode it again when [`Decoder::poll_unblocked`] returns its stream.
     Blocked,
 }
 
-/// Decodes the sections of a connection.
+/// Decodes the field sections of a connection.
 #[derive(Debug)]
 pub struct Decoder {
     limits: DecoderLimits,
     table: DynamicTable,
     blocked: Blocked,
-    /// The beginning of an instruction whose rest has not arrived.
+    /// The first bytes of an instruction that has not arrived completely.
     partial: Vec<u8>,
-    /// Huffman-coded strings of the line at hand.
+    /// Decoded Huffman strings of the current field line.
     scratch: Vec<u8>,
-    /// Instructions for the other end.
+    /// Instructions to send on the decoder stream.
     answers: Vec<u8>,
-    /// Insertions that the other end knows to have arrived.
+    /// Insertions that have been acknowledged to the peer.
     acknowledged: u64,
-    /// Instructions that were followed.
-    followed: u64,
-    /// By the section that was decoded last.
+    /// Encoder instructions applied so far.
+    applied: u64,
+    /// The Required Insert Count of the section decoded last.
     required: u64,
 }
 
 impl Decoder {
-    /// A decoder with an empty table, whose capacity the other end will set.
+    /// Creates a decoder with an empty dynamic table. The peer's encoder sets its capacity.
     pub fn new(limits: DecoderLimits) -> Self {
         Self {
             limits,
@@ -63,38 +63,40 @@ impl Decoder {
             scratch: Vec::new(),
             answers: Vec::new(),
             acknowledged: 0,
-            followed: 0,
+            applied: 0,
             required: 0,
         }
     }
 
-    /// Takes what arrived on the encoder stream, in order, cut anywhere.
+    /// Processes bytes received on the encoder stream. They must come in order but may be split
+    /// anywhere.
     ///
     /// # Errors
     ///
-    /// [`Error::EncoderStream`] for instructions that cannot be followed.
+    /// [`Error::EncoderStream`] if an instruction is invalid.
     pub fn on_encoder_stream(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if self.partial.is_empty() {
             let mut input = bytes;
-            self.follow(&mut input)?;
+            self.apply_instructions(&mut input)?;
             self.partial.extend_from_slice(input);
         } else {
             let mut joined = std::mem::take(&mut self.partial);
             joined.extend_from_slice(bytes);
             let mut input = &joined[..];
-            self.follow(&mut input)?;
-            let followed = joined.len() - input.len();
-            joined.drain(..followed);
+            self.apply_instructions(&mut input)?;
+            let consumed = joined.len() - input.len();
+            joined.drain(..consumed);
             self.partial = joined;
         }
         Ok(())
     }
 
-    /// Decodes the section of a stream and hands its lines to `sink` in their order.
+    /// Decodes a field section of `stream` and passes its field lines to `sink` in order.
     ///
     /// # Errors
     ///
-    /// [`Error::DecompressionFailed`]; some lines may have been handed out before it was noticed.
+    /// [`Error::DecompressionFailed`] if the section is invalid or would exceed the limit of blocked
+    /// streams. Some field lines may already have been passed to `sink`.
     pub fn decode(
         &mut self,
         stream: u64,
@@ -108,7 +110,7 @@ impl Decoder {
             self.table.insert_count(),
             u64::from(self.limits.max_table_capacity),
         )
-        .ok_or(Error::DecompressionFailed("no such Required Insert Count"))?;
+        .ok_or(Error::DecompressionFailed("invalid Required Insert Count"))?;
         let base = prefix
             .base(required)
             .ok_or(Error::DecompressionFailed("Base below zero"))?;
@@ -123,7 +125,7 @@ impl Decoder {
             };
         }
         let mut scratch = std::mem::take(&mut self.scratch);
-        let lines = Lines {
+        let lines = SectionDecoder {
             table: &self.table,
             base,
             required,
@@ -137,70 +139,74 @@ impl Decoder {
         Ok(Progress::Decoded)
     }
 
-    /// Changes when the same section may mean something else.
+    /// Returns a number that changes whenever identical bytes could decode to other field lines.
     pub const fn state(&self) -> u64 {
-        self.followed
+        self.applied
     }
 
-    /// Insertions that the section needs that was decoded last.
+    /// Returns the Required Insert Count of the section decoded last.
     pub const fn required(&self) -> u64 {
         self.required
     }
 
-    /// Says that the section of a stream, which [requires](Self::required) so much, is to the byte
-    /// one that was decoded in the same [state](Self::state), and is not decoded again.
+    /// Acknowledges a section that the caller does not decode, because its bytes equal those of a
+    /// section decoded in the same [`state`](Self::state). `required` is the
+    /// [Required Insert Count](Self::required) of that section.
     pub fn repeat(&mut self, stream: u64, required: u64) {
         if required > 0 {
             self.acknowledged = self.acknowledged.max(required);
-            Answer::SectionAcknowledgment { stream }.encode(&mut self.answers);
+            DecoderInstruction::SectionAcknowledgment { stream }.encode(&mut self.answers);
         }
     }
 
-    /// A stream whose section can be decoded now. To be called until `None` after each
+    /// Returns a stream that is no longer blocked. Call this until it returns `None` after each
     /// [`on_encoder_stream`](Self::on_encoder_stream).
     pub fn poll_unblocked(&mut self) -> Option<u64> {
         self.blocked.pop(self.table.insert_count())
     }
 
-    /// Streams that are waiting.
+    /// Returns the number of blocked streams.
     pub fn blocked_streams(&self) -> usize {
         self.blocked.len()
     }
 
-    /// Says that the rest of a stream will not be decoded, for it was reset or given up (§2.2.2.2).
+    /// Abandons a stream that was reset or is no longer read (§2.2.2.2).
     pub fn cancel(&mut self, stream: u64) {
         self.blocked.remove(stream);
         if self.limits.max_table_capacity > 0 {
-            Answer::StreamCancellation { stream }.encode(&mut self.answers);
+            DecoderInstruction::StreamCancellation { stream }.encode(&mut self.answers);
         }
     }
 
-    /// What is to be sent on the decoder stream; the caller takes from its front what it sends.
+    /// Returns the bytes to send on the decoder stream. The caller removes from the front what it
+    /// has sent.
     ///
-    /// Sections that nobody acknowledges make it grow: a caller whose stream is out of credit
-    /// stops taking requests (§7.3).
+    /// The buffer grows with every section while nothing is sent. A caller without flow control
+    /// credit on the decoder stream should therefore stop accepting requests (§7.3).
     pub fn answers(&mut self) -> &mut Vec<u8> {
-        let news = self.table.insert_count() - self.acknowledged;
-        if news > 0 {
-            self.acknowledged += news;
-            Answer::InsertCountIncrement(news).encode(&mut self.answers);
+        let increment = self.table.insert_count() - self.acknowledged;
+        if increment > 0 {
+            self.acknowledged += increment;
+            DecoderInstruction::InsertCountIncrement(increment).encode(&mut self.answers);
         }
         &mut self.answers
     }
 
-    /// True when [`answers`](Self::answers) has something to send.
+    /// Returns true if [`answers`](Self::answers) would return bytes to send.
     pub fn has_answers(&self) -> bool {
         !self.answers.is_empty() || self.table.insert_count() > self.acknowledged
     }
 
-    /// Bytes of the table in use, and of instructions that are not whole.
+    /// Returns the bytes used by dynamic table entries, by an incomplete instruction, and by
+    /// [`answers`](Self::answers) not yet sent.
     pub fn memory(&self) -> usize {
         self.table.capacity() - self.table.room() + self.partial.len() + self.answers.len()
     }
 
-    fn follow(&mut self, input: &mut &[u8]) -> Result<(), Error> {
+    /// Applies all complete instructions and leaves an incomplete one in `input`.
+    fn apply_instructions(&mut self, input: &mut &[u8]) -> Result<(), Error> {
         while !input.is_empty() {
-            // Rare bytes take up to thirty bits.
+            // The longest Huffman code has thirty bits, almost four bytes for one.
             let most = self.table.capacity().saturating_mul(4);
             match Instruction::decode(input, most) {
                 Ok(instruction) => self.apply(instruction)?,
@@ -212,22 +218,22 @@ impl Decoder {
     }
 
     fn apply(&mut self, instruction: Instruction<'_>) -> Result<(), Error> {
-        self.followed += 1;
+        self.applied += 1;
         let entry = match instruction {
             Instruction::SetCapacity(capacity) => {
                 if capacity > u64::from(self.limits.max_table_capacity) {
                     return Err(Error::EncoderStream("capacity above the maximum"));
                 }
-                self.table.set_capacity(capacity as usize); // It fits, for the maximum does.
+                self.table.set_capacity(capacity as usize); // At most the limit, which has 32 bits.
                 return Ok(());
             }
             Instruction::InsertWithNameReference { name, value } => Entry {
-                name: self.name(name)?,
-                value: owned(value)?,
+                name: self.resolve_name(name)?,
+                value: decode_owned(value)?,
             },
             Instruction::InsertWithLiteralName { name, value } => Entry {
-                name: owned(name)?,
-                value: owned(value)?,
+                name: decode_owned(name)?,
+                value: decode_owned(value)?,
             },
             Instruction::Duplicate(distance) => self
                 .table
@@ -242,7 +248,7 @@ impl Decoder {
         }
     }
 
-    fn name(&self, source: NameSource) -> Result<Bytes, Error> {
+    fn resolve_name(&self, source: NameSource) -> Result<Bytes, Error> {
         match source {
             NameSource::Static(index) => static_table::get(index)
                 .map(|(name, _)| Bytes::from_static(name.as_bytes()))
@@ -256,25 +262,26 @@ impl Decoder {
     }
 }
 
-fn owned(literal: Literal<'_>) -> Result<Bytes, Error> {
+/// Decodes a string literal of the encoder stream into bytes of its own.
+fn decode_owned(literal: Literal<'_>) -> Result<Bytes, Error> {
     let mut text = Vec::new();
     literal
         .append_to(&mut text)
         .map_err(|malformed| Error::EncoderStream(malformed.reason()))?;
-    // An exact allocation, for entries live long.
+    // Entries live long, so excess capacity is released.
     Ok(Bytes::from(text.into_boxed_slice()))
 }
 
-/// The lines of one section.
-struct Lines<'t> {
+/// Decodes the field lines of one section.
+struct SectionDecoder<'t> {
     table: &'t DynamicTable,
     base: u64,
     required: u64,
-    /// One more than the largest index that was referred to.
+    /// One more than the largest absolute index referred to so far.
     needed: u64,
 }
 
-impl<'t> Lines<'t> {
+impl<'t> SectionDecoder<'t> {
     fn decode(
         mut self,
         mut input: &[u8],
@@ -289,7 +296,7 @@ impl<'t> Lines<'t> {
                     value,
                     never_indexed,
                 } => {
-                    let (name, _, _) = self.entry(name)?;
+                    let (name, _, _) = self.resolve(name)?;
                     sink(DecodedLine {
                         name,
                         value: Text::Literal(value.text(scratch).map_err(decompression_failed)?),
@@ -318,14 +325,14 @@ impl<'t> Lines<'t> {
         }
         if self.needed < self.required {
             return Err(Error::DecompressionFailed(
-                "Required Insert Count larger than the references need",
+                "Required Insert Count above what the references need",
             ));
         }
         Ok(())
     }
 
     fn indexed(&mut self, reference: Reference) -> Result<DecodedLine<'t>, Error> {
-        let (name, value, origin) = self.entry(reference)?;
+        let (name, value, origin) = self.resolve(reference)?;
         Ok(DecodedLine {
             name,
             value,
@@ -334,7 +341,8 @@ impl<'t> Lines<'t> {
         })
     }
 
-    fn entry(&mut self, reference: Reference) -> Result<(Text<'t>, Text<'t>, Origin), Error> {
+    /// Returns the name, value and origin of the entry that `reference` denotes.
+    fn resolve(&mut self, reference: Reference) -> Result<(Text<'t>, Text<'t>, Origin), Error> {
         let index = match reference {
             Reference::Static(index) => {
                 let (name, value) = static_table::get(index)
@@ -352,7 +360,7 @@ impl<'t> Lines<'t> {
             index
                 .filter(|&index| index < self.required)
                 .ok_or(Error::DecompressionFailed(
-                    "reference outside of what the section requires",
+                    "reference at or above the Required Insert Count",
                 ))?;
         let entry = self
             .table

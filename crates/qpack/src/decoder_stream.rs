@@ -1,8 +1,9 @@
-//! Instructions from the decoder to the encoder, RFC 9204 §4.4.
+//! Instructions from the decoder to the encoder (RFC 9204 §4.4).
 
 use crate::error::Malformed;
 use crate::prefix_int;
 
+/// A decoder instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Instruction {
     SectionAcknowledgment { stream: u64 },
@@ -11,7 +12,7 @@ pub(crate) enum Instruction {
 }
 
 impl Instruction {
-    /// Reads the instruction that `bytes` begins with.
+    /// Decodes the instruction at the start of `bytes`.
     pub(crate) fn decode(bytes: &mut &[u8]) -> Result<Self, Malformed> {
         let first = *bytes.first().ok_or(Malformed::Incomplete)?;
         if first & 0x80 != 0 {

@@ -1,4 +1,4 @@
-//! The dynamic table, RFC 9204 §3.2: what both ends keep the same copy of.
+//! The dynamic table (RFC 9204 §3.2). Encoder and decoder keep identical copies.
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,18 @@ use bytes::Bytes;
 
 use crate::field_line::line_size;
 
-/// Entries in the order of their insertion. Each has an absolute index, counted from zero and
-/// never used twice (§3.2.4).
+/// Entries in insertion order. Each has an absolute index, which counts from zero and is never
+/// reused (§3.2.4).
 #[derive(Debug, Default)]
 pub(crate) struct DynamicTable {
     entries: VecDeque<Entry>,
-    /// Entries that are gone, and so the absolute index of the oldest that is not.
+    /// Entries evicted so far, which is also the absolute index of the oldest remaining entry.
     evicted: u64,
     size: usize,
     capacity: usize,
 }
 
+/// A name and a value in the dynamic table.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) name: Bytes,
@@ -34,29 +35,29 @@ impl DynamicTable {
         self.capacity
     }
 
-    /// Bytes that an insertion may still take without an eviction.
+    /// The largest entry size in bytes that fits without an eviction.
     pub(crate) const fn room(&self) -> usize {
         self.capacity - self.size
     }
 
-    /// Entries inserted so far, and the absolute index of the next one.
+    /// Entries inserted so far, which is also the absolute index of the next entry.
     pub(crate) fn insert_count(&self) -> u64 {
         self.evicted + self.entries.len() as u64
     }
 
-    /// The absolute index of the oldest entry, if there is one.
+    /// The absolute index of the oldest entry. In an empty table, that of the next one.
     pub(crate) const fn oldest(&self) -> u64 {
         self.evicted
     }
 
-    /// The entry with this absolute index; `None` if it is gone or yet to come.
+    /// Returns the entry with an absolute index, or `None` if it was evicted or not yet inserted.
     #[inline]
     pub(crate) fn get(&self, index: u64) -> Option<&Entry> {
         let index = index.checked_sub(self.evicted)?;
         self.entries.get(usize::try_from(index).ok()?)
     }
 
-    /// Sets how many bytes the entries may take, and evicts what is too much (§3.2.2).
+    /// Sets the capacity in bytes and evicts the oldest entries that no longer fit (§3.2.2).
     pub(crate) fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         while self.size > capacity {
@@ -64,7 +65,8 @@ impl DynamicTable {
         }
     }
 
-    /// Inserts, after making room; false if the entry is larger than the whole table.
+    /// Inserts an entry after evicting the oldest ones as needed. Returns false if the entry is
+    /// larger than the capacity.
     pub(crate) fn insert(&mut self, entry: Entry) -> bool {
         let size = entry.size();
         if size > self.capacity {
@@ -78,7 +80,7 @@ impl DynamicTable {
         true
     }
 
-    /// Takes the oldest entry out.
+    /// Removes and returns the oldest entry.
     pub(crate) fn evict(&mut self) -> Option<Entry> {
         let entry = self.entries.pop_front()?;
         self.evicted += 1;
@@ -86,15 +88,15 @@ impl DynamicTable {
         Some(entry)
     }
 
-    /// The entry at a distance from the newest one, which is zero: how instructions name entries
+    /// Returns an entry by its relative index on the encoder stream. Zero is the newest entry
     /// (§3.2.5).
     pub(crate) fn get_relative(&self, distance: u64) -> Option<&Entry> {
         let index = self.insert_count().checked_sub(distance)?.checked_sub(1)?;
         self.get(index)
     }
 
-    /// The absolute index up to which entries have to go for `size` bytes more. `None` if not even
-    /// an empty table is enough.
+    /// Returns the absolute index below which entries must be evicted to insert `size` bytes, or
+    /// `None` if `size` exceeds the capacity.
     pub(crate) fn end_of_eviction(&self, size: usize) -> Option<u64> {
         let mut room = self.room();
         let mut end = self.evicted;
@@ -122,7 +124,7 @@ mod tests {
 
     /// §3.2.1, §3.2.2.
     #[test]
-    fn evicts_the_oldest() {
+    fn evicts_the_oldest_entry() {
         let mut table = DynamicTable::default();
         table.set_capacity(100);
         assert!(table.insert(entry("a", "1")));
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_larger_than_all_of_it() {
+    fn refuses_an_entry_larger_than_the_capacity() {
         let mut table = DynamicTable::default();
         table.set_capacity(34);
         assert!(table.insert(entry("a", "1")));
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinks() {
+    fn smaller_capacity_evicts_entries() {
         let mut table = DynamicTable::default();
         table.set_capacity(100);
         assert!(table.insert(entry("a", "1")));

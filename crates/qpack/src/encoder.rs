@@ -1,4 +1,4 @@
-//! The sending end, RFC 9204 §2.1.
+//! The encoder (RFC 9204 §2.1).
 
 mod history;
 mod index;
@@ -11,7 +11,7 @@ use self::history::History;
 use self::index::Index;
 use self::outstanding::Outstanding;
 use self::repeats::Repeats;
-use crate::decoder_stream::Instruction as Answer;
+use crate::decoder_stream::Instruction as DecoderInstruction;
 use crate::dynamic_table::{DynamicTable, Entry};
 use crate::encoder_stream::{self, NameSource};
 use crate::error::{Error, Malformed};
@@ -20,25 +20,32 @@ use crate::insert_count;
 use crate::representation::{self, Prefix, Reference};
 use crate::static_table::{self, Match};
 
-/// How much of what the other end allows is used.
+/// Limits that the encoder keeps even if the peer's decoder allows more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncoderLimits {
-    /// Bytes that the dynamic table may take at most. Zero turns it off.
+    /// The largest capacity of the dynamic table in bytes. Zero disables the table.
     pub max_table_capacity: u32,
-    /// Streams that may have to wait for entries at a time. With zero nothing is referred to
-    /// before its arrival has been acknowledged, so that the loss of a packet with instructions
-    /// holds up no stream but theirs; it takes a round trip longer until a new line is short.
+    /// The largest number of streams that may become blocked at a time.
+    ///
+    /// With zero, sections refer only to entries whose arrival was acknowledged. A lost packet with
+    /// instructions then delays no stream except the encoder stream, but references to a new entry
+    /// start a round trip later.
     pub max_blocked_streams: u32,
 }
 
-/// Encodes the sections of a connection.
+/// Encodes the field sections of a connection.
 ///
-/// *Policy.* While there is room in the table, a line goes into it at once if it can be referred to
-/// at once, for that is no longer than the literal; not so names whose values rarely come again.
-/// When something would have to go for it, or the reference has to wait, a line goes in when it
-/// comes for the second time. Short values of static names stay literals. Lines in the oldest
-/// quarter of a full table are inserted anew when used, before they would have to stay for ever.
-/// `authorization` and short cookies are never put anywhere (§7.1.3).
+/// # Insertion policy
+///
+/// - While the dynamic table has free space, a field line is inserted the first time it occurs if
+///   the section may refer to it at once, because that costs no more bytes than a literal. Names
+///   whose values rarely repeat are excepted.
+/// - If the insertion needs an eviction, or the reference has to wait, a field line is inserted the
+///   second time it occurs.
+/// - Short values of names in the static table stay literals.
+/// - A reference to the oldest quarter of a nearly full table duplicates the entry instead.
+///   Otherwise references to old entries would prevent eviction indefinitely.
+/// - `authorization` and short cookies are never indexed (§7.1.3).
 #[derive(Debug)]
 pub struct Encoder {
     limits: EncoderLimits,
@@ -47,38 +54,41 @@ pub struct Encoder {
     history: History,
     outstanding: Outstanding,
     repeats: Repeats,
-    /// The peer's limit on the table, which its wrapped insert counts depend on (§4.5.1.1).
+    /// The peer's limit on the table capacity. The encoding of the Required Insert Count depends on
+    /// it (§4.5.1.1).
     max_capacity: u64,
     max_blocked: usize,
-    /// Instructions for the other end.
+    /// Instructions to send on the encoder stream.
     instructions: Vec<u8>,
-    /// Bytes of `instructions` that the encoder stream has credit for.
+    /// The largest length of `instructions` that flow control of the encoder stream allows.
     credit: usize,
-    /// The beginning of an instruction whose rest has not arrived.
+    /// The first bytes of a decoder instruction that has not arrived completely.
     partial: Vec<u8>,
-    /// The lines of the section at hand.
+    /// Encoded field lines of the current section.
     lines: Vec<u8>,
-    /// Stream Cancellations received.
+    /// Stream Cancellation instructions received.
     cancellations: u64,
 }
 
-/// What a section has referred to so far.
+/// State of the section being encoded.
 #[derive(Clone, Copy, Debug)]
 struct Section {
     stream: u64,
-    /// Indices count from here: what was in the table when the section began.
+    /// The Base: the insert count when the section began.
     base: u64,
-    /// One more than the largest index referred to, zero for none.
+    /// The Required Insert Count: one more than the largest index referred to, or zero.
     required: u64,
+    /// The smallest index referred to, or `u64::MAX`.
     smallest: u64,
-    /// Entries may be referred to that the other end may not have yet.
+    /// Permits references to entries that may not have arrived at the decoder.
     may_block: bool,
-    /// No line was written out that may not be the next time.
-    is_settled: bool,
+    /// Encoding the same field lines again would give the same bytes.
+    is_repeatable: bool,
 }
 
 impl Section {
-    fn refer(&mut self, index: u64) -> Reference {
+    /// Records a reference to the entry at `index` and returns its relative or post-Base form.
+    fn reference_to(&mut self, index: u64) -> Reference {
         self.required = self.required.max(index + 1);
         self.smallest = self.smallest.min(index);
         match self.base.checked_sub(index) {
@@ -89,8 +99,10 @@ impl Section {
 }
 
 impl Encoder {
-    /// An encoder without a dynamic table, until [`set_peer_limits`](Self::set_peer_limits). Its
-    /// hashes depend on `seed`, which nobody outside should know.
+    /// Creates an encoder that uses no dynamic table until
+    /// [`set_peer_limits`](Self::set_peer_limits) is called.
+    ///
+    /// Its hashes depend on `seed`, which must be unpredictable for peers.
     pub fn new(limits: EncoderLimits, seed: u64) -> Self {
         Self {
             limits,
@@ -109,15 +121,15 @@ impl Encoder {
         }
     }
 
-    /// Takes the peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY` and `SETTINGS_QPACK_BLOCKED_STREAMS`,
-    /// which arrive once.
+    /// Sets the peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY` and `SETTINGS_QPACK_BLOCKED_STREAMS`.
+    /// Call this once, when they arrive.
     pub fn set_peer_limits(&mut self, max_table_capacity: u64, max_blocked_streams: u64) {
         self.max_capacity = max_table_capacity;
         let most = u64::from(self.limits.max_blocked_streams);
         self.max_blocked = max_blocked_streams.min(most) as usize; // At most 32 bits.
         let most = u64::from(self.limits.max_table_capacity);
         let capacity = max_table_capacity.min(most);
-        // The number of entries is what counts wrap around, so there has to be one.
+        // The encoded insert count is taken modulo twice MaxEntries, so MaxEntries must not be zero.
         if insert_count::max_entries(max_table_capacity) > 0
             && capacity >= line_size(b"", b"") as u64
         {
@@ -125,15 +137,19 @@ impl Encoder {
         }
     }
 
-    /// Says how many bytes of instructions may wait or leave: no instruction is begun that the
-    /// encoder stream has no credit for (§2.1.3). Without it there is no bound.
+    /// Sets how many bytes of instructions flow control of the encoder stream allows.
+    ///
+    /// An instruction that would exceed this credit is not written (§2.1.3). Without a call, the
+    /// credit is unlimited.
     pub fn set_credit(&mut self, bytes: usize) {
         self.credit = bytes;
     }
 
-    /// Appends the section of these lines to `out`; what it needs of the table becomes
-    /// [`instructions`](Self::instructions), which should be sent before it. `lines` may be asked for
-    /// them twice and has to give the same ones.
+    /// Encodes field lines as a field section of `stream` and appends it to `out`.
+    ///
+    /// Insertions that the section refers to are appended to
+    /// [`instructions`](Self::instructions). Send those before the section. `lines` may be called
+    /// twice and must return the same field lines each time.
     pub fn encode<'a, I>(&mut self, stream: u64, lines: impl Fn() -> I, out: &mut Vec<u8>)
     where
         I: IntoIterator<Item = FieldLine<'a>>,
@@ -144,38 +160,41 @@ impl Encoder {
             required: 0,
             smallest: u64::MAX,
             may_block: self.outstanding.may_block(stream, self.max_blocked),
-            is_settled: true,
+            is_repeatable: true,
         };
         let has_table = self.table.capacity() > 0 && !self.outstanding.is_full();
-        if has_table && self.repeat(&section, lines().into_iter(), out) {
+        if has_table && self.try_repeat(&section, lines().into_iter(), out) {
             return;
         }
         for line in lines() {
             match static_table::find(line.name, line.value) {
                 _ if line.is_sensitive || is_secret(&line) => {
-                    section.is_settled = false;
-                    self.encode_secret(&line);
+                    section.is_repeatable = false;
+                    self.encode_never_indexed(&line);
                 }
                 Match::Whole(index) => {
                     representation::encode_indexed(&mut self.lines, Reference::Static(index));
                 }
-                found if has_table => self.encode_line(&mut section, &line, found),
+                found if has_table => self.encode_with_table(&mut section, &line, found),
                 found => self.encode_literal(&line, static_name(found)),
             }
         }
-        self.finish(&section, has_table, out);
+        self.write_section(&section, has_table, out);
     }
 
-    /// What is to be sent on the encoder stream; the caller takes from its front what it sends.
+    /// Returns the bytes to send on the encoder stream. The caller removes from the front what it
+    /// has sent.
     pub fn instructions(&mut self) -> &mut Vec<u8> {
         &mut self.instructions
     }
 
-    /// Takes what arrived on the decoder stream, in order, cut anywhere.
+    /// Processes bytes received on the decoder stream. They must come in order but may be split
+    /// anywhere.
     ///
     /// # Errors
     ///
-    /// [`Error::DecoderStream`] for what acknowledges something that was not sent.
+    /// [`Error::DecoderStream`] if an instruction is invalid or acknowledges something that was not
+    /// sent.
     pub fn on_decoder_stream(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let mut joined = std::mem::take(&mut self.partial);
         let mut input = if joined.is_empty() {
@@ -186,49 +205,53 @@ impl Encoder {
         };
         while !input.is_empty() {
             let mut rest = input;
-            match Answer::decode(&mut rest) {
-                Ok(answer) => self.on_answer(answer)?,
+            match DecoderInstruction::decode(&mut rest) {
+                Ok(instruction) => self.on_decoder_instruction(instruction)?,
                 Err(Malformed::Incomplete) => break,
                 Err(Malformed::Invalid(reason)) => return Err(Error::DecoderStream(reason)),
             }
             input = rest;
         }
-        // Less than an integer is left.
+        // At most an incomplete integer is left.
         self.partial = input.to_vec();
         Ok(())
     }
 
-    /// Cancellations so far, also of streams without a section.
+    /// Returns the number of Stream Cancellations received, including those for streams without an
+    /// outstanding section.
     pub const fn cancellations(&self) -> u64 {
         self.cancellations
     }
 
-    /// Bytes of the table in use, and of instructions that were not taken.
+    /// Returns the bytes used by dynamic table entries and by instructions not yet sent.
     pub fn memory(&self) -> usize {
         self.table.capacity() - self.table.room() + self.instructions.len()
     }
 
-    fn on_answer(&mut self, answer: Answer) -> Result<(), Error> {
-        match answer {
-            Answer::SectionAcknowledgment { stream } => self
+    fn on_decoder_instruction(&mut self, instruction: DecoderInstruction) -> Result<(), Error> {
+        match instruction {
+            DecoderInstruction::SectionAcknowledgment { stream } => self
                 .outstanding
                 .acknowledge(stream)
-                .ok_or(Error::DecoderStream("acknowledgement of no section")),
-            Answer::StreamCancellation { stream } => {
+                .ok_or(Error::DecoderStream("acknowledgment without a section")),
+            DecoderInstruction::StreamCancellation { stream } => {
                 self.cancellations += 1;
                 self.outstanding.cancel(stream);
                 Ok(())
             }
-            Answer::InsertCountIncrement(0) => Err(Error::DecoderStream("increment of zero")),
-            Answer::InsertCountIncrement(count) => self
+            DecoderInstruction::InsertCountIncrement(0) => {
+                Err(Error::DecoderStream("increment of zero"))
+            }
+            DecoderInstruction::InsertCountIncrement(count) => self
                 .outstanding
                 .increment(count, self.table.insert_count())
-                .ok_or(Error::DecoderStream("increment past what was inserted")),
+                .ok_or(Error::DecoderStream("increment above the insert count")),
         }
     }
 
-    /// Appends what was sent for the same lines before, if it can be sent again.
-    fn repeat<'a>(
+    /// Appends the cached section for these field lines if it is still valid. Returns false
+    /// otherwise.
+    fn try_repeat<'a>(
         &mut self,
         section: &Section,
         lines: impl Iterator<Item = FieldLine<'a>>,
@@ -249,14 +272,15 @@ impl Encoder {
         true
     }
 
-    /// Puts the prefix before the lines. `has_table` if they might refer to it.
-    fn finish(&mut self, section: &Section, has_table: bool, out: &mut Vec<u8>) {
+    /// Appends the prefix and the encoded field lines to `out`, and records the references of the
+    /// section. `has_table` states whether it could refer to the dynamic table.
+    fn write_section(&mut self, section: &Section, has_table: bool, out: &mut Vec<u8>) {
         let required = section.required;
         let (is_negative, delta_base) = match section.base.checked_sub(required) {
             Some(delta) => (false, delta),
             None => (true, required - section.base - 1),
         };
-        // Without a reference the Base is for nobody.
+        // Without references the Base has no effect, and zero is the shortest.
         let delta_base = if required == 0 { 0 } else { delta_base };
         let prefix = Prefix {
             encoded_insert_count: insert_count::encode(required, self.max_capacity),
@@ -265,7 +289,7 @@ impl Encoder {
         };
         let begin = out.len();
         prefix.encode(out);
-        if has_table && section.is_settled && self.table.insert_count() == section.base {
+        if has_table && section.is_repeatable && self.table.insert_count() == section.base {
             self.repeats.keep(section, &out[begin..], &self.lines);
         }
         out.extend_from_slice(&self.lines);
@@ -276,7 +300,7 @@ impl Encoder {
         }
     }
 
-    fn encode_secret(&mut self, line: &FieldLine<'_>) {
+    fn encode_never_indexed(&mut self, line: &FieldLine<'_>) {
         match static_name(static_table::find(line.name, line.value)) {
             Some(name) => {
                 representation::encode_name_reference(&mut self.lines, name, line.value, true);
@@ -294,8 +318,9 @@ impl Encoder {
         }
     }
 
-    /// A line that the static table does not have.
-    fn encode_line(&mut self, section: &mut Section, line: &FieldLine<'_>, found: Match) {
+    /// Encodes a field line that the static table does not contain, with the dynamic table if that
+    /// is useful.
+    fn encode_with_table(&mut self, section: &mut Section, line: &FieldLine<'_>, found: Match) {
         if let Match::Name(_) = found
             && line.value.len() <= SHORT_VALUE
         {
@@ -303,28 +328,29 @@ impl Encoder {
         }
         let hash = self.index.hash(line.name, line.value);
         let reference = match self.index.line(&self.table, hash, line) {
-            Some(index) => self.refer(section, index, line, hash),
-            None if self.is_worth_it(line, hash, section.may_block) => {
-                let name = self.name_source(line.name, found);
+            Some(index) => self.usable_entry(section, index, line, hash),
+            None if self.should_insert(line, hash, section.may_block) => {
+                let name = self.dynamic_name(line.name, found);
                 self.insert(section, line, hash, name)
             }
             None => None,
         };
         if let Some(index) = reference {
-            representation::encode_indexed(&mut self.lines, section.refer(index));
+            representation::encode_indexed(&mut self.lines, section.reference_to(index));
             return;
         }
         let name = static_name(found).or_else(|| {
             let index = self.index.name(&self.table, line.name)?;
             let is_usable = self.is_usable(section, index) && !self.is_draining(index);
-            is_usable.then(|| section.refer(index))
+            is_usable.then(|| section.reference_to(index))
         });
-        section.is_settled = false;
+        section.is_repeatable = false;
         self.encode_literal(line, name);
     }
 
-    /// The entry to refer to for a line that stands at `index`.
-    fn refer(
+    /// Returns the entry to refer to for a field line whose entry is `index`: that entry, or a
+    /// duplicate of it if it is draining (§2.1.1.1).
+    fn usable_entry(
         &mut self,
         section: &Section,
         index: u64,
@@ -334,18 +360,19 @@ impl Encoder {
         if !self.is_draining(index) {
             return self.is_usable(section, index).then_some(index);
         }
-        // A reference would keep it, and all that came after it, from making room. When there is
-        // no room for a copy either, the literal lets it go.
+        // A reference would prevent the eviction of this entry and of all newer ones. Without space
+        // for a duplicate, the field line becomes a literal, so that the entry can be evicted.
         let distance = self.table.insert_count() - index - 1;
         let entry = self.table.get(index)?.clone();
         if !self.make_room(section, line) {
             return None;
         }
         encoder_stream::encode_duplicate(&mut self.instructions, distance);
-        self.add(section, entry, hash)
+        self.insert_entry(section, entry, hash)
     }
 
-    /// Inserts a line and returns its index if the section may refer to it.
+    /// Inserts a field line and returns its index if the section may refer to it. `name` is an entry
+    /// of the dynamic table with the same name.
     fn insert(
         &mut self,
         section: &Section,
@@ -382,18 +409,19 @@ impl Encoder {
             }
         };
         let value = Bytes::copy_from_slice(line.value);
-        self.add(section, Entry { name, value }, hash)
+        self.insert_entry(section, Entry { name, value }, hash)
     }
 
-    fn name_source(&self, name: &[u8], found: Match) -> Option<u64> {
+    /// Returns a dynamic table entry with this name, unless the static table has the name.
+    fn dynamic_name(&self, name: &[u8], found: Match) -> Option<u64> {
         match found {
             Match::None => self.index.name(&self.table, name),
             _ => None,
         }
     }
 
-    /// Evicts what an entry for `line` needs; false if something of that is still referred to, not
-    /// known to have arrived (§2.1.1), or if the instruction has no credit.
+    /// Evicts entries until `line` fits. Returns false if one of them is still referred to or not
+    /// known to have arrived (§2.1.1), or if the instruction would exceed the credit.
     fn make_room(&mut self, section: &Section, line: &FieldLine<'_>) -> bool {
         let longest = encoder_stream::longest_insert(line.name, line.value) + LONGEST_SET_CAPACITY;
         if self.instructions.len() + longest > self.credit {
@@ -420,7 +448,8 @@ impl Encoder {
         true
     }
 
-    fn add(&mut self, section: &Section, entry: Entry, hash: u64) -> Option<u64> {
+    /// Adds an entry to the table and the index. Returns its index if the section may refer to it.
+    fn insert_entry(&mut self, section: &Section, entry: Entry, hash: u64) -> Option<u64> {
         let index = self.table.insert_count();
         self.index.add(&entry.name, hash, index);
         self.table.insert(entry);
@@ -431,18 +460,20 @@ impl Encoder {
         section.may_block || index < self.outstanding.known_received()
     }
 
-    /// In the oldest quarter of a table that is nearly full.
+    /// Returns true for an entry in the oldest quarter of a nearly full table (§2.1.1.1).
     fn is_draining(&self, index: u64) -> bool {
         let (oldest, newest) = (self.table.oldest(), self.table.insert_count());
         self.table.room() < self.table.capacity() / 4 && index - oldest < (newest - oldest) / 4
     }
 
-    fn is_worth_it(&mut self, line: &FieldLine<'_>, hash: u64, may_block: bool) -> bool {
+    /// Applies the [insertion policy](Encoder#insertion-policy) to a field line that no table
+    /// contains.
+    fn should_insert(&mut self, line: &FieldLine<'_>, hash: u64, may_block: bool) -> bool {
         let size = line_size(line.name, line.value);
         if size > self.table.capacity() / 2 {
             return false;
         }
-        let is_known = self.history.is_known(hash);
+        let is_known = self.history.check_and_record(hash);
         let is_free = may_block && size <= self.table.room();
         is_known || (is_free && !is_rarely_repeated(line.name))
     }
@@ -455,7 +486,8 @@ fn static_name(found: Match) -> Option<Reference> {
     }
 }
 
-/// What is guessed byte by byte if an attacker can watch sizes next to its own lines (§7.1).
+/// Returns true for values that an attacker could guess byte by byte if it observes compressed sizes
+/// and controls other field lines (§7.1).
 fn is_secret(line: &FieldLine<'_>) -> bool {
     match line.name {
         b"authorization" | b"proxy-authorization" => true,
@@ -464,7 +496,7 @@ fn is_secret(line: &FieldLine<'_>) -> bool {
     }
 }
 
-/// Values of these mostly are other ones each time.
+/// Returns true for names whose values usually differ from message to message.
 fn is_rarely_repeated(name: &[u8]) -> bool {
     matches!(
         name,
@@ -485,11 +517,15 @@ fn is_rarely_repeated(name: &[u8]) -> bool {
     )
 }
 
+/// Cookies below this length are never indexed.
 const SHORT_COOKIE: usize = 20;
-/// Longest value that goes without the dynamic table where the static one has the name: a reference
-/// saves two bytes or three, four for a few names, and where it is the only one its acknowledgement
-/// costs two on the way back. The sets of headers in `tests` take as much either way.
+/// The longest value that stays a literal if the static table has the name.
+///
+/// A reference would save two or three bytes, for a few names four. If it is the only one of its
+/// section, the acknowledgment costs two bytes in the other direction. The corpora in `tests` have
+/// the same size either way.
 const SHORT_VALUE: usize = 2;
+/// The longest encoding of a Set Dynamic Table Capacity instruction in bytes.
 const LONGEST_SET_CAPACITY: usize = 6;
 
 #[cfg(test)]

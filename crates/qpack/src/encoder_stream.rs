@@ -1,17 +1,18 @@
-//! Instructions from the encoder to the decoder, RFC 9204 §4.3.
+//! Instructions from the encoder to the decoder (RFC 9204 §4.3).
 
 use crate::error::Malformed;
 use crate::string::Literal;
 use crate::{prefix_int, static_table, string};
 
-/// Where an instruction takes a name from.
+/// The table entry whose name an instruction uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NameSource {
     Static(u64),
-    /// Counted back from the newest entry.
+    /// A relative index. Zero is the newest entry.
     Dynamic(u64),
 }
 
+/// An encoder instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Instruction<'a> {
     SetCapacity(u64),
@@ -27,8 +28,8 @@ pub(crate) enum Instruction<'a> {
 }
 
 impl<'a> Instruction<'a> {
-    /// Reads the instruction that `bytes` begins with; a string longer than `most` fails at once,
-    /// for no entry of the table can have it.
+    /// Decodes the instruction at the start of `bytes`. A string longer than `most` bytes fails
+    /// before it has arrived, because no table entry could contain it.
     pub(crate) fn decode(bytes: &mut &'a [u8], most: usize) -> Result<Self, Malformed> {
         let first = *bytes.first().ok_or(Malformed::Incomplete)?;
         let mut rest = *bytes;
@@ -36,7 +37,7 @@ impl<'a> Instruction<'a> {
             let index = prefix_int::decode(&mut rest, 6)?;
             let name = match first & 0x40 {
                 0 => NameSource::Dynamic(index),
-                // The value may never come, so it is not waited for.
+                // The error does not depend on the value, which may never arrive.
                 _ if static_table::get(index).is_none() => {
                     return Err(Malformed::Invalid("static index above 98"));
                 }
@@ -61,12 +62,12 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// §4.3.1.
+/// Appends Set Dynamic Table Capacity (§4.3.1).
 pub(crate) fn encode_set_capacity(out: &mut Vec<u8>, capacity: u64) {
     prefix_int::encode(out, 0x20, 5, capacity);
 }
 
-/// §4.3.2.
+/// Appends Insert with Name Reference (§4.3.2).
 pub(crate) fn encode_insert_with_name(out: &mut Vec<u8>, name: NameSource, value: &[u8]) {
     match name {
         NameSource::Static(index) => prefix_int::encode(out, 0xc0, 6, index),
@@ -75,19 +76,19 @@ pub(crate) fn encode_insert_with_name(out: &mut Vec<u8>, name: NameSource, value
     string::encode(out, 0, 7, value);
 }
 
-/// §4.3.3.
+/// Appends Insert with Literal Name (§4.3.3).
 pub(crate) fn encode_insert(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     string::encode(out, 0x40, 5, name);
     string::encode(out, 0, 7, value);
 }
 
-/// §4.3.4.
+/// Appends Duplicate (§4.3.4).
 pub(crate) fn encode_duplicate(out: &mut Vec<u8>, distance: u64) {
     prefix_int::encode(out, 0, 5, distance);
 }
 
-/// The most that an insertion of this line takes, whatever it refers to.
+/// Returns the largest length in bytes of any instruction that inserts this field line.
 pub(crate) fn longest_insert(name: &[u8], value: &[u8]) -> usize {
-    // A reference to a name is no longer than ten bytes.
+    // A name reference takes at most ten bytes.
     string::encoded_len(5, name).max(10) + string::encoded_len(7, value)
 }

@@ -1,8 +1,8 @@
-//! The three ways in which QPACK fails, RFC 9204 §6. All of them end the connection.
+//! The three error codes of QPACK (RFC 9204 §6). All of them close the connection.
 
 use thiserror::Error;
 
-/// What is wrong with the bytes of the peer.
+/// A protocol violation in bytes received from the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Error {
     /// A field section cannot be interpreted.
@@ -17,7 +17,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The code to close the connection with.
+    /// Returns the application error code for closing the connection.
     pub const fn code(self) -> u64 {
         match self {
             Self::DecompressionFailed(_) => 0x200,
@@ -27,21 +27,21 @@ impl Error {
     }
 }
 
-/// Why a piece of a section or an instruction was not read. Whose fault that is depends on where
-/// it stands, so the caller turns it into an [`Error`].
+/// A failure to parse part of a section or an instruction. The error code depends on where it
+/// occurred, so the caller converts it to an [`Error`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Malformed {
-    /// More bytes may make it whole.
+    /// The input ends early. More bytes may complete it.
     Incomplete,
-    /// No more bytes can.
+    /// The input is invalid, even with more bytes.
     Invalid(&'static str),
 }
 
 impl Malformed {
-    /// For places where no more bytes will come.
+    /// Returns the reason as text, for input that will not be followed by more bytes.
     pub(crate) const fn reason(self) -> &'static str {
         match self {
-            Self::Incomplete => "ends in the middle of a field",
+            Self::Incomplete => "input ends in the middle of a field",
             Self::Invalid(reason) => reason,
         }
     }

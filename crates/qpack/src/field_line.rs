@@ -1,20 +1,20 @@
-//! Names and values, on their way in and on their way out.
+//! Field lines before encoding and after decoding.
 
 use bytes::Bytes;
 
-/// A field line to be encoded.
+/// A field line to encode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FieldLine<'a> {
-    /// In lower case; a pseudo-header field with its colon.
+    /// The name in lower case. Pseudo-header fields include the colon.
     pub name: &'a [u8],
-    /// As it is.
+    /// The value, encoded unchanged.
     pub value: &'a [u8],
-    /// Never to be put into a table, here or at any hop after (RFC 9204 §7.1.3).
+    /// Prevents insertion into a table, here and at every later hop (RFC 9204 §7.1.3).
     pub is_sensitive: bool,
 }
 
 impl<'a> FieldLine<'a> {
-    /// A line that may be put into tables.
+    /// Creates a field line that may be inserted into tables.
     pub const fn new(name: &'a [u8], value: &'a [u8]) -> Self {
         Self {
             name,
@@ -24,43 +24,44 @@ impl<'a> FieldLine<'a> {
     }
 }
 
-/// A field line that has been decoded.
+/// A decoded field line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DecodedLine<'a> {
-    /// Its name.
+    /// The name of the field.
     pub name: Text<'a>,
-    /// Its value.
+    /// The value of the field.
     pub value: Text<'a>,
-    /// Where it stands as a whole, if it does: what was made of it once can be used again.
+    /// The table entry with both name and value, if any. Callers can cache what they derive from
+    /// an entry.
     pub origin: Origin,
-    /// It came as a literal that must stay one at every hop after (RFC 9204 §4.5.4).
+    /// The field line must remain a literal at every later hop (RFC 9204 §4.5.4).
     pub is_sensitive: bool,
 }
 
-/// The entry that a line as a whole was a reference to.
+/// The table entry that an indexed field line refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// The static table, by its index from 0 to 98.
+    /// An entry of the static table with its index, 0 to 98.
     Static(usize),
-    /// The dynamic table, by its absolute index, which is never given to another entry.
+    /// An entry of the dynamic table with its absolute index, which is never reused.
     Dynamic(u64),
-    /// None: its value was written out.
+    /// No entry: the value was a literal.
     Literal,
 }
 
-/// A string, and how long it lives.
+/// A decoded name or value. The variant determines its lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Text<'a> {
-    /// Of the static table.
+    /// A string of the static table.
     Static(&'static str),
-    /// Of the dynamic table: can be shared.
+    /// A string of the dynamic table, which can be shared without copying.
     Shared(&'a Bytes),
-    /// Of the section itself: to be copied.
+    /// A literal of the field section, which must be copied to outlive it.
     Literal(&'a [u8]),
 }
 
 impl<'a> Text<'a> {
-    /// Its bytes.
+    /// Returns the bytes of the string.
     pub fn as_bytes(&self) -> &'a [u8] {
         match self {
             Self::Static(text) => text.as_bytes(),
@@ -69,7 +70,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// As something that lives on; copies only what has to be.
+    /// Returns the string as owned bytes. Only literals are copied.
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Self::Static(text) => Bytes::from_static(text.as_bytes()),
@@ -79,11 +80,11 @@ impl<'a> Text<'a> {
     }
 }
 
-/// What a line takes of a table's capacity and of a section's size (RFC 9204 §3.2.1,
-/// RFC 9114 §4.2.2).
+/// Returns the size of a field line, as counted in the table capacity (RFC 9204 §3.2.1) and in the
+/// size of a field section (RFC 9114 §4.2.2).
 pub const fn line_size(name: &[u8], value: &[u8]) -> usize {
     name.len() + value.len() + OVERHEAD
 }
 
-/// What each entry counts on top of its strings.
+/// Bytes that each field line counts in addition to name and value.
 const OVERHEAD: usize = 32;

@@ -1,11 +1,11 @@
-//! Huffman coding of strings, RFC 9204 §4.1.2 and RFC 7541 §5.2.
+//! Huffman coding of strings (RFC 9204 §4.1.2, RFC 7541 §5.2).
 
 #[path = "huffman_table.rs"]
 mod table;
 
 use self::table::CODES;
 
-/// Bytes that `text` takes when coded.
+/// Returns the length of the encoding of `text` in bytes.
 pub(crate) fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text
         .iter()
@@ -14,7 +14,7 @@ pub(crate) fn encoded_len(text: &[u8]) -> usize {
     bits.div_ceil(8)
 }
 
-/// Appends the coded `text`, padded with ones.
+/// Appends the encoding of `text`, padded with ones.
 pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let mut bits: u64 = 0;
     let mut count = 0;
@@ -37,8 +37,8 @@ pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what `coded` stands for. Fails when the padding is longer than seven bits or not all
-/// ones, and when a code is not in the table, the end-of-string symbol included.
+/// Decodes `coded` and appends the result to `out`. Fails if the padding is longer than seven bits
+/// or not all ones, or if a code is not in the table, which includes the end-of-string symbol.
 pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     // The shortest code has five bits.
     out.reserve(coded.len() * 8 / 5);
@@ -57,10 +57,10 @@ pub(crate) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str
                 bits <<= len;
                 count -= len;
             }
-            // Only padding may be left: fewer than eight ones.
+            // The rest must be padding: fewer than eight ones.
             _ if count < 8 && is_ones(bits, count) => return Ok(()),
-            Some(_) => return Err("padding of a Huffman string is not a prefix of its end"),
-            None => return Err("Huffman code that is not in the table"),
+            Some(_) => return Err("padding of a Huffman string is not a prefix of EOS"),
+            None => return Err("invalid Huffman code"),
         }
     }
 }
@@ -69,14 +69,14 @@ fn is_ones(bits: u64, count: u32) -> bool {
     count == 0 || bits >> (64 - count) == (1 << count) - 1
 }
 
-/// The codes for reading: a node for each eight bits, made when the crate is compiled.
+/// The decoding tree, built at compile time. Each node consumes eight bits.
 struct Tree {
-    /// [`LEAF`] with the length in bits within this node and the byte, or the number of the next
-    /// node; zero where no code leads, for no code leads back to the root.
+    /// Each element is either [`LEAF`] with the bits consumed in this node and the decoded byte, or
+    /// the number of the next node. Zero means no code, because no code leads back to the root.
     nodes: [[u16; 256]; NODES],
 }
 
-/// The codes longer than 8, 16 and 24 bits begin with so many different prefixes, and the root.
+/// The root, and one node for each distinct prefix of 8, 16 or 24 bits of a longer code.
 const NODES: usize = 15;
 const LEAF: u16 = 0x8000;
 
@@ -100,7 +100,7 @@ impl Tree {
                 }
                 node = nodes[node][slot] as usize;
             }
-            // All that begin with the rest of the code.
+            // All bytes that begin with the remaining bits of the code.
             let first = ((code << (8 - left)) & 0xff) as usize;
             let mut slot = first;
             while slot < first + (1 << (8 - left)) {
@@ -113,7 +113,7 @@ impl Tree {
         Self { nodes }
     }
 
-    /// The byte at the top of `bits` and the length of its code.
+    /// Returns the byte whose code is at the top of `bits`, and the length of that code in bits.
     #[inline]
     fn walk(&self, mut bits: u64) -> Option<(u8, u32)> {
         let mut node = 0;

@@ -1,6 +1,8 @@
-//! The code of RFC 7541 appendix B: for each byte the bits, right-aligned, and how many.
+//! The Huffman code of RFC 7541 appendix B.
 
-/// The end-of-string symbol, thirty ones, is not in it: it never is part of a string.
+/// The right-aligned bits of each byte's code, and their number.
+///
+/// The end-of-string symbol, thirty ones, is left out because it never occurs in a string.
 pub(super) const CODES: [(u32, u8); 256] = [
     (0x1ff8, 13),
     (0x7fffd8, 23),

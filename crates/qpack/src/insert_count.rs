@@ -1,7 +1,7 @@
-//! The Required Insert Count as sections carry it, RFC 9204 §4.5.1.1: modulo twice the number of
-//! entries that the table could ever hold.
+//! The encoding of the Required Insert Count, modulo twice the largest possible number of table
+//! entries (RFC 9204 §4.5.1.1).
 
-/// `MaxEntries`: entries of the least size in a table of the largest capacity.
+/// Returns `MaxEntries`: how many entries of the smallest size fit into the largest capacity.
 pub(crate) const fn max_entries(max_capacity: u64) -> u64 {
     max_capacity / 32
 }
@@ -13,7 +13,8 @@ pub(crate) const fn encode(required: u64, max_capacity: u64) -> u64 {
     required % (2 * max_entries(max_capacity)) + 1
 }
 
-/// `None` for values that no encoder makes when `inserted` entries have arrived.
+/// Decodes a Required Insert Count after `inserted` insertions. Returns `None` for a value that no
+/// conforming encoder sends.
 pub(crate) const fn decode(encoded: u64, inserted: u64, max_capacity: u64) -> Option<u64> {
     if encoded == 0 {
         return Some(0);
@@ -26,7 +27,7 @@ pub(crate) const fn decode(encoded: u64, inserted: u64, max_capacity: u64) -> Op
     let max_wrapped = max_value / full_range * full_range;
     let required = max_wrapped + encoded - 1;
     if required <= max_value {
-        // A count of zero is written as zero only.
+        // A count of zero is always encoded as zero.
         return if required == 0 { None } else { Some(required) };
     }
     match required.checked_sub(full_range) {
@@ -41,24 +42,26 @@ mod tests {
 
     use super::*;
 
-    /// RFC 9204 §4.5.1.1: 100 bytes hold three entries; ten have arrived.
+    /// The example of RFC 9204 §4.5.1.1: a table of 100 bytes holds three entries, and ten
+    /// insertions were received.
     #[test]
-    fn reads_the_example() {
+    fn decodes_the_example() {
         assert_eq!(decode(4, 10, 100), Some(9));
     }
 
     #[test]
-    fn refuses_what_nobody_sends() {
+    fn refuses_values_that_no_encoder_sends() {
         assert_eq!(decode(7, 10, 100), None);
         assert_eq!(decode(1, 0, 100), None);
         assert_eq!(decode(1, 0, 0), None);
         assert_eq!(decode(u64::MAX, 10, 100), None);
-        // With nothing inserted, more than the table can hold.
+        // Above what the table can hold, with an insert count of zero.
         assert_eq!(decode(5, 0, 100), None);
     }
 
     proptest! {
-        /// All that a section may need: what is in the table or may come before it is full anew.
+        /// Covers every count that a section may require: entries that may be in the table, and
+        /// those that may be inserted before it is completely replaced.
         #[test]
         fn round_trips(inserted in 0u64..1 << 40, capacity in 32u64..1 << 20, back: u64) {
             let entries = max_entries(capacity);

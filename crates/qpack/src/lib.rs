@@ -1,14 +1,15 @@
-//! QPACK (RFC 9204): field sections of HTTP/3 in few bytes.
+//! QPACK (RFC 9204): field compression for HTTP/3.
 //!
-//! An [`Encoder`] turns field lines into sections and instructions for the other end's table, a
-//! [`Decoder`] turns sections back. Neither knows HTTP/3 or a connection: bytes of the two
-//! unidirectional streams and of the sections go in and out, stream IDs are only numbers.
+//! An [`Encoder`] turns field lines into field sections and into instructions for the peer's
+//! dynamic table. A [`Decoder`] turns field sections back into field lines. Both are sans-IO and
+//! independent of HTTP/3: they exchange the bytes of the encoder stream, the decoder stream and the
+//! field sections with the caller, and treat stream IDs as plain numbers.
 //!
-//! - Both keep a dynamic table as large as the other end and their own limit allow.
-//! - No call copies what it can share: values of the tables come out as [`Text`] that says how
-//!   long it lives.
-//! - Memory is bounded by the capacity of the table, the number of streams that may block, and the
-//!   size of the section at hand, all of them known to the caller.
+//! - Each keeps a dynamic table as large as its own limit and the peer's allow.
+//! - Strings are shared where possible. A decoded name or value is a [`Text`], whose variant states
+//!   its lifetime.
+//! - Memory is bounded by the capacity of the dynamic table, the number of blocked streams, and the
+//!   size of the current field section. The caller controls all three.
 
 mod blocked;
 mod decoder;

@@ -1,12 +1,12 @@
-//! Integers that begin in the low bits of a byte, RFC 9204 §4.1.1 and RFC 7541 §5.1.
+//! Prefixed integers, which start in the low bits of a byte (RFC 9204 §4.1.1, RFC 7541 §5.1).
 
 use crate::error::Malformed;
 
-/// The largest value that a decoder must accept and the largest that we do.
+/// The largest value that a decoder must accept, and the largest that this one accepts.
 pub(crate) const MAX: u64 = (1 << 62) - 1;
 
-/// Reads an integer whose first `prefix` bits (1 to 8) are the low ones of the first byte, and
-/// moves `bytes` past it. The bits above it are not looked at.
+/// Decodes an integer whose prefix is the low `prefix` bits (1 to 8) of the first byte, and advances
+/// `bytes` past it. The bits above the prefix are ignored.
 pub(crate) fn decode(bytes: &mut &[u8], prefix: u8) -> Result<u64, Malformed> {
     let (&first, mut rest) = bytes.split_first().ok_or(Malformed::Incomplete)?;
     let mask = mask(prefix);
@@ -16,7 +16,7 @@ pub(crate) fn decode(bytes: &mut &[u8], prefix: u8) -> Result<u64, Malformed> {
         loop {
             let (&byte, after) = rest.split_first().ok_or(Malformed::Incomplete)?;
             rest = after;
-            // Nine groups of seven bits hold all that is allowed, and zeros may not go on for ever.
+            // Nine groups of seven bits hold every valid value. The limit also ends runs of zeros.
             if shift > 56 {
                 return Err(Malformed::Invalid("integer longer than 62 bits"));
             }
@@ -34,7 +34,7 @@ pub(crate) fn decode(bytes: &mut &[u8], prefix: u8) -> Result<u64, Malformed> {
     Ok(value)
 }
 
-/// Writes `value` with the bits of `pattern` above the prefix.
+/// Appends `value` with the bits of `pattern` above the prefix.
 pub(crate) fn encode(out: &mut Vec<u8>, pattern: u8, prefix: u8, value: u64) {
     let mask = mask(prefix);
     if value < u64::from(mask) {
@@ -50,7 +50,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, pattern: u8, prefix: u8, value: u64) {
     out.push(rest as u8); // Below 0x80.
 }
 
-/// Bytes that [`encode`] writes.
+/// Returns the number of bytes that [`encode`] appends.
 pub(crate) fn encoded_len(prefix: u8, value: u64) -> usize {
     let mask = u64::from(mask(prefix));
     if value < mask {

@@ -1,13 +1,13 @@
-//! How a section writes its lines, RFC 9204 §4.5.
+//! Field line representations (RFC 9204 §4.5).
 
 use crate::error::Malformed;
 use crate::string::Literal;
 use crate::{prefix_int, string};
 
-/// What stands before the lines (§4.5.1).
+/// The prefix of an encoded field section (§4.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Prefix {
-    /// Not yet the count itself: see [`insert_count`](crate::insert_count).
+    /// The Encoded Insert Count. [`insert_count`](crate::insert_count) converts it.
     pub(crate) encoded_insert_count: u64,
     pub(crate) is_negative: bool,
     pub(crate) delta_base: u64,
@@ -30,7 +30,8 @@ impl Prefix {
         prefix_int::encode(out, sign, 7, self.delta_base);
     }
 
-    /// The Base, which relative indices count from; `None` if it would be below zero (§4.5.1.2).
+    /// Returns the Base, from which relative indices count, or `None` if it would be negative
+    /// (§4.5.1.2).
     pub(crate) fn base(self, required: u64) -> Option<u64> {
         if self.is_negative {
             required.checked_sub(self.delta_base)?.checked_sub(1)
@@ -40,17 +41,17 @@ impl Prefix {
     }
 }
 
-/// A name or a line that stands in a table.
+/// A reference to a table entry, for its name or for the whole field line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reference {
     Static(u64),
-    /// Counted down from the Base, which itself is the next one.
+    /// An index that counts down from the Base. Zero is the last entry before the Base.
     Relative(u64),
-    /// Counted up from the Base.
+    /// An index that counts up from the Base.
     PostBase(u64),
 }
 
-/// A line.
+/// An encoded field line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Representation<'a> {
     Indexed(Reference),
@@ -67,11 +68,11 @@ pub(crate) enum Representation<'a> {
 }
 
 impl<'a> Representation<'a> {
-    /// Reads the line that `bytes` begins with.
+    /// Decodes the field line at the start of `bytes`.
     #[inline]
     pub(crate) fn decode(bytes: &mut &'a [u8]) -> Result<Self, Malformed> {
         let first = *bytes.first().ok_or(Malformed::Incomplete)?;
-        // No string can be longer than what is there of the section.
+        // A string cannot be longer than the rest of the section.
         let most = bytes.len();
         if first & 0x80 != 0 {
             let index = prefix_int::decode(bytes, 6)?;
@@ -113,7 +114,7 @@ fn static_or_relative(is_static: bool, index: u64) -> Reference {
     }
 }
 
-/// §4.5.2, §4.5.3.
+/// Appends an Indexed Field Line (§4.5.2), with Post-Base Index if needed (§4.5.3).
 pub(crate) fn encode_indexed(out: &mut Vec<u8>, line: Reference) {
     match line {
         Reference::Static(index) => prefix_int::encode(out, 0xc0, 6, index),
@@ -122,7 +123,7 @@ pub(crate) fn encode_indexed(out: &mut Vec<u8>, line: Reference) {
     }
 }
 
-/// §4.5.4, §4.5.5.
+/// Appends a Literal Field Line with Name Reference (§4.5.4), post-Base if needed (§4.5.5).
 pub(crate) fn encode_name_reference(
     out: &mut Vec<u8>,
     name: Reference,
@@ -138,7 +139,7 @@ pub(crate) fn encode_name_reference(
     string::encode(out, 0, 7, value);
 }
 
-/// §4.5.6.
+/// Appends a Literal Field Line with Literal Name (§4.5.6).
 pub(crate) fn encode_literal(out: &mut Vec<u8>, name: &[u8], value: &[u8], never_indexed: bool) {
     string::encode(out, if never_indexed { 0x30 } else { 0x20 }, 3, name);
     string::encode(out, 0, 7, value);

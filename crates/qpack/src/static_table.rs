@@ -1,27 +1,27 @@
-//! The static table, RFC 9204 appendix A.
+//! The static table (RFC 9204 appendix A).
 
-/// Name and value of the entry with this index.
+/// Returns the name and value of the entry with this index.
 pub fn get(index: u64) -> Option<(&'static str, &'static str)> {
     let index = usize::try_from(index).ok()?;
     ENTRIES.get(index).copied()
 }
 
-/// What the table has for a line.
+/// The result of looking up a field line in the static table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Match {
-    /// Name and value.
+    /// The index of an entry with this name and value.
     Whole(u64),
-    /// The name only, with another value.
+    /// The index of the first entry with this name. None has the value.
     Name(u64),
     None,
 }
 
-/// Looks at one name, and at the values that it has there.
+/// Looks up a field line. Compares one name, and the values of its entries.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> Match {
-    let Some(place) = place_of(name) else {
+    let Some(bucket) = bucket_of(name) else {
         return Match::None;
     };
-    let [first, end] = NAMES.ranges[place];
+    let [first, end] = NAMES.ranges[bucket];
     let indices = &NAMES.order[usize::from(first)..usize::from(end)];
     if indices.is_empty() || ENTRIES[usize::from(indices[0])].0.as_bytes() != name {
         return Match::None;
@@ -33,34 +33,34 @@ pub(crate) fn find(name: &[u8], value: &[u8]) -> Match {
     }
 }
 
-/// The entries by their names.
+/// A perfect hash table from names to entries.
 struct Names {
-    /// Entries with the same name stand together.
+    /// Indices of all entries, grouped by name.
     order: [u8; ENTRIES.len()],
-    /// Where those of each name are, at its place.
-    ranges: [[u8; 2]; PLACES],
+    /// The start and end in `order` of each name's group, by the hash of the name.
+    ranges: [[u8; 2]; BUCKETS],
 }
 
 static NAMES: Names = names();
 
-/// Twice as many as names, rounded up.
-const PLACES: usize = 128;
+/// The number of buckets: twice the number of names, rounded up to a power of two.
+const BUCKETS: usize = 128;
 
-/// A place that each name of the table has for itself: its length and its last two letters tell all
-/// of them apart. None for what is too short to be one.
-const fn place_of(name: &[u8]) -> Option<usize> {
+/// Returns the bucket of a name, or `None` if it has fewer than two bytes. The length and the last
+/// two bytes distinguish all names of the table.
+const fn bucket_of(name: &[u8]) -> Option<usize> {
     let [.., before, last] = name else {
         return None;
     };
     let key = name.len() as u32 | (*last as u32) << 8 | (*before as u32) << 16;
-    // A number that was found by trying; any other that collides does not compile.
-    Some((key.wrapping_mul(0xed17_cf35) >> (32 - PLACES.ilog2())) as usize)
+    // The multiplier was found by trial. A multiplier with collisions fails to compile.
+    Some((key.wrapping_mul(0xed17_cf35) >> (32 - BUCKETS.ilog2())) as usize)
 }
 
 const fn names() -> Names {
     let mut names = Names {
         order: [0; ENTRIES.len()],
-        ranges: [[0; 2]; PLACES],
+        ranges: [[0; 2]; BUCKETS],
     };
     let (mut used, mut index) = (0, 0);
     while index < ENTRIES.len() {
@@ -74,11 +74,11 @@ const fn names() -> Names {
                 }
                 other += 1;
             }
-            let Some(place) = place_of(ENTRIES[index].0.as_bytes()) else {
+            let Some(bucket) = bucket_of(ENTRIES[index].0.as_bytes()) else {
                 panic!("a name of one letter");
             };
-            assert!(names.ranges[place][1] == 0, "two names at one place");
-            names.ranges[place] = [begin, used as u8];
+            assert!(names.ranges[bucket][1] == 0, "two names in one bucket");
+            names.ranges[bucket] = [begin, used as u8];
         }
         index += 1;
     }

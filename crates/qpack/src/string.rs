@@ -1,9 +1,9 @@
-//! String literals: a flag for Huffman coding, a length, the bytes. RFC 9204 §4.1.2.
+//! String literals: a Huffman flag, a length and the bytes (RFC 9204 §4.1.2).
 
 use crate::error::Malformed;
 use crate::{huffman, prefix_int};
 
-/// A string as it stands in the input.
+/// A string literal in encoded form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Literal<'a> {
     bytes: &'a [u8],
@@ -11,8 +11,8 @@ pub(crate) struct Literal<'a> {
 }
 
 impl<'a> Literal<'a> {
-    /// Reads a string whose length has `prefix` bits, with the Huffman flag just above them, and
-    /// moves `bytes` past it. A length above `most` fails before the string is there.
+    /// Decodes a string literal whose length has a prefix of `prefix` bits below the Huffman flag,
+    /// and advances `bytes` past it. A length above `most` fails before the string has arrived.
     pub(crate) fn decode(bytes: &mut &'a [u8], prefix: u8, most: usize) -> Result<Self, Malformed> {
         let first = *bytes.first().ok_or(Malformed::Incomplete)?;
         let mut rest = *bytes;
@@ -20,7 +20,7 @@ impl<'a> Literal<'a> {
         let len = usize::try_from(len)
             .ok()
             .filter(|&len| len <= most)
-            .ok_or(Malformed::Invalid("string longer than may be"))?;
+            .ok_or(Malformed::Invalid("string too long"))?;
         let (text, rest) = rest.split_at_checked(len).ok_or(Malformed::Incomplete)?;
         *bytes = rest;
         Ok(Self {
@@ -29,7 +29,7 @@ impl<'a> Literal<'a> {
         })
     }
 
-    /// The string itself; `scratch` holds it if it was coded.
+    /// Returns the string. A Huffman-coded one is decoded into `scratch`.
     pub(crate) fn text<'s>(self, scratch: &'s mut Vec<u8>) -> Result<&'s [u8], Malformed>
     where
         'a: 's,
@@ -42,7 +42,7 @@ impl<'a> Literal<'a> {
         Ok(scratch)
     }
 
-    /// Appends the string to `out`.
+    /// Decodes the string and appends it to `out`.
     pub(crate) fn append_to(self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.is_huffman {
             return huffman::decode(self.bytes, out).map_err(Malformed::Invalid);
@@ -52,7 +52,8 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// Writes `text`, coded if that is shorter, below the bits of `pattern`.
+/// Appends `text` as a string literal with the bits of `pattern` above the Huffman flag. Uses
+/// Huffman coding if that is shorter.
 pub(crate) fn encode(out: &mut Vec<u8>, pattern: u8, prefix: u8, text: &[u8]) {
     let coded = huffman::encoded_len(text);
     if coded < text.len() {
@@ -64,7 +65,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, pattern: u8, prefix: u8, text: &[u8]) {
     }
 }
 
-/// Bytes that [`encode`] writes.
+/// Returns the number of bytes that [`encode`] appends.
 pub(crate) fn encoded_len(prefix: u8, text: &[u8]) -> usize {
     let len = huffman::encoded_len(text).min(text.len());
     prefix_int::encoded_len(prefix, len as u64) + len

@@ -1,4 +1,4 @@
-//! Acknowledgments with as many ranges as fit a packet.
+//! ACK frames with as many ranges as fit into a packet.
 
 use courser_base::RangeSet;
 use courser_crypto::Space;
@@ -13,7 +13,7 @@ use super::Crowd;
 pub(super) const PLAN: Plan = Plan {
     name: "ack-storm",
     labels: &["A22", "A25"],
-    summary: "packets full of ACK frames whose ranges leave out every second packet",
+    summary: "packets full of ACK frames whose ranges omit every second packet",
     victim: Victim::Server,
     make: || Box::new(ack_storm()),
 };
@@ -31,7 +31,7 @@ fn ack_storm() -> Crowd {
         let fitting = (PAYLOAD / frame.len().max(1)).max(1);
         for burst in 0..BURST {
             let mut frames = vec![frame.clone(); fitting];
-            // Now and then something to answer, so that there is more to acknowledge.
+            // An occasional PING makes the victim send packets that can be acknowledged.
             if burst == 0 && progress.bursts % 4 == 0 {
                 frames.push(crate::encode(&Frame::Ping));
             }
@@ -40,10 +40,10 @@ fn ack_storm() -> Crowd {
     })
 }
 
-/// Ranges of one ACK frame.
+/// Ranges in one ACK frame.
 const RANGES: usize = 500;
 
-/// Bytes of frames in a packet.
+/// Bytes of frames in one packet.
 const PAYLOAD: usize = 1100;
 
 /// Packets of one connection in one turn.

@@ -1,4 +1,4 @@
-//! A server that issues tickets without end.
+//! Endless session tickets from a server.
 
 use courser_base::Time;
 use courser_crypto::Space;
@@ -13,7 +13,7 @@ use crate::{encode, server_tls};
 pub(super) const PLAN: Plan = Plan {
     name: "big-tickets",
     labels: &["A69"],
-    summary: "NewSessionTicket messages of 60 000 bytes, one after the other",
+    summary: "endless NewSessionTicket messages of 60 000 bytes",
     victim: Victim::Client,
     make: || Box::new(BigTickets::default()),
 };
@@ -40,7 +40,7 @@ impl Attack for BigTickets {
             if !connection.is_established() {
                 continue;
             }
-            // The tickets of TLS itself come first.
+            // These follow the tickets that TLS sends.
             let first = connection.crypto_len(Space::Application);
             let offset = self.offsets.entry(key).or_insert(first);
             let message = ticket();
@@ -57,7 +57,7 @@ impl Attack for BigTickets {
     }
 }
 
-/// A NewSessionTicket message (RFC 8446 §4.6.1).
+/// Encodes a NewSessionTicket message (RFC 8446 §4.6.1).
 fn ticket() -> Vec<u8> {
     let mut body = Vec::new();
     body.extend_from_slice(&7200_u32.to_be_bytes());

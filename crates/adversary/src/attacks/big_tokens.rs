@@ -1,4 +1,4 @@
-//! A server that issues address tokens without end.
+//! Endless address validation tokens from a server.
 
 use courser_base::Time;
 use courser_crypto::Space;

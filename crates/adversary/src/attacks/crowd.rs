@@ -1,4 +1,4 @@
-//! Connections that all do the same.
+//! Many connections with the same behaviour.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,45 +10,45 @@ use crate::attacker::Attacker;
 use crate::connection::Connection;
 use crate::hooks::{Honest, Hooks};
 
-/// Keeps a number of connections, and has each of them do the same burst again and again.
+/// Maintains a number of connections that each repeat the same burst.
 ///
 /// A connection that the victim closed is replaced by a new one.
 pub struct Crowd {
-    /// The number of connections at a time.
+    /// The number of simultaneous connections.
     pub connections: usize,
-    /// Makes the hooks of a connection.
+    /// Creates the hooks of a connection.
     pub hooks: fn() -> Box<dyn Hooks>,
     /// Runs once when the handshake of a connection is confirmed.
     pub begin: fn(&mut Connection, &mut Progress),
-    /// Runs on every connection that has begun, after each pause.
+    /// Runs on every confirmed connection after each pause.
     pub burst: fn(&mut Connection, &mut Progress, Time),
-    /// Pause between bursts of one connection; zero for full speed.
+    /// The pause between bursts of one connection. Zero means full speed.
     pub pause: Duration,
     members: BTreeMap<u64, Progress>,
 }
 
-/// The progress of one connection of a [`Crowd`]. The fields belong to the attack.
+/// The progress of one connection of a [`Crowd`]. Each attack uses the fields as it needs.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// Bursts so far.
+    /// The number of bursts so far.
     pub bursts: u64,
-    /// Offset at which the control stream goes on.
+    /// The next offset of the control stream.
     pub control: u64,
-    /// Offset at which the encoder stream goes on.
+    /// The next offset of the QPACK encoder stream.
     pub encoder: u64,
-    /// Index of the next request stream.
+    /// The index of the next request stream.
     pub streams: u64,
-    /// Offset on the stream that the attack uses.
+    /// The offset on the stream that the attack uses.
     pub offset: u64,
     has_begun: bool,
     next_burst: Option<Time>,
 }
 
-/// Connections started in one turn: the victim's answers must be read in between.
+/// The largest number of connections started in one turn, so that responses are read in between.
 const CONNECTS: usize = 16;
 
 impl Crowd {
-    /// `connections` connections with honest hooks that do `burst` at full speed.
+    /// Creates a crowd of `connections` with honest hooks that repeat `burst` at full speed.
     pub fn new(connections: usize, burst: fn(&mut Connection, &mut Progress, Time)) -> Self {
         Self {
             connections,
@@ -60,29 +60,30 @@ impl Crowd {
         }
     }
 
-    /// The same with other hooks.
+    /// Sets the hooks of connections.
     #[must_use]
     pub fn with_hooks(self, hooks: fn() -> Box<dyn Hooks>) -> Self {
         Self { hooks, ..self }
     }
 
-    /// The same with something to do at first.
+    /// Sets the function that runs once per connection.
     #[must_use]
     pub fn with_begin(self, begin: fn(&mut Connection, &mut Progress)) -> Self {
         Self { begin, ..self }
     }
 
-    /// The same with a pause between bursts.
+    /// Sets the pause between bursts.
     #[must_use]
     pub fn with_pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
     }
 
-    /// The progress of each connection.
+    /// Returns the progress of each connection.
     pub fn members(&self) -> impl Iterator<Item = &Progress> {
         self.members.values()
     }
 
+    /// Replaces connections that the victim closed.
     fn replace_closed(&mut self, attacker: &mut Attacker) {
         self.members.retain(|key, _| {
             let is_open = attacker.peek(*key).is_some_and(|it| !it.is_closed());
@@ -105,7 +106,7 @@ impl Attack for Crowd {
         let mut next_turn = now + self.pause;
         let mut is_complete = self.members.len() == self.connections;
         for (key, progress) in &mut self.members {
-            // Turns come early when the victim sends: the pause belongs to the connection.
+            // A datagram from the victim makes turns come early, so each connection keeps its pause.
             if let Some(at) = progress.next_burst.filter(|at| *at > now) {
                 next_turn = next_turn.min(at);
                 continue;
@@ -132,12 +133,12 @@ impl Attack for Crowd {
     }
 }
 
-/// The first use of streams by a connection that speaks HTTP/3.
+/// Opens the control and encoder streams, and records their offsets in `progress`.
 pub(super) fn preface(connection: &mut Connection, progress: &mut Progress) {
     (progress.control, progress.encoder) = crate::http::preface(connection);
 }
 
-/// Returns the number of further request streams that the peer permits, `wanted` at most.
+/// Returns the number of further request streams that the peer permits, at most `wanted`.
 pub(super) fn permitted(connection: &Connection, progress: &Progress, wanted: u64) -> u64 {
     let initial = connection
         .peer_parameters()

@@ -1,4 +1,4 @@
-//! One byte of credit now and then.
+//! Flow control credit of one byte at a time.
 
 use courser_wire::{Frame, MaxData, MaxStreamData, TransportParameters};
 
@@ -12,7 +12,7 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "drip-credit",
     labels: &["A24", "A88"],
-    summary: "requests for large files that are given one byte of credit every two seconds",
+    summary: "requests for large files with one byte of credit every two seconds",
     victim: Victim::Server,
     make: || Box::new(drip_credit()),
 };
@@ -36,7 +36,7 @@ fn drip_credit() -> Crowd {
     .with_pause(std::time::Duration::from_secs(2))
 }
 
-/// Credit at first: enough for SETTINGS and the header section of a response.
+/// The initial credit: enough for SETTINGS and the header section of a response.
 const START: u64 = 1000;
 
 struct DripCredit;

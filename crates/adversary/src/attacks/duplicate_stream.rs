@@ -1,4 +1,4 @@
-//! The same byte of a stream, again and again.
+//! Endless repetitions of the same stream byte.
 
 use courser_crypto::Space;
 
@@ -11,7 +11,7 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "duplicate-stream",
     labels: &["A33", "A35"],
-    summary: "STREAM frames with one and the same byte, a hundred to a packet",
+    summary: "STREAM frames that repeat the same byte, a hundred in each packet",
     victim: Victim::Server,
     make: || Box::new(duplicate_stream()),
 };

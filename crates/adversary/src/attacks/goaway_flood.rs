@@ -1,4 +1,4 @@
-//! GOAWAY frames on the control stream.
+//! Endless GOAWAY frames on the control stream.
 
 use crate::attack::{Plan, Victim};
 use crate::http;
@@ -9,7 +9,7 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "goaway-flood",
     labels: &["A86"],
-    summary: "GOAWAY frames without end, all with the same push ID",
+    summary: "endless GOAWAY frames, all with the same push ID",
     victim: Victim::Server,
     make: || Box::new(goaway_flood()),
 };

@@ -1,4 +1,4 @@
-//! Handshakes that stop in the middle.
+//! Handshakes that are never completed.
 
 use courser_base::Time;
 use courser_crypto::Space;
@@ -18,7 +18,7 @@ pub(super) const PLAN: Plan = Plan {
 
 struct HalfOpen;
 
-/// Handshakes that are in progress at a time.
+/// The number of simultaneous handshakes.
 const WAITING: usize = 512;
 
 /// Handshakes started in one turn.
@@ -32,7 +32,7 @@ impl Attack for HalfOpen {
                 attacker.forget(*key);
             }
         }
-        // The oldest make room: the victim must hold those that it admitted until they expire.
+        // Removes the oldest. The victim must hold admitted handshakes until they expire.
         let surplus = (keys.len() + BURST).saturating_sub(WAITING);
         for key in keys.iter().take(surplus) {
             attacker.forget(*key);
@@ -44,9 +44,10 @@ impl Attack for HalfOpen {
     }
 }
 
-/// As fast as one core makes key shares.
+/// The pause between turns, for as many handshakes as one core can create key shares.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
+/// Drops all packets but Initials.
 struct NoFinished;
 
 impl Hooks for NoFinished {

@@ -1,4 +1,4 @@
-//! Clients that connect and leave.
+//! Clients that complete a handshake and disappear.
 
 use courser_base::Time;
 
@@ -10,14 +10,14 @@ use crate::hooks::Honest;
 pub(super) const PLAN: Plan = Plan {
     name: "handshake-flood",
     labels: &["A02", "A101"],
-    summary: "completes one handshake after the other and leaves without a word",
+    summary: "completes handshakes continuously and never closes the connections",
     victim: Victim::Server,
     make: || Box::new(HandshakeFlood),
 };
 
 struct HandshakeFlood;
 
-/// Handshakes that are in progress at a time.
+/// The number of simultaneous handshakes.
 const AT_ONCE: usize = 32;
 
 impl Attack for HandshakeFlood {

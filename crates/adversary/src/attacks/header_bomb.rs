@@ -1,4 +1,4 @@
-//! Field sections beyond every limit.
+//! Header sections beyond every limit.
 
 use crate::attack::{Plan, Victim};
 use crate::http::{self, Method};
@@ -9,7 +9,7 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "header-bomb",
     labels: &["A73"],
-    summary: "HEADERS frames with thousands of short fields, and such that never end",
+    summary: "HEADERS frames with thousands of short fields, every second one incomplete",
     victim: Victim::Server,
     make: || Box::new(header_bomb()),
 };
@@ -23,7 +23,7 @@ fn header_bomb() -> Crowd {
             for _ in 0..FIELDS {
                 http::put_field(&mut section, "a", b"");
             }
-            // Every second one announces more than it sends.
+            // Every second frame announces more bytes than it sends.
             let len = section.len() as u64 + (progress.streams % 2) * (1 << 20);
             let mut bytes = http::header(http::HEADERS, len);
             bytes.extend(section);
@@ -39,5 +39,5 @@ fn header_bomb() -> Crowd {
 /// Requests of one connection in one turn.
 const BURST: u64 = 2;
 
-/// Fields of one section, of 34 bytes each by the count of RFC 9114 §4.2.2.
+/// Field lines in one section. Each counts 33 bytes (RFC 9114 §4.2.2).
 const FIELDS: usize = 5000;

@@ -1,4 +1,4 @@
-//! Connections that do nothing.
+//! Idle connections.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::attack::{Plan, Victim};
 pub(super) const PLAN: Plan = Plan {
     name: "idle-storm",
     labels: &["A39", "A101"],
-    summary: "2000 connections from one address that send a PING now and then",
+    summary: "2000 connections from one address that send a PING every ten seconds",
     victim: Victim::Server,
     make: || Box::new(idle_storm()),
 };

@@ -1,4 +1,4 @@
-//! First packets of many clients.
+//! First flights of many clients.
 
 use courser_base::Time;
 
@@ -10,7 +10,7 @@ use crate::hooks::Honest;
 pub(super) const PLAN: Plan = Plan {
     name: "initial-flood",
     labels: &["A02", "A05"],
-    summary: "first flights of ClientHellos from 64 ports, never continued",
+    summary: "first flights of handshakes from 64 ports that are never continued",
     victim: Victim::Server,
     make: || Box::new(InitialFlood::default()),
 };
@@ -23,7 +23,7 @@ struct InitialFlood {
 /// Handshakes started in one turn.
 const BURST: u64 = 16;
 
-/// Ports that they come from.
+/// The number of source ports.
 const PORTS: u64 = 64;
 
 impl Attack for InitialFlood {
@@ -34,7 +34,7 @@ impl Attack for InitialFlood {
             attacker.connect(port, Box::new(Honest));
         }
         attacker.transmit(now);
-        // The answers are of no interest, and neither is a second flight.
+        // Responses are ignored, and no second flight is sent.
         for key in attacker.keys() {
             attacker.forget(key);
         }

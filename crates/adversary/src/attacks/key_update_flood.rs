@@ -1,4 +1,4 @@
-//! Key updates as fast as they can be sent.
+//! Key updates as fast as RFC 9001 permits.
 
 use courser_crypto::Space;
 
@@ -11,21 +11,21 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "key-update-flood",
     labels: &["A65"],
-    summary: "updates its keys as soon as the last update is acknowledged, beside new data",
+    summary: "updates its keys as soon as the last update is acknowledged, with new stream data",
     victim: Victim::Server,
     make: || Box::new(key_update_flood()),
 };
 
 fn key_update_flood() -> Crowd {
     Crowd::new(4, |connection, progress, now| {
-        // An update before the last one is acknowledged is an error. Those that are permitted
-        // make the peer derive keys each time.
+        // An update before the last one is acknowledged is an error. Each permitted update makes
+        // the peer derive keys.
         let acked = connection.seen().largest_acked;
         if progress.bursts == 0 || acked >= Some(progress.offset) {
             connection.update_keys();
             progress.offset = connection.next_number(Space::Application);
         }
-        // A new byte each time, so that no packet is without progress.
+        // Every packet carries a new byte, so that each makes progress.
         let frame = http::stream(http::uni_stream(3), progress.bursts, &[UNKNOWN_TYPE], false);
         connection.send_packet(now, Space::Application, vec![frame]);
     })

@@ -1,4 +1,4 @@
-//! A client that acknowledges late, and one old packet never.
+//! Late acknowledgments that never include one old packet.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "late-acks",
     labels: &["A25", "A49", "A51"],
-    summary: "acknowledges everything 3 s late but one old packet, so that the sent ring stays long",
+    summary: "acknowledges all packets 3 s late except an old one, so that the sent ring stays long",
     victim: Victim::Server,
     make: || Box::new(late_acks()),
 };
@@ -24,8 +24,8 @@ pub(super) const PLAN: Plan = Plan {
 fn late_acks() -> Crowd {
     Crowd::new(2, |connection, progress, now| {
         for _ in 0..BURST {
-            // A new byte each time: repeated ones would end the connection before the attack does
-            // its harm. The server discards this stream, whose type it does not know.
+            // Every packet carries a new byte, because repeated bytes would end the connection
+            // early. The server discards this stream, whose type is unknown.
             let offset = progress.offset;
             let frame = http::stream(http::uni_stream(UNKNOWN), offset, &[0x21], false);
             progress.offset += 1;
@@ -36,38 +36,39 @@ fn late_acks() -> Crowd {
     .with_hooks(|| Box::new(LateAcks::new()))
 }
 
-/// Index of a stream behind those of the preface.
+/// The index of a stream after those of the preface.
 const UNKNOWN: u64 = 3;
 
 /// Packets of one connection in one turn.
 const BURST: usize = 8;
 
-/// Age at which packets are acknowledged.
+/// The age at which packets are acknowledged.
 const AGE: Duration = Duration::from_secs(3);
 
-/// Interval at which the received packet numbers are noted down.
+/// The interval at which the received packet numbers are recorded.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Packets by which the lost one is overtaken before it is acknowledged after all.
+/// The number of later packets before the lost one is acknowledged after all.
 const OVERTAKEN: u64 = 2000;
 
-/// The steps of the attack.
+/// The phases of the attack.
 enum Phase {
-    /// Leaves the first packet out until the peer must take it for lost.
+    /// Omits the first packet until the peer must declare it lost.
     Lose,
-    /// Acknowledges nothing while the peer sends on. The acknowledgment at the end covers the lost
-    /// packet: a peer that adapts to reordering now waits for as many packets.
+    /// Acknowledges nothing while the peer continues to send. The acknowledgment at the end includes
+    /// the lost packet, so that a peer that adapts to reordering raises its packet threshold.
     Silent,
-    /// Acknowledges late, and leaves out one packet for good. It is not lost for a long time, and
-    /// the records of all packets behind it stay.
+    /// Acknowledges late and omits one packet permanently. The peer does not declare it lost for a
+    /// long time and keeps the records of all later packets.
     Late,
 }
 
+/// The hooks of the attack.
 struct LateAcks {
     phase: Phase,
     first: Option<u64>,
-    left_out: u64,
-    /// The packet numbers received at points in time, oldest first.
+    omitted: u64,
+    /// Snapshots of the received packet numbers, oldest first.
     marks: VecDeque<(Time, RangeSet)>,
     due: Option<RangeSet>,
 }
@@ -77,7 +78,7 @@ impl LateAcks {
         Self {
             phase: Phase::Lose,
             first: None,
-            left_out: 0,
+            omitted: 0,
             marks: VecDeque::new(),
             due: None,
         }
@@ -93,7 +94,7 @@ impl LateAcks {
             self.due = self.marks.pop_front().map(|(_, ranges)| ranges);
         }
         let mut due = self.due.clone()?;
-        due.remove(self.left_out..self.left_out + 1);
+        due.remove(self.omitted..self.omitted + 1);
         Some(due)
     }
 }
@@ -104,7 +105,7 @@ impl Hooks for LateAcks {
             return Some(received.clone());
         }
         let (oldest, newest) = (received.min()?, received.max()?);
-        // The first packet carries HANDSHAKE_DONE or connection IDs, so that its loss matters.
+        // The first packet carries HANDSHAKE_DONE or connection IDs, which must be retransmitted.
         let first = *self.first.get_or_insert(oldest);
         match self.phase {
             Phase::Lose => {
@@ -118,7 +119,7 @@ impl Hooks for LateAcks {
             Phase::Silent if newest < first + OVERTAKEN => None,
             Phase::Silent => {
                 self.phase = Phase::Late;
-                self.left_out = newest + 1;
+                self.omitted = newest + 1;
                 Some(received.clone())
             }
             Phase::Late => self.late(now, received),
@@ -126,5 +127,5 @@ impl Hooks for LateAcks {
     }
 }
 
-/// Newer packets after whose acknowledgment a packet counts as lost (RFC 9002 §6.1.1).
+/// The number of later acknowledged packets after which a packet is lost (RFC 9002 §6.1.1).
 const LOSS_THRESHOLD: u64 = 3;

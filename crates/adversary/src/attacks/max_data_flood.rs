@@ -1,4 +1,4 @@
-//! Credit that changes nothing.
+//! MAX_DATA frames without effect.
 
 use courser_crypto::Space;
 use courser_wire::{Frame, MaxData};
@@ -12,7 +12,7 @@ use super::Crowd;
 pub(super) const PLAN: Plan = Plan {
     name: "max-data-flood",
     labels: &["A28", "A33"],
-    summary: "packets full of MAX_DATA frames with limits that were passed long ago",
+    summary: "packets full of MAX_DATA frames with obsolete limits",
     victim: Victim::Server,
     make: || Box::new(max_data_flood()),
 };

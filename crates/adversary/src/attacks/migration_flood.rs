@@ -1,4 +1,4 @@
-//! A client that moves with every packet.
+//! A client that migrates with every packet.
 
 use courser_base::Time;
 use courser_wire::Frame;
@@ -22,10 +22,10 @@ struct MigrationFlood {
     moves: u64,
 }
 
-/// Ports that the connection moves between.
+/// The number of ports between which the connection migrates.
 const PORTS: u64 = 64;
 
-/// Moves in one turn.
+/// Migrations in one turn.
 const BURST: usize = 16;
 
 impl Attack for MigrationFlood {
@@ -54,7 +54,7 @@ impl Attack for MigrationFlood {
     }
 }
 
-/// Ignores PATH_CHALLENGE: no path is ever validated.
+/// Ignores PATH_CHALLENGE, so that no path is ever validated.
 struct NoResponses;
 
 impl Hooks for NoResponses {

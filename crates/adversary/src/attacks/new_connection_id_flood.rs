@@ -23,7 +23,7 @@ fn new_connection_id_flood() -> Crowd {
             let mut frames = Vec::new();
             for _ in 0..FRAMES {
                 progress.streams += 1;
-                // Answers find the connection by the first half of the ID.
+                // The prefix of the ID assigns received packets to the connection.
                 let mut id = connection.rng().array::<8>();
                 id[..4].copy_from_slice(&connection.local_id()[..4]);
                 let reset_token = connection.rng().array();

@@ -13,14 +13,14 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "no-acks",
     labels: &["A24"],
-    summary: "ack-eliciting packets at full speed; the answers are never acknowledged",
+    summary: "ack-eliciting packets at full speed, and responses that are never acknowledged",
     victim: Victim::Server,
     make: || Box::new(no_acks()),
 };
 
 fn no_acks() -> Crowd {
     Crowd::new(4, |connection, progress, now| {
-        // One byte of the control stream, and then the same one again: it counts as data.
+        // The first byte of the control stream is repeated, which is ack-eliciting.
         for _ in 0..BURST {
             let frame = http::stream(http::uni_stream(0), 0, &[0], false);
             connection.send_packet(now, Space::Application, vec![frame]);
@@ -34,7 +34,7 @@ fn no_acks() -> Crowd {
 /// Packets of one connection in one turn.
 const BURST: usize = 8;
 
-/// Acknowledges the handshake, and nothing after it.
+/// Acknowledges only handshake packets.
 struct NoAcks;
 
 impl Hooks for NoAcks {

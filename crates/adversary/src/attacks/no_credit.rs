@@ -1,4 +1,4 @@
-//! Requests for large files whose answers are not read.
+//! Requests for large files whose responses are not read.
 
 use courser_wire::TransportParameters;
 
@@ -25,7 +25,7 @@ fn no_credit() -> Crowd {
             let request = http::request(Method::Get, super::LARGE);
             connection.push_bytes(http::stream(id, 0, &request, true));
         }
-        // A connection that is idle would be forgotten by the victim.
+        // Prevents the idle timeout.
         connection.push(&courser_wire::Frame::Ping);
     })
     .with_begin(crowd::preface)
@@ -33,7 +33,7 @@ fn no_credit() -> Crowd {
     .with_pause(std::time::Duration::from_millis(500))
 }
 
-/// Grants no credit for the data of streams.
+/// Grants no flow control credit for responses.
 pub(super) struct NoCredit;
 
 impl Hooks for NoCredit {

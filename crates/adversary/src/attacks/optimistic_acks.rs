@@ -32,7 +32,7 @@ fn optimistic_acks() -> Crowd {
     .with_pause(std::time::Duration::from_millis(5))
 }
 
-/// Packet numbers by which acknowledgments run ahead: few enough to have been sent mostly.
+/// The number of packets acknowledged in advance. Most of them were already sent.
 const AHEAD: u64 = 16;
 
 struct OptimisticAcks;

@@ -1,4 +1,4 @@
-//! PATH_CHALLENGE frames.
+//! Endless PATH_CHALLENGE frames.
 
 use courser_crypto::Space;
 use courser_wire::{Frame, PathChallenge};

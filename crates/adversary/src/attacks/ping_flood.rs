@@ -1,4 +1,4 @@
-//! PING frames.
+//! Endless PING frames.
 
 use courser_crypto::Space;
 
@@ -26,5 +26,5 @@ fn ping_flood() -> Crowd {
 /// Packets of one connection in one turn.
 const BURST: usize = 32;
 
-/// The type of PING frames, which is all of the frame.
+/// A PING frame, which consists only of its type.
 const PING: u8 = 0x01;

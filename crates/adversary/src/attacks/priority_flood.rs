@@ -1,4 +1,4 @@
-//! PRIORITY_UPDATE frames for requests that never come.
+//! PRIORITY_UPDATE frames for requests that are never sent.
 
 use crate::attack::{Plan, Victim};
 use crate::http;
@@ -34,5 +34,5 @@ fn priority_flood() -> Crowd {
 /// Frames in one packet.
 const FRAMES: usize = 80;
 
-/// Streams that they name: no more than the peer permits.
+/// The number of prioritized streams, within the peer's limit.
 const STREAMS: u64 = 100;

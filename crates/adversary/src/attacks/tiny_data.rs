@@ -19,7 +19,7 @@ fn tiny_data() -> Crowd {
         if crowd::permitted(connection, progress, 1) == 0 {
             return;
         }
-        // One request per turn: a body that is not read stops at the window of its stream.
+        // A new request in each turn, because unread content blocks at the stream's window.
         let id = http::request_stream(progress.streams);
         progress.streams += 1;
         let mut bytes = http::request(Method::Post, "/");

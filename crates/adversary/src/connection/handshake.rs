@@ -1,4 +1,4 @@
-//! TLS between the CRYPTO streams.
+//! The TLS handshake over CRYPTO streams.
 
 use courser_base::Time;
 use courser_crypto::{KeyChange, Space};
@@ -9,14 +9,14 @@ use super::{Connection, REPEAT};
 use crate::encode::encode;
 
 impl Connection {
-    /// Hands bytes of a CRYPTO frame to TLS, and fetches what TLS answers.
+    /// Passes bytes of a CRYPTO frame to TLS, and fetches its response.
     pub(super) fn on_crypto(&mut self, space: Space, offset: u64, data: &[u8]) {
         let ready = self.numbers_mut(space).on_crypto(offset, data);
         if ready.is_empty() {
             return;
         }
         let was_handshaking = self.tls.is_handshaking();
-        // A peer that breaks the rules of TLS deserves no answer from an adversary.
+        // An adversary does not report TLS errors to its peer.
         let _ = self.tls.read(space.crypto_level(), &ready);
         self.write_tls();
         if was_handshaking && !self.tls.is_handshaking() && self.side.is_server() {
@@ -24,7 +24,7 @@ impl Connection {
         }
     }
 
-    /// Moves what TLS wants to send to the CRYPTO streams, and installs its keys.
+    /// Moves the output of TLS to the CRYPTO streams, and installs its keys.
     pub(super) fn write_tls(&mut self) {
         loop {
             let mut bytes = Vec::new();
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// The space whose CRYPTO stream TLS writes to.
+    /// Returns the packet number space to whose CRYPTO stream TLS writes.
     fn crypto_space(&self) -> Space {
         match (&self.handshake, &self.one_rtt) {
             (None, _) => Space::Initial,
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// Repeats the handshake when its time has come and the peer has not completed it.
+    /// Repeats the handshake if it is not confirmed after the interval.
     pub(super) fn repeat_handshake(&mut self, now: Time) {
         if self.is_confirmed() || self.is_closed() {
             self.repeat_at = None;
@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// Follows a Retry packet (RFC 9000 §17.2.5.3).
+    /// Continues the handshake after a Retry packet (RFC 9000 §17.2.5.3).
     pub(super) fn on_retry(&mut self, datagram: &[u8]) {
         let Ok(parts) = packet::retry_parts(datagram) else {
             return;
@@ -86,7 +86,7 @@ impl Connection {
         self.numbers_mut(Space::Initial).crypto_sent = 0;
     }
 
-    /// The space of a packet kind that this end can open now.
+    /// Returns the packet number space of a packet, or `None` if it cannot be opened now.
     pub(super) fn space_of(&self, kind: PacketKind) -> Option<Space> {
         match kind {
             PacketKind::Initial => Some(Space::Initial),

@@ -1,31 +1,31 @@
-//! One packet number space of a hostile connection.
+//! Packet number spaces of a hostile connection.
 
 use std::collections::BTreeMap;
 
 use courser_base::RangeSet;
 
-/// Packet numbers and CRYPTO data of one space, both ways.
+/// Packet numbers and CRYPTO data of one packet number space, in both directions.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
     /// The packet number of the next packet.
     pub(super) next: u64,
-    /// Packet numbers that arrived, the latest [`MAX_RANGES`] ranges of them.
+    /// The latest [`MAX_RANGES`] ranges of received packet numbers.
     pub(super) received: RangeSet,
-    /// An ack-eliciting packet waits for its acknowledgment.
+    /// An ack-eliciting packet is not acknowledged yet.
     pub(super) ack_is_due: bool,
     /// All bytes of the CRYPTO stream that TLS has written.
     pub(super) crypto_out: Vec<u8>,
-    /// The length of its part that was put into packets.
+    /// Bytes of `crypto_out` that were sent.
     pub(super) crypto_sent: usize,
     crypto_read: u64,
     crypto_pending: BTreeMap<u64, Vec<u8>>,
 }
 
-/// Ranges that are remembered for acknowledgments.
+/// The largest number of ranges kept for acknowledgments.
 const MAX_RANGES: usize = 64;
 
 impl Numbers {
-    /// Notes a packet that was opened.
+    /// Records a packet that was opened.
     pub(super) fn on_received(&mut self, number: u64, is_ack_eliciting: bool) {
         self.received.insert_one(number);
         while self.received.len() > MAX_RANGES {
@@ -34,7 +34,7 @@ impl Numbers {
         self.ack_is_due |= is_ack_eliciting;
     }
 
-    /// Takes bytes of the CRYPTO stream, and returns those that are next in order.
+    /// Stores bytes of the CRYPTO stream, and returns those that can be read in order.
     pub(super) fn on_crypto(&mut self, offset: u64, data: &[u8]) -> Vec<u8> {
         let pending = self.crypto_pending.entry(offset).or_default();
         if pending.len() < data.len() {

@@ -1,18 +1,18 @@
-//! 1-RTT keys that update whenever they are told to.
+//! 1-RTT keys that permit updates at any time.
 //!
-//! The keys of the real core refuse updates that break RFC 9001 §6, which is what an adversary
-//! wants to send.
+//! The keys of `courser-crypto` refuse updates that violate RFC 9001 §6, which an adversary must be
+//! able to send.
 
 use courser_crypto::{HeaderKey, PacketKey, Secret, SecretPair};
 
-/// The keys of both directions.
+/// The keys for both directions.
 #[derive(Debug)]
 pub(super) struct OneRtt {
     pub(super) send: Send,
     receive: Receive,
 }
 
-/// The keys of packets to be sent.
+/// The keys for sending.
 #[derive(Debug)]
 pub(super) struct Send {
     secret: Secret,
@@ -21,6 +21,7 @@ pub(super) struct Send {
     pub(super) phase: bool,
 }
 
+/// The keys for receiving.
 #[derive(Debug)]
 struct Receive {
     secret: Secret,
@@ -51,14 +52,14 @@ impl OneRtt {
         &self.receive.header
     }
 
-    /// Moves to the next keys for sending.
+    /// Updates the keys for sending.
     pub(super) fn update(&mut self) {
         self.send.secret = self.send.secret.next();
         self.send.packet = self.send.secret.packet_key();
         self.send.phase = !self.send.phase;
     }
 
-    /// Opens a payload in place and returns its length. Follows an update of the peer.
+    /// Opens a payload in place and returns its length. Follows key updates of the peer.
     pub(super) fn open(
         &mut self,
         number: u64,
@@ -75,7 +76,7 @@ impl OneRtt {
         self.receive.secret = next;
         self.receive.current = key;
         self.receive.phase = phase;
-        // An update that the peer started is answered by sending in its phase (RFC 9001 §6.2).
+        // The peer's update requires an update of the send keys (RFC 9001 §6.2).
         if self.send.phase != phase {
             self.update();
         }

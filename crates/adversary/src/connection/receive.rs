@@ -1,4 +1,4 @@
-//! Opening what the peer sent.
+//! Opening and processing of received packets.
 
 use courser_base::Time;
 use courser_crypto::{Space, header_protection};
@@ -11,7 +11,7 @@ use crate::encode::encode;
 use crate::hooks::Verdict;
 
 impl Connection {
-    /// Takes a datagram. Packets that do not open are dropped.
+    /// Processes a datagram. Packets that cannot be opened are dropped.
     pub fn receive(&mut self, now: Time, datagram: &mut [u8]) {
         self.seen.datagrams += 1;
         let mut start = 0;
@@ -55,7 +55,7 @@ impl Connection {
             .on_received(number, is_ack_eliciting);
     }
 
-    /// Removes the protection of a packet; `None` when it is not authentic.
+    /// Opens a packet and returns its number and payload, or `None` if it is not authentic.
     fn open<'b>(
         &mut self,
         space: Space,

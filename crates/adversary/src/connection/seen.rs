@@ -1,53 +1,53 @@
-//! A record of the packets and frames that a peer sent.
+//! The record of packets and frames received from the peer.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use courser_wire::{CloseKind, ConnectionId, Frame, Stream, StreamId};
 
-/// Counts and contents of what arrived on a connection.
+/// Counts and contents of packets and frames received on a connection.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// The CONNECTION_CLOSE of the peer.
+    /// The first CONNECTION_CLOSE of the peer.
     pub close: Option<Close>,
-    /// HANDSHAKE_DONE arrived.
+    /// HANDSHAKE_DONE was received.
     pub handshake_done: bool,
-    /// Datagrams that arrived, whatever was in them.
+    /// Datagrams received, including invalid ones.
     pub datagrams: u64,
     /// 1-RTT packets that were opened.
     pub packets: u64,
     /// ACK frames.
     pub acks: u64,
-    /// Bytes in STREAM frames, repetitions included.
+    /// Bytes in STREAM frames, including repetitions.
     pub stream_bytes: u64,
     /// PATH_RESPONSE frames.
     pub path_responses: u64,
-    /// Error codes of RESET_STREAM frames, with their count.
+    /// RESET_STREAM frames by error code.
     pub resets: BTreeMap<u64, u64>,
     /// Connection IDs that the peer issued, oldest first, with their sequence numbers.
     pub issued: VecDeque<(u64, ConnectionId)>,
-    /// The limit on bidirectional streams in the latest MAX_STREAMS; zero without one.
+    /// The largest limit in a MAX_STREAMS frame for bidirectional streams, or zero.
     pub max_streams_bidi: u64,
-    /// The largest packet number that the peer acknowledged in its 1-RTT packets.
+    /// The largest 1-RTT packet number that the peer acknowledged.
     pub largest_acked: Option<u64>,
     streams: BTreeMap<u64, Kept>,
 }
 
-/// Content of a stream, in the pieces that arrived.
+/// The content of a stream in pieces as received.
 #[derive(Clone, Debug, Default)]
 struct Kept {
     pieces: BTreeMap<u64, Vec<u8>>,
     size: Option<u64>,
 }
 
-/// Connection IDs that are remembered.
+/// The largest number of recorded connection IDs.
 const MAX_ISSUED: usize = 64;
 
-/// Error codes of streams that are told apart.
+/// The largest number of distinct stream error codes that are counted.
 const MAX_RESET_CODES: usize = 64;
 
 impl Seen {
-    /// The content of a stream from its beginning, and whether that is all of it. Empty unless the
-    /// hooks keep streams.
+    /// Returns the contiguous content of a stream from its start, and true if it is complete. Empty
+    /// unless the hooks keep streams.
     pub fn stream(&self, id: StreamId) -> (Vec<u8>, bool) {
         let Some(kept) = self.streams.get(&id.value()) else {
             return (Vec::new(), false);
@@ -109,17 +109,17 @@ impl Seen {
     }
 }
 
-/// A CONNECTION_CLOSE that arrived.
+/// A received CONNECTION_CLOSE frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Close {
-    /// The error code and the layer that it belongs to.
+    /// The error code and its layer.
     pub kind: CloseKind,
-    /// The reason, as text.
+    /// The reason phrase.
     pub reason: String,
 }
 
 impl Close {
-    /// The error code, with the layer that it belongs to.
+    /// Returns the error code as text that states its layer.
     pub fn code(&self) -> String {
         match self.kind {
             CloseKind::Transport { error_code, .. } => error_code.to_string(),
@@ -127,7 +127,7 @@ impl Close {
         }
     }
 
-    /// The code of a close by the application.
+    /// Returns the error code if the application closed the connection.
     pub fn application_code(&self) -> Option<u64> {
         match self.kind {
             CloseKind::Transport { .. } => None,
@@ -135,7 +135,7 @@ impl Close {
         }
     }
 
-    /// The code of a close by the transport.
+    /// Returns the error code if the transport closed the connection.
     pub fn transport_code(&self) -> Option<u64> {
         match self.kind {
             CloseKind::Transport { error_code, .. } => Some(error_code.value()),

@@ -1,4 +1,4 @@
-//! Putting packets together and sealing them.
+//! Assembly and sealing of packets.
 
 use courser_base::{RangeSet, Time};
 use courser_crypto::{Space, TAG_LEN, header_protection};
@@ -10,7 +10,7 @@ use crate::encode::encode;
 use crate::hooks::{Fate, PacketToSend};
 
 impl Connection {
-    /// Puts everything that is due into datagrams: the handshake, acknowledgments, queued frames.
+    /// Writes handshake data, acknowledgments and queued frames that are due into datagrams.
     pub fn transmit(&mut self, now: Time) {
         self.repeat_handshake(now);
         for space in [Space::Initial, Space::Handshake, Space::Application] {
@@ -29,9 +29,9 @@ impl Connection {
         }
     }
 
-    /// Sends one packet with these frames now, as far as the hooks permit.
+    /// Sends one packet with these frames immediately, as far as the hooks permit.
     ///
-    /// The frames are not split: a packet may be as large as UDP carries, or carry nothing.
+    /// The frames are not split. A packet may be empty or as large as UDP permits.
     pub fn send_packet(&mut self, now: Time, space: Space, frames: Vec<Vec<u8>>) {
         let number = self.numbers(space).next;
         self.numbers_mut(space).next = number + 1;
@@ -72,7 +72,7 @@ impl Connection {
         self.datagrams.extend(self.held.take());
     }
 
-    /// Seals a packet into a datagram of its own; `None` without keys.
+    /// Seals a packet into a datagram of its own, or returns `None` without keys.
     pub fn seal(&self, packet: &PacketToSend) -> Option<Vec<u8>> {
         let mut bytes = vec![0; self.header_len(packet)];
         let length_at = self.write_header(packet, &mut bytes)?;
@@ -81,8 +81,8 @@ impl Connection {
         for frame in &packet.frames {
             bytes.extend_from_slice(frame);
         }
-        // The sample for header protection begins four bytes behind the packet number, which has
-        // four bytes here: the tag is long enough for it.
+        // The sample for header protection starts four bytes after the start of the packet number,
+        // which takes four bytes here. The tag alone is therefore long enough for the sample.
         let padded = packet.pad_to.saturating_sub(TAG_LEN);
         bytes.resize(bytes.len().max(padded), 0);
         bytes.resize(bytes.len() + TAG_LEN, 0);
@@ -114,6 +114,7 @@ impl Connection {
         }
     }
 
+    /// Returns the ACK frame that is due, unless the hooks prevent it.
     fn ack_frame(&mut self, now: Time, space: Space) -> Option<Vec<u8>> {
         let index = super::index(space);
         if !std::mem::take(&mut self.numbers[index].ack_is_due) {
@@ -124,7 +125,7 @@ impl Connection {
         ack(&acknowledged)
     }
 
-    /// CRYPTO frames, in packets of their own but for the last.
+    /// Sends CRYPTO frames in packets of their own, and adds the last one to `frames`.
     fn take_crypto(&mut self, now: Time, space: Space, frames: &mut Vec<Vec<u8>>) {
         let index = super::index(space);
         let chunk = self.hooks.crypto_chunk();
@@ -142,6 +143,7 @@ impl Connection {
         }
     }
 
+    /// Sends queued frames in full packets, and adds the rest to `frames`.
     fn take_queued(&mut self, now: Time, frames: &mut Vec<Vec<u8>>) {
         let room = DATAGRAM - 1 - self.peer_id.len() - NUMBER_LEN - TAG_LEN;
         let mut len: usize = frames.iter().map(Vec::len).sum();
@@ -184,7 +186,7 @@ impl Connection {
             }
     }
 
-    /// Writes the header with its packet number, and returns where its Length field is.
+    /// Writes the header with its packet number, and returns the position of its Length field.
     fn write_header(&self, packet: &PacketToSend, bytes: &mut [u8]) -> Option<usize> {
         let mut writer = Writer::new(bytes);
         let length_at = if packet.space == Space::Application {
@@ -198,7 +200,7 @@ impl Connection {
     }
 }
 
-/// Encodes an ACK of these packet numbers; `None` without any.
+/// Encodes an ACK frame for these packet numbers, or returns `None` if there are none.
 pub fn ack(ranges: &RangeSet) -> Option<Vec<u8>> {
     let mut bytes = vec![0; MAX_ACK];
     let mut writer = Writer::new(&mut bytes);
@@ -208,8 +210,8 @@ pub fn ack(ranges: &RangeSet) -> Option<Vec<u8>> {
     is_written.then_some(bytes)
 }
 
-/// Packet numbers are always sent in full length: nothing depends on what was acknowledged.
+/// The length of packet numbers in bytes: always the largest, which needs no acknowledgments.
 const NUMBER_LEN: usize = 4;
 
-/// The longest ACK frame that is sent.
+/// The largest ACK frame in bytes.
 const MAX_ACK: usize = 1100;

@@ -3,7 +3,7 @@ use crate::encode::encode;
 use crate::hooks::{Fate, Honest, PacketToSend};
 use crate::{client_tls, server_tls};
 
-/// Both ends of a connection between two hostile endpoints.
+/// Returns both ends of a connection between two hostile endpoints.
 fn pair(hooks: Box<dyn Hooks>) -> (Connection, Connection) {
     let tls = client_tls(b"h3");
     let client = Connection::client(&*tls, "localhost", hooks, Rng::new([1; 32])).expect("a name");
@@ -11,12 +11,12 @@ fn pair(hooks: Box<dyn Hooks>) -> (Connection, Connection) {
     let tls = server_tls(b"h3");
     let rng = Rng::new([2; 32]);
     let server = Connection::server(&*tls, original, client_id, Box::new(Honest), rng);
-    let mut ends = (client, server.expect("the configuration is ours"));
+    let mut ends = (client, server.expect("a valid configuration"));
     exchange(&mut ends);
     ends
 }
 
-/// Carries datagrams both ways until there are none.
+/// Passes datagrams in both directions until there are none.
 fn exchange((client, server): &mut (Connection, Connection)) {
     let now = Time::from_nanos(0);
     for _ in 0..20 {
@@ -36,12 +36,12 @@ fn handshake_is_confirmed_at_both_ends() {
     let (client, server) = pair(Box::new(Honest));
     assert!(client.is_confirmed(), "{client:?}");
     assert!(server.is_confirmed(), "{server:?}");
-    let parameters = client.peer_parameters().expect("authentic by now");
+    let parameters = client.peer_parameters().expect("authenticated parameters");
     assert_eq!(parameters.initial_max_data, GENEROUS);
 }
 
 #[test]
-fn keys_may_be_updated_before_anything_is_acknowledged() {
+fn keys_can_be_updated_without_acknowledgments() {
     let mut ends = pair(Box::new(Honest));
     for round in 1..=3 {
         ends.0.update_keys();
@@ -52,7 +52,7 @@ fn keys_may_be_updated_before_anything_is_acknowledged() {
     }
 }
 
-/// Replaces every PING with a frame of another kind, holds the packet, and lies about its number.
+/// Replaces every PING with a PATH_RESPONSE, holds the packet, and changes its number.
 struct Replace;
 
 impl Hooks for Replace {

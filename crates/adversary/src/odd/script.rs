@@ -1,4 +1,4 @@
-//! The packets of an odd peer, made before the first one is sent.
+//! The script of an odd peer, which is prepared before the first packet is sent.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use courser_wire::{Direction, StreamId};
 
 use crate::http::{DATA, HEADERS, Method, SETTINGS, put_field, section};
 
-/// A thing that a peer does.
+/// A step of a script.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Sends a packet with these frames.
@@ -17,18 +17,18 @@ pub(super) enum Step {
     UpdateKeys,
     /// Issues a connection ID.
     IssueId,
-    /// Sends to another connection ID of the peer, and retires the last.
+    /// Switches to another connection ID of the peer, and retires the previous one.
     UseNextId,
-    /// Sends from another port.
+    /// Changes the local port.
     Move,
     /// Sends nothing for a few round trips.
     Rest,
 }
 
-/// A message with this content, and all that goes around it.
+/// Creates the script for a message with this content.
 pub(super) fn script(rng: &mut Rng, side: Side, content: &[u8]) -> VecDeque<Step> {
     let mut frames = stream_frames(rng, side, content);
-    // Out of order, but with few gaps at a time.
+    // Shuffles within groups, so that there are only a few gaps at a time.
     for group in frames.chunks_mut(30) {
         shuffle(rng, group);
     }
@@ -50,7 +50,7 @@ pub(super) fn script(rng: &mut Rng, side: Side, content: &[u8]) -> VecDeque<Step
     steps
 }
 
-/// The content of a message: its DATA frames together.
+/// Returns the content of a message, which is the concatenation of its DATA frames.
 pub(super) fn content(mut message: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some((kind, rest)) = take_varint(message) {
@@ -66,12 +66,12 @@ pub(super) fn content(mut message: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Appends a number in eight bytes, which are seldom needed (RFC 9000 §16).
+/// Appends a variable-length integer in eight bytes, even if it is small (RFC 9000 §16).
 pub(super) fn put_long(out: &mut Vec<u8>, value: u64) {
     out.extend((value | 3 << 62).to_be_bytes());
 }
 
-/// All STREAM frames, those of several streams in turn.
+/// Returns all STREAM frames, alternating between the streams.
 fn stream_frames(rng: &mut Rng, side: Side, content: &[u8]) -> Vec<Vec<u8>> {
     let request = StreamId::new(Side::Client, Direction::Bidirectional, 0);
     let mut streams: Vec<_> = uni_streams(side)
@@ -79,7 +79,7 @@ fn stream_frames(rng: &mut Rng, side: Side, content: &[u8]) -> Vec<Vec<u8>> {
         .zip(0..)
         .map(|(bytes, index)| {
             let id = StreamId::new(side, Direction::Unidirectional, index);
-            // Critical streams stay open, reserved ones end.
+            // Critical streams stay open, and those of reserved types end.
             let ends = index > 2;
             VecDeque::from(pieces(rng, id, &bytes, ends))
         })
@@ -95,7 +95,8 @@ fn stream_frames(rng: &mut Rng, side: Side, content: &[u8]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// The unidirectional streams of one end: control, the two of QPACK, and two of reserved types.
+/// Returns the unidirectional streams of one end: the control stream, both QPACK streams, and two of
+/// reserved types.
 fn uni_streams(side: Side) -> Vec<Vec<u8>> {
     let mut control = Vec::new();
     put_long(&mut control, 0x00);
@@ -109,7 +110,7 @@ fn uni_streams(side: Side) -> Vec<Vec<u8>> {
         control.extend(frame(reserved(number), &vec![1; number as usize * 50]));
     }
     if side.is_client() {
-        // MAX_PUSH_ID, and a GOAWAY that refuses no push.
+        // MAX_PUSH_ID, and a GOAWAY that permits all pushes.
         control.extend(frame(0x0d, &[0]));
         control.extend(frame(0x07, &(3_u64 << 62 | 1000).to_be_bytes()));
     }
@@ -125,13 +126,13 @@ fn uni_streams(side: Side) -> Vec<Vec<u8>> {
     streams
 }
 
-/// A request or a response with this content, among reserved and empty frames.
+/// Encodes a request or response with this content, with reserved and empty frames in between.
 fn message(rng: &mut Rng, side: Side, content: &[u8]) -> Vec<u8> {
     let mut message = frame(reserved(7), b"before the header section");
     match side {
         Side::Client => message.extend(frame(HEADERS, &section(Method::Post, "/echo"))),
         Side::Server => {
-            // 24 stands for the status 103 and 25 for 200 (RFC 9204 §A).
+            // Entry 24 of the static table is status 103, and entry 25 is 200 (RFC 9204 §A).
             for _ in 0..3 {
                 message.extend(frame(HEADERS, &[0, 0, 0xc0 | 24]));
                 message.extend(frame(reserved(8), b""));
@@ -156,8 +157,8 @@ fn message(rng: &mut Rng, side: Side, content: &[u8]) -> Vec<u8> {
     message
 }
 
-/// STREAM frames for these bytes: of one byte at first, then of any length, some of them twice, some
-/// empty, with an end in a frame of its own.
+/// Returns STREAM frames for these bytes. The first ones have one byte, later ones have any length.
+/// Some are repeated and some are empty, and FIN has a frame of its own.
 fn pieces(rng: &mut Rng, id: StreamId, bytes: &[u8], ends: bool) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let mut at = 0;
@@ -201,7 +202,7 @@ fn packets(rng: &mut Rng, frames: Vec<Vec<u8>>) -> Vec<Vec<Vec<u8>>> {
     packets
 }
 
-/// Packets of PADDING, some of which ask for an acknowledgement.
+/// Returns packets of PADDING, some of which are ack-eliciting.
 fn storm() -> impl Iterator<Item = Vec<Vec<u8>>> {
     (0..40).map(|number| {
         let mut padding = vec![0; ROOM];
@@ -212,7 +213,8 @@ fn storm() -> impl Iterator<Item = Vec<Vec<u8>>> {
     })
 }
 
-/// A STREAM frame whose numbers all have eight bytes. Its type must not (RFC 9000 §12.4).
+/// Encodes a STREAM frame with eight-byte integers, except for its type, which must use the shortest
+/// encoding (RFC 9000 §12.4).
 fn stream(id: StreamId, offset: u64, data: &[u8], fin: bool) -> Vec<u8> {
     let mut bytes = vec![0x0e | u8::from(fin)];
     for number in [id.value(), offset, data.len() as u64] {
@@ -222,7 +224,7 @@ fn stream(id: StreamId, offset: u64, data: &[u8], fin: bool) -> Vec<u8> {
     bytes
 }
 
-/// A frame of HTTP/3 whose numbers have eight bytes.
+/// Encodes an HTTP/3 frame with eight-byte integers.
 fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     put_long(&mut bytes, kind);
@@ -231,7 +233,7 @@ fn frame(kind: u64, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A type or setting that is reserved to be ignored (RFC 9114 §7.2.8).
+/// Returns a reserved type or setting, which receivers ignore (RFC 9114 §7.2.8).
 const fn reserved(number: u64) -> u64 {
     0x1f * number + 0x21
 }
@@ -255,9 +257,9 @@ fn shuffle<T>(rng: &mut Rng, items: &mut [T]) {
     }
 }
 
-/// Bytes of each stream that have frames of their own.
+/// The number of bytes at the start of each stream that are sent one per frame.
 const ONE_BYTE_EACH: usize = 600;
-/// Bytes of frames in a packet.
+/// Bytes of frames in one packet.
 const ROOM: usize = 1100;
 
 const PING: u8 = 0x01;

@@ -1,9 +1,9 @@
-//! Reading the command line.
+//! Arguments of the command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The command on the command line.
+/// The command that the arguments select.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     /// Prints the usage.
@@ -19,9 +19,9 @@ pub(super) enum Command {
 pub(super) struct Arguments {
     /// The attack, or `all`.
     pub(super) name: String,
-    /// Duration of the attack, over all rounds.
+    /// The duration of each attack over all rounds.
     pub(super) time: Duration,
-    /// The file for the report as JSON.
+    /// The file to which the report is also written as JSON.
     pub(super) json: Option<PathBuf>,
     /// The binary under attack.
     pub(super) courser: PathBuf,
@@ -34,12 +34,12 @@ usage: cargo xtask attack NAME|all [--seconds N] [--json FILE]
 Runs an attack against a real `courser serve`, or against `courser get` where the attacker is a
 server, with honest clients beside it.
 
-  --seconds N     how long each attack lasts, 3 to 3600 [default: 6]
+  --seconds N     duration of each attack, 3 to 3600 [default: 6]
   --json FILE     also write the report to this file
-  --courser FILE  the binary under attack [default: beside this program]
+  --courser FILE  the binary under attack [default: next to this program]
   --list          list the attacks with their labels";
 
-/// Seconds of an attack: below three a round is too short to measure anything.
+/// The permitted duration in seconds. Below three, rounds are too short for measurements.
 const SECONDS: std::ops::RangeInclusive<u64> = 3..=3600;
 
 pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
@@ -47,7 +47,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         name: String::new(),
         time: Duration::from_secs(6),
         json: None,
-        courser: super::beside("courser"),
+        courser: super::sibling("courser"),
     };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
@@ -68,7 +68,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         }
     }
     if read.name.is_empty() {
-        return Err(format!("no attack is named\n{USAGE}"));
+        return Err(format!("missing the name of an attack\n{USAGE}"));
     }
     Ok(Command::Run(read))
 }

@@ -1,8 +1,7 @@
-//! Honest clients, in a process of their own: `courser-adversary clients MODE`.
+//! Honest clients in a separate process: `courser-adversary clients MODE`.
 //!
-//! They are courser's own client: an endpoint with a socket for each, the TLS of the product, and
-//! HTTP/3. The process prints one line of JSON, so that its CPU time can be told from that of the
-//! attacker and of the server.
+//! They use courser's own client: one endpoint and socket each, its default TLS, and HTTP/3. The
+//! process reports as one line of JSON. Its CPU time is separate from that of attacker and server.
 
 mod arrivals;
 mod handshakes;
@@ -21,9 +20,11 @@ use http_body_util::{BodyExt as _, Empty};
 
 use super::process::SMALL;
 
-/// Runs one mode.
+/// Runs the mode that the arguments select.
 pub(super) fn main(arguments: &[String]) -> Result<(), String> {
-    let (mode, options) = arguments.split_first().ok_or("no mode is named")?;
+    let (mode, options) = arguments
+        .split_first()
+        .ok_or("missing the name of a mode")?;
     allow_many_sockets()?;
     let options = Options::read(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -41,7 +42,7 @@ pub(super) fn main(arguments: &[String]) -> Result<(), String> {
     })
 }
 
-/// Settings of a mode, `NAME=VALUE` each.
+/// Options of a mode, each as `NAME=VALUE`.
 struct Options(Vec<(String, String)>);
 
 impl Options {
@@ -56,15 +57,15 @@ impl Options {
         pairs.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The value of a setting.
+    /// Parses the value of an option.
     fn get<T: FromStr>(&self, name: &str) -> Result<T, String> {
         let found = self.0.iter().find(|(other, _)| other == name);
         let value = found.and_then(|(_, value)| value.parse().ok());
-        value.ok_or_else(|| format!("{name} is missing or not valid"))
+        value.ok_or_else(|| format!("{name} is missing or invalid"))
     }
 }
 
-/// Every client has a socket.
+/// Raises the limit of open files, because every client has a socket.
 fn allow_many_sockets() -> Result<(), String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -76,7 +77,8 @@ fn allow_many_sockets() -> Result<(), String> {
         .map_err(|error| format!("cannot raise the limit of open files: {error}"))
 }
 
-/// TLS of honest clients. They never resume: each handshake is a whole one.
+/// Returns the TLS configuration of honest clients. They never resume sessions, so that every
+/// handshake is complete.
 fn config() -> Result<courser::ClientConfig, String> {
     let options = ClientOptions {
         resumption: Resumption::disabled(),
@@ -86,7 +88,7 @@ fn config() -> Result<courser::ClientConfig, String> {
     Ok(courser::ClientConfig::with_rustls(tls).token_store(None))
 }
 
-/// An endpoint on a port of its own.
+/// Creates an endpoint with its own port.
 fn endpoint(config: &courser::ClientConfig) -> Result<Endpoint, String> {
     let mut endpoint = Endpoint::client(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         .map_err(|error| format!("cannot open a socket: {error}"))?;
@@ -94,8 +96,8 @@ fn endpoint(config: &courser::ClientConfig) -> Result<Endpoint, String> {
     Ok(endpoint)
 }
 
-/// Asks for the small file, and checks all of it.
-async fn ask(client: &h3::Client) -> Result<(), String> {
+/// Requests the small file and checks its content.
+async fn fetch(client: &h3::Client) -> Result<(), String> {
     let request = Request::get("https://localhost/")
         .body(Empty::<Bytes>::new())
         .map_err(|error| error.to_string())?;
@@ -111,23 +113,23 @@ async fn ask(client: &h3::Client) -> Result<(), String> {
     Ok(())
 }
 
-/// A failure as one of few words.
+/// Returns a short text for an error.
 fn label(error: impl std::fmt::Display) -> String {
     let text = error.to_string();
     text.chars().take(MAX_LABEL).collect()
 }
 
-/// Reasons are counted by their text.
+/// The largest length of a label in bytes. Errors are counted by their labels.
 const MAX_LABEL: usize = 80;
 
-/// CPU time of this process, in seconds.
+/// Returns the CPU time of this process in seconds.
 fn cpu_seconds() -> f64 {
     use rustix::time::{ClockId, clock_gettime};
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The value below which this share of sorted times lies, in seconds.
+/// Returns a quantile of sorted times in seconds.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     let index = (share * last as f64).round() as usize;

@@ -1,4 +1,4 @@
-//! This program again, as a process of its own that reports in lines of JSON.
+//! Further processes of this program that report in lines of JSON.
 
 use std::io::{BufRead, BufReader};
 use std::process::{ChildStdin, ChildStdout, Stdio};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::process::{Process, command};
 
-/// A running helper, which ends with this value.
+/// A running helper process, which is killed on drop.
 pub(super) struct Helper {
     pub(super) process: Process,
     input: Option<ChildStdin>,
@@ -15,7 +15,7 @@ pub(super) struct Helper {
 }
 
 impl Helper {
-    /// Starts this program with these words, on one core if there is a number.
+    /// Starts this program with these arguments, on one core if `core` is set.
     pub(super) fn start(core: Option<usize>, words: &[String]) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let mut command = command(program.as_os_str(), core);
@@ -50,7 +50,7 @@ impl Helper {
         Self::start(core, &words)
     }
 
-    /// Waits for its next line.
+    /// Waits for the next line.
     pub(super) fn line(&mut self) -> Result<Value, String> {
         let mut line = String::new();
         self.output
@@ -59,7 +59,7 @@ impl Helper {
         serde_json::from_str(&line).map_err(|_| format!("a helper printed `{}`", line.trim()))
     }
 
-    /// Tells it to end, and returns its next line.
+    /// Closes its standard input to end it, and returns its next line.
     pub(super) fn finish(mut self) -> Result<Value, String> {
         drop(self.input.take());
         self.line()

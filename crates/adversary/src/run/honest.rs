@@ -1,4 +1,4 @@
-//! Honest clients: `courser load` at a fixed rate.
+//! Honest clients that run `courser load` at a fixed rate.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// A load that is running.
+/// A running `courser load`.
 pub(super) struct Load(Child);
 
-/// The service that honest clients got.
+/// The service that honest clients received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Service {
-    /// Requests answered with success.
+    /// Successful requests.
     pub(super) succeeded: u64,
-    /// Time in which 99 of 100 were answered, in seconds.
+    /// The 99th percentile of the response time in seconds.
     pub(super) p99: f64,
     /// Datagrams sent to the server.
     pub(super) datagrams: u64,
 }
 
 impl Load {
-    /// Starts requests for the small file, at a rate far below what a core serves.
+    /// Starts requests for the small file at a rate far below the capacity of a core.
     pub(super) fn start(
         courser: &Path,
         server: SocketAddr,
@@ -49,7 +49,7 @@ impl Load {
             .map_err(|error| format!("cannot start {}: {error}", courser.display()))
     }
 
-    /// Waits for the report. Clients that got nothing at all count as no service.
+    /// Waits for the report. Without one, no request counts as successful.
     pub(super) fn finish(self) -> Service {
         let Ok(output) = self.0.wait_with_output() else {
             return Service::default();

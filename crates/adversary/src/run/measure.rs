@@ -1,4 +1,4 @@
-//! One attack, measured.
+//! Measurement of one attack.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,37 +16,38 @@ use super::process::{Process, Serve};
 pub(super) struct Row {
     pub(super) plan: &'static str,
     pub(super) labels: String,
-    /// Hostile datagrams sent, and how many of them the victim's socket had no room for.
+    /// Hostile datagrams sent, and those that the kernel dropped at the victim's socket.
     pub(super) sent: u64,
     pub(super) dropped: u64,
-    /// Memory in KiB before, at most, and after the attack.
+    /// Memory in KiB before the attack, at its peak, and afterwards.
     pub(super) rss: [u64; 3],
-    /// CPU time of the victim per hostile datagram that reached it, in microseconds.
+    /// The victim's CPU time in microseconds per hostile datagram that reached it.
     pub(super) hostile_us: Option<f64>,
-    /// CPU time of the server per datagram of honest clients, in microseconds.
+    /// The server's CPU time in microseconds per datagram of honest clients.
     pub(super) honest_us: Option<f64>,
-    /// Honest requests per second and their 99th percentile, alone and beside the attack.
+    /// Honest requests per second and their 99th percentile, without and with the attack.
     pub(super) alone: Option<Rate>,
     pub(super) beside: Option<Rate>,
     /// Error codes with which the victim closed connections.
     pub(super) closes: BTreeMap<String, u64>,
 }
 
-/// Requests per second, and the 99th percentile of their time in seconds, which is infinite when
-/// most rounds had no answer.
+/// Requests per second, and the 99th percentile of their duration in seconds. The latter is infinite
+/// if most rounds had no response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rate {
     pub(super) per_second: f64,
     pub(super) p99: f64,
 }
 
-/// Rounds of one attack: what else runs on the machine then meets both sides of a comparison.
+/// Rounds of one attack. Alternation distributes other load of the machine over both sides of the
+/// comparison.
 const ROUNDS: u32 = 3;
 
-/// Time for freed memory to be returned before it is counted.
+/// The pause in which freed memory is returned to the system before it is measured.
 const REST: Duration = Duration::from_secs(1);
 
-/// Runs one attack.
+/// Runs and measures one attack.
 pub(super) fn measure(
     plan: &'static Plan,
     arguments: &Arguments,
@@ -69,7 +70,7 @@ impl Sums {
     fn rate(&self, round: Duration) -> Rate {
         let count = self.services.len().max(1);
         let total: u64 = self.services.iter().map(|it| it.succeeded).sum();
-        // The median of the rounds: one disturbed round does not decide.
+        // The median over the rounds ignores a disturbed round.
         let time = |service: &Service| match service.succeeded {
             0 => f64::INFINITY,
             _ => service.p99,
@@ -87,14 +88,14 @@ impl Sums {
     }
 }
 
-/// Two servers: one is never attacked, so that the honest rounds in between are undisturbed.
+/// Attacks a server. A second server is never attacked and serves the rounds without the attack.
 fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Result<Row, String> {
     let courser = &arguments.courser;
     let serve = Serve::folder(courser, site);
-    let (quiet, mut victim) = (serve.start()?, serve.start()?);
-    let (quiet_address, address) = (quiet.address, victim.address);
+    let (reference, mut victim) = (serve.start()?, serve.start()?);
+    let (reference_address, address) = (reference.address, victim.address);
     let round = arguments.time / ROUNDS;
-    for address in [quiet_address, address] {
+    for address in [reference_address, address] {
         Load::start(courser, address, WARM_UP)?.finish();
     }
     let before = victim.process.rss();
@@ -104,11 +105,11 @@ fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Res
     let mut sockets = Sockets::bind(local()).map_err(|error| error.to_string())?;
     let (mut alone, mut beside) = (Sums::default(), Sums::default());
     for _ in 0..ROUNDS {
-        let cpu = quiet.process.cpu();
+        let cpu = reference.process.cpu();
         alone
             .services
-            .push(Load::start(courser, quiet_address, round)?.finish());
-        alone.cpu += quiet.process.cpu().saturating_sub(cpu);
+            .push(Load::start(courser, reference_address, round)?.finish());
+        alone.cpu += reference.process.cpu().saturating_sub(cpu);
 
         let cpu = victim.process.cpu();
         let load = Load::start(courser, address, round)?;
@@ -148,10 +149,10 @@ fn attack_server(plan: &'static Plan, arguments: &Arguments, site: &Path) -> Res
     })
 }
 
-/// Duration of honest load before anything is measured.
+/// The duration of honest load before the measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// A hostile server, and `courser get` again and again as its victim.
+/// Runs a hostile server, with `courser get` as its repeated victim.
 fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, String> {
     let mut sockets = Sockets::bind(local()).map_err(|error| error.to_string())?;
     let address = sockets.local_addr().map_err(|error| error.to_string())?;
@@ -191,7 +192,7 @@ fn attack_client(plan: &'static Plan, arguments: &Arguments) -> Result<Row, Stri
     })
 }
 
-/// Interval at which the memory of a client is sampled.
+/// The interval at which the memory of a client is sampled.
 const SAMPLE: Duration = Duration::from_millis(20);
 
 fn attacker(target: SocketAddr) -> Attacker {
@@ -202,7 +203,8 @@ fn local() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// Microseconds per datagram; `None` for so few that clock ticks decide.
+/// Returns microseconds per datagram, or `None` if there are too few for the resolution of the CPU
+/// clock.
 fn per_datagram(cpu: Duration, datagrams: u64) -> Option<f64> {
     (datagrams >= FEW).then(|| cpu.as_secs_f64() * 1e6 / datagrams as f64)
 }

@@ -1,4 +1,4 @@
-//! Content whose every byte is known to both ends.
+//! Objects whose content both ends can compute.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 
-/// Sizes of the objects: short answers, pages, and transfers that take a while.
+/// The sizes of the objects: short responses, pages, and long transfers.
 const SIZES: [usize; 8] = [
     200,
     1000,
@@ -18,21 +18,21 @@ const SIZES: [usize; 8] = [
     4 << 20,
 ];
 
-/// Objects that a request is answered with at once.
+/// The number of short objects, which fit into an immediate response.
 pub(super) const SHORT: usize = 4;
 
-/// Objects below a megabyte.
+/// The number of objects below one megabyte.
 pub(super) const MEDIUM: usize = 6;
 
-/// One object.
+/// An object.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) bytes: Bytes,
-    /// SHA-256 of them.
+    /// The SHA-256 hash of the bytes in hexadecimal.
     pub(super) hash: String,
 }
 
-/// All objects, by their number.
+/// Returns all objects by their number.
 pub(super) fn all() -> Arc<[Object]> {
     let objects = SIZES.iter().zip(0_u64..).map(|(size, number)| {
         let bytes = content(number, *size);
@@ -42,7 +42,7 @@ pub(super) fn all() -> Arc<[Object]> {
     objects.collect()
 }
 
-/// Writes each as the file `obj/NUMBER`.
+/// Writes each object to the file `obj/NUMBER`.
 pub(super) fn write(folder: &Path) -> std::io::Result<()> {
     let folder = folder.join("obj");
     std::fs::create_dir_all(&folder)?;
@@ -52,7 +52,7 @@ pub(super) fn write(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// SHA-256 in hexadecimal.
+/// Returns the SHA-256 hash in hexadecimal.
 pub(super) fn hash(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
@@ -61,7 +61,7 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Bytes without a pattern that a misplaced piece could fit into, and that do not compress.
+/// Returns incompressible bytes without repetitions, so that misplaced pieces are detected.
 fn content(number: u64, size: usize) -> Bytes {
     let mut state = number.wrapping_add(1).wrapping_mul(GOLDEN);
     let mut bytes = Vec::with_capacity(size + 8);

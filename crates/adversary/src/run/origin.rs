@@ -1,4 +1,5 @@
-//! The server behind `courser serve --proxy`, in a process of its own: `courser-adversary origin`.
+//! The origin server behind `courser serve --proxy`, in a separate process: `courser-adversary
+//! origin`.
 
 use std::sync::Arc;
 
@@ -15,8 +16,10 @@ use tokio::net::TcpListener;
 use super::objects::{self, Object};
 use super::process::loopback;
 
-/// Prints its address and serves until its standard input ends: `GET /obj/N` is the object, `POST
-/// /hash` answers with the length and the SHA-256 of what arrived.
+/// Prints its address and serves until its standard input ends.
+///
+/// `GET /obj/N` returns an object. `POST /hash` returns the length and the SHA-256 hash of the
+/// content received.
 pub(super) fn main() -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,4 @@
-//! Processes of a run, and what the system counts about them.
+//! Processes of a run, and their statistics from the system.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A folder of files, and one that is not served, removed when dropped.
+/// A folder of files to serve and a private one. Both are removed on drop.
 pub(super) struct Site {
     path: PathBuf,
     private: PathBuf,
 }
 
 impl Site {
-    /// Makes a folder with a small and a large file.
+    /// Creates the folders, with a small and a large file.
     pub(super) fn make() -> Result<Self, String> {
         let name = format!("courser-attack-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
@@ -28,41 +28,42 @@ impl Site {
             std::fs::create_dir_all(&site.path)?;
             std::fs::create_dir_all(&site.private)?;
             std::fs::write(site.path.join("index.html"), [b'x'; SMALL])?;
-            // Sparse: nothing is read from the disk.
+            // The file is sparse, so that nothing is read from the disk.
             File::create(site.path.join("large"))?.set_len(LARGE)
         };
         fill().map_err(|error| format!("cannot fill {}: {error}", folder.display()))?;
         Ok(site)
     }
 
-    /// The folder that is served.
+    /// Returns the folder to serve.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A folder for logs and keys.
+    /// Returns the folder for logs and keys, which is not served.
     pub(super) fn private(&self) -> &Path {
         &self.private
     }
 }
 
-/// Bytes of the file that honest clients ask for.
+/// The size in bytes of the file that honest clients request.
 pub(super) const SMALL: usize = 1000;
 
-/// Bytes of the file that attacks ask for.
+/// The size in bytes of the file that attacks request.
 const LARGE: u64 = 64 << 20;
 
 impl Drop for Site {
     fn drop(&mut self) {
-        // A folder in the system's temporary directory is no reason to fail.
+        // A folder left in the system's temporary directory does no harm.
         let _ = self.path.parent().map(std::fs::remove_dir_all);
     }
 }
 
-/// A child process that ends with this value.
+/// A child process, which is killed on drop.
 pub(super) struct Process(Child);
 
-/// A command whose process the kernel kills when this one ends, on one core if there is a number.
+/// Returns a command whose process the kernel kills when this one ends. It runs on one core if `core`
+/// is set.
 pub(super) fn command(program: &OsStr, core: Option<usize>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]);
@@ -73,22 +74,22 @@ pub(super) fn command(program: &OsStr, core: Option<usize>) -> Command {
     command
 }
 
-/// The settings of a `courser serve`.
+/// The options of a `courser serve`.
 pub(super) struct Serve<'a> {
     /// The binary.
     pub(super) courser: &'a Path,
     /// The folder, or `--proxy URL`.
     pub(super) content: Vec<OsString>,
-    /// The UDP address; port 0 lets the system choose.
+    /// The UDP address. Port 0 lets the system choose.
     pub(super) listen: SocketAddr,
-    /// The only core that it runs on.
+    /// The core to which the server is restricted.
     pub(super) core: Option<usize>,
-    /// The file that standard error is appended to.
+    /// The file to which standard error is appended.
     pub(super) log: Option<PathBuf>,
 }
 
 impl<'a> Serve<'a> {
-    /// Serves a folder on a port of the system's choice.
+    /// Returns options for serving a folder on a port that the system chooses.
     pub(super) fn folder(courser: &'a Path, site: &Path) -> Self {
         Self {
             courser,
@@ -99,7 +100,7 @@ impl<'a> Serve<'a> {
         }
     }
 
-    /// Starts it and waits until it listens.
+    /// Starts the server and waits until it listens.
     pub(super) fn start(&self) -> Result<Server, String> {
         let errors = match &self.log {
             None => Stdio::null(),
@@ -128,7 +129,7 @@ impl<'a> Serve<'a> {
             .map_err(|error| error.to_string())?;
         let (address, admin) =
             addresses(&line).ok_or_else(|| format!("`courser serve` printed `{line}`"))?;
-        // Keeps the pipe empty, so that the server never waits for it.
+        // Drains the pipe, so that the server never blocks on it.
         std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         Ok(Server {
             process,
@@ -138,7 +139,7 @@ impl<'a> Serve<'a> {
     }
 }
 
-/// A `courser serve` that listens.
+/// A running `courser serve`.
 pub(super) struct Server {
     pub(super) process: Process,
     pub(super) address: SocketAddr,
@@ -146,18 +147,18 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The counters of its metrics page; empty when it does not answer.
+    /// Returns the values of its metrics page, or none if it does not respond.
     pub(super) fn metrics(&self) -> Metrics {
-        Metrics::parse(&ask(self.admin, "/metrics").unwrap_or_default())
+        Metrics::parse(&fetch(self.admin, "/metrics").unwrap_or_default())
     }
 
-    /// Datagrams for its port that the kernel dropped.
+    /// Returns the number of datagrams for its port that the kernel dropped.
     pub(super) fn kernel_drops(&self) -> u64 {
         kernel_drops(self.address.port())
     }
 }
 
-/// Values of a metrics page by their names without labels; values of one name are added up.
+/// The values of a metrics page by name. Values that differ only in labels are added.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Metrics(BTreeMap<String, f64>);
 
@@ -177,15 +178,15 @@ impl Metrics {
         Self(values)
     }
 
-    /// The value of `courser_NAME`, zero if it is missing.
+    /// Returns the value of `courser_NAME`, or zero if it is missing.
     pub(super) fn get(&self, name: &str) -> f64 {
         let value = self.0.get(&format!("courser_{name}"));
         value.copied().unwrap_or(0.0)
     }
 }
 
-/// The answer of an HTTP/1.0 server, head included.
-fn ask(server: SocketAddr, path: &str) -> std::io::Result<String> {
+/// Returns the response of an HTTP/1.0 server, including its header section.
+fn fetch(server: SocketAddr, path: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect_timeout(&server, Duration::from_secs(2))?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     write!(stream, "GET {path} HTTP/1.0\r\nhost: {server}\r\n\r\n")?;
@@ -203,7 +204,7 @@ impl Process {
         })
     }
 
-    /// Starts `courser get` on a hostile server.
+    /// Starts `courser get` with a hostile server.
     pub(super) fn get(courser: &Path, server: SocketAddr) -> Result<Self, String> {
         let mut get = command(courser.as_os_str(), None);
         get.args(["get", "--insecure", "--http3-only", "--silent"])
@@ -214,23 +215,23 @@ impl Process {
         Self::spawn(get)
     }
 
-    /// The process as the system knows it.
+    /// Returns the child process.
     pub(super) fn child(&mut self) -> &mut Child {
         &mut self.0
     }
 
-    /// The number of the process.
+    /// Returns the process ID.
     pub(super) fn id(&self) -> u32 {
         self.0.id()
     }
 
-    /// True while it runs.
+    /// Returns true while the process runs.
     pub(super) fn is_running(&mut self) -> bool {
         matches!(self.0.try_wait(), Ok(None))
     }
 
-    /// Asks it to end.
-    pub(super) fn ask_to_end(&self) {
+    /// Sends SIGTERM.
+    pub(super) fn terminate(&self) {
         use rustix::process::{Pid, Signal, kill_process};
         if let Some(pid) = i32::try_from(self.id()).ok().and_then(Pid::from_raw) {
             // It may have ended already.
@@ -238,21 +239,21 @@ impl Process {
         }
     }
 
-    /// Memory in use, in KiB; zero when it has ended.
+    /// Returns the resident memory in KiB, or zero if the process has ended.
     pub(super) fn rss(&self) -> u64 {
         self.status("VmRSS:")
     }
 
-    /// The most memory that was ever in use, in KiB.
+    /// Returns the peak of resident memory in KiB.
     pub(super) fn peak_rss(&self) -> u64 {
         self.status("VmHWM:")
     }
 
-    /// CPU time so far, of all threads.
+    /// Returns the CPU time of all threads so far.
     pub(super) fn cpu(&self) -> Duration {
         let path = format!("/proc/{}/stat", self.0.id());
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        // The name in parentheses may hold spaces; user and system time are fields 14 and 15.
+        // The name in parentheses may contain spaces. User and system time are fields 14 and 15.
         let fields = text.rsplit(')').next().unwrap_or_default();
         let ticks: u64 = fields
             .split_whitespace()
@@ -273,7 +274,7 @@ impl Process {
     }
 }
 
-/// Linux counts CPU time for user space in hundredths of a second on every architecture.
+/// The unit of CPU times in milliseconds. Linux reports hundredths of a second on every architecture.
 const TICK_MS: u64 = 10;
 
 impl Drop for Process {
@@ -284,7 +285,8 @@ impl Drop for Process {
     }
 }
 
-/// Datagrams for this local port that the kernel dropped because the receiver was too slow.
+/// Returns the number of datagrams for a local port that the kernel dropped because the receiver was
+/// too slow.
 pub(super) fn kernel_drops(port: u16) -> u64 {
     let text = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
     let of_port = format!(":{port:04X}");
@@ -298,12 +300,12 @@ pub(super) fn kernel_drops(port: u16) -> u64 {
         .sum()
 }
 
-/// Port 0 of the IPv4 loopback address.
+/// Returns the IPv4 loopback address with port 0.
 pub(super) fn loopback() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// The first address in the announcement of `courser serve`, and that of its admin page.
+/// Parses the first address and the admin address from the announcement of `courser serve`.
 fn addresses(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     let announcement: serde_json::Value = serde_json::from_str(line).ok()?;
     let address = announcement["addresses"][0].as_str()?.parse().ok()?;
@@ -331,7 +333,7 @@ mod tests {
     #[test]
     fn announcement_names_both_addresses() {
         let line = r#"{"addresses":["127.0.0.1:4433"],"admin":"http://127.0.0.1:9443/"}"#;
-        let (address, admin) = addresses(line).expect("both are there");
+        let (address, admin) = addresses(line).expect("both addresses");
         assert_eq!((address.port(), admin.port()), (4433, 9443));
         assert_eq!(addresses(r#"{"addresses":["127.0.0.1:4433"]}"#), None);
     }

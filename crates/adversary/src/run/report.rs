@@ -1,11 +1,11 @@
-//! Reports for people and for programs.
+//! Reports as text and as JSON.
 
 use courser_adversary::Plan;
 use serde_json::{Value, json};
 
 use super::measure::{Rate, Row};
 
-/// Names, labels and summaries.
+/// Returns the names, labels and summaries of attacks.
 pub(super) fn list(plans: &[Plan]) -> String {
     let rows = plans.iter().map(|plan| {
         let labels = plan.labels.join(",");
@@ -14,16 +14,16 @@ pub(super) fn list(plans: &[Plan]) -> String {
     align(&rows.collect::<Vec<_>>(), 3)
 }
 
-/// One line per attack.
+/// Returns a table with one line per attack.
 pub(super) fn table(rows: &[Row]) -> String {
     let header = HEADER.iter().map(|text| (*text).to_owned()).collect();
     let mut lines = vec![header];
     lines.extend(rows.iter().map(cells));
-    // Numbers stand to the right, names and codes to the left.
+    // Numbers are aligned to the right, names and codes to the left.
     align(&lines, 2)
 }
 
-/// The same as JSON.
+/// Returns the report as JSON.
 pub(super) fn json(rows: &[Row]) -> String {
     let rate =
         |rate: Option<Rate>| rate.map(|it| json!({ "perSecond": it.per_second, "p99": it.p99 }));
@@ -97,8 +97,8 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-/// Aligns columns: the first `left` ones to the left, further ones to the right but for the last
-/// of a full row, which may be long.
+/// Aligns the first `left` columns to the left and further ones to the right. The last column of a
+/// full row may be long and is not aligned.
 fn align(rows: &[Vec<String>], left: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

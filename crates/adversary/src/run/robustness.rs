@@ -1,4 +1,4 @@
-//! `courser-adversary robustness`: the figures of `docs/ROBUSTNESS.md`, measured.
+//! `courser-adversary robustness`, which measures the figures of `docs/ROBUSTNESS.md`.
 
 mod arguments;
 mod attacks;
@@ -22,7 +22,7 @@ use self::ledger::Ledger;
 use super::process::Site;
 use super::soak::Soaked;
 
-/// Runs the rows that were asked for.
+/// Measures the selected rows.
 pub(super) fn main(arguments: &[String]) -> Result<(), String> {
     let arguments = match arguments::parse(arguments)? {
         Command::Help => {
@@ -46,7 +46,7 @@ pub(super) fn main(arguments: &[String]) -> Result<(), String> {
         }
         let total = store.ledger.figure();
         store.put(&total, &setup.conditions(Duration::ZERO));
-        // A later row that fails leaves what was measured.
+        // Earlier figures are kept even if a later row fails.
         store.write(&arguments.json)?;
     }
     if let Some(path) = &arguments.out {
@@ -56,7 +56,7 @@ pub(super) fn main(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints the figure of a soak and adds it to those of the file. Returns whether it meets its aim.
+/// Prints the figure of a soak and adds it to the file. Returns true if it meets its aim.
 pub(super) fn keep(path: &Path, soaked: &Soaked) -> Result<bool, String> {
     let mut store = figure::Store::read(path)?;
     let conditions = figure::Conditions {
@@ -69,7 +69,7 @@ pub(super) fn keep(path: &Path, soaked: &Soaked) -> Result<bool, String> {
     let figure = soaked.figure();
     println!("{}", figure.line());
     store.put(&figure, &conditions);
-    for (attack, sent, dropped) in soaked.siege() {
+    for (attack, sent, dropped) in soaked.hostile() {
         store.ledger.add(attack, *sent, *dropped);
     }
     store.ledger.panics += soaked.panics();
@@ -79,23 +79,23 @@ pub(super) fn keep(path: &Path, soaked: &Soaked) -> Result<bool, String> {
     Ok(!figure.is_missed())
 }
 
-/// Settings that all measurements share.
+/// Settings for all measurements.
 struct Setup {
     courser: PathBuf,
-    /// The binary of before, for comparison.
+    /// An earlier binary, for comparison.
     before: Option<PathBuf>,
     site: Site,
     /// The core of the server under test.
     server_core: usize,
     /// The core of clients and attackers.
     client_core: usize,
-    /// Duration of one attack.
+    /// The duration of one attack.
     attack_time: Duration,
-    /// The longest time for the row that adds up hostile datagrams.
+    /// The longest duration of the row that counts hostile datagrams.
     flood_time: Duration,
-    /// Attacks to run, all of them if empty.
+    /// The attacks to run, or all of them if empty.
     attacks: Vec<String>,
-    /// Fewer and shorter rounds, to try the command.
+    /// Runs fewer and shorter rounds, as a trial.
     is_quick: bool,
 }
 
@@ -103,7 +103,7 @@ impl Setup {
     fn new(arguments: &Arguments) -> Result<Self, String> {
         let cores = machine::cores();
         let (Some(first), Some(second)) = (cores.first(), cores.get(1)) else {
-            return Err("two cores are needed: one for the server, one for clients".to_owned());
+            return Err("this needs two cores: one for the server, one for clients".to_owned());
         };
         Ok(Self {
             courser: arguments.courser.clone(),
@@ -133,7 +133,7 @@ impl Setup {
     }
 }
 
-/// A measurement that can be run by itself.
+/// A measurement that can be selected separately.
 struct Row {
     name: &'static str,
     summary: &'static str,
@@ -144,7 +144,7 @@ struct Row {
 const ROWS: &[Row] = &[
     Row {
         name: "memory-half-open",
-        summary: "memory of a handshake that stops in the middle",
+        summary: "memory of an incomplete handshake",
         measure: |setup, _| memory::half_open(setup),
     },
     Row {
@@ -159,7 +159,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "attacks",
-        summary: "each attack at full speed: CPU per datagram, and honest clients beside it",
+        summary: "each attack at full speed: CPU per datagram, and service for honest clients",
         measure: attacks::measure,
     },
     Row {

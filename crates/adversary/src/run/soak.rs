@@ -1,5 +1,5 @@
-//! `courser-adversary soak`: servers, honest clients, faults of the network, restarts and attacks
-//! together, for a long time.
+//! `courser-adversary soak`, a long run of servers with honest clients, network faults, restarts and
+//! attacks.
 
 mod arguments;
 mod result;
@@ -21,7 +21,7 @@ use super::helper::Helper;
 use super::process::kernel_drops;
 use super::robustness::keep;
 
-/// Runs the command.
+/// Runs the command that the arguments select.
 pub(super) fn main(arguments: &[String]) -> Result<(), String> {
     let arguments = match arguments::parse(arguments)? {
         Command::Help => {
@@ -55,7 +55,7 @@ fn run(arguments: &Arguments) -> Result<Soaked, String> {
     )?;
     let plan = Schedule::new(arguments.time);
     let mut samples = Samples::default();
-    let mut siege = Siege::default();
+    let mut rotation = AttackRotation::default();
     while began.elapsed() < arguments.time && clients.process.is_running() {
         if is_stopped.load(Relaxed) {
             break;
@@ -65,15 +65,15 @@ fn run(arguments: &Arguments) -> Result<Soaked, String> {
         servers.keep_restarting(now, plan.restart_every)?;
         let step = Duration::from_secs(1);
         match plan.has_attacks(now) {
-            true => siege.step(&servers, step)?,
+            true => rotation.step(&servers, step)?,
             false => {
-                siege.pause();
+                rotation.pause();
                 std::thread::sleep(step);
             }
         }
     }
     if began.elapsed() < arguments.time {
-        // Clients that the signal has ended may be gone before it is noticed here.
+        // The signal may end the clients before this process handles it.
         std::thread::sleep(Duration::from_millis(200));
     }
     let interrupted = is_stopped.load(Relaxed);
@@ -81,22 +81,22 @@ fn run(arguments: &Arguments) -> Result<Soaked, String> {
         true => serde_json::Value::Null,
         false => clients.finish()?,
     };
-    siege.pause();
+    rotation.pause();
     Ok(Soaked {
-        // Without the time that the last requests took.
+        // Excludes the duration of the last requests.
         time: began.elapsed().min(arguments.time),
         connections: arguments.connections,
         is_interrupted: interrupted,
         clients: report,
         drift: samples.drift(plan.settled, plan.window),
         samples: samples.json(),
-        siege: siege.sent,
+        hostile: rotation.sent,
         servers: servers.finish(),
     })
 }
 
-/// Becomes true with the first Ctrl-C, so that folders are removed and the report is written.
-/// Children end with this process whatever ends it.
+/// Returns a flag that becomes true with the first Ctrl-C, so that folders are removed and the report
+/// is written. Child processes end with this one in any case.
 fn stop_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let is_stopped = Arc::clone(&flag);
@@ -113,20 +113,21 @@ fn stop_flag() -> Arc<AtomicBool> {
     flag
 }
 
-/// When something is done in a run.
+/// The schedule of a run.
 struct Schedule {
-    /// When memory counts as settled.
+    /// The time at which memory counts as settled. The first window starts here.
     settled: Duration,
-    /// Length of the two windows that are compared: from there on, and before the end.
+    /// The length of the two windows that are compared. The second one is at the end.
     window: Duration,
-    /// Without attacks before each window, so that what attackers held has expired.
+    /// The time without attacks before each window, in which state of attackers expires.
     calm: Duration,
     time: Duration,
     restart_every: Duration,
 }
 
 impl Schedule {
-    /// After five minutes over one minute; in proportion for runs that are shorter than an hour.
+    /// Compares one minute after the first five with the last minute. Both are shorter for runs of
+    /// less than fifteen minutes.
     fn new(time: Duration) -> Self {
         Self {
             settled: Duration::from_secs(300).min(time / 3),
@@ -145,65 +146,67 @@ impl Schedule {
     }
 }
 
-/// The attacks, one after the other, on one server after the other.
+/// All attacks in turn, each on another server.
 #[derive(Default)]
-struct Siege {
+struct AttackRotation {
     next: usize,
-    current: Option<Assault>,
-    /// Datagrams sent, and those that the kernel dropped, by attack.
+    current: Option<RunningAttack>,
+    /// By attack: datagrams sent, and datagrams that the kernel dropped.
     sent: Vec<(&'static str, u64, u64)>,
 }
 
-struct Assault {
+/// A running attack.
+struct RunningAttack {
     plan: &'static Plan,
     sockets: Sockets,
     attacker: Attacker,
     attack: Box<dyn Attack>,
     left: Duration,
     victim: SocketAddr,
-    /// Datagrams that the kernel had dropped there before.
+    /// Datagrams that the kernel had dropped at the victim before the attack.
     dropped: u64,
 }
 
-/// Duration of an attack, and the pause after it.
-const ASSAULT: Duration = Duration::from_secs(5);
+/// The duration of an attack.
+const ATTACK_TIME: Duration = Duration::from_secs(5);
+/// The pause after an attack.
 const BREAK: Duration = Duration::from_secs(2);
 
-impl Siege {
-    /// Goes on with the current attack, or with the pause after it.
+impl AttackRotation {
+    /// Continues the current attack, or pauses and begins the next one.
     fn step(&mut self, servers: &Servers, step: Duration) -> Result<(), String> {
-        let assault = match &mut self.current {
-            Some(assault) if !assault.left.is_zero() => assault,
+        let running = match &mut self.current {
+            Some(running) if !running.left.is_zero() => running,
             _ => {
                 self.pause();
                 std::thread::sleep(BREAK);
                 self.begin(servers)?
             }
         };
-        assault.left = assault.left.saturating_sub(step);
-        assault
+        running.left = running.left.saturating_sub(step);
+        running
             .sockets
-            .run(&mut assault.attacker, &mut *assault.attack, step)
-            .map_err(|error| format!("{}: {error}", assault.plan.name))
+            .run(&mut running.attacker, &mut *running.attack, step)
+            .map_err(|error| format!("{}: {error}", running.plan.name))
     }
 
     /// Ends the current attack.
     fn pause(&mut self) {
-        if let Some(assault) = self.current.take() {
-            let sent = assault.attacker.counts().sent;
-            let dropped = kernel_drops(assault.victim.port()).saturating_sub(assault.dropped);
-            self.sent.push((assault.plan.name, sent, dropped.min(sent)));
+        if let Some(running) = self.current.take() {
+            let sent = running.attacker.counts().sent;
+            let dropped = kernel_drops(running.victim.port()).saturating_sub(running.dropped);
+            self.sent.push((running.plan.name, sent, dropped.min(sent)));
         }
     }
 
-    fn begin(&mut self, servers: &Servers) -> Result<&mut Assault, String> {
+    fn begin(&mut self, servers: &Servers) -> Result<&mut RunningAttack, String> {
         let plans: Vec<&Plan> = attacks::ALL
             .iter()
             .filter(|plan| plan.victim == Victim::Server)
             .collect();
         let (round, index) = (self.next / plans.len(), self.next % plans.len());
         let plan = plans[index];
-        // Another server in the next round.
+        // The same attack meets another server in the next round.
         let victim = servers.address(round + self.next);
         self.next += 1;
         let mut attacker = Attacker::new(victim, client_tls(b"h3"), [7; 32]);
@@ -211,12 +214,12 @@ impl Siege {
         attack.start(&mut attacker);
         let sockets =
             Sockets::bind(([127, 66, 6, 6], 0).into()).map_err(|error| error.to_string())?;
-        Ok(self.current.insert(Assault {
+        Ok(self.current.insert(RunningAttack {
             plan,
             sockets,
             attacker,
             attack,
-            left: ASSAULT,
+            left: ATTACK_TIME,
             victim,
             dropped: kernel_drops(victim.port()),
         }))
@@ -228,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attacks_leave_both_windows_alone() {
+    fn attacks_pause_during_both_windows() {
         let hour = Schedule::new(Duration::from_secs(3600));
         let at = |seconds| hour.has_attacks(Duration::from_secs(seconds));
         assert!(at(0) && at(254) && !at(255) && !at(359) && at(360));

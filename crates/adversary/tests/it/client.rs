@@ -1,4 +1,4 @@
-//! Attacks of a server on our client.
+//! Attacks of a server on a client.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use courser_sim::identity::identity;
 
 use crate::harness::{Outcome, attack_at};
 
-/// Connects to the hostile server and stays connected for as long as the server permits.
+/// Connects to the hostile server repeatedly, and keeps each connection until it is closed.
 async fn stay() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     loop {
         let config = ClientConfig::with_roots([identity().certificate()])?.alpn([h3::ALPN]);
@@ -29,14 +29,14 @@ fn attack_client(name: &str) -> Outcome {
 }
 
 #[test]
-fn tickets_of_a_server_exceed_the_crypto_buffer() {
+fn endless_tickets_exceed_the_crypto_buffer() {
     attack_client("big-tickets")
         .assert_closed_with("CRYPTO_BUFFER_EXCEEDED")
         .assert_peak_below(2048);
 }
 
 #[test]
-fn tokens_without_end_are_a_violation() {
+fn endless_tokens_are_a_violation() {
     attack_client("big-tokens")
         .assert_closed_with("PROTOCOL_VIOLATION")
         .assert_peak_below(2048);

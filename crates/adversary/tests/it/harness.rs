@@ -1,4 +1,4 @@
-//! A world with a server under attack.
+//! A simulated world with a victim and an attacker.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -18,10 +18,10 @@ use crate::counting;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// The result of an attack.
+/// The outcome of an attack.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Growth of the heap of the whole world, the attacker's part included: its highest value.
+    /// The peak growth of the heap of the whole world, including the attacker.
     pub peak: usize,
     /// Connections that the server closed, by error code.
     pub closes: BTreeMap<String, u64>,
@@ -29,14 +29,14 @@ pub struct Outcome {
     pub handshakes: u64,
     /// Datagrams that the attacker sent.
     pub sent: u64,
-    /// Datagrams that came back.
+    /// Datagrams that the attacker received.
     pub received: u64,
     /// Bytes sent and received by the attacker.
     pub bytes: (u64, u64),
 }
 
 impl Outcome {
-    /// Checks the bound of memory, in KiB.
+    /// Checks an upper bound of memory in KiB.
     #[track_caller]
     pub fn assert_peak_below(&self, kib: usize) -> &Self {
         assert!(
@@ -47,14 +47,14 @@ impl Outcome {
         self
     }
 
-    /// Checks that the server ended a connection with this error.
+    /// Checks that the victim closed a connection with this error.
     #[track_caller]
     pub fn assert_closed_with(&self, code: &str) -> &Self {
         assert!(self.closes.contains_key(code), "not {code}: {self:?}");
         self
     }
 
-    /// Checks that the server ended no connection.
+    /// Checks that the victim closed no connection.
     #[track_caller]
     pub fn assert_borne(&self) -> &Self {
         assert!(self.closes.is_empty(), "{self:?}");
@@ -63,7 +63,7 @@ impl Outcome {
     }
 }
 
-/// An application that answers with a large body at `/large`, and reads what is uploaded.
+/// Runs an application that serves a large body at `/large` and reads uploads.
 async fn serve(budget: Option<u64>) -> Result {
     let mut config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
     if let Some(bytes) = budget {
@@ -86,13 +86,13 @@ async fn serve(budget: Option<u64>) -> Result {
     Ok(())
 }
 
-/// A body that is made as it is sent, as one that is read from a file.
+/// A body that is generated while it is sent, like one that is read from a file.
 pub struct Content {
     left: usize,
 }
 
 impl Content {
-    /// The large response.
+    /// Returns the body of the large response.
     pub fn large() -> Self {
         Self { left: LARGE }
     }
@@ -113,18 +113,18 @@ impl http_body::Body for Content {
     }
 }
 
-/// Bytes of the large response.
+/// The size of the large response in bytes.
 const LARGE: usize = 4 << 20;
 
-/// Bytes of a response that are in memory at a time.
+/// The size of each chunk of a response in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Runs the attack of this name for `time`, one turn per millisecond.
+/// Runs an attack for `time` with one turn per millisecond.
 pub fn attack(name: &str, time: Duration) -> Outcome {
     attack_server(name, time, None)
 }
 
-/// Runs an attack against a server that may hold so many bytes for its clients.
+/// Runs an attack against a server with a memory budget in bytes.
 pub fn attack_within(budget: u64, name: &str, time: Duration) -> Outcome {
     attack_server(name, time, Some(budget))
 }
@@ -137,7 +137,7 @@ fn attack_server(name: &str, time: Duration, budget: Option<u64>) -> Outcome {
     })
 }
 
-/// Runs an attack against the machine that `add` puts into the world.
+/// Runs an attack against the machine that `add` adds to the world.
 pub fn attack_at(
     target: &str,
     name: &str,
@@ -179,10 +179,10 @@ fn measure(world: &mut World, node: courser_sim::world::NodeId, time: Duration) 
     }
 }
 
-/// Pause between two turns of an attack that wants to run at full speed.
+/// The interval between two turns of an attack at full speed.
 const TURN: Duration = Duration::from_millis(1);
 
-/// Interval at which the heap is sampled.
+/// The interval at which the heap is sampled.
 const STEP: Duration = Duration::from_millis(10);
 
 const LINK: &str = "2ms";

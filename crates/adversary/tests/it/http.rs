@@ -1,4 +1,4 @@
-//! Attacks on HTTP/3 of a server.
+//! Attacks on the HTTP/3 layer of a server.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn rapid_resets_are_excessive_load() {
         .assert_peak_below(2 * 1024);
 }
 
-/// Fifty connections with a hundred large responses each, of 4 MiB each connection at most.
+/// Fifty connections with a hundred large responses each may hold at most 4 MiB per connection.
 #[test]
 fn responses_without_credit_are_bounded() {
     let outcome = attack("no-credit", 3 * SECOND);
@@ -38,7 +38,7 @@ fn header_bombs_are_excessive_load() {
         .assert_peak_below(4 * 1024);
 }
 
-/// One reference has one byte and stands for four kilobytes.
+/// Each reference has one byte and decodes to four kilobytes.
 #[test]
 fn references_of_a_qpack_bomb_are_never_kept() {
     attack("qpack-bomb", SECOND / 4)
@@ -47,7 +47,7 @@ fn references_of_a_qpack_bomb_are_never_kept() {
 }
 
 #[test]
-fn encoder_instructions_without_end_are_excessive_load() {
+fn endless_encoder_instructions_are_excessive_load() {
     attack("encoder-flood", SECOND).assert_closed_with(EXCESSIVE_LOAD);
 }
 
@@ -56,7 +56,7 @@ fn encoder_instructions_cost_no_memory() {
     attack("encoder-flood", SECOND / 4).assert_peak_below(1024);
 }
 
-/// Five thousand requests that never end.
+/// Five thousand requests are never completed.
 #[test]
 fn slow_headers_are_bounded() {
     attack("slow-headers", 20 * SECOND).assert_peak_below(32 * 1024);
@@ -80,28 +80,28 @@ fn content_in_tiny_frames_costs_no_memory() {
 }
 
 #[test]
-fn settings_without_end_are_excessive_load() {
+fn endless_settings_are_excessive_load() {
     attack("settings-flood", SECOND / 2)
         .assert_closed_with(EXCESSIVE_LOAD)
         .assert_peak_below(2 * 1024);
 }
 
 #[test]
-fn goaways_without_end_are_excessive_load() {
+fn endless_goaways_are_excessive_load() {
     attack("goaway-flood", SECOND / 2)
         .assert_closed_with(EXCESSIVE_LOAD)
         .assert_peak_below(2 * 1024);
 }
 
 #[test]
-fn priorities_of_nothing_are_excessive_load() {
+fn priorities_of_missing_requests_are_excessive_load() {
     attack("priority-flood", SECOND / 2)
         .assert_closed_with(EXCESSIVE_LOAD)
         .assert_peak_below(2 * 1024);
 }
 
 #[test]
-fn unknown_frames_without_end_are_excessive_load() {
+fn endless_unknown_frames_are_excessive_load() {
     attack("unknown-frames", SECOND / 2)
         .assert_closed_with(EXCESSIVE_LOAD)
         .assert_peak_below(2 * 1024);

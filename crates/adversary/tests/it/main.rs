@@ -1,4 +1,4 @@
-//! Every attack against a real endpoint, in virtual time, and some over real sockets.
+//! Tests of all attacks against real endpoints in virtual time, and of some over real sockets.
 
 mod client;
 #[path = "../../../courser/tests/memory/counting.rs"]

@@ -1,4 +1,4 @@
-//! Fault F63: peers that do everything that is legal and odd, all at once.
+//! Tests with peers that combine all unusual behaviour that the RFCs permit (fault F63).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, Full};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Bytes without a pattern.
+/// Returns random content.
 fn content() -> Vec<u8> {
     let mut state = 1_u32;
     let bytes = std::iter::repeat_with(|| {
@@ -24,7 +24,7 @@ fn content() -> Vec<u8> {
     bytes.take(60_000).collect()
 }
 
-/// A world with an odd peer at 10.0.0.9:20000, beside the node that `add` puts there.
+/// Runs a world with an odd peer at 10.0.0.9:20000 and the node that `add` adds.
 fn run(attack: Box<dyn Attack>, add: impl FnOnce(&mut World) -> NodeId) -> (World, NodeId) {
     let mut world = World::new(7);
     let other = add(&mut world);
@@ -40,7 +40,7 @@ fn run(attack: Box<dyn Attack>, add: impl FnOnce(&mut World) -> NodeId) -> (Worl
     (world, node)
 }
 
-/// Answers each request with its content.
+/// Runs a server that echoes the content of each request.
 async fn echo() -> Result {
     let config = ServerConfig::with_identity(&identity())?.alpn([h3::ALPN]);
     let endpoint = Endpoint::server(config, "10.0.0.2:443".parse()?)?;
@@ -58,7 +58,7 @@ async fn echo() -> Result {
 }
 
 #[test]
-fn client_that_does_everything_legal_and_odd_is_served() {
+fn client_with_all_permitted_oddities_is_served() {
     let (world, node) = run(Box::new(odd::OddClient::new(content())), |world| {
         let far = world.machine("server", [10, 0, 0, 2]);
         far.spawn(echo());
@@ -67,16 +67,16 @@ fn client_that_does_everything_legal_and_odd_is_served() {
     let node: &AttackNode = world.node(node).expect("the odd client");
     let attacker = node.attacker();
     assert!(attacker.counts().closes.is_empty(), "{attacker:?}");
-    let connection = attacker.peek(0).expect("it connects once");
+    let connection = attacker.peek(0).expect("the only connection");
     let answer = odd::received(connection);
-    assert!(answer.is_some(), "no whole answer: {connection:?}");
+    assert!(answer.is_some(), "no complete response: {connection:?}");
     assert!(answer == Some(content()), "not what was sent");
     let issued = connection.seen().issued.back();
     let newest = issued.map(|(sequence, _)| *sequence);
-    assert!(newest >= Some(4), "it has retired four: {newest:?}");
+    assert!(newest >= Some(4), "four IDs were retired: {newest:?}");
 }
 
-/// Uploads the content, and returns what comes back.
+/// Uploads the content, and returns the content of the response.
 async fn upload() -> Result<Vec<u8>> {
     let config = ClientConfig::with_roots([identity().certificate()])?.alpn([h3::ALPN]);
     let endpoint = Endpoint::client("10.0.0.2:0".parse()?)?;
@@ -93,7 +93,7 @@ async fn upload() -> Result<Vec<u8>> {
 }
 
 #[test]
-fn server_that_does_everything_legal_and_odd_is_understood() {
+fn server_with_all_permitted_oddities_is_understood() {
     let received = Arc::new(Mutex::new(None));
     let result = received.clone();
     let (world, node) = run(Box::<odd::OddServer>::default(), |world| {
@@ -106,9 +106,6 @@ fn server_that_does_everything_legal_and_odd_is_understood() {
     });
     let node: &AttackNode = world.node(node).expect("the odd server");
     let received = received.lock().expect("no panic").take();
-    let received = received.unwrap_or_else(|| panic!("no answer: {:?}", node.attacker()));
-    assert!(
-        received.expect("answered") == content(),
-        "not what was sent"
-    );
+    let received = received.unwrap_or_else(|| panic!("no response: {:?}", node.attacker()));
+    assert!(received.expect("answered") == content(), "the echo differs");
 }

@@ -1,4 +1,4 @@
-//! Attacks on a whole server, over real sockets.
+//! Attacks on a complete server over real sockets.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use http::{Request, Response};
 
 use crate::harness::Content;
 
-/// Runs the attack of this name for `time` against a server that answers with a large response.
+/// Runs an attack for `time` against a server with a large response.
 fn attack(name: &str, limits: Limits, time: Duration) -> Counts {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -37,11 +37,11 @@ fn attack(name: &str, limits: Limits, time: Duration) -> Counts {
     attacker.counts().clone()
 }
 
-/// Attack A88, limit K105: fifty clients that take a byte every two seconds.
+/// Attack A88, limit K105: fifty clients that accept one byte every two seconds.
 #[test]
 fn drips_of_credit_are_excessive_load() {
     let mut limits = Limits::default();
-    // One byte is enough for this one.
+    // A single byte is enough progress for this limit.
     limits.write_timeout = Some(Duration::from_secs(4));
     limits.read_rate = Some(ReadRate {
         bytes_per_second: 240,

@@ -1,4 +1,4 @@
-//! Attacks on the transport of a server.
+//! Attacks on the transport layer of a server.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const VIOLATION: &str = "PROTOCOL_VIOLATION";
 
 #[test]
-fn garbage_is_dropped_with_few_answers() {
+fn garbage_is_dropped_with_few_responses() {
     let outcome = attack("garbage", SECOND / 2);
     outcome.assert_peak_below(1024);
     // Stateless resets and Version Negotiation are limited per address.
@@ -16,11 +16,11 @@ fn garbage_is_dropped_with_few_answers() {
     assert!(outcome.bytes.1 < outcome.bytes.0, "{outcome:?}");
 }
 
-/// A small budget, so that a flood of a quarter of a second is far beyond it: without it the same floods
-/// take 85 and 51 MiB.
+/// A memory budget that floods of a quarter of a second far exceed. Without it, the same floods take
+/// 85 and 51 MiB.
 const BUDGET: u64 = 8 << 20;
 
-/// Handshakes of clients that have not proven their address take half of the budget at most (K11).
+/// Handshakes of clients with an unvalidated address take at most half of the budget (K11).
 #[test]
 fn flood_of_initials_is_never_amplified() {
     let outcome = attack_within(BUDGET, "initial-flood", SECOND / 4);
@@ -28,23 +28,26 @@ fn flood_of_initials_is_never_amplified() {
     assert!(outcome.bytes.1 < 3 * outcome.bytes.0, "{outcome:?}");
     assert!(
         outcome.received > outcome.sent / 2,
-        "the server serves nobody: {outcome:?}"
+        "the server hardly responds: {outcome:?}"
     );
 }
 
-/// Clients that have proven their address are refused before the budget is used up (K81). The peak
-/// includes what the attacker's own ends take.
+/// Clients with a validated address are refused before the budget is exhausted (K81). The peak
+/// includes the memory of the attacker's own connections.
 #[test]
 fn half_open_handshakes_are_bounded() {
     let outcome = attack_within(BUDGET, "half-open", SECOND / 4);
     outcome
         .assert_closed_with("CONNECTION_REFUSED")
         .assert_peak_below(8 * 1024);
-    assert!(outcome.handshakes > 100, "the budget has room: {outcome:?}");
+    assert!(
+        outcome.handshakes > 100,
+        "the budget permits more: {outcome:?}"
+    );
 }
 
 #[test]
-fn clients_that_leave_cost_bounded_memory_each() {
+fn abandoned_connections_take_bounded_memory_each() {
     let outcome = attack("handshake-flood", SECOND / 8);
     let each = outcome.peak / usize::try_from(outcome.handshakes).expect("fits");
     assert!(outcome.handshakes > 100, "{outcome:?}");
@@ -52,14 +55,15 @@ fn clients_that_leave_cost_bounded_memory_each() {
 }
 
 #[test]
-fn idle_connections_cost_bounded_memory_each() {
+fn idle_connections_take_bounded_memory_each() {
     let outcome = attack("idle-storm", SECOND / 40);
     let each = outcome.peak / usize::try_from(outcome.handshakes).expect("fits");
     assert!(outcome.handshakes > 100, "{outcome:?}");
     assert!(each < 96 * 1024, "{each} bytes for each: {outcome:?}");
 }
 
-/// Four connections: a ring of sent ACK-only packets that nobody acknowledges must not grow.
+/// The ring of sent packets must not grow from ACK-only packets that are never acknowledged. The
+/// attack has four connections.
 #[test]
 fn peer_that_acknowledges_nothing_is_bounded() {
     attack("no-acks", 5 * SECOND).assert_peak_below(1024);
@@ -73,14 +77,14 @@ fn late_acknowledgments_keep_bounded_records() {
 }
 
 #[test]
-fn acknowledgments_of_the_future_are_a_violation() {
+fn acknowledgments_of_unsent_packets_are_a_violation() {
     attack("optimistic-acks", SECOND / 2)
         .assert_closed_with(VIOLATION)
         .assert_peak_below(2 * 1024);
 }
 
 #[test]
-fn acknowledgments_without_news_are_a_violation() {
+fn acknowledgments_without_progress_are_a_violation() {
     attack("ack-storm", SECOND / 2)
         .assert_closed_with(VIOLATION)
         .assert_peak_below(2 * 1024);
@@ -104,19 +108,19 @@ fn gaps_in_streams_are_bounded() {
 }
 
 #[test]
-fn pings_without_end_are_a_violation() {
+fn endless_pings_are_a_violation() {
     attack("ping-flood", SECOND / 2)
         .assert_closed_with(VIOLATION)
         .assert_peak_below(1024);
 }
 
 #[test]
-fn credit_that_changes_nothing_is_a_violation() {
+fn credit_without_effect_is_a_violation() {
     attack("max-data-flood", SECOND).assert_closed_with(VIOLATION);
 }
 
 #[test]
-fn credit_that_changes_nothing_costs_no_memory() {
+fn credit_without_effect_costs_no_memory() {
     attack("max-data-flood", SECOND / 4).assert_peak_below(1024);
 }
 
@@ -135,7 +139,7 @@ fn retirements_are_answered_within_limits() {
 }
 
 #[test]
-fn path_challenges_without_end_are_a_violation() {
+fn endless_path_challenges_are_a_violation() {
     let outcome = attack("path-challenge-flood", SECOND / 2);
     outcome
         .assert_closed_with(VIOLATION)
@@ -144,7 +148,7 @@ fn path_challenges_without_end_are_a_violation() {
 }
 
 #[test]
-fn migrations_without_end_keep_few_paths() {
+fn endless_migrations_keep_few_paths() {
     let outcome = attack("migration-flood", SECOND / 2);
     outcome.assert_peak_below(1024);
     assert!(outcome.bytes.1 < 3 * outcome.bytes.0, "{outcome:?}");
@@ -155,9 +159,9 @@ fn key_updates_cost_no_memory() {
     attack("key-update-flood", SECOND).assert_peak_below(1024);
 }
 
-/// The data brings progress with each packet, which must not pay for the updates.
+/// The stream data makes progress in each packet, which must not raise the limit of updates.
 #[test]
-fn key_updates_as_fast_as_acknowledgements_are_a_violation() {
+fn key_update_after_each_acknowledgment_is_a_violation() {
     attack("key-update-flood", 4 * SECOND).assert_closed_with("PROTOCOL_VIOLATION");
 }
 

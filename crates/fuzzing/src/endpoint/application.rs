@@ -1,4 +1,4 @@
-//! The application of an attacked endpoint, which may make any call.
+//! The application of an endpoint under attack, which makes arbitrary calls.
 
 use bytes::Bytes;
 use courser_base::Time;
@@ -7,18 +7,19 @@ use courser_wire::{Direction, StreamId};
 
 use crate::input::Input;
 
+/// An application whose calls the input decides.
 #[derive(Default)]
 pub(super) struct Application {
     handles: Vec<ConnectionHandle>,
     streams: Vec<StreamId>,
-    /// Of a connection that is over.
+    /// Unread streams of a connection that has ended.
     unread: Option<Streams>,
 }
 
-/// Streams that are remembered.
+/// The largest number of remembered streams.
 const MAX_STREAMS: usize = 64;
 
-/// Events of one connection between two calls.
+/// The largest number of events of one connection between two calls.
 const MAX_EVENTS: usize = 1000;
 
 impl Application {
@@ -26,10 +27,10 @@ impl Application {
         self.handles.push(handle);
     }
 
-    /// Reads all events.
+    /// Reads all events of a connection.
     ///
     /// # Panics
-    /// If there are more than anything can have caused.
+    /// If there are more than one call can cause.
     pub(super) fn read_events(&mut self, endpoint: &mut Endpoint, handle: ConnectionHandle) {
         for _ in 0..MAX_EVENTS {
             let connection = endpoint.connection_mut(handle);
@@ -37,10 +38,10 @@ impl Application {
                 return;
             }
         }
-        panic!("events that never end");
+        panic!("endless events");
     }
 
-    /// Does one thing with one connection.
+    /// Performs one operation on one connection.
     pub(super) fn operate(&mut self, endpoint: &mut Endpoint, now: Time, input: &mut Input<'_>) {
         let what = input.byte();
         if self.handles.is_empty() {
@@ -75,6 +76,7 @@ impl Application {
         endpoint.touched(handle);
     }
 
+    /// Performs one operation on one stream.
     fn use_stream(&mut self, streams: &mut Streams, input: &mut Input<'_>) {
         let what = input.byte();
         let direction = match what & 16 {
@@ -115,7 +117,7 @@ impl Application {
         }
     }
 
-    /// Errors of connections that panicked.
+    /// Returns the errors of connections that panicked.
     pub(super) fn faults(&self, endpoint: &Endpoint) -> Vec<String> {
         let faults = self.handles.iter().filter_map(|&it| endpoint.fault(it));
         faults.map(ToString::to_string).collect()

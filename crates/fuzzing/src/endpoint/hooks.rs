@@ -1,4 +1,4 @@
-//! Changes that a hostile peer makes before encryption.
+//! Modifications that a hostile peer makes before encryption.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,31 +10,34 @@ use courser_wire::{ConnectionId, Frame, Frames, TransportParameters};
 
 use crate::input::Input;
 
-/// Orders to the hooks of one peer.
+/// Instructions for the hooks of one peer.
 #[derive(Default)]
 pub(super) struct Orders {
+    /// Values for transport parameters.
     parameters: Vec<(u8, u64)>,
-    /// Changes of CRYPTO data, by the offset in the stream.
+    /// Modifications of CRYPTO data.
     edits: Vec<Edit>,
-    /// Edits leave out the first space.
-    edited_space: u8,
+    /// Exempts packet number spaces from edits: bit 0 for Initial, bit 1 for Handshake.
+    unedited_spaces: u8,
     acks: Acks,
 }
 
+/// A modification of one byte in a CRYPTO stream.
 struct Edit {
     offset: u16,
     kind: u8,
     value: u8,
 }
 
+/// The packet numbers that a peer acknowledges.
 #[derive(Clone, Copy, Default)]
 enum Acks {
     #[default]
     Honest,
     None,
-    /// A range that begins at and spans any numbers.
+    /// An arbitrary range, given by its start and length.
     Any(u64, u64),
-    /// The largest alone.
+    /// Only the largest received packet number.
     Largest,
 }
 
@@ -51,7 +54,7 @@ impl Orders {
     pub(super) fn read_edits(&mut self, input: &mut Input<'_>) {
         self.edits.clear();
         let first = input.byte();
-        self.edited_space = first >> 4 & 3;
+        self.unedited_spaces = first >> 4 & 3;
         for _ in 0..first & 15 {
             self.edits.push(Edit {
                 offset: input.short() & 0x0fff,
@@ -71,7 +74,7 @@ impl Orders {
     }
 }
 
-/// Hooks that follow orders, which change while the connection lives.
+/// Hooks that follow orders, which may change during the connection.
 pub(super) struct Scripted(pub(super) Rc<RefCell<Orders>>);
 
 impl Hooks for Scripted {
@@ -98,8 +101,8 @@ impl Hooks for Scripted {
     fn on_packet(&mut self, _now: Time, packet: &mut PacketToSend) -> Fate {
         let orders = self.0.borrow();
         let is_edited = match packet.space {
-            Space::Initial => orders.edited_space & 1 == 0,
-            Space::Handshake => orders.edited_space & 2 == 0,
+            Space::Initial => orders.unedited_spaces & 1 == 0,
+            Space::Handshake => orders.unedited_spaces & 2 == 0,
             Space::Application => true,
         };
         if is_edited && !orders.edits.is_empty() {
@@ -111,11 +114,11 @@ impl Hooks for Scripted {
     }
 }
 
-/// Packet numbers end at 2^62 - 1.
+/// The largest packet number.
 const MAX_NUMBER: u64 = (1 << 62) - 1;
 
-/// Changes the data of a CRYPTO frame. Its length stays, so that what TLS says behind the edit
-/// stays where it was.
+/// Modifies the data of a CRYPTO frame. The length stays the same, so that later TLS messages keep
+/// their offsets.
 fn edit_crypto(bytes: &mut [u8], edits: &[Edit]) {
     let Some(Ok(Frame::Crypto(crypto))) = Frames::new(bytes).next() else {
         return;
@@ -141,6 +144,7 @@ fn edit_crypto(bytes: &mut [u8], edits: &[Edit]) {
     }
 }
 
+/// Sets one transport parameter to `value`.
 fn edit(parameters: &mut TransportParameters, which: u8, value: u64) {
     let flag = value & 1 == 1;
     match which % 18 {

@@ -1,12 +1,11 @@
-//! The limit on what a server sends to an address that nobody has proven (RFC 9000 §8), from
-//! outside.
+//! An independent check of the anti-amplification limit (RFC 9000 §8).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use courser_wire::packet::{self, PacketKind};
 
-/// Bytes that a server received from and sent to each address.
+/// The bytes that a server received from and sent to each address.
 #[derive(Default)]
 pub(super) struct Ledger(HashMap<SocketAddr, Account>);
 
@@ -14,9 +13,9 @@ pub(super) struct Ledger(HashMap<SocketAddr, Account>);
 struct Account {
     received: usize,
     sent: usize,
-    /// A datagram from there may have proven the address: it has a token, or a packet that is
-    /// protected with keys from the handshake.
-    may_be_proven: bool,
+    /// A datagram may have validated the address. It had a token, or a packet protected with keys
+    /// from the handshake.
+    may_be_validated: bool,
 }
 
 impl Ledger {
@@ -25,7 +24,7 @@ impl Ledger {
         account.received += datagram.len();
         let mut start = 0;
         while let Ok(packet) = packet::decode(datagram, start, 8) {
-            account.may_be_proven |= match packet.kind {
+            account.may_be_validated |= match packet.kind {
                 PacketKind::Initial => !packet.token.is_empty(),
                 PacketKind::Handshake | PacketKind::OneRtt => true,
                 _ => false,
@@ -37,12 +36,16 @@ impl Ledger {
         }
     }
 
+    /// Records a datagram that the server sent.
+    ///
+    /// # Panics
+    /// If it exceeds three times the received bytes and the address cannot have been validated.
     pub(super) fn on_sent(&mut self, to: SocketAddr, len: usize) {
         let account = self.0.entry(to).or_default();
         account.sent += len;
         assert!(
-            account.may_be_proven || account.sent <= 3 * account.received,
-            "{} bytes to {to} for {}",
+            account.may_be_validated || account.sent <= 3 * account.received,
+            "sent {} bytes to {to} after {} received",
             account.sent,
             account.received,
         );

@@ -1,4 +1,4 @@
-//! A hostile peer at an address.
+//! A hostile peer and its addresses.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,19 +14,20 @@ use super::hooks::{Orders, Scripted};
 use crate::input::Input;
 use crate::tls;
 
+/// A hostile client or server.
 pub(super) struct Peer {
-    /// A server comes into being with the first Initial of its client.
+    /// The connection. A server creates it when the first Initial of its client arrives.
     connection: Option<Connection>,
     orders: Rc<RefCell<Orders>>,
     index: usize,
     address: SocketAddr,
-    /// All addresses that it had.
+    /// All addresses used so far.
     addresses: Vec<SocketAddr>,
     out: VecDeque<Vec<u8>>,
-    /// A datagram that the next one is appended to.
+    /// A datagram to which the next one is appended.
     joined: Option<Vec<u8>>,
     joins: bool,
-    /// A change of the next datagram.
+    /// A modification of the next datagram: its kind and position.
     tampering: Option<(u8, u16)>,
 }
 
@@ -63,7 +64,7 @@ impl Peer {
         self.addresses.contains(&address)
     }
 
-    /// Uses the connection, if there is one, and takes what it wants to send.
+    /// Calls `work` with the connection, if it exists, and queues the datagrams that it sends.
     pub(super) fn with(&mut self, work: impl FnOnce(&mut Connection)) {
         let Some(connection) = &mut self.connection else {
             return;
@@ -82,16 +83,16 @@ impl Peer {
         change(&mut self.orders.borrow_mut());
     }
 
-    /// Puts the next datagram and the one after it into one.
-    pub(super) fn joins_next(&mut self) {
+    /// Joins the next two datagrams into one.
+    pub(super) fn join_next(&mut self) {
         self.joins = true;
     }
 
-    pub(super) fn tampers(&mut self, kind: u8, at: u16) {
+    pub(super) fn tamper_next(&mut self, kind: u8, at: u16) {
         self.tampering = Some((kind, at));
     }
 
-    /// Another port, another host, or that of another peer.
+    /// Changes the address to another port, another host, or that of another peer.
     pub(super) fn change_address(&mut self, choice: u8) {
         self.address = match choice & 3 {
             0 => SocketAddr::from((self.address.ip(), 50_000 + u16::from(choice))),
@@ -104,7 +105,7 @@ impl Peer {
         }
     }
 
-    /// Sends to another connection ID: one of any bytes, or its own first one again.
+    /// Uses bytes of the input as the victim's connection ID from now on.
     pub(super) fn switch_id(&mut self, input: &mut Input<'_>) {
         let bytes = input.bytes();
         if let (Some(connection), Some(id)) = (&mut self.connection, ConnectionId::new(bytes)) {
@@ -112,7 +113,7 @@ impl Peer {
         }
     }
 
-    /// The ID by which it addresses the victim.
+    /// Returns the connection ID with which this peer addresses the victim.
     pub(super) fn victim_id(&self) -> Vec<u8> {
         let id = self.connection.as_ref().map(Connection::peer_id);
         id.map_or_else(Vec::new, |id| id.to_vec())

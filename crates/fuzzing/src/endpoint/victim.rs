@@ -1,4 +1,4 @@
-//! The endpoint that is attacked, and its driver.
+//! The endpoint under attack, and its driver.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -15,16 +15,17 @@ use super::peer::Peer;
 use crate::input::Input;
 use crate::tls;
 
-/// Datagrams and where they go.
+/// Datagrams with their destinations.
 pub(super) type Sent = Vec<(SocketAddr, Vec<u8>)>;
 
+/// A client or server under attack.
 pub(super) struct Victim {
     endpoint: Endpoint,
     buffer: TransmitBuffer,
     application: Application,
     is_client: bool,
     admission: u8,
-    /// The mark and the way of cutting of received datagrams.
+    /// The ECN mark of received datagrams, and whether they arrive as two segments.
     arrival: u8,
 }
 
@@ -68,7 +69,7 @@ impl Victim {
             .on_connection(handle.expect("a valid configuration"));
     }
 
-    /// Chooses the treatment of clients from now on.
+    /// Sets how new clients are treated: accepted, refused, ignored, sent a Retry, or left waiting.
     pub(super) fn choose_admission(&mut self, choice: u8) {
         self.admission = choice;
     }
@@ -78,7 +79,7 @@ impl Victim {
         let meta = ReceiveMeta {
             path: FourTuple::to(from),
             ecn: [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][usize::from(self.arrival & 3)],
-            // A receive buffer may be cut anywhere.
+            // A receive buffer may be split anywhere.
             segment_size: if self.arrival & 12 == 12 {
                 len.div_ceil(2)
             } else {
@@ -88,7 +89,7 @@ impl Victim {
         self.endpoint.handle_datagrams(now, &mut datagram, &meta);
     }
 
-    /// A router says that packets to a peer are too large, and quotes one.
+    /// Receives an ICMP Packet Too Big for packets to a peer, with arbitrary quoted bytes.
     pub(super) fn packet_too_big(&mut self, now: Time, index: usize, input: &mut Input<'_>) {
         let message = PacketTooBig {
             peer: Peer::address_of(index),
@@ -106,10 +107,10 @@ impl Victim {
         self.endpoint.next_timeout()
     }
 
-    /// Does at one time what a driver does, until nothing is left to do.
+    /// Drives the endpoint until it has nothing more to do at `now`. Returns the datagrams it sends.
     ///
     /// # Panics
-    /// If that never happens.
+    /// If it never becomes idle.
     pub(super) fn run(&mut self, now: Time) -> Sent {
         let mut sent = Vec::new();
         for _ in 0..MAX_TURNS {
@@ -117,17 +118,17 @@ impl Victim {
                 self.endpoint.handle_timeout(now);
             }
             self.admit(now);
-            self.drain(now, &mut sent);
+            self.transmit(now, &mut sent);
             if self.endpoint.next_timeout().is_none_or(|at| at > now) {
                 assert!(sent.len() <= MAX_SENT, "{} datagrams for one", sent.len());
                 return sent;
             }
         }
-        panic!("a timer that is due stays due");
+        panic!("a timeout stays due after it was handled");
     }
 
     fn admit(&mut self, now: Time) {
-        // Those who are left waiting are admitted later.
+        // With 7, clients wait until a later choice.
         while self.admission & 7 != 7
             && let Some(incoming) = self.endpoint.poll_incoming()
         {
@@ -146,7 +147,7 @@ impl Victim {
         }
     }
 
-    fn drain(&mut self, now: Time, sent: &mut Sent) {
+    fn transmit(&mut self, now: Time, sent: &mut Sent) {
         while let Some(handle) = self.endpoint.next_touched() {
             self.application.read_events(&mut self.endpoint, handle);
             while let Some(transmit) = self.endpoint.poll_transmit(now, handle, &mut self.buffer) {
@@ -162,7 +163,7 @@ impl Victim {
         }
     }
 
-    /// Checks what must hold at any time.
+    /// Checks the conditions that hold at any time.
     pub(super) fn check(&self) {
         let stats = self.endpoint.stats();
         if stats.faults > 0 {
@@ -171,8 +172,8 @@ impl Victim {
                 self.application.faults(&self.endpoint)
             );
         }
-        // Somebody is closed every ten milliseconds at most, and until then connections hold what
-        // their windows allow.
+        // Above the budget, one connection is closed every ten milliseconds at most. Until then,
+        // connections may hold as much as their windows allow.
         let windows = WINDOW * stats.connections as u64;
         assert!(
             stats.memory_used <= BUDGET + windows,
@@ -181,18 +182,15 @@ impl Victim {
         );
     }
 
-    /// Checks what must hold after all timers.
+    /// Checks that no state is left after all timeouts.
     pub(super) fn check_empty(&self) {
         let stats = self.endpoint.stats();
-        assert_eq!(
-            stats.connections, 0,
-            "connections that never end: {stats:?}"
-        );
-        assert_eq!(stats.memory_used, 0, "memory of nobody: {stats:?}");
+        assert_eq!(stats.connections, 0, "connections did not end: {stats:?}");
+        assert_eq!(stats.memory_used, 0, "leaked memory: {stats:?}");
         assert_eq!((stats.half_open, stats.waiting), (0, 0), "{stats:?}");
     }
 
-    /// All connections so far.
+    /// Returns the handles of all connections.
     #[allow(dead_code)]
     pub(super) fn handles(&self) -> impl Iterator<Item = ConnectionHandle> + '_ {
         self.endpoint.handles()
@@ -201,7 +199,7 @@ impl Victim {
 
 /// Settings with small limits, so that a short input can reach them.
 fn transport() -> Arc<TransportConfig> {
-    static MADE: OnceLock<Arc<TransportConfig>> = OnceLock::new();
+    static CONFIG: OnceLock<Arc<TransportConfig>> = OnceLock::new();
     let make = || {
         Arc::new(TransportConfig {
             max_idle_timeout: Some(Duration::from_secs(10)),
@@ -214,24 +212,24 @@ fn transport() -> Arc<TransportConfig> {
             send_buffer_max: WINDOW,
             unsent_limit: 64 * 1024,
             datagram_receive_queue: 8,
-            // Longer datagrams are many of the same.
+            // Larger datagrams would take more time without more coverage.
             mtu_max: 1500,
             max_gaps_per_stream: 8,
             max_gaps: 16,
             ..TransportConfig::default()
         })
     };
-    Arc::clone(MADE.get_or_init(make))
+    Arc::clone(CONFIG.get_or_init(make))
 }
 
-/// Bytes that all connections may hold together: the least that can be set.
+/// The memory budget of all connections in bytes, which is the smallest valid one.
 const BUDGET: u64 = 1 << 20;
 
-/// Bytes that one connection may hold of each kind.
+/// The limit in bytes of each window and send buffer of a connection.
 const WINDOW: u64 = 128 * 1024;
 
-/// Turns of the driver at one time.
+/// The largest number of turns of the driver without progress of time.
 const MAX_TURNS: usize = 1000;
 
-/// Datagrams that leave at one time: what is in the send buffers, and no more.
+/// The largest number of datagrams sent without progress of time. Covers full send buffers.
 const MAX_SENT: usize = 2000;

@@ -1,4 +1,4 @@
-//! QPACK of the peer, honest as long as the input does not decide otherwise.
+//! The peer's QPACK encoder and decoder, which are honest unless the input decides otherwise.
 
 use courser_adversary::put_varint;
 use courser_base::Side;
@@ -7,15 +7,17 @@ use courser_qpack::{Decoder, DecoderLimits, Encoder, EncoderLimits, FieldLine, P
 
 use crate::input::Input;
 
+/// The state of QPACK at the peer.
 pub(super) struct Peer {
     encoder: Encoder,
     decoder: Decoder,
-    /// Instructions of the encoder, and answers of the decoder, that have not arrived.
+    /// Encoder instructions in transit.
     instructions: Vec<u8>,
+    /// Decoder instructions in transit.
     answers: Vec<u8>,
-    has_begun: [bool; 3],
-    is_lying: bool,
-    /// The type of the victim's encoder stream was read.
+    is_used: [bool; 3],
+    has_lied: bool,
+    /// The stream type of the victim's encoder stream was received.
     has_type: bool,
 }
 
@@ -38,20 +40,21 @@ impl Peer {
             }),
             instructions: Vec::new(),
             answers: Vec::new(),
-            has_begun: [false; 3],
-            is_lying: false,
+            is_used: [false; 3],
+            has_lied: false,
             has_type: false,
         }
     }
 
-    /// True the first time for each critical stream: its type comes first.
-    pub(super) fn begins(&mut self, number: u64) -> bool {
-        let begun = self.has_begun.get_mut(number as usize);
-        begun.is_some_and(|begun| !std::mem::replace(begun, true))
+    /// Returns true on the first use of a critical stream, which then needs its stream type.
+    pub(super) fn is_first_use(&mut self, number: u64) -> bool {
+        let used = self.is_used.get_mut(number as usize);
+        used.is_some_and(|used| !std::mem::replace(used, true))
     }
 
-    pub(super) fn lies(&mut self) {
-        self.is_lying = true;
+    /// Records that false decoder instructions were sent.
+    pub(super) fn on_lie(&mut self) {
+        self.has_lied = true;
     }
 
     pub(super) fn take_instructions(&mut self, len: usize) -> Vec<u8> {
@@ -64,7 +67,7 @@ impl Peer {
         self.answers.drain(..len).collect()
     }
 
-    /// A HEADERS frame: of a whole message, or of any lines.
+    /// Encodes a HEADERS frame with a valid message, arbitrary field lines, or both.
     pub(super) fn headers(&mut self, stream: u64, side: Side, input: &mut Input<'_>) -> Vec<u8> {
         let what = input.byte();
         let mut lines: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
@@ -97,11 +100,11 @@ impl Peer {
         frame
     }
 
-    /// The victim's encoder stream.
+    /// Processes bytes of the victim's encoder stream.
     pub(super) fn on_instructions(&mut self, bytes: &[u8]) {
         let mut bytes = bytes;
         if !self.has_type && !bytes.is_empty() {
-            assert_eq!(bytes[0], 2, "the type of the stream");
+            assert_eq!(bytes[0], 2, "the stream type");
             self.has_type = true;
             bytes = &bytes[1..];
         }
@@ -112,7 +115,7 @@ impl Peer {
         );
     }
 
-    /// A HEADERS frame of the victim's: the lines are those that it sent.
+    /// Checks that a HEADERS frame of the victim decodes to the field lines that it sent.
     pub(super) fn check_section(&mut self, stream: u64, frame: &[u8], fields: &FieldsToSend<'_>) {
         let mut reader = courser_wire::Reader::new(frame);
         let header = (reader.varint(), reader.varint());
@@ -126,11 +129,11 @@ impl Peer {
                 line.name.as_bytes() == sent.name && line.value.as_bytes() == sent.value
             });
         });
-        if !self.is_lying {
+        if !self.has_lied {
             assert_eq!(progress, Ok(Progress::Decoded));
             assert!(
                 is_same && expected.next().is_none(),
-                "other lines than were sent"
+                "different field lines"
             );
         }
         self.answers.append(self.decoder.answers());
@@ -146,7 +149,7 @@ const REQUEST: [(&str, &str); 4] = [
 
 const RESPONSE: [(&str, &str); 1] = [(":status", "200")];
 
-/// One field line: a known one, one with a value of the input, or any.
+/// Returns a field line: a known one, a known name with an arbitrary value, or an arbitrary one.
 pub(super) fn line(input: &mut Input<'_>) -> (Vec<u8>, Vec<u8>) {
     let what = input.byte();
     let (name, value) = KNOWN[usize::from(what) % KNOWN.len()];

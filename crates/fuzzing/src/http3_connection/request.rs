@@ -1,4 +1,4 @@
-//! A request stream as a driver reads it.
+//! A request stream, read as a driver does.
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
@@ -8,13 +8,14 @@ use courser_http3::{
 };
 use http::{HeaderMap, Method};
 
+/// A request stream and its bytes in transit.
 pub(super) struct Stream {
     side: Side,
     reader: MessageReader,
-    /// Bytes that have not arrived.
+    /// Bytes in transit.
     queue: Vec<u8>,
     has_end: bool,
-    /// A section that waits for the table; true for trailers.
+    /// A blocked field section. The flag is true for trailers.
     blocked: Option<(Bytes, bool)>,
     is_over: bool,
 }
@@ -45,7 +46,7 @@ impl Stream {
         self.has_end = true;
     }
 
-    /// So many bytes arrive.
+    /// Delivers at most `len` bytes.
     pub(super) fn deliver(
         &mut self,
         connection: &mut Connection,
@@ -53,7 +54,7 @@ impl Stream {
         stream: u64,
         len: usize,
     ) -> Result<(), Error> {
-        // No part of a stream is read while a section of it waits.
+        // A blocked stream is not read.
         if self.blocked.is_some() || self.is_over {
             return Ok(());
         }
@@ -81,7 +82,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The table has what a section of it waits for.
+    /// Decodes the blocked section again and reads on.
     pub(super) fn on_unblocked(
         &mut self,
         connection: &mut Connection,
@@ -156,10 +157,10 @@ impl Stream {
     }
 }
 
-/// Bytes of one stream that have not arrived.
+/// The limit of bytes in transit on one stream, above which no more are queued.
 const MAX_QUEUE: usize = 64 * 1024;
 
-/// RFC 9114 §4.2, §4.3.1: what a server may be given.
+/// Checks that a decoded request is valid (RFC 9114 §4.2, §4.3.1).
 fn check_request((request, _): &RequestHead) {
     check_headers(request.headers());
     let uri = request.uri();
@@ -176,10 +177,10 @@ fn check_request((request, _): &RequestHead) {
     }
     let (parts, ()) = request.clone().into_parts();
     let fields = FieldsToSend::request(&parts);
-    assert!(fields.is_ok(), "cannot be passed on: {:?}", fields.err());
+    assert!(fields.is_ok(), "cannot be forwarded: {:?}", fields.err());
 }
 
-/// RFC 9114 §4.2: no field of a connection, none with what ends a line.
+/// Checks that there are no connection-specific fields and no line breaks in values (RFC 9114 §4.2).
 fn check_headers(headers: &HeaderMap) {
     for name in [
         "connection",

@@ -1,4 +1,4 @@
-//! One end: an endpoint, its driver, its application.
+//! One end of the connection: an endpoint, its driver and its application.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -19,6 +19,7 @@ use crate::tls;
 /// Datagrams with their source and destination.
 type Sent = Vec<(SocketAddr, SocketAddr, Vec<u8>)>;
 
+/// An endpoint with at most one connection.
 pub(super) struct End {
     endpoint: Endpoint,
     buffer: TransmitBuffer,
@@ -59,14 +60,14 @@ impl End {
     }
 
     pub(super) fn address(&self) -> SocketAddr {
-        *self.addresses.last().expect("there is one from the start")
+        *self.addresses.last().expect("every end has an address")
     }
 
     pub(super) fn has_address(&self, address: SocketAddr) -> bool {
         self.addresses.contains(&address)
     }
 
-    /// A router has another idea of where this end is. Datagrams to where it was still arrive.
+    /// Changes the address, as NAT rebinding does. Datagrams to earlier addresses still arrive.
     pub(super) fn change_address(&mut self, choice: u8) {
         let host = if choice & 1 == 0 { 1 } else { 3 };
         let address = SocketAddr::from(([10, 0, 0, host], 50_000 + u16::from(choice >> 5)));
@@ -119,12 +120,12 @@ impl End {
         self.endpoint.handle_timeout(now);
     }
 
-    /// Does what a driver does. Returns what leaves.
+    /// Does the work of a driver and returns the datagrams to send.
     pub(super) fn drive(&mut self, now: Time) -> Sent {
         while let Some(incoming) = self.endpoint.poll_incoming() {
             match self.handle {
                 None => self.handle = self.endpoint.accept(now, incoming, None).ok(),
-                // A copy of the first packet that comes after everything is over.
+                // A duplicate of the first packet that arrives after the connection has ended.
                 Some(_) => self.endpoint.ignore(incoming),
             }
         }
@@ -161,7 +162,7 @@ impl End {
         }
     }
 
-    /// One call of the application.
+    /// Makes one call of the application.
     pub(super) fn operate(&mut self, now: Time, input: &mut Input<'_>) {
         let what = input.byte();
         let direction = match what & 16 {
@@ -192,7 +193,7 @@ impl End {
             }),
             13 => self.with(|connection| connection.set_interface_mtu(1000 + u32::from(what) * 8)),
             14 => self.prioritize(input.below(8), input.byte()),
-            // Seldom: all is over then.
+            // Rare, because it ends the connection.
             _ if what >> 4 == 15 => self.with(|connection| connection.close(now, 1, b"bye")),
             _ => {}
         }
@@ -264,7 +265,7 @@ impl End {
                 assert!(written <= len);
                 assert!(
                     !sending.is_finished && sending.reset.is_none(),
-                    "{id:?} is over"
+                    "{id:?} was already finished or reset"
                 );
                 sending.written += written as u64;
             }
@@ -343,7 +344,7 @@ impl End {
         }
     }
 
-    /// Reads what is there, and ends all that is sent.
+    /// Accepts all streams, finishes the sending ones, and reads the receiving ones.
     pub(super) fn finish_all(&mut self, _now: Time) {
         for direction in [Direction::Bidirectional, Direction::Unidirectional] {
             for _ in 0..MAX_STREAMS {
@@ -359,12 +360,12 @@ impl End {
         self.touch();
     }
 
-    /// True when everything that the other end sent is here.
+    /// Returns true if everything that the other end sent has arrived.
     pub(super) fn has_all_of(&self, other: &Self) -> bool {
         self.missing(other).is_empty()
     }
 
-    /// Streams of which something has not arrived, for humans.
+    /// Describes the streams of the other end that have not arrived completely.
     pub(super) fn missing(&self, other: &Self) -> String {
         let mut missing = String::new();
         for (id, sending) in &other.model.sending {
@@ -389,39 +390,44 @@ impl End {
         missing
     }
 
-    /// Checks what must hold at any time, of both ends.
+    /// Checks the conditions that hold at any time.
     pub(super) fn check(&self) {
         let stats = self.endpoint.stats();
         let fault = self.handle.and_then(|handle| self.endpoint.fault(handle));
         assert_eq!(stats.faults, 0, "a connection panicked: {fault:?}");
-        assert!(stats.memory_used <= MOST, "{} bytes", stats.memory_used);
+        assert!(
+            stats.memory_used <= MAX_MEMORY,
+            "{} bytes",
+            stats.memory_used
+        );
     }
 
-    /// Checks what was read against what the other end wrote.
+    /// Compares the streams that were read with those that the other end wrote.
     pub(super) fn check_against(&self, other: &Self) {
         for (id, receiving) in &self.model.receiving {
             if let Some(sending) = other.model.sending.get(id) {
                 receiving.check(*id, sending);
             } else {
-                assert_eq!(receiving.read, 0, "{id:?}: bytes that nobody wrote");
+                assert_eq!(receiving.read, 0, "{id:?}: bytes that were not written");
             }
         }
     }
 
+    /// Checks that no state is left.
     pub(super) fn check_empty(&self) {
         let stats = self.endpoint.stats();
         assert_eq!(
             stats.connections, 0,
-            "a connection that never ends: {stats:?}"
+            "the connection did not end: {stats:?}"
         );
-        assert_eq!(stats.memory_used, 0, "memory of nobody: {stats:?}");
+        assert_eq!(stats.memory_used, 0, "leaked memory: {stats:?}");
     }
 }
 
-/// Bytes that a connection may hold: both windows, both queues of datagrams, records of packets.
-const MOST: u64 = 1 << 20;
+/// The limit in bytes for one connection: both windows, both datagram queues and packet records.
+const MAX_MEMORY: u64 = 1 << 20;
 
-/// Streams that one end opens.
+/// The largest number of streams that one end uses.
 const MAX_STREAMS: usize = 16;
 
 fn endpoint_config(seed: u8) -> EndpointConfig {
@@ -432,7 +438,7 @@ fn endpoint_config(seed: u8) -> EndpointConfig {
 
 /// Settings with small limits, so that a short input can reach them.
 fn transport() -> Arc<TransportConfig> {
-    static MADE: OnceLock<Arc<TransportConfig>> = OnceLock::new();
+    static CONFIG: OnceLock<Arc<TransportConfig>> = OnceLock::new();
     let make = || {
         Arc::new(TransportConfig {
             max_bidi_streams: 4,
@@ -443,12 +449,12 @@ fn transport() -> Arc<TransportConfig> {
             receive_window_max: 128 * 1024,
             send_buffer_max: 128 * 1024,
             unsent_limit: 32 * 1024,
-            // Longer datagrams are many of the same.
+            // Larger datagrams would take more time without more coverage.
             mtu_max: 1500,
             max_gaps_per_stream: 8,
             max_gaps: 16,
             ..TransportConfig::default()
         })
     };
-    Arc::clone(MADE.get_or_init(make))
+    Arc::clone(CONFIG.get_or_init(make))
 }

@@ -1,4 +1,4 @@
-//! A network that loses, copies, delays and changes the order of datagrams.
+//! A network that loses, duplicates, delays and reorders datagrams.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -9,15 +9,20 @@ use courser_base::Time;
 /// A datagram with its destination and source.
 pub(super) type Arrival = (SocketAddr, SocketAddr, Vec<u8>);
 
+/// The network between two ends, in both directions.
 pub(super) struct Link {
-    /// By the time of arrival, and the order of sending.
+    /// Datagrams in transit by time of arrival and order of sending.
     queue: BTreeMap<(Time, u64), Arrival>,
+    /// Datagrams sent so far.
     count: u64,
-    /// One in so many datagrams is lost, copied, held up; zero for none.
+    /// One of this many datagrams is lost, or none if zero.
     lost: u64,
-    copied: u64,
+    /// One of this many datagrams is duplicated, or none if zero.
+    duplicated: u64,
+    /// One of this many datagrams is delayed beyond later ones, or none if zero.
     late: u64,
     delay: Duration,
+    /// The next datagrams to drop.
     drops: u8,
 }
 
@@ -27,7 +32,7 @@ impl Default for Link {
             queue: BTreeMap::new(),
             count: 0,
             lost: 0,
-            copied: 0,
+            duplicated: 0,
             late: 0,
             delay: DELAY,
             drops: 0,
@@ -36,19 +41,21 @@ impl Default for Link {
 }
 
 impl Link {
-    pub(super) fn set(&mut self, rates: u8, more: u8) {
+    /// Sets the rates of loss, duplication and reordering, and the delay.
+    pub(super) fn configure(&mut self, rates: u8, more: u8) {
         self.lost = [0, 2, 3, 7, 20, 100, 1, 5][usize::from(rates & 7)];
-        self.copied = [0, 1, 2, 5][usize::from(rates >> 3 & 3)];
+        self.duplicated = [0, 1, 2, 5][usize::from(rates >> 3 & 3)];
         self.late = [0, 2, 3, 10][usize::from(rates >> 5 & 3)];
         self.delay = Duration::from_micros(u64::from(more) * u64::from(more) * 4);
     }
 
-    /// The next datagrams are lost.
+    /// Drops the next `count` datagrams.
     pub(super) fn drop_next(&mut self, count: u8) {
         self.drops = count;
     }
 
-    pub(super) fn calm(&mut self) {
+    /// Restores the default: a fixed delay and nothing else. Datagrams in transit still arrive.
+    pub(super) fn restore(&mut self) {
         *self = Self {
             queue: std::mem::take(&mut self.queue),
             count: self.count,
@@ -72,7 +79,7 @@ impl Link {
             Duration::ZERO
         };
         let at = now + self.delay + late;
-        if is(self.copied, 2) {
+        if is(self.duplicated, 2) {
             let arrival = (to, from, bytes.clone());
             self.queue
                 .insert((at + self.delay, 2 * self.count + 1), arrival);
@@ -80,7 +87,7 @@ impl Link {
         self.queue.insert((at, 2 * self.count), (to, from, bytes));
     }
 
-    /// A number that follows from how many datagrams there were.
+    /// Returns a pseudo-random number that depends only on the count of datagrams and `salt`.
     const fn draw(&self, salt: u64) -> u64 {
         let mixed = (self.count ^ salt << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 16
@@ -98,5 +105,5 @@ impl Link {
 
 const DELAY: Duration = Duration::from_millis(10);
 
-/// Datagrams under way.
+/// Datagrams in transit, above which further ones are dropped.
 const MAX_QUEUE: usize = 2000;

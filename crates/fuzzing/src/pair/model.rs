@@ -1,49 +1,52 @@
-//! A model of the data that must arrive.
+//! A model of the calls of an application, for checking the data that arrives.
 
 use std::collections::BTreeMap;
 
 use courser_transport::{ReadError, Streams};
 use courser_wire::StreamId;
 
-/// Calls that an application made on its streams.
+/// The streams of an application.
 #[derive(Default)]
 pub(super) struct Model {
     pub(super) sending: BTreeMap<StreamId, Sending>,
     pub(super) receiving: BTreeMap<StreamId, Receiving>,
 }
 
+/// The sending half of a stream.
 #[derive(Default)]
 pub(super) struct Sending {
     pub(super) written: u64,
     pub(super) is_finished: bool,
-    /// With this code.
+    /// The error code of a reset.
     pub(super) reset: Option<u64>,
-    /// The peer did not want it.
+    /// The peer sent STOP_SENDING.
     pub(super) is_stopped: bool,
 }
 
+/// The receiving half of a stream.
 #[derive(Default)]
 pub(super) struct Receiving {
     pub(super) read: u64,
     pub(super) end: Option<End>,
 }
 
+/// The end of a received stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     Fin,
     Reset(u64),
-    /// We did not want more.
+    /// The application stopped the stream.
     Stopped,
-    /// The stream is gone with its connection.
+    /// The stream was closed, for example with its connection.
     Gone,
 }
 
 impl Receiving {
-    /// Reads at most `max` bytes and compares them with what was sent. Returns true if there may
-    /// be more.
+    /// Reads at most `max` bytes and compares them with those that belong at their offsets. Returns
+    /// true if there may be more.
     ///
     /// # Panics
-    /// When they differ.
+    /// If they differ.
     pub(super) fn read(&mut self, streams: &mut Streams, id: StreamId, max: usize) -> bool {
         if self.end.is_some() {
             return false;
@@ -65,10 +68,10 @@ impl Receiving {
         false
     }
 
-    /// Checks that it fits what the peer did.
+    /// Compares the received stream with what the peer sent.
     ///
     /// # Panics
-    /// When there is more than was sent, or an end that was none.
+    /// If more was read than written, or the stream ended without reason.
     pub(super) fn check(&self, id: StreamId, sent: &Sending) {
         assert!(self.read <= sent.written, "{id:?}: more than was written");
         match self.end {
@@ -77,7 +80,7 @@ impl Receiving {
                 assert_eq!(self.read, sent.written, "{id:?} ended early");
             }
             Some(End::Reset(code)) => {
-                // A stream that was stopped is reset with the code of that.
+                // A stopped stream is reset with the code of STOP_SENDING.
                 assert!(
                     sent.reset == Some(code) || sent.is_stopped,
                     "{id:?} was not reset with {code}: {:?}",
@@ -88,14 +91,14 @@ impl Receiving {
         }
     }
 
-    /// True when nothing more can come of it.
+    /// Returns true if no more data or end of the stream can arrive.
     pub(super) fn has_all(&self, sent: &Sending) -> bool {
         self.end.is_some()
             || (!sent.is_finished && sent.reset.is_none() && self.read == sent.written)
     }
 }
 
-/// The byte that belongs at an offset of a stream.
+/// Returns the byte that is sent at an offset of a stream.
 pub(super) const fn byte_at(id: StreamId, offset: u64) -> u8 {
     let mixed = (offset ^ id.value() << 48).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 56) as u8

@@ -47,32 +47,37 @@ fn is_encoder_stream_error(result: Result<(), Error>) -> bool {
     matches!(result, Err(error @ Error::EncoderStream(_)) if error.code() == 0x201)
 }
 
-/// A table of 220 bytes with `:authority: www.example.com` and `:path: /sample/path`.
+/// Returns a decoder with a table of 220 bytes that contains `:authority: www.example.com` and
+/// `:path: /sample/path`.
 fn filled() -> Decoder {
     let mut decoder = decoder(220, 2);
     let instructions =
         hex("3fbd01 c00f 7777772e6578616d706c652e636f6d c10c 2f73616d706c652f70617468");
-    decoder.on_encoder_stream(&instructions).expect("followed");
+    decoder
+        .on_encoder_stream(&instructions)
+        .expect("valid instructions");
     decoder
 }
 
-/// RFC 9204 appendix B, all of it, as the decoder sees it.
+/// All of RFC 9204 appendix B, from the perspective of the decoder.
 #[test]
-fn follows_the_examples() {
+fn decodes_the_examples() {
     let mut decoder = decoder(220, 100);
     let section = hex("0000 510b 2f696e6465782e68746d6c");
     let decoded = decode(&mut decoder, 0, &section);
     assert_eq!(decoded, Ok(lines(&[(":path", "/index.html")])));
     assert!(
         decoder.answers().is_empty(),
-        "nothing of the table was used"
+        "no reference to the dynamic table"
     );
 
     let section = hex("0381 10 11");
     assert_eq!(decode(&mut decoder, 4, &section), Ok(None), "blocked");
     let instructions =
         hex("3fbd01 c00f 7777772e6578616d706c652e636f6d c10c 2f73616d706c652f70617468");
-    decoder.on_encoder_stream(&instructions).expect("followed");
+    decoder
+        .on_encoder_stream(&instructions)
+        .expect("valid instructions");
     assert_eq!(decoder.poll_unblocked(), Some(4));
     assert_eq!(decoder.poll_unblocked(), None);
     let expected = [(":authority", "www.example.com"), (":path", "/sample/path")];
@@ -80,14 +85,18 @@ fn follows_the_examples() {
     assert_eq!(std::mem::take(decoder.answers()), hex("84"));
 
     let instruction = hex("4a 637573746f6d2d6b6579 0c 637573746f6d2d76616c7565");
-    decoder.on_encoder_stream(&instruction).expect("followed");
+    decoder
+        .on_encoder_stream(&instruction)
+        .expect("valid instructions");
     assert_eq!(std::mem::take(decoder.answers()), hex("01"));
 
     decode(&mut decoder, 8, &hex("0500 80 c1 81")).expect("blocked");
     decoder.cancel(8);
     assert_eq!(std::mem::take(decoder.answers()), hex("48"));
-    decoder.on_encoder_stream(&hex("02")).expect("followed");
-    assert_eq!(decoder.poll_unblocked(), None, "it was cancelled");
+    decoder
+        .on_encoder_stream(&hex("02"))
+        .expect("valid instructions");
+    assert_eq!(decoder.poll_unblocked(), None, "stream 8 was cancelled");
     let expected = [
         (":authority", "www.example.com"),
         (":path", "/"),
@@ -99,7 +108,9 @@ fn follows_the_examples() {
     );
 
     let instruction = hex("810d 637573746f6d2d76616c756532");
-    decoder.on_encoder_stream(&instruction).expect("followed");
+    decoder
+        .on_encoder_stream(&instruction)
+        .expect("valid instructions");
     assert_eq!(decoder.memory() - decoder.answers.len(), 215);
 }
 
@@ -112,7 +123,7 @@ fn refuses_more_blocked_streams_than_allowed() {
     assert_eq!(
         decode(&mut decoder, 4, &hex("0200 80")),
         Ok(None),
-        "asked again"
+        "decoding the same section again"
     );
     assert_eq!(decoder.blocked_streams(), 2);
     assert!(is_decompression_failed(decode(
@@ -125,12 +136,13 @@ fn refuses_more_blocked_streams_than_allowed() {
 /// §2.2.1, §4.5.3.
 #[test]
 fn refuses_references_beyond_the_required_insert_count() {
-    // A count of one, with references to the second entry: relative, after the Base, as a name.
+    // A Required Insert Count of one, with references to the second entry: relative, post-Base, and
+    // as a name.
     for section in ["0201 80", "0200 10", "0280 11", "0200 0000", "0201 4000"] {
         let result = decode(&mut filled(), 0, &hex(section));
         assert!(is_decompression_failed(result), "{section}");
     }
-    // A count of zero allows none.
+    // A Required Insert Count of zero permits no reference.
     assert!(is_decompression_failed(decode(
         &mut filled(),
         0,
@@ -138,7 +150,7 @@ fn refuses_references_beyond_the_required_insert_count() {
     )));
 }
 
-/// §2.2.1: allowed to be an error, and no encoder has a reason to.
+/// §2.2.1 permits treating this as an error. An encoder has no reason to send it.
 #[test]
 fn refuses_a_required_insert_count_larger_than_the_references() {
     assert_eq!(
@@ -164,12 +176,12 @@ fn refuses_a_required_insert_count_larger_than_the_references() {
 #[test]
 fn refuses_references_to_evicted_entries() {
     let mut decoder = filled();
-    // A third entry of 140 bytes pushes the first out.
+    // A third entry of 140 bytes evicts the first.
     let mut instruction = hex("416b 7f1b");
     instruction.extend_from_slice(&[b'v'; 154]);
     decoder
         .on_encoder_stream(&instruction[..])
-        .expect("followed");
+        .expect("valid instructions");
     assert!(is_decompression_failed(decode(
         &mut decoder,
         0,
@@ -226,13 +238,13 @@ fn refuses_static_indices_above_98() {
     ));
 }
 
-/// §3.2: duplicates are no error.
+/// §3.2: duplicate entries are valid.
 #[test]
 fn accepts_the_same_entry_twice() {
     let mut decoder = decoder(220, 0);
     decoder
         .on_encoder_stream(&hex("3fbd01 416b 0176 416b 0176"))
-        .expect("followed");
+        .expect("valid instructions");
     let decoded = decode(&mut decoder, 0, &hex("0300 80 81"));
     assert_eq!(decoded, Ok(lines(&[("k", "v"), ("k", "v")])));
 }
@@ -268,14 +280,14 @@ fn refuses_a_capacity_above_the_maximum() {
     ));
 }
 
-/// §4.1.1, §7.4: before more of it is waited for.
+/// §4.1.1, §7.4: the error does not wait for the rest of the integer or string.
 #[test]
 fn refuses_integers_and_strings_that_are_too_long() {
     let endless = hex("3fffffffffffffffffffff");
     assert!(is_encoder_stream_error(
         decoder(220, 0).on_encoder_stream(&endless)
     ));
-    // A value of a gigabyte for a table of 220 bytes.
+    // A value of one gigabyte for a table of 220 bytes.
     assert!(is_encoder_stream_error(
         filled().on_encoder_stream(&hex("c0 7f81ffffff03"))
     ));
@@ -308,8 +320,8 @@ fn refuses_bad_huffman_coding() {
 
 /// §4.5.1.
 #[test]
-fn refuses_prefixes_that_no_encoder_writes() {
-    // Six entries of 32 bytes: counts up to twelve.
+fn refuses_prefixes_that_no_encoder_sends() {
+    // MaxEntries is six (of 32 bytes), so the encoded insert count is at most twelve.
     assert!(is_decompression_failed(decode(
         &mut filled(),
         0,
@@ -320,7 +332,7 @@ fn refuses_prefixes_that_no_encoder_writes() {
         0,
         &hex("0100 80")
     )));
-    // A Base below zero.
+    // A negative Base.
     assert!(is_decompression_failed(decode(
         &mut filled(),
         0,
@@ -357,7 +369,7 @@ fn refuses_sections_that_are_cut_off() {
 
 /// §4.5.4, §7.1.3.
 #[test]
-fn tells_which_lines_must_stay_literals() {
+fn reports_which_lines_must_stay_literals() {
     for (section, is_sensitive) in [
         ("0000 5100", false),
         ("0000 7100", true),
@@ -375,9 +387,9 @@ fn tells_which_lines_must_stay_literals() {
     }
 }
 
-/// What can be shared is not copied, and what was a reference says so.
+/// Strings of the tables are shared, and references report their entry.
 #[test]
-fn tells_where_lines_come_from() {
+fn reports_the_origin_of_lines() {
     let mut decoder = filled();
     let mut origins = Vec::new();
     let mut shared = Vec::new();
@@ -397,7 +409,7 @@ fn tells_where_lines_come_from() {
 }
 
 #[test]
-fn without_a_table_there_is_nothing_to_cancel() {
+fn cancel_without_a_table_sends_nothing() {
     let mut decoder = decoder(0, 0);
     decoder.cancel(4);
     assert!(decoder.answers().is_empty());

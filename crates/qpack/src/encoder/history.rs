@@ -1,27 +1,27 @@
-//! Which lines have come before.
+//! A record of recent field lines that are not in a table.
 
-/// Remembers the hashes of the lines that came last, some of them: each has one place, and the
-/// newest takes it.
+/// A direct-mapped cache of field line hashes. A new hash replaces an older one with the same
+/// position.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// Empty until the first line.
-    places: Box<[u32]>,
+    /// Upper halves of hashes, zero where unused. Empty until the first field line.
+    tags: Box<[u32]>,
 }
 
 impl History {
-    /// True if the line has come not too long ago; remembers it.
-    pub(super) fn is_known(&mut self, hash: u64) -> bool {
-        if self.places.is_empty() {
-            self.places = vec![0; PLACES].into_boxed_slice();
+    /// Returns true if the hash is still recorded from an earlier call, and records it otherwise.
+    pub(super) fn check_and_record(&mut self, hash: u64) -> bool {
+        if self.tags.is_empty() {
+            self.tags = vec![0; TAGS].into_boxed_slice();
         }
-        let place = &mut self.places[hash as usize % PLACES];
-        let tag = (hash >> 32) as u32 | 1; // The high half, and never that of an empty place.
-        *place == tag || {
-            *place = tag;
+        let recorded = &mut self.tags[hash as usize % TAGS];
+        let tag = (hash >> 32) as u32 | 1; // The upper half, and never zero.
+        *recorded == tag || {
+            *recorded = tag;
             false
         }
     }
 }
 
-/// A table of 4 KiB holds about as many lines.
-const PLACES: usize = 64;
+/// Hashes that are recorded: about as many as a dynamic table of 4 KiB holds field lines.
+const TAGS: usize = 64;

@@ -1,4 +1,4 @@
-//! Where lines and names stand in the dynamic table.
+//! Lookup of field lines and names in the dynamic table.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -8,8 +8,10 @@ use foldhash::fast::FixedState;
 use crate::dynamic_table::{DynamicTable, Entry};
 use crate::field_line::FieldLine;
 
-/// By hash, the newest entry of each line and each name. Of two with the same hash the older one is
-/// forgotten, which costs bytes and nothing else: whoever asks compares.
+/// Maps hashes of field lines and names to the newest entry with them.
+///
+/// When two hashes collide, the older entry is no longer found. That costs only bytes, because a
+/// lookup compares the strings as well.
 #[derive(Debug)]
 pub(super) struct Index {
     state: FixedState,
@@ -31,7 +33,7 @@ impl Index {
         self.state.hash_one((name, value))
     }
 
-    /// The index of the newest entry with this name and value.
+    /// Returns the index of the newest entry with this name and value.
     pub(super) fn line(
         &self,
         table: &DynamicTable,
@@ -43,7 +45,7 @@ impl Index {
         (entry.name == line.name && entry.value == line.value).then_some(index)
     }
 
-    /// The index of the newest entry with this name.
+    /// Returns the index of the newest entry with this name.
     pub(super) fn name(&self, table: &DynamicTable, name: &[u8]) -> Option<u64> {
         let index = *self.names.get(&self.state.hash_one(name))?;
         (table.get(index)?.name == name).then_some(index)
@@ -54,7 +56,7 @@ impl Index {
         self.names.insert(self.state.hash_one(name), index);
     }
 
-    /// Forgets an entry that was evicted.
+    /// Removes an evicted entry, unless a newer one replaced it.
     pub(super) fn remove(&mut self, entry: &Entry, index: u64) {
         let hash = self.hash(&entry.name, &entry.value);
         if self.lines.get(&hash) == Some(&index) {

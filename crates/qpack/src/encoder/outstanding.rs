@@ -1,29 +1,34 @@
-//! Sections that were not acknowledged, and what they keep in the table. RFC 9204 §2.1.1, §2.1.2.
+//! Unacknowledged sections and the table entries they protect from eviction (RFC 9204 §2.1.1,
+//! §2.1.2).
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use foldhash::fast::FixedState;
 
+/// Sections with references to the dynamic table that the peer has not acknowledged.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     streams: HashMap<u64, Sections, FixedState>,
     sections: usize,
-    /// The smallest index of each section, and how many sections share it.
+    /// The smallest index that each section refers to, and the number of sections with it.
     smallest: BTreeMap<u64, u32>,
-    /// Streams with a section that may be blocked, and the count that would release all of them.
+    /// Streams that may be blocked, each with the insert count that unblocks all its sections.
     blocked: Vec<(u64, u64)>,
-    /// Insertions that are known to have arrived.
+    /// The Known Received Count (§2.1.4).
     known_received: u64,
 }
 
+/// A section that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
+    /// Its Required Insert Count.
     required: u64,
+    /// The smallest index it refers to.
     smallest: u64,
 }
 
-/// Of one stream. Most have one, which takes no list.
+/// The outstanding sections of one stream. Most streams have one, which needs no allocation.
 #[derive(Debug)]
 struct Sections {
     oldest: Sent,
@@ -31,7 +36,7 @@ struct Sections {
 }
 
 impl Outstanding {
-    /// Its hashes depend on `seed`: the peer chooses the numbers of streams.
+    /// Creates an empty record. Its hashes depend on `seed`, because the peer chooses stream IDs.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             streams: HashMap::with_hasher(FixedState::with_seed(seed)),
@@ -46,13 +51,14 @@ impl Outstanding {
         self.known_received
     }
 
-    /// True when so many sections wait for an acknowledgement that new ones do without the table:
-    /// a peer that never acknowledges does not get memory for it.
+    /// Returns true at the limit of unacknowledged sections. New sections then avoid the dynamic
+    /// table, which bounds the memory that a peer without acknowledgments can occupy.
     pub(super) const fn is_full(&self) -> bool {
-        self.sections >= MOST
+        self.sections >= MAX_SECTIONS
     }
 
-    /// Entries from this index on cannot go: they are referred to or may not have arrived.
+    /// Returns the first index that must not be evicted. From there on, entries are referred to or
+    /// may not have arrived.
     pub(super) fn first_pinned(&self) -> u64 {
         match self.smallest.first_key_value() {
             Some((&smallest, _)) => smallest.min(self.known_received),
@@ -60,13 +66,15 @@ impl Outstanding {
         }
     }
 
-    /// Whether another section of `stream` may refer to entries that may not have arrived.
+    /// Returns true if another section of `stream` may refer to entries that may not have arrived,
+    /// with at most `most` blocked streams.
     pub(super) fn may_block(&self, stream: u64, most: usize) -> bool {
         most > 0
             && (self.blocked.len() < most
                 || self.blocked.iter().any(|&(blocked, _)| blocked == stream))
     }
 
+    /// Records a section that was sent.
     pub(super) fn add(&mut self, stream: u64, required: u64, smallest: u64) {
         let sent = Sent { required, smallest };
         match self.streams.entry(stream) {
@@ -92,7 +100,8 @@ impl Outstanding {
         }
     }
 
-    /// The oldest section of a stream was decoded (§4.4.1). `None` if there is none.
+    /// Processes an acknowledgment of the oldest section of a stream (§4.4.1). Returns `None` if
+    /// the stream has no outstanding section.
     pub(super) fn acknowledge(&mut self, stream: u64) -> Option<()> {
         let Entry::Occupied(mut sections) = self.streams.entry(stream) else {
             return None;
@@ -102,11 +111,11 @@ impl Outstanding {
             None => sections.remove().oldest,
         };
         self.release(sent);
-        self.receive(sent.required);
+        self.raise_known_received(sent.required);
         Some(())
     }
 
-    /// No section of a stream will be decoded any more (§4.4.2).
+    /// Drops all sections of a stream, because the peer will not decode them (§4.4.2).
     pub(super) fn cancel(&mut self, stream: u64) {
         if let Some(sections) = self.streams.remove(&stream) {
             self.release(sections.oldest);
@@ -117,12 +126,14 @@ impl Outstanding {
         self.blocked.retain(|&(blocked, _)| blocked != stream);
     }
 
-    /// So many more insertions have arrived (§4.4.3). `None` if they are more than were sent.
+    /// Raises the Known Received Count by `count` (§4.4.3). Returns `None` if it would exceed
+    /// `insert_count`.
     pub(super) fn increment(&mut self, count: u64, insert_count: u64) -> Option<()> {
         let received = self.known_received.checked_add(count)?;
-        (received <= insert_count).then(|| self.receive(received))
+        (received <= insert_count).then(|| self.raise_known_received(received))
     }
 
+    /// Removes the references of a section.
     fn release(&mut self, sent: Sent) {
         self.sections -= 1;
         if let Some(count) = self.smallest.get_mut(&sent.smallest) {
@@ -133,7 +144,8 @@ impl Outstanding {
         }
     }
 
-    fn receive(&mut self, count: u64) {
+    /// Raises the Known Received Count to `count` and removes streams that are no longer blocked.
+    fn raise_known_received(&mut self, count: u64) {
         if count > self.known_received {
             self.known_received = count;
             self.blocked.retain(|&(_, required)| required > count);
@@ -141,5 +153,5 @@ impl Outstanding {
     }
 }
 
-/// More sections than are in flight on any sensible connection; 32 bytes and a map entry each.
-const MOST: usize = 2048;
+/// More sections than any realistic connection has outstanding. Each takes 32 bytes and a map entry.
+const MAX_SECTIONS: usize = 2048;

@@ -1,4 +1,4 @@
-//! Sections that were sent lately, for messages whose lines are the same again.
+//! A cache of recently sent sections, for messages that repeat the same field lines.
 
 use std::hash::BuildHasher as _;
 
@@ -7,90 +7,93 @@ use foldhash::fast::FixedState;
 use super::Section;
 use crate::field_line::FieldLine;
 
-/// The last few sections that would be the same again, until something is inserted: of indices, and
-/// of literals that will never be anything else.
+/// The last few sections whose encoding stays the same until the next insertion. They consist of
+/// references and of literals that never become references.
 #[derive(Debug, Default)]
 pub(super) struct Repeats {
-    places: Vec<Place>,
-    /// Hashes of the lines of `places`, so that most searches look at nothing else.
+    entries: Vec<CacheEntry>,
+    /// Hashes of the keys of `entries`. Most lookups need nothing else.
     hashes: Vec<u64>,
-    /// The one that goes next.
+    /// The entry that is replaced next.
     oldest: usize,
-    /// The lines at hand, as places keep them. Empty when they are none that come again.
-    wanted: Vec<u8>,
-    /// The hash of `wanted`.
+    /// The key of the current field lines. Empty if they must not be cached.
+    key: Vec<u8>,
+    /// The hash of `key`.
     hash: u64,
 }
 
 #[derive(Debug, Default)]
-struct Place {
-    lines: Vec<u8>,
+struct CacheEntry {
+    /// The field lines, each as two lengths, name and value.
+    key: Vec<u8>,
     sent: Sent,
 }
 
-/// A section, and what it needs of the table.
+/// A section that was sent, and its references to the dynamic table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sent {
     pub(super) bytes: Vec<u8>,
-    /// Insertions before it, and since.
+    /// The insert count of the table before and after the section.
     pub(super) insert_count: u64,
+    /// Its Required Insert Count.
     pub(super) required: u64,
+    /// The smallest index it refers to.
     pub(super) smallest: u64,
 }
 
 impl Repeats {
-    /// The section that was sent for these lines when as much had been inserted.
+    /// Returns the section that was sent for these field lines at the same insert count.
     pub(super) fn find<'a>(
         &mut self,
         mut lines: impl Iterator<Item = FieldLine<'a>>,
         insert_count: u64,
     ) -> Option<&Sent> {
-        let wanted = &mut self.wanted;
-        wanted.clear();
-        // Not a loop: chains of iterators are slow in one.
-        let is_kept = lines.all(|line| {
+        let key = &mut self.key;
+        key.clear();
+        // `all` instead of a loop, in which chained iterators are slow.
+        let is_cacheable = lines.all(|line| {
             let lengths = [line.name.len(), line.value.len()];
             let len = LENGTHS + lengths[0] + lengths[1];
-            if line.is_sensitive || wanted.len() + len > MOST_LINES {
+            if line.is_sensitive || key.len() + len > MAX_KEY_LEN {
                 return false;
             }
-            wanted.reserve(len);
+            key.reserve(len);
             for len in lengths {
-                wanted.extend_from_slice(&(len as u16).to_le_bytes()); // At most 508.
+                key.extend_from_slice(&(len as u16).to_le_bytes()); // At most 508.
             }
-            wanted.extend_from_slice(line.name);
-            wanted.extend_from_slice(line.value);
+            key.extend_from_slice(line.name);
+            key.extend_from_slice(line.value);
             true
         });
-        if !is_kept {
-            wanted.clear();
+        if !is_cacheable {
+            key.clear();
         }
-        if wanted.is_empty() {
+        if key.is_empty() {
             return None;
         }
-        // Nothing but time depends on it: lines are compared as well.
-        self.hash = FixedState::with_seed(0).hash_one(&*wanted);
-        let sent = &self.places[self.position()?].sent;
+        // A fixed seed suffices. Collisions cost only time, because keys are compared as well.
+        self.hash = FixedState::with_seed(0).hash_one(&*key);
+        let sent = &self.entries[self.position()?].sent;
         (sent.insert_count == insert_count).then_some(sent)
     }
 
-    /// The place of the lines at hand.
+    /// Returns the position of the entry for the current key.
     fn position(&self) -> Option<usize> {
-        let mut hashes = self.hashes.iter().zip(&self.places);
-        hashes.position(|(hash, place)| *hash == self.hash && place.lines == self.wanted)
+        let mut hashes = self.hashes.iter().zip(&self.entries);
+        hashes.position(|(hash, entry)| *hash == self.hash && entry.key == self.key)
     }
 
-    /// Keeps the section of the lines that were looked for last. `lines` are its bytes behind the
-    /// prefix.
+    /// Caches the section of the field lines passed to the last [`find`](Self::find). `lines` are
+    /// the bytes after the prefix.
     pub(super) fn keep(&mut self, section: &Section, prefix: &[u8], lines: &[u8]) {
-        if self.wanted.is_empty() || prefix.len() + lines.len() > MOST_BYTES {
+        if self.key.is_empty() || prefix.len() + lines.len() > MAX_SECTION_LEN {
             return;
         }
-        let index = self.position().unwrap_or_else(|| self.next());
+        let index = self.position().unwrap_or_else(|| self.allocate());
         self.hashes[index] = self.hash;
-        let place = &mut self.places[index];
-        std::mem::swap(&mut place.lines, &mut self.wanted);
-        let sent = &mut place.sent;
+        let entry = &mut self.entries[index];
+        std::mem::swap(&mut entry.key, &mut self.key);
+        let sent = &mut entry.sent;
         sent.bytes.clear();
         sent.bytes.extend_from_slice(prefix);
         sent.bytes.extend_from_slice(lines);
@@ -99,31 +102,31 @@ impl Repeats {
         sent.smallest = section.smallest;
     }
 
-    /// The place that a section without one takes.
-    fn next(&mut self) -> usize {
-        if self.places.len() < PLACES {
-            self.places.push(Place::default());
+    /// Returns the position for a new entry: an unused one, or that of the oldest entry.
+    fn allocate(&mut self) -> usize {
+        if self.entries.len() < MAX_ENTRIES {
+            self.entries.push(CacheEntry::default());
             self.hashes.push(0);
-            return self.places.len() - 1;
+            return self.entries.len() - 1;
         }
         let index = self.oldest;
-        self.oldest = (index + 1) % PLACES;
+        self.oldest = (index + 1) % MAX_ENTRIES;
         index
     }
 
-    /// Bytes of each section that is kept.
+    /// Returns the length of each cached section.
     #[cfg(test)]
     pub(super) fn sections(&self) -> impl Iterator<Item = usize> {
-        let lens = self.places.iter().map(|place| place.sent.bytes.len());
+        let lens = self.entries.iter().map(|entry| entry.sent.bytes.len());
         lens.filter(|len| *len > 0)
     }
 }
 
-/// The files of a page, or the calls of a client: 18 KiB of lines and sections at most.
-pub(super) const PLACES: usize = 32;
-/// Bytes of names, values and their lengths that are kept of a section.
-const MOST_LINES: usize = 512;
-/// Bytes of a section that is kept: three for each of many lines.
-const MOST_BYTES: usize = 64;
-/// Before each line.
+/// Enough for the files of a page or the calls of a client. Keys and sections take at most 18 KiB.
+pub(super) const MAX_ENTRIES: usize = 32;
+/// The longest key in bytes: names, values and their lengths.
+const MAX_KEY_LEN: usize = 512;
+/// The longest cached section in bytes: three for each of many field lines.
+const MAX_SECTION_LEN: usize = 64;
+/// The bytes of both lengths in front of each field line of a key.
 const LENGTHS: usize = 4;

@@ -45,7 +45,7 @@ fn decode(decoder: &mut Decoder, stream: u64, section: &[u8]) -> Option<Lines> {
         .decode(stream, section, |line| {
             lines.push((text(line.name.as_bytes()), text(line.value.as_bytes())));
         })
-        .expect("a section of ours");
+        .expect("a section from our encoder");
     (progress == Progress::Decoded).then_some(lines)
 }
 
@@ -66,9 +66,9 @@ const LINES: [(&str, &str); 3] = [
     ("x-custom", "value"),
 ];
 
-/// §3.2.3: without a table there is nothing to say on the encoder stream.
+/// §3.2.3: without a dynamic table, the encoder sends no instructions.
 #[test]
-fn without_a_table_says_nothing() {
+fn without_a_table_sends_no_instructions() {
     let mut encoder = encoder(0, 0);
     for stream in 0..3 {
         let section = encode(&mut encoder, stream, &LINES);
@@ -78,15 +78,15 @@ fn without_a_table_says_nothing() {
         );
     }
     assert!(encoder.instructions().is_empty());
-    // A peer that allows a table, and an encoder that does not want one.
+    // The peer allows a dynamic table, but the encoder's own limit is zero.
     encoder.set_peer_limits(4096, 100);
     encode(&mut encoder, 4, &LINES);
     assert!(encoder.instructions().is_empty());
 }
 
-/// §3.2.3: no more than both want.
+/// §3.2.3: the capacity stays within both limits.
 #[test]
-fn takes_the_smaller_of_both_capacities() {
+fn uses_the_smaller_of_both_capacities() {
     for (ours, theirs) in [(100, 4096), (4096, 100_u32)] {
         let limits = EncoderLimits {
             max_table_capacity: ours,
@@ -100,14 +100,14 @@ fn takes_the_smaller_of_both_capacities() {
     }
 }
 
-/// A line that comes again is a byte.
+/// A repeated field line takes one byte.
 #[test]
-fn refers_to_what_it_inserted() {
+fn refers_to_inserted_entries() {
     let (mut encoder, mut decoder) = (encoder(4096, 10), decoder(4096, 10));
     let first = encode(&mut encoder, 0, &LINES);
     decoder
         .on_encoder_stream(encoder.instructions())
-        .expect("followed");
+        .expect("valid instructions");
     encoder.instructions().clear();
     let second = encode(&mut encoder, 4, &LINES);
     assert!(encoder.instructions().is_empty());
@@ -117,9 +117,9 @@ fn refers_to_what_it_inserted() {
     }
 }
 
-/// §2.1.2: when no stream may block, only what is known to have arrived is referred to.
+/// §2.1.2: if no stream may block, sections refer only to acknowledged entries.
 #[test]
-fn does_not_block_when_it_may_not() {
+fn blocks_no_stream_if_the_limit_is_zero() {
     let (mut encoder, mut decoder) = (encoder(4096, 0), decoder(4096, 0));
     let mut lens = Vec::new();
     for stream in 0..4 {
@@ -127,18 +127,22 @@ fn does_not_block_when_it_may_not() {
         lens.push(section.len());
         assert_eq!(decode(&mut decoder, stream, &section), Some(owned(&LINES)));
         let instructions = std::mem::take(encoder.instructions());
-        decoder.on_encoder_stream(&instructions).expect("followed");
+        decoder
+            .on_encoder_stream(&instructions)
+            .expect("valid instructions");
         let answers = std::mem::take(decoder.answers());
-        encoder.on_decoder_stream(&answers).expect("taken");
+        encoder
+            .on_decoder_stream(&answers)
+            .expect("valid instructions");
     }
-    // Seen once, inserted with the second, there with the third.
+    // Recorded by the first section, inserted by the second, referred to by the third.
     assert_eq!(lens[0], lens[1]);
     assert_eq!(lens[2..], [2 + LINES.len(); 2]);
 }
 
 /// §2.1.2.
 #[test]
-fn blocks_no_more_streams_than_it_may() {
+fn blocks_no_more_streams_than_allowed() {
     let mut encoder = encoder(4096, 2);
     let mut decoder = decoder(4096, 2);
     // None of the instructions arrives.
@@ -152,18 +156,18 @@ fn blocks_no_more_streams_than_it_may() {
         decode(&mut decoder, stream, section);
     }
     assert_eq!(decoder.blocked_streams(), 2);
-    // A stream that may be blocked already may be so for more.
+    // A stream that may already be blocked may refer to further unacknowledged entries.
     let again = encode(&mut encoder, 1, &[("x-b", "same")]);
     assert_eq!(again.len(), 3);
 }
 
-/// §2.1.1, §3.2.2: what is referred to or on its way stays.
+/// §2.1.1, §3.2.2: entries that are referred to or unacknowledged are not evicted.
 #[test]
-fn evicts_nothing_that_is_needed() {
+fn evicts_no_entry_that_is_needed() {
     let mut encoder = encoder(100, 10);
     let mut decoder = decoder(100, 10);
     let first = encode(&mut encoder, 0, &[("x-a", "1"), ("x-b", "2")]);
-    // The table is full: these come as literals however often.
+    // The table is full, so these stay literals however often they repeat.
     for stream in [4, 8, 12] {
         let section = encode(&mut encoder, stream, &[("x-c", "3")]);
         assert_eq!(
@@ -172,18 +176,24 @@ fn evicts_nothing_that_is_needed() {
         );
     }
     let instructions = std::mem::take(encoder.instructions());
-    decoder.on_encoder_stream(&instructions).expect("followed");
+    decoder
+        .on_encoder_stream(&instructions)
+        .expect("valid instructions");
     assert_eq!(
         decode(&mut decoder, 0, &first),
         Some(owned(&[("x-a", "1"), ("x-b", "2")]))
     );
-    // Acknowledged, they can go.
+    // Once acknowledged, entries can be evicted.
     let answers = std::mem::take(decoder.answers());
-    encoder.on_decoder_stream(&answers).expect("taken");
+    encoder
+        .on_decoder_stream(&answers)
+        .expect("valid instructions");
     let section = encode(&mut encoder, 16, &[("x-c", "3")]);
     let instructions = std::mem::take(encoder.instructions());
     assert!(!instructions.is_empty());
-    decoder.on_encoder_stream(&instructions).expect("followed");
+    decoder
+        .on_encoder_stream(&instructions)
+        .expect("valid instructions");
     assert_eq!(
         decode(&mut decoder, 16, &section),
         Some(owned(&[("x-c", "3")]))
@@ -192,14 +202,20 @@ fn evicts_nothing_that_is_needed() {
 
 /// §4.4.2.
 #[test]
-fn a_cancelled_stream_lets_go() {
+fn cancelled_stream_releases_its_entries() {
     let mut encoder = encoder(100, 10);
     encode(&mut encoder, 0, &[("x-a", "1"), ("x-b", "2")]);
-    encoder.on_decoder_stream(&[0x02]).expect("both arrived");
+    encoder
+        .on_decoder_stream(&[0x02])
+        .expect("both entries arrived");
     let waiting = encoder.instructions().len();
     encode(&mut encoder, 4, &[("x-c", "3")]);
     encode(&mut encoder, 8, &[("x-c", "3")]);
-    assert_eq!(encoder.instructions().len(), waiting, "stream 0 keeps both");
+    assert_eq!(
+        encoder.instructions().len(),
+        waiting,
+        "stream 0 refers to both entries"
+    );
     encoder
         .on_decoder_stream(&[0x40])
         .expect("stream 0 is cancelled");
@@ -212,7 +228,7 @@ fn a_cancelled_stream_lets_go() {
 
 /// §4.4.1, §4.4.3, §4.1.1.
 #[test]
-fn refuses_answers_to_what_was_not_sent() {
+fn refuses_acknowledgments_of_nothing_sent() {
     let new = || {
         let mut encoder = encoder(4096, 10);
         encode(&mut encoder, 4, &LINES);
@@ -220,7 +236,7 @@ fn refuses_answers_to_what_was_not_sent() {
     };
     assert_eq!(
         new().on_decoder_stream(&[0x84, 0x01]),
-        Err(Error::DecoderStream("increment past what was inserted"))
+        Err(Error::DecoderStream("increment above the insert count"))
     );
     assert_eq!(new().on_decoder_stream(&[0x02]), Ok(()));
     assert!(is_decoder_stream_error(
@@ -233,7 +249,7 @@ fn refuses_answers_to_what_was_not_sent() {
     assert!(is_decoder_stream_error(new().on_decoder_stream(&most)));
     let endless = [0xff; 11];
     assert!(is_decoder_stream_error(new().on_decoder_stream(&endless)));
-    // In pieces.
+    // Split into single bytes.
     let mut encoder = new();
     for byte in [0x3f, 0x00] {
         let result = encoder.on_decoder_stream(&[byte]);
@@ -266,7 +282,7 @@ fn never_indexes_secrets() {
 
 /// §2.1.3.
 #[test]
-fn begins_no_instruction_without_credit() {
+fn writes_no_instruction_without_credit() {
     let mut encoder = encoder(4096, 10);
     encoder.set_credit(30);
     let section = encode(
@@ -279,19 +295,21 @@ fn begins_no_instruction_without_credit() {
     let mut decoder = decoder(4096, 10);
     decoder
         .on_encoder_stream(encoder.instructions())
-        .expect("whole instructions");
+        .expect("complete instructions");
     assert_eq!(
         decode(&mut decoder, 0, &section).map(|lines| lines.len()),
         Some(4)
     );
 }
 
-/// A peer that takes all and acknowledges nothing costs no more memory.
+/// The memory for a peer that acknowledges nothing stays bounded.
 #[test]
 fn unacknowledged_sections_are_bounded() {
     let mut encoder = encoder(4096, 10);
     encode(&mut encoder, 0, &LINES);
-    encoder.on_decoder_stream(&[0x02]).expect("both arrived");
+    encoder
+        .on_decoder_stream(&[0x02])
+        .expect("both entries arrived");
     for stream in 1..10_000 {
         encode(&mut encoder, stream, &LINES);
     }
@@ -299,9 +317,9 @@ fn unacknowledged_sections_are_bounded() {
     assert!(encode(&mut encoder, 10_001, &LINES).len() > 10, "literals");
 }
 
-/// A line that is used all the time survives in a table that is too small for all that comes by.
+/// A frequent field line stays in the table while rare ones are evicted from it.
 #[test]
-fn copies_lines_before_they_are_evicted() {
+fn duplicates_frequent_lines_before_eviction() {
     let (mut encoder, mut decoder) = (encoder(400, 10), decoder(400, 10));
     let mut referred = 0;
     for stream in 0..200 {
@@ -309,10 +327,14 @@ fn copies_lines_before_they_are_evicted() {
         let lines = [("x-often", "the same"), ("x-rare", &rare)];
         let section = encode(&mut encoder, stream, &lines);
         let instructions = std::mem::take(encoder.instructions());
-        decoder.on_encoder_stream(&instructions).expect("followed");
+        decoder
+            .on_encoder_stream(&instructions)
+            .expect("valid instructions");
         assert_eq!(decode(&mut decoder, stream, &section), Some(owned(&lines)));
         let answers = std::mem::take(decoder.answers());
-        encoder.on_decoder_stream(&answers).expect("taken");
+        encoder
+            .on_decoder_stream(&answers)
+            .expect("valid instructions");
         referred += usize::from(section.len() < 12);
     }
     assert!(encoder.table.insert_count() > 90);
@@ -320,32 +342,32 @@ fn copies_lines_before_they_are_evicted() {
 }
 
 proptest! {
-    /// Whatever is sent, and however late instructions and answers arrive: the other end reads it,
-    /// and neither end sees an error.
+    /// Every section decodes to its input, however late instructions arrive in either direction, and
+    /// neither end reports an error.
     #[test]
-    fn the_other_end_reads_it(
+    fn decoder_restores_every_section(
         capacity in 0u32..600,
         blocked in 0u32..4,
         ops in prop::collection::vec((0u8..12, 0u8..12, 0u8..12), 1..60),
     ) {
         let (mut encoder, mut decoder) = (encoder(capacity, blocked), decoder(capacity, blocked));
-        let mut on_the_way = VecDeque::new();
+        let mut in_transit = VecDeque::new();
         let mut waiting = Vec::new();
         for (stream, (a, b, what)) in (0..).zip(ops) {
             let (a, b) = (a.to_string(), b.to_string());
             let lines = [(":method", "GET"), ("x-a", &a), ("x-b", &b), ("x-same", "same")];
             let section = encode(&mut encoder, stream, &lines);
-            on_the_way.extend(encoder.instructions().drain(..));
+            in_transit.extend(encoder.instructions().drain(..));
             match decode(&mut decoder, stream, &section) {
                 Some(decoded) => prop_assert_eq!(decoded, owned(&lines)),
                 None => waiting.push((stream, section, owned(&lines))),
             }
-            let share = on_the_way.len() * usize::from(what) / 11;
-            let arrived: Vec<_> = on_the_way.drain(..share).collect();
-            decoder.on_encoder_stream(&arrived).expect("instructions of ours");
+            let share = in_transit.len() * usize::from(what) / 11;
+            let arrived: Vec<_> = in_transit.drain(..share).collect();
+            decoder.on_encoder_stream(&arrived).expect("instructions from our encoder");
             while let Some(stream) = decoder.poll_unblocked() {
                 let index = waiting.iter().position(|(waiting, ..)| *waiting == stream);
-                let (stream, section, lines) = waiting.remove(index.expect("it waits"));
+                let (stream, section, lines) = waiting.remove(index.expect("a blocked section"));
                 if what % 3 == 0 {
                     decoder.cancel(stream);
                 } else {
@@ -354,14 +376,14 @@ proptest! {
             }
             if what % 2 == 0 {
                 let answers = std::mem::take(decoder.answers());
-                encoder.on_decoder_stream(&answers).expect("answers of ours");
+                encoder.on_decoder_stream(&answers).expect("instructions from our decoder");
             }
             prop_assert!(waiting.len() <= blocked as usize);
         }
     }
 
     #[test]
-    fn survives_any_answers(answers: Vec<u8>) {
+    fn survives_any_decoder_instructions(answers: Vec<u8>) {
         let mut encoder = encoder(4096, 10);
         encode(&mut encoder, 4, &LINES);
         let _ = encoder.on_decoder_stream(&answers);

@@ -15,7 +15,7 @@ fn decoded(coded: &[u8]) -> Result<Vec<u8>, &'static str> {
 
 /// RFC 7541 §C.4, §C.6.
 #[test]
-fn codes_the_examples() {
+fn encodes_and_decodes_the_examples() {
     let examples: [(&[u8], &[u8]); 4] = [
         (
             b"www.example.com",
@@ -35,8 +35,8 @@ fn codes_the_examples() {
 
 /// RFC 7541 §5.2, RFC 9204 §4.1.2.
 #[test]
-fn refuses_padding_that_is_not_the_beginning_of_the_end() {
-    // '0' is five zeros; what follows is padding.
+fn refuses_padding_that_is_no_prefix_of_eos() {
+    // '0' is five zeros. The remaining bits are padding.
     assert_eq!(decoded(&[0b0000_0111]).as_deref(), Ok(&b"0"[..]));
     assert!(decoded(&[0b0000_0110]).is_err());
     assert!(decoded(&[0b0000_0011]).is_err());
@@ -51,7 +51,7 @@ fn refuses_the_end_of_string_symbol() {
 }
 
 #[test]
-fn codes_every_byte() {
+fn encodes_and_decodes_every_byte() {
     for byte in 0..=u8::MAX {
         for copies in 1..5 {
             let text = vec![byte; copies];
@@ -70,9 +70,9 @@ proptest! {
         prop_assert_eq!(decoded(&bytes), Ok(text));
     }
 
-    /// What decodes is the one coding of what it decodes to.
+    /// Every input that decodes is the only encoding of its text.
     #[test]
-    fn has_one_coding_for_each_text(bytes: Vec<u8>) {
+    fn each_text_has_one_encoding(bytes: Vec<u8>) {
         if let Ok(text) = decoded(&bytes) {
             prop_assert_eq!(coded(&text), bytes);
         }

@@ -9,7 +9,7 @@ fn decoded(mut bytes: &[u8], prefix: u8) -> Result<(u64, usize), Malformed> {
 
 /// RFC 7541 §C.1.
 #[test]
-fn reads_the_examples() {
+fn decodes_the_examples() {
     assert_eq!(decoded(&[0b1110_1010], 5), Ok((10, 0)));
     assert_eq!(
         decoded(&[0b0101_1111, 0b1001_1010, 0b0000_1010], 5),
@@ -42,7 +42,7 @@ fn refuses_an_integer_without_an_end() {
 }
 
 #[test]
-fn leaves_the_input_alone_until_it_is_whole() {
+fn incomplete_input_is_left_unchanged() {
     let mut bytes = &[0x1f, 0x9a][..];
     assert_eq!(decode(&mut bytes, 5), Err(Malformed::Incomplete));
     assert_eq!(bytes.len(), 2);

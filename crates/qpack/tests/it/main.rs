@@ -1,3 +1,3 @@
-//! QPACK against the vectors of its implementers.
+//! Tests of QPACK against the vectors of other implementations.
 
 mod qifs;

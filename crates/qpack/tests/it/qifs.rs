@@ -1,8 +1,8 @@
-//! The offline interop set of the QPACK implementers: what seven other encoders wrote decodes to
-//! what they were given, and what nobody should write is refused.
+//! The offline interop set of the QPACK implementers. The output of other encoders decodes to their
+//! input, and the invalid vectors are refused.
 //!
-//! `data/qifs.tar.xz` is the set as published (MIT, `data/LICENSE-qifs.md`). The vectors of the
-//! final format are those under `encoded/qpack-05`, as of that draft the format is final.
+//! `data/qifs.tar.xz` is the set as published (MIT, `data/LICENSE-qifs.md`). The vectors under
+//! `encoded/qpack-05` have the final format, which did not change after that draft.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -30,7 +30,8 @@ static FILES: LazyLock<BTreeMap<String, Vec<u8>>> = LazyLock::new(|| {
     files
 });
 
-/// The header lists of a QIF: lines of name, tab, value; an empty line after each list.
+/// Returns the lists of field lines in a QIF. Each line has a name, a tab and a value, and an empty
+/// line ends each list.
 fn lists(qif: &str) -> Vec<Lines> {
     let bytes = &FILES[&format!("qifs/{qif}.qif")];
     let text = String::from_utf8_lossy(bytes);
@@ -46,7 +47,7 @@ fn lists(qif: &str) -> Vec<Lines> {
         .collect()
 }
 
-/// Stream and bytes of each block of an encoded file.
+/// Returns the stream ID and the bytes of each block of an encoded file.
 fn blocks(mut bytes: &[u8]) -> Vec<(u64, &[u8])> {
     let mut blocks = Vec::new();
     while let Some((head, rest)) = bytes.split_at_checked(12) {
@@ -55,17 +56,18 @@ fn blocks(mut bytes: &[u8]) -> Vec<(u64, &[u8])> {
         blocks.push((stream, &rest[..len]));
         bytes = &rest[len..];
     }
-    assert!(bytes.is_empty(), "a block that is cut off");
+    assert!(bytes.is_empty(), "a truncated block");
     blocks
 }
 
-/// Decodes a file; a blocked section waits for its entries. Lists in the order of their streams.
+/// Decodes a file and returns the lists of field lines in the order of their streams. Blocked
+/// sections are decoded when their entries arrive.
 fn decode(bytes: &[u8], capacity: u32, blocked: u32, chunk: usize) -> Result<Vec<Lines>, Error> {
     let mut decoder = Decoder::new(DecoderLimits {
         max_table_capacity: capacity,
         max_blocked_streams: blocked,
     });
-    // The set assumes a table of the largest capacity at the start, the RFC one of none.
+    // The set assumes the largest capacity at the start, the RFC a capacity of zero.
     decoder.on_encoder_stream(&set_capacity(capacity))?;
     let mut lists = BTreeMap::new();
     let mut waiting = BTreeMap::new();
@@ -81,7 +83,7 @@ fn decode(bytes: &[u8], capacity: u32, blocked: u32, chunk: usize) -> Result<Vec
             decoder.on_encoder_stream(piece)?;
         }
         while let Some(stream) = decoder.poll_unblocked() {
-            let block = waiting.remove(&stream).expect("it was waiting");
+            let block = waiting.remove(&stream).expect("a blocked section");
             let lines = decode_section(&mut decoder, stream, block)?.expect("not blocked");
             lists.insert(stream, lines);
         }
@@ -90,7 +92,7 @@ fn decode(bytes: &[u8], capacity: u32, blocked: u32, chunk: usize) -> Result<Vec
     Ok(lists.into_values().collect())
 }
 
-/// RFC 9204 §4.3.1.
+/// Encodes Set Dynamic Table Capacity (RFC 9204 §4.3.1).
 fn set_capacity(capacity: u32) -> Vec<u8> {
     let mut bytes = vec![0x20 | capacity.min(31) as u8];
     if let Some(mut rest) = capacity.checked_sub(31) {
@@ -122,7 +124,7 @@ fn decode_section(
     })
 }
 
-/// The QIF, the capacity and the number of blocked streams that a file name tells.
+/// Parses the QIF, the capacity and the number of blocked streams from a file name.
 fn settings(path: &str) -> (String, u32, u32) {
     let name = path.rsplit('/').next().expect("a name");
     let (qif, settings) = name.split_once(".out.").expect("the naming scheme");
@@ -134,22 +136,22 @@ fn settings(path: &str) -> (String, u32, u32) {
 }
 
 #[test]
-fn decodes_what_other_encoders_wrote() {
+fn decodes_the_output_of_other_encoders() {
     let mut by_encoder = BTreeMap::<&str, usize>::new();
     for (path, bytes) in &*FILES {
         let Some(name) = path.strip_prefix("encoded/qpack-05/") else {
             continue;
         };
-        // The examples of the RFC stand in the unit tests; one file has no settings in its name.
+        // Unit tests cover the examples of the RFC. One file has no settings in its name.
         let (encoder, file) = match name.split_once('/') {
             Some(split) if split.0 != "examples" => split,
             _ => continue,
         };
         let (qif, capacity, blocked) = settings(file);
-        // Instructions cut at odd places must make no difference.
+        // Instructions may be split anywhere.
         for chunk in [usize::MAX, 7] {
             match decode(bytes, capacity, blocked, chunk) {
-                Ok(decoded) => assert!(decoded == lists(&qif), "{path}: other lines"),
+                Ok(decoded) => assert!(decoded == lists(&qif), "{path}: different field lines"),
                 Err(error) => panic!("{path}: {error}"),
             }
         }
@@ -166,8 +168,8 @@ fn decodes_what_other_encoders_wrote() {
     assert_eq!(by_encoder, BTreeMap::from(expected));
 }
 
-/// The ninth and the tenth are sections of one line of the static table, which RFC 9204 allows
-/// (`:authority` without a value and `x-xss-protection`); no message may consist of them.
+/// The ninth and the tenth vector are sections with one entry of the static table (`:authority`
+/// without a value and `x-xss-protection`). RFC 9204 allows them, but they form no valid message.
 #[test]
 fn refuses_the_error_vectors() {
     let decompression_failed = 0x200;
@@ -188,13 +190,13 @@ fn refuses_the_error_vectors() {
     }
 }
 
-/// What an encoder sends for a QIF whose lists come one after the other: a file of the set.
-/// With `acknowledge` each section and insertion is acknowledged at once.
+/// Encodes the lists of a QIF in order. Returns a file in the format of the set, and the bytes of
+/// its blocks. With `acknowledge`, each section and insertion is acknowledged immediately.
 fn encode(lists: &[Lines], capacity: u32, blocked: u32, acknowledge: bool) -> (Vec<u8>, usize) {
     encode_with(7, lists, capacity, blocked, acknowledge)
 }
 
-/// The same with another seed of the encoder's hashes.
+/// Like [`encode`], with a given seed of the encoder's hashes.
 fn encode_with(
     seed: u64,
     lists: &[Lines],
@@ -231,19 +233,25 @@ fn encode_with(
                 payload += block.len();
             }
         }
-        decoder.on_encoder_stream(&instructions).expect("followed");
+        decoder
+            .on_encoder_stream(&instructions)
+            .expect("valid instructions");
         let decoded = decode_section(&mut decoder, stream, &section);
         assert!(matches!(decoded, Ok(Some(_))), "{decoded:?}");
         let answers = std::mem::take(decoder.answers());
         if acknowledge {
-            encoder.on_decoder_stream(&answers).expect("taken");
+            encoder
+                .on_decoder_stream(&answers)
+                .expect("valid instructions");
         }
     }
     (file, payload)
 }
 
-/// The median of what is sent with several seeds. Short lists depend on which of their lines share a
-/// place of the encoder's history: 37 to 74 % of `netbsd-hq`, and other hashes on 32-bit targets.
+/// Returns the median number of bytes over several seeds.
+///
+/// The output for short lists depends on which field lines collide in the encoder's history: 37 to
+/// 74 % for `netbsd-hq`. The hashes differ on 32-bit targets.
 fn typical(lists: &[Lines], capacity: u32, blocked: u32) -> usize {
     let with = |seed| encode_with(seed, lists, capacity, blocked, true).1;
     let mut sizes: Vec<_> = (0..7).map(with).collect();
@@ -251,10 +259,10 @@ fn typical(lists: &[Lines], capacity: u32, blocked: u32) -> usize {
     sizes[sizes.len() / 2]
 }
 
-/// The six sets of headers, all settings of the other encoders: our output decodes to the input,
-/// and the table makes it smaller than the static table alone, wherever it can be used.
+/// Encodes all six QIFs with all settings of the other encoders. The output decodes to the input and
+/// is smaller than with the static table alone if the dynamic table can be used.
 #[test]
-fn what_we_write_decodes_and_pays() {
+fn output_decodes_and_the_dynamic_table_saves_bytes() {
     for qif in [
         "fb-req",
         "fb-req-hq",

@@ -10,8 +10,8 @@ fn edges_run_down() {
 
 #[test]
 fn a_crate_may_name_itself() {
-    assert!(is_allowed("h3", "h3"));
-    assert!(!is_allowed("h3", "sim"));
+    assert!(is_allowed("hyperium-h3", "hyperium-h3"));
+    assert!(!is_allowed("hyperium-h3", "sim"));
 }
 
 #[test]

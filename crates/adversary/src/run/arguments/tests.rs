@@ -6,12 +6,12 @@ fn read(words: &str) -> Result<Command, String> {
 }
 
 #[test]
-fn attack_and_options_are_read_in_any_order() {
+fn attack_and_options_are_accepted_in_any_order() {
     let expected = Arguments {
         name: "ack-storm".to_owned(),
         time: Duration::from_secs(9),
         json: Some(PathBuf::from("report.json")),
-        courser: crate::run::beside("courser"),
+        courser: crate::run::sibling("courser"),
     };
     for words in [
         "ack-storm --seconds 9 --json report.json",
@@ -23,7 +23,7 @@ fn attack_and_options_are_read_in_any_order() {
 }
 
 #[test]
-fn wrong_values_are_refused_with_what_is_allowed() {
+fn refused_values_are_reported_with_allowed_ones() {
     for (words, message) in [
         (
             "all --seconds 2",
@@ -31,7 +31,7 @@ fn wrong_values_are_refused_with_what_is_allowed() {
         ),
         ("all --seconds", "--seconds needs a value"),
         ("all other", "unexpected argument `other`"),
-        ("", "no attack is named"),
+        ("", "missing the name of an attack"),
     ] {
         let error = read(words).expect_err(words);
         assert!(error.starts_with(message), "{words}: {error}");

@@ -1,4 +1,4 @@
-//! Clients that arrive: all at once, or at a rate.
+//! Clients that connect all at once, or at a fixed rate.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ use courser::{Endpoint, VarInt, h3};
 use serde_json::{Value, json};
 use tokio::task::LocalSet;
 
-use super::{Options, ask, config, cpu_seconds, endpoint, label, quantile};
+use super::{Options, config, cpu_seconds, endpoint, fetch, label, quantile};
 
-/// Settings: `server`, `count`, `interval_us` (0 for all at once), `limit_ms` for the connection
-/// and the request of each.
+/// Runs the mode. Options: `server`, `count`, `interval_us` (0 for all at once), and `limit_ms` for
+/// connection and request of each client.
 pub(super) async fn run(options: &Options) -> Result<(), String> {
     let server: SocketAddr = options.get("server")?;
     let count: u64 = options.get("count")?;
     let interval = Duration::from_micros(options.get("interval_us")?);
     let limit = Duration::from_millis(options.get("limit_ms")?);
     let config = config()?;
-    // Sockets are opened before the clock starts: machines have them already.
+    // Sockets are opened before the measurement, because real machines have them already.
     let clients: Vec<Endpoint> = (0..count)
         .map(|_| endpoint(&config))
         .collect::<Result<_, _>>()?;
@@ -33,7 +33,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
             let planned = began + interval * index;
             tokio::time::sleep_until(planned.into()).await;
             let result = tokio::time::timeout(limit, visit(&client, server, &tally)).await;
-            let result = result.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+            let result = result.unwrap_or_else(|_| Err("no response in time".to_owned()));
             let mut tally = tally.borrow_mut();
             tally.kernel_drops += client.receive_overflow().unwrap_or(0);
             match result {
@@ -49,7 +49,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// One client: connects, asks, leaves.
+/// Runs one client, which connects, sends a request, and closes the connection.
 async fn visit(
     client: &Endpoint,
     server: SocketAddr,
@@ -66,7 +66,7 @@ async fn visit(
         .connects
         .push(begin.elapsed().as_secs_f64());
     let requests = h3::Client::new(connection.clone());
-    let answer = ask(&requests).await;
+    let answer = fetch(&requests).await;
     tally.borrow_mut().probes += connection.stats().ptos;
     connection.close(VarInt::from(NO_ERROR), b"");
     answer
@@ -77,12 +77,12 @@ const NO_ERROR: u32 = 0x100;
 
 #[derive(Default)]
 struct Tally {
-    /// Time until the handshake was complete, of each client that got so far.
+    /// The time until the handshake was complete, for each client that completed it.
     connects: Vec<f64>,
-    /// Time until the answer was complete, from the planned start.
+    /// The time from the planned start until the response was complete.
     served: Vec<f64>,
     failures: BTreeMap<String, u64>,
-    /// Probe timeouts of clients: their packets or the answers were late or lost.
+    /// Probe timeouts of clients, whose packets or acknowledgments were late or lost.
     probes: u64,
     /// Datagrams for clients that the kernel dropped.
     kernel_drops: u64,

@@ -1,4 +1,4 @@
-//! Clients that connect, ask once and leave, in closed loops or at a rate.
+//! Clients that connect, send one request and leave, in closed loops or at a fixed rate.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,11 +10,12 @@ use courser::{ClientConfig, VarInt, h3};
 use serde_json::json;
 use tokio::task::LocalSet;
 
-use super::{Options, ask, config, cpu_seconds, endpoint, label, quantile};
+use super::{Options, config, cpu_seconds, endpoint, fetch, label, quantile};
 
-/// Settings: `server`, `time_ms`, and one of `at_once` for closed loops, `interval_us` for a rate.
+/// Runs the mode. Options: `server`, `time_ms`, and either `at_once` for closed loops or
+/// `interval_us` for a fixed rate.
 ///
-/// Counts the clients that are served within the time. Each waits for [`PATIENCE`] at most.
+/// Counts the clients that are served within the time. Each waits for at most [`PATIENCE`].
 pub(super) async fn run(options: &Options) -> Result<(), String> {
     let server: SocketAddr = options.get("server")?;
     let time = Duration::from_millis(options.get("time_ms")?);
@@ -44,7 +45,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
             tasks.spawn_local(open_loop(visitors, interval));
         }
     }
-    // Clients that still wait at the end have not been served in time.
+    // Clients that still wait at the end were not served in time.
     let _ = tokio::time::timeout_at(visitors.end.into(), tasks).await;
     let tally = visitors.tally.borrow();
     let mut times = tally.times.clone();
@@ -61,7 +62,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts a client at each interval, late ones at once.
+/// Starts a client after each interval. Late ones start immediately.
 async fn open_loop(visitors: Rc<Visitors>, interval: Duration) {
     let began = Instant::now();
     for index in 0_u32.. {
@@ -78,7 +79,7 @@ async fn open_loop(visitors: Rc<Visitors>, interval: Duration) {
 /// H3_NO_ERROR (RFC 9114 §8.1).
 const NO_ERROR: u32 = 0x100;
 
-/// As long as the connect timeout of most clients.
+/// The time that a client waits, which is the connect timeout of most clients.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Visitors {
@@ -96,7 +97,7 @@ struct Tally {
 }
 
 impl Visitors {
-    /// Connects, asks once and leaves.
+    /// Connects, sends one request and leaves.
     async fn visit(&self) {
         self.tally.borrow_mut().started += 1;
         let begin = Instant::now();
@@ -113,9 +114,9 @@ impl Visitors {
         let client = endpoint(&self.config)?;
         let connecting = client.connect(self.server, "localhost").map_err(label)?;
         let connection = connecting.await.map_err(label)?;
-        // A client has its keys before the server knows that it is there: only an answer proves
-        // that both are through.
-        let answer = ask(&h3::Client::new(connection.clone())).await;
+        // A client completes the handshake before the server does. Only a response proves that
+        // both have.
+        let answer = fetch(&h3::Client::new(connection.clone())).await;
         connection.close(VarInt::from(NO_ERROR), b"");
         answer
     }

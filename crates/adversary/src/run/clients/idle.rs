@@ -1,4 +1,4 @@
-//! Clients that connect, ask once, and stay.
+//! Clients that connect, send one request, and stay connected.
 
 use std::net::SocketAddr;
 
@@ -6,10 +6,11 @@ use courser::h3;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 
-use super::{Options, ask, config, endpoint, label};
+use super::{Options, config, endpoint, fetch, label};
 
-/// Settings: `server`, `count`. Prints a line when all have their answer, and ends when its
-/// standard input does.
+/// Runs the mode. Options: `server` and `count`.
+///
+/// Prints a line when all clients have their response, and ends with its standard input.
 pub(super) async fn run(options: &Options) -> Result<(), String> {
     let server: SocketAddr = options.get("server")?;
     let count: usize = options.get("count")?;
@@ -19,7 +20,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
         let connecting = client.connect(server, "localhost").map_err(label)?;
         let connection = connecting.await.map_err(label)?;
         let requests = h3::Client::new(connection.clone());
-        ask(&requests).await?;
+        fetch(&requests).await?;
         Ok((client, connection, requests))
     };
     let results: Vec<Result<_, String>> = stream::iter(0..count)
@@ -29,7 +30,7 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
         .await;
     let held: Vec<_> = results.into_iter().collect::<Result<_, _>>()?;
     println!("{}", json!({ "held": held.len() }));
-    // Endpoints answer from their own tasks meanwhile.
+    // Endpoints respond from their own tasks meanwhile.
     let end =
         tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
     end.await
@@ -42,5 +43,5 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Handshakes at a time: fewer than would make the server send Retry.
+/// The number of simultaneous handshakes, too few for the server to send Retry packets.
 const AT_ONCE: usize = 16;

@@ -1,4 +1,4 @@
-//! Honest clients that stay for a long time: requests and transfers, each checked to the byte.
+//! Long-running honest clients, whose requests and transfers are checked byte for byte.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,9 +18,13 @@ use tokio::task::LocalSet;
 use super::{Options, config, cpu_seconds, endpoint, label, quantile};
 use crate::run::objects::{self, MEDIUM, Object, SHORT};
 
-/// Settings: `targets`, addresses separated by commas, each with `+` if it takes uploads;
-/// `connections`, spread over the targets; `time_ms`; `pause_ms`, the mean between requests of a
-/// connection; `seed`.
+/// Runs the mode. Its options are:
+///
+/// - `targets`: addresses separated by commas, with `+` after those that accept uploads
+/// - `connections`: their number, distributed over the targets
+/// - `time_ms`: the duration
+/// - `pause_ms`: the mean pause between requests of a connection
+/// - `seed`: the seed of random numbers
 pub(super) async fn run(options: &Options) -> Result<(), String> {
     let targets: Vec<Target> = options
         .get::<String>("targets")?
@@ -50,14 +54,14 @@ pub(super) async fn run(options: &Options) -> Result<(), String> {
     }
     let reporter = Rc::clone(&soak);
     tasks.spawn_local(async move { reporter.report_each_minute().await });
-    // Transfers that began in time may end.
+    // Transfers in progress at the end may complete.
     let limit = soak.end + PATIENCE + Duration::from_secs(5);
     let _ = tokio::time::timeout_at(limit.into(), tasks).await;
     println!("{}", soak.tally.borrow().report(cpu_seconds() - cpu));
     Ok(())
 }
 
-/// A server that connections are made to.
+/// A server to which clients connect.
 #[derive(Clone)]
 struct Target {
     address: SocketAddr,
@@ -70,19 +74,19 @@ impl Target {
         Ok(Self {
             address: address
                 .parse()
-                .map_err(|_| format!("`{address}` is no address"))?,
+                .map_err(|_| format!("`{address}` is not an address"))?,
             takes_uploads: address.len() < text.len(),
         })
     }
 }
 
-/// The longest time that a request may take: attacks and losses make it slow.
+/// The longest duration of a request, because attacks and losses make it slow.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest time that a connection may take.
+/// The longest duration of connecting.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
 
-/// Seconds that a connection is used for, from and to.
+/// The range of connection lifetimes in seconds.
 const LIFE: (u64, u64) = (20, 180);
 
 struct Soak {
@@ -101,22 +105,22 @@ struct Tally {
     downloads: u64,
     uploads: u64,
     bytes: u64,
-    /// Answers whose bytes are not those that were sent.
+    /// Responses with wrong bytes.
     wrong: BTreeMap<String, u64>,
-    /// Requests that got no answer although the server had not refused them.
+    /// Requests without a response that the server had not refused.
     lost: BTreeMap<String, u64>,
-    /// Requests that the server has not processed and said so. They were sent again.
+    /// Requests that the server reported as unprocessed. They were sent again.
     refused: BTreeMap<String, u64>,
-    /// Connections that could not be made.
+    /// Failed connection attempts.
     unconnected: BTreeMap<String, u64>,
     connections: u64,
-    /// Connections that ended before their client left.
+    /// Connections that ended before the client closed them.
     ended: BTreeMap<String, u64>,
     connects: Vec<f64>,
     times: Vec<f64>,
 }
 
-/// One request, which is repeated until it is answered.
+/// A request, which is sent again if the server refuses it.
 #[derive(Clone, Copy)]
 struct Task {
     object: usize,
@@ -131,9 +135,9 @@ enum Failure {
 }
 
 impl Soak {
-    /// One client after the other on one place.
+    /// Runs one client after the other until the end.
     async fn user(&self, target: Target, mut rng: Rng) {
-        // Not all at once: that is another measurement.
+        // Clients start over a period of time. Simultaneous starts are measured elsewhere.
         let start = Duration::from_millis(rng.below(RAMP_MS));
         self.sleep(start).await;
         let mut left = None;
@@ -145,7 +149,7 @@ impl Soak {
             let life = Duration::from_secs(LIFE.0 + rng.below(LIFE.1 - LIFE.0));
             let until = Instant::now() + life;
             left = self
-                .converse(&target, &connection, &mut rng, until, left)
+                .run_requests(&target, &connection, &mut rng, until, left)
                 .await;
             self.open.set(self.open.get() - 1);
             match connection.close_reason() {
@@ -192,9 +196,9 @@ impl Soak {
         }
     }
 
-    /// Requests on one connection until its time is over, or it is. Returns a request that the
-    /// server refused, for the next connection.
-    async fn converse(
+    /// Sends requests on one connection until its lifetime expires or it ends. Returns a request that
+    /// the server refused, for the next connection.
+    async fn run_requests(
         &self,
         target: &Target,
         connection: &Connection,
@@ -208,7 +212,7 @@ impl Soak {
             let begin = Instant::now();
             let result = tokio::time::timeout(PATIENCE, self.perform(&client, doing)).await;
             let result =
-                result.unwrap_or_else(|_| Err(Failure::Lost("no answer in time".to_owned())));
+                result.unwrap_or_else(|_| Err(Failure::Lost("no response in time".to_owned())));
             let took = begin.elapsed();
             if let Err(failure) = result {
                 return self.tally.borrow_mut().fail(failure, doing);
@@ -259,7 +263,7 @@ impl Soak {
         Instant::now() >= self.end
     }
 
-    /// Sleeps, but not beyond the end.
+    /// Sleeps, but at most until the end.
     async fn sleep(&self, time: Duration) {
         let until = (Instant::now() + time).min(self.end);
         tokio::time::sleep_until(until.into()).await;
@@ -274,7 +278,7 @@ impl Soak {
     }
 }
 
-/// Connections are made over this time at first.
+/// The period in milliseconds over which clients start.
 const RAMP_MS: u64 = 10_000;
 
 /// H3_NO_ERROR (RFC 9114 §8.1).
@@ -286,13 +290,13 @@ async fn read(response: Response<h3::Body>) -> Result<Bytes, Failure> {
         return Err(Failure::Lost(format!("status {}", status.as_u16())));
     }
     let body = response.into_body().collect().await;
-    // The answer had begun: a server that leaves now has lost a request in progress.
+    // The response has begun, so a server that closes now loses a request in progress.
     let body = body.map_err(|error| Failure::Lost(format!("in progress: {}", label(error))))?;
     Ok(body.to_bytes())
 }
 
 impl Failure {
-    /// Of a request that has no answer yet.
+    /// Returns the failure of a request without a response.
     fn of(error: h3::Error) -> Self {
         match error {
             h3::Error::Connection(ConnectionError::Reset) => {
@@ -317,7 +321,7 @@ impl Tally {
         self.times.push(time.as_secs_f64());
     }
 
-    /// Counts a failure. Returns the request if it is to be sent again.
+    /// Counts a failure. Returns the request if it must be sent again.
     fn fail(&mut self, failure: Failure, task: Task) -> Option<Task> {
         let (reasons, reason, again) = match failure {
             Failure::Wrong(reason) => (&mut self.wrong, reason, None),

@@ -47,7 +47,7 @@ fn json_has_every_number_with_its_unit() {
 }
 
 #[test]
-fn rounds_without_an_answer_have_no_percentile() {
+fn rounds_without_a_response_have_no_percentile() {
     let mut row = row();
     row.beside = Some(Rate {
         per_second: 0.0,

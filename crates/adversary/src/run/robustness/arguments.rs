@@ -1,27 +1,27 @@
-//! Reading the command line of `robustness`.
+//! Arguments of `robustness`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{ROWS, Row};
 
-/// The command on the command line.
+/// The command that the arguments select.
 pub(super) enum Command {
     /// Prints the usage.
     Help,
-    /// Measures.
+    /// Measures the figures.
     Run(Arguments),
 }
 
 /// The options of a run.
 pub(super) struct Arguments {
     pub(super) rows: Vec<&'static Row>,
-    /// The document to write.
+    /// The document to update.
     pub(super) out: Option<PathBuf>,
-    /// The figures so far, and those of this run.
+    /// The file of all figures.
     pub(super) json: PathBuf,
     pub(super) courser: PathBuf,
-    /// The binary of before, for comparison.
+    /// An earlier binary, for comparison.
     pub(super) before: Option<PathBuf>,
     pub(super) attack_time: Duration,
     pub(super) flood_time: Duration,
@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     pub(super) is_quick: bool,
 }
 
-/// The usage with the list of rows.
+/// Returns the usage with the list of rows.
 pub(super) fn usage() -> String {
     let mut text = USAGE.to_owned();
     for row in ROWS {
@@ -41,18 +41,18 @@ pub(super) fn usage() -> String {
 const USAGE: &str = "\
 usage: cargo xtask robustness [OPTIONS] [ROW...]
 
-Measures the figures of docs/ROBUSTNESS.md, all of them or the rows that are named. Figures of
-earlier runs stay in the JSON file until their row is measured again.
+Measures the figures of docs/ROBUSTNESS.md: all of them, or only the given rows. Figures of earlier
+runs stay in the JSON file until their row is measured again.
 
   --out FILE            write the figures into the generated part of this document
-  --json FILE           where figures are kept [default: target/robustness.json]
+  --json FILE           the file of all figures [default: target/robustness.json]
   --profile NAME        build profile of both ends, release or dist [default: dist]
-  --attack-seconds N    how long each attack lasts, at least 3 [default: 12]
+  --attack-seconds N    duration of each attack, at least 3 [default: 12]
   --flood-seconds N     the longest time of the row `flood` [default: 1800]
   --attacks LIST        only these attacks, separated by commas
-  --quick               fewer and shorter rounds, to try the command; the document says so
-  --courser FILE        the binary under test [default: beside this program]
-  --before FILE         a binary of before, to compare the memory of idle connections with
+  --quick               fewer and shorter rounds for a trial, marked in the document
+  --courser FILE        the binary under test [default: next to this program]
+  --before FILE         an earlier binary, to compare the memory of idle connections
 
 rows:";
 
@@ -61,7 +61,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         rows: Vec::new(),
         out: None,
         json: PathBuf::from("target/robustness.json"),
-        courser: crate::run::beside("courser"),
+        courser: crate::run::sibling("courser"),
         before: None,
         attack_time: Duration::from_secs(12),
         flood_time: Duration::from_secs(1800),

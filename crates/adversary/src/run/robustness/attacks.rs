@@ -1,4 +1,4 @@
-//! Each attack at full speed from one core, and honest clients beside it.
+//! The effect of each attack at full speed from one core on honest clients.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::{Setup, machine};
 use crate::run::helper::Helper;
 use crate::run::process::{Serve, Server, command};
 
-/// Hostile CPU time per datagram, of an honest one.
+/// The largest permitted CPU time of a hostile datagram, relative to an honest one.
 const CPU_AIM: f64 = 10.0;
 
-/// Goodput of honest clients beside an attack, of the goodput without it.
+/// The smallest permitted goodput of honest clients during an attack, relative to that without it.
 const GOODPUT_AIM: f64 = 0.5;
 
-/// Measures all attacks on servers that were asked for.
+/// Measures the selected attacks on servers.
 pub(super) fn measure(setup: &Setup, ledger: &mut Ledger) -> Result<Vec<Figure>, String> {
     let is_wanted =
         |name: &str| setup.attacks.is_empty() || setup.attacks.iter().any(|it| it == name);
@@ -28,7 +28,7 @@ pub(super) fn measure(setup: &Setup, ledger: &mut Ledger) -> Result<Vec<Figure>,
         .filter(|plan| plan.victim == Victim::Server && is_wanted(plan.name))
         .collect();
     if plans.is_empty() {
-        return Err("--attacks names no attack on servers".to_owned());
+        return Err("--attacks contains no attack on servers".to_owned());
     }
     let mut results = Vec::new();
     for plan in plans {
@@ -96,7 +96,7 @@ fn goodput_figure(results: &[Attacked]) -> Figure {
         id: "attack-goodput".to_owned(),
         title: "honest clients beside each attack at full speed from one core".to_owned(),
         aim: format!(
-            ">= {:.0} % of the goodput of the other core, nobody refused",
+            ">= {:.0} % of the goodput of the other core, no client refused",
             GOODPUT_AIM * 100.0
         ),
         measured: format!(
@@ -123,17 +123,18 @@ struct Attacked {
     labels: String,
     sent: u64,
     dropped: u64,
-    /// CPU time per datagram; `None` for so few that clock ticks decide.
+    /// CPU time per hostile datagram in microseconds. `None` if there are too few for the resolution
+    /// of the CPU clock.
     hostile_us: Option<f64>,
     honest_us: f64,
-    /// Requests per second of a closed loop, without and beside the attack.
+    /// Requests per second of a closed loop, without and with the attack.
     alone: f64,
     beside: f64,
     p99_alone: f64,
     p99_beside: f64,
-    /// Requests and connections that failed, by reason.
+    /// Failed requests and connections, by reason.
     failures: Map<String, Value>,
-    /// Clients that arrived during the attack, and how many were served.
+    /// Clients that connected during the attack, and how many of them were served.
     arrivals: [u64; 2],
     arrival_p99: f64,
     rss: [u64; 3],
@@ -187,7 +188,8 @@ impl Attacked {
     }
 }
 
-/// Rounds of one attack: what else runs on the machine then meets both sides of a comparison.
+/// Rounds of one attack. Alternation distributes other load of the machine over both sides of the
+/// comparison.
 const ROUNDS: u32 = 3;
 
 /// Sums over the rounds with or without the attack.
@@ -195,12 +197,13 @@ const ROUNDS: u32 = 3;
 struct Side {
     /// Requests per second of each closed loop.
     goodput: Vec<f64>,
-    /// 99th percentiles at the fixed rate, infinite if nothing was answered.
+    /// 99th percentiles at the fixed rate. Infinite if there was no response.
     p99: Vec<f64>,
-    /// CPU time of the server, and datagrams of honest clients, at the fixed rate.
+    /// CPU time of the server at the fixed rate.
     cpu: Duration,
+    /// Datagrams of honest clients at the fixed rate.
     datagrams: f64,
-    /// Hostile datagrams that reached the server meanwhile.
+    /// Hostile datagrams that reached the server at the fixed rate.
     hostile: u64,
     failures: Map<String, Value>,
     client_cpu: f64,
@@ -209,6 +212,7 @@ struct Side {
 }
 
 impl Side {
+    /// Adds `count` failures with a reason.
     fn fail(&mut self, reason: &str, count: u64) {
         if count > 0 {
             let before = self.failures.get(reason).and_then(Value::as_u64);
@@ -217,13 +221,13 @@ impl Side {
         }
     }
 
-    /// CPU time per datagram of honest clients, in microseconds.
+    /// Returns the CPU time in microseconds per datagram of honest clients.
     fn honest_us(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.datagrams.max(1.0)
     }
 }
 
-/// An attack under way.
+/// A running attack.
 pub(super) struct Offense {
     plan: &'static Plan,
     sockets: Sockets,
@@ -236,7 +240,7 @@ impl Offense {
         let mut attacker = Attacker::new(server.address, client_tls(b"h3"), [7; 32]);
         let mut attack = (plan.make)();
         attack.start(&mut attacker);
-        // An address and a network that no honest client has.
+        // Its address belongs to a network without honest clients.
         let sockets = Sockets::bind(([127, 66, 6, 6], 0).into());
         Ok(Self {
             plan,
@@ -259,16 +263,16 @@ impl Offense {
 
 fn attack(setup: &Setup, plan: &'static Plan) -> Result<Attacked, String> {
     let log = setup.site.private().join(LOG);
-    // Only panics of this attack count.
+    // Only panics during this attack count.
     let _ = std::fs::remove_file(&log);
     let serve = Serve {
         core: Some(setup.server_core),
         log: Some(log.clone()),
         ..Serve::folder(&setup.courser, setup.site())
     };
-    let (quiet, mut victim) = (serve.start()?, serve.start()?);
+    let (reference, mut victim) = (serve.start()?, serve.start()?);
     let round = setup.attack_time / (2 * ROUNDS);
-    for server in [&quiet, &victim] {
+    for server in [&reference, &victim] {
         let warm_up = Load::start(setup, server, None, Duration::from_millis(500))?;
         warm_up.finish(server, &mut Side::default());
     }
@@ -277,8 +281,8 @@ fn attack(setup: &Setup, plan: &'static Plan) -> Result<Attacked, String> {
     let (mut alone, mut beside) = (Side::default(), Side::default());
     machine::pin(&[setup.client_core])?;
     for _ in 0..ROUNDS {
-        closed_loop(setup, &quiet, round, &mut alone, None)?;
-        fixed_rate(setup, &quiet, round, &mut alone, None)?;
+        closed_loop(setup, &reference, round, &mut alone, None)?;
+        fixed_rate(setup, &reference, round, &mut alone, None)?;
         closed_loop(setup, &victim, round, &mut beside, Some(&mut offense))?;
         fixed_rate(setup, &victim, round, &mut beside, Some(&mut offense))?;
     }
@@ -317,19 +321,19 @@ fn attack(setup: &Setup, plan: &'static Plan) -> Result<Attacked, String> {
     })
 }
 
-/// Standard error of the servers.
+/// The file with standard error of the servers.
 const LOG: &str = "attack.log";
 
-/// Part of every message of a panic.
+/// The text that every panic message contains.
 pub(in crate::run) const PANIC: &str = "panicked at";
 
-/// Time for freed memory to be returned before it is counted.
+/// The pause in which freed memory is returned to the system before it is measured.
 const REST: Duration = Duration::from_secs(1);
 
-/// Datagrams below which ticks of the CPU clock decide.
+/// The number of datagrams below which the resolution of the CPU clock is too low.
 const FEW: u64 = 1000;
 
-/// Requests as fast as they are answered, and a client that arrives now and then.
+/// Runs a closed loop of requests, and clients that connect at an interval.
 fn closed_loop(
     setup: &Setup,
     server: &Server,
@@ -364,11 +368,12 @@ fn closed_loop(
     Ok(())
 }
 
-/// Interval of clients that arrive, and the time after which they give up.
+/// The interval at which clients connect.
 const ARRIVAL: Duration = Duration::from_millis(100);
+/// The time after which such a client gives up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Requests at a rate far below what a core serves.
+/// Runs requests at a fixed rate far below the capacity of a core.
 fn fixed_rate(
     setup: &Setup,
     server: &Server,
@@ -408,6 +413,7 @@ fn fixed_rate(
 /// Requests per second over all connections.
 const RATE: &str = "400";
 
+/// Runs the attack for `time`, or sleeps without one.
 fn wait(time: Duration, offense: Option<&mut Offense>) -> Result<(), String> {
     match offense {
         Some(offense) => offense.run(time),
@@ -418,7 +424,7 @@ fn wait(time: Duration, offense: Option<&mut Offense>) -> Result<(), String> {
     }
 }
 
-/// A `courser load` that is running.
+/// A running `courser load`.
 struct Load(Child);
 
 impl Load {
@@ -445,7 +451,7 @@ impl Load {
             .map_err(|error| format!("cannot start `courser load`: {error}"))
     }
 
-    /// Waits for the report, and notes what failed. Clients that got nothing at all have none.
+    /// Waits for the report and records failures. Returns null if no client was served at all.
     fn finish(self, server: &Server, side: &mut Side) -> Value {
         let output = self.0.wait_with_output();
         let report: Value = output
@@ -453,7 +459,7 @@ impl Load {
             .and_then(|output| serde_json::from_slice(&output.stdout).ok())
             .unwrap_or_default();
         if report.is_null() {
-            side.fail(&format!("no client of {} got through", server.address), 1);
+            side.fail(&format!("no client of {} was served", server.address), 1);
             return report;
         }
         for name in ["refused", "lost"] {

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::figure::Store;
 
-/// Everything between these two lines is replaced; prose stays outside.
+/// The first line of the generated part. Text outside of the part is preserved.
 const BEGIN: &str = "<!-- figures: written by `cargo xtask robustness` -->";
 const END: &str = "<!-- end of figures -->";
 
-/// Writes the figures into the document.
+/// Replaces the generated part of the document.
 pub(super) fn write(path: &Path, store: &Store) -> Result<(), String> {
     let old = std::fs::read_to_string(path)
         .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
@@ -40,7 +40,7 @@ fn figures(store: &Store) -> String {
         } else {
             ""
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {:.2} / {:.2} | {} | {:.0} s{quick} | {} |",
@@ -59,7 +59,7 @@ fn figures(store: &Store) -> String {
     text
 }
 
-/// Every attack on a server in a line.
+/// Returns a table with a line for every attack on a server.
 fn attacks(store: &Store) -> String {
     let figure = store.get("attack-goodput");
     let Some(rows) = figure.and_then(|figure| figure["detail"].as_array()) else {
@@ -81,7 +81,7 @@ fn attacks(store: &Store) -> String {
             &row["rssKib"],
         );
         let mib = |name: &str| number(&rss[name], 1.0 / 1024.0, 0);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} / {} | {} / {} | {} / {} | {} of {} | {}, {}, {} |",
@@ -104,7 +104,7 @@ fn attacks(store: &Store) -> String {
     text
 }
 
-/// The machines and profiles of the figures, each once.
+/// Returns the distinct machines and profiles of the figures.
 fn machines(store: &Store) -> String {
     let mut lines: Vec<String> = Vec::new();
     for figure in store.figures() {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn prose_around_the_figures_stays() {
         let old = format!("# Title\n\n{BEGIN}\nold\n{END}\n\nProse.\n");
-        let new = replace(&old, "| new |\n").expect("both lines are there");
+        let new = replace(&old, "| new |\n").expect("a document with both lines");
         assert_eq!(
             new,
             format!("# Title\n\n{BEGIN}\n\n| new |\n\n{END}\n\nProse.\n")

@@ -1,4 +1,4 @@
-//! Figures, and the file in which they are kept between runs.
+//! Figures, and the file in which they are stored between runs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 
 use super::ledger::Ledger;
 
-/// One measured figure beside its aim.
+/// A measured figure and its aim.
 pub(in crate::run) struct Figure {
-    /// The key under which a later measurement replaces it.
+    /// The key. A later measurement replaces the figure with the same key.
     pub(in crate::run) id: String,
-    /// The subject, as in the document.
+    /// The subject, as shown in the document.
     pub(in crate::run) title: String,
     pub(in crate::run) aim: String,
     pub(in crate::run) measured: String,
     pub(in crate::run) verdict: Verdict,
-    /// The set-up in a few words: cores, rounds, which statistic.
+    /// A short description of the setup: cores, rounds and statistic.
     pub(in crate::run) method: String,
     /// CPU seconds of the server and of its clients.
     pub(in crate::run) cpu: [f64; 2],
-    /// Everything that was counted.
+    /// All counts.
     pub(in crate::run) detail: Value,
 }
 
@@ -29,12 +29,12 @@ pub(in crate::run) struct Figure {
 pub(in crate::run) enum Verdict {
     Met,
     Missed,
-    /// It stands for comparison.
+    /// The figure has no aim and serves for comparison.
     NoAim,
 }
 
 impl Verdict {
-    /// `Met` if all of these hold.
+    /// Returns `Met` if all conditions hold.
     pub(in crate::run) fn all(conditions: &[bool]) -> Self {
         match conditions.iter().all(|holds| *holds) {
             true => Self::Met,
@@ -52,7 +52,7 @@ impl Verdict {
 }
 
 impl Figure {
-    /// One line for people.
+    /// Returns a readable line.
     pub(in crate::run) fn line(&self) -> String {
         format!(
             "{}: {} (aim: {}): {}; CPU {:.2} s server, {:.2} s clients; {}",
@@ -66,7 +66,7 @@ impl Figure {
         )
     }
 
-    /// True if it has an aim and misses it.
+    /// Returns true if the figure has an aim and misses it.
     pub(in crate::run) fn is_missed(&self) -> bool {
         self.verdict == Verdict::Missed
     }
@@ -77,12 +77,12 @@ pub(in crate::run) struct Conditions {
     pub(in crate::run) profile: String,
     pub(in crate::run) machine: String,
     pub(in crate::run) date: String,
-    /// Duration of the whole row.
+    /// The duration of the whole row.
     pub(in crate::run) took: Duration,
     pub(in crate::run) is_quick: bool,
 }
 
-/// All figures that were measured, each once.
+/// The latest measurement of each figure.
 #[derive(Default)]
 pub(in crate::run) struct Store {
     figures: Vec<Value>,
@@ -90,13 +90,13 @@ pub(in crate::run) struct Store {
 }
 
 impl Store {
-    /// Reads the file of earlier runs, if there is one.
+    /// Reads the file of earlier runs, if it exists.
     pub(in crate::run) fn read(path: &Path) -> Result<Self, String> {
         let Ok(text) = std::fs::read_to_string(path) else {
             return Ok(Self::default());
         };
         let value: Value = serde_json::from_str(&text)
-            .map_err(|error| format!("{} is no report: {error}", path.display()))?;
+            .map_err(|error| format!("{} is not a report: {error}", path.display()))?;
         let figures = value["figures"].as_array().cloned();
         Ok(Self {
             figures: figures.ok_or_else(|| format!("{} has no figures", path.display()))?,
@@ -116,7 +116,7 @@ impl Store {
             .map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
-    /// Adds a figure in place of an earlier one with the same key.
+    /// Adds a figure. It replaces an earlier one with the same key.
     pub(in crate::run) fn put(&mut self, figure: &Figure, conditions: &Conditions) {
         let value = json!({
             "id": figure.id,
@@ -139,12 +139,12 @@ impl Store {
         }
     }
 
-    /// The figure with this key.
+    /// Returns the figure with this key.
     pub(in crate::run) fn get(&self, id: &str) -> Option<&Value> {
         self.figures.iter().find(|figure| figure["id"] == id)
     }
 
-    /// All figures, in the order in which they were measured first.
+    /// Returns all figures in the order of their first measurement.
     pub(in crate::run) fn figures(&self) -> &[Value] {
         &self.figures
     }
@@ -180,7 +180,7 @@ mod tests {
         store.put(&figure("1 s"), &conditions);
         store.put(&figure("0.2 s"), &conditions);
         assert_eq!(store.figures().len(), 1);
-        let kept = store.get("storm").expect("it was put");
+        let kept = store.get("storm").expect("a stored figure");
         assert_eq!(kept["measured"], "0.2 s");
         assert_eq!(kept["verdict"], "missed");
     }

@@ -1,4 +1,4 @@
-//! Hostile datagrams until there are enough.
+//! Attacks in turn until servers have read enough hostile datagrams.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use super::ledger::{AIM, Ledger};
 use super::{Setup, machine};
 use crate::run::process::Serve;
 
-/// Runs the attacks in turn, each against a fresh server, until servers have read the number of
-/// hostile datagrams that is aimed at, or the time is over. The figure is that of the ledger.
+/// Runs the attacks in turn, each against a new server, until servers have read [`ledger::AIM`]
+/// hostile datagrams or the time has expired. The ledger provides the figure.
 pub(super) fn measure(setup: &Setup, ledger: &mut Ledger) -> Result<Vec<Figure>, String> {
     let end = Instant::now() + setup.flood_time;
     let plans = attacks::ALL
@@ -27,7 +27,7 @@ pub(super) fn measure(setup: &Setup, ledger: &mut Ledger) -> Result<Vec<Figure>,
     Ok(Vec::new())
 }
 
-/// Duration of one attack.
+/// The duration of one attack.
 const TURN: Duration = Duration::from_secs(10);
 
 fn flood(
@@ -37,7 +37,7 @@ fn flood(
     ledger: &mut Ledger,
 ) -> Result<(), String> {
     let log = setup.site.private().join("flood.log");
-    // Only panics of this attack count.
+    // Only panics during this attack count.
     let _ = std::fs::remove_file(&log);
     let serve = Serve {
         core: Some(setup.server_core),
@@ -59,7 +59,7 @@ fn flood(
     ledger.add(plan.name, sent, dropped);
     ledger.panics += panics;
     eprintln!(
-        "  {}: {sent} sent, {dropped} dropped by the kernel, {panics} panics; {} read in all",
+        "  {}: {sent} sent, {dropped} dropped by the kernel, {panics} panics; {} read in total",
         plan.name,
         ledger.reached()
     );

@@ -1,4 +1,4 @@
-//! Hostile datagrams of all runs, kept in the file of figures.
+//! Hostile datagrams of all runs, which are stored in the file of figures.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use super::figure::{Figure, Verdict};
 
-/// Hostile datagrams that must have been survived before the figure is met.
+/// The number of hostile datagrams that servers must survive.
 pub(super) const AIM: u64 = 100_000_000;
 
 /// Sums over all runs with one file of figures.
 #[derive(Default)]
 pub(super) struct Ledger {
-    /// Datagrams sent and those that the kernel dropped before the server read them, by attack.
+    /// By attack: datagrams sent, and datagrams that the kernel dropped before the server read them.
     attacks: BTreeMap<String, [u64; 2]>,
-    /// Panics in logs of servers.
+    /// Panics in the logs of servers.
     pub(super) panics: u64,
 }
 
@@ -46,26 +46,26 @@ impl Ledger {
         })
     }
 
-    /// Adds the datagrams of a run.
+    /// Adds the datagrams of an attack.
     pub(super) fn add(&mut self, attack: &str, sent: u64, dropped: u64) {
         let sums = self.attacks.entry(attack.to_owned()).or_default();
         sums[0] += sent;
         sums[1] += dropped;
     }
 
-    /// Datagrams that servers read.
+    /// Returns the number of datagrams that servers read.
     pub(super) fn reached(&self) -> u64 {
         let sums = self.attacks.values();
         sums.map(|[sent, dropped]| sent.saturating_sub(*dropped))
             .sum()
     }
 
-    /// The figure over all runs so far.
+    /// Returns the figure over all runs so far.
     pub(super) fn figure(&self) -> Figure {
         let sent: u64 = self.attacks.values().map(|[sent, _]| sent).sum();
         Figure {
             id: "hostile-datagrams".to_owned(),
-            title: "hostile datagrams in all".to_owned(),
+            title: "hostile datagrams in total".to_owned(),
             aim: format!(">= {AIM:.0e}, 0 panics"),
             measured: format!(
                 "{:.2e} read by servers ({sent:.2e} sent), {} panics",

@@ -1,10 +1,10 @@
-//! The machine that figures were measured on.
+//! The machine on which figures are measured.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// The cores that this process may use.
+/// Returns the cores that this process may use.
 pub(super) fn cores() -> Vec<usize> {
     let Ok(set) = sched_getaffinity(None) else {
         return Vec::new();
@@ -14,8 +14,8 @@ pub(super) fn cores() -> Vec<usize> {
         .collect()
 }
 
-/// Runs this thread on these cores from now on. Children that are started with a core of their own
-/// are not affected.
+/// Restricts this thread to these cores from now on. Child processes with a core of their own are
+/// not affected.
 pub(super) fn pin(cores: &[usize]) -> Result<(), String> {
     let mut set = CpuSet::new();
     for core in cores {
@@ -24,14 +24,14 @@ pub(super) fn pin(cores: &[usize]) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|error| format!("cannot choose a core: {error}"))
 }
 
-/// The build profile of this program, which is the name of the folder that it is in.
+/// Returns the build profile of this program, which is the name of its folder.
 pub(super) fn profile() -> String {
     let program = std::env::current_exe().unwrap_or_default();
     let folder = program.parent().and_then(|folder| folder.file_name());
     folder.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Kernel, processor and number of cores in one line.
+/// Describes processor, cores, memory and kernel in one line.
 pub(super) fn describe() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -52,7 +52,7 @@ pub(super) fn describe() -> String {
     )
 }
 
-/// Today, as YYYY-MM-DD in UTC.
+/// Returns the current date in UTC as YYYY-MM-DD.
 pub(super) fn date() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let days = since.map_or(0, |since| since.as_secs() / SECONDS_PER_DAY);
@@ -62,7 +62,7 @@ pub(super) fn date() -> String {
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Year, month and day of a number of days since 1970.
+/// Converts a number of days since 1970 to year, month and day.
 fn civil(days: u64) -> (u64, u64, u64) {
     let mut left = days;
     let mut year = 1970;

@@ -1,4 +1,4 @@
-//! Resident memory of the server for one client of a kind.
+//! Resident memory of the server per client, for several kinds of clients.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use super::{Setup, machine};
 use crate::run::helper::Helper;
 use crate::run::process::{Serve, Server, loopback};
 
-/// Handshakes that stop after the first flight of the server.
+/// Measures the memory of handshakes that stop after the first flight of the server.
 pub(super) fn half_open(setup: &Setup) -> Result<Vec<Figure>, String> {
     let count = if setup.is_quick { 1000 } else { 4000 };
     let mut attack = HoldHalfOpen { left: count };
@@ -36,7 +36,7 @@ pub(super) fn half_open(setup: &Setup) -> Result<Vec<Figure>, String> {
     }])
 }
 
-/// Connections of courser's own client after one request.
+/// Measures the memory of connections of courser's own client after one request.
 pub(super) fn idle(setup: &Setup) -> Result<Vec<Figure>, String> {
     let rounds = if setup.is_quick { 1 } else { 3 };
     let each = |courser: &Path| -> Result<f64, String> {
@@ -50,7 +50,7 @@ pub(super) fn idle(setup: &Setup) -> Result<Vec<Figure>, String> {
         None => ("as before or less".to_owned(), Verdict::NoAim),
         Some(before) => (
             format!("{before:.1} KiB, as before, or less"),
-            // A hundredth is noise of the allocator.
+            // One percent is noise of the allocator.
             Verdict::all(&[now <= before * 1.01]),
         ),
     };
@@ -69,7 +69,7 @@ pub(super) fn idle(setup: &Setup) -> Result<Vec<Figure>, String> {
     }])
 }
 
-/// Connections of the idle row.
+/// The number of connections of the row `idle`.
 const IDLE: u32 = 2000;
 
 fn idle_round(setup: &Setup, courser: &Path) -> Result<f64, String> {
@@ -90,10 +90,10 @@ fn idle_round(setup: &Setup, courser: &Path) -> Result<f64, String> {
     Ok(grown as f64 / f64::from(IDLE))
 }
 
-/// Time in which acknowledgements and timers come to rest.
+/// The pause in which the last acknowledgments and timers complete.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// Clients that ask for a large file again and again and read nothing.
+/// Measures the memory of clients that request a large file repeatedly and read nothing.
 pub(super) fn unread(setup: &Setup) -> Result<Vec<Figure>, String> {
     let mut details = serde_json::Map::new();
     let mut worst = (0.0, "");
@@ -129,10 +129,10 @@ pub(super) fn unread(setup: &Setup) -> Result<Vec<Figure>, String> {
     }])
 }
 
-/// Clients of the unread row.
+/// The number of clients of the row `unread`.
 const CROWD: usize = 100;
 
-/// Requests that each of them sends, as far as the server permits.
+/// Requests of each client, as far as the server permits.
 const REQUESTS: u64 = 250;
 
 type MakeHooks = fn() -> Box<dyn Hooks>;
@@ -165,14 +165,14 @@ fn requests(connection: &mut Connection, progress: &mut Progress, _now: Time) {
         let request = http::request(http::Method::Get, LARGE);
         connection.push_bytes(http::stream(id, 0, &request, true));
     }
-    // A connection that is idle would be forgotten.
+    // Prevents the idle timeout.
     connection.push(&Frame::Ping);
 }
 
-/// Requests in one burst: as many as fit the socket's buffer with all clients at once.
+/// Requests in one burst, so that those of all clients fit into the buffer of the socket.
 const PER_BURST: u64 = 50;
 
-/// Windows that never grow.
+/// Grants flow control windows that never grow.
 struct Window {
     connection: u64,
     stream: u64,
@@ -185,7 +185,7 @@ impl Hooks for Window {
     }
 }
 
-/// All the credit there is, and no acknowledgement of what comes.
+/// Grants unlimited credit but acknowledges only handshake packets.
 struct NoAcks;
 
 impl Hooks for NoAcks {
@@ -199,13 +199,14 @@ impl Hooks for NoAcks {
     }
 }
 
-/// Starts handshakes until there are enough, and leaves each before its Finished.
+/// Starts a number of handshakes and abandons each before its Finished.
 struct HoldHalfOpen {
     left: u32,
 }
 
-/// Handshakes started in one turn, and the pause until the next: half of what a core serves.
+/// Handshakes started in one turn. Together with [`PAUSE`], this is half the capacity of a core.
 const BURST: u32 = 2;
+/// The pause between two turns.
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Attack for HoldHalfOpen {
@@ -218,6 +219,7 @@ impl Attack for HoldHalfOpen {
     }
 }
 
+/// Drops all packets but Initials.
 struct NoFinished;
 
 impl Hooks for NoFinished {
@@ -231,7 +233,7 @@ impl Hooks for NoFinished {
 
 /// The result of holding hostile clients.
 struct Held {
-    /// RSS in KiB before, while they are held, and at most.
+    /// RSS in KiB before, while the clients are held, and at its peak.
     rss: [u64; 3],
     handshakes: u64,
     server_cpu: f64,
@@ -256,8 +258,8 @@ impl Held {
     }
 }
 
-/// Runs hostile clients against a fresh server until so many handshakes are complete on their side,
-/// for a time at most. It is below the server's limit for a handshake, so that none has expired.
+/// Runs hostile clients against a new server until `handshakes` are complete on their side, for at
+/// most `time`. That is below the server's limit for a handshake, so that none has expired.
 fn hold(
     setup: &Setup,
     attack: &mut dyn Attack,
@@ -286,10 +288,10 @@ fn hold(
     })
 }
 
-/// Between two looks at how far the handshakes are.
+/// The interval at which the number of handshakes is checked.
 const STEP: Duration = Duration::from_millis(100);
 
-/// A server that has served a few clients: what a process needs once is not theirs.
+/// Starts a server and serves a few clients, so that one-time allocations are not counted.
 fn serve(setup: &Setup, courser: &Path) -> Result<Server, String> {
     let serve = Serve {
         core: Some(setup.server_core),

@@ -1,4 +1,4 @@
-//! Twice the load that can be served.
+//! Twice the load that the server can serve.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,15 +12,16 @@ use super::storm::seconds;
 use crate::run::helper::Helper;
 use crate::run::process::{Serve, Server, command};
 
-/// The share of a core that the server gets. Clients on the other core need about as much CPU time
-/// for a handshake or a request as the server: with a quarter of it they can offer twice as much
-/// as it serves, and are half idle.
+/// The percentage of a core that the server gets.
+///
+/// Clients on the other core need about as much CPU time for a handshake or a request as the server.
+/// If the server has a quarter of a core, they can offer twice the load and remain half idle.
 const PERCENT: u64 = 25;
 
-/// Served rate under twice the load, of the peak.
+/// The smallest permitted rate under twice the load, relative to the peak.
 const AIM: f64 = 0.9;
 
-/// Handshakes per second: closed loops of more and more clients, then an open loop.
+/// Measures handshakes per second, in closed loops with more and more clients and in an open loop.
 pub(super) fn handshakes(setup: &Setup) -> Result<Vec<Figure>, String> {
     let time = duration(setup);
     let loops = [4, 16, 64];
@@ -44,7 +45,7 @@ pub(super) fn handshakes(setup: &Setup) -> Result<Vec<Figure>, String> {
     )])
 }
 
-/// Requests per second on established connections.
+/// Measures requests per second on established connections.
 pub(super) fn requests(setup: &Setup) -> Result<Vec<Figure>, String> {
     let time = duration(setup);
     let mut closed = Vec::new();
@@ -81,7 +82,7 @@ fn figure(what: &str, peak: f64, open: &Run, closed: Value, time: Duration) -> F
             open.rate,
             2.0 * peak
         ),
-        // Clients that use up their core have not offered what the schedule says.
+        // Clients that use their whole core cannot offer the scheduled load.
         verdict: Verdict::all(&[share >= AIM, busy < 0.95]),
         method: format!(
             "server limited to {PERCENT} % of one core (cpu.max), clients on another core, {:.0} % of \
@@ -94,14 +95,14 @@ fn figure(what: &str, peak: f64, open: &Run, closed: Value, time: Duration) -> F
     }
 }
 
-/// A server with a share of a core.
+/// A server that is limited to a share of a core.
 struct Limited {
     server: Server,
     _quota: Quota,
 }
 
 struct Run {
-    /// Served per second.
+    /// Handshakes or requests served per second.
     rate: f64,
     server_cpu: f64,
     client_cpu: f64,

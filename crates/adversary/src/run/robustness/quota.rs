@@ -1,4 +1,4 @@
-//! A share of a core for one process, so that clients on another core can overload it.
+//! Limits on the CPU time of one process, so that clients on another core can overload it.
 
 use std::fs;
 use std::io;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::run::process::Process;
 
-/// A control group with a limit of CPU time, removed when dropped.
+/// A control group with a limit of CPU time, which is removed on drop.
 pub(super) struct Quota(PathBuf);
 
 impl Quota {
-    /// Limits a process, with all threads that it has or starts, to this percentage of one core.
+    /// Limits a process with all its threads to this percentage of one core.
     pub(super) fn limit(process: &Process, percent: u64) -> Result<Self, String> {
         let name = format!("courser-robustness-{}", process.id());
         let quota = percent * PERIOD_US / 100;
@@ -38,7 +38,7 @@ impl Quota {
             Version::One => {
                 write("cpu.cfs_period_us", PERIOD_US.to_string())?;
                 write("cpu.cfs_quota_us", quota.to_string())?;
-                // The whole share, whatever else runs on the core.
+                // A high weight guarantees the share beside other processes on the core.
                 write("cpu.shares", "100000".to_owned())?;
             }
             Version::Two => {
@@ -52,7 +52,8 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        // The kernel refuses while a process is in it; then the folder stays until a restart.
+        // The kernel refuses this while the group contains a process. The folder then remains until
+        // a restart.
         let _ = fs::remove_dir(&self.0);
     }
 }
@@ -63,5 +64,6 @@ enum Version {
     Two,
 }
 
-/// Short, so that the server is never stopped for longer than a few milliseconds.
+/// The period in microseconds, so short that the server never pauses for more than a few
+/// milliseconds.
 const PERIOD_US: u64 = 5000;

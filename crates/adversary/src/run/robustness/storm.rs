@@ -1,4 +1,4 @@
-//! Many clients at once from one address.
+//! Many simultaneous clients from one address.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::figure::{Figure, Verdict};
 use crate::run::helper::Helper;
 use crate::run::process::{Serve, Server};
 
-/// Aims for 1000 clients. They are in the order of the CPU time that both ends need for the
-/// handshakes; other numbers of clients have aims in proportion.
+/// The aim in seconds for the median of 1000 clients. Both aims have the order of the CPU time that
+/// both ends need for the handshakes. Other numbers of clients have proportional aims.
 const P50: f64 = 0.3;
 const P99: f64 = 0.6;
 
-/// Measures `count` clients that start at one moment, a fresh server for each round.
+/// Measures `count` clients that start simultaneously, with a new server for each round.
 pub(super) fn measure(setup: &Setup, count: u32) -> Result<Vec<Figure>, String> {
     let rounds = match (setup.is_quick, count) {
         (true, _) => 1,
@@ -95,7 +95,7 @@ fn round(setup: &Setup, count: u32) -> Result<Round, String> {
         ..Serve::folder(&setup.courser, setup.site())
     };
     let server = serve.start()?;
-    // The first handshake of a process initializes TLS.
+    // The first handshake of a process also initializes TLS.
     arrivals(setup, &server, 10, Duration::from_millis(5))?.finish()?;
     let (before, cpu) = (server.metrics(), server.process.cpu());
     let clients = arrivals(setup, &server, count, Duration::ZERO)?.finish()?;
@@ -124,7 +124,7 @@ fn round(setup: &Setup, count: u32) -> Result<Round, String> {
     })
 }
 
-/// Honest clients that arrive at this interval and leave after one request.
+/// Starts honest clients that connect at this interval and leave after one request.
 pub(super) fn arrivals(
     setup: &Setup,
     server: &Server,
@@ -143,7 +143,7 @@ pub(super) fn arrivals(
     )
 }
 
-/// Longer than any client of the storm should wait: who needs more counts as not served.
+/// The time after which a client counts as not served, longer than any should wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) fn seconds(value: &Value) -> f64 {

@@ -1,14 +1,14 @@
-//! Reading the command line of `soak`.
+//! Arguments of `soak`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The command on the command line.
+/// The command that the arguments select.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Command {
     /// Prints the usage.
     Help,
-    /// Runs.
+    /// Runs a soak.
     Run(Arguments),
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// The mean pause between two requests of a connection.
     pub(super) pause: Duration,
     pub(super) seed: u64,
-    /// The file that figures are kept in.
+    /// The file in which figures are stored.
     pub(super) json: PathBuf,
     pub(super) courser: PathBuf,
 }
@@ -29,16 +29,16 @@ pub(super) const USAGE: &str = "\
 usage: cargo xtask soak [OPTIONS]
 
 Runs three servers with honest clients, some of them through links that lose 1 % of the packets and
-change ports. One server is restarted again and again, and all attacks run in turn. Every answer is
-checked to the byte.
+change ports. One server is restarted repeatedly, and all attacks run in turn. Every response is
+checked byte for byte.
 
-  --minutes N       how long, 1 to 1440 [default: 60]
-  --connections N   honest connections at a time, 8 to 10000 [default: 2000]
+  --minutes N       duration, 1 to 1440 [default: 60]
+  --connections N   simultaneous honest connections, 8 to 10000 [default: 2000]
   --pause-ms N      mean pause between two requests of a connection [default: 4000]
   --seed N          seed of the clients [default: 1]
-  --json FILE       where figures are kept [default: target/robustness.json]
+  --json FILE       the file of all figures [default: target/robustness.json]
   --profile NAME    build profile of both ends, release or dist [default: dist]
-  --courser FILE    the binary under test [default: beside this program]";
+  --courser FILE    the binary under test [default: next to this program]";
 
 pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
     let mut read = Arguments {
@@ -47,7 +47,7 @@ pub(super) fn parse(arguments: &[String]) -> Result<Command, String> {
         pause: Duration::from_millis(4000),
         seed: 1,
         json: PathBuf::from("target/robustness.json"),
-        courser: crate::run::beside("courser"),
+        courser: crate::run::sibling("courser"),
     };
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::samples::Drift;
-use super::servers::Left;
+use super::servers::ServerCounts;
 use crate::run::robustness::{Figure, Verdict};
 
-/// Everything that a soak has counted.
+/// The results of a soak.
 pub(in crate::run) struct Soaked {
     pub(super) time: Duration,
     pub(super) connections: u32,
@@ -16,31 +16,31 @@ pub(in crate::run) struct Soaked {
     pub(super) clients: Value,
     pub(super) drift: Option<Vec<Drift>>,
     pub(super) samples: Value,
-    /// Hostile datagrams sent, and those that the kernel dropped, by attack.
-    pub(super) siege: Vec<(&'static str, u64, u64)>,
-    pub(super) servers: Left,
+    /// By attack: hostile datagrams sent, and those that the kernel dropped.
+    pub(super) hostile: Vec<(&'static str, u64, u64)>,
+    pub(super) servers: ServerCounts,
 }
 
-/// Growth of a server after the first minutes, in MiB.
+/// The largest permitted growth of a server after the first minutes in MiB.
 const DRIFT: f64 = 8.0;
 
 impl Soaked {
-    /// Duration of the run.
+    /// Returns the duration of the run.
     pub(in crate::run) fn time(&self) -> Duration {
         self.time
     }
 
-    /// Hostile datagrams sent, and those that the kernel dropped, by attack.
-    pub(in crate::run) fn siege(&self) -> &[(&'static str, u64, u64)] {
-        &self.siege
+    /// Returns by attack the hostile datagrams sent, and those that the kernel dropped.
+    pub(in crate::run) fn hostile(&self) -> &[(&'static str, u64, u64)] {
+        &self.hostile
     }
 
-    /// Panics in the logs of the servers.
+    /// Returns the number of panics in the logs of the servers.
     pub(in crate::run) fn panics(&self) -> u64 {
         self.servers.panics
     }
 
-    /// The figure beside its aim.
+    /// Returns the figure with its aim.
     pub(in crate::run) fn figure(&self) -> Figure {
         let sum = |name: &str| -> u64 {
             let reasons = self.clients[name].as_object().into_iter().flatten();
@@ -53,7 +53,7 @@ impl Soaked {
         });
         let drift = worst.map_or("unknown".to_owned(), |mib| format!("{mib:+.1} MiB"));
         let requests = self.clients["requests"].as_u64().unwrap_or(0);
-        let hostile: u64 = self.siege.iter().map(|(_, sent, _)| sent).sum();
+        let hostile: u64 = self.hostile.iter().map(|(_, sent, _)| sent).sum();
         let servers = &self.servers;
         let conditions = [
             !self.is_interrupted,
@@ -90,7 +90,7 @@ impl Soaked {
                 "a server of files, a proxy, and a proxy that is restarted; a quarter of the connections \
                  through links with 1 % loss each way and new ports every 30 s; {} attacks in turn, \
                  {hostile} hostile datagrams{}",
-                self.siege.len(),
+                self.hostile.len(),
                 if self.is_interrupted {
                     "; interrupted"
                 } else {

@@ -1,23 +1,23 @@
-//! Memory of the servers over time.
+//! The memory of the servers over time.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// Resident memory in KiB of the servers that live throughout, about once a second.
+/// Resident memory in KiB of the servers that are never restarted, sampled about once a second.
 #[derive(Default)]
 pub(super) struct Samples(Vec<(Duration, Vec<u64>)>);
 
-/// Growth of one server.
+/// The growth of one server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Drift {
-    /// Medians of the first and of the last window, in KiB.
+    /// The medians of the first and of the last window in KiB.
     pub(super) first: u64,
     pub(super) last: u64,
 }
 
 impl Drift {
-    /// Growth in MiB.
+    /// Returns the growth in MiB.
     pub(super) fn mib(self) -> f64 {
         (self.last as f64 - self.first as f64) / 1024.0
     }
@@ -28,8 +28,8 @@ impl Samples {
         self.0.push((now, rss));
     }
 
-    /// For each server the medians of the window that begins at `settled`, and of the last one.
-    /// `None` for a run that ended before.
+    /// Compares the window that begins at `settled` with the last one, for each server. Returns
+    /// `None` if the run ended too early.
     pub(super) fn drift(&self, settled: Duration, window: Duration) -> Option<Vec<Drift>> {
         let end = self.0.last()?.0;
         let servers = self.0.first()?.1.len();
@@ -55,7 +55,7 @@ impl Samples {
         values.get(values.len() / 2).copied()
     }
 
-    /// One sample of each ten seconds.
+    /// Returns one sample per ten seconds as JSON.
     pub(super) fn json(&self) -> Value {
         let mut next = Duration::ZERO;
         let mut kept = Vec::new();
@@ -77,12 +77,12 @@ mod tests {
     fn drift_compares_the_medians_of_two_windows() {
         let mut samples = Samples::default();
         for second in 0..100 {
-            // One grows by 1 KiB a second, one does not; a peak does not count.
+            // One server grows by 1 KiB per second, and one is constant. A single peak is ignored.
             let peak = if second == 35 { 100_000 } else { 0 };
             samples.take(Duration::from_secs(second), vec![1000 + second + peak, 500]);
         }
         let drift = samples.drift(Duration::from_secs(30), Duration::from_secs(10));
-        let drift = drift.expect("both windows are there");
+        let drift = drift.expect("both windows have samples");
         assert_eq!(
             drift[1],
             Drift {

@@ -1,4 +1,4 @@
-//! The servers of a soak, the origin behind two of them, and the links in front of each.
+//! The servers of a soak, the origin of two of them, and the links in front of each.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -13,15 +13,15 @@ use crate::run::objects;
 use crate::run::process::{Process, Serve, Server, Site, command, loopback};
 use crate::run::robustness::PANIC;
 
-/// All processes but the honest clients.
+/// All processes except the honest clients.
 pub(super) struct Servers {
     courser: PathBuf,
     site: Site,
     _origin: Helper,
     origin: String,
-    /// A server of files, and a proxy that takes uploads. Both live throughout.
+    /// A file server, and a proxy that accepts uploads. Both run throughout.
     steady: [Server; 2],
-    /// A proxy that is restarted.
+    /// A proxy that is restarted repeatedly.
     restarted: Restarted,
     links: Vec<Link>,
 }
@@ -31,34 +31,34 @@ struct Restarted {
     state: Life,
     since: Duration,
     restarts: u64,
-    /// Servers that did not end by themselves after their time for that.
+    /// Servers that did not drain in time and were killed.
     killed: u64,
-    /// Servers that ended before they were asked to.
+    /// Servers that ended unexpectedly.
     ended: u64,
     cpu: Duration,
 }
 
 enum Life {
     Serving(Server),
-    /// It was asked to end.
+    /// The server has received SIGTERM.
     Draining(Server),
-    /// The next one is about to start.
+    /// The next server is about to start.
     Ended,
 }
 
-/// A process between clients and a server: `courser sim proxy`.
+/// A `courser sim proxy` between clients and a server.
 struct Link {
     _process: Process,
     address: SocketAddr,
 }
 
-/// Counts of panics and restarts that remain after the servers have ended.
-pub(super) struct Left {
+/// Counts over all servers after they have ended.
+pub(super) struct ServerCounts {
     pub(super) panics: u64,
     pub(super) restarts: u64,
     pub(super) killed: u64,
     pub(super) cpu: f64,
-    /// Servers that ended although nobody asked them to.
+    /// Servers that ended unexpectedly.
     pub(super) ended: u64,
     pub(super) metrics: Value,
 }
@@ -106,8 +106,8 @@ impl Servers {
         })
     }
 
-    /// Returns the addresses that clients connect to: three of four lead to the server, one to its
-    /// link. A `+` marks servers that take uploads.
+    /// Returns the addresses to which clients connect. Three of four are those of servers, and one is
+    /// that of a link. A `+` marks servers that accept uploads.
     pub(super) fn targets(&self) -> String {
         let addresses = self.addresses();
         let direct = addresses.iter().cycle().take(3 * addresses.len());
@@ -128,18 +128,18 @@ impl Servers {
         [files.address, proxy.address, self.restarted.address]
     }
 
-    /// The address of one server, counted round and round.
+    /// Returns the address of a server. Numbers above the last one start again.
     pub(super) fn address(&self, number: usize) -> SocketAddr {
         let addresses = self.addresses();
         addresses[number % addresses.len()]
     }
 
-    /// Memory of the servers that live throughout, in KiB.
+    /// Returns the memory in KiB of the servers that are never restarted.
     pub(super) fn rss(&self) -> Vec<u64> {
         self.steady.iter().map(|it| it.process.rss()).collect()
     }
 
-    /// Asks the server to end when its time has come, and starts it anew once it has ended.
+    /// Drains the restarted server at its interval, and starts the next one when it has ended.
     pub(super) fn keep_restarting(&mut self, now: Duration, every: Duration) -> Result<(), String> {
         let age = now.saturating_sub(self.restarted.since);
         let is_running = self.restarted.is_running();
@@ -148,7 +148,7 @@ impl Servers {
             Life::Serving(server) if age >= every || !is_running => {
                 self.restarted.ended += u64::from(!is_running);
                 self.restarted.cpu += server.process.cpu();
-                server.process.ask_to_end();
+                server.process.terminate();
                 self.restarted.since = now;
                 Life::Draining(server)
             }
@@ -156,7 +156,7 @@ impl Servers {
                 self.restarted.killed += u64::from(is_running);
                 self.restarted.restarts += 1;
                 self.restarted.since = now;
-                // Its port is free once it is gone.
+                // The port is free after the process has ended.
                 drop(server);
                 let address = self.restarted.address;
                 let url = &self.origin;
@@ -178,8 +178,8 @@ impl Restarted {
 }
 
 impl Servers {
-    /// Ends all processes.
-    pub(super) fn finish(mut self) -> Left {
+    /// Ends all processes and returns their counts.
+    pub(super) fn finish(mut self) -> ServerCounts {
         let metrics: Vec<Value> = self.steady.iter().map(metrics).collect();
         let mut ended = self.restarted.ended;
         let mut cpu = self.restarted.cpu;
@@ -192,7 +192,7 @@ impl Servers {
         }
         let log = log(&self.site);
         let text = std::fs::read_to_string(&log).unwrap_or_default();
-        Left {
+        ServerCounts {
             panics: text.matches(PANIC).count() as u64,
             restarts: self.restarted.restarts,
             killed: self.restarted.killed,
@@ -203,10 +203,10 @@ impl Servers {
     }
 }
 
-/// The time after which a server that was asked to end is killed: its own limit, and some more.
+/// The time after which a draining server is killed, a little longer than its own limit.
 const DRAIN: Duration = Duration::from_secs(35);
 
-/// Starts a proxy in front of the origin. The folder of its certificate also holds the secret for
+/// Starts a proxy in front of the origin. The folder of its certificate also contains the secret for
 /// stateless resets.
 fn proxy(
     courser: &Path,
@@ -217,7 +217,7 @@ fn proxy(
 ) -> Result<Server, String> {
     let mut content = vec!["--proxy".into(), origin.into()];
     content.push("--tls-dev-dir".into());
-    content.push(beside(site, name).into_os_string());
+    content.push(private_path(site, name).into_os_string());
     let serve = Serve {
         courser,
         content,
@@ -228,14 +228,14 @@ fn proxy(
     serve.start()
 }
 
-/// A path in the temporary folder that is not served.
-fn beside(site: &Site, name: &str) -> PathBuf {
+/// Returns a path in the private folder.
+fn private_path(site: &Site, name: &str) -> PathBuf {
     site.private().join(name)
 }
 
-/// Standard error of all servers.
+/// Returns the path of the file with standard error of all servers.
 fn log(site: &Site) -> PathBuf {
-    beside(site, "log")
+    private_path(site, "log")
 }
 
 impl Link {
@@ -265,8 +265,9 @@ impl Link {
     }
 }
 
-/// The link each way, and the interval at which clients get other ports.
+/// The link in each direction.
 const LINK: &str = "1%,2ms";
+/// The interval in seconds at which clients get other ports.
 const REBIND: &str = "30";
 
 fn metrics(server: &Server) -> Value {

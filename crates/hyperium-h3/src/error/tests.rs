@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_peers_code_reaches_h3() {
+fn application_error_code_is_preserved() {
     let closed = ConnectionError::ApplicationClosed {
         code: courser::ApplicationErrorCode::from(VarInt::from_u32(0x102)),
         reason: bytes::Bytes::new(),
@@ -26,9 +26,9 @@ fn both_timeouts_are_timeouts() {
 }
 
 #[test]
-fn other_ends_keep_their_reason() {
+fn other_connection_errors_keep_their_source() {
     let ConnectionErrorIncoming::Undefined(error) = connection_error(ConnectionError::Reset) else {
-        panic!("a reset is none of the cases that h3 has a word for");
+        panic!("h3 has no error of its own for a stateless reset");
     };
     assert_eq!(
         error.downcast_ref::<ConnectionError>(),
@@ -37,7 +37,7 @@ fn other_ends_keep_their_reason() {
 }
 
 #[test]
-fn resets_and_stops_are_told_with_their_code() {
+fn resets_and_stops_keep_their_code() {
     let code = VarInt::from_u32(0x10c);
     for error in [
         read_error(ReadError::Reset(code)),
@@ -52,6 +52,6 @@ fn resets_and_stops_are_told_with_their_code() {
 
 #[test]
 fn a_code_that_cannot_be_sent_becomes_the_largest() {
-    assert_eq!(var_int(u64::MAX), VarInt::MAX);
-    assert_eq!(var_int(7).into_inner(), 7);
+    assert_eq!(saturating_var_int(u64::MAX), VarInt::MAX);
+    assert_eq!(saturating_var_int(7).into_inner(), 7);
 }

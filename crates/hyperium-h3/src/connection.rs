@@ -1,4 +1,4 @@
-//! Connections: opening and accepting streams.
+//! Connections, which open and accept streams.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,37 +9,37 @@ use courser::ConnectionError;
 use h3::error::Code;
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming};
 
-use crate::error::{connection_error, lost, var_int};
+use crate::error::{connection_error, connection_lost, saturating_var_int};
 use crate::{BidiStream, RecvStream, SendStream};
 
-/// A QUIC connection for `h3`, of a client or a server.
+/// A QUIC connection of a client or a server, for use with `h3`.
 ///
-/// With the last handle to the connection it is closed, streams included; see
+/// Dropping the last handle, including those of streams, closes the connection. See
 /// [`courser::Connection`].
 #[derive(Debug)]
 pub struct Connection {
     open: OpenStreams,
-    accepting_bi: Call<Both>,
-    accepting_uni: Call<courser::RecvStream>,
+    accepting_bi: PendingCall<StreamPair>,
+    accepting_uni: PendingCall<courser::RecvStream>,
 }
 
-/// Opens streams on a connection. Clones wait for themselves.
+/// Opens streams on a connection. Each clone waits independently for the peer to permit a stream.
 #[derive(Debug)]
 pub struct OpenStreams {
     connection: courser::Connection,
-    opening_bi: Call<Both>,
-    opening_uni: Call<courser::SendStream>,
+    opening_bi: PendingCall<StreamPair>,
+    opening_uni: PendingCall<courser::SendStream>,
 }
 
-type Both = (courser::SendStream, courser::RecvStream);
+type StreamPair = (courser::SendStream, courser::RecvStream);
 
 impl Connection {
-    /// Takes an established connection.
+    /// Wraps an established connection.
     pub fn new(connection: courser::Connection) -> Self {
         Self {
             open: OpenStreams::new(connection),
-            accepting_bi: Call::default(),
-            accepting_uni: Call::default(),
+            accepting_bi: PendingCall::default(),
+            accepting_uni: PendingCall::default(),
         }
     }
 
@@ -53,8 +53,8 @@ impl OpenStreams {
     fn new(connection: courser::Connection) -> Self {
         Self {
             connection,
-            opening_bi: Call::default(),
-            opening_uni: Call::default(),
+            opening_bi: PendingCall::default(),
+            opening_uni: PendingCall::default(),
         }
     }
 }
@@ -129,7 +129,7 @@ impl<B: Buf> quic::OpenStreams<B> for OpenStreams {
     ) -> Poll<Result<BidiStream<B>, StreamErrorIncoming>> {
         let open = |connection: courser::Connection| async move { connection.open_bi().await };
         let opened = self.opening_bi.poll(cx, || open(self.connection.clone()));
-        Poll::Ready(ready!(opened).map(BidiStream::new).map_err(lost))
+        Poll::Ready(ready!(opened).map(BidiStream::new).map_err(connection_lost))
     }
 
     fn poll_open_send(
@@ -138,28 +138,32 @@ impl<B: Buf> quic::OpenStreams<B> for OpenStreams {
     ) -> Poll<Result<SendStream<B>, StreamErrorIncoming>> {
         let open = |connection: courser::Connection| async move { connection.open_uni().await };
         let opened = self.opening_uni.poll(cx, || open(self.connection.clone()));
-        Poll::Ready(ready!(opened).map(SendStream::new).map_err(lost))
+        Poll::Ready(ready!(opened).map(SendStream::new).map_err(connection_lost))
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {
-        self.connection.close(var_int(code.value()), reason);
+        self.connection
+            .close(saturating_var_int(code.value()), reason);
     }
 }
 
-/// What was asked of a connection and is not answered: the traits poll, and the connection knows
-/// who waits by the future that waits.
-pub(crate) struct Call<T>(Option<Pin<Box<dyn Waiting<T>>>>);
+/// An asynchronous call that is still in progress, if any.
+///
+/// The traits of `h3` poll, while courser registers wakers in futures. The future is therefore kept
+/// between polls.
+pub(crate) struct PendingCall<T>(Option<Pin<Box<dyn CallFuture<T>>>>);
 
-pub(crate) trait Waiting<T>:
+/// A future with the result of a call.
+pub(crate) trait CallFuture<T>:
     Future<Output = Result<T, ConnectionError>> + Send + Sync
 {
 }
 
-impl<T, F: Future<Output = Result<T, ConnectionError>> + Send + Sync> Waiting<T> for F {}
+impl<T, F: Future<Output = Result<T, ConnectionError>> + Send + Sync> CallFuture<T> for F {}
 
-impl<T> Call<T> {
-    /// Goes on with the call, or begins one.
-    pub(crate) fn poll<F: Waiting<T> + 'static>(
+impl<T> PendingCall<T> {
+    /// Polls the call in progress, or begins one.
+    pub(crate) fn poll<F: CallFuture<T> + 'static>(
         &mut self,
         cx: &mut Context<'_>,
         begin: impl FnOnce() -> F,
@@ -171,14 +175,14 @@ impl<T> Call<T> {
     }
 }
 
-impl<T> Default for Call<T> {
+impl<T> Default for PendingCall<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T> fmt::Debug for Call<T> {
+impl<T> fmt::Debug for PendingCall<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Waiting" } else { "Idle" })
+        f.write_str(if self.0.is_some() { "Pending" } else { "Idle" })
     }
 }

@@ -1,5 +1,5 @@
-//! A program on `h3`, in the style of its documentation: a server that echoes, and a client. It
-//! knows nothing of the transport but its traits, so the same code runs on courser and on quinn.
+//! A program that uses `h3` in the style of its documentation: an echo server and a client. It is
+//! generic over the transport traits, so the same code runs on courser and on quinn.
 
 use bytes::{Buf, Bytes, BytesMut};
 use h3::client::{RequestStream, SendRequest};
@@ -24,7 +24,8 @@ where
     Ok(())
 }
 
-/// `/echo` gives back what it gets, trailers included, as it comes; `/bytes/<n>` gives n bytes.
+/// Answers one request. `/echo` returns the body and trailers as they arrive, and `/bytes/<n>`
+/// returns n bytes.
 async fn answer<C>(resolver: RequestResolver<C, Bytes>) -> Result<(), Error>
 where
     C: quic::Connection<Bytes>,
@@ -44,7 +45,7 @@ where
     } else if let Some(count) = path.strip_prefix("/bytes/") {
         let bytes = Bytes::from(super::setup::pattern(count.parse()?));
         send.send_response(Response::new(())).await?;
-        // An empty DATA frame is correct, but a client on this version of `h3` fails on it.
+        // An empty DATA frame is valid, but clients with this version of `h3` fail on it.
         if !bytes.is_empty() {
             send.send_data(bytes).await?;
         }
@@ -57,7 +58,7 @@ where
     Ok(())
 }
 
-/// What came back.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: StatusCode,
@@ -71,13 +72,13 @@ where
 {
     let request = Request::get(format!("https://localhost{path}")).body(())?;
     let mut stream = client.send_request(request).await?;
-    // A server that has its answer before the end of the request may ask for no more of it
-    // (RFC 9114 §4.1): the answer counts.
+    // A server that responds before the end of the request may stop the rest of it
+    // (RFC 9114 §4.1). Only the response matters here.
     let _ = stream.finish().await;
     read(&mut stream).await
 }
 
-/// Posts `body` in pieces to `/echo`, with trailers, while the answer is read.
+/// Posts `body` with trailers to `/echo` in pieces, and reads the response concurrently.
 pub async fn echo<O>(client: &mut SendRequest<O, Bytes>, body: Bytes) -> Result<Answer, Error>
 where
     O: quic::OpenStreams<Bytes>,

@@ -1,4 +1,4 @@
-//! Requests and answers between every two stacks.
+//! Requests and responses between every two implementations.
 
 use std::convert::Infallible;
 
@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, Full};
 use super::program;
 use super::setup::{Pair, pattern, quinn_client, quinn_server, within};
 
-/// Everything that a client of the program can do with a server of the program.
+/// Runs all requests of the client program against the server program.
 async fn check<O>(mut client: SendRequest<O, Bytes>)
 where
     O: quic::OpenStreams<Bytes> + Clone + Send + 'static,
@@ -24,7 +24,7 @@ where
     assert_eq!(answer.status, StatusCode::NOT_FOUND);
     let answer = program::get(&mut client, "/bytes/0").await.expect("answer");
     assert_eq!(answer.body.len(), 0);
-    // More than any window.
+    // Larger than any flow control window.
     let answer = program::get(&mut client, "/bytes/20000000")
         .await
         .expect("answer");
@@ -36,7 +36,7 @@ where
     assert!(answer.body == body, "the echo differs");
     let trailers = answer.trailers.expect("trailers");
     assert_eq!(trailers["x-checked"], "yes");
-    // More streams than a connection starts with.
+    // More streams than the initial limit.
     let tasks: Vec<_> = (0..500)
         .map(|n: usize| {
             let mut client = client.clone();
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// As [`check`], on a connection that is driven meanwhile and closed in the end.
+/// Runs [`check`] on a connection while driving it, and closes it afterwards.
 async fn check_on<C>(connection: C)
 where
     C: quic::Connection<Bytes> + Send + 'static,
@@ -66,7 +66,7 @@ where
     let (mut driver, client) = h3::client::new(connection).await.expect("a connection");
     let driven = tokio::spawn(async move { driver.wait_idle().await });
     within(check(client)).await;
-    // With the last request's handle the client closes.
+    // The client closes the connection when the last handle for requests is dropped.
     let end = within(driven).await.expect("no panic");
     assert!(end.is_h3_no_error(), "{end}");
 }
@@ -75,8 +75,8 @@ where
 async fn the_program_on_courser_at_both_ends() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    let serving = tokio::spawn(program::serve(courser_h3::Connection::new(server)));
-    check_on(courser_h3::Connection::new(client)).await;
+    let serving = tokio::spawn(program::serve(courser_hyperium_h3::Connection::new(server)));
+    check_on(courser_hyperium_h3::Connection::new(client)).await;
     let end = within(serving).await.expect("no panic");
     assert!(end.is_err_and(|end| end.is_h3_no_error()), "an error");
 }
@@ -88,7 +88,7 @@ async fn a_client_on_quinn_and_a_server_on_courser() {
         quinn_client(pair.address(), pair.certificate.clone()),
         pair.accept()
     );
-    tokio::spawn(program::serve(courser_h3::Connection::new(server)));
+    tokio::spawn(program::serve(courser_hyperium_h3::Connection::new(server)));
     check_on(h3_quinn::Connection::new(client.1)).await;
 }
 
@@ -101,13 +101,13 @@ async fn a_client_on_courser_and_a_server_on_quinn() {
         program::serve(h3_quinn::Connection::new(connection.expect("handshake"))).await
     });
     let connection = client.connect(address, "localhost").expect("configured");
-    check_on(courser_h3::Connection::new(
+    check_on(courser_hyperium_h3::Connection::new(
         connection.await.expect("handshake"),
     ))
     .await;
 }
 
-/// What the program's server answers, as a service of courser's own HTTP/3.
+/// The server program as a service of courser's own HTTP/3.
 async fn own_answer(
     request: Request<own::Body>,
 ) -> Result<Response<http_body_util::Either<own::Body, Full<Bytes>>>, Infallible> {
@@ -136,7 +136,7 @@ async fn a_client_on_courser_and_coursers_own_server() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     serve_own(server);
-    check_on(courser_h3::Connection::new(client)).await;
+    check_on(courser_hyperium_h3::Connection::new(client)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -154,7 +154,7 @@ async fn a_client_on_quinn_and_coursers_own_server() {
 async fn coursers_own_client_and_a_server_on_courser() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    tokio::spawn(program::serve(courser_h3::Connection::new(server)));
+    tokio::spawn(program::serve(courser_hyperium_h3::Connection::new(server)));
     let client = own::Client::new(client);
     let body = Bytes::from(pattern(20_000_000));
     let request = Request::post("https://localhost/echo")
@@ -181,13 +181,13 @@ async fn coursers_own_client_and_a_server_on_courser() {
     }
 }
 
-/// A server that ends each body with an empty DATA frame, as many do, is no attacker.
+/// Many servers end each body with an empty DATA frame. The client must not treat that as an attack.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn coursers_own_client_minds_no_empty_frames() {
+async fn coursers_own_client_accepts_empty_frames() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     let serving = async move {
-        let connection = courser_h3::Connection::new(server);
+        let connection = courser_hyperium_h3::Connection::new(server);
         let mut connection = h3::server::Connection::<_, Bytes>::new(connection).await?;
         while let Some(resolver) = connection.accept().await? {
             let (_, mut stream) = resolver.resolve_request().await?;

@@ -1,4 +1,4 @@
-//! Ends of a connection, on courser and on quinn.
+//! Endpoints and connections of courser and quinn.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ pub fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// Fails a test that hangs.
+/// Awaits a future and panics after a minute, so that a hanging test fails.
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future)
         .await
         .expect("not in time")
 }
 
-/// Bytes of which no two neighbours of a chunk are alike.
+/// Returns a pattern of bytes that reveals misplaced chunks.
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|n| (n ^ (n >> 8) ^ (n >> 16)) as u8).collect()
 }
 
-/// Connections between endpoints of courser.
+/// Two endpoints of courser, a server and a client.
 pub struct Pair {
     pub server: Endpoint,
     pub client: Endpoint,
@@ -37,7 +37,7 @@ impl Pair {
         Self::with(TransportConfig::default())
     }
 
-    /// With these settings at the server.
+    /// Like [`new`](Self::new), with a transport configuration for the server.
     pub fn with(transport: TransportConfig) -> Self {
         let identity = Identity::dev().expect("random numbers");
         let certificate = identity.certificate();
@@ -60,7 +60,7 @@ impl Pair {
         self.server.local_addr().expect("bound")
     }
 
-    /// Both ends of a new connection, the client's first.
+    /// Establishes a connection and returns both ends, the client's first.
     pub async fn connect(&self) -> (courser::Connection, courser::Connection) {
         let connecting = self.client.connect(self.address(), "localhost");
         let connecting = connecting.expect("configured");
@@ -74,7 +74,7 @@ impl Pair {
     }
 }
 
-/// A client of quinn's, and a connection of it to `address`.
+/// Connects a quinn client to `address`.
 pub async fn quinn_client(
     address: SocketAddr,
     certificate: CertificateDer<'static>,
@@ -93,7 +93,7 @@ pub async fn quinn_client(
     (endpoint, connection)
 }
 
-/// A server of quinn's, and a courser client that trusts it.
+/// Creates a quinn server and a courser client that trusts its certificate.
 pub fn quinn_server() -> (quinn::Endpoint, Endpoint) {
     let key = rcgen::KeyPair::generate().expect("random numbers");
     let params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");

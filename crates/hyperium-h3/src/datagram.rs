@@ -1,4 +1,4 @@
-//! HTTP datagrams: the traits of the `h3-datagram` crate.
+//! HTTP datagrams, with the traits of the `h3-datagram` crate.
 
 use std::task::{Context, Poll};
 
@@ -11,27 +11,27 @@ use h3_datagram::quic_traits::{
 };
 
 use crate::Connection;
-use crate::connection::Call;
+use crate::connection::PendingCall;
 use crate::error::connection_error;
 
-/// Sends DATAGRAM frames (RFC 9221) on a connection. Made by
-/// [`send_datagram_handler`](DatagramConnectionExt::send_datagram_handler).
+/// Sends DATAGRAM frames (RFC 9221) on a connection.
 ///
-/// Where more wait to be sent than the connection has room for, the oldest are dropped; see
+/// Created by [`send_datagram_handler`](DatagramConnectionExt::send_datagram_handler). When the send
+/// buffer of the connection is full, its oldest datagrams are dropped. See
 /// [`courser::Connection::send_datagram`].
 #[derive(Clone, Debug)]
 pub struct SendDatagramHandler {
     connection: courser::Connection,
 }
 
-/// Receives DATAGRAM frames of a connection. Made by
-/// [`recv_datagram_handler`](DatagramConnectionExt::recv_datagram_handler).
+/// Receives DATAGRAM frames of a connection.
 ///
-/// Each datagram goes to one handler, where there are several.
+/// Created by [`recv_datagram_handler`](DatagramConnectionExt::recv_datagram_handler). If a
+/// connection has several handlers, each datagram goes to one of them.
 #[derive(Debug)]
 pub struct RecvDatagramHandler {
     connection: courser::Connection,
-    reading: Call<Bytes>,
+    reading: PendingCall<Bytes>,
 }
 
 impl<B: Buf> DatagramConnectionExt<B> for Connection {
@@ -47,7 +47,7 @@ impl<B: Buf> DatagramConnectionExt<B> for Connection {
     fn recv_datagram_handler(&self) -> RecvDatagramHandler {
         RecvDatagramHandler {
             connection: self.transport().clone(),
-            reading: Call::default(),
+            reading: PendingCall::default(),
         }
     }
 }
@@ -83,7 +83,7 @@ fn send_error(error: SendDatagramError) -> SendDatagramErrorIncoming {
         SendDatagramError::ConnectionLost(error) => {
             SendDatagramErrorIncoming::ConnectionError(connection_error(error))
         }
-        // One of the ends has none.
+        // Datagrams are disabled at one of the endpoints.
         _ => SendDatagramErrorIncoming::NotAvailable,
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of courser as `h3` wants to know them.
+//! Conversion of courser's errors to those of `h3`.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ pub(crate) fn connection_error(error: ConnectionError) -> ConnectionErrorIncomin
     }
 }
 
-/// A stream that is over because its connection is.
-pub(crate) fn lost(error: ConnectionError) -> StreamErrorIncoming {
+/// Returns the error of a stream whose connection was lost.
+pub(crate) fn connection_lost(error: ConnectionError) -> StreamErrorIncoming {
     StreamErrorIncoming::ConnectionErrorIncoming {
         connection_error: connection_error(error),
     }
@@ -27,7 +27,7 @@ pub(crate) fn lost(error: ConnectionError) -> StreamErrorIncoming {
 pub(crate) fn read_error(error: ReadError) -> StreamErrorIncoming {
     match error {
         ReadError::Reset(code) => terminated(code),
-        ReadError::ConnectionLost(error) => lost(error),
+        ReadError::ConnectionLost(error) => connection_lost(error),
         error => StreamErrorIncoming::Unknown(Box::new(error)),
     }
 }
@@ -35,7 +35,7 @@ pub(crate) fn read_error(error: ReadError) -> StreamErrorIncoming {
 pub(crate) fn write_error(error: WriteError) -> StreamErrorIncoming {
     match error {
         WriteError::Stopped(code) => terminated(code),
-        WriteError::ConnectionLost(error) => lost(error),
+        WriteError::ConnectionLost(error) => connection_lost(error),
         error => StreamErrorIncoming::Unknown(Box::new(error)),
     }
 }
@@ -46,8 +46,9 @@ fn terminated(code: VarInt) -> StreamErrorIncoming {
     }
 }
 
-/// The code, or the largest there is: a code may not stop a stream from being given up.
-pub(crate) fn var_int(code: u64) -> VarInt {
+/// Converts an error code. One above the range becomes the largest, so that the stream is still reset
+/// or stopped.
+pub(crate) fn saturating_var_int(code: u64) -> VarInt {
     VarInt::from_u64(code).unwrap_or(VarInt::MAX)
 }
 

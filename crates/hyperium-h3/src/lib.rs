@@ -1,9 +1,9 @@
-//! The transport traits of the [`h3`] crate on courser's connections.
+//! Implements the transport traits of hyperium's [`h3`] crate for courser's connections.
 //!
-//! Names and shape are those of h3-quinn: a program written for that runs here after a change of
-//! its imports.
+//! Types have the names and structure of those in h3-quinn. A program written for h3-quinn needs
+//! only other imports.
 //!
-//! | traits of `h3::quic` | here |
+//! | traits of `h3::quic` | implemented by |
 //! |---|---|
 //! | `Connection`, `OpenStreams` | [`Connection`] |
 //! | `OpenStreams` | [`OpenStreams`], from [`Connection::opener`](h3::quic::Connection::opener) |
@@ -11,12 +11,13 @@
 //! | `SendStream`, `SendStreamUnframed` | [`SendStream`] |
 //! | `RecvStream` | [`RecvStream`] |
 //!
-//! With the feature `datagram` a [`Connection`] has the traits of the `h3-datagram` crate too, for
-//! HTTP datagrams (RFC 9297). Version 0.0.2 of that sends all of them as those of the connection's
-//! first request (<https://github.com/hyperium/h3/issues/345>); it reads those of any.
+//! With the feature `datagram`, [`Connection`] also implements the traits of the `h3-datagram` crate
+//! for HTTP datagrams (RFC 9297). Version 0.0.2 of that crate sends every datagram as one of the
+//! connection's first request (<https://github.com/hyperium/h3/issues/345>). It receives datagrams
+//! of all requests.
 //!
-//! courser has an HTTP/3 of its own, `courser::h3`, which is faster and does more. This crate is
-//! for programs that stand on `h3` already, and both can be at either end of a connection.
+//! courser has its own HTTP/3 in `courser::h3`, which is faster and has more features. This crate is
+//! for programs that already use `h3`. Both implementations interoperate.
 //!
 //! ```
 //! use bytes::Bytes;
@@ -31,7 +32,7 @@
 //! let address = server.local_addr()?;
 //! tokio::spawn(async move {
 //!     let connection = server.accept().await.ok_or("closed")?.await?;
-//!     let connection = courser_h3::Connection::new(connection);
+//!     let connection = courser_hyperium_h3::Connection::new(connection);
 //!     let mut connection = h3::server::Connection::<_, Bytes>::new(connection).await?;
 //!     while let Some(resolver) = connection.accept().await? {
 //!         let (_request, mut stream) = resolver.resolve_request().await?;
@@ -45,7 +46,7 @@
 //! let endpoint = Endpoint::client("127.0.0.1:0".parse()?)?;
 //! let config = ClientConfig::with_roots([identity.certificate()])?.alpn(["h3"]);
 //! let connection = endpoint.connect_with(config, address, "localhost")?.await?;
-//! let (mut driver, mut client) = h3::client::new(courser_h3::Connection::new(connection)).await?;
+//! let (mut driver, mut client) = h3::client::new(courser_hyperium_h3::Connection::new(connection)).await?;
 //! let driven = tokio::spawn(async move { driver.wait_idle().await });
 //! let mut stream = client.send_request(Request::get("https://localhost/").body(())?).await?;
 //! stream.finish().await?;

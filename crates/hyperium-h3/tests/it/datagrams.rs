@@ -1,5 +1,5 @@
-//! HTTP datagrams by the traits of `h3-datagram`: on courser and quinn, and with courser's own
-//! HTTP/3.
+//! HTTP datagrams with the traits of `h3-datagram`, between courser and quinn, and with courser's
+//! own HTTP/3.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use super::setup::{Pair, quinn_client, quinn_server, within};
 
-/// Answers one request and sends its datagrams back until the connection is over.
+/// Answers one request and echoes its datagrams until the connection ends.
 async fn echo<C>(connection: C)
 where
     C: quic::Connection<Bytes> + DatagramConnectionExt<Bytes>,
@@ -38,7 +38,7 @@ where
     let echo = async {
         while let Ok(datagram) = reader.read_datagram().await {
             assert_eq!(datagram.stream_id(), stream.id());
-            // The last one may come when the client is gone.
+            // The last one may arrive after the client has closed the connection.
             let _ = sender.send_datagram(datagram.into_payload());
         }
     };
@@ -46,7 +46,7 @@ where
     tokio::join!(echo, drive);
 }
 
-/// A request, and datagrams on it that come back.
+/// Sends a request with datagrams and checks their echoes.
 async fn ask<C>(connection: C)
 where
     C: quic::Connection<Bytes> + DatagramConnectionExt<Bytes> + Send + 'static,
@@ -72,7 +72,7 @@ where
     let response = within(stream.recv_response()).await.expect("answered");
     assert_eq!(response.status(), 200);
     for number in 0..100_usize {
-        // Empty ones too, and some as large as may be sent at first.
+        // From empty to about the largest size before path MTU discovery.
         let payload = Bytes::from(vec![b'x'; number * 11]);
         let back = within(exchange((&mut sender, &mut reader), &payload)).await;
         assert_eq!(back.stream_id(), stream.id());
@@ -82,7 +82,7 @@ where
     driven.await.expect("no panic");
 }
 
-/// Sends a datagram until it comes back: the network may lose any.
+/// Sends a datagram repeatedly until its echo arrives, because any datagram may be lost.
 async fn exchange<S, R>(
     (sender, reader): (&mut DatagramSender<S, Bytes>, &mut DatagramReader<R>),
     payload: &Bytes,
@@ -96,7 +96,7 @@ where
         let back = async {
             loop {
                 let back = reader.read_datagram().await.expect("open");
-                // One that was sent twice may come twice.
+                // Echoes of earlier repetitions are skipped.
                 if back.payload().len() == payload.len() {
                     return back;
                 }
@@ -114,28 +114,28 @@ fn request() -> Request<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn datagrams_come_back_on_courser_at_both_ends() {
+async fn datagrams_are_echoed_with_courser_at_both_ends() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    let serving = tokio::spawn(echo(courser_h3::Connection::new(server)));
-    ask(courser_h3::Connection::new(client)).await;
+    let serving = tokio::spawn(echo(courser_hyperium_h3::Connection::new(server)));
+    ask(courser_hyperium_h3::Connection::new(client)).await;
     within(serving).await.expect("no panic");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn datagrams_come_back_between_a_client_on_quinn_and_a_server_on_courser() {
+async fn datagrams_are_echoed_between_a_quinn_client_and_a_courser_server() {
     let pair = Pair::new();
     let (client, server) = tokio::join!(
         quinn_client(pair.address(), pair.certificate.clone()),
         pair.accept()
     );
-    let serving = tokio::spawn(echo(courser_h3::Connection::new(server)));
+    let serving = tokio::spawn(echo(courser_hyperium_h3::Connection::new(server)));
     ask(h3_quinn::Connection::new(client.1)).await;
     within(serving).await.expect("no panic");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn datagrams_come_back_between_a_client_on_courser_and_a_server_on_quinn() {
+async fn datagrams_are_echoed_between_a_courser_client_and_a_quinn_server() {
     let (server, client) = quinn_server();
     let address = server.local_addr().expect("bound");
     let serving = tokio::spawn(async move {
@@ -144,19 +144,20 @@ async fn datagrams_come_back_between_a_client_on_courser_and_a_server_on_quinn()
     });
     let connection = client.connect(address, "localhost").expect("configured");
     let connection = connection.await.expect("handshake");
-    ask(courser_h3::Connection::new(connection)).await;
+    ask(courser_hyperium_h3::Connection::new(connection)).await;
     within(serving).await.expect("no panic");
 }
 
-/// courser's own HTTP/3 sends those of every request, and each is read as that request's.
+/// courser's own HTTP/3 sends datagrams of every request. Each arrives with the stream ID of its
+/// request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn datagrams_of_all_requests_are_read_as_theirs() {
+async fn datagrams_of_all_requests_are_received() {
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
     let service = tower::service_fn(|request: Request<own::Body>| async move {
         let datagrams = request.extensions().get::<own::Datagrams>();
-        let datagrams = datagrams.expect("switched on");
-        // The client's settings may come after its request.
+        let datagrams = datagrams.expect("enabled");
+        // The client's SETTINGS may arrive after its request.
         while !datagrams.is_negotiated() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
@@ -171,12 +172,12 @@ async fn datagrams_of_all_requests_are_read_as_theirs() {
     let mut builder = h3::client::builder();
     let built = builder
         .enable_datagram(true)
-        .build::<_, _, Bytes>(courser_h3::Connection::new(client))
+        .build::<_, _, Bytes>(courser_hyperium_h3::Connection::new(client))
         .await;
     let (mut driver, mut client) = built.expect("a connection");
     let mut reader = driver.get_datagram_reader();
     tokio::spawn(async move { driver.wait_idle().await });
-    // Two bytes of quarter stream ID in the end.
+    // The quarter stream ID takes two bytes from request 64 on.
     for number in 0..70_u64 {
         let path = format!("/{number}");
         let request = Request::get(format!("https://localhost{path}"))
@@ -192,15 +193,15 @@ async fn datagrams_of_all_requests_are_read_as_theirs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_sent_is_told_apart() {
-    let send = |connection: &courser_h3::Connection, len: usize| {
+async fn send_errors_state_the_reason() {
+    let send = |connection: &courser_hyperium_h3::Connection, len: usize| {
         let mut handler = DatagramConnectionExt::<Bytes>::send_datagram_handler(connection);
         let id = StreamId::try_from(0).expect("an ID");
         handler.send_datagram(Datagram::new(id, Bytes::from(vec![0; len])).encode())
     };
     let pair = Pair::new();
     let (client, server) = pair.connect().await;
-    let client = courser_h3::Connection::new(client);
+    let client = courser_hyperium_h3::Connection::new(client);
     send(&client, 1000).expect("it fits");
     let error = send(&client, 70_000).expect_err("too large");
     assert!(matches!(error, SendDatagramErrorIncoming::TooLarge));
@@ -228,6 +229,6 @@ async fn what_cannot_be_sent_is_told_apart() {
     };
     let pair = Pair::with(without);
     let (client, _server) = pair.connect().await;
-    let error = send(&courser_h3::Connection::new(client), 1).expect_err("switched off");
+    let error = send(&courser_hyperium_h3::Connection::new(client), 1).expect_err("disabled");
     assert!(matches!(error, SendDatagramErrorIncoming::NotAvailable));
 }

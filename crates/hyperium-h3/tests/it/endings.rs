@@ -1,4 +1,4 @@
-//! How requests and connections end, and with which codes.
+//! The end of requests and connections, and the error codes that each side receives.
 
 use std::task::Poll;
 
@@ -12,19 +12,19 @@ use http_body_util::{BodyExt as _, Full};
 
 use super::setup::{Pair, within};
 
-type Server = h3::server::Connection<courser_h3::Connection, Bytes>;
-type Client = h3::client::SendRequest<courser_h3::OpenStreams, Bytes>;
-type Answering = RequestStream<courser_h3::BidiStream<Bytes>, Bytes>;
-type Driver = h3::client::Connection<courser_h3::Connection, Bytes>;
+type Server = h3::server::Connection<courser_hyperium_h3::Connection, Bytes>;
+type Client = h3::client::SendRequest<courser_hyperium_h3::OpenStreams, Bytes>;
+type Answering = RequestStream<courser_hyperium_h3::BidiStream<Bytes>, Bytes>;
+type Driver = h3::client::Connection<courser_hyperium_h3::Connection, Bytes>;
 
 async fn server(connection: courser::Connection) -> Server {
-    Server::new(courser_h3::Connection::new(connection))
+    Server::new(courser_hyperium_h3::Connection::new(connection))
         .await
         .expect("a connection")
 }
 
 async fn client(connection: courser::Connection) -> (Driver, Client) {
-    h3::client::new(courser_h3::Connection::new(connection))
+    h3::client::new(courser_hyperium_h3::Connection::new(connection))
         .await
         .expect("a connection")
 }
@@ -44,7 +44,7 @@ fn is_terminated(error: &StreamError, with: Code) -> bool {
     matches!(error, StreamError::RemoteTerminate { code, .. } if *code == with)
 }
 
-/// RFC 9114 §4.1.1: each end learns the code with which the other gives up.
+/// RFC 9114 §4.1.1: each side receives the error code of a reset or stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resets_and_stops_carry_their_codes() {
     let pair = Pair::new();
@@ -80,7 +80,7 @@ async fn resets_and_stops_carry_their_codes() {
     sent.stop_stream(Code::H3_REQUEST_CANCELLED);
     let error = match within(stream.recv_data()).await {
         Err(error) => error,
-        Ok(_) => panic!("there was no data, and is none to come"),
+        Ok(_) => panic!("the stream was reset before any data"),
     };
     assert!(
         is_terminated(&error, Code::H3_REQUEST_CANCELLED),
@@ -88,7 +88,7 @@ async fn resets_and_stops_carry_their_codes() {
     );
 }
 
-/// RFC 9114 §5.2: what was taken before is answered, what comes later is refused.
+/// RFC 9114 §5.2: earlier requests are answered, later ones are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn goaway_lets_requests_finish() {
     let pair = Pair::new();
@@ -110,7 +110,7 @@ async fn goaway_lets_requests_finish() {
             .await
             .expect("wanted");
         stream.finish().await.expect("wanted");
-        // Until nothing is left to do.
+        // Drives the server until no request is left.
         while let Ok(Some(_)) = server.accept().await {}
     };
     let reading = async {
@@ -120,7 +120,7 @@ async fn goaway_lets_requests_finish() {
             data.copy_to_bytes(data.remaining()),
             Bytes::from("still here")
         );
-        // GOAWAY is on another stream, and may come after the answer.
+        // GOAWAY is sent on another stream and may arrive after the response.
         while client.send_request(request("/late")).await.is_ok() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
@@ -131,7 +131,7 @@ async fn goaway_lets_requests_finish() {
     assert!(end.is_h3_no_error(), "{end}");
 }
 
-/// courser's drain is a GOAWAY that a client on `h3` understands.
+/// courser drains with a GOAWAY that a client with `h3` understands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn coursers_own_server_drains_a_client_on_h3() {
     let pair = Pair::new();
@@ -140,8 +140,8 @@ async fn coursers_own_server_drains_a_client_on_h3() {
     let service = tower::service_fn(|_| async {
         Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from("fine"))))
     });
-    // Now and then courser closes with a reserved code, which this version of `h3` does not take
-    // for H3_NO_ERROR as RFC 9114 §8.1 asks.
+    // courser sometimes closes with a reserved code. RFC 9114 §8.1 requires treating it as
+    // H3_NO_ERROR, which this version of `h3` does not.
     let mut config = own::Config::new(courser::Side::Server);
     config.grease = false;
     let serving = own::serve(server_end, service)
@@ -151,21 +151,21 @@ async fn coursers_own_server_drains_a_client_on_h3() {
     let (mut driver, mut client) = client(client_end).await;
     let driven = tokio::spawn(async move { driver.wait_idle().await });
     let mut sent = client.send_request(request("/")).await.expect("sent");
-    // The answer may come first, and with it word that no more is wanted.
+    // The response may arrive first, together with a STOP_SENDING for the rest of the request.
     let _ = sent.finish().await;
     within(sent.recv_response()).await.expect("answered");
-    start.send(()).expect("waited for");
+    start.send(()).expect("the drain signal is awaited");
     let end = within(driven).await.expect("no panic");
     assert!(end.is_h3_no_error(), "{end}");
     within(serving).await.expect("no panic").expect("drained");
 }
 
-/// The code of `h3` is what courser sees at the other end, and the other way round.
+/// courser receives the code with which `h3` closes a connection, and vice versa.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn codes_of_closed_connections_pass_both_ways() {
+async fn close_codes_pass_in_both_directions() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
-    let mut connection = courser_h3::Connection::new(client_end);
+    let mut connection = courser_hyperium_h3::Connection::new(client_end);
     quic::OpenStreams::<Bytes>::close(&mut connection, Code::H3_EXCESSIVE_LOAD, b"enough");
     match within(server_end.closed()).await {
         ConnectionError::ApplicationClosed { code, reason } => {
@@ -182,16 +182,16 @@ async fn codes_of_closed_connections_pass_both_ways() {
     assert!(end.to_string().contains("H3_SETTINGS_ERROR"), "{end}");
 }
 
-/// A client on `h3` that breaks a rule of courser's server hears which.
+/// A client with `h3` that violates the protocol receives the code of the violation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broken_rule_has_its_code() {
+async fn protocol_violation_is_reported_with_its_code() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
     let service = tower::service_fn(|_| async {
         Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::new())))
     });
     tokio::spawn(own::serve(server_end, service).into_future());
-    let mut connection = courser_h3::Connection::new(client_end);
+    let mut connection = courser_hyperium_h3::Connection::new(client_end);
     // A second control stream.
     for _ in 0..2 {
         let mut stream = std::future::poll_fn(|cx| {
@@ -203,12 +203,12 @@ async fn a_broken_rule_has_its_code() {
         std::future::poll_fn(|cx| quic::SendStreamUnframed::poll_send(&mut stream, cx, &mut bytes))
             .await
             .expect("open");
-        // Its end would be a mistake of another kind.
+        // Closing a control stream would be another violation.
         std::mem::forget(stream);
     }
     let error = within(std::future::poll_fn(
         |cx| match quic::Connection::<Bytes>::poll_accept_bidi(&mut connection, cx) {
-            Poll::Ready(Ok(_)) => panic!("servers open none"),
+            Poll::Ready(Ok(_)) => panic!("servers open no bidirectional streams"),
             Poll::Ready(Err(error)) => Poll::Ready(error),
             Poll::Pending => Poll::Pending,
         },
@@ -221,13 +221,13 @@ async fn a_broken_rule_has_its_code() {
     );
 }
 
-/// Streams report the end of their connection with its reason, whatever is asked of them.
+/// Every operation on a stream reports the reason for which its connection was closed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn streams_tell_why_their_connection_is_over() {
+async fn streams_report_why_their_connection_closed() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
-    let mut connection = courser_h3::Connection::new(client_end.clone());
-    let mut stream: courser_h3::BidiStream<Bytes> =
+    let mut connection = courser_hyperium_h3::Connection::new(client_end.clone());
+    let mut stream: courser_hyperium_h3::BidiStream<Bytes> =
         std::future::poll_fn(|cx| connection.poll_open_bidi(cx))
             .await
             .expect("allowed");
@@ -248,24 +248,24 @@ async fn streams_tell_why_their_connection_is_over() {
     assert!(is_close(finished.expect_err("closed")));
     let read = std::future::poll_fn(|cx| stream.poll_data(cx)).await;
     assert!(is_close(read.expect_err("closed")));
-    let opened: Result<courser_h3::BidiStream<Bytes>, _> =
+    let opened: Result<courser_hyperium_h3::BidiStream<Bytes>, _> =
         std::future::poll_fn(|cx| opener.poll_open_bidi(cx)).await;
     assert!(is_close(opened.expect_err("closed")));
 }
 
-/// A stream that waits for data can be stopped: nothing of it is lent to the waiting.
+/// A stream with a pending read can be stopped, because the read does not borrow it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_can_be_stopped_while_it_is_read() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
-    let mut connection = courser_h3::Connection::new(client_end);
-    let mut stream: courser_h3::BidiStream<Bytes> =
+    let mut connection = courser_hyperium_h3::Connection::new(client_end);
+    let mut stream: courser_hyperium_h3::BidiStream<Bytes> =
         std::future::poll_fn(|cx| connection.poll_open_bidi(cx))
             .await
             .expect("allowed");
     std::future::poll_fn(|cx| {
         let polled = stream.poll_data(cx);
-        assert!(polled.is_pending(), "there is nothing");
+        assert!(polled.is_pending(), "no data was sent");
         Poll::Ready(())
     })
     .await;
@@ -278,7 +278,7 @@ async fn a_stream_can_be_stopped_while_it_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn coursers_own_client_hears_a_reset_of_a_server_on_h3() {
+async fn coursers_own_client_reports_a_reset_from_an_h3_server() {
     let pair = Pair::new();
     let (client_end, server_end) = pair.connect().await;
     tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Streams.
+//! Streams and their halves.
 
 use std::fmt;
 use std::pin::pin;
@@ -8,9 +8,9 @@ use bytes::{Buf, Bytes};
 use courser::{ClosedStream, StoppedError};
 use h3::quic::{self, ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 
-use crate::error::{lost, read_error, var_int, write_error};
+use crate::error::{connection_lost, read_error, saturating_var_int, write_error};
 
-/// A stream both ways.
+/// A bidirectional stream.
 #[derive(Debug)]
 pub struct BidiStream<B: Buf> {
     send: SendStream<B>,
@@ -86,7 +86,7 @@ impl<B: Buf> quic::SendStreamUnframed<B> for BidiStream<B> {
     }
 }
 
-/// The receiving half of a stream. Chunks come as they were received, without a copy.
+/// The receiving half of a stream. Returns data as it was received, without a copy.
 #[derive(Debug)]
 pub struct RecvStream(courser::RecvStream);
 
@@ -107,8 +107,8 @@ impl quic::RecvStream for RecvStream {
     }
 
     fn stop_sending(&mut self, error_code: u64) {
-        // It may be over already.
-        let _ = self.0.stop(var_int(error_code));
+        // Fails if the stream has already ended.
+        let _ = self.0.stop(saturating_var_int(error_code));
     }
 
     fn recv_id(&self) -> StreamId {
@@ -118,8 +118,8 @@ impl quic::RecvStream for RecvStream {
 
 /// The sending half of a stream.
 ///
-/// Dropped before it is finished, it is finished with what was sent; what `h3` has handed over and
-/// not driven with `poll_ready` is not.
+/// Dropping it finishes the stream after the bytes already written. Data passed to `send_data` is
+/// lost if `poll_ready` has not written it.
 pub struct SendStream<B: Buf> {
     stream: courser::SendStream,
     writing: Option<WriteBuf<B>>,
@@ -133,8 +133,8 @@ impl<B: Buf> SendStream<B> {
         }
     }
 
-    /// Writes what there is room for of the next piece of `buf`. A buffer that is empty is
-    /// written, however full the stream is.
+    /// Writes as much of the next chunk of `buf` as the stream accepts. An empty buffer succeeds even
+    /// if the stream accepts nothing.
     fn poll_write<D: Buf>(
         &mut self,
         cx: &mut Context<'_>,
@@ -166,7 +166,7 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
 
     fn send_data<T: Into<WriteBuf<B>>>(&mut self, data: T) -> Result<(), StreamErrorIncoming> {
         if self.writing.is_some() {
-            return Err(misused("send_data before the stream was ready"));
+            return Err(trait_misuse("send_data before the stream was ready"));
         }
         self.writing = Some(data.into());
         Ok(())
@@ -176,17 +176,17 @@ impl<B: Buf> quic::SendStream<B> for SendStream<B> {
         let Err(ClosedStream) = self.stream.finish() else {
             return Poll::Ready(Ok(()));
         };
-        // Closed with its connection, or before.
+        // The stream was closed, either by its connection or earlier.
         Poll::Ready(Err(match pin!(self.stream.stopped()).poll(cx) {
-            Poll::Ready(Err(StoppedError::ConnectionLost(error))) => lost(error),
+            Poll::Ready(Err(StoppedError::ConnectionLost(error))) => connection_lost(error),
             _ => StreamErrorIncoming::Unknown(Box::new(ClosedStream)),
         }))
     }
 
     fn reset(&mut self, reset_code: u64) {
-        // Nothing of it is to be sent any more.
+        // A reset stream sends no more data.
         self.writing = None;
-        let _ = self.stream.reset(var_int(reset_code));
+        let _ = self.stream.reset(saturating_var_int(reset_code));
     }
 
     fn send_id(&self) -> StreamId {
@@ -201,7 +201,7 @@ impl<B: Buf> quic::SendStreamUnframed<B> for SendStream<B> {
         buf: &mut D,
     ) -> Poll<Result<usize, StreamErrorIncoming>> {
         if self.writing.is_some() {
-            return Poll::Ready(Err(misused("poll_send before the stream was ready")));
+            return Poll::Ready(Err(trait_misuse("poll_send before the stream was ready")));
         }
         self.poll_write(cx, buf)
     }
@@ -216,13 +216,14 @@ impl<B: Buf> fmt::Debug for SendStream<B> {
     }
 }
 
-/// `h3` broke the rules of its own traits: it closes the connection with H3_INTERNAL_ERROR.
-fn misused(how: &str) -> StreamErrorIncoming {
+/// Returns the error for a call that the contract of the traits forbids. `h3` then closes the
+/// connection with H3_INTERNAL_ERROR.
+fn trait_misuse(how: &str) -> StreamErrorIncoming {
     StreamErrorIncoming::ConnectionErrorIncoming {
         connection_error: ConnectionErrorIncoming::InternalError(how.to_owned()),
     }
 }
 
 fn stream_id(id: courser::StreamId) -> StreamId {
-    StreamId::try_from(id.value()).expect("the transport numbers streams below 2^62")
+    StreamId::try_from(id.value()).expect("stream IDs are below 2^62")
 }
