@@ -33,11 +33,11 @@
 //! forbids or that change the direction of text are replaced, and long text is shortened in images.
 //! Cells of a CSV table that a spreadsheet would read as a formula begin with `'`.
 //!
-//! # Why not `plotters`
+//! # Why no charting library
 //!
-//! The `plotters` library writes each colour as a fixed value at each element, so an image cannot
-//! follow the page; it has no tooltips, and takes the width of text from a font that has to be
-//! found on, or shipped with, the machine. What is needed here is small enough to own.
+//! Libraries such as `plotters` write each colour as a fixed value at each element, so that an image
+//! cannot follow the page. They draw every point, and pass characters that XML forbids on to the
+//! file. `docs/design/0010-charts.md` compares them by measurement.
 
 mod axis;
 mod chart;
