@@ -18,13 +18,13 @@ pub type Point = (f64, f64);
 /// evenly.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
-    /// Bytes sent up to and including each packet of the application space, at its sending.
+    /// Bytes sent up to and including each packet of the application space, when it was sent.
     pub sent: Samples<Point>,
-    /// The same byte counts, at the acknowledgement of each packet.
+    /// The same byte count for each packet, when it was acknowledged.
     pub acked: Samples<Point>,
-    /// The same byte counts, when each packet was declared lost.
+    /// The same byte count for each packet, when it was declared lost.
     pub lost: Samples<Point>,
-    /// Bytes received up to and including each packet, at its arrival.
+    /// Bytes received up to and including each packet, when it arrived.
     pub received: Samples<Point>,
     /// Congestion window.
     pub congestion_window: Samples<Point>,
