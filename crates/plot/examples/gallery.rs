@@ -1,4 +1,5 @@
-//! Every kind of chart, in one page: `cargo run -p courser-plot --example gallery > gallery.html`.
+//! Writes a page with every kind of chart:
+//! `cargo run -p courser-plot --example gallery > gallery.html`.
 
 use courser_plot::page::{Page, Section};
 use courser_plot::{Axis, Chart, Colour, Marker, Marks, Reference, Series, Unit};
@@ -84,13 +85,13 @@ fn flows() -> Chart {
     })
 }
 
-/// What a window does that is cut every four seconds.
+/// Returns the size of a congestion window that is reduced every four seconds.
 fn saw(factor: f64) -> impl Iterator<Item = (f64, f64)> {
     let times = (0..3000).map(|step| f64::from(step) / 100.0);
     times.map(move |at| (at, (120_000.0 + (at % 4.0) * 20_000.0) * factor))
 }
 
-/// Values around a middle over 30 seconds, the same in every run.
+/// Returns values around a middle over 30 seconds, the same in every run.
 fn noise(count: u32, middle: f64, width: f64) -> impl Iterator<Item = (f64, f64)> {
     let mut state = 7_u32;
     (0..count).map(move |index| {

@@ -1,8 +1,8 @@
-//! What stands along a side of a chart.
+//! Axes of charts.
 
 use crate::Unit;
 
-/// One axis: its words, unit and range. Without a range it spans the data.
+/// One axis of a chart: its label, unit and range. Without a range, it spans the data.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Axis {
     pub(crate) label: String,
@@ -14,7 +14,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis with a label such as `queue` and the unit of its values.
+    /// Creates an axis with a label such as `queue` and the unit of its values.
     pub fn new(label: impl Into<String>, unit: Unit) -> Self {
         Self {
             label: label.into(),
@@ -23,40 +23,40 @@ impl Axis {
         }
     }
 
-    /// The usual horizontal axis: `time` in seconds.
+    /// Creates the usual horizontal axis: `time` in seconds.
     pub fn time() -> Self {
         Self::new("time", Unit::Seconds)
     }
 
-    /// Makes equal distances equal ratios. Values that are not above zero are left out.
+    /// Makes the axis logarithmic. Values that are not above zero are left out.
     #[must_use]
     pub fn logarithmic(mut self) -> Self {
         self.is_logarithmic = true;
         self
     }
 
-    /// Lets a vertical axis begin at the smallest value instead of zero.
+    /// Starts a vertical axis at the smallest value instead of zero.
     #[must_use]
     pub fn tight(mut self) -> Self {
         self.is_tight = true;
         self
     }
 
-    /// Lets the axis begin here, in the base unit; a value that is not finite changes nothing.
+    /// Sets the start of the axis in the base unit. Ignores a value that is not finite.
     #[must_use]
     pub fn from(mut self, low: f64) -> Self {
         self.low = Some(low).filter(|low| low.is_finite()).or(self.low);
         self
     }
 
-    /// Lets the axis end here, in the base unit; a value that is not finite changes nothing.
+    /// Sets the end of the axis in the base unit. Ignores a value that is not finite.
     #[must_use]
     pub fn to(mut self, high: f64) -> Self {
         self.high = Some(high).filter(|high| high.is_finite()).or(self.high);
         self
     }
 
-    /// The label with the symbol of the unit, as it stands in a CSV head: `time [s]`.
+    /// Returns the label with the symbol of the unit, as in a CSV header: `time [s]`.
     pub(crate) fn heading(&self, symbol: &str) -> String {
         match (self.label.is_empty(), symbol.is_empty()) {
             (_, true) => self.label.clone(),

@@ -1,8 +1,8 @@
-//! A chart: what it shows, and its three forms.
+//! Charts, and their output as image, table or text.
 
 use crate::{Axis, Marks, Reference, Series, csv, draw, style, summary};
 
-/// One chart with two axes. Made once, then given out as image, table or text.
+/// One chart with two axes, written as image, table or text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chart {
     pub(crate) title: String,
@@ -17,7 +17,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart of 720 by 320 pixels with nothing in it.
+    /// Creates an empty chart of 720 by 320 pixels.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
         Self {
             title: title.into(),
@@ -32,14 +32,14 @@ impl Chart {
         }
     }
 
-    /// Sets a second, smaller line under the title.
+    /// Sets the subtitle, a smaller line under the title.
     #[must_use]
     pub fn subtitle(mut self, subtitle: impl Into<String>) -> Self {
         self.subtitle = subtitle.into();
         self
     }
 
-    /// Sets the size of the image in CSS pixels; at least 240 by 160, at most 4000 by 4000.
+    /// Sets the size of the image in CSS pixels, from 240 by 160 to 4000 by 4000.
     #[must_use]
     pub fn size(mut self, width: f64, height: f64) -> Self {
         self.width = width.clamp(240.0, 4000.0);
@@ -47,62 +47,64 @@ impl Chart {
         self
     }
 
-    /// Adds a series. Of more than 24 the first 24 are drawn; tables have all of them.
+    /// Adds a series. Images show the first 24, and tables show all of them.
     #[must_use]
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    /// Adds events.
+    /// Adds a group of events.
     #[must_use]
     pub fn marks(mut self, marks: Marks) -> Self {
         self.marks.push(marks);
         self
     }
 
-    /// Adds a level.
+    /// Adds a reference level.
     #[must_use]
     pub fn reference(mut self, reference: Reference) -> Self {
         self.references.push(reference);
         self
     }
 
-    /// The title, as it was given.
+    /// Returns the title.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// True without any value to draw.
+    /// Returns true if the chart has no value to draw.
     pub fn is_empty(&self) -> bool {
         let mut points = self.series.iter().flat_map(|series| &series.points);
         !points.any(|point| point.1.is_finite())
     }
 
-    /// The chart as an SVG file: with its own stylesheet, in light and dark.
+    /// Returns the chart as an SVG file with its own stylesheet, for light and dark pages.
     pub fn to_svg(&self) -> String {
         draw::svg(self, style::STYLESHEET)
     }
 
-    /// The chart as an SVG element for a page that has [`stylesheet`](crate::stylesheet) once.
+    /// Returns the chart as an SVG element, for a page that contains
+    /// [`stylesheet`](crate::stylesheet) once.
     pub fn to_fragment(&self) -> String {
         draw::svg(self, "")
     }
 
-    /// Every value of the chart as CSV (RFC 4180), in base units.
+    /// Returns every value of the chart as CSV (RFC 4180), in base units.
     ///
     /// Columns: kind (`series`, `mark`, `reference`), name, x, y, lower value of a band, label.
     pub fn to_csv(&self) -> String {
         csv::table(self, csv::Extent::ALL)
     }
 
-    /// Like [`to_csv`](Self::to_csv) with at most `rows` values of each series, evenly picked, of at
-    /// most 64 series, and with long names cut.
+    /// Returns a shortened version of [`to_csv`](Self::to_csv).
+    ///
+    /// It has at most 64 series, at most `rows` evenly chosen values of each, and shortened names.
     pub fn to_csv_thinned(&self, rows: usize) -> String {
         csv::table(self, csv::Extent::rows(rows))
     }
 
-    /// What the chart shows in words and numbers, a line for each series.
+    /// Returns a text summary of the chart, with one line for each series.
     pub fn to_text(&self) -> String {
         summary::text(self)
     }

@@ -1,26 +1,26 @@
-//! Which colour a series has; what it looks like is said in the stylesheet.
+//! Colours of series. The stylesheet defines their values.
 
 /// The colour of a series or mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Colour {
-    /// The next one of the palette, in the order of the series of the chart.
+    /// The next colour of the palette, in the order of the series in the chart.
     #[default]
     Auto,
-    /// This one of the palette's eight; larger numbers begin again.
+    /// One of the eight colours of the palette. Larger numbers start again from the first.
     Nth(usize),
-    /// Something bad: losses, failures.
+    /// The colour of bad events: losses, failures.
     Bad,
-    /// Something good: recovered, passed.
+    /// The colour of good events: recovered, passed.
     Good,
-    /// Background knowledge: link rates, minimum values.
+    /// The colour of background values: link rates, minimum values.
     Muted,
 }
 
-/// Colours in the palette.
+/// The number of colours in the palette.
 pub(crate) const PALETTE: usize = 8;
 
 impl Colour {
-    /// The CSS class that sets the colour; `auto` is what [`Colour::Auto`] stands for.
+    /// Returns the CSS class that sets the colour. [`Colour::Auto`] becomes number `auto`.
     pub(crate) fn class(self, auto: usize) -> &'static str {
         const CLASSES: [&str; PALETTE] = ["c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
         match self {

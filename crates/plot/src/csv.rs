@@ -1,11 +1,11 @@
-//! The table behind a chart.
+//! Writes the values of a chart as a CSV table.
 
 use std::fmt::Write;
 
 use crate::Chart;
 use crate::escape::shorten;
 
-/// How much of a chart a table has.
+/// The limits on the size of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     rows: usize,
@@ -14,15 +14,15 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// Everything.
+    /// A table without limits.
     pub(crate) const ALL: Self = Self {
         rows: usize::MAX,
         groups: usize::MAX,
         name: usize::MAX,
     };
 
-    /// So many rows of each series. Other things are bounded as well, for this is the table that
-    /// stands in a page, and a stranger's trace must not decide how large that is.
+    /// Limits a table to `rows` rows of each series. The number of groups and the length of names are
+    /// limited as well: the table is part of a page, and an untrusted trace must not decide its size.
     pub(crate) fn rows(rows: usize) -> Self {
         Self {
             rows: rows.max(2),
@@ -32,7 +32,7 @@ impl Extent {
     }
 }
 
-/// Values in long form.
+/// Writes the values in long form, one for each row.
 pub(crate) fn table(chart: &Chart, extent: Extent) -> String {
     let field = |text: &str| field(&shorten(text, extent.name));
     let limit = extent.rows;
@@ -44,7 +44,7 @@ pub(crate) fn table(chart: &Chart, extent: Extent) -> String {
     );
     for series in chart.series.iter().take(extent.groups) {
         let name = field(&series.name);
-        for index in picked(series.points.len(), limit) {
+        for index in chosen(series.points.len(), limit) {
             let (x, y) = series.points[index];
             let low = series
                 .lows
@@ -60,7 +60,7 @@ pub(crate) fn table(chart: &Chart, extent: Extent) -> String {
     }
     for marks in chart.marks.iter().take(extent.groups) {
         let name = field(&marks.name);
-        for index in picked(marks.marks.len(), limit) {
+        for index in chosen(marks.marks.len(), limit) {
             let (x, label) = &marks.marks[index];
             row(
                 &mut out,
@@ -79,12 +79,12 @@ pub(crate) fn table(chart: &Chart, extent: Extent) -> String {
 }
 
 fn row(out: &mut String, cells: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
+    // Writing to a string never fails.
     let _ = write!(out, "{cells}\r\n");
 }
 
-/// Which of `count` rows are shown: all, or `limit` of them from the first to the last.
-fn picked(count: usize, limit: usize) -> impl Iterator<Item = usize> {
+/// Returns the indices of the rows to show: all, or `limit` of them from the first to the last.
+fn chosen(count: usize, limit: usize) -> impl Iterator<Item = usize> {
     let shown = count.min(limit);
     (0..shown).map(move |index| match count <= limit {
         true => index,
@@ -92,7 +92,8 @@ fn picked(count: usize, limit: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Shortest text that reads back as the same number; empty for what is none.
+/// Returns the shortest text that reads back as the same number, or nothing if the value is not
+/// finite.
 fn number(value: f64) -> String {
     match value.is_finite() {
         true => format!("{value}"),
@@ -100,7 +101,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A text cell: quoted where RFC 4180 asks for it, never a formula.
+/// Writes a text cell. It is quoted where RFC 4180 requires it, and never a formula.
 fn field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let guard = if is_formula { "'" } else { "" };

@@ -1,4 +1,4 @@
-//! From a chart to an image.
+//! Draws charts as images.
 
 mod layer;
 mod layout;
@@ -13,16 +13,16 @@ use crate::{Chart, Marker, Marks, Reference, Series, summary};
 
 use self::layout::Layout;
 
-/// Series that are drawn: more would be neither told apart nor kept small.
+/// The most series drawn. More could not be distinguished, and would make a large image.
 const MAX_SERIES: usize = 24;
-/// Groups of events and levels that are drawn.
+/// The most groups of events, and the most levels, drawn.
 const MAX_GROUPS: usize = 8;
-/// What may reach over the edge of the plot, in pixels.
+/// The distance by which data may extend beyond the edge of the plot, in pixels.
 const OVERHANG: f64 = 4.0;
-/// Points of all lines of a chart together, at some eight bytes each.
+/// The most points in all lines of a chart together, at about eight bytes each.
 pub(crate) const POINTS: usize = 8000;
 
-/// The image with its stylesheet, which may be empty.
+/// Draws a chart as an image with a stylesheet, which may be empty.
 pub(crate) fn svg(chart: &Chart, stylesheet: &str) -> String {
     let (width, height) = (pixels(chart.width), pixels(chart.height));
     let mut out = format!(
@@ -39,7 +39,7 @@ pub(crate) fn svg(chart: &Chart, stylesheet: &str) -> String {
     out
 }
 
-/// What is inside the image, with about so many points in all lines together.
+/// Draws the contents of an image, with about `points` points in all lines together.
 pub(crate) fn body(out: &mut String, chart: &Chart, points: usize) {
     let layout = Layout::new(chart);
     let _ = write!(
@@ -50,8 +50,8 @@ pub(crate) fn body(out: &mut String, chart: &Chart, points: usize) {
     );
     layout.draw_frame(out, chart);
     let plot = layout.plot;
-    // A nested image clips what reaches over the axes, without an id that two charts could share.
-    // It is a little wider than the plot, for signs and lines that lie on its edge.
+    // A nested image clips data beyond the axes without an id, which two charts could share. It is
+    // slightly larger than the plot, so that markers and lines on its edge stay visible.
     let _ = write!(
         out,
         "<svg x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\" viewBox=\"{x} {y} {w} {h}\">",
@@ -65,34 +65,34 @@ pub(crate) fn body(out: &mut String, chart: &Chart, points: usize) {
     layout.draw_axes(out, chart);
 }
 
-/// What a reader hears instead of the image.
+/// Returns the description that a screen reader announces instead of the image.
 fn label(chart: &Chart) -> String {
     summary::text(chart).replace('\n', "; ")
 }
 
-/// The vertical range of a chart's values.
+/// Returns the range of the vertical axis, or `None` for an empty chart.
 pub(crate) fn y_range(chart: &Chart) -> Option<(f64, f64)> {
     (!chart.is_empty()).then(|| Layout::new(chart).y_range())
 }
 
-/// The series that are drawn.
+/// Returns the series to draw.
 pub(crate) fn drawn(chart: &Chart) -> impl Iterator<Item = &Series> {
     chart.series.iter().take(MAX_SERIES)
 }
 
-/// The events that are drawn.
+/// Returns the groups of events to draw.
 pub(crate) fn drawn_marks(chart: &Chart) -> impl Iterator<Item = &Marks> {
     let has_any = |marks: &&Marks| !marks.marks.is_empty();
     chart.marks.iter().filter(has_any).take(MAX_GROUPS)
 }
 
-/// The levels that are drawn.
+/// Returns the levels to draw.
 pub(crate) fn drawn_references(chart: &Chart) -> impl Iterator<Item = &Reference> {
     let is_finite = |reference: &&Reference| reference.value.is_finite();
     chart.references.iter().filter(is_finite).take(MAX_GROUPS)
 }
 
-/// The dash attribute of a series' line: lines differ in more than their colour.
+/// Returns the dash attribute of a series, so that lines differ in more than their colour.
 pub(crate) fn dashes(series: &Series, index: usize) -> &'static str {
     const DASHES: [&str; 4] = [
         "",
@@ -107,7 +107,7 @@ pub(crate) fn dashes(series: &Series, index: usize) -> &'static str {
     }
 }
 
-/// A sign around a point.
+/// Draws a marker at a point.
 pub(crate) fn marker(marker: Marker, x: f64, y: f64) -> String {
     let at = format!("{} {}", pixels(x), pixels(y));
     let shape = match marker {

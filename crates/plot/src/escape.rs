@@ -1,9 +1,9 @@
-//! Text of strangers, made harmless.
+//! Escapes and shortens untrusted text.
 
-/// Makes text safe as content and as attribute value of XML and HTML.
+/// Escapes text for use as content or attribute value of XML and HTML.
 ///
-/// Besides the five characters of markup, those that XML 1.0 forbids (§2.2) and those that turn
-/// the direction of the text around them are replaced by U+FFFD, line breaks and tabs by spaces.
+/// The five characters of markup become entities. Characters that XML 1.0 forbids (§2.2) or that
+/// change the direction of the text around them become U+FFFD. Line breaks and tabs become spaces.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for character in text.chars() {
@@ -21,7 +21,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// Cuts text to at most `limit` characters, the last of which then is an ellipsis.
+/// Shortens text to at most `limit` characters, with an ellipsis as the last one.
 pub(crate) fn shorten(text: &str, limit: usize) -> String {
     if text.chars().nth(limit).is_none() {
         return text.to_owned();
@@ -31,7 +31,7 @@ pub(crate) fn shorten(text: &str, limit: usize) -> String {
     out
 }
 
-/// Cuts text to what fits into `width` pixels at a font size, but to no less than one character.
+/// Shortens text to fit into `width` pixels at a font size, but to no less than one character.
 pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     let room = width - em('…') * size;
     let (mut used, mut fitting) = (0.0, 0);
@@ -40,7 +40,7 @@ pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
         if used <= room {
             fitting = index + 1;
         }
-        // Text of any length takes no more time than its part that can be seen.
+        // The time is bounded by the visible part of the text.
         if used > width {
             return shorten(text, fitting.max(1) + 1);
         }
@@ -48,15 +48,15 @@ pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
     text.to_owned()
 }
 
-/// Width of text in pixels at a font size, rather too wide than too narrow.
+/// Returns the width of text in pixels at a font size, rather too wide than too narrow.
 ///
-/// The reader's font is unknown. The factors are those of the widest usual ones (Verdana, DejaVu
-/// Sans), so that labels placed by them do not touch in any.
+/// The reader's font is unknown. The factors are those of the widest common fonts (Verdana, DejaVu
+/// Sans), so that labels do not touch in any font.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// Width of a character in parts of the font size.
+/// Returns the width of a character relative to the font size.
 fn em(character: char) -> f64 {
     match character {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | '!' => 0.34,

@@ -1,4 +1,4 @@
-//! Several charts in one image.
+//! Grids of several charts in one image.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::escape::{escape, fit};
 use crate::path::pixels;
 use crate::{Chart, draw, style};
 
-/// Small multiples: charts of one size side by side.
+/// A grid of charts of one size, side by side (small multiples).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grid {
     title: String,
@@ -14,14 +14,14 @@ pub struct Grid {
     charts: Vec<Chart>,
 }
 
-/// More would be an image of many megabytes; tables have all.
+/// The most charts drawn. More would make an image of many megabytes; tables have all of them.
 const MAX_CHARTS: usize = 60;
-/// Points of one chart, however many there are.
-const LEAST_POINTS: usize = 400;
+/// The fewest points of one chart, even in a grid of many.
+const MIN_POINTS: usize = 400;
 const TITLE_HEIGHT: f64 = 34.0;
 
 impl Grid {
-    /// A grid with a title and this many columns, 1 to 6.
+    /// Creates a grid with a title and a number of columns, 1 to 6.
     pub fn new(title: impl Into<String>, columns: usize) -> Self {
         Self {
             title: title.into(),
@@ -30,14 +30,14 @@ impl Grid {
         }
     }
 
-    /// Adds a chart. The first 60 are drawn. Cells have the size of the largest one.
+    /// Adds a chart. The image shows the first 60. All cells have the size of the largest chart.
     #[must_use]
     pub fn chart(mut self, chart: Chart) -> Self {
         self.charts.push(chart);
         self
     }
 
-    /// Gives all charts the same vertical range, so that heights can be compared.
+    /// Gives all charts the same vertical range, so that their heights can be compared.
     #[must_use]
     pub fn same_height(mut self) -> Self {
         let ranges = self.charts.iter().filter_map(draw::y_range);
@@ -52,7 +52,7 @@ impl Grid {
         self
     }
 
-    /// The grid as an SVG file.
+    /// Returns the grid as an SVG file.
     pub fn to_svg(&self) -> String {
         let charts = &self.charts[..self.charts.len().min(MAX_CHARTS)];
         let cell_width = charts.iter().map(|chart| chart.width).fold(240.0, f64::max);
@@ -72,7 +72,7 @@ impl Grid {
             style = style::STYLESHEET,
             title = escape(&fit(&self.title, 15.5, width - 24.0)),
         );
-        let points = (draw::POINTS / charts.len().max(1)).max(LEAST_POINTS);
+        let points = (draw::POINTS / charts.len().max(1)).max(MIN_POINTS);
         for (index, chart) in charts.iter().enumerate() {
             let _ = write!(
                 out,
@@ -89,7 +89,7 @@ impl Grid {
         out
     }
 
-    /// The values of all charts as CSV, each after a line `# title`.
+    /// Returns the values of all charts as CSV, each after a line `# title`.
     pub fn to_csv(&self) -> String {
         let mut out = String::new();
         for chart in &self.charts {

@@ -1,4 +1,4 @@
-//! Which line is what.
+//! Legends of charts.
 
 use std::fmt::Write;
 
@@ -8,43 +8,43 @@ use crate::path::pixels;
 use crate::series::Shape;
 use crate::{Chart, draw};
 
-/// One entry: a sign and a name.
+/// One entry of a legend: a symbol and a name.
 pub(crate) struct Entry {
     x: f64,
     row: usize,
     class: &'static str,
-    sign: Sign,
+    symbol: Symbol,
     text: String,
 }
 
-/// What stands before a name.
+/// The symbol before a name.
 #[derive(Clone, Copy)]
-enum Sign {
+enum Symbol {
     Series(Shape, &'static str),
     Marks(MarkStyle),
     Level,
     More,
 }
 
-/// Entries placed in rows; the rows they take.
+/// The entries of a legend, placed in rows.
 pub(crate) struct Legend {
     entries: Vec<Entry>,
     pub(crate) rows: usize,
 }
 
-/// Height of a row.
+/// The height of a row.
 pub(crate) const ROW: f64 = 17.0;
 
 const FONT: f64 = 11.0;
-const SIGN_WIDTH: f64 = 22.0;
+const SYMBOL_WIDTH: f64 = 22.0;
 const GAP: f64 = 14.0;
 const MAX_ENTRY: f64 = 240.0;
 
 impl Legend {
     /// Lays the legend of a chart into at most `max_rows` rows of `width` pixels.
     pub(crate) fn new(chart: &Chart, width: f64, max_rows: usize) -> Self {
-        let wanted = wanted(chart);
-        let is_needed = match wanted.as_slice() {
+        let items = items(chart);
+        let is_needed = match items.as_slice() {
             [] => false,
             [(_, _, name)] => !name.eq_ignore_ascii_case(&chart.title) && *name != chart.y.label,
             _ => true,
@@ -54,27 +54,27 @@ impl Legend {
             rows: 0,
         };
         if is_needed && max_rows > 0 {
-            legend.place(&wanted, width, max_rows);
+            legend.place(&items, width, max_rows);
         }
         legend
     }
 
-    fn place(&mut self, wanted: &[(&'static str, Sign, &str)], width: f64, max_rows: usize) {
+    fn place(&mut self, items: &[(&'static str, Symbol, &str)], width: f64, max_rows: usize) {
         let (mut x, mut row) = (0.0, 0);
-        for (index, &(class, sign, name)) in wanted.iter().enumerate() {
-            let text = fit(name, FONT, MAX_ENTRY.min(width - SIGN_WIDTH));
-            let needed = SIGN_WIDTH + text_width(&text, FONT);
-            let is_last = index + 1 == wanted.len();
-            // In the last row there has to be room to say how many are left out.
+        for (index, &(class, symbol, name)) in items.iter().enumerate() {
+            let text = fit(name, FONT, MAX_ENTRY.min(width - SYMBOL_WIDTH));
+            let needed = SYMBOL_WIDTH + text_width(&text, FONT);
+            let is_last = index + 1 == items.len();
+            // The last row needs room for the number of entries left out.
             let more = if is_last { 0.0 } else { GAP + MORE_WIDTH };
             if row + 1 == max_rows && x + needed + more > width {
-                let text = format!("and {} more", wanted.len() - index);
-                let (class, sign) = ("cm", Sign::More);
+                let text = format!("and {} more", items.len() - index);
+                let (class, symbol) = ("cm", Symbol::More);
                 self.entries.push(Entry {
                     x,
                     row,
                     class,
-                    sign,
+                    symbol,
                     text,
                 });
                 break;
@@ -86,7 +86,7 @@ impl Legend {
                 x,
                 row,
                 class,
-                sign,
+                symbol,
                 text,
             });
             x += needed + GAP;
@@ -94,20 +94,20 @@ impl Legend {
         self.rows = self.entries.last().map_or(0, |entry| entry.row + 1);
     }
 
-    /// Draws the legend with its upper left corner here.
+    /// Draws the legend with its upper left corner at a position.
     pub(crate) fn draw(&self, out: &mut String, left: f64, top: f64) {
         for entry in &self.entries {
             let (x, y) = (left + entry.x, top + row_offset(entry.row));
-            let sign = sign(entry.sign, x, y + ROW / 2.0);
-            let text_x = if matches!(entry.sign, Sign::More) {
+            let symbol = draw_symbol(entry.symbol, x, y + ROW / 2.0);
+            let text_x = if matches!(entry.symbol, Symbol::More) {
                 x
             } else {
-                x + SIGN_WIDTH
+                x + SYMBOL_WIDTH
             };
-            // Writing to a string cannot fail.
+            // Writing to a string never fails.
             let _ = write!(
                 out,
-                "<g class=\"{}\">{sign}<text x=\"{}\" y=\"{}\">{}</text></g>",
+                "<g class=\"{}\">{symbol}<text x=\"{}\" y=\"{}\">{}</text></g>",
                 entry.class,
                 pixels(text_x),
                 pixels(y + ROW / 2.0 + 4.0),
@@ -117,25 +117,26 @@ impl Legend {
     }
 }
 
-fn wanted(chart: &Chart) -> Vec<(&'static str, Sign, &str)> {
-    let mut wanted = Vec::new();
+/// Returns everything of a chart that has a name: its CSS class, its symbol and its name.
+fn items(chart: &Chart) -> Vec<(&'static str, Symbol, &str)> {
+    let mut items = Vec::new();
     for (index, series) in draw::drawn(chart).enumerate() {
-        let sign = Sign::Series(series.shape, draw::dashes(series, index));
-        wanted.push((series.colour.class(index), sign, series.name.as_str()));
+        let symbol = Symbol::Series(series.shape, draw::dashes(series, index));
+        items.push((series.colour.class(index), symbol, series.name.as_str()));
     }
     for marks in draw::drawn_marks(chart) {
         let class = marks.colour.class(0);
-        wanted.push((class, Sign::Marks(marks.style), marks.name.as_str()));
+        items.push((class, Symbol::Marks(marks.style), marks.name.as_str()));
     }
     for reference in draw::drawn_references(chart) {
-        wanted.push(("cm", Sign::Level, reference.name.as_str()));
+        items.push(("cm", Symbol::Level, reference.name.as_str()));
     }
-    wanted.retain(|entry| !entry.2.is_empty());
-    wanted
+    items.retain(|item| !item.2.is_empty());
+    items
 }
 
-/// The sign of an entry, 16 pixels wide, around the height `y`.
-fn sign(sign: Sign, x: f64, y: f64) -> String {
+/// Draws the symbol of an entry, 16 pixels wide and centred at the height `y`.
+fn draw_symbol(symbol: Symbol, x: f64, y: f64) -> String {
     let (left, right, middle) = (pixels(x), pixels(x + 16.0), pixels(x + 8.0));
     let stroke = |class: &str, extra: &str| {
         format!(
@@ -147,19 +148,19 @@ fn sign(sign: Sign, x: f64, y: f64) -> String {
         let top = pixels(y - 4.5);
         format!("<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"16\" height=\"9\"/>")
     };
-    match sign {
-        Sign::Series(Shape::Line | Shape::Step, dashes) => stroke("line", dashes),
-        Sign::Series(Shape::Area, dashes) => block("area") + &stroke("line", dashes),
-        Sign::Series(Shape::Band, _) => block("area"),
-        Sign::Series(Shape::Stack, _) => block("stack"),
-        Sign::Series(Shape::Dots, _) => format!(
+    match symbol {
+        Symbol::Series(Shape::Line | Shape::Step, dashes) => stroke("line", dashes),
+        Symbol::Series(Shape::Area, dashes) => block("area") + &stroke("line", dashes),
+        Symbol::Series(Shape::Band, _) => block("area"),
+        Symbol::Series(Shape::Stack, _) => block("stack"),
+        Symbol::Series(Shape::Dots, _) => format!(
             "<path class=\"dots\" d=\"M{} {y}h0M{middle} {y}h0M{} {y}h0\"/>",
             pixels(x + 3.0),
             pixels(x + 13.0),
             y = pixels(y),
         ),
-        Sign::Series(Shape::Markers(marker), _) => draw::marker(marker, x + 8.0, y),
-        Sign::Marks(MarkStyle::Ticks) => {
+        Symbol::Series(Shape::Markers(marker), _) => draw::marker(marker, x + 8.0, y),
+        Symbol::Marks(MarkStyle::Ticks) => {
             let top = pixels(y - 4.0);
             format!(
                 "<path class=\"tick\" d=\"M{} {top}v8M{middle} {top}v8M{} {top}v8\"/>",
@@ -167,14 +168,14 @@ fn sign(sign: Sign, x: f64, y: f64) -> String {
                 pixels(x + 12.0)
             )
         }
-        Sign::Marks(MarkStyle::Lines) => {
+        Symbol::Marks(MarkStyle::Lines) => {
             format!(
                 "<path class=\"rule\" d=\"M{middle} {}v12\"/>",
                 pixels(y - 6.0)
             )
         }
-        Sign::Level => stroke("level", ""),
-        Sign::More => String::new(),
+        Symbol::Level => stroke("level", ""),
+        Symbol::More => String::new(),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Charts as SVG that look right on light and dark pages.
+//! Draws charts as SVG for light and dark pages.
 //!
-//! A [`Chart`] takes series in base units (seconds, bytes, bits per second) and gives an SVG
-//! image, a CSV table with every value and a summary in words. A [`Grid`] puts several charts
-//! into one image, a [`page::Page`] puts them with tables and text into one HTML file that needs
-//! neither network nor script.
+//! A [`Chart`] takes series in base units (seconds, bytes, bits per second). It becomes an SVG
+//! image, a CSV table with every value, or a text summary. A [`Grid`] puts several charts into one
+//! image. A [`page::Page`] puts charts, tables and text into one HTML file that needs neither
+//! network nor script.
 //!
 //! ```
 //! use courser_plot::{Axis, Chart, Marks, Reference, Series, Unit};
@@ -20,23 +20,24 @@
 //!
 //! # Light and dark
 //!
-//! Colours are CSS custom properties with a `prefers-color-scheme` rule in the image's own
-//! `<style>`, so a file by itself follows the reader's setting. Every rule is scoped by one class
-//! and nothing in an image has an `id` (plots are clipped by nested `<svg>` elements), so any
-//! number of images can be put into one HTML page. Each rule also names the light colour as a
-//! plain value, for programs that do not know custom properties.
+//! Colours are CSS custom properties, with a `prefers-color-scheme` rule in the `<style>` of the
+//! image. So a single SVG file follows the reader's setting. Each rule also names the light colour
+//! as a plain value, for programs without support for custom properties.
 //!
-//! # Strangers' text
+//! Every rule is scoped by one class, and no element of an image has an `id`: plots are clipped by
+//! nested `<svg>` elements. So one HTML page can hold any number of images.
 //!
-//! Names and labels may come from traces of strangers. All text is escaped, characters that XML
-//! forbids and those that turn the direction of writing are replaced, and long text is cut in
-//! images. Cells of a CSV table that a spreadsheet would take for a formula begin with `'`.
+//! # Untrusted text
 //!
-//! # Why not `plotters`
+//! Names and labels may come from untrusted traces. All text is escaped. Characters that XML
+//! forbids or that change the direction of text are replaced, and long text is shortened in images.
+//! Cells of a CSV table that a spreadsheet would read as a formula begin with `'`.
 //!
-//! The `plotters` library writes each colour as a fixed value at each element, so an image cannot
-//! follow the page; it has no tooltips, and takes the width of text from a font that has to be
-//! found on, or shipped with, the machine. What is needed here is small enough to own.
+//! # Why no charting library
+//!
+//! Libraries such as `plotters` write each colour as a fixed value at each element, so that an image
+//! cannot follow the page. They draw every point, and pass characters that XML forbids on to the
+//! file. `docs/design/0010-charts.md` compares them by measurement.
 
 mod axis;
 mod chart;

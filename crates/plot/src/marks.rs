@@ -1,8 +1,8 @@
-//! Events along the time, and levels across a chart.
+//! Events along the horizontal axis, and levels across a chart.
 
 use crate::Colour;
 
-/// Events at points of the horizontal axis: losses, changes of state.
+/// A group of events at points of the horizontal axis: losses, changes of state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Marks {
     pub(crate) name: String,
@@ -13,14 +13,14 @@ pub struct Marks {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum MarkStyle {
-    /// Lines from top to bottom, with labels where there is room.
+    /// Lines over the whole height, with labels where they fit.
     Lines,
     /// Short strokes above the horizontal axis.
     Ticks,
 }
 
 impl Marks {
-    /// Lines over the whole height with a label each: changes of state, steps of a rate.
+    /// Creates lines over the whole height, each with a label: changes of state, steps of a rate.
     pub fn lines<Label: Into<String>>(
         name: impl Into<String>,
         marks: impl IntoIterator<Item = (f64, Label)>,
@@ -29,8 +29,8 @@ impl Marks {
         Self::of(name, MarkStyle::Lines, marks.collect())
     }
 
-    /// Short strokes at the bottom, for things that happen often. Red unless told otherwise,
-    /// for they are losses most of the time.
+    /// Creates short strokes at the bottom, for frequent events. They are red by default, because
+    /// most of them are losses.
     pub fn ticks(name: impl Into<String>, marks: impl IntoIterator<Item = f64>) -> Self {
         let marks = marks.into_iter().map(|x| (x, String::new()));
         Self::of(name, MarkStyle::Ticks, marks.collect()).colour(Colour::Bad)
@@ -55,7 +55,7 @@ impl Marks {
     }
 }
 
-/// A level across the chart: the rate of a link, a limit.
+/// A level across a chart: the rate of a link, a limit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reference {
     pub(crate) name: String,
@@ -63,7 +63,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// A dashed line at `value` in the base unit; not drawn if that is not finite.
+    /// Creates a dashed line at `value` in the base unit. It is not drawn if `value` is not finite.
     pub fn new(name: impl Into<String>, value: f64) -> Self {
         Self {
             name: name.into(),

@@ -1,4 +1,4 @@
-//! One HTML file with text, tables and charts, which needs neither network nor script.
+//! Pages: single HTML files with text, tables and charts, without network or script.
 //!
 //! ```
 //! use courser_plot::page::{Cell, Page, Section, Table};
@@ -16,7 +16,7 @@ use crate::Chart;
 
 pub use table::{Cell, Table, Tone};
 
-/// A page: a title, lines below it, sections.
+/// A page: a title, lines below it, and sections.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Page {
     title: String,
@@ -24,7 +24,7 @@ pub struct Page {
     sections: Vec<Section>,
 }
 
-/// A part of a page under a heading: text, tables, charts, in the order they were added.
+/// A section of a page: a heading, then text, tables and charts in the order they were added.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Section {
     heading: String,
@@ -37,12 +37,12 @@ enum Part {
     Text(String),
     Code(String),
     Table(Table),
-    /// Boxed for its size.
+    /// A chart, boxed because of its size.
     Chart(Box<Chart>),
 }
 
 impl Page {
-    /// A page with a title and nothing else.
+    /// Creates a page with a title and nothing else.
     pub fn new(title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
@@ -57,7 +57,7 @@ impl Page {
         self
     }
 
-    /// Adds a section. Its place in the page is `#s1`, `#s2` and so on, in the order added; see
+    /// Adds a section. Sections have the addresses `#s1`, `#s2` and so on, in the order added. See
     /// [`Cell::section`].
     #[must_use]
     pub fn section(mut self, section: Section) -> Self {
@@ -65,14 +65,14 @@ impl Page {
         self
     }
 
-    /// The page as one HTML file.
+    /// Returns the page as one HTML file.
     pub fn to_html(&self) -> String {
         html::page(self)
     }
 }
 
 impl Section {
-    /// An empty section.
+    /// Creates an empty section.
     pub fn new(heading: impl Into<String>) -> Self {
         Self {
             heading: heading.into(),
@@ -80,7 +80,7 @@ impl Section {
         }
     }
 
-    /// Lets readers open the section first.
+    /// Folds the section, so that readers must open it.
     #[must_use]
     pub fn folded(mut self) -> Self {
         self.is_folded = true;
@@ -94,7 +94,7 @@ impl Section {
         self
     }
 
-    /// Adds text as it is typed, such as the command that repeats a run.
+    /// Adds preformatted text, such as the command that repeats a run.
     #[must_use]
     pub fn code(mut self, code: impl Into<String>) -> Self {
         self.parts.push(Part::Code(code.into()));
@@ -108,7 +108,7 @@ impl Section {
         self
     }
 
-    /// Adds a chart. Charts that follow each other stand side by side where the page is wide.
+    /// Adds a chart. Consecutive charts stand side by side on a wide page.
     #[must_use]
     pub fn chart(mut self, chart: Chart) -> Self {
         self.parts.push(Part::Chart(Box::new(chart)));

@@ -1,4 +1,4 @@
-//! The `d` of an SVG path, written briefly.
+//! Writes the `d` attribute of SVG paths in a short form.
 
 /// A path of relative moves in tenths of a pixel.
 ///
@@ -33,7 +33,7 @@ impl Path {
         }
     }
 
-    /// A line of no length, which round caps make a dot.
+    /// Adds a line of no length, which round caps turn into a dot.
     pub(crate) fn dot(&mut self, x: f64, y: f64) {
         self.move_to(x, y);
         self.out.push_str("h0");
@@ -56,7 +56,7 @@ impl Path {
         self.number(value);
     }
 
-    /// A number behind another one; a minus separates by itself.
+    /// Writes a number after another one, with a space unless a minus sign separates them.
     fn separated(&mut self, value: i64) {
         if value >= 0 {
             self.out.push(' ');
@@ -69,7 +69,7 @@ impl Path {
     }
 }
 
-/// A number of pixels with at most one decimal.
+/// Formats a number of pixels with at most one decimal.
 pub(crate) fn pixels(value: f64) -> String {
     let mut out = String::new();
     push_tenths(&mut out, tenths(value));

@@ -1,4 +1,4 @@
-//! From values to pixels.
+//! Converts values to pixels.
 
 use crate::unit::Prefix;
 use crate::{Axis, Unit, ticks};
@@ -15,7 +15,7 @@ pub(crate) struct Scale {
     pub(crate) prefix: Prefix,
 }
 
-/// A tick: where it is, and what it says.
+/// A tick: its position and its label.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Tick {
     pub(crate) at: f64,
@@ -23,7 +23,7 @@ pub(crate) struct Tick {
 }
 
 impl Scale {
-    /// Lays an axis over data from `low` to `high`; `has_zero` makes a linear one begin at zero.
+    /// Fits an axis to data from `low` to `high`. With `has_zero`, a linear axis includes zero.
     pub(crate) fn new(axis: &Axis, data: Option<(f64, f64)>, has_zero: bool) -> Self {
         let (low, high) = domain(axis, data, has_zero);
         let is_plain = axis.is_logarithmic;
@@ -34,7 +34,7 @@ impl Scale {
             to: 1.0,
             is_logarithmic: axis.is_logarithmic,
             unit: axis.unit,
-            // Logarithmic ticks carry their own prefix each.
+            // Each tick of a logarithmic axis has its own prefix.
             prefix: axis.unit.prefix(if is_plain {
                 0.0
             } else {
@@ -43,7 +43,7 @@ impl Scale {
         }
     }
 
-    /// Lets the axis end at a round number, where about `wanted` ticks fit.
+    /// Extends the axis to a round number, for about `wanted` ticks.
     pub(crate) fn rounded(mut self, axis: &Axis, wanted: usize) -> Self {
         if axis.high.is_none() && !self.is_logarithmic {
             let factor = self.prefix.factor;
@@ -52,13 +52,13 @@ impl Scale {
         self
     }
 
-    /// Lays the axis from one pixel to another.
+    /// Sets the pixels at which the axis begins and ends.
     pub(crate) fn over(mut self, from: f64, to: f64) -> Self {
         (self.from, self.to) = (from, to);
         self
     }
 
-    /// The pixel of a value; NaN where a logarithmic axis has none.
+    /// Returns the pixel of a value, or NaN if it is not above zero on a logarithmic axis.
     pub(crate) fn pixel(&self, value: f64) -> f64 {
         let share = match self.is_logarithmic {
             true if value <= 0.0 => return f64::NAN,
@@ -68,7 +68,7 @@ impl Scale {
         (self.from + share * (self.to - self.from)).clamp(-MAX_PIXEL, MAX_PIXEL)
     }
 
-    /// The value at a share of the axis from 0 to 1.
+    /// Returns the value at a share of the axis, from 0 to 1.
     pub(crate) fn value(&self, share: f64) -> f64 {
         match self.is_logarithmic {
             true => (self.low.ln() + share * (self.high.ln() - self.low.ln())).exp(),
@@ -76,7 +76,7 @@ impl Scale {
         }
     }
 
-    /// About `wanted` ticks with their texts.
+    /// Returns about `wanted` ticks with their labels.
     pub(crate) fn ticks(&self, wanted: usize) -> Vec<Tick> {
         if self.is_logarithmic {
             return ticks::logarithmic(self.low, self.high, wanted)
@@ -98,7 +98,7 @@ impl Scale {
             .collect()
     }
 
-    /// The unit's symbol as it belongs behind the axis label; empty where ticks carry it.
+    /// Returns the symbol of the unit for the axis label; empty if the ticks contain it.
     pub(crate) fn symbol(&self) -> &'static str {
         match self.is_logarithmic {
             true => "",
@@ -115,7 +115,7 @@ impl Scale {
     }
 }
 
-/// The range of an axis: never empty, never turned round, never without end.
+/// Returns the range of an axis, which is never empty, reversed or infinite.
 fn domain(axis: &Axis, data: Option<(f64, f64)>, has_zero: bool) -> (f64, f64) {
     let (mut low, mut high) = data.unwrap_or((0.0, 1.0));
     if has_zero && !axis.is_logarithmic {
@@ -132,7 +132,7 @@ fn domain(axis: &Axis, data: Option<(f64, f64)>, has_zero: bool) -> (f64, f64) {
             false => (high / 2.0, high * 2.0),
         };
     }
-    // Values closer together than this cannot be told apart after rounding.
+    // Closer values cannot be distinguished after rounding.
     let least = low.abs().max(high.abs()) * 1e-9;
     match high - low > least.max(1e-15) {
         true => (low, high),
@@ -144,10 +144,10 @@ fn domain(axis: &Axis, data: Option<(f64, f64)>, has_zero: bool) -> (f64, f64) {
     }
 }
 
-/// Larger values are drawn as this: no measurement has them, and sums stay finite.
+/// The largest value drawn. No measurement exceeds it, and sums of it stay finite.
 const MAX_VALUE: f64 = 1e18;
 
-/// Far outside every image, and short to write.
+/// The largest pixel coordinate: far outside every image, and short to write.
 const MAX_PIXEL: f64 = 20_000.0;
 
 #[cfg(test)]

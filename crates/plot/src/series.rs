@@ -1,23 +1,23 @@
-//! Values along an axis, and how they are drawn.
+//! Series of values, and their shapes.
 
 use crate::Colour;
 
-/// Values over time (or over something else), and how they are drawn.
+/// A series of values over time (or another quantity), with its shape and colour.
 ///
-/// Points are pairs in base units. Points whose x is not finite are left out, those whose y is
-/// not finite make a gap. Points are put into the order of x.
+/// Points are pairs in base units. Points whose x is not finite are left out, and those whose y is
+/// not finite make a gap. Points are sorted by x.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
     pub(crate) name: String,
     pub(crate) shape: Shape,
     pub(crate) points: Vec<(f64, f64)>,
-    /// Lower edge of a band, one for each point; empty for other shapes.
+    /// The lower edge of a band, one value for each point; empty for other shapes.
     pub(crate) lows: Vec<f64>,
     pub(crate) colour: Colour,
     pub(crate) is_dashed: bool,
 }
 
-/// How the points of a series become a picture.
+/// The shape in which the points of a series are drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shape {
     Line,
@@ -29,39 +29,39 @@ pub(crate) enum Shape {
     Markers(Marker),
 }
 
-/// A sign for single points; different signs tell series apart without colour.
+/// A marker for single points. Different markers distinguish series without colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Marker {
-    /// ●
+    /// A filled circle: ●
     #[default]
     Circle,
-    /// ✕
+    /// A diagonal cross: ✕
     Cross,
-    /// ▲
+    /// A filled triangle: ▲
     Triangle,
-    /// ■
+    /// A filled square: ■
     Square,
-    /// ◆
+    /// A filled diamond: ◆
     Diamond,
 }
 
 impl Series {
-    /// Points joined by straight lines.
+    /// Creates points joined by straight lines.
     pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self::of(name, Shape::Line, points)
     }
 
-    /// Values that hold until the next one.
+    /// Creates a line of steps: each value holds until the next one.
     pub fn step(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self::of(name, Shape::Step, points)
     }
 
-    /// A line with its area down to the axis filled.
+    /// Creates a line with a filled area between it and the axis.
     pub fn area(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self::of(name, Shape::Area, points)
     }
 
-    /// The area between two lines: x, lower and upper value.
+    /// Creates a filled area between two lines. Each point is x, lower and upper value.
     pub fn band(
         name: impl Into<String>,
         points: impl IntoIterator<Item = (f64, f64, f64)>,
@@ -81,20 +81,20 @@ impl Series {
         }
     }
 
-    /// An area that stands on the stacked series before it: the share of one of several flows.
+    /// Creates an area on top of the stacked series before it: the share of one of several flows.
     ///
-    /// Where the x of the series differ, values between points are interpolated; before its
-    /// first and after its last point a series counts as zero.
+    /// If the series have different x values, values between points are interpolated. Before its
+    /// first and after its last point, a series counts as zero.
     pub fn stacked(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self::of(name, Shape::Stack, points)
     }
 
-    /// Small dots, for thousands of points such as the packets of a connection.
+    /// Creates small dots, for thousands of points such as the packets of a connection.
     pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self::of(name, Shape::Dots, points)
     }
 
-    /// Signs with a tooltip each while there are few.
+    /// Creates markers. If there are few, each has a tooltip.
     pub fn markers(
         name: impl Into<String>,
         marker: Marker,
@@ -110,19 +110,19 @@ impl Series {
         self
     }
 
-    /// Draws the line in dashes.
+    /// Makes the line dashed.
     #[must_use]
     pub fn dashed(mut self) -> Self {
         self.is_dashed = true;
         self
     }
 
-    /// True without any point.
+    /// Returns true if the series has no point.
     pub fn is_empty(&self) -> bool {
         self.points.is_empty()
     }
 
-    /// The same series with other points, which have to be in the order of x.
+    /// Returns the same series with other points, which must be sorted by x.
     pub(crate) fn with_points(&self, points: Vec<(f64, f64)>) -> Self {
         Self {
             name: String::new(),
@@ -153,8 +153,9 @@ impl Series {
         }
     }
 
-    /// The value at `x`: of the last point not after it, or between its neighbours for lines.
-    /// `None` in gaps and outside the series.
+    /// Returns the value at `x`, or `None` in gaps and outside the series.
+    ///
+    /// Steps have the value of the last point not after `x`. Other shapes are interpolated.
     pub(crate) fn value_at(&self, x: f64) -> Option<f64> {
         let after = self.points.partition_point(|point| point.0 <= x);
         let before = *self.points.get(after.checked_sub(1)?)?;

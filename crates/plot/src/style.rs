@@ -1,19 +1,21 @@
-//! What colours, lines and letters look like.
+//! The stylesheet: colours, lines and text.
 
-/// The stylesheet of all charts, for a page that holds several
+/// Returns the stylesheet of all charts, for a page with several
 /// [fragments](crate::Chart::to_fragment). Every rule is scoped by the class `courser-plot`.
 ///
-/// A page sets its own colours with the custom properties `--courser-background`,
+/// A page can set its own colours with the custom properties `--courser-background`,
 /// `--courser-text`, `--courser-dim`, `--courser-grid`, `--courser-1` to `--courser-8`,
 /// `--courser-bad`, `--courser-good` and `--courser-muted`.
 pub fn stylesheet() -> &'static str {
     STYLESHEET
 }
 
-/// Light colours twice: as plain values for programs without custom properties, and as values of
-/// the properties. The palette was searched for the largest distance between any two colours,
-/// as people with any of the three dichromacies see them, at 3:1 or more against the
-/// background; the tests measure both.
+/// The stylesheet of all charts.
+///
+/// It has each light colour twice: as a plain value for programs without custom properties, and as
+/// the fallback of a property. A search chose the palette with the largest distance between any two
+/// colours, as seen with full colour vision and with each of the three dichromacies. Every colour
+/// has a contrast of at least 3:1 to the background. The tests measure both.
 pub(crate) const STYLESHEET: &str = "\
 .courser-plot{max-width:100%;height:auto;font-family:system-ui,-apple-system,'Segoe UI',Roboto,\
 'DejaVu Sans',sans-serif;font-size:11px}\

@@ -1,13 +1,14 @@
-//! A chart in words, for readers who cannot see it.
+//! Text summaries of charts, for readers who cannot see them.
 
 use crate::escape::shorten;
 use crate::{Chart, Series, Unit};
 
-/// Longest name, in characters, and most lines of a kind: a summary is read aloud.
+/// The longest name in a summary, in characters: screen readers read summaries aloud.
 const MAX_NAME: usize = 80;
+/// The most lines for each of series, events and levels.
 const MAX_LINES: usize = 32;
 
-/// A line for each series, event and level.
+/// Summarizes a chart, with one line for each series, group of events and level.
 pub(crate) fn text(chart: &Chart) -> String {
     let mut lines = vec![match chart.subtitle.is_empty() {
         true => name(&chart.title),
@@ -44,7 +45,7 @@ pub(crate) fn text(chart: &Chart) -> String {
     lines.join("\n")
 }
 
-/// Name, number of points, lowest, median, highest and last value.
+/// Summarizes a series: name, number of values, lowest, median, highest and last value.
 pub(crate) fn series(series: &Series, unit: Unit) -> String {
     let mut values: Vec<f64> = series.points.iter().map(|point| point.1).collect();
     values.retain(|value| value.is_finite());
@@ -67,7 +68,7 @@ fn name(text: &str) -> String {
     shorten(text, MAX_NAME)
 }
 
-/// A number of events in words.
+/// Writes a number of events as text.
 pub(crate) fn events(count: usize) -> String {
     match count {
         1 => "1 event".to_owned(),

@@ -1,12 +1,12 @@
-//! Long series, drawn with as many points as can be seen.
+//! Thins long series to the points that can be seen.
 
 use std::collections::HashSet;
 
-/// Keeps of every column of pixels the first, lowest, highest and last point.
+/// Keeps the first, lowest, highest and last point of each column of pixels.
 ///
-/// The picture is then the one that all points would give, and no extreme is lost. `points` are
-/// pixels in the order of x; a y that is not a number is a gap and stays one. `columns_per_pixel`
-/// below 1 makes the columns wider than a pixel.
+/// The image is the same as with all points, and no extreme is lost. `points` are pixels sorted by
+/// x. A point whose y is NaN is a gap and remains one. With `columns_per_pixel` below 1, columns
+/// are wider than a pixel.
 pub(crate) fn columns(points: &[(f64, f64)], columns_per_pixel: f64) -> Vec<(f64, f64)> {
     let column = |point: &(f64, f64)| (point.0 * columns_per_pixel).floor();
     let mut out = Vec::new();
@@ -18,15 +18,15 @@ pub(crate) fn columns(points: &[(f64, f64)], columns_per_pixel: f64) -> Vec<(f64
     out
 }
 
-/// How many columns per pixel leave about `budget` points of a series over `width` pixels.
+/// Returns the columns per pixel that leave about `budget` points of a series over `width` pixels.
 pub(crate) fn density(budget: usize, width: f64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a number of points")]
     let budget = budget as f64;
     (budget / POINTS_PER_COLUMN / width.max(1.0)).clamp(0.01, 1.0)
 }
 
-/// At most `budget` of the points: one for each cell of a grid that is as fine as that allows,
-/// beginning with half a pixel, and the lowest and highest of all.
+/// Keeps at most about `budget` points: one in each cell of a grid, and the lowest and highest of
+/// all. The cells begin at half a pixel and grow until few enough points are left.
 pub(crate) fn cells(mut points: Vec<(f64, f64)>, budget: usize) -> Vec<(f64, f64)> {
     let mut size = 0.5;
     while points.len() > budget.max(1) && size < MAX_CELL {
@@ -48,7 +48,7 @@ pub(crate) fn cells(mut points: Vec<(f64, f64)>, budget: usize) -> Vec<(f64, f64
     points
 }
 
-/// Where the lowest and the highest point are.
+/// Returns the indices of the lowest and the highest point.
 fn extremes(points: &[(f64, f64)]) -> [usize; 2] {
     let compare = |a: &usize, b: &usize| points[*a].1.total_cmp(&points[*b].1);
     let indices = 0..points.len();
@@ -58,7 +58,7 @@ fn extremes(points: &[(f64, f64)]) -> [usize; 2] {
     ]
 }
 
-/// Cells of this size hold any image in a handful.
+/// The largest size of a cell. A few such cells cover any image.
 const MAX_CELL: f64 = 4000.0;
 
 const POINTS_PER_COLUMN: f64 = 4.0;

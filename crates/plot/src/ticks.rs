@@ -1,10 +1,10 @@
-//! Round numbers along an axis.
+//! Chooses round numbers for the ticks of an axis.
 
-/// More ticks than a reader can use; also what a degenerate axis is bounded by.
+/// The most ticks of an axis: more than a reader can use, and a bound for a degenerate axis.
 const MAX_TICKS: usize = 40;
 
-/// Multiples of 1, 2 or 5 times a power of ten inside `low..=high`, about `wanted` of them, and
-/// how many decimals they need. Needs finite bounds with `low < high`.
+/// Returns about `wanted` ticks inside `low..=high`, and the decimals they need. The ticks are
+/// multiples of 1, 2 or 5 times a power of ten. The bounds must be finite, with `low < high`.
 pub(crate) fn linear(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
     let step = nice_step((high - low) / count(wanted.max(1)));
     if !(step.is_normal() && high > low) {
@@ -19,8 +19,8 @@ pub(crate) fn linear(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
     (ticks, decimals(step))
 }
 
-/// Powers of ten inside `low..=high`, with their twofold and fivefold where there are few, or
-/// only every so many-th where there are many. Needs `0 < low < high`.
+/// Returns the powers of ten inside `low..=high`. If they are few, their multiples by 2 and 5 are
+/// added. If they are many, some are left out. The bounds must satisfy `0 < low < high`.
 pub(crate) fn logarithmic(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let (first, last) = (low.log10().floor(), high.log10().ceil());
     if !(first.is_finite() && last.is_finite()) {
@@ -45,7 +45,7 @@ pub(crate) fn logarithmic(low: f64, high: f64, wanted: usize) -> Vec<f64> {
         .collect()
 }
 
-/// The next bound outwards that is a round number: where an axis begins or ends.
+/// Rounds the end of an axis up to a round number.
 pub(crate) fn round_up(high: f64, low: f64, wanted: usize) -> f64 {
     let step = nice_step((high - low) / count(wanted.max(1)));
     match step.is_normal() {
@@ -54,7 +54,7 @@ pub(crate) fn round_up(high: f64, low: f64, wanted: usize) -> f64 {
     }
 }
 
-/// Of 1, 2, 5, 10 times a power of ten the one nearest to `rough`, as ratios go.
+/// Returns 1, 2, 5 or 10 times a power of ten, whichever has the ratio to `rough` nearest to one.
 fn nice_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
     let factor = match rough / power {

@@ -1,6 +1,6 @@
-//! Units and numbers as people read them.
+//! Units, and numbers with prefixes.
 
-/// The unit of an axis. Values are always in the base unit; prefixes are found when drawing.
+/// The unit of an axis. Values are always in the base unit. Drawing chooses the prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Unit {
     /// Numbers without a unit, such as packet counts.
@@ -12,11 +12,11 @@ pub enum Unit {
     Bytes,
     /// Bits per second, in powers of 1000: bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s.
     BitsPerSecond,
-    /// A share from 0 to 1, written as percent.
+    /// A share from 0 to 1, written in percent.
     Share,
 }
 
-/// How the numbers of one axis are written: divided by `factor`, in `symbol`.
+/// The prefix of the numbers of one axis: they are divided by `factor` and have the unit `symbol`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Prefix {
     pub(crate) factor: f64,
@@ -24,7 +24,7 @@ pub(crate) struct Prefix {
 }
 
 impl Unit {
-    /// The prefix in which a value of this size reads best.
+    /// Returns the prefix that suits a value of this size best.
     pub(crate) fn prefix(self, size: f64) -> Prefix {
         let size = size.abs();
         let table = self.prefixes();
@@ -40,7 +40,7 @@ impl Unit {
         })
     }
 
-    /// A value with its unit, three significant digits: `12.5 ms`, `1.46 MB`, `97.2 %`.
+    /// Formats a value with three significant digits and its unit: `12.5 ms`, `1.46 MB`, `97.2 %`.
     pub fn format(self, value: f64) -> String {
         if !value.is_finite() {
             return "–".to_owned();
@@ -53,7 +53,7 @@ impl Unit {
         }
     }
 
-    /// The base unit, as it stands in the head of a CSV column; empty for plain numbers.
+    /// Returns the symbol of the base unit for the header of a CSV column; empty for plain numbers.
     pub(crate) fn base_symbol(self) -> &'static str {
         match self {
             Unit::Plain | Unit::Share => "",
@@ -74,7 +74,7 @@ impl Unit {
     }
 }
 
-/// Three significant digits, and all digits of whole numbers.
+/// Formats a number with three significant digits, but keeps all digits of whole numbers.
 fn significant(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {

@@ -17,13 +17,13 @@ use crate::sink::{Dropped, Outcome, QlogSink, TraceHeader};
 /// Writes the trace of each connection into a file of its own,
 /// `<original destination ID>_<client or server>.sqlog`.
 ///
-/// Put it into `TransportConfig::sinks`. A file that cannot be made or written costs the trace,
-/// never the connection; [`QlogDirectory::take_error`] tells. Each connection holds a file open
-/// for its lifetime, which counts towards the limit of the process. An old file of the same name
-/// is overwritten.
+/// Set it as `TransportConfig::sinks`. If a file cannot be created or written, its trace ends but
+/// the connection continues. [`QlogDirectory::take_error`] returns the error. Each connection keeps
+/// one file open for its lifetime, which counts towards the limit of the process. An existing file
+/// of the same name is overwritten.
 ///
-/// A thread of its own opens and writes the files, so that no packet waits for a disk. When the
-/// disk is too slow for the queue, records are dropped, marked in the trace and counted in
+/// A background thread opens and writes the files, so that no packet waits for a disk. If the disk
+/// is too slow, records are dropped, marked in the trace and counted in
 /// [`QlogDirectory::dropped`]. Call [`QlogDirectory::flush`] before the process ends.
 #[derive(Debug)]
 pub struct QlogDirectory {
@@ -33,15 +33,15 @@ pub struct QlogDirectory {
     wall_clock_time: Option<String>,
     outcome: Outcome,
     traces: Arc<AtomicU64>,
-    /// `None` writes where records are made.
+    /// `None` writes on the thread that makes the records.
     writer: Option<BackgroundWriter>,
 }
 
 impl QlogDirectory {
-    /// Traces go to `path`, which is made with its parents if it does not exist.
+    /// Writes traces to `path`, which is created with its parents if it does not exist.
     ///
     /// # Errors
-    /// When `path` cannot be made, or is a file, or the system has no thread left.
+    /// Fails if `path` cannot be created or is a file, or if no thread can be started.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         fs::create_dir_all(&path)?;
@@ -56,15 +56,17 @@ impl QlogDirectory {
         })
     }
 
-    /// Writes where records are made, without a thread. No record is dropped, and everything waits
-    /// for the disk: for simulators, where time stands still meanwhile.
+    /// Writes on the thread that makes the records, without a background thread.
+    ///
+    /// No record is dropped, but each write waits for the disk. This suits simulators, where time
+    /// stands still meanwhile.
     #[must_use]
     pub fn synchronous(mut self) -> Self {
         self.writer = None;
         self
     }
 
-    /// Spells the events differently.
+    /// Sets the spelling of the events.
     #[must_use]
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
@@ -78,14 +80,14 @@ impl QlogDirectory {
         self
     }
 
-    /// Says when times count from, in the form of RFC 3339.
+    /// Sets the date from which times count, in the form of RFC 3339.
     #[must_use]
     pub fn wall_clock_time(mut self, time: impl Into<String>) -> Self {
         self.wall_clock_time = Some(time.into());
         self
     }
 
-    /// Where traces go.
+    /// Returns the directory of the traces.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -95,20 +97,20 @@ impl QlogDirectory {
         self.traces.load(Ordering::Relaxed)
     }
 
-    /// Takes the first error since the last call, of whichever trace.
+    /// Takes the first error of any trace since the last call.
     pub fn take_error(&self) -> Option<io::Error> {
         self.outcome.take_error()
     }
 
-    /// Returns how many records of all traces were dropped because the disk was too slow.
+    /// Returns the number of records of all traces dropped because the disk was too slow.
     pub fn dropped(&self) -> Dropped {
         self.outcome.dropped()
     }
 
-    /// Waits until what was handed over so far is on its way to the disk, at most for 5 seconds.
-    /// Returns false when that was too short. Connections that are open keep up to 32 KiB more.
+    /// Waits until all queued records are written, for at most 5 seconds.
     ///
-    /// Blocks the thread: call it when there is nothing left to do.
+    /// Returns false if 5 seconds were too short. Each open connection still buffers up to 32 KiB.
+    /// The call blocks its thread, so make it after all other work.
     pub fn flush(&self) -> bool {
         let written = |writer: &BackgroundWriter| writer.flush(FLUSH_WITHIN);
         self.writer.as_ref().is_none_or(written)
@@ -148,5 +150,5 @@ impl SinkFactory for QlogDirectory {
     }
 }
 
-/// A disk that stands does not keep a process from ending.
+/// The longest wait in `flush`, so that a stalled disk does not keep a process from exiting.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);

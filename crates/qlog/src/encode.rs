@@ -1,4 +1,4 @@
-//! Records in the shape of qlog events.
+//! Encodes records as qlog events.
 
 mod connectivity;
 mod frames;
@@ -12,13 +12,13 @@ use crate::json::{Object, object};
 use crate::schema::Dialect;
 use crate::sink::Dropped;
 
-/// Writes records as JSON-SEQ events, and remembers what needs not be said again.
+/// Encodes records as JSON-SEQ events, and remembers values that need not be repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     pub(crate) dialect: Dialect,
     metrics: Option<MetricsUpdated>,
     limit: Option<SendLimit>,
-    /// How often the 1-RTT keys were updated: qlog counts what the wire has one bit of.
+    /// Updates of the 1-RTT keys so far: qlog counts them, while the wire carries a single bit.
     key_phase: u64,
 }
 
@@ -30,7 +30,8 @@ impl Encoder {
         }
     }
 
-    /// Appends the mark of a gap. What was told before may be in the gap and is told again.
+    /// Appends an event that marks a gap. Values written before may be lost in the gap, so that
+    /// the next records repeat them.
     pub(crate) fn gap(&mut self, out: &mut Vec<u8>, now: Time, dropped: Dropped) {
         self.metrics = None;
         self.limit = None;
@@ -41,7 +42,7 @@ impl Encoder {
         });
     }
 
-    /// Appends the events that a record amounts to: most often one, sometimes none or two.
+    /// Appends the events of a record: usually one, sometimes none or two.
     pub(crate) fn encode(&mut self, out: &mut Vec<u8>, now: Time, record: &Record) {
         let mut events = Events { out, now };
         let dialect = self.dialect;
@@ -80,32 +81,32 @@ impl Encoder {
                 recovery::blocked_updated(&mut events, it.by);
             }
             Record::EcnStateUpdated(it) => recovery::ecn_state_updated(&mut events, it),
-            // A record made after this version: no trace is better than a wrong one.
+            // A kind of record newer than this encoder: no event is better than a wrong one.
             _ => {}
         }
     }
 }
 
-/// Where events go, with their time.
+/// The output of events, with their time.
 pub(crate) struct Events<'a> {
     out: &'a mut Vec<u8>,
     now: Time,
 }
 
 impl Events<'_> {
-    /// Appends one event: RFC 7464 wants a record separator before and a line feed behind.
+    /// Appends one event between a record separator and a line feed (RFC 7464).
     pub(crate) fn event(&mut self, name: &'static str, data: impl FnOnce(&mut Object<'_>)) {
         let since = self.now.saturating_since(Time::ZERO);
         self.out.push(RECORD_SEPARATOR);
         object(self.out, |event| {
-            event.millis("time", since).word("name", name);
+            event.millis("time", since).constant("name", name);
             event.object("data", data);
         });
         self.out.push(b'\n');
     }
 }
 
-/// RFC 7464 §2.2.
+/// The byte before each record (RFC 7464 §2.2).
 pub(crate) const RECORD_SEPARATOR: u8 = 0x1e;
 
 #[cfg(test)]

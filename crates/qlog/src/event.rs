@@ -1,4 +1,4 @@
-//! Events of all drafts in one shape.
+//! Events of all drafts in one form.
 
 mod fields;
 
@@ -6,100 +6,103 @@ use std::ops::RangeInclusive;
 
 use serde_json::Value;
 
-/// Something that happened, and when.
+/// An event of a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
     /// Seconds since the first event of the trace.
     pub time: f64,
-    /// What happened.
+    /// The kind of event, with its data.
     pub kind: EventKind,
 }
 
-/// What happened. Numbers are in base units: seconds, bytes, bits per second.
+/// The kind of an event, with its data. Numbers are in base units: seconds, bytes, bits per
+/// second.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// `packet_sent`.
+    /// A packet was sent: `packet_sent`.
     PacketSent(Packet),
-    /// `packet_received`.
+    /// A packet was received: `packet_received`.
     PacketReceived(Packet),
-    /// `packet_dropped`, and why.
+    /// A packet was dropped: `packet_dropped`.
     PacketDropped {
-        /// In the words of the trace.
+        /// The reason, spelled as in the trace.
         trigger: Option<String>,
     },
-    /// `packet_lost`.
+    /// A packet was declared lost: `packet_lost`.
     PacketLost(Lost),
-    /// `spurious_loss`: a packet that counted as lost has arrived.
+    /// A packet declared lost was acknowledged after all: `spurious_loss`.
     SpuriousLoss,
-    /// `recovery_metrics_updated`, before quic-events-08 `metrics_updated`.
+    /// Recovery metrics changed: `recovery_metrics_updated`, or `metrics_updated` before
+    /// quic-events-08.
     Metrics(Metrics),
-    /// `congestion_state_updated`.
+    /// Congestion control changed its state: `congestion_state_updated`.
     CongestionState {
-        /// In the words of the trace.
+        /// The new state, spelled as in the trace.
         new: String,
     },
-    /// `connection_state_updated`.
+    /// The connection changed its state: `connection_state_updated`.
     ConnectionState {
-        /// In the words of the drafts, where the trace uses them.
+        /// The new state. Older spellings of a state become the current one.
         new: String,
     },
-    /// `connection_closed`.
+    /// The connection was closed: `connection_closed`.
     Closed(Closed),
-    /// `connection_data_blocked_updated`: what keeps from sending; `None` when nothing does.
+    /// The limit on sending changed: `connection_data_blocked_updated`.
     Limited {
-        /// In the words of the trace.
+        /// The limit, spelled as in the trace; `None` if nothing limits sending.
         reason: Option<String>,
     },
-    /// `timer_updated` or `loss_timer_updated`: a probe timeout has expired.
+    /// A probe timeout expired: `timer_updated` or `loss_timer_updated`.
     ProbeTimeout,
-    /// `mtu_updated`.
+    /// The path MTU changed: `mtu_updated`.
     Mtu {
-        /// UDP payload in bytes.
+        /// The new UDP payload size in bytes.
         new: u64,
     },
-    /// `records_dropped`: a gap in the trace, whose writer was too slow.
+    /// The trace has a gap, because its writer was too slow: `records_dropped`.
     RecordsDropped {
-        /// Records that are missing.
+        /// The number of records missing.
         records: u64,
     },
     /// Any other event.
     Other {
-        /// Its name without category.
+        /// The name of the event, without its category.
         name: String,
     },
 }
 
-/// In which packet number space a number counts.
+/// A packet number space.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Space {
-    /// Initial packets.
+    /// The space of Initial packets.
     Initial,
-    /// Handshake packets.
+    /// The space of Handshake packets.
     Handshake,
-    /// 0-RTT and 1-RTT packets.
+    /// The space of 0-RTT and 1-RTT packets.
     Application,
 }
 
 /// A packet that was sent or received.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Packet {
-    /// As in the trace: `initial`, `handshake`, `0RTT`, `1RTT`, `retry`...
+    /// The type, spelled as in the trace: `initial`, `handshake`, `0RTT`, `1RTT`, `retry`...
     pub packet_type: String,
-    /// Its number; Retry and Version Negotiation have none.
+    /// The packet number. Retry and Version Negotiation packets have none.
     pub number: Option<u64>,
-    /// Bytes on the wire; 0 when the trace does not tell.
+    /// Bytes on the wire; 0 if the trace does not record them.
     pub len: u64,
-    /// Spans of streams in it.
+    /// Spans of streams that the packet carries.
     pub streams: Vec<Span>,
-    /// Packet numbers that its ACK frames acknowledge.
+    /// Packet numbers acknowledged by its ACK frames.
     pub acked: Vec<RangeInclusive<u64>>,
-    /// It holds more than ACK, PADDING and CONNECTION_CLOSE, so it must be acknowledged.
+    /// True if the packet holds a frame other than ACK, PADDING and CONNECTION_CLOSE, so that it
+    /// must be acknowledged.
     pub ack_eliciting: bool,
 }
 
 impl Packet {
-    /// Which numbers its own is one of.
+    /// Returns the packet number space of the packet.
     pub fn space(&self) -> Space {
         space_of(&self.packet_type)
     }
@@ -116,65 +119,65 @@ fn space_of(packet_type: &str) -> Space {
 /// A span of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// Which stream.
+    /// The stream ID.
     pub stream: u64,
-    /// First byte.
+    /// The offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
 }
 
-/// A packet that counts as lost.
+/// A packet declared lost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lost {
-    /// Which numbers its own is one of.
+    /// The packet number space.
     pub space: Space,
-    /// Its number.
+    /// The packet number, if the trace records it.
     pub number: Option<u64>,
-    /// Bytes, when the trace tells.
+    /// The size in bytes, if the trace records it.
     pub len: Option<u64>,
-    /// `reordering_threshold`, `time_threshold`, `pto_expired`.
+    /// The reason: `reordering_threshold`, `time_threshold` or `pto_expired`.
     pub trigger: Option<String>,
 }
 
-/// Metrics, those that the event names.
+/// Recovery metrics. A field is `None` if the event does not name it.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Metrics {
     /// Lowest round-trip time in seconds.
     pub min_rtt: Option<f64>,
     /// Smoothed round-trip time in seconds.
     pub smoothed_rtt: Option<f64>,
-    /// Latest sample in seconds.
+    /// Latest round-trip time sample in seconds.
     pub latest_rtt: Option<f64>,
     /// Congestion window in bytes.
     pub congestion_window: Option<u64>,
     /// Bytes in flight.
     pub bytes_in_flight: Option<u64>,
-    /// Slow-start threshold in bytes; infinite ones are left out.
+    /// Slow-start threshold in bytes; `None` if it is infinite.
     pub ssthresh: Option<u64>,
     /// Pacing rate in bits per second.
     pub pacing_rate: Option<u64>,
-    /// Probe timeouts in a row.
+    /// Consecutive probe timeouts.
     pub pto_count: Option<u64>,
-    /// Packets lost since the connection began, where the trace counts them here (quiche) and
-    /// has no event for each.
+    /// Packets lost since the connection began. Only traces that count losses here instead of
+    /// having an event for each record it (quiche).
     pub lost_packets: Option<u64>,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Closed {
-    /// `local` or `remote`.
+    /// The end that closed the connection: `local` or `remote`.
     pub initiator: Option<String>,
-    /// The error, by name or code.
+    /// The name or code of the error.
     pub error: Option<String>,
-    /// For humans.
+    /// The reason phrase, for humans.
     pub reason: Option<String>,
-    /// `idle_timeout`, `application`, `error`...
+    /// The cause: `idle_timeout`, `application`, `error`...
     pub trigger: Option<String>,
 }
 
-/// Turns the times of a trace into seconds since its first event.
+/// Converts the times of a trace to seconds since its first event.
 #[derive(Debug)]
 pub(crate) struct Clock {
     units_per_second: f64,
@@ -190,7 +193,7 @@ impl Clock {
             value.and_then(Value::as_str)
         };
         let format = of("common_fields", "time_format");
-        // Up to main-schema-02 a configuration could ask for microseconds.
+        // Up to main-schema-02 a trace could be configured to use microseconds.
         let is_micros = of("configuration", "time_units") == Some("us");
         Self {
             units_per_second: if is_micros { 1e6 } else { 1e3 },
@@ -204,7 +207,7 @@ impl Clock {
         let time = event.get("time").or_else(|| event.get("relative_time"));
         let time = match time {
             Some(Value::Number(number)) => number.as_f64(),
-            // Some writers put times into strings, which loses no digits.
+            // Some writers put times into strings, so that no digit is lost.
             Some(Value::String(text)) => text.parse().ok(),
             _ => return Err("an event without a time".to_owned()),
         };
@@ -222,13 +225,14 @@ impl Clock {
     }
 }
 
-/// Its name was `delta` up to main-schema-08.
+/// Returns true if times count from the previous event. The format was named `delta` up to
+/// main-schema-08.
 fn is_delta(format: &str) -> bool {
     matches!(format, "relative_to_previous_event" | "delta")
 }
 
 impl Event {
-    /// Reads one event; the error says what it lacks.
+    /// Reads one event. The error names the missing or malformed part.
     pub(crate) fn from_json(event: &Value, clock: &mut Clock) -> Result<Self, String> {
         if !event.is_object() {
             return Err("not an event: an object was expected".to_owned());

@@ -1,17 +1,17 @@
-//! JSON written straight into a buffer: no tree, no allocation.
+//! Writes JSON straight into a buffer, without a tree and without allocating.
 
 use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
-/// An object being written.
+/// A JSON object that is being written.
 #[derive(Debug)]
 pub(crate) struct Object<'a> {
     out: &'a mut Vec<u8>,
     is_empty: bool,
 }
 
-/// Writes an object with the fields that `fill` gives it.
+/// Writes an object whose fields `fill` adds.
 pub(crate) fn object(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
     out.push(b'{');
     fill(&mut Object {
@@ -21,7 +21,7 @@ pub(crate) fn object(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
     out.push(b'}');
 }
 
-/// Writes an array whose items `each` writes.
+/// Writes an array; `each` writes one item.
 pub(crate) fn array<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
@@ -37,7 +37,7 @@ pub(crate) fn array<T>(
     out.push(b']');
 }
 
-/// Writes a number or anything else whose text is JSON already.
+/// Writes a number, or another value whose text is valid JSON.
 pub(crate) fn plain(out: &mut Vec<u8>, value: impl fmt::Display) {
     // Writing into memory cannot fail.
     let _ = write!(out, "{value}");
@@ -55,49 +55,52 @@ impl Object<'_> {
         self.out
     }
 
-    /// A word of ours, which needs no escapes.
-    pub(crate) fn word(&mut self, key: &'static str, word: &'static str) -> &mut Self {
+    /// Adds a constant string, which needs no escapes.
+    pub(crate) fn constant(&mut self, key: &'static str, text: &'static str) -> &mut Self {
         debug_assert!(
-            word.bytes()
+            text.bytes()
                 .all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\')
         );
         let out = self.key(key);
         out.push(b'"');
-        out.extend_from_slice(word.as_bytes());
+        out.extend_from_slice(text.as_bytes());
         out.push(b'"');
         self
     }
 
-    /// Anybody's text.
+    /// Adds a string from an untrusted source, escaped.
     pub(crate) fn text(&mut self, key: &'static str, text: &str) -> &mut Self {
-        // Only maps with odd keys and broken writers fail, and this is neither.
+        // Only maps whose keys are not strings and failing writers return errors.
         let _ = serde_json::to_writer(&mut *self.key(key), text);
         self
     }
 
+    /// Adds an unsigned integer.
     pub(crate) fn uint(&mut self, key: &'static str, value: u64) -> &mut Self {
         plain(self.key(key), value);
         self
     }
 
+    /// Adds a size in memory.
     pub(crate) fn size(&mut self, key: &'static str, value: usize) -> &mut Self {
         plain(self.key(key), value);
         self
     }
 
+    /// Adds a boolean.
     pub(crate) fn boolean(&mut self, key: &'static str, value: bool) -> &mut Self {
         plain(self.key(key), value);
         self
     }
 
-    /// A multiple or share; finite.
+    /// Adds a floating-point number, which must be finite.
     pub(crate) fn float(&mut self, key: &'static str, value: f64) -> &mut Self {
         debug_assert!(value.is_finite());
         plain(self.key(key), value);
         self
     }
 
-    /// A span of time in milliseconds, to the nanosecond.
+    /// Adds a duration in milliseconds, exact to the nanosecond.
     pub(crate) fn millis(&mut self, key: &'static str, value: Duration) -> &mut Self {
         let nanos = value.as_nanos();
         let (whole, mut rest) = (nanos / NANOS, nanos % NANOS);
@@ -114,7 +117,7 @@ impl Object<'_> {
         self
     }
 
-    /// Bytes as a hexstring.
+    /// Adds bytes as a hexadecimal string.
     pub(crate) fn hex(&mut self, key: &'static str, bytes: &[u8]) -> &mut Self {
         let out = self.key(key);
         out.push(b'"');
@@ -125,6 +128,7 @@ impl Object<'_> {
         self
     }
 
+    /// Adds an object whose fields `fill` adds.
     pub(crate) fn object(
         &mut self,
         key: &'static str,
@@ -134,6 +138,7 @@ impl Object<'_> {
         self
     }
 
+    /// Adds an array; `each` writes one item.
     pub(crate) fn array<T>(
         &mut self,
         key: &'static str,
@@ -159,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_nest_and_strangers_text_is_escaped() {
+    fn fields_nest_and_untrusted_text_is_escaped() {
         let text = written(|o| {
             o.text("a", "x\"\n\u{1e}").hex("b", &[0, 255]);
             o.object("c", |_| {}).array("d", [1, 2], plain);

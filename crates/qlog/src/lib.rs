@@ -1,11 +1,11 @@
-//! Records of the stack as qlog (JSON-SEQ), and qlog of any stack as numbers.
+//! Writes qlog traces (JSON-SEQ), and reads those of any QUIC stack.
 //!
-//! Writing: a [`QlogSink`] takes the records of a connection, a [`QlogDirectory`] makes one for
-//! each. What they write is draft-ietf-quic-qlog-main-schema-14 and
+//! Writing: a [`QlogSink`] writes the records of one connection, and a [`QlogDirectory`] makes a
+//! sink for each connection. The traces follow draft-ietf-quic-qlog-main-schema-14 and
 //! draft-ietf-quic-qlog-quic-events-13, the newest published as of this writing.
 //!
-//! Reading: a [`Reader`] gives the [`Event`]s of a trace of this stack or another, of these
-//! drafts or older ones; a [`Summary`] and [`Series`] are made of them.
+//! Reading: a [`Reader`] returns the [`Event`]s of a trace. The trace may come from another stack
+//! and follow older drafts. A [`Summary`] and [`Series`] are computed from its events.
 
 mod directory;
 mod encode;

@@ -1,20 +1,20 @@
-//! Bytes into bits per second.
+//! Measures rates.
 
-/// Counts bytes in stretches of equal length.
+/// Measures rates over intervals of equal length.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct RateMeter {
-    /// Seconds.
+    /// The length of an interval in seconds.
     width: f64,
-    /// Which stretch, counted from the beginning, and its bytes so far.
+    /// The index of the current interval, and its bytes so far.
     current: Option<(f64, u64)>,
 }
 
-/// The rate over one stretch.
+/// The rate over one interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Stretch {
-    /// When it ended, in seconds.
+pub(crate) struct IntervalRate {
+    /// The end of the interval in seconds.
     pub(crate) end: f64,
-    /// Bits per second.
+    /// The rate in bits per second.
     pub(crate) rate: f64,
 }
 
@@ -26,9 +26,9 @@ impl RateMeter {
         }
     }
 
-    /// Counts bytes. Gives the stretches that are over, oldest first: after a silence, of the
-    /// silent ones only the first and the last.
-    pub(crate) fn push(&mut self, time: f64, bytes: u64) -> [Option<Stretch>; 3] {
+    /// Counts bytes, and returns the intervals that have ended, oldest first. Of the empty intervals
+    /// after a silence, it returns only the first and the last.
+    pub(crate) fn push(&mut self, time: f64, bytes: u64) -> [Option<IntervalRate>; 3] {
         let index = (time / self.width).floor();
         match &mut self.current {
             Some((at, sum)) if index <= *at => {
@@ -40,23 +40,23 @@ impl RateMeter {
                 let Some((at, sum)) = ended else {
                     return [None; 3];
                 };
-                let silent = index - at - 1.0;
+                let empty = index - at - 1.0;
                 [
-                    Some(self.stretch(at, sum)),
-                    (silent >= 1.0).then(|| self.stretch(at + 1.0, 0)),
-                    (silent >= 2.0).then(|| self.stretch(index - 1.0, 0)),
+                    Some(self.interval(at, sum)),
+                    (empty >= 1.0).then(|| self.interval(at + 1.0, 0)),
+                    (empty >= 2.0).then(|| self.interval(index - 1.0, 0)),
                 ]
             }
         }
     }
 
-    /// The stretch under way, as if it were over.
-    pub(crate) fn finish(&self) -> Option<Stretch> {
-        self.current.map(|(at, sum)| self.stretch(at, sum))
+    /// Returns the current interval, as if it had ended.
+    pub(crate) fn finish(&self) -> Option<IntervalRate> {
+        self.current.map(|(at, sum)| self.interval(at, sum))
     }
 
-    fn stretch(&self, index: f64, bytes: u64) -> Stretch {
-        Stretch {
+    fn interval(&self, index: f64, bytes: u64) -> IntervalRate {
+        IntervalRate {
             end: (index + 1.0) * self.width,
             rate: bytes as f64 * 8.0 / self.width,
         }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_costs_two_points_however_long() {
+    fn silence_of_any_length_adds_two_points() {
         let mut meter = RateMeter::new(0.5);
         assert_eq!(meter.push(0.1, 100), [None; 3]);
         assert_eq!(meter.push(0.4, 25), [None; 3]);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_stretches_have_nothing_between() {
+    fn adjacent_intervals_have_nothing_between() {
         let mut meter = RateMeter::new(1.0);
         meter.push(0.0, 1);
         assert_eq!(meter.push(1.0, 2)[1..], [None, None]);

@@ -1,4 +1,4 @@
-//! Traces of any stack, read event by event.
+//! Reads traces of any stack, event by event.
 
 mod records;
 
@@ -10,12 +10,14 @@ use serde_json::Value;
 use self::records::{Delimiter, Records};
 use crate::event::{Clock, Event};
 
-/// Reads qlog of the current drafts and of older ones: JSON-SEQ (`.sqlog`), one JSON object per
-/// line, or one JSON file (`.qlog`) of at most [`MAX_PLAIN`] bytes.
+/// Reads a qlog trace, of the current drafts or of older ones.
 ///
-/// JSON-SEQ takes memory for one record at a time, whatever the file's length; records longer
-/// than [`MAX_RECORD`] are reported and skipped, as are lines that are not JSON or not events.
-/// Event names and fields are those of main-schema-02 (version 0.3) up to main-schema-14.
+/// The input is JSON-SEQ (`.sqlog`), one JSON object per line, or one JSON file (`.qlog`) of at
+/// most [`MAX_PLAIN`] bytes. Event names and fields are those of main-schema-02 (version 0.3) up
+/// to main-schema-14.
+///
+/// JSON-SEQ takes memory for one record at a time, however long the file is. Records longer than
+/// [`MAX_RECORD`] are reported and skipped, as are lines that are not JSON or not events.
 ///
 /// ```
 /// use courser_qlog::{EventKind, Reader};
@@ -40,40 +42,40 @@ pub struct Reader<R> {
 #[derive(Debug)]
 enum Source<R> {
     Records(Records<R>),
-    /// Events of a plain file, and how many were read.
+    /// The events of a plain file, and the number of those read.
     Loaded(std::vec::IntoIter<Value>, u64),
-    /// The input broke; nothing more comes.
+    /// The input failed: no more events follow.
     Broken,
 }
 
-/// Longest record in bytes; that of a packet with hundreds of frames has 100 kB.
+/// The longest record in bytes. The record of a packet with hundreds of frames has 100 kB.
 pub const MAX_RECORD: usize = 8 << 20;
-/// Longest file in plain JSON, which has to be loaded whole, in bytes.
+/// The longest file of plain JSON in bytes. Such a file must be loaded whole.
 pub const MAX_PLAIN: u64 = 128 << 20;
 
-/// What the head of a trace says.
+/// The header of a trace.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct About {
-    /// How the file is built: `JSON-SEQ`, `NDJSON` or `JSON`.
+    /// The format of the file: `JSON-SEQ`, `NDJSON` or `JSON`.
     pub format: &'static str,
-    /// Version or event schema that the file announces.
+    /// The version or event schema that the file declares.
     pub schema: Option<String>,
-    /// Title of the trace, or of the file.
+    /// The title of the trace, or of the file.
     pub title: Option<String>,
-    /// `client`, `server`, `network` or what else the file says.
+    /// The vantage point: `client`, `server`, `network`, or another name.
     pub vantage_point: Option<String>,
-    /// What groups the traces of both ends: the original destination connection ID.
+    /// The ID that groups the traces of both ends: the original destination connection ID.
     pub group_id: Option<String>,
-    /// Further traces of the same file, which are not read.
+    /// The number of further traces in the file. They are not read.
     pub other_traces: usize,
 }
 
-/// Why a file or a line cannot be read.
+/// An error in a file or in one of its lines.
 #[derive(Debug)]
 pub struct ReadError {
-    /// Where, counted from 1; in a plain file, which event.
+    /// The line, counted from 1. In a plain file, the number of the event.
     pub line: u64,
-    /// What was seen and what to do.
+    /// The cause, and the remedy if there is one.
     pub message: String,
 }
 
@@ -97,10 +99,10 @@ impl ReadError {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads the head of a trace.
+    /// Reads the header of a trace.
     ///
     /// # Errors
-    /// When the input cannot be read, is compressed, or is no qlog.
+    /// Fails if the input cannot be read, is compressed, or is not a qlog trace.
     pub fn new(mut input: R) -> Result<Self, ReadError> {
         let start = input.fill_buf().map_err(|error| ReadError::io(1, &error))?;
         refuse_compressed(start)?;
@@ -124,7 +126,7 @@ impl<R: BufRead> Reader<R> {
                 Self::load(head.bytes, records)
             }
             Err(error) => {
-                let message = format!("the head of the trace is not JSON: {error}");
+                let message = format!("the header of the trace is not JSON: {error}");
                 Err(ReadError::new(head.line, message))
             }
         }
@@ -140,7 +142,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// A file that is one object over many lines.
+    /// Loads a file that holds one object over many lines.
     fn load(mut bytes: Vec<u8>, records: Records<R>) -> Result<Self, ReadError> {
         bytes.push(b'\n');
         let room = MAX_PLAIN + 1 - MAX_PLAIN.min(bytes.len() as u64);
@@ -175,7 +177,7 @@ impl<R: BufRead> Reader<R> {
             .iter()
             .position(|trace| trace.get("events").is_some_and(Value::is_array));
         let Some(at) = at else {
-            return Err(ReadError::new(1, "no trace with events in the file"));
+            return Err(ReadError::new(1, "the file has no trace with events"));
         };
         let mut trace = traces.swap_remove(at);
         let events = match trace.get_mut("events").map(Value::take) {
@@ -183,7 +185,8 @@ impl<R: BufRead> Reader<R> {
             _ => Vec::new(),
         };
         if events.first().is_some_and(Value::is_array) {
-            let message = "events are arrays: a trace of qlog 0.2 or older, known are 0.3 and up";
+            let message =
+                "events are arrays: a trace of qlog 0.2 or older, while 0.3 and newer can be read";
             return Err(ReadError::new(1, message));
         }
         let mut about = about(&file, Some(&trace));
@@ -196,7 +199,7 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// What the head of the trace says.
+    /// Returns the header of the trace.
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -225,10 +228,10 @@ impl<R: BufRead> Iterator for Reader<R> {
                 match serde_json::from_slice(&record.bytes) {
                     Ok(value) => (record.line, value),
                     Err(error) => {
-                        // Its own line counts from the start of the record.
+                        // The line in its text counts from the start of the record.
                         let text = error.to_string();
-                        let what = text.split(" at line ").next().unwrap_or_default();
-                        let message = format!("not JSON: {what}");
+                        let cause = text.split(" at line ").next().unwrap_or_default();
+                        let message = format!("not JSON: {cause}");
                         return Some(Err(ReadError::new(record.line, message)));
                     }
                 }
@@ -265,7 +268,7 @@ fn refuse_compressed(start: &[u8]) -> Result<(), ReadError> {
     Err(ReadError::new(1, message))
 }
 
-const NOT_QLOG: &str = "this is no qlog: neither JSON-SEQ nor JSON with a trace in it";
+const NOT_QLOG: &str = "not a qlog trace: neither JSON-SEQ nor JSON with a trace in it";
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,14 @@
-//! Values over time in bounded memory.
+//! A list of values over time in bounded memory.
 
-/// Points in time order. When there are too many, every second one goes, and of those that
-/// follow only as many are taken.
+/// A list of values in time order, thinned when it grows too long.
+///
+/// A full list drops every second value. Of the values that follow, it keeps the same share.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Samples<T> {
     kept: Vec<T>,
-    /// One of so many is kept.
+    /// One of this many values is kept.
     stride: usize,
-    /// How many came since the last one that was kept.
+    /// Values skipped since the last one kept.
     skipped: usize,
 }
 
@@ -22,7 +23,7 @@ impl<T> Default for Samples<T> {
 }
 
 impl<T: Copy> Samples<T> {
-    /// Takes a value, or one of several.
+    /// Adds a value. A thinned list keeps only one of several.
     pub fn push(&mut self, value: T) {
         self.skipped += 1;
         if self.skipped < self.stride {
@@ -40,18 +41,19 @@ impl<T: Copy> Samples<T> {
         self.kept.push(value);
     }
 
-    /// What is kept, in order.
+    /// Returns the kept values in order.
     pub fn as_slice(&self) -> &[T] {
         &self.kept
     }
 
-    /// True when some values were left out.
+    /// Returns true if some values were left out.
     pub fn is_thinned(&self) -> bool {
         self.stride > 1
     }
 }
 
-/// More than an image can show; a quarter of them are enough for a percentile.
+/// The most values a list keeps: more than an image can show. A quarter of them are enough for a
+/// percentile.
 pub const MAX_SAMPLES: usize = 1 << 18;
 
 #[cfg(test)]

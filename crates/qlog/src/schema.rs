@@ -6,36 +6,38 @@ use courser_telemetry::{EcnState, LossTrigger, PathState, Reason, SendLimit, Tim
 use courser_wire::packet::PacketKind;
 use courser_wire::{Direction, TransportErrorCode};
 
-/// How the file is built (main-schema §5).
+/// The schema of the file (main-schema §5).
 pub const FILE_SCHEMA: &str = "urn:ietf:params:qlog:file:sequential";
-/// How it is written down (main-schema §11.2, RFC 7464).
+/// The serialization format of the file (main-schema §11.2, RFC 7464).
 pub const SERIALIZATION: &str = "application/qlog+json-seq";
-/// Ending of file names (main-schema §11.2).
+/// The extension of file names (main-schema §11.2).
 pub const EXTENSION: &str = "sqlog";
-/// Events that the drafts do not have: `courser:spurious_loss`, and `courser:records_dropped`, which
-/// marks a gap and says how many records and bytes are missing.
+/// The schema of events that the drafts do not define: `courser:spurious_loss`, and
+/// `courser:records_dropped`, which marks a gap and counts the missing records and bytes.
 pub const OWN_EVENTS: &str = "urn:x-courser:qlog:events:courser";
 
-/// Whose spelling of the events is written.
+/// The spelling of the events in a trace.
 ///
 /// The drafts and the `qlog` crate (0.18, the newest as of this writing, which follows
-/// quic-events-12) disagree about a few words. Files of either kind differ in nothing else, and
-/// [`Reader`](crate::Reader) takes both.
+/// quic-events-12) spell a few names differently. Traces of the two dialects differ in nothing
+/// else, and [`Reader`](crate::Reader) reads both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Dialect {
-    /// draft-ietf-quic-qlog-quic-events-13 to the letter.
+    /// The spelling of draft-ietf-quic-qlog-quic-events-13.
     #[default]
     Draft13,
-    /// What every type of the `qlog` crate takes: the state `handshake_completed` instead of
-    /// `handshake_complete`; packets dropped for want of keys or as duplicates are `general` and
-    /// `rejected`; TLS alerts are `unknown` errors with their code; congestion states have no
-    /// triggers but `ecn` and `persistent_congestion`; keys are `key_retired`, not
-    /// `key_discarded`.
+    /// The spelling that the types of the `qlog` crate accept.
+    ///
+    /// - The state `handshake_complete` becomes `handshake_completed`.
+    /// - Packets dropped for missing keys are `general`, and duplicates are `rejected`.
+    /// - TLS alerts become `unknown` errors with their code.
+    /// - Congestion states have no triggers except `ecn` and `persistent_congestion`.
+    /// - The event `key_discarded` becomes `key_retired`.
     QlogCrate,
 }
 
 impl Dialect {
-    /// The event schema that the file announces.
+    /// Returns the event schema that the file declares.
     pub fn event_schema(self) -> &'static str {
         match self {
             Self::Draft13 => "urn:ietf:params:qlog:events:quic-13",
@@ -43,7 +45,7 @@ impl Dialect {
         }
     }
 
-    /// A state in the words of quic-events §4.6; unknown ones as they are.
+    /// Returns a state as quic-events §4.6 spells it. Unknown states are unchanged.
     pub(crate) fn state(self, state: &'static str) -> &'static str {
         match (state, self) {
             ("handshaking", _) => "attempted",
@@ -55,7 +57,8 @@ impl Dialect {
         }
     }
 
-    /// Called differently up to quic-events-02, and by the crate still.
+    /// Returns the name of the event for discarded keys. It was `key_retired` up to quic-events-02,
+    /// and still is in the crate.
     pub(crate) fn key_discarded(self) -> &'static str {
         match self {
             Self::Draft13 => "quic:key_discarded",
@@ -74,7 +77,7 @@ impl Dialect {
         }
     }
 
-    /// A transport error by name; `None` when the code has to tell.
+    /// Returns the name of a transport error, or `None` if only its code can be written.
     pub(crate) fn transport_error(self, code: TransportErrorCode) -> Option<String> {
         if let Some(alert) = code.alert() {
             return (self == Self::Draft13).then(|| format!("crypto_error_0x1{alert:02x}"));
@@ -89,7 +92,7 @@ impl Dialect {
     }
 }
 
-/// By code, RFC 9000 §20.1.
+/// The names of transport errors, indexed by code (RFC 9000 §20.1).
 const TRANSPORT_ERRORS: [&str; 17] = [
     "no_error",
     "internal_error",
@@ -140,7 +143,7 @@ pub(crate) fn packet_number_space(kind: PacketKind) -> &'static str {
     }
 }
 
-/// The secrets of both directions at a level.
+/// Returns the names of the secrets of both directions at an encryption level.
 pub(crate) fn key_types(kind: PacketKind) -> [&'static str; 2] {
     match kind {
         PacketKind::Initial => ["client_initial_secret", "server_initial_secret"],
@@ -158,7 +161,7 @@ pub(crate) fn loss_trigger(trigger: LossTrigger) -> &'static str {
     }
 }
 
-/// quic-events §5.23: `ack` is the timer of the time threshold.
+/// Returns the name of a timer. In quic-events §5.23, `ack` is the timer of the time threshold.
 pub(crate) fn timer_type(timer: Timer) -> &'static str {
     match timer {
         Timer::LossDetection => "ack",

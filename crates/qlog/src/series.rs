@@ -1,4 +1,4 @@
-//! A trace as series of values over time, for charts.
+//! Series of values over time, read from a trace for charts.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -9,22 +9,22 @@ use crate::reader::Reader;
 use crate::samples::Samples;
 use crate::summary::{Summarizer, Summary};
 
-/// A value at a time, `(seconds since the first event, value)`.
+/// A point of a series: `(seconds since the first event, value)`.
 pub type Point = (f64, f64);
 
-/// Series of a trace. Times are seconds, sizes bytes, rates bits per second.
+/// The series of a trace. Times are seconds, sizes bytes, rates bits per second.
 ///
-/// Each has at most [`MAX_SAMPLES`](crate::MAX_SAMPLES) points; of longer ones points are left
-/// out evenly.
+/// Each series has at most [`MAX_SAMPLES`](crate::MAX_SAMPLES) points. Longer ones are thinned
+/// evenly.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
-    /// Packets of the application space as they left: the bytes sent up to and with each.
+    /// Bytes sent up to and including each packet of the application space, when it was sent.
     pub sent: Samples<Point>,
-    /// The same bytes, when the packet was acknowledged.
+    /// The same byte count for each packet, when it was acknowledged.
     pub acked: Samples<Point>,
-    /// The same bytes, when the packet counted as lost.
+    /// The same byte count for each packet, when it was declared lost.
     pub lost: Samples<Point>,
-    /// Packets received: the bytes received up to and with each.
+    /// Bytes received up to and including each packet, when it arrived.
     pub received: Samples<Point>,
     /// Congestion window.
     pub congestion_window: Samples<Point>,
@@ -38,25 +38,25 @@ pub struct Series {
     pub smoothed_rtt: Samples<Point>,
     /// Shortest round-trip time.
     pub min_rtt: Samples<Point>,
-    /// Rate of sending.
+    /// Send rate.
     pub send_rate: Samples<Point>,
-    /// Rate of receiving.
+    /// Receive rate.
     pub receive_rate: Samples<Point>,
     /// Pacing rate.
     pub pacing_rate: Samples<Point>,
-    /// When packets counted as lost, of whatever space.
+    /// Times at which packets of any space were declared lost.
     pub losses: Samples<f64>,
-    /// When probe timeouts expired.
+    /// Times at which probe timeouts expired.
     pub probe_timeouts: Samples<f64>,
 }
 
 impl Series {
-    /// Reads a trace to its end; `rate_width` is how many seconds a rate is taken over.
+    /// Reads a trace to its end. Each rate is averaged over `rate_width` seconds.
     ///
     /// # Panics
-    /// When `rate_width` is not above zero.
+    /// Panics if `rate_width` is not above zero.
     pub fn of<R: BufRead>(reader: Reader<R>, rate_width: f64) -> (Self, Summary) {
-        assert!(rate_width > 0.0, "rates are taken over some time");
+        assert!(rate_width > 0.0, "the width of a rate is above zero");
         let mut collector = Collector::new(rate_width);
         let mut summarizer = Summarizer::new(reader.about());
         for line in reader {
@@ -69,14 +69,14 @@ impl Series {
     }
 }
 
-/// Series that grow event by event.
+/// Collects the series event by event.
 struct Collector {
     series: Series,
-    /// Bytes sent up to and with each packet whose fate is open.
-    open: BTreeMap<u64, f64>,
+    /// Bytes sent up to and including each packet that is not yet acknowledged.
+    unacked: BTreeMap<u64, f64>,
     bytes_sent: u64,
     bytes_received: u64,
-    /// Packets lost as metrics count them.
+    /// Packets lost, as the metrics count them.
     counted_lost: u64,
     send_meter: RateMeter,
     receive_meter: RateMeter,
@@ -86,7 +86,7 @@ impl Collector {
     fn new(rate_width: f64) -> Self {
         Self {
             series: Series::default(),
-            open: BTreeMap::new(),
+            unacked: BTreeMap::new(),
             bytes_sent: 0,
             bytes_received: 0,
             counted_lost: 0,
@@ -103,8 +103,8 @@ impl Collector {
             EventKind::PacketLost(lost) => {
                 self.series.losses.push(time);
                 let number = lost.number.filter(|_| lost.space == Space::Application);
-                // It may be acknowledged after all, so it stays open.
-                if let Some(&bytes) = number.and_then(|number| self.open.get(&number)) {
+                // The packet may still be acknowledged, so it stays in the map.
+                if let Some(&bytes) = number.and_then(|number| self.unacked.get(&number)) {
                     self.series.lost.push((time, bytes));
                 }
             }
@@ -116,8 +116,8 @@ impl Collector {
 
     fn on_sent(&mut self, time: f64, packet: &Packet) {
         self.bytes_sent = self.bytes_sent.saturating_add(packet.len);
-        for stretch in self.send_meter.push(time, packet.len).into_iter().flatten() {
-            self.series.send_rate.push((stretch.end, stretch.rate));
+        for interval in self.send_meter.push(time, packet.len).into_iter().flatten() {
+            self.series.send_rate.push((interval.end, interval.rate));
         }
         if packet.space() != Space::Application || !packet.ack_eliciting {
             return;
@@ -125,10 +125,10 @@ impl Collector {
         let bytes = self.bytes_sent as f64;
         self.series.sent.push((time, bytes));
         if let Some(number) = packet.number {
-            if self.open.len() >= MAX_OPEN {
-                self.open.pop_first();
+            if self.unacked.len() >= MAX_UNACKED {
+                self.unacked.pop_first();
             }
-            self.open.insert(number, bytes);
+            self.unacked.insert(number, bytes);
         }
     }
 
@@ -137,25 +137,25 @@ impl Collector {
         self.series
             .received
             .push((time, self.bytes_received as f64));
-        for stretch in self
+        for interval in self
             .receive_meter
             .push(time, packet.len)
             .into_iter()
             .flatten()
         {
-            self.series.receive_rate.push((stretch.end, stretch.rate));
+            self.series.receive_rate.push((interval.end, interval.rate));
         }
         if packet.space() != Space::Application {
             return;
         }
         for range in &packet.acked {
             let acked: Vec<_> = self
-                .open
+                .unacked
                 .range(range.clone())
                 .map(|(&number, &bytes)| (number, bytes))
                 .collect();
             for (number, bytes) in acked {
-                self.open.remove(&number);
+                self.unacked.remove(&number);
                 self.series.acked.push((time, bytes));
             }
         }
@@ -186,7 +186,7 @@ impl Collector {
             (metrics.min_rtt, &mut series.min_rtt),
         ];
         for (value, samples) in times {
-            // Zero stands for "no sample yet".
+            // Zero means "no sample yet".
             if let Some(value) = value.filter(|&value| value > 0.0) {
                 samples.push((time, value));
             }
@@ -194,18 +194,18 @@ impl Collector {
     }
 
     fn finish(mut self) -> Series {
-        if let Some(stretch) = self.send_meter.finish() {
-            self.series.send_rate.push((stretch.end, stretch.rate));
+        if let Some(interval) = self.send_meter.finish() {
+            self.series.send_rate.push((interval.end, interval.rate));
         }
-        if let Some(stretch) = self.receive_meter.finish() {
-            self.series.receive_rate.push((stretch.end, stretch.rate));
+        if let Some(interval) = self.receive_meter.finish() {
+            self.series.receive_rate.push((interval.end, interval.rate));
         }
         self.series
     }
 }
 
-/// Packets whose fate is open; more than any window holds.
-const MAX_OPEN: usize = 1 << 20;
+/// The largest number of unacknowledged packets remembered; more than any window holds.
+const MAX_UNACKED: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! One connection's trace on its way into a file.
+//! Writes the trace of one connection.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,25 +13,27 @@ use crate::encode::{Encoder, RECORD_SEPARATOR};
 use crate::json::object;
 use crate::schema::{self, Dialect};
 
-/// What the first record of a trace says.
+/// The contents of the first record of a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TraceHeader {
-    /// Destination ID of the client's first packet; groups the traces of both ends.
+    /// The Destination Connection ID of the client's first packet. It groups the traces of both
+    /// ends.
     pub original_destination: ConnectionId,
-    /// Our end of the connection.
+    /// The side of the connection that writes the trace.
     pub side: Side,
-    /// What the file is called in tools.
+    /// The title of the file, for tools to show.
     pub title: Option<String>,
-    /// Name of the host or process.
+    /// The name of the host or process.
     pub name: Option<String>,
-    /// When times count from, RFC 3339, where that is known. A simulated world has no date.
+    /// The date from which times count, in the form of RFC 3339, if it is known. A simulated world
+    /// has no date.
     pub wall_clock_time: Option<String>,
-    /// Whose spelling is used.
+    /// The spelling of the events.
     pub dialect: Dialect,
 }
 
 impl TraceHeader {
-    /// A header with nothing but what it needs.
+    /// Creates a header without optional fields.
     pub fn new(original_destination: ConnectionId, side: Side) -> Self {
         Self {
             original_destination,
@@ -43,7 +45,7 @@ impl TraceHeader {
         }
     }
 
-    /// The name of the file: `<original destination ID>_<client or server>.sqlog`, as
+    /// Returns the file name `<original destination ID>_<client or server>.sqlog`, which
     /// quic-events §1.1 recommends.
     pub fn file_name(&self) -> String {
         let id = hex(&self.original_destination);
@@ -53,19 +55,19 @@ impl TraceHeader {
     fn write(&self, out: &mut Vec<u8>) {
         out.push(RECORD_SEPARATOR);
         object(out, |file| {
-            file.word("file_schema", schema::FILE_SCHEMA);
-            file.word("serialization_format", schema::SERIALIZATION);
+            file.constant("file_schema", schema::FILE_SCHEMA);
+            file.constant("serialization_format", schema::SERIALIZATION);
             if let Some(title) = &self.title {
                 file.text("title", title);
             }
             file.object("trace", |trace| {
                 trace.object("common_fields", |common| {
                     common.hex("group_id", &self.original_destination);
-                    common.word("time_format", "relative_to_epoch");
+                    common.constant("time_format", "relative_to_epoch");
                     common.object("reference_time", |time| {
                         // Main-schema §7.1: a monotonic clock has no known epoch.
-                        time.word("clock_type", "monotonic")
-                            .word("epoch", "unknown");
+                        time.constant("clock_type", "monotonic")
+                            .constant("epoch", "unknown");
                         if let Some(wall) = &self.wall_clock_time {
                             time.text("wall_clock_time", wall);
                         }
@@ -75,7 +77,7 @@ impl TraceHeader {
                     if let Some(name) = &self.name {
                         point.text("name", name);
                     }
-                    point.word("type", schema::side(self.side));
+                    point.constant("type", schema::side(self.side));
                 });
                 let schemas = [self.dialect.event_schema(), schema::OWN_EVENTS];
                 trace.array("event_schemas", schemas, |out, schema| {
@@ -95,15 +97,15 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// Writes the records of one connection as a qlog trace (JSON-SEQ).
 ///
-/// Times are milliseconds of the [`Time`] that records come with, so that traces of one driver
-/// lie on one axis. Up to 32 KiB are collected before they are written; once the connection is
-/// closed each record is written at once. The first error stops the trace for good
-/// and is kept in its [`Outcome`]: the connection goes on without it.
+/// Times are milliseconds of the [`Time`] passed with each record, so that all traces of one
+/// driver share a time axis. The sink buffers up to 32 KiB before it writes. Once the connection
+/// is closed, it writes each record at once. The first error ends the trace and is kept in its
+/// [`Outcome`]. The connection continues without a trace.
 ///
-/// The sink writes where it is called, so `W` must not wait: memory, or an
+/// The sink writes on the calling thread, so `W` must not block: use memory, or an
 /// [`Output`](courser_telemetry::Output) of a
 /// [`BackgroundWriter`](courser_telemetry::BackgroundWriter). A `W` that cannot take a buffer now
-/// returns [`io::ErrorKind::WouldBlock`]. The records in it are dropped and counted in the
+/// returns [`io::ErrorKind::WouldBlock`]. The records in that buffer are dropped and counted in the
 /// [`Outcome`], and the event `courser:records_dropped` marks the gap in the trace.
 ///
 /// ```
@@ -118,13 +120,14 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 pub struct QlogSink<W: Write> {
     writer: W,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that are no records: the head of the trace, the mark of a gap.
+    /// The number of bytes in the buffer before the first record: the header of the trace, or the
+    /// mark of a gap.
     prefix: usize,
-    /// Records in the buffer.
+    /// The number of records in the buffer.
     records: u64,
-    /// The head of the trace, until it is written.
+    /// The header of the trace, until it is written.
     head: Vec<u8>,
-    /// Records dropped since the last buffer that was written.
+    /// Records dropped since the last buffer was written.
     gap: Dropped,
     encoder: Encoder,
     outcome: Outcome,
@@ -133,7 +136,7 @@ pub struct QlogSink<W: Write> {
     is_over: bool,
 }
 
-/// What became of a trace; clones tell of the same one.
+/// Errors and drops of one or more traces. Clones share the same state.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome(Arc<Fate>);
 
@@ -145,25 +148,25 @@ struct Fate {
     bytes: AtomicU64,
 }
 
-/// Records that were dropped because their writer had no room: its queue was full.
+/// Counts records that were dropped because the queue of their writer was full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Dropped {
-    /// Buffers, each of about 32 KiB.
+    /// Number of buffers, each of about 32 KiB.
     pub buffers: u64,
-    /// Records in them.
+    /// Number of records in these buffers.
     pub records: u64,
-    /// Bytes of these records as text.
+    /// Size of these records in bytes, as written to a trace.
     pub bytes: u64,
 }
 
 impl Outcome {
-    /// Takes the error that stopped the trace, if one did.
+    /// Takes the error that ended a trace, if there was one.
     pub fn take_error(&self) -> Option<io::Error> {
         let mut kept = self.0.error.lock().unwrap_or_else(PoisonError::into_inner);
         kept.take()
     }
 
-    /// Returns what was dropped so far.
+    /// Returns the number of records dropped so far.
     pub fn dropped(&self) -> Dropped {
         Dropped {
             buffers: self.0.buffers.load(Ordering::Relaxed),
@@ -185,7 +188,7 @@ impl Outcome {
 }
 
 impl<W: Write> QlogSink<W> {
-    /// Begins a trace. Nothing is written yet.
+    /// Begins a trace, without writing anything yet.
     pub fn new(writer: W, header: &TraceHeader) -> Self {
         let mut head = Vec::new();
         header.write(&mut head);
@@ -206,19 +209,19 @@ impl<W: Write> QlogSink<W> {
         }
     }
 
-    /// Lets `outcome` tell what becomes of the trace; several traces may share one.
+    /// Reports errors and drops to `outcome`, which several traces may share.
     #[must_use]
     pub fn with_outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = outcome;
         self
     }
 
-    /// What becomes of the trace.
+    /// Returns the errors and drops of the trace.
     pub fn outcome(&self) -> Outcome {
         self.outcome.clone()
     }
 
-    /// Hands over everything collected.
+    /// Writes the buffer.
     fn flush(&mut self) {
         if self.has_failed || self.buffer.is_empty() {
             return;
@@ -241,7 +244,7 @@ impl<W: Write> QlogSink<W> {
         }
     }
 
-    /// Drops what is collected. The next buffer begins with a mark, and repeats the head if it was
+    /// Drops the buffer. The next one begins with the mark of a gap, after the header if that was
     /// not written yet.
     fn drop_buffer(&mut self) {
         if self.records > 0 {
@@ -273,7 +276,7 @@ impl<W: Write + Send> Sink for QlogSink<W> {
         self.encoder.encode(&mut self.buffer, now, record);
         self.records += 1;
         self.last = now;
-        // What follows is the goodbye: little, and the process may end right behind it.
+        // Few records follow a close, and the process may end right after them.
         self.is_over |= matches!(record, Record::ConnectionClosed(_));
         if self.is_over || self.buffer.len() >= FLUSH_AT {
             self.flush();
@@ -285,7 +288,7 @@ impl<W: Write> Drop for QlogSink<W> {
     fn drop(&mut self) {
         self.flush();
         if self.gap.records > 0 {
-            // The mark alone is small enough for most queues that have no room for a buffer.
+            // The mark alone fits into most queues that have no room for a whole buffer.
             self.flush();
         }
     }
@@ -300,9 +303,9 @@ impl<W: Write> fmt::Debug for QlogSink<W> {
     }
 }
 
-/// Some two hundred packets.
+/// The size at which a buffer is written; about two hundred packets.
 const FLUSH_AT: usize = 32 * 1024;
-/// One record more than that hardly ever needs the buffer to grow.
+/// The capacity of the buffer. A record beyond `FLUSH_AT` rarely makes it grow.
 const CAPACITY: usize = FLUSH_AT + 4096;
 
 #[cfg(test)]

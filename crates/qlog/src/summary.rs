@@ -1,4 +1,4 @@
-//! A trace in numbers.
+//! Summarizes a trace in numbers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
@@ -6,127 +6,127 @@ use std::io::BufRead;
 use serde::Serialize;
 
 use crate::event::{Closed, Event, EventKind, Lost, Metrics, Packet, Space};
-use crate::rate::{RateMeter, Stretch};
+use crate::rate::{IntervalRate, RateMeter};
 use crate::reader::{About, ReadError, Reader};
 use crate::samples::Samples;
 
-/// What a trace amounts to. Times are seconds, sizes bytes, rates bits per second.
+/// The summary of a trace. Times are seconds, sizes bytes, rates bits per second.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
 pub struct Summary {
-    /// Version or schema that the trace announces.
+    /// The version or schema that the trace declares.
     pub schema: Option<String>,
-    /// Title of the trace.
+    /// The title of the trace.
     pub title: Option<String>,
-    /// `client` or `server`.
+    /// The vantage point: `client` or `server`.
     pub vantage_point: Option<String>,
-    /// Original destination connection ID.
+    /// The original destination connection ID.
     pub group_id: Option<String>,
-    /// From the first to the last event.
+    /// Time from the first to the last event.
     pub duration: f64,
-    /// From the first packet to the end of the handshake, if it ended.
+    /// Time from the first packet to the end of the handshake, if the handshake completed.
     pub handshake: Option<f64>,
-    /// What this end sent.
+    /// Packets sent by this end.
     pub sent: Traffic,
-    /// What this end received.
+    /// Packets received by this end.
     pub received: Traffic,
-    /// Packets that were dropped, by reason.
+    /// Number of packets dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
     /// Packets lost.
     pub lost: Losses,
-    /// Stream bytes sent, repetitions included.
+    /// Stream bytes sent, including retransmissions.
     pub stream_bytes_sent: u64,
-    /// Of those, bytes that had been sent before.
+    /// Stream bytes that had been sent before.
     pub stream_bytes_repeated: u64,
-    /// Round-trip times, the latest samples.
+    /// Distribution of the round-trip time samples.
     pub rtt: Option<RoundTrips>,
     /// Largest congestion window.
     pub congestion_window_max: Option<u64>,
     /// Most bytes in flight.
     pub bytes_in_flight_max: Option<u64>,
-    /// Probe timeouts.
+    /// Number of probe timeouts.
     pub probe_timeouts: u64,
-    /// UDP payload of full datagrams at the end, where it changed.
+    /// UDP payload size of full datagrams at the end of the trace, if it ever changed.
     pub mtu: Option<u64>,
-    /// States of the connection and when they began.
+    /// States of the connection, each with the time it began.
     pub states: Vec<(f64, String)>,
-    /// States of congestion control and when they began, the first hundred.
+    /// The first hundred states of congestion control, each with the time it began.
     pub congestion_states: Vec<(f64, String)>,
-    /// How often congestion control changed its state.
+    /// Number of state changes of congestion control.
     pub congestion_state_changes: u64,
-    /// What kept this end from sending, and for how long; empty when the trace does not tell.
+    /// Time during which this end could not send, by limit; empty if the trace does not record it.
     pub limited_by: BTreeMap<String, f64>,
-    /// How it ended, if it did.
+    /// The end of the connection, if it ended.
     pub close: Option<Close>,
-    /// Events read.
+    /// Number of events read.
     pub events: u64,
-    /// Events of kinds that are not looked at.
+    /// Number of events whose kind the summary ignores.
     pub other_events: u64,
-    /// Records that are missing because the writer of the trace was too slow.
+    /// Number of records missing because the writer of the trace was too slow.
     pub records_dropped: u64,
-    /// Lines that could not be read.
+    /// Number of lines that could not be read.
     pub unreadable_lines: u64,
-    /// The first of them.
+    /// Errors of the first unreadable lines.
     pub unreadable: Vec<String>,
 }
 
-/// Packets one way.
+/// Packets of one direction.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
 pub struct Traffic {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Size of the packets in bytes.
     pub bytes: u64,
-    /// Mean rate from the first to the last of them.
+    /// Mean rate from the first to the last packet.
     pub mean_rate: f64,
     /// Highest rate over a tenth of a second.
     pub peak_rate: f64,
 }
 
-/// Packets that counted as lost.
+/// Counts packets declared lost, by the reason for declaring them lost.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Losses {
-    /// All of them.
+    /// All packets declared lost.
     pub packets: u64,
-    /// Enough newer packets were acknowledged.
+    /// Lost because enough later packets were acknowledged.
     pub reordering_threshold: u64,
-    /// A newer packet was acknowledged long enough after them.
+    /// Lost because a later packet was acknowledged and enough time had passed.
     pub time_threshold: u64,
-    /// A probe timeout gave them up.
+    /// Lost because a probe timeout expired.
     pub pto_expired: u64,
-    /// The trace does not tell why.
+    /// Lost for a reason that the trace does not record.
     pub untold: u64,
-    /// Arrived after all; as the trace says, or as later acknowledgements show.
+    /// Arrived after all, according to the trace or to later acknowledgements.
     pub spurious: u64,
 }
 
-/// A distribution of round-trip times in seconds.
+/// The distribution of round-trip times, in seconds.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
 pub struct RoundTrips {
-    /// Shortest.
+    /// The shortest sample.
     pub min: f64,
-    /// Half are shorter.
+    /// The median of the samples.
     pub median: f64,
-    /// 95 % are shorter.
+    /// The 95th percentile of the samples.
     pub p95: f64,
-    /// Longest.
+    /// The longest sample.
     pub max: f64,
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Close {
-    /// `local` or `remote`.
+    /// The end that closed the connection: `local` or `remote`.
     pub initiator: Option<String>,
-    /// The error, by name or code.
+    /// The name or code of the error.
     pub error: Option<String>,
-    /// For humans.
+    /// The reason phrase, for humans.
     pub reason: Option<String>,
-    /// `idle_timeout`, `application`, `error`...
+    /// The cause: `idle_timeout`, `application`, `error`...
     pub trigger: Option<String>,
 }
 
 impl Summary {
-    /// Reads a trace to its end. Lines that cannot be read are counted and left out.
+    /// Reads a trace to its end. Unreadable lines are counted and skipped.
     pub fn of<R: BufRead>(reader: Reader<R>) -> Self {
         let mut summarizer = Summarizer::new(reader.about());
         for event in reader {
@@ -135,12 +135,13 @@ impl Summary {
         summarizer.finish()
     }
 
-    /// Packets lost for each that was sent, 0 to 1; `None` when none were sent.
+    /// Returns the share of sent packets declared lost, 0 to 1; `None` if none were sent.
     pub fn loss_share(&self) -> Option<f64> {
         share(self.lost.packets, self.sent.packets)
     }
 
-    /// Stream bytes that were repetitions, 0 to 1; `None` when none were sent.
+    /// Returns the share of stream bytes that were retransmissions, 0 to 1; `None` if none were
+    /// sent.
     pub fn repeated_share(&self) -> Option<f64> {
         share(self.stream_bytes_repeated, self.stream_bytes_sent)
     }
@@ -150,35 +151,35 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// A summary that grows event by event.
+/// Builds a summary event by event.
 #[derive(Debug)]
 pub(crate) struct Summarizer {
     summary: Summary,
     sent: Direction,
     received: Direction,
-    /// End of what was sent before, by stream.
+    /// The end of the bytes sent so far, by stream.
     sent_until: HashMap<u64, u64>,
     rtt: Samples<f64>,
     rtt_range: Option<(f64, f64)>,
     pto_count: u64,
     expired_probes: u64,
-    /// Numbers of packets that counted as lost, to notice those that are acknowledged later.
+    /// Numbers of packets declared lost, to detect those acknowledged later.
     lost: LostNumbers,
-    told_spurious: u64,
-    /// Packets lost as metrics count them.
+    reported_spurious: u64,
+    /// Packets lost, as the metrics count them.
     counted_lost: u64,
     limit: Option<(f64, String)>,
     last: f64,
 }
 
-/// Packets one way, while they are counted.
+/// Counts the packets of one direction.
 #[derive(Debug)]
 struct Direction {
     traffic: Traffic,
     meter: RateMeter,
     first: Option<f64>,
     last: f64,
-    /// When the first 1-RTT packet went this way.
+    /// The time of the first 1-RTT packet in this direction.
     first_application: Option<f64>,
 }
 
@@ -201,18 +202,18 @@ impl Direction {
         if packet.packet_type == "1RTT" {
             self.first_application.get_or_insert(time);
         }
-        for stretch in self.meter.push(time, packet.len).into_iter().flatten() {
-            self.on_stretch(stretch);
+        for interval in self.meter.push(time, packet.len).into_iter().flatten() {
+            self.on_interval(interval);
         }
     }
 
-    fn on_stretch(&mut self, stretch: Stretch) {
-        self.traffic.peak_rate = self.traffic.peak_rate.max(stretch.rate);
+    fn on_interval(&mut self, interval: IntervalRate) {
+        self.traffic.peak_rate = self.traffic.peak_rate.max(interval.rate);
     }
 
     fn finish(mut self) -> Traffic {
-        if let Some(stretch) = self.meter.finish() {
-            self.on_stretch(stretch);
+        if let Some(interval) = self.meter.finish() {
+            self.on_interval(interval);
         }
         let time = self.last - self.first.unwrap_or(0.0);
         if time > 0.0 {
@@ -240,7 +241,7 @@ impl Summarizer {
             pto_count: 0,
             expired_probes: 0,
             lost: LostNumbers::default(),
-            told_spurious: 0,
+            reported_spurious: 0,
             counted_lost: 0,
             limit: None,
             last: 0.0,
@@ -274,7 +275,7 @@ impl Summarizer {
                 }
             }
             EventKind::PacketLost(lost) => self.on_lost(&lost),
-            EventKind::SpuriousLoss => self.told_spurious += 1,
+            EventKind::SpuriousLoss => self.reported_spurious += 1,
             EventKind::Metrics(metrics) => self.on_metrics(&metrics),
             EventKind::CongestionState { new } => {
                 self.summary.congestion_state_changes += 1;
@@ -377,8 +378,9 @@ impl Summarizer {
     pub(crate) fn finish(mut self) -> Summary {
         self.on_limit(self.last, None);
         let is_server = self.summary.vantage_point.as_deref() == Some("server");
-        // Without states of the connection, a client's first 1-RTT packet tells: it needs the
-        // server's Finished, as the server needs the client's for what it receives.
+        // Without states of the connection, the first 1-RTT packet marks the end of the handshake:
+        // a client can send one only after the server's Finished, and a server can open one only
+        // after the client's.
         let done = if is_server {
             self.received.first_application
         } else {
@@ -388,9 +390,10 @@ impl Summarizer {
         let mut summary = self.summary;
         summary.handshake = summary.handshake.or(done.map(|done| done - first));
         summary.duration = self.last;
-        // A trace that tells expired timers tells each; the count starts again at each ACK.
+        // A trace that records expired timers records each of them, while the count in the metrics
+        // restarts at each ACK.
         summary.probe_timeouts = summary.probe_timeouts.max(self.expired_probes);
-        summary.lost.spurious = summary.lost.spurious.max(self.told_spurious);
+        summary.lost.spurious = summary.lost.spurious.max(self.reported_spurious);
         let unseen = self.counted_lost.saturating_sub(summary.lost.packets);
         summary.lost.packets += unseen;
         summary.lost.untold += unseen;
@@ -407,7 +410,7 @@ fn distribution(rtt: &Samples<f64>, min: f64, max: f64) -> RoundTrips {
     let mut sorted = rtt.as_slice().to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |share: f64| {
-        // A place within the list, which has at least one entry.
+        // The index is within the list, which has at least one entry.
         let index = ((sorted.len() as f64 * share).ceil() as usize).max(1) - 1;
         sorted.get(index).copied().unwrap_or(max)
     };
@@ -436,7 +439,7 @@ impl From<Closed> for Close {
     }
 }
 
-/// Numbers of packets that counted as lost.
+/// The numbers of packets declared lost.
 #[derive(Debug, Default)]
 struct LostNumbers(std::collections::BTreeSet<(Space, u64)>);
 
@@ -448,7 +451,7 @@ impl LostNumbers {
         self.0.insert((space, number));
     }
 
-    /// How many of `range` are in it; they are forgotten.
+    /// Removes the numbers of `range`, and returns how many there were.
     fn take(&mut self, space: Space, range: std::ops::RangeInclusive<u64>) -> u64 {
         let found = self
             .0
@@ -461,17 +464,17 @@ impl LostNumbers {
     }
 }
 
-/// Seconds over which the peak rate is taken.
+/// The number of seconds over which the peak rate is measured.
 const PEAK_WIDTH: f64 = 0.1;
-/// Streams whose repetitions are noticed; one that has many more has no long ones.
+/// The most streams whose retransmissions are counted. A trace with many more has no long ones.
 const MAX_STREAMS: usize = 1 << 16;
-/// Lost packets that are remembered.
+/// The most lost packets remembered.
 const MAX_LOST: usize = 1 << 16;
-/// States that are listed.
+/// The most states listed.
 const MAX_STATES: usize = 100;
-/// Different reasons in a list; the drafts have ten.
+/// The most different reasons in a list. The drafts define ten.
 const MAX_KINDS: usize = 32;
-/// Unreadable lines that are shown.
+/// The most unreadable lines whose errors are kept.
 const MAX_UNREADABLE: usize = 5;
 
 #[cfg(test)]

@@ -265,20 +265,10 @@ fn minutes(time: SystemTime) -> String {
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
+/// Escapes text for the page. Braces become entities as well, because the template marks its parts
+/// with them.
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '{' => out.push_str("&#123;"),
-            other => out.push(other),
-        }
-    }
-    out
+    courser_plot::escape(text).replace('{', "&#123;")
 }
 
 /// RFC 3986 §2.3: all but unreserved characters.
@@ -348,6 +338,18 @@ mod tests {
             "{page}"
         );
         assert_eq!(page.matches("1 files").count(), 1, "{page}");
+    }
+
+    #[test]
+    fn names_cannot_change_the_direction_of_text() {
+        let listing = Listing {
+            path: "/".to_owned(),
+            entries: vec![entry("invoice\u{202e}fdp.exe", false, 1)],
+            left_out: 0,
+        };
+        let page = page(&listing, order(""));
+        assert!(page.contains(">invoice\u{fffd}fdp.exe<"), "{page}");
+        assert!(page.contains("href=\"invoice%E2%80%AEfdp.exe\""), "{page}");
     }
 
     #[test]

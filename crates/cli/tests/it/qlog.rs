@@ -60,7 +60,7 @@ fn file_that_is_no_trace_is_named_and_the_others_are_read() {
     assert!(text(&output.stdout).contains("67 packets"));
     let said = text(&output.stderr);
     assert!(
-        said.contains("Cargo.toml: line 1: this is no qlog"),
+        said.contains("Cargo.toml: line 1: not a qlog trace"),
         "{said}"
     );
     assert_eq!(said.lines().count(), 1, "{said}");

@@ -31,7 +31,7 @@ fn cells_are_quoted_and_never_formulas() {
 }
 
 #[test]
-fn thinned_table_has_first_and_last() {
+fn thinned_table_has_the_first_and_last_row() {
     let points = (0..1000).map(|index| (f64::from(index), 0.0));
     let chart = chart().series(Series::line("a", points));
     let csv = chart.to_csv_thinned(11);

@@ -1,4 +1,4 @@
-//! The data between the axes, from what lies lowest to what lies on top.
+//! Draws the data between the axes, from the lowest layer to the topmost.
 
 use std::fmt::Write;
 
@@ -11,15 +11,16 @@ use crate::{Chart, Marker, Marks, Series, summary, thin};
 use super::layout::{Layout, text};
 use super::{dashes, drawn, drawn_marks, drawn_references, marker};
 
-/// Single elements with tooltips for one series or group of events; more become one element.
+/// The most elements with a tooltip each in one series or group of events. More become one
+/// element.
 const MAX_TOOLTIPS: usize = 80;
-/// Columns that tell all values at their place, at most and at least.
+/// The fewest and the most tooltip columns.
 const COLUMNS: (f64, f64) = (10.0, 60.0);
-/// Width of such a column in pixels where there is room for the number.
+/// The width of a tooltip column in pixels, within the limits of their number.
 const COLUMN_WIDTH: f64 = 10.0;
-/// Values that a tooltip lists.
+/// The most values in one tooltip.
 const MAX_LINES: usize = 10;
-/// Longest name in a tooltip, in characters.
+/// The longest name in a tooltip, in characters.
 const MAX_NAME: usize = 60;
 
 /// Draws everything between the axes.
@@ -109,12 +110,12 @@ impl Painter<'_> {
                 element(out, "area", "", &between(&edge, &self.edge(&lows)));
             }
             Shape::Dots => element(out, "dots", "", &self.dots()),
-            Shape::Markers(sign) => self.markers(out, sign),
+            Shape::Markers(marker) => self.markers(out, marker),
         }
         out.push_str("</g>");
     }
 
-    /// The stacked series number `place`, between its edge and the one below.
+    /// Draws stacked series number `place`, between its edge and the one below.
     fn stack(&self, out: &mut String, place: usize) {
         let Some(points) = self.layout.stack.get(place) else {
             return;
@@ -136,7 +137,7 @@ impl Painter<'_> {
         out.push_str("</g>");
     }
 
-    /// The name of a stacked series inside its area, where that is thickest and has room.
+    /// Writes the name of a stacked series inside its area, where that is thickest, if it fits.
     fn name_inside(&self, out: &mut String, place: usize) {
         let name = shorten(&self.series.name, 24);
         let half = text_width(&name, 11.0) / 2.0;
@@ -165,11 +166,12 @@ impl Painter<'_> {
 
     fn open(&self, out: &mut String) {
         let class = self.series.colour.class(self.index);
-        let words = summary::series(self.series, self.chart.y.unit);
-        let _ = write!(out, "<g class=\"{class}\">{}", title(&words));
+        let text = summary::series(self.series, self.chart.y.unit);
+        let _ = write!(out, "<g class=\"{class}\">{}", title(&text));
     }
 
-    /// Points as pixels, thinned to what can be seen, without what is far outside the plot.
+    /// Converts points to pixels. Leaves out points far outside the plot, and thins the others to
+    /// the visible resolution.
     fn edge(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let (x, y) = (&self.layout.x, &self.layout.y);
         let first = points
@@ -220,12 +222,12 @@ impl Painter<'_> {
         path
     }
 
-    fn markers(&self, out: &mut String, sign: Marker) {
+    fn markers(&self, out: &mut String, shape: Marker) {
         let points = self.pixels();
         let has_tooltips = points.len() <= MAX_TOOLTIPS;
         if !has_tooltips {
             for (x, y) in thin::cells(points, MAX_MARKERS) {
-                out.push_str(&marker(sign, x, y));
+                out.push_str(&marker(shape, x, y));
             }
             return;
         }
@@ -237,15 +239,15 @@ impl Painter<'_> {
             }
             let (at, value) = (x_unit.format(point.0), y_unit.format(point.1));
             let name = shorten(&self.series.name, MAX_NAME);
-            let words = title(&format!("{name}: {value} at {at}"));
-            let _ = write!(out, "<g>{words}{}</g>", marker(sign, x, y));
+            let tooltip = title(&format!("{name}: {value} at {at}"));
+            let _ = write!(out, "<g>{tooltip}{}</g>", marker(shape, x, y));
         }
     }
 }
 
-/// Places where the name of an area is tried.
+/// The number of positions tried for the name of an area.
 const NAME_PLACES: u32 = 40;
-/// Signs that one series may have, at some seventy bytes each.
+/// The most markers of one series, at about seventy bytes each.
 const MAX_MARKERS: usize = 400;
 
 fn element(out: &mut String, class: &str, extra: &str, path: &Path) {
@@ -258,7 +260,7 @@ fn element(out: &mut String, class: &str, extra: &str, path: &Path) {
     }
 }
 
-/// Runs of points without a gap.
+/// Returns the runs of points between gaps.
 fn runs(points: &[(f64, f64)]) -> impl Iterator<Item = &[(f64, f64)]> {
     points
         .split(|point| point.1.is_nan())
@@ -270,7 +272,7 @@ fn line(points: &[(f64, f64)]) -> Path {
     for run in runs(points) {
         path.move_to(run[0].0, run[0].1);
         if run.len() == 1 {
-            // A single point between gaps would not be seen otherwise.
+            // A single point between gaps would be invisible otherwise.
             path.line_to(run[0].0 + 1.0, run[0].1);
         }
         for point in &run[1..] {
@@ -294,7 +296,8 @@ fn step(points: &[(f64, f64)]) -> Path {
     path
 }
 
-/// The area between two edges; each run of the upper one with the part of the lower one below.
+/// Returns the area between two edges. Each run of the upper edge is closed along the part of the
+/// lower edge beneath it.
 fn between(upper: &[(f64, f64)], lower: &[(f64, f64)]) -> Path {
     let mut path = Path::default();
     for run in runs(upper) {
@@ -312,7 +315,7 @@ fn between(upper: &[(f64, f64)], lower: &[(f64, f64)]) -> Path {
     path
 }
 
-/// Events of one group; ticks of several groups stand in rows above each other.
+/// Draws the events of one group. Ticks of several groups stand in rows above each other.
 fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, (marks, row): (&Marks, u32)) {
     let plot = layout.plot;
     let mut groups: Vec<(f64, usize, &str, f64)> = Vec::new();
@@ -368,15 +371,15 @@ fn draw_marks(out: &mut String, chart: &Chart, layout: &Layout, (marks, row): (&
         let label = shorten(label, MAX_NAME);
         let space = if label.is_empty() { "" } else { " " };
         let at = chart.x.unit.format(x);
-        let words = title(&format!("{name}{space}{label} at {at}{times}"));
-        let _ = write!(out, "<g>{words}");
+        let tooltip = title(&format!("{name}{space}{label} at {at}{times}"));
+        let _ = write!(out, "<g>{tooltip}");
         element(out, class, "", &path);
         out.push_str("</g>");
     }
     out.push_str("</g>");
 }
 
-/// Columns over the whole plot; each tells the values at its middle while the mouse is there.
+/// Draws invisible columns over the whole plot. The tooltip of each shows the values at its middle.
 fn draw_columns(out: &mut String, chart: &Chart, layout: &Layout) {
     let plot = layout.plot;
     let columns = (plot.width / COLUMN_WIDTH)
@@ -389,19 +392,19 @@ fn draw_columns(out: &mut String, chart: &Chart, layout: &Layout) {
         .take_while(|column| *column < columns)
     {
         let x = layout.x.value((column + 0.5) / columns);
-        let mut words = String::new();
+        let mut values = String::new();
         for series in drawn(chart).filter(has_values).take(MAX_LINES) {
             if let Some(value) = series.value_at(x) {
                 let name = shorten(&series.name, MAX_NAME);
-                let _ = write!(words, "\n{name}: {}", chart.y.unit.format(value));
+                let _ = write!(values, "\n{name}: {}", chart.y.unit.format(value));
             }
         }
-        if words.is_empty() {
+        if values.is_empty() {
             continue;
         }
         let at = chart.x.unit.format(x);
-        // Line breaks stay, each line is escaped by itself.
-        let lines: Vec<String> = words.lines().map(escape).collect();
+        // Escaping replaces line breaks, so that each line is escaped separately.
+        let lines: Vec<String> = values.lines().map(escape).collect();
         let _ = write!(
             out,
             "<rect class=\"hit\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\">\

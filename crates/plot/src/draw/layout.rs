@@ -1,4 +1,4 @@
-//! Where everything is, and what stands around the plot.
+//! Lays out a chart, and draws the parts around its plot.
 
 use std::fmt::Write;
 
@@ -31,12 +31,12 @@ impl Rectangle {
     }
 }
 
-/// A chart with every place decided.
+/// The layout of a chart: the position of every part.
 pub(crate) struct Layout {
     pub(crate) plot: Rectangle,
     pub(crate) x: Scale,
     pub(crate) y: Scale,
-    /// Upper edges of the stacked series, in their order.
+    /// The upper edges of the stacked series, in their order.
     pub(crate) stack: Vec<Vec<(f64, f64)>>,
     legend: Legend,
     x_ticks: Vec<Tick>,
@@ -50,15 +50,15 @@ const FONT: f64 = 11.0;
 const TITLE_HEIGHT: f64 = 28.0;
 const SUBTITLE_HEIGHT: f64 = 17.0;
 const HEADING_HEIGHT: f64 = 23.0;
-/// Height of one of the rows above the plot for labels of events.
+/// The height of a row of event labels above the plot.
 const LABEL_HEIGHT: f64 = 12.0;
 const LABEL_ROWS: usize = 2;
-/// Smaller images have no such rows.
-const LABELS_FROM: f64 = 260.0;
-/// Legends take no more than leaves the plot this height.
-const LEAST_HEIGHT: f64 = 50.0;
+/// The smallest height of an image with event labels.
+const MIN_HEIGHT_WITH_LABELS: f64 = 260.0;
+/// The height that a legend leaves for the plot.
+const MIN_PLOT_HEIGHT: f64 = 50.0;
 const MAX_LEGEND_ROWS: usize = 4;
-/// Tick labels and heading below the plot.
+/// The height of tick labels and heading below the plot.
 const BOTTOM: f64 = 40.0;
 
 impl Layout {
@@ -71,11 +71,11 @@ impl Layout {
         let legend = Legend::new(chart, chart.width - 2.0 * EDGE, legend_rows(chart, top));
         let top = top + legend_height(&legend);
         let height = chart.height - top - BOTTOM;
-        let y_wanted = number_of(height, 34.0);
+        let y_wanted = how_many_fit(height, 34.0);
         let y = Scale::new(&chart.y, y_range(chart, &stack), !chart.y.is_tight)
             .rounded(&chart.y, y_wanted)
             .over(top + height, top);
-        // Numbers along axes without data would look like a measurement of nothing.
+        // Numbers along empty axes would look like measured values.
         let has_ticks = !chart.is_empty();
         let y_ticks = if has_ticks {
             y.ticks(y_wanted)
@@ -93,7 +93,7 @@ impl Layout {
         };
         let x = Scale::new(&chart.x, x_range(chart), false).over(left, plot.right());
         let x_ticks = if has_ticks {
-            x.ticks(number_of(width, 70.0))
+            x.ticks(how_many_fit(width, 70.0))
         } else {
             Vec::new()
         };
@@ -105,17 +105,17 @@ impl Layout {
             y,
             stack,
             legend,
-            x_ticks: apart(x_ticks),
+            x_ticks: without_overlaps(x_ticks),
             y_ticks,
         }
     }
 
-    /// The range of the vertical axis.
+    /// Returns the range of the vertical axis.
     pub(crate) fn y_range(&self) -> (f64, f64) {
         (self.y.low(), self.y.high())
     }
 
-    /// Title, legend, grid, headings and tick labels: what lies under the data.
+    /// Draws the parts below the data: title, legend, grid, headings and tick labels.
     pub(crate) fn draw_frame(&self, out: &mut String, chart: &Chart) {
         let room = chart.width - 2.0 * EDGE;
         let plot = self.plot;
@@ -185,7 +185,7 @@ impl Layout {
         }
     }
 
-    /// The axes and the labels of events: what lies over the data.
+    /// Draws the parts above the data: the axes and the labels of events.
     pub(crate) fn draw_axes(&self, out: &mut String, chart: &Chart) {
         let plot = self.plot;
         let mut ticks = String::new();
@@ -202,7 +202,7 @@ impl Layout {
         self.draw_event_labels(out, chart);
     }
 
-    /// Labels of events where there is room, each at its line; the tooltips have all.
+    /// Draws the labels of events at their lines, where they fit. The tooltips contain all labels.
     fn draw_event_labels(&self, out: &mut String, chart: &Chart) {
         let plot = self.plot;
         let lines = drawn_marks(chart).filter(|marks| marks.style == MarkStyle::Lines);
@@ -218,7 +218,7 @@ impl Layout {
         for (x, label) in labels {
             let label = fit(label, LABEL_FONT, MAX_LABEL);
             let width = text_width(&label, LABEL_FONT);
-            // It begins at its line, as what it tells of does, unless the image ends there.
+            // A label begins at its line, like the state it names, unless the image is too narrow.
             let left = match x + width < chart.width - 4.0 {
                 true => x - 1.0,
                 false => x + 1.0 - width,
@@ -249,7 +249,7 @@ pub(crate) fn text(out: &mut String, class: &str, at: (f64, f64), text: &str) {
     );
 }
 
-/// The height of all that is above the plot, without the legend.
+/// Returns the height of everything above the plot, without the legend.
 fn top(chart: &Chart) -> f64 {
     let subtitle = match chart.subtitle.is_empty() {
         true => 0.0,
@@ -258,19 +258,19 @@ fn top(chart: &Chart) -> f64 {
     TITLE_HEIGHT + subtitle + HEADING_HEIGHT + row_height(label_rows(chart), LABEL_HEIGHT)
 }
 
-/// Rows for labels of events: none without labels, and none in small images.
+/// Returns the number of rows for event labels: none without labels, and none in small images.
 fn label_rows(chart: &Chart) -> usize {
     let mut lines = drawn_marks(chart).filter(|marks| marks.style == MarkStyle::Lines);
     let has_labels = lines.any(|marks| marks.marks.iter().any(|mark| !mark.1.is_empty()));
-    match has_labels && chart.height >= LABELS_FROM {
+    match has_labels && chart.height >= MIN_HEIGHT_WITH_LABELS {
         true => LABEL_ROWS,
         false => 0,
     }
 }
 
-/// As many rows of legend as leave the plot a height that can be read, but at most four.
+/// Returns the most legend rows, up to four, that leave the plot a readable height.
 fn legend_rows(chart: &Chart, top: f64) -> usize {
-    let room = chart.height - top - BOTTOM - LEAST_HEIGHT;
+    let room = chart.height - top - BOTTOM - MIN_PLOT_HEIGHT;
     (1..=MAX_LEGEND_ROWS)
         .take_while(|rows| row_height(*rows, legend::ROW) <= room)
         .count()
@@ -285,14 +285,14 @@ fn row_height(rows: usize, height: f64) -> f64 {
     rows as f64 * height
 }
 
-/// From the first to the last x of anything.
+/// Returns the range of x over all series and events.
 fn x_range(chart: &Chart) -> Option<(f64, f64)> {
     let series = drawn(chart).flat_map(|one| one.points.iter().map(|point| point.0));
     let marks = drawn_marks(chart).flat_map(|marks| marks.marks.iter().map(|mark| mark.0));
     range(series.chain(marks), chart.x.is_logarithmic)
 }
 
-/// From the lowest to the highest y of anything, inside the range of x if there is one.
+/// Returns the range of y over all series and levels, within the range of x if one is set.
 fn y_range(chart: &Chart, stack: &[Vec<(f64, f64)>]) -> Option<(f64, f64)> {
     let (from, to) = (
         chart.x.low.unwrap_or(f64::MIN),
@@ -319,8 +319,8 @@ fn range(values: impl Iterator<Item = f64>, is_logarithmic: bool) -> Option<(f64
         })
 }
 
-/// Drops ticks whose texts would touch the one before.
-fn apart(ticks: Vec<Tick>) -> Vec<Tick> {
+/// Drops ticks whose label would touch the one before.
+fn without_overlaps(ticks: Vec<Tick>) -> Vec<Tick> {
     let mut free_from = f64::MIN;
     let fits = |tick: &Tick| {
         let half = text_width(&tick.text, FONT) / 2.0;
@@ -333,12 +333,12 @@ fn apart(ticks: Vec<Tick>) -> Vec<Tick> {
     ticks.into_iter().filter(fits).collect()
 }
 
-/// How many things of a size fit into a length; two at least.
+/// Returns how many items of a size fit into a length, at least two.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "lengths are positive and bounded by the size of the image"
 )]
-fn number_of(length: f64, size: f64) -> usize {
+fn how_many_fit(length: f64, size: f64) -> usize {
     (length / size).floor().max(2.0) as usize
 }

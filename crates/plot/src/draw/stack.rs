@@ -1,14 +1,15 @@
-//! Areas that stand on each other.
+//! Stacked areas.
 
 use crate::{Series, thin};
 
-/// Columns that a series is thinned to before series are added up: as many as a wide image has
-/// pixels. Without this a million points in each of many series would be multiplied.
+/// The number of columns to which a series is thinned before series are added: as many as a wide
+/// image has pixels. Every edge has the points of all series, so that otherwise a million points in
+/// each of many series would be multiplied.
 const COLUMNS: f64 = 1500.0;
 
-/// The upper edge of each stacked series, in the order given: the sum of it and all before it.
+/// Returns the upper edge of each stacked series: the sum of the series and all before it.
 ///
-/// All edges have the same x: every one that any of the series has after thinning.
+/// All edges have the same x values: those of all series after thinning.
 pub(crate) fn edges(series: &[&Series]) -> Vec<Vec<(f64, f64)>> {
     let ends = series
         .iter()
@@ -35,7 +36,7 @@ fn sums(series: &[Series]) -> Vec<Vec<(f64, f64)>> {
     let mut edges = Vec::new();
     for one in series {
         for (sum, x) in sums.iter_mut().zip(&all_x) {
-            // A negative share would let an area reach into its neighbour's.
+            // A negative value would make an area overlap its neighbour.
             *sum += one.value_at(*x).unwrap_or(0.0).max(0.0);
         }
         edges.push(all_x.iter().copied().zip(sums.iter().copied()).collect());

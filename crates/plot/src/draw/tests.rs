@@ -8,7 +8,7 @@ fn chart() -> Chart {
     Chart::new("Window", Axis::time(), Axis::new("bytes", Unit::Bytes))
 }
 
-/// The image as a document; panics unless it is well-formed XML.
+/// Parses an image. Panics if it is not well-formed XML.
 fn parsed(svg: &str) -> Document<'_> {
     Document::parse(svg).expect("well-formed")
 }
@@ -18,7 +18,7 @@ fn all<'a, 'input>(document: &'a Document<'input>, name: &'a str) -> Vec<Node<'a
     document.descendants().filter(has_name).collect()
 }
 
-/// The last path with a class: signs of the legend come before the data.
+/// Returns the last path with a class: symbols of the legend come before the data.
 fn path<'a>(document: &'a Document<'_>, class: &str) -> Option<&'a str> {
     let mut paths = all(document, "path").into_iter();
     let found = paths.rfind(|path| path.attribute("class") == Some(class));
@@ -33,7 +33,7 @@ fn noise(count: u32) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// A chart of every kind of series, with everything else there is.
+/// Returns a chart with every kind of series, events and levels.
 fn every_kind(points: u32, name: &str) -> Chart {
     let band = noise(points).map(|(x, y)| (x, y, y * 1.5));
     let chart = chart()
@@ -83,7 +83,7 @@ fn no_element_has_an_id() {
 }
 
 #[test]
-fn image_has_a_role_and_words() {
+fn image_has_a_role_and_a_description() {
     let svg = every_kind(50, "window").to_svg();
     let document = parsed(&svg);
     let root = document.root_element();
@@ -115,7 +115,7 @@ fn image_of_a_million_points_is_small() {
 }
 
 #[test]
-fn series_beyond_the_limit_are_in_the_table_alone() {
+fn series_beyond_the_limit_are_only_in_the_table() {
     let many = (0..100).fold(chart(), |chart, line| {
         chart.series(Series::line(format!("flow {line}"), noise(10)))
     });
@@ -139,7 +139,7 @@ fn longest_spike_is_drawn_at_full_height() {
     let document = parsed(&svg);
     let line = path(&document, "line").expect("a line");
     let layout = super::Layout::new(&spike);
-    // From the bottom to the top and back: a relative move by the height of the plot.
+    // The line moves from the bottom to the top by the height of the plot.
     let height = crate::path::pixels(layout.plot.height);
     assert!(line.contains(&format!("-{height}")), "{height} {line}");
 }
@@ -159,7 +159,7 @@ fn gap_breaks_the_line() {
 }
 
 #[test]
-fn unusable_numbers_leave_an_image() {
+fn unusable_numbers_still_make_an_image() {
     let values = [
         f64::NAN,
         f64::INFINITY,
@@ -197,7 +197,7 @@ fn unusable_numbers_leave_an_image() {
 }
 
 #[test]
-fn empty_chart_says_so() {
+fn empty_chart_shows_no_data() {
     let svg = chart().to_svg();
     let document = parsed(&svg);
     let texts = all(&document, "text");
@@ -230,7 +230,7 @@ fn merged_events_are_counted_in_the_tooltip() {
 }
 
 #[test]
-fn column_tells_every_value() {
+fn tooltip_of_a_column_shows_every_value() {
     let svg = chart()
         .series(Series::line("a", [(0.0, 0.0), (60.0, 60_000.0)]))
         .series(Series::step("b", [(0.0, 5000.0), (60.0, 7000.0)]))
@@ -245,8 +245,8 @@ fn column_tells_every_value() {
 }
 
 #[test]
-fn texts_stay_inside_the_image() {
-    let long = "a very long name of something that a stranger has thought of ".repeat(9);
+fn labels_stay_inside_the_image() {
+    let long = "a very long name of something in an untrusted trace ".repeat(9);
     let svg = every_kind(30, &long).size(400.0, 300.0).to_svg();
     let document = parsed(&svg);
     for text in all(&document, "text") {
@@ -258,7 +258,7 @@ fn texts_stay_inside_the_image() {
 }
 
 #[test]
-fn texts_do_not_touch() {
+fn labels_do_not_overlap() {
     let states = [
         "Startup",
         "Drain",
@@ -298,7 +298,8 @@ fn texts_do_not_touch() {
     }
 }
 
-/// Left, right, top and bottom of a text, and its words. Names inside areas may lie on lines.
+/// Returns the left, right, top and bottom of a label, and its text. Names inside areas are left
+/// out, because they may lie on lines.
 fn text_box(text: &Node<'_, '_>) -> Option<([f64; 4], String)> {
     let words = text.text().unwrap_or_default();
     let class = text.attribute("class").unwrap_or_default();
@@ -326,7 +327,7 @@ fn text_box(text: &Node<'_, '_>) -> Option<([f64; 4], String)> {
 }
 
 #[test]
-fn stranger_with_many_long_names_gets_a_small_image_soon() {
+fn many_long_names_make_a_small_image_quickly() {
     let long = "x".repeat(200_000);
     let many = (0..200).fold(
         Chart::new(&long, Axis::time(), Axis::new(&long, Unit::Bytes)),
@@ -341,7 +342,7 @@ fn stranger_with_many_long_names_gets_a_small_image_soon() {
 }
 
 #[test]
-fn small_chart_is_as_it_was() {
+fn small_chart_is_unchanged() {
     let svg = Chart::new("Small", Axis::time(), Axis::new("queue", Unit::Bytes))
         .size(240.0, 160.0)
         .series(Series::step(
@@ -354,6 +355,6 @@ fn small_chart_is_as_it_was() {
     assert_eq!(
         svg.trim(),
         wanted.trim(),
-        "if this is meant, write it to src/draw/small.svg"
+        "if the change is intended, write it to src/draw/small.svg"
     );
 }

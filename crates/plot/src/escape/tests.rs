@@ -30,7 +30,7 @@ fn long_text_is_cut_at_characters() {
 }
 
 #[test]
-fn fitted_text_is_no_wider_than_asked() {
+fn fitted_text_is_no_wider_than_its_limit() {
     let long = "congestion window of the first of many flows";
     let cut = fit(long, 12.0, 100.0);
     assert!(text_width(&cut, 12.0) <= 100.0, "{cut}");

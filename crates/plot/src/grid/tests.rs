@@ -10,7 +10,7 @@ fn chart(high: f64) -> Chart {
 }
 
 #[test]
-fn charts_stand_in_rows_and_columns() {
+fn charts_are_laid_out_in_rows_and_columns() {
     let grid = (0..5).fold(Grid::new("all & more", 2), |grid, _| grid.chart(chart(5.0)));
     let svg = grid.to_svg();
     let document = Document::parse(&svg).expect("well-formed");

@@ -1,4 +1,4 @@
-//! The page as HTML.
+//! Writes pages as HTML.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use crate::{Chart, style};
 use super::table::{Cell, Table, Tone};
 use super::{Page, Part, Section};
 
-/// Values of each series that stand in the page; the CSV of a chart has all.
+/// The most values of each series in a page. The CSV of a chart has all of them.
 const ROWS: usize = 200;
 
-/// Writes the page.
+/// Writes a page.
 pub(super) fn page(page: &Page) -> String {
     let title = escape(&page.title);
     let mut out = format!(
@@ -34,7 +34,7 @@ pub(super) fn page(page: &Page) -> String {
     out
 }
 
-/// Where the sections are, if there are enough of them to look for one.
+/// Writes a table of contents, if the page has at least three sections.
 fn contents(out: &mut String, sections: &[Section]) {
     if sections.len() < 3 {
         return;
@@ -159,7 +159,7 @@ fn chart(out: &mut String, chart: &Chart) {
     );
 }
 
-/// The colours are those of the charts.
+/// The stylesheet of pages. Its colours match those of the charts.
 const STYLESHEET: &str = "\
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#ffffff;--text:#1b1f24;--dim:#59636e;\
 --line:#d5d9de;--link:#0255b7;--good:#1a7f37;--bad:#c4161c}\

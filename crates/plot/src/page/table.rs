@@ -1,4 +1,4 @@
-//! Tables of a page.
+//! Tables of pages.
 
 /// A table with a caption and a row of headings.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -8,33 +8,33 @@ pub struct Table {
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-/// One cell. What is said by colour is said in words or signs as well.
+/// One cell of a table. Its text or a sign expresses the same as its colour.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Cell {
     pub(super) text: String,
     pub(super) detail: String,
     pub(super) tone: Tone,
     pub(super) is_number: bool,
-    /// Where in the page, or to which file beside it, the cell leads.
+    /// The section of the page, or the file in the same directory, that the cell links to.
     pub(super) link: Option<String>,
 }
 
-/// How a cell is meant.
+/// The meaning of a cell, which decides its colour and sign.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Tone {
-    /// As all others.
+    /// A cell without a special meaning.
     #[default]
     Plain,
-    /// Passed; a `✓` stands before the text.
+    /// A check that passed, with a `✓` before the text.
     Good,
-    /// Failed; a `✗` stands before the text.
+    /// A check that failed, with a `✗` before the text.
     Bad,
-    /// Of no weight.
+    /// A cell of little importance.
     Muted,
 }
 
 impl Table {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new<Heading: Into<String>>(
         caption: impl Into<String>,
         headings: impl IntoIterator<Item = Heading>,
@@ -55,7 +55,7 @@ impl Table {
 }
 
 impl Cell {
-    /// Text, at the left.
+    /// Creates a cell of text, aligned to the left.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -63,7 +63,7 @@ impl Cell {
         }
     }
 
-    /// A number, at the right.
+    /// Creates a cell with a number, aligned to the right.
     pub fn number(text: impl Into<String>) -> Self {
         Self {
             is_number: true,
@@ -71,39 +71,41 @@ impl Cell {
         }
     }
 
-    /// Something that passed.
+    /// Creates a cell for a check that passed.
     pub fn good(text: impl Into<String>) -> Self {
         Self::text(text).tone(Tone::Good)
     }
 
-    /// Something that failed.
+    /// Creates a cell for a check that failed.
     pub fn bad(text: impl Into<String>) -> Self {
         Self::text(text).tone(Tone::Bad)
     }
 
-    /// Sets how the cell is meant.
+    /// Sets the meaning of the cell.
     #[must_use]
     pub fn tone(mut self, tone: Tone) -> Self {
         self.tone = tone;
         self
     }
 
-    /// Adds a second, smaller line.
+    /// Adds a second, smaller line of text.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = detail.into();
         self
     }
 
-    /// Lets the cell lead to a section of the page; sections count from 1.
+    /// Links the cell to a section of the page. Sections count from 1.
     #[must_use]
     pub fn section(mut self, number: usize) -> Self {
         self.link = Some(format!("#s{number}"));
         self
     }
 
-    /// Lets the cell lead to a file beside the page. A name with anything but ASCII letters,
-    /// digits, `-`, `_` and `.` leads nowhere, so that no stranger's name becomes an address.
+    /// Links the cell to a file in the directory of the page.
+    ///
+    /// A name with characters other than ASCII letters, digits, `-`, `_` and `.` makes no link, so
+    /// that no untrusted name becomes an address.
     #[must_use]
     pub fn file(mut self, name: &str) -> Self {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);

@@ -24,7 +24,8 @@ fn page() -> String {
         .to_html()
 }
 
-/// The page as XML: our own HTML closes everything but the two `meta` elements.
+/// Returns the body of a page, which is XML as well: only the `meta` elements of the head are not
+/// closed.
 fn body(html: &str) -> String {
     let at = html.find("<body>").expect("a body");
     html[at..].trim_end().trim_end_matches("</html>").to_owned()
@@ -46,8 +47,8 @@ fn page_is_well_formed_with_hostile_text() {
 #[test]
 fn page_needs_no_network() {
     let html = page().replace("http://www.w3.org/2000/svg", "");
-    for word in ["http", "src=\"", "@import", "url("] {
-        assert!(!html.contains(word), "{word}");
+    for text in ["http", "src=\"", "@import", "url("] {
+        assert!(!html.contains(text), "{text}");
     }
 }
 
@@ -68,13 +69,13 @@ fn links_lead_to_sections_that_exist() {
 }
 
 #[test]
-fn results_are_said_without_colour() {
+fn results_are_shown_without_colour() {
     let html = page();
     assert!(html.contains("✓ yes") && html.contains("✗ no"));
 }
 
 #[test]
-fn stylesheet_of_charts_stands_once() {
+fn stylesheet_of_charts_is_included_once() {
     assert_eq!(page().matches(".courser-plot .bg{").count(), 1);
 }
 
@@ -84,7 +85,7 @@ fn long_tables_of_values_are_thinned_and_say_so() {
 }
 
 #[test]
-fn links_lead_to_plain_files_alone() {
+fn links_lead_only_to_plain_file_names() {
     let page = |name: &str| {
         let table = Table::new("", ["a"]).row([Cell::text("x").file(name)]);
         Page::new("")

@@ -20,7 +20,7 @@ fn logarithmic_axis_has_equal_steps_for_equal_ratios() {
 }
 
 #[test]
-fn ranges_are_never_empty_or_turned() {
+fn ranges_are_never_empty_or_reversed() {
     let data = [
         None,
         Some((0.0, 0.0)),

@@ -3,12 +3,12 @@ use super::*;
 const LIGHT_BACKGROUND: &str = "#ffffff";
 const DARK_BACKGROUND: &str = "#14171b";
 
-/// WCAG 2.1 §1.4.11: what graphics need to be seen.
+/// The least contrast of graphics (WCAG 2.1 §1.4.11).
 const GRAPHICS: f64 = 3.0;
-/// WCAG 2.1 §1.4.3: what text needs to be read.
+/// The least contrast of text (WCAG 2.1 §1.4.3).
 const TEXT: f64 = 4.5;
 
-/// The value of a property: its fallback for light pages, its redefinition for dark ones.
+/// Returns the values of a property: its fallback for light pages, and its value on dark ones.
 fn colours(property: &str) -> [String; 2] {
     let after = |text: &str, mark: String| {
         let at = text
@@ -29,7 +29,7 @@ fn palette() -> [Vec<String>; 2] {
     [light, dark]
 }
 
-/// Red, green and blue as amounts of light.
+/// Converts a colour to linear red, green and blue.
 fn linear(colour: &str) -> [f64; 3] {
     [1, 3, 5].map(|at| {
         let byte = u8::from_str_radix(&colour[at..at + 2], 16).expect("hexadecimal");
@@ -50,8 +50,8 @@ fn contrast(a: &str, b: &str) -> f64 {
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
-/// Full sight, then protanopia, deuteranopia and tritanopia after Machado, Oliveira and
-/// Fernandes (2009), severity 1.
+/// The matrices of full colour vision, protanopia, deuteranopia and tritanopia, after Machado,
+/// Oliveira and Fernandes (2009), severity 1.
 const EYES: [[[f64; 3]; 3]; 4] = [
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
     [
@@ -75,7 +75,7 @@ fn times(matrix: &[[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
     matrix.map(|row| row.iter().zip(vector).map(|(a, b)| a * b).sum())
 }
 
-/// Oklab, in which equal distances look about equally large.
+/// Converts a colour to Oklab, where equal distances look about equally large.
 fn oklab(light: [f64; 3]) -> [f64; 3] {
     const CONES: [[f64; 3]; 3] = [
         [0.412_221, 0.536_333, 0.051_446],
@@ -103,7 +103,7 @@ fn distance(eye: &[[f64; 3]; 3], a: &str, b: &str) -> f64 {
 }
 
 #[test]
-fn every_line_can_be_seen_in_both_modes() {
+fn every_line_is_visible_in_both_modes() {
     let mut named = vec!["courser-bad", "courser-good", "courser-muted"];
     let numbers: Vec<_> = (1..=8).map(|number| format!("courser-{number}")).collect();
     named.extend(numbers.iter().map(String::as_str));
@@ -121,7 +121,7 @@ fn every_line_can_be_seen_in_both_modes() {
 }
 
 #[test]
-fn every_text_can_be_read_in_both_modes() {
+fn every_text_is_readable_in_both_modes() {
     for name in ["courser-text", "courser-dim"] {
         let [light, dark] = colours(name);
         assert!(contrast(&light, LIGHT_BACKGROUND) >= TEXT, "{name} {light}");
@@ -130,7 +130,7 @@ fn every_text_can_be_read_in_both_modes() {
 }
 
 #[test]
-fn colours_differ_for_every_eye() {
+fn colours_differ_for_every_kind_of_vision() {
     for palette in palette() {
         for (index, a) in palette.iter().enumerate() {
             for b in &palette[index + 1..] {
@@ -144,7 +144,7 @@ fn colours_differ_for_every_eye() {
 }
 
 #[test]
-fn backgrounds_are_those_that_were_measured() {
+fn measured_backgrounds_are_those_of_the_stylesheet() {
     assert_eq!(
         colours("courser-background"),
         [LIGHT_BACKGROUND, DARK_BACKGROUND]

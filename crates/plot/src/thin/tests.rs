@@ -1,6 +1,6 @@
 use super::*;
 
-/// Values that look random and are the same everywhere.
+/// Returns values that look random but are the same in every run.
 fn noise(count: u32) -> Vec<(f64, f64)> {
     let mut state = 1_u32;
     (0..count)
@@ -33,7 +33,7 @@ fn every_column_keeps_its_extremes() {
 }
 
 #[test]
-fn first_and_last_point_stay() {
+fn first_and_last_points_are_kept() {
     let points = noise(10_000);
     let thinned = columns(&points, 0.1);
     assert_eq!(thinned.first(), points.first());
@@ -41,19 +41,19 @@ fn first_and_last_point_stay() {
 }
 
 #[test]
-fn order_stays() {
+fn order_is_kept() {
     let thinned = columns(&noise(10_000), 0.3);
     assert!(thinned.windows(2).all(|pair| pair[0].0 <= pair[1].0));
 }
 
 #[test]
-fn short_series_stay_as_they_are() {
+fn short_series_are_unchanged() {
     let points = [(0.0, 5.0), (10.0, 7.0), (20.0, 3.0)];
     assert_eq!(columns(&points, 1.0), points);
 }
 
 #[test]
-fn gaps_stay_gaps() {
+fn gaps_remain_gaps() {
     let points = [(0.0, 1.0), (0.1, f64::NAN), (0.2, f64::NAN), (0.3, 2.0)];
     let thinned = columns(&points, 1.0);
     assert_eq!(thinned.len(), 3);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn values_take_the_prefix_that_reads_best() {
+fn values_have_the_prefix_of_their_size() {
     assert_eq!(Unit::Seconds.format(0.0125), "12.5 ms");
     assert_eq!(Unit::Seconds.format(0.000_002), "2 µs");
     assert_eq!(Unit::Seconds.format(30.0), "30 s");
@@ -21,13 +21,13 @@ fn zero_is_written_in_the_base_unit() {
 }
 
 #[test]
-fn what_is_no_number_is_a_dash() {
+fn values_that_are_not_finite_are_a_dash() {
     assert_eq!(Unit::Bytes.format(f64::NAN), "–");
     assert_eq!(Unit::Bytes.format(f64::INFINITY), "–");
 }
 
 #[test]
-fn digits_of_whole_numbers_stay() {
+fn whole_numbers_keep_their_digits() {
     assert_eq!(significant(100.0), "100");
     assert_eq!(significant(10.0), "10");
     assert_eq!(significant(0.5), "0.5");

@@ -1,4 +1,4 @@
-//! The life of a connection and its paths: quic-events §4.
+//! Encodes events of connections and their paths: quic-events §4.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -55,24 +55,24 @@ fn address(end: &mut Object<'_>, ip: IpAddr, port: Option<u16>) {
 
 pub(super) fn closed(events: &mut Events<'_>, closed: &ConnectionClosed, dialect: Dialect) {
     events.event("quic:connection_closed", |data| {
-        data.word("initiator", schema::initiator(closed.by_peer));
+        data.constant("initiator", schema::initiator(closed.by_peer));
         let trigger = match closed.cause {
             CloseCause::Transport { code } => {
                 match dialect.transport_error(code) {
                     Some(name) => data.text("connection_error", &name),
                     None => data
-                        .word("connection_error", "unknown")
+                        .constant("connection_error", "unknown")
                         .uint("error_code", code.value()),
                 };
                 "error"
             }
             CloseCause::Application { code } => {
-                data.word("application_error", "unknown")
+                data.constant("application_error", "unknown")
                     .uint("error_code", code.value());
                 "application"
             }
             CloseCause::IdleTimeout => "idle_timeout",
-            // The draft has no word for it; the reason tells.
+            // The draft has no trigger for it; the reason has the details.
             CloseCause::HandshakeTimeout => "error",
             CloseCause::StatelessReset => "stateless_reset",
             CloseCause::VersionMismatch => "version_mismatch",
@@ -80,13 +80,13 @@ pub(super) fn closed(events: &mut Events<'_>, closed: &ConnectionClosed, dialect
         if !closed.reason.is_empty() {
             data.text("reason", &closed.reason);
         }
-        data.word("trigger", trigger);
+        data.constant("trigger", trigger);
     });
 }
 
 pub(super) fn id_updated(events: &mut Events<'_>, updated: &ConnectionIdUpdated) {
     events.event("quic:connection_id_updated", |data| {
-        data.word("initiator", schema::initiator(updated.of_peer));
+        data.constant("initiator", schema::initiator(updated.of_peer));
         if let Some(old) = updated.old {
             data.hex("old", &old);
         }
@@ -97,16 +97,16 @@ pub(super) fn id_updated(events: &mut Events<'_>, updated: &ConnectionIdUpdated)
 pub(super) fn state_updated(events: &mut Events<'_>, changed: &StateChanged, dialect: Dialect) {
     events.event("quic:connection_state_updated", |data| {
         if let Some(old) = changed.old {
-            data.word("old", dialect.state(old));
+            data.constant("old", dialect.state(old));
         }
-        data.word("new", dialect.state(changed.state));
+        data.constant("new", dialect.state(changed.state));
     });
 }
 
 pub(super) fn path_updated(events: &mut Events<'_>, updated: &PathUpdated) {
     let FourTuple { peer, local } = updated.path;
     events.event("quic:migration_state_updated", |data| {
-        data.word("new", schema::path_state(updated.state));
+        data.constant("new", schema::path_state(updated.state));
         data.object("tuple_remote", |end| remote(end, peer));
         if let Some(local) = local {
             data.object("tuple_local", |end| address(end, local, None));

@@ -1,4 +1,4 @@
-//! Frames: quic-events §8.13.
+//! Encodes frames: quic-events §8.13.
 
 use std::ops::RangeInclusive;
 
@@ -23,7 +23,7 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
             len,
             fin,
         } => {
-            o.word("frame_type", "stream")
+            o.constant("frame_type", "stream")
                 .uint("stream_id", id.value())
                 .uint("offset", *offset);
             if *fin {
@@ -32,53 +32,53 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
             length(o, *len);
         }
         FrameRecord::Ack { delay, ranges, ecn } => {
-            o.word("frame_type", "ack").millis("ack_delay", *delay);
+            o.constant("frame_type", "ack").millis("ack_delay", *delay);
             acked(o, ranges, *ecn);
         }
         FrameRecord::Padding { len } => {
-            o.word("frame_type", "padding").object("raw", |raw| {
+            o.constant("frame_type", "padding").object("raw", |raw| {
                 raw.size("payload_length", *len);
             });
         }
         FrameRecord::Crypto { offset, len } => {
-            o.word("frame_type", "crypto").uint("offset", *offset);
+            o.constant("frame_type", "crypto").uint("offset", *offset);
             length(o, *len);
         }
         FrameRecord::NewToken { len } => {
-            o.word("frame_type", "new_token");
+            o.constant("frame_type", "new_token");
             o.object("token", |token| length(token, *len));
         }
         FrameRecord::PathChallenge { data } => {
-            o.word("frame_type", "path_challenge").hex("data", data);
+            o.constant("frame_type", "path_challenge").hex("data", data);
         }
         FrameRecord::PathResponse { data } => {
-            o.word("frame_type", "path_response").hex("data", data);
+            o.constant("frame_type", "path_response").hex("data", data);
         }
         FrameRecord::NewConnectionId {
             sequence,
             retire_prior_to,
             id,
         } => {
-            o.word("frame_type", "new_connection_id")
+            o.constant("frame_type", "new_connection_id")
                 .uint("sequence_number", *sequence)
                 .uint("retire_prior_to", *retire_prior_to)
                 .size("connection_id_length", id.len())
                 .hex("connection_id", id);
         }
         FrameRecord::RetireConnectionId { sequence } => {
-            o.word("frame_type", "retire_connection_id")
+            o.constant("frame_type", "retire_connection_id")
                 .uint("sequence_number", *sequence);
         }
         FrameRecord::Datagram { len } => {
-            o.word("frame_type", "datagram");
+            o.constant("frame_type", "datagram");
             length(o, *len);
         }
         FrameRecord::ConnectionClose { .. } => write_close(o, frame, dialect),
         FrameRecord::Other { frame_type } => match frame_type {
-            0x01 => _ = o.word("frame_type", "ping"),
-            0x1e => _ = o.word("frame_type", "handshake_done"),
+            0x01 => _ = o.constant("frame_type", "ping"),
+            0x1e => _ = o.constant("frame_type", "handshake_done"),
             _ => {
-                o.word("frame_type", "unknown")
+                o.constant("frame_type", "unknown")
                     .uint("frame_type_bytes", *frame_type);
             }
         },
@@ -86,7 +86,7 @@ fn write_frame(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
     }
 }
 
-/// Frames about streams and credit.
+/// Writes frames of streams and flow control.
 fn write_flow_frame(o: &mut Object<'_>, frame: &FrameRecord) {
     match frame {
         FrameRecord::ResetStream {
@@ -94,50 +94,52 @@ fn write_flow_frame(o: &mut Object<'_>, frame: &FrameRecord) {
             error_code,
             final_size,
         } => {
-            o.word("frame_type", "reset_stream")
+            o.constant("frame_type", "reset_stream")
                 .uint("stream_id", id.value())
-                .word("error", "unknown")
+                .constant("error", "unknown")
                 .uint("error_code", *error_code)
                 .uint("final_size", *final_size);
         }
         FrameRecord::StopSending { id, error_code } => {
-            o.word("frame_type", "stop_sending")
+            o.constant("frame_type", "stop_sending")
                 .uint("stream_id", id.value())
-                .word("error", "unknown")
+                .constant("error", "unknown")
                 .uint("error_code", *error_code);
         }
         FrameRecord::MaxData { maximum } => {
-            o.word("frame_type", "max_data").uint("maximum", *maximum);
+            o.constant("frame_type", "max_data")
+                .uint("maximum", *maximum);
         }
         FrameRecord::MaxStreamData { id, maximum } => {
-            o.word("frame_type", "max_stream_data")
+            o.constant("frame_type", "max_stream_data")
                 .uint("stream_id", id.value())
                 .uint("maximum", *maximum);
         }
         FrameRecord::MaxStreams { direction, maximum } => {
-            o.word("frame_type", "max_streams")
-                .word("stream_type", schema::stream_type(*direction))
+            o.constant("frame_type", "max_streams")
+                .constant("stream_type", schema::stream_type(*direction))
                 .uint("maximum", *maximum);
         }
         FrameRecord::DataBlocked { limit } => {
-            o.word("frame_type", "data_blocked").uint("limit", *limit);
+            o.constant("frame_type", "data_blocked")
+                .uint("limit", *limit);
         }
         FrameRecord::StreamDataBlocked { id, limit } => {
-            o.word("frame_type", "stream_data_blocked")
+            o.constant("frame_type", "stream_data_blocked")
                 .uint("stream_id", id.value())
                 .uint("limit", *limit);
         }
         FrameRecord::StreamsBlocked { direction, limit } => {
-            o.word("frame_type", "streams_blocked")
-                .word("stream_type", schema::stream_type(*direction))
+            o.constant("frame_type", "streams_blocked")
+                .constant("stream_type", schema::stream_type(*direction))
                 .uint("limit", *limit);
         }
-        // `write_frame` has all others; a trace must not bring a connection down.
-        _ => _ = o.word("frame_type", "unknown"),
+        // `write_frame` handles all others. A mistake here must not end the connection.
+        _ => _ = o.constant("frame_type", "unknown"),
     }
 }
 
-/// The Length field of a frame is logged as `raw.length` (quic-events §8.13.7).
+/// Writes the Length field of a frame, which is logged as `raw.length` (quic-events §8.13.7).
 fn length(o: &mut Object<'_>, len: usize) {
     o.object("raw", |raw| {
         raw.size("length", len);
@@ -170,17 +172,19 @@ fn write_close(o: &mut Object<'_>, frame: &FrameRecord, dialect: Dialect) {
     else {
         return;
     };
-    o.word("frame_type", "connection_close");
+    o.constant("frame_type", "connection_close");
     let name = if *by_application {
-        o.word("error_space", "application");
+        o.constant("error_space", "application");
         None
     } else {
-        o.word("error_space", "transport");
+        o.constant("error_space", "transport");
         dialect.transport_error(TransportErrorCode::from_value(*error_code))
     };
     match name {
         Some(name) => o.text("error", &name),
-        None => o.word("error", "unknown").uint("error_code", *error_code),
+        None => o
+            .constant("error", "unknown")
+            .uint("error_code", *error_code),
     };
     if !reason.is_empty() {
         o.text("reason", reason);

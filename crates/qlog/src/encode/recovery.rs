@@ -1,4 +1,4 @@
-//! Loss recovery and congestion control: quic-events §7.
+//! Encodes events of loss recovery and congestion control: quic-events §7.
 
 use courser_telemetry::{
     CongestionStateUpdated, EcnStateUpdated, MetricsUpdated, PacketLost, RecoveryParametersSet,
@@ -20,12 +20,12 @@ pub(super) fn parameters_set(events: &mut Events<'_>, set: &RecoveryParametersSe
             .millis("initial_rtt", set.initial_rtt)
             .uint("max_datagram_size", u64::from(set.max_datagram_size))
             .uint("initial_congestion_window", set.initial_congestion_window)
-            // The draft lets implementations add fields here.
+            // The draft allows implementations to add fields here.
             .text("congestion_controller", set.controller);
     });
 }
 
-/// Only what is different from `before` (quic-events §7.2).
+/// Writes the metrics that differ from `before` (quic-events §7.2).
 pub(super) fn metrics_updated(
     events: &mut Events<'_>,
     now: &MetricsUpdated,
@@ -93,8 +93,8 @@ pub(super) fn congestion_state_updated(
 pub(super) fn packet_lost(events: &mut Events<'_>, lost: &PacketLost) {
     events.event("quic:packet_lost", |data| {
         packet_header(data, lost.kind, lost.packet_number);
-        // Not a field of the draft, which lets events have more: bytes lost could only be had
-        // by keeping every packet_sent in mind.
+        // The draft does not define this field, but allows additional ones. Without it, a reader
+        // would have to remember every packet_sent to count the bytes lost.
         data.object("raw", |raw| {
             raw.size("length", lost.len);
         });
@@ -102,7 +102,7 @@ pub(super) fn packet_lost(events: &mut Events<'_>, lost: &PacketLost) {
             data.boolean("is_mtu_probe_packet", true);
         }
         if let Some(trigger) = lost.trigger {
-            data.word("trigger", schema::loss_trigger(trigger));
+            data.constant("trigger", schema::loss_trigger(trigger));
         }
     });
 }
@@ -116,23 +116,23 @@ pub(super) fn spurious_loss(events: &mut Events<'_>, loss: &SpuriousLoss) {
 pub(super) fn timer_expired(events: &mut Events<'_>, expired: &TimerExpired) {
     events.event("quic:timer_updated", |data| {
         let space = schema::packet_number_space(expired.kind);
-        data.word("timer_type", schema::timer_type(expired.timer))
-            .word("packet_number_space", space)
-            .word("event_type", "expired");
+        data.constant("timer_type", schema::timer_type(expired.timer))
+            .constant("packet_number_space", space)
+            .constant("event_type", "expired");
     });
 }
 
-/// Blocked until the next of these names another reason.
+/// Writes the limit on sending, which holds until the next such event names another one.
 pub(super) fn blocked_updated(events: &mut Events<'_>, limit: SendLimit) {
     events.event("quic:connection_data_blocked_updated", |data| {
-        data.word("new", "blocked")
-            .word("reason", schema::blocked_reason(limit));
+        data.constant("new", "blocked")
+            .constant("reason", schema::blocked_reason(limit));
     });
 }
 
 pub(super) fn ecn_state_updated(events: &mut Events<'_>, updated: &EcnStateUpdated) {
     events.event("quic:ecn_state_updated", |data| {
-        data.word("old", schema::ecn_state(updated.old))
-            .word("new", schema::ecn_state(updated.new));
+        data.constant("old", schema::ecn_state(updated.old))
+            .constant("new", schema::ecn_state(updated.new));
     });
 }

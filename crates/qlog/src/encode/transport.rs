@@ -1,4 +1,4 @@
-//! Packets, keys and parameters: quic-events §5 and §6.
+//! Encodes events of packets, keys and parameters: quic-events §5 and §6.
 
 use courser_telemetry::{
     KeyDiscarded, KeyInstalled, KeyUpdated, PacketBuffered, PacketDropped, PacketReceived,
@@ -43,7 +43,7 @@ pub(super) fn packet_dropped(events: &mut Events<'_>, packet: &PacketDropped, di
     events.event("quic:packet_dropped", |data| {
         header(data, packet.kind, None, None);
         raw(data, packet.len, None);
-        data.word("trigger", dialect.drop_trigger(packet.reason));
+        data.constant("trigger", dialect.drop_trigger(packet.reason));
     });
 }
 
@@ -51,25 +51,25 @@ pub(super) fn packet_buffered(events: &mut Events<'_>, packet: &PacketBuffered) 
     events.event("quic:packet_buffered", |data| {
         header(data, packet.kind, None, None);
         raw(data, packet.len, None);
-        data.word("trigger", "keys_unavailable");
+        data.constant("trigger", "keys_unavailable");
     });
 }
 
-/// The IDs of a long header.
+/// The connection IDs of a long header.
 struct Ids<'a> {
     source: Option<&'a ConnectionId>,
     destination: &'a ConnectionId,
 }
 
-/// The part of the header that is known. IDs of 1-RTT packets are left out: they follow from
-/// `connection_id_updated` (quic-events §8.8).
+/// Writes the known fields of a header. The connection IDs of 1-RTT packets are left out, because
+/// they follow from `connection_id_updated` (quic-events §8.8).
 pub(super) fn packet_header(data: &mut Object<'_>, kind: PacketKind, number: u64) {
     header(data, kind, Some(number), None);
 }
 
 fn header(data: &mut Object<'_>, kind: PacketKind, number: Option<u64>, ids: Option<Ids<'_>>) {
     data.object("header", |header| {
-        header.word("packet_type", schema::packet_type(kind));
+        header.constant("packet_type", schema::packet_type(kind));
         if let Some(number) = number {
             header.uint("packet_number", number);
         }
@@ -114,12 +114,13 @@ pub(super) fn alpn_information(events: &mut Events<'_>, chosen: &ProtocolChosen)
     });
 }
 
-/// Stateless reset tokens are left out, and with them the preferred address, which cannot be
-/// written without: whoever reads one can end the connection (main-schema §14).
+/// Writes transport parameters, without stateless reset tokens: a reader of the trace could use one
+/// to end the connection (main-schema §14). The preferred address is left out as well, because it
+/// cannot be written without its token.
 pub(super) fn parameters_set(events: &mut Events<'_>, set: &TransportParametersSet) {
     events.event("quic:parameters_set", |data| {
         let it = &set.parameters;
-        data.word("initiator", schema::initiator(set.by_peer));
+        data.constant("initiator", schema::initiator(set.by_peer));
         for (name, id) in [
             (
                 "original_destination_connection_id",
@@ -157,7 +158,7 @@ pub(super) fn parameters_set(events: &mut Events<'_>, set: &TransportParametersS
             .uint("initial_max_streams_bidi", it.initial_max_streams_bidi)
             .uint("initial_max_streams_uni", it.initial_max_streams_uni)
             .uint("max_datagram_frame_size", it.max_datagram_frame_size);
-        // Optional in the draft, required by the `qlog` crate.
+        // The field is optional in the draft, but the `qlog` crate requires it.
         data.array("unknown_parameters", [0u8; 0], plain);
     });
 }
@@ -165,12 +166,13 @@ pub(super) fn parameters_set(events: &mut Events<'_>, set: &TransportParametersS
 pub(super) fn key_installed(events: &mut Events<'_>, key: &KeyInstalled) {
     for key_type in schema::key_types(key.kind) {
         events.event("quic:key_updated", |data| {
-            data.word("key_type", key_type).word("trigger", "tls");
+            data.constant("key_type", key_type)
+                .constant("trigger", "tls");
         });
     }
 }
 
-/// Both directions change together (RFC 9001 §6.1).
+/// Writes one event for each direction, because both keys change together (RFC 9001 §6.1).
 pub(super) fn key_updated(events: &mut Events<'_>, key: &KeyUpdated, key_phase: u64) {
     let trigger = if key.by_peer {
         "remote_update"
@@ -179,9 +181,9 @@ pub(super) fn key_updated(events: &mut Events<'_>, key: &KeyUpdated, key_phase: 
     };
     for key_type in schema::key_types(PacketKind::OneRtt) {
         events.event("quic:key_updated", |data| {
-            data.word("key_type", key_type)
+            data.constant("key_type", key_type)
                 .uint("key_phase", key_phase)
-                .word("trigger", trigger);
+                .constant("trigger", trigger);
         });
     }
 }
@@ -189,7 +191,8 @@ pub(super) fn key_updated(events: &mut Events<'_>, key: &KeyUpdated, key_phase: 
 pub(super) fn key_discarded(events: &mut Events<'_>, key: &KeyDiscarded, dialect: Dialect) {
     for key_type in schema::key_types(key.kind) {
         events.event(dialect.key_discarded(), |data| {
-            data.word("key_type", key_type).word("trigger", "tls");
+            data.constant("key_type", key_type)
+                .constant("trigger", "tls");
         });
     }
 }

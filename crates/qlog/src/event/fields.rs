@@ -1,4 +1,5 @@
-//! Where the drafts keep what; the older places are tried after the newer ones.
+//! Reads the fields of events. A field that moved between drafts is looked up in its newest place
+//! first.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use super::{Closed, EventKind, Lost, Metrics, Packet, Span, space_of};
 
-/// The event's meaning. quic-events-08 put all categories into one, `quic`.
+/// Reads an event by its name. quic-events-08 merged all categories into one, `quic`.
 pub(super) fn kind(name: &str, data: &Value) -> EventKind {
     let (category, bare) = name.split_once(':').unwrap_or(("", name));
     let is_of_quic = matches!(
@@ -59,7 +60,7 @@ pub(super) fn kind(name: &str, data: &Value) -> EventKind {
     }
 }
 
-/// Writers of older drafts ended the name differently.
+/// Returns the current spelling of a state: older drafts ended this name differently.
 fn state(name: String) -> String {
     match name.as_str() {
         "handshake_completed" => "handshake_complete".to_owned(),
@@ -70,7 +71,7 @@ fn state(name: String) -> String {
 fn packet(data: &Value) -> Packet {
     let header = data.get("header").unwrap_or(&Value::Null);
     let raw = data.get("raw").unwrap_or(&Value::Null);
-    // Before main-schema-02 the type stood beside the header and the size in it.
+    // Before main-schema-02 the type stood beside the header, and the size inside it.
     let packet_type = text(header, "packet_type").or_else(|| text(data, "packet_type"));
     let len = uint(raw, "length").or_else(|| uint(header, "packet_size"));
     let mut packet = Packet {
@@ -112,7 +113,7 @@ fn read_frame(frame: &Value, packet: &mut Packet) {
     }
 }
 
-/// Up to quic-events-11 frames had a `length`; now it is `raw.length`.
+/// Returns the length of a frame: `length` up to quic-events-11, `raw.length` since.
 fn frame_len(frame: &Value) -> u64 {
     let raw = frame.get("raw").unwrap_or(&Value::Null);
     uint(frame, "length")
@@ -121,7 +122,7 @@ fn frame_len(frame: &Value) -> u64 {
         .unwrap_or(0)
 }
 
-/// `[3]`, `[3,5]`, in old traces also `3` or `"3"`.
+/// Reads a range of packet numbers: `[3]` or `[3,5]`, in old traces also `3` or `"3"`.
 fn range(value: &Value) -> Option<RangeInclusive<u64>> {
     let Value::Array(ends) = value else {
         let only = number(value)?;
@@ -143,7 +144,7 @@ fn lost(data: &Value) -> Lost {
 }
 
 fn metrics(data: &Value) -> Metrics {
-    // In milliseconds; negative and infinite ones are a writer's slip.
+    // The trace has milliseconds. Negative and infinite values are errors of the writer.
     let seconds = |key| {
         let millis = data.get(key).and_then(Value::as_f64);
         millis
@@ -195,13 +196,13 @@ fn uint(value: &Value, key: &str) -> Option<u64> {
     number(value.get(key)?)
 }
 
-/// A whole number; 64 bits do not fit JavaScript, so some writers make them strings
-/// (main-schema §11.3), and some have a fraction.
+/// Reads a whole number. JavaScript has no 64-bit integers, so some writers use strings
+/// (main-schema §11.3), and some add a fraction.
 fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Number(number) => number.as_u64().or_else(|| {
             let float = number.as_f64()?;
-            // Whatever is not a count becomes the nearest one.
+            // The cast truncates fractions and saturates.
             (float >= 0.0).then_some(float as u64)
         }),
         Value::String(text) => text.parse().ok(),
@@ -209,5 +210,5 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// No window is that large.
+/// Thresholds from here on are infinite: no window is that large.
 const INFINITE: u64 = 1 << 62;

@@ -34,12 +34,12 @@ fn times_are_seconds_since_the_first_event_in_every_format() {
 }
 
 #[test]
-fn clock_that_runs_backwards_stands_still() {
+fn time_never_runs_before_the_first_event() {
     assert_eq!(times(&json!({}), &[json!(5), json!(1)]), [0.0, 0.0]);
 }
 
 #[test]
-fn names_of_old_and_new_drafts_mean_the_same() {
+fn names_of_old_and_new_drafts_are_read_alike() {
     let data = json!({"latest_rtt": 12.5, "congestion_window": 1e3, "ssthresh": u64::MAX});
     let expected = EventKind::Metrics(Metrics {
         latest_rtt: Some(0.0125),
@@ -53,17 +53,17 @@ fn names_of_old_and_new_drafts_mean_the_same() {
     ] {
         assert_eq!(kind(name, &data), expected, "{name}");
     }
-    let state = |word| {
+    let state = |name| {
         kind(
             "connectivity:connection_state_updated",
-            &json!({"new": word}),
+            &json!({"new": name}),
         )
     };
     assert_eq!(state("handshake_completed"), state("handshake_complete"));
 }
 
 #[test]
-fn events_of_other_protocols_are_not_taken_for_ours() {
+fn events_of_other_protocols_are_not_read_as_quic() {
     let other = kind("http3:packet_sent", &json!({}));
     assert_eq!(
         other,
@@ -74,7 +74,7 @@ fn events_of_other_protocols_are_not_taken_for_ours() {
 }
 
 #[test]
-fn sizes_and_ranges_are_found_where_each_draft_puts_them() {
+fn sizes_and_ranges_are_found_in_every_draft() {
     let old = json!({
         "packet_type": "1RTT",
         "header": {"packet_number": "7", "packet_size": 100},

@@ -1,22 +1,22 @@
-//! Records of a stream of JSON texts, one at a time.
+//! Cuts a stream of JSON texts into records, one at a time.
 
 use std::io::BufRead;
 
 use super::{MAX_PLAIN, MAX_RECORD, ReadError};
 
-/// Before each record (RFC 7464 §2.2).
+/// The byte before each record (RFC 7464 §2.2).
 pub(super) const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// What stands between two records.
+/// The byte between two records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Delimiter {
-    /// JSON-SEQ: a record may have several lines.
+    /// The separator of JSON-SEQ, where a record may have several lines.
     RecordSeparator,
-    /// One record a line.
+    /// The end of a line, where each line is a record.
     LineFeed,
 }
 
-/// One record and where it begins.
+/// One record, and the line where it begins.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) line: u64,
@@ -28,9 +28,9 @@ pub(super) struct Record {
 pub(super) struct Records<R> {
     input: R,
     delimiter: Delimiter,
-    /// Line of the next byte, from 1.
+    /// The line of the next byte, counted from 1.
     line: u64,
-    /// Longest record in bytes.
+    /// The longest record in bytes.
     limit: u64,
     is_broken: bool,
 }
@@ -41,13 +41,13 @@ impl<R: BufRead> Records<R> {
             input,
             delimiter,
             line: 1,
-            // The head may turn out to be a plain file without line feeds.
+            // The first record may be a whole plain file without line feeds.
             limit: MAX_PLAIN,
             is_broken: false,
         }
     }
 
-    /// The head was read: what follows are events.
+    /// Lowers the limit to that of events, once the header was read.
     pub(super) fn expect_events(mut self) -> Self {
         self.limit = MAX_RECORD as u64;
         self
@@ -60,7 +60,7 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// True after an error of the input itself.
+    /// Returns true after an error of the input itself.
     pub(super) fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -69,7 +69,7 @@ impl<R: BufRead> Records<R> {
         self.input
     }
 
-    /// The next record that is not blank.
+    /// Returns the next record that is not blank.
     pub(super) fn next(&mut self) -> Option<Result<Record, ReadError>> {
         loop {
             let record = match self.cut() {
@@ -82,7 +82,7 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// Everything up to the next delimiter; `None` at the end.
+    /// Returns the bytes up to the next delimiter, or `None` at the end of the input.
     fn cut(&mut self) -> Result<Option<Record>, ReadError> {
         let delimiter = match self.delimiter {
             Delimiter::RecordSeparator => RECORD_SEPARATOR,
@@ -121,8 +121,7 @@ impl<R: BufRead> Records<R> {
         }
         if len > self.limit {
             let limit = self.limit;
-            let message =
-                format!("a record of {len} bytes is longer than the {limit} that are read");
+            let message = format!("a record of {len} bytes is longer than the limit of {limit}");
             return Err(ReadError::new(line, message));
         }
         Ok(Some(Record { line, bytes }))

@@ -2,17 +2,19 @@ use super::*;
 use crate::event::EventKind;
 
 fn read(text: &str) -> Vec<Result<Event, ReadError>> {
-    Reader::new(text.as_bytes()).expect("a head").collect()
+    Reader::new(text.as_bytes()).expect("a header").collect()
 }
 
 fn refusal(bytes: &[u8]) -> String {
-    Reader::new(bytes).expect_err("no qlog").to_string()
+    Reader::new(bytes)
+        .expect_err("not a qlog trace")
+        .to_string()
 }
 
 const HEAD: &str = "\u{1e}{\"trace\":{}}\n";
 
 #[test]
-fn malformed_lines_are_named_and_the_rest_is_read() {
+fn malformed_lines_are_reported_and_the_others_are_read() {
     let lines = read(&format!(
         "{HEAD}\u{1e}{{\"time\":1,\"name\":\"quic:x\"}}\n\
          \u{1e}{{\"time\":2,\"na\n\
@@ -46,7 +48,7 @@ fn last_record_may_lack_its_line_feed() {
 fn json_without_separators_is_read_line_by_line() {
     let text =
         "{\"qlog_version\":\"0.3\",\"trace\":{\"title\":\"t\"}}\n{\"time\":5,\"name\":\"a:b\"}\n\n";
-    let reader = Reader::new(text.as_bytes()).expect("a head");
+    let reader = Reader::new(text.as_bytes()).expect("a header");
     assert_eq!(reader.about().format, "NDJSON");
     assert_eq!(reader.about().title.as_deref(), Some("t"));
     assert_eq!(reader.about().schema.as_deref(), Some("0.3"));
@@ -54,7 +56,7 @@ fn json_without_separators_is_read_line_by_line() {
 }
 
 #[test]
-fn plain_file_is_read_from_one_line_and_from_many() {
+fn plain_file_is_read_from_one_line_or_many() {
     let file = serde_json::json!({
         "qlog_version": "0.4",
         "traces": [
@@ -89,10 +91,10 @@ fn plain_file_is_read_from_one_line_and_from_many() {
 }
 
 #[test]
-fn what_is_no_qlog_is_refused_with_the_remedy() {
+fn unreadable_files_are_refused_with_a_remedy() {
     assert_eq!(refusal(b""), "line 1: the file is empty");
-    assert!(refusal(b"hello").contains("this is no qlog"));
-    assert!(refusal(b"{\"a\":1}\n").contains("this is no qlog"));
+    assert!(refusal(b"hello").contains("not a qlog trace"));
+    assert!(refusal(b"{\"a\":1}\n").contains("not a qlog trace"));
     assert!(refusal(&[0x1f, 0x8b, 8]).contains("run gunzip"));
     assert!(refusal(&[0x28, 0xb5, 0x2f, 0xfd]).contains("run unzstd"));
     assert!(refusal(b"{\"traces\":[\n{\"events\":[\n").contains("interrupted"));
@@ -100,7 +102,7 @@ fn what_is_no_qlog_is_refused_with_the_remedy() {
     assert!(refusal(b"{\"traces\":[]}").contains("no trace with events"));
 }
 
-/// An endless record.
+/// A very long record of spaces.
 struct Endless(u64);
 
 impl Read for Endless {
@@ -121,13 +123,13 @@ fn endless_record_is_skipped_without_being_kept() {
         .chain(&b"\x1e"[..])
         .chain(long)
         .chain(event.as_bytes());
-    let mut reader = Reader::new(io::BufReader::new(input)).expect("a head");
+    let mut reader = Reader::new(io::BufReader::new(input)).expect("a header");
     let error = reader.next().expect("a line").expect_err("too long");
     assert!(error.to_string().contains("is longer than"), "{error}");
     assert!(reader.next().expect("an event").is_ok());
 }
 
-/// Breaks after its text.
+/// An input that fails after its text.
 struct Broken(&'static [u8]);
 
 impl Read for Broken {
@@ -140,9 +142,9 @@ impl Read for Broken {
 }
 
 #[test]
-fn broken_input_ends_with_its_error() {
+fn failed_input_ends_with_its_error() {
     let mut reader =
-        Reader::new(io::BufReader::new(Broken(b"\x1e{\"trace\":{}}\n\x1e"))).expect("a head");
+        Reader::new(io::BufReader::new(Broken(b"\x1e{\"trace\":{}}\n\x1e"))).expect("a header");
     let error = reader.next().expect("a line").expect_err("broken");
     assert!(error.to_string().contains("unplugged"), "{error}");
     assert!(reader.next().is_none());

@@ -16,15 +16,15 @@ const TRACE: &str = concat!(
 );
 
 #[test]
-fn packets_are_drawn_at_the_bytes_sent_with_them() {
-    let (series, summary) = Series::of(Reader::new(TRACE.as_bytes()).expect("a head"), 0.01);
+fn packets_are_plotted_at_the_bytes_sent_so_far() {
+    let (series, summary) = Series::of(Reader::new(TRACE.as_bytes()).expect("a header"), 0.01);
     assert_eq!(series.sent.as_slice(), [(0.0, 100.0), (0.005, 300.0)]);
     assert_eq!(series.acked.as_slice(), [(0.02, 300.0)]);
     assert_eq!(series.lost.as_slice(), [(0.02, 100.0)]);
     assert_eq!(series.losses.as_slice(), [0.02]);
     assert_eq!(series.congestion_window.as_slice(), [(0.02, 12_000.0)]);
     assert_eq!(series.latest_rtt.as_slice(), [(0.02, 0.015)]);
-    assert!(series.min_rtt.as_slice().is_empty(), "zero is no sample");
+    assert!(series.min_rtt.as_slice().is_empty(), "zero is not a sample");
     assert_eq!(series.send_rate.as_slice(), [(0.01, 240_000.0)]);
     assert_eq!(summary.lost.packets, 1);
 }

@@ -17,7 +17,7 @@ fn state() -> Record {
     })
 }
 
-/// A disk with room for so many bytes.
+/// A disk with room for a number of bytes.
 #[derive(Default)]
 struct Disk {
     room: usize,
@@ -40,7 +40,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn trace_is_a_header_and_events_each_between_separator_and_line_feed() {
+fn trace_is_a_header_and_events_between_separators_and_line_feeds() {
     let mut file = Vec::new();
     let mut sink = QlogSink::new(&mut file, &header());
     sink.record(Time::ZERO + Duration::from_micros(1500), &state());
@@ -66,7 +66,7 @@ fn file_name_is_the_original_destination_id_and_the_side() {
 }
 
 #[test]
-fn full_disk_stops_the_trace_and_is_told_once() {
+fn full_disk_ends_the_trace_and_is_reported_once() {
     let disk = Disk {
         room: 1000,
         ..Disk::default()
@@ -77,7 +77,7 @@ fn full_disk_stops_the_trace_and_is_told_once() {
     for _ in 0..10_000 {
         sink.record(Time::ZERO, &state());
     }
-    assert!(sink.buffer.capacity() == 0, "nothing is collected any more");
+    assert!(sink.buffer.capacity() == 0, "nothing is buffered any more");
     drop(sink);
     assert!(written.lock().expect("not poisoned").is_empty());
     let error = outcome.take_error().expect("an error");
@@ -107,7 +107,7 @@ fn close_is_on_disk_before_the_sink_is_dropped() {
     assert!(text.ends_with("\"trigger\":\"idle_timeout\"}}\n"), "{text}");
     sink.record(Time::ZERO, &state());
     let len = written.lock().expect("not poisoned").len();
-    assert!(len > text.len(), "the goodbye follows at once");
+    assert!(len > text.len(), "later records are written at once");
 }
 
 /// A queue that is full for some writes.
@@ -132,8 +132,8 @@ impl Write for Queue {
     }
 }
 
-/// Records states through a queue that refuses these writes; returns the outcome, the summary of
-/// what was written, and how many states were recorded.
+/// Records states through a queue that refuses these writes. Returns the drops, the summary of the
+/// written trace, and the number of recorded states.
 fn through_queue(refuses: std::ops::Range<usize>, buffers: usize) -> (Dropped, Summary, u64) {
     let written = Arc::default();
     let queue = Queue {
@@ -149,14 +149,14 @@ fn through_queue(refuses: std::ops::Range<usize>, buffers: usize) -> (Dropped, S
         recorded += 1;
     }
     drop(sink);
-    assert!(outcome.take_error().is_none(), "a gap is no error");
+    assert!(outcome.take_error().is_none(), "a gap is not an error");
     let written = written.lock().expect("not poisoned").clone();
-    let reader = Reader::new(&written[..]).expect("the head is there");
+    let reader = Reader::new(&written[..]).expect("the header is there");
     (outcome.dropped(), Summary::of(reader), recorded)
 }
 
 #[test]
-fn full_queue_costs_buffers_that_are_counted_and_marked() {
+fn buffers_dropped_by_a_full_queue_are_counted_and_marked() {
     let (dropped, summary, recorded) = through_queue(2..4, 7);
     assert_eq!(dropped.buffers, 2);
     assert_eq!(summary.records_dropped, dropped.records);
@@ -167,7 +167,7 @@ fn full_queue_costs_buffers_that_are_counted_and_marked() {
 }
 
 #[test]
-fn head_of_a_trace_survives_a_queue_that_is_full_at_first() {
+fn header_survives_a_queue_that_is_full_at_first() {
     let (dropped, summary, recorded) = through_queue(0..2, 4);
     assert_eq!(dropped.buffers, 2);
     assert_eq!(summary.vantage_point.as_deref(), Some("server"));
@@ -183,7 +183,7 @@ fn gap_at_the_end_is_marked_if_the_mark_fits() {
 }
 
 #[test]
-fn metrics_are_told_whole_after_a_gap() {
+fn all_metrics_are_written_after_a_gap() {
     let mut encoder = Encoder::new(Dialect::default());
     let metrics = courser_telemetry::MetricsUpdated {
         smoothed_rtt: Duration::from_millis(20),
@@ -204,7 +204,7 @@ fn metrics_are_told_whole_after_a_gap() {
         out
     };
     let first = encode(&mut encoder);
-    assert_ne!(encode(&mut encoder), first, "what is known is left out");
+    assert_ne!(encode(&mut encoder), first, "unchanged values are left out");
     encoder.gap(&mut Vec::new(), Time::ZERO, Dropped::default());
     assert_eq!(encode(&mut encoder), first);
 }

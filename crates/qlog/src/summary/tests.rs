@@ -7,7 +7,7 @@ fn summary(events: &[serde_json::Value]) -> Summary {
     for event in events {
         text += &format!("\u{1e}{event}\n");
     }
-    Summary::of(Reader::new(text.as_bytes()).expect("a head"))
+    Summary::of(Reader::new(text.as_bytes()).expect("a header"))
 }
 
 fn sent(time: f64, number: u64, offset: u64) -> serde_json::Value {
@@ -31,7 +31,7 @@ fn lost(time: f64, number: u64, trigger: &str) -> serde_json::Value {
 }
 
 #[test]
-fn losses_are_sorted_by_trigger_and_late_arrivals_are_noticed() {
+fn losses_are_counted_by_trigger_and_late_arrivals_are_detected() {
     let summary = summary(&[
         sent(0.0, 0, 0),
         sent(1.0, 1, 1000),
@@ -71,7 +71,7 @@ fn rates_are_those_of_the_wire() {
 }
 
 #[test]
-fn time_is_attributed_to_what_limits() {
+fn blocked_time_is_attributed_to_its_limit() {
     let limit = |time, reason| {
         json!({"time": time, "name": "quic:connection_data_blocked_updated",
                "data": {"new": "blocked", "reason": reason}})
@@ -104,7 +104,7 @@ fn round_trips_are_a_distribution_of_samples() {
 }
 
 #[test]
-fn hostile_trace_costs_bounded_memory() {
+fn hostile_trace_takes_bounded_memory() {
     let mut events: Vec<_> = (0..1000)
         .map(|at| {
             json!({"time": at as f64 * 1e12, "name": "quic:packet_dropped",

@@ -1,4 +1,4 @@
-//! Our traces read by another crate, and the traces of other stacks read by ours.
+//! Reads our traces with another crate, and traces of other stacks with ours.
 
 mod other_stacks;
 mod qlog_crate;

@@ -1,9 +1,9 @@
-//! Traces of other stacks.
+//! Reads traces of other stacks.
 //!
-//! The files in `data/` were written by the published stacks themselves, each named with its
-//! version: a client sends some 60 000 bytes over 10 ms each way and some datagrams are dropped.
-//! Between them they have three generations of the drafts. The numbers expected here were
-//! counted in the files by other means.
+//! The published stacks wrote the files in `data/`, which carry their names and versions. In each, a
+//! client sends about 60 000 bytes over 10 ms each way, and some datagrams are dropped. Together
+//! the files cover three generations of the drafts. The expected numbers were counted in the files
+//! by other means.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -13,10 +13,10 @@ use courser_qlog::{About, Reader, Series, Summary};
 fn reader(name: &str) -> Reader<BufReader<File>> {
     let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     let file = File::open(path).expect("the file is part of the crate");
-    Reader::new(BufReader::new(file)).expect("a head")
+    Reader::new(BufReader::new(file)).expect("a header")
 }
 
-/// What all of them have in common.
+/// Reads a trace, and checks the values that all of them have in common.
 fn read(name: &str) -> (About, Summary) {
     let about = reader(name).about().clone();
     let summary = Summary::of(reader(name));
@@ -97,7 +97,7 @@ fn quic_go_0_65_mixes_old_and_new_names() {
 }
 
 #[test]
-fn quiche_0_22_tells_no_states_and_no_losses() {
+fn quiche_0_22_records_no_states_and_no_losses() {
     let (about, summary) = read("quiche-0.22-client.sqlog");
     assert_eq!(about.schema.as_deref(), Some("0.3"));
     assert_eq!((summary.sent.packets, summary.sent.bytes), (65, 70_004));
@@ -110,7 +110,7 @@ fn quiche_0_22_tells_no_states_and_no_losses() {
         (67_500, 3500)
     );
     assert_eq!(summary.lost.packets, 0);
-    // From the first packet to the first of 1-RTT.
+    // The time from the first packet to the first 1-RTT packet.
     assert!(near(summary.handshake.expect("done"), 0.032_536_364));
     let rtt = summary.rtt.expect("samples");
     assert!(near(rtt.min, 0.004_038_453) && near(rtt.max, 0.029_703_001));

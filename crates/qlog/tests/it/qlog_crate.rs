@@ -1,4 +1,4 @@
-//! What we write, read by the types of the `qlog` crate.
+//! Reads our traces with the types of the `qlog` crate.
 
 mod everything;
 
@@ -10,7 +10,7 @@ use courser_telemetry::Sink;
 use courser_wire::ConnectionId;
 use qlog::reader::{Event, QlogSeqReader};
 
-/// A trace with every record and every frame there is.
+/// Returns a trace with every kind of record and of frame.
 fn trace(dialect: Dialect) -> Vec<u8> {
     let id = ConnectionId::new(&[1, 2, 3, 4, 5, 6, 7, 8]).expect("eight bytes");
     let header = TraceHeader {
@@ -29,10 +29,10 @@ fn trace(dialect: Dialect) -> Vec<u8> {
     bytes
 }
 
-/// Events that only fit "some JSON", by name and what is odd about them.
+/// Returns the events that the crate reads only as untyped JSON, with their data.
 fn untyped(bytes: &[u8]) -> Vec<String> {
     let written = bytes.iter().filter(|&&byte| byte == 0x1e).count() - 1;
-    let reader = QlogSeqReader::new(Box::new(bytes)).expect("the head has its type");
+    let reader = QlogSeqReader::new(Box::new(bytes)).expect("the header has its type");
     assert_eq!(
         reader
             .qlog
@@ -43,7 +43,7 @@ fn untyped(bytes: &[u8]) -> Vec<String> {
         Some(&qlog::VantagePointType::Client)
     );
     let events: Vec<_> = reader.collect();
-    assert_eq!(events.len(), written, "the reader skips what is no event");
+    assert_eq!(events.len(), written, "the reader skips malformed events");
     events
         .into_iter()
         .filter_map(|event| match event {
@@ -57,14 +57,14 @@ fn untyped(bytes: &[u8]) -> Vec<String> {
 fn every_event_has_its_type_in_the_dialect_of_the_crate() {
     let untyped = untyped(&trace(Dialect::QlogCrate));
     let names: Vec<_> = untyped.iter().map(|it| it.split(' ').next()).collect();
-    // Ours: the drafts have no such event, and it is in a schema of its own.
+    // The drafts have no such event, so it is in our own schema.
     assert_eq!(names, [Some("courser:spurious_loss")], "{untyped:#?}");
 }
 
 #[test]
-fn words_of_the_draft_that_the_crate_does_not_know_are_few() {
+fn crate_lacks_few_names_of_the_draft() {
     let untyped = untyped(&trace(Dialect::Draft13));
-    let odd = [
+    let untyped_names = [
         "handshake_complete",
         "handshake_complete",
         "key_unavailable",
@@ -75,22 +75,22 @@ fn words_of_the_draft_that_the_crate_does_not_know_are_few() {
         "\"trigger\":\"loss\"",
         "spurious_loss",
     ];
-    let is_known = |event: &&String| odd.iter().any(|word| event.contains(word));
-    let unknown: Vec<_> = untyped.iter().filter(|event| !is_known(event)).collect();
-    assert!(unknown.is_empty(), "{unknown:#?}");
-    for word in odd {
+    let is_expected = |event: &&String| untyped_names.iter().any(|name| event.contains(name));
+    let unexpected: Vec<_> = untyped.iter().filter(|event| !is_expected(event)).collect();
+    assert!(unexpected.is_empty(), "{unexpected:#?}");
+    for name in untyped_names {
         assert!(
-            untyped.iter().any(|event| event.contains(word)),
-            "{word} has a type by now"
+            untyped.iter().any(|event| event.contains(name)),
+            "{name} has a type by now"
         );
     }
 }
 
 #[test]
-fn our_own_reader_knows_every_event_of_either_dialect() {
+fn own_reader_reads_every_event_of_both_dialects() {
     for dialect in [Dialect::Draft13, Dialect::QlogCrate] {
         let bytes = trace(dialect);
-        let reader = courser_qlog::Reader::new(&*bytes).expect("a head");
+        let reader = courser_qlog::Reader::new(&*bytes).expect("a header");
         let events: Vec<_> = reader.collect::<Result<_, _>>().expect("well-formed");
         let states = events.iter().filter_map(|event| match &event.kind {
             courser_qlog::EventKind::ConnectionState { new } => Some(new.as_str()),

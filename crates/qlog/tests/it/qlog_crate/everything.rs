@@ -1,4 +1,4 @@
-//! One record of each kind, one frame of each kind.
+//! One record of each kind, with one frame of each kind.
 
 use std::time::Duration;
 
