@@ -120,9 +120,7 @@ impl Driver {
                 }
                 Poll::Ready(Ok(received)) => match self.on_received(&received) {
                     Taken::Crowded => break,
-                    Taken::Arrival
-                        if arrivals > 0 && self.shard.now() - now < LONGEST_ARRIVALS =>
-                    {
+                    Taken::Arrival if arrivals > 0 && self.shard.now() - now < LONGEST_ARRIVALS => {
                         let segment = received.segment_size.max(1);
                         arrivals = arrivals.saturating_sub(received.len.div_ceil(segment));
                         left += 1;
