@@ -17,7 +17,6 @@ mod machine;
 mod output;
 mod perf;
 mod qlog;
-mod quantity;
 mod records;
 mod serve;
 mod sim;

@@ -3,7 +3,7 @@
 /// Folders below `crates/` with their floor; a crate depends on lower floors only.
 const FLOORS: &[(u8, &[&str])] = &[
     (0, &["base"]),
-    (1, &["wire", "telemetry"]),
+    (1, &["wire", "telemetry", "units"]),
     (
         2,
         &[

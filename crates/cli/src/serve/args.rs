@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use courser::Algorithm;
+use courser_units::{parse_duration, parse_quantity};
 
 use super::proxy::Backend;
 use crate::args::{parse_controller, parse_listen};
-use crate::quantity::parse_memory;
-use crate::quantity::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -260,6 +259,14 @@ pub(crate) struct LimitArguments {
 
 fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..)
+}
+
+/// Reads the memory budget of an endpoint: at least 1 MiB.
+fn parse_memory(text: &str) -> Result<u64, String> {
+    match parse_quantity(text)? {
+        bytes if bytes < 1 << 20 => Err(format!("{bytes} bytes are too few: use at least 1MiB")),
+        bytes => Ok(bytes),
+    }
 }
 
 /// Packets or connections a second: more than a million are more than a machine can handle.

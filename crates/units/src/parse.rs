@@ -1,12 +1,15 @@
-//! Sizes, counts and times as users write them.
+//! Reads sizes, counts and times as users write them.
 
 use std::time::Duration;
 
 /// Reads a size or count: `1500`, `64k`, `1G`, `64KiB`, `1.5MB`.
 ///
-/// Suffixes with an `i` count in powers of 1024, those without in powers of 1000; a `B` behind
-/// changes nothing.
-pub(crate) fn parse_quantity(text: &str) -> Result<u64, String> {
+/// Suffixes with an `i` count in powers of 1024, those without in powers of 1000. A final `B` is
+/// optional.
+///
+/// # Errors
+/// The message for the user when the text is not a whole number below 2^63.
+pub fn parse_quantity(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
     let digits = trimmed
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -20,24 +23,22 @@ pub(crate) fn parse_quantity(text: &str) -> Result<u64, String> {
     Ok(whole)
 }
 
-/// Like [`parse_quantity`], but at least 1.
-pub(crate) fn parse_positive(text: &str) -> Result<u64, String> {
+/// Reads a size or count of at least 1, written as for [`parse_quantity`].
+///
+/// # Errors
+/// The message for the user.
+pub fn parse_positive(text: &str) -> Result<u64, String> {
     match parse_quantity(text)? {
         0 => Err("0 is too small: use at least 1".to_owned()),
         quantity => Ok(quantity),
     }
 }
 
-/// Like [`parse_quantity`], for the memory of an endpoint: at least 1 MiB.
-pub(crate) fn parse_memory(text: &str) -> Result<u64, String> {
-    match parse_quantity(text)? {
-        bytes if bytes < 1 << 20 => Err(format!("{bytes} bytes are too few: use at least 1MiB")),
-        bytes => Ok(bytes),
-    }
-}
-
-/// Reads a time in seconds: `10`, `0.5`, `250ms`, `2s`, `1m`.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+/// Reads a time: `10`, `0.5`, `250ms`, `2s`, `1m`. A number without a unit counts seconds.
+///
+/// # Errors
+/// The message for the user when the text is not a time between 1 ms and 1 day.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a time: use seconds, such as 10, 0.5 or 250ms");
     let trimmed = text.trim();
     let (number, unit) = if let Some(number) = trimmed.strip_suffix("ms") {
@@ -75,7 +76,7 @@ fn unit(suffix: &str) -> Option<u64> {
     base.checked_pow(power)
 }
 
-/// `number` times `unit` when that is whole and below 2^63, computed without rounding.
+/// Returns `number` times `unit` if that is whole and below 2^63, computed without rounding.
 fn scale(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && fraction.is_empty() {
