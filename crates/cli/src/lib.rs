@@ -4,7 +4,6 @@
 //! itself only as a dependency. It has no interface beside [`main`], and doors for the fuzz targets.
 
 mod args;
-mod cpu;
 mod demo;
 mod error;
 mod features;

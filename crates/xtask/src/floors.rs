@@ -13,7 +13,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
-    (6, &["h3", "sim"]),
+    (6, &["h3", "measure", "sim"]),
     (
         TOOLS,
         &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],

@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use courser::{Algorithm, Capabilities};
+use courser_measure::{CpuClock, allowed_cores, pin_to};
 use tokio::sync::oneshot;
 
-use crate::cpu::{self, CpuClock};
 use crate::error::Failure;
 use crate::perf::{Log, Over, PROTOCOL, Remote, Server, ServerOptions, transport};
 use crate::tls::{self, Identity, Trust};
@@ -56,7 +56,7 @@ impl Pair {
                 .unwrap_or_else(|| Failure::new("no server")));
         };
         if let Some((_, client)) = cores {
-            cpu::pin_to(client).map_err(Failure::new)?;
+            pin_to(client).map_err(Failure::new)?;
         }
         let tls = Arc::new(tls::client(&trust, PROTOCOL)?);
         let remote = |over, address: SocketAddr| Remote {
@@ -103,7 +103,7 @@ fn serve(
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
     if let Some((server, _)) = cores {
-        cpu::pin_to(server).map_err(Failure::new)?;
+        pin_to(server).map_err(Failure::new)?;
     }
     crate::runtime()?.block_on(async {
         let server = Server::bind(ServerOptions {
@@ -131,7 +131,7 @@ fn serve(
 
 /// A core for each end, so that neither is moved about while it is measured.
 fn two_cores() -> Option<(usize, usize)> {
-    match cpu::allowed_cores()[..] {
+    match allowed_cores()[..] {
         [first, .., last] => Some((first, last)),
         _ => None,
     }

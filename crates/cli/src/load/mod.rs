@@ -29,7 +29,7 @@ use crate::output::{self, Progress};
 pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     let flags = &arguments.flags;
     if let Some(core) = flags.core {
-        crate::cpu::pin_to(core).map_err(Failure::new)?;
+        courser_measure::pin_to(core).map_err(Failure::new)?;
     }
     if let (Some(count), Some(pattern)) = (flags.dump_urls, plan::pattern(flags)?) {
         for number in 0..count {

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use courser_measure::CpuClock;
+use courser_qlog::QlogDirectory;
+
 use super::bench::{Bench, Outcome, Side};
 use super::meter::Watch;
 use super::plan::{Plan, Scenario};
@@ -12,9 +15,6 @@ use super::scenario_rr::{self, Shape};
 use super::wire::PROTOCOL;
 use super::{scenario_bulk, scenario_close, scenario_handshake};
 use crate::args::ClientArguments;
-use courser_qlog::QlogDirectory;
-
-use crate::cpu::CpuClock;
 use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::tls::{self, Trust};

@@ -39,10 +39,10 @@ pub(crate) use server::{Server, ServerOptions};
 pub(crate) use wire::PROTOCOL;
 
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
-use crate::cpu::{self, CpuClock};
 use crate::error::Failure;
 use crate::tls::Identity;
 use crate::{output, warnings};
+use courser_measure::CpuClock;
 
 /// `courser perf client`.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
@@ -147,7 +147,7 @@ pub(crate) async fn stop_signal() {
 
 fn pin(core: Option<usize>) -> Result<(), Failure> {
     match core {
-        Some(core) => cpu::pin_to(core).map_err(Failure::new),
+        Some(core) => courser_measure::pin_to(core).map_err(Failure::new),
         None => Ok(()),
     }
 }

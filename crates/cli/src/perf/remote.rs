@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use courser::telemetry::SinkFactory;
 use courser::{Algorithm, ClientConfig, HandshakeOffer, TransportConfig};
+use courser_measure::CpuClock;
 use courser_qlog::QlogDirectory;
 use rustls::client::Resumption;
 use tokio_rustls::TlsConnector;
@@ -14,7 +15,6 @@ use super::link::Connector;
 use super::quic::QuicConnector;
 use super::tcp::TcpConnector;
 use crate::args::DEFAULT_PORT;
-use crate::cpu::CpuClock;
 use crate::error::{Failure, Peer};
 use crate::handshake::Tool;
 

@@ -10,13 +10,13 @@ use courser::{
     BindError, Connection, Endpoint, Incoming, RecvStream, SendStream, ServerConfig,
     TransportConfig,
 };
+use courser_measure::CpuClock;
 
 use super::counters::{IoCounters, ServerReport};
 use super::log::Log;
 use super::quic::send_filler;
 use super::tcp::TcpServer;
 use super::wire::{HeaderReader, PROTOCOL, REPORT_REQUEST};
-use crate::cpu::CpuClock;
 use crate::error::{Failure, cannot_listen};
 use crate::tls::{self, Identity};
 

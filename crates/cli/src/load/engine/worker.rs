@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use courser_measure::CpuClock;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -15,7 +16,6 @@ use super::connection;
 use super::schedule::Schedule;
 use super::slot::lock;
 use super::tally::{Agreed, Tally};
-use crate::cpu::CpuClock;
 use crate::error::Failure;
 use crate::load::plan::Plan;
 

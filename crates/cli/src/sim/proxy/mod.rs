@@ -24,7 +24,6 @@ use serde_json::json;
 
 pub(crate) use args::ProxyArguments;
 
-use crate::cpu;
 use crate::error::{Failure, cannot_listen};
 use crate::output;
 use clients::Clients;
@@ -36,7 +35,7 @@ use report::ProxyReport;
 /// Runs until Ctrl-C or the time is over, then tells what was counted.
 pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
     if let Some(core) = arguments.core {
-        cpu::pin_to(core).map_err(Failure::new)?;
+        courser_measure::pin_to(core).map_err(Failure::new)?;
     }
     let spec = arguments.spec();
     let server = resolve(&arguments.to)?;

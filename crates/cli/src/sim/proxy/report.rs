@@ -1,10 +1,10 @@
 //! What the proxy tells at the end.
 
+use courser_measure::CpuClock;
 use courser_sim::link::{DuplexSpec, Histogram, LinkStats};
 use serde::Serialize;
 
 use super::relay::{Relay, Way};
-use crate::cpu::CpuClock;
 use crate::output::{line, ratio, seconds, size, three_digits, to_f64};
 
 /// Everything that was counted.

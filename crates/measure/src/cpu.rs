@@ -1,19 +1,19 @@
-//! What an end costs: CPU clocks, and which core it runs on.
+//! CPU clocks of threads and processes, and the cores that they run on.
 
-/// Whose CPU time is counted.
+/// A clock of CPU time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CpuClock {
-    /// All threads of this process.
+pub enum CpuClock {
+    /// Counts all threads of this process.
     Process,
-    /// The thread that asks.
+    /// Counts the calling thread.
     Thread,
 }
 
 impl CpuClock {
-    /// Seconds of CPU time so far, in user space and in the kernel; 0 where the system has no
-    /// such clock.
+    /// Returns the seconds of CPU time used so far, in user space and in the kernel. Returns 0 where
+    /// the system has no such clock.
     #[cfg(unix)]
-    pub(crate) fn seconds(self) -> f64 {
+    pub fn seconds(self) -> f64 {
         use rustix::time::{ClockId, clock_gettime};
         let clock = match self {
             Self::Process => ClockId::ProcessCPUTime,
@@ -28,15 +28,16 @@ impl CpuClock {
         seconds
     }
 
+    /// Returns 0: this system has no such clock.
     #[cfg(not(unix))]
-    pub(crate) fn seconds(self) -> f64 {
+    pub fn seconds(self) -> f64 {
         0.0
     }
 }
 
-/// The cores that this thread may run on; empty where the system does not tell.
+/// Returns the cores that this thread may run on, or none where the system does not report them.
 #[cfg(target_os = "linux")]
-pub(crate) fn allowed_cores() -> Vec<usize> {
+pub fn allowed_cores() -> Vec<usize> {
     use rustix::thread::{CpuSet, sched_getaffinity};
     let Ok(set) = sched_getaffinity(None) else {
         return Vec::new();
@@ -46,14 +47,18 @@ pub(crate) fn allowed_cores() -> Vec<usize> {
         .collect()
 }
 
+/// Returns none: this system does not report the cores of a thread.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn allowed_cores() -> Vec<usize> {
+pub fn allowed_cores() -> Vec<usize> {
     Vec::new()
 }
 
-/// Keeps this thread, and those that it starts later, on one core.
+/// Keeps this thread, and the threads that it starts later, on one core.
+///
+/// # Errors
+/// The message for the user when the thread may not run on this core.
 #[cfg(target_os = "linux")]
-pub(crate) fn pin_to(core: usize) -> Result<(), String> {
+pub fn pin_to(core: usize) -> Result<(), String> {
     use rustix::thread::{CpuSet, sched_setaffinity};
     let allowed = allowed_cores();
     if !allowed.contains(&core) {
@@ -66,8 +71,12 @@ pub(crate) fn pin_to(core: usize) -> Result<(), String> {
     sched_setaffinity(None, &set).map_err(|error| format!("cannot run on core {core}: {error}"))
 }
 
+/// Fails: this system does not let a program choose its core.
+///
+/// # Errors
+/// Always, with the message for the user.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn pin_to(_: usize) -> Result<(), String> {
+pub fn pin_to(_: usize) -> Result<(), String> {
     Err("this system does not let a program choose its core".to_owned())
 }
 
