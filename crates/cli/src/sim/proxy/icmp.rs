@@ -1,12 +1,11 @@
 //! Telling senders of packets that were too large, for links with `mtu=N/icmp`.
 
+use std::io;
 use std::net::SocketAddr;
 
 use courser_sim::link::{Change, DuplexSpec, LinkSpec};
 use courser_sim::packet::TooBig;
 use courser_udp::{Refused, TooBigSender};
-
-use crate::error::Failure;
 
 /// Plays the router in front of a link.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ impl Router {
         spec: &DuplexSpec,
         listener: SocketAddr,
         server: SocketAddr,
-    ) -> Result<Self, Failure> {
+    ) -> io::Result<Self> {
         let tells_clients = answers(&spec.forward);
         let tells_server = answers(&spec.back);
         let is_needed = |is_family: fn(&SocketAddr) -> bool| {
@@ -37,15 +36,8 @@ impl Router {
         let v4 = is_needed(SocketAddr::is_ipv4) || tells_clients && is_dual;
         let v6 = is_needed(SocketAddr::is_ipv6);
         let sender = (v4 || v6).then(|| TooBigSender::open(v4, v6));
-        let sender = sender.transpose().map_err(|error| {
-            Failure::new(format!(
-                "mtu=N/icmp needs the right to send ICMP, which this process has not (CAP_NET_RAW: \
-                 {error}): run it as root or give it the capability with 'setcap cap_net_raw+ep'; \
-                 mtu=N without /icmp needs nothing"
-            ))
-        })?;
         Ok(Self {
-            sender,
+            sender: sender.transpose()?,
             failures: 0,
         })
     }

@@ -101,6 +101,10 @@ impl Relay {
         self.back.link.set_max_bytes(bytes);
     }
 
+    pub(super) fn listener(&self) -> &UdpSocket {
+        &self.listener
+    }
+
     pub(super) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
