@@ -13,7 +13,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
-    (6, &["h3", "measure", "sim"]),
+    (6, &["h3", "measure", "sim", "emulator"]),
     (
         TOOLS,
         &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],
@@ -25,6 +25,8 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
     ("webtransport", "http3"),
+    ("emulator", "measure"),
+    ("emulator", "sim"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
 ];

@@ -1,21 +1,14 @@
 //! `courser sim proxy`: a link in real time between any UDP programs.
 
 mod args;
-mod batch;
-mod clients;
-mod emulator;
-mod icmp;
 mod progress;
-mod relay;
-mod report;
-mod slabs;
 mod text;
-mod wait;
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use courser_emulator::{Emulator, Error, Plan, Report};
 use serde::Serialize;
 use serde_json::json;
 
@@ -23,9 +16,7 @@ pub(crate) use args::ProxyArguments;
 
 use crate::error::{Failure, cannot_listen};
 use crate::output;
-use emulator::{Emulator, Error, Plan};
 use progress::Progress;
-use report::Report;
 
 /// Runs until Ctrl-C or the time is over, then prints what was counted.
 pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {

@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use super::emulator::Status;
+use courser_emulator::Status;
+
 use crate::output::rate;
 
 /// A line on standard error that is written anew twice a second, if that is a terminal.

@@ -1,8 +1,8 @@
 //! The report for humans.
 
+use courser_emulator::{Amplification, Direction, Report};
 use courser_units::{rate, seconds, size, three_digits};
 
-use super::report::{Amplification, Direction, Report};
 use crate::output::line;
 
 /// Prints a report.

@@ -7,14 +7,14 @@ use bytes::{Bytes, BytesMut};
 /// Packs what was received one after the other into blocks, and takes a block anew once all that
 /// was in it has left: most links keep the order, so the oldest block is the first to be free.
 #[derive(Debug)]
-pub(super) struct Slabs {
+pub(crate) struct Slabs {
     current: BytesMut,
     /// The ends of full blocks, by which they are had again.
     full: VecDeque<BytesMut>,
 }
 
 impl Slabs {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             current: BytesMut::with_capacity(BLOCK),
             full: VecDeque::new(),
@@ -22,7 +22,7 @@ impl Slabs {
     }
 
     /// Keeps a copy of `bytes`, at most 64 KiB.
-    pub(super) fn keep(&mut self, bytes: &[u8]) -> Bytes {
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Bytes {
         if self.current.capacity() < bytes.len() {
             self.next_block();
         }

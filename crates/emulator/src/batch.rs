@@ -6,7 +6,7 @@ use courser_udp::MAX_BATCH_LEN;
 
 /// Datagrams of one length to one place with one mark; the last may be shorter.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     contents: Vec<u8>,
     segment_size: usize,
     count: usize,
@@ -15,7 +15,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             contents: Vec::with_capacity(MAX_BATCH_LEN),
             segment_size: 0,
@@ -26,7 +26,7 @@ impl Batch {
     }
 
     /// Adds a datagram for a client if it fits to those before, of which there may be `limit`.
-    pub(super) fn add(&mut self, client: usize, ecn: Ecn, payload: &Bytes, limit: usize) -> bool {
+    pub(crate) fn add(&mut self, client: usize, ecn: Ecn, payload: &Bytes, limit: usize) -> bool {
         if self.count == 0 {
             self.client = client;
             self.ecn = ecn;
@@ -51,29 +51,29 @@ impl Batch {
             && self.contents.len() + len <= MAX_BATCH_LEN
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.contents.clear();
         self.count = 0;
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    pub(super) fn client(&self) -> usize {
+    pub(crate) fn client(&self) -> usize {
         self.client
     }
 
-    pub(super) fn ecn(&self) -> Ecn {
+    pub(crate) fn ecn(&self) -> Ecn {
         self.ecn
     }
 
-    pub(super) fn contents(&self) -> &[u8] {
+    pub(crate) fn contents(&self) -> &[u8] {
         &self.contents
     }
 
     /// `None` for a single datagram.
-    pub(super) fn segment_size(&self) -> Option<usize> {
+    pub(crate) fn segment_size(&self) -> Option<usize> {
         (self.count > 1).then_some(self.segment_size)
     }
 }

@@ -12,21 +12,21 @@ use courser_udp::{
     ErrorClass, RECEIVE_BUFFER_LEN, Received, Transmit, UdpSocket, classify, is_transient,
 };
 
-use super::batch::Batch;
-use super::clients::Clients;
-use super::icmp::Router;
-use super::slabs::Slabs;
-use super::wait::{wait_readable, wait_writable, wake_exactly};
+use crate::batch::Batch;
+use crate::clients::Clients;
+use crate::icmp::Router;
+use crate::slabs::Slabs;
+use crate::wait::{wait_readable, wait_writable, wake_exactly};
 
 /// Both directions of a link between clients and a server.
 #[derive(Debug)]
-pub(super) struct Relay {
+pub(crate) struct Relay {
     listener: UdpSocket,
     server: SocketAddr,
     start: Instant,
-    pub(super) clients: Clients,
-    pub(super) there: Way,
-    pub(super) back: Way,
+    pub(crate) clients: Clients,
+    pub(crate) there: Way,
+    pub(crate) back: Way,
     nat: Option<NatSpec>,
     /// When the next rebinding comes.
     rebind_at: Option<Time>,
@@ -35,26 +35,26 @@ pub(super) struct Relay {
     expire_at: Time,
     buffer: Box<[u8]>,
     slabs: Slabs,
-    pub(super) router: Router,
+    pub(crate) router: Router,
     /// Time spent looking whether something has come, shortly before something was due.
-    pub(super) spun: Duration,
+    pub(crate) spun: Duration,
     batch: Batch,
     ready: Vec<bool>,
-    pub(super) late_replies: u64,
+    pub(crate) late_replies: u64,
 }
 
 /// One direction.
 #[derive(Debug)]
-pub(super) struct Way {
-    pub(super) link: Link,
+pub(crate) struct Way {
+    pub(crate) link: Link,
     /// Packets of a row wait up to so long for company.
     grain: Duration,
     /// When packets were last sent.
     last_release: Time,
     /// Datagrams that the system did not take, or for clients that are forgotten.
-    pub(super) unsent: u64,
+    pub(crate) unsent: u64,
     /// How much later packets were sent than the link says.
-    pub(super) lateness: Histogram,
+    pub(crate) lateness: Histogram,
 }
 
 /// Which way.
@@ -66,7 +66,7 @@ enum Heading {
 
 impl Relay {
     /// Takes over a bound socket.
-    pub(super) fn new(
+    pub(crate) fn new(
         (listener, server): (UdpSocket, SocketAddr),
         clients: Clients,
         router: Router,
@@ -96,21 +96,21 @@ impl Relay {
     }
 
     /// Limits what each direction holds, in bytes.
-    pub(super) fn set_hold(&mut self, bytes: u64) {
+    pub(crate) fn set_hold(&mut self, bytes: u64) {
         self.there.link.set_max_bytes(bytes);
         self.back.link.set_max_bytes(bytes);
     }
 
-    pub(super) fn listener(&self) -> &UdpSocket {
+    pub(crate) fn listener(&self) -> &UdpSocket {
         &self.listener
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
     /// Buffers that the kernel dropped because we did not take them in time.
-    pub(super) fn kernel_drops(&self) -> u64 {
+    pub(crate) fn kernel_drops(&self) -> u64 {
         let listener = self.listener.receive_overflow().unwrap_or(0);
         listener + self.clients.tally.kernel_drops + self.clients.open_kernel_drops()
     }
@@ -119,7 +119,7 @@ impl Relay {
     ///
     /// # Errors
     /// When the listening socket is of no use any more, or no socket can be had for a rebinding.
-    pub(super) fn run(&mut self, mut goes_on: impl FnMut(&Self) -> bool) -> io::Result<()> {
+    pub(crate) fn run(&mut self, mut goes_on: impl FnMut(&Self) -> bool) -> io::Result<()> {
         wake_exactly();
         while goes_on(self) {
             let timeout = self.timeout();

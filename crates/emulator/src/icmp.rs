@@ -9,11 +9,11 @@ use courser_udp::{Refused, TooBigSender};
 
 /// Plays the router in front of a link.
 #[derive(Debug)]
-pub(super) struct Router {
+pub(crate) struct Router {
     /// `None` when no link asks for it.
     sender: Option<TooBigSender>,
     /// Messages that the system did not take.
-    pub(super) failures: u64,
+    pub(crate) failures: u64,
 }
 
 impl Router {
@@ -21,7 +21,7 @@ impl Router {
     ///
     /// # Errors
     /// When a link answers and this process may not send ICMP.
-    pub(super) fn new(
+    pub(crate) fn new(
         spec: &DuplexSpec,
         listener: SocketAddr,
         server: SocketAddr,
@@ -43,7 +43,7 @@ impl Router {
     }
 
     /// Tells the sender of a packet, who knows its ends as `source` and `destination`.
-    pub(super) fn tell(&mut self, source: SocketAddr, destination: SocketAddr, message: &TooBig) {
+    pub(crate) fn tell(&mut self, source: SocketAddr, destination: SocketAddr, message: &TooBig) {
         let Some(sender) = &self.sender else {
             return;
         };

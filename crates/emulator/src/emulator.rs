@@ -7,10 +7,10 @@ use std::time::Duration;
 use courser_sim::link::{DuplexSpec, LinkStats};
 use courser_udp::UdpSocket;
 
-use super::clients::{self, Clients};
-use super::icmp::Router;
-use super::relay::Relay;
-use super::report::Report;
+use crate::clients::{self, Clients};
+use crate::icmp::Router;
+use crate::relay::Relay;
+use crate::report::Report;
 
 /// The settings of an [`Emulator`].
 #[derive(Clone, Debug)]

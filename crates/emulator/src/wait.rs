@@ -7,7 +7,7 @@ use courser_udp::UdpSocket;
 /// Waits until a socket has something to receive or `timeout` is over; notes in `ready` which,
 /// and returns whether there is any.
 #[cfg(unix)]
-pub(super) fn wait_readable<'a>(
+pub(crate) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
     timeout: Duration,
     ready: &mut Vec<bool>,
@@ -29,7 +29,7 @@ pub(super) fn wait_readable<'a>(
 
 /// Without a call to wait for many sockets, all of them may have something after a moment.
 #[cfg(not(unix))]
-pub(super) fn wait_readable<'a>(
+pub(crate) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
     timeout: Duration,
     ready: &mut Vec<bool>,
@@ -42,7 +42,7 @@ pub(super) fn wait_readable<'a>(
 
 /// Waits until a socket takes datagrams again, but not long.
 #[cfg(unix)]
-pub(super) fn wait_writable(socket: &UdpSocket) {
+pub(crate) fn wait_writable(socket: &UdpSocket) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let timeout = Timespec {
         tv_sec: 0,
@@ -53,16 +53,16 @@ pub(super) fn wait_writable(socket: &UdpSocket) {
 }
 
 #[cfg(not(unix))]
-pub(super) fn wait_writable(_: &UdpSocket) {
+pub(crate) fn wait_writable(_: &UdpSocket) {
     std::thread::sleep(Duration::from_millis(1));
 }
 
 /// Asks the kernel to wake this thread when it should, not up to 50 us later.
 #[cfg(target_os = "linux")]
-pub(super) fn wake_exactly() {
+pub(crate) fn wake_exactly() {
     // Without it we wake later and spin less exactly; the report tells.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn wake_exactly() {}
+pub(crate) fn wake_exactly() {}

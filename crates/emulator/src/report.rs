@@ -5,7 +5,7 @@ use courser_sim::link::{DuplexSpec, Histogram, LinkStats};
 use courser_units::{ratio, to_f64};
 use serde::Serialize;
 
-use super::relay::{Relay, Way};
+use crate::relay::{Relay, Way};
 
 /// Everything that an emulator counts.
 #[derive(Serialize, Clone, PartialEq, Debug)]
@@ -80,7 +80,7 @@ pub struct Delays {
 }
 
 impl Report {
-    pub(super) fn new(relay: &Relay, spec: &DuplexSpec, seed: u64, watched_bytes: u64) -> Self {
+    pub(crate) fn new(relay: &Relay, spec: &DuplexSpec, seed: u64, watched_bytes: u64) -> Self {
         let tally = &relay.clients.tally;
         let (there, back) = (Direction::new(&relay.there), Direction::new(&relay.back));
         let cpu_seconds = CpuClock::Thread.seconds();

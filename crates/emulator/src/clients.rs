@@ -10,11 +10,11 @@ use courser_udp::UdpSocket;
 
 /// One client, as the server must not know it.
 #[derive(Debug)]
-pub(super) struct Client {
-    pub(super) address: SocketAddr,
+pub(crate) struct Client {
+    pub(crate) address: SocketAddr,
     /// The address of ours that it sends to.
-    pub(super) local: Option<IpAddr>,
-    pub(super) upstream: UdpSocket,
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) upstream: UdpSocket,
     last_seen: Time,
     /// Bytes between this client and the server, as the server sees them.
     received_by_server: u64,
@@ -23,7 +23,7 @@ pub(super) struct Client {
 
 /// All clients. An index stays with its client until that is forgotten.
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
     server: SocketAddr,
     max: usize,
     idle: Duration,
@@ -35,24 +35,24 @@ pub(super) struct Clients {
     last: Option<(SocketAddr, usize)>,
     /// Sockets from before a rebinding, open so that late replies are dropped in silence, as a
     /// NAT does, and not answered by the kernel.
-    pub(super) retired: VecDeque<UdpSocket>,
-    pub(super) tally: Tally,
+    pub(crate) retired: VecDeque<UdpSocket>,
+    pub(crate) tally: Tally,
 }
 
 /// What became of clients.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Tally {
-    pub(super) clients: u64,
-    pub(super) refused_datagrams: u64,
-    pub(super) rebindings: u64,
-    pub(super) kernel_drops: u64,
+pub(crate) struct Tally {
+    pub(crate) clients: u64,
+    pub(crate) refused_datagrams: u64,
+    pub(crate) rebindings: u64,
+    pub(crate) kernel_drops: u64,
     /// Bytes sent by the server for each received, at worst, in thousandths, while a client was
     /// watched.
-    pub(super) worst_amplification: Option<u64>,
+    pub(crate) worst_amplification: Option<u64>,
 }
 
 impl Clients {
-    pub(super) fn new(server: SocketAddr, max: usize, idle: Duration, watched_bytes: u64) -> Self {
+    pub(crate) fn new(server: SocketAddr, max: usize, idle: Duration, watched_bytes: u64) -> Self {
         Self {
             server,
             max,
@@ -71,7 +71,7 @@ impl Clients {
     /// # Errors
     /// When not even the first client can be given a socket: the server cannot be reached.
     /// Later clients are refused instead, so that none can end what others do.
-    pub(super) fn seen(
+    pub(crate) fn seen(
         &mut self,
         now: Time,
         address: SocketAddr,
@@ -112,7 +112,7 @@ impl Clients {
     }
 
     /// The client with this address, if there is one.
-    pub(super) fn find(&mut self, address: SocketAddr) -> Option<usize> {
+    pub(crate) fn find(&mut self, address: SocketAddr) -> Option<usize> {
         if let Some((last, index)) = self.last
             && last == address
         {
@@ -123,28 +123,28 @@ impl Clients {
         Some(index)
     }
 
-    pub(super) fn get(&self, index: usize) -> Option<&Client> {
+    pub(crate) fn get(&self, index: usize) -> Option<&Client> {
         self.slots.get(index)?.as_ref()
     }
 
-    pub(super) fn indexes(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = usize> + '_ {
         let filled = |(index, slot): (usize, &Option<Client>)| slot.as_ref().map(|_| index);
         self.slots.iter().enumerate().filter_map(filled)
     }
 
-    pub(super) fn upstreams(&self) -> impl Iterator<Item = &UdpSocket> {
+    pub(crate) fn upstreams(&self) -> impl Iterator<Item = &UdpSocket> {
         self.slots.iter().flatten().map(|client| &client.upstream)
     }
 
     /// The server gets bytes of a client.
-    pub(super) fn on_reached_server(&mut self, index: usize, bytes: u64) {
+    pub(crate) fn on_reached_server(&mut self, index: usize, bytes: u64) {
         if let Some(Some(client)) = self.slots.get_mut(index) {
             client.received_by_server += bytes;
         }
     }
 
     /// The server sends bytes to a client.
-    pub(super) fn on_server_sent(&mut self, now: Time, index: usize, bytes: u64) {
+    pub(crate) fn on_server_sent(&mut self, now: Time, index: usize, bytes: u64) {
         let Some(Some(client)) = self.slots.get_mut(index) else {
             return;
         };
@@ -158,7 +158,7 @@ impl Clients {
     }
 
     /// Gives every client another port, or another address, towards the server.
-    pub(super) fn rebind(&mut self, host: Option<u8>) -> io::Result<()> {
+    pub(crate) fn rebind(&mut self, host: Option<u8>) -> io::Result<()> {
         for index in 0..self.slots.len() {
             if self.slots[index].is_none() {
                 continue;
@@ -178,7 +178,7 @@ impl Clients {
     }
 
     /// Forgets those that were silent for long.
-    pub(super) fn expire(&mut self, now: Time) {
+    pub(crate) fn expire(&mut self, now: Time) {
         for index in 0..self.slots.len() {
             let is_idle = |client: &mut Client| now - client.last_seen >= self.idle;
             if let Some(client) = self.slots[index].take_if(is_idle) {
@@ -190,7 +190,7 @@ impl Clients {
     }
 
     /// Counts what the kernel has dropped on sockets that are still open.
-    pub(super) fn open_kernel_drops(&self) -> u64 {
+    pub(crate) fn open_kernel_drops(&self) -> u64 {
         let sockets = self.upstreams().chain(&self.retired);
         sockets.filter_map(UdpSocket::receive_overflow).sum()
     }
@@ -216,7 +216,7 @@ impl Clients {
 
 /// Bytes of socket buffer to ask for: 50 ms at 5 Gbit/s, which is how long other work may keep the
 /// proxy from its sockets.
-pub(super) const BUFFER: usize = 32 << 20;
+pub(crate) const BUFFER: usize = 32 << 20;
 
 /// Each rebinding leaves one for each client. Replies that are later than the next few
 /// rebindings find nobody.
