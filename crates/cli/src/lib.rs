@@ -6,6 +6,7 @@
 mod args;
 mod demo;
 mod error;
+mod failure;
 mod features;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -14,11 +15,13 @@ mod handshake;
 mod load;
 mod machine;
 mod output;
+mod peer;
 mod perf;
 mod qlog;
 mod records;
 mod serve;
 mod sim;
+mod target;
 mod tls;
 mod warnings;
 
@@ -26,6 +29,7 @@ use std::process::ExitCode;
 
 use args::{Arguments, Command, PerfCommand};
 use error::Failure;
+use handshake::Tool;
 use qlog::args::QlogCommand;
 
 /// Runs the program with the arguments of this process.
@@ -47,6 +51,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let tool = match &arguments.command {
+        Some(Command::Load(_)) => Tool::Load,
+        _ => Tool::Perf,
+    };
     let done = match arguments.command {
         None => demo::run(),
         Some(Command::Serve(arguments)) => serve::main(&arguments),
@@ -60,6 +68,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),
     };
     done.map(|()| ExitCode::SUCCESS)
+        .map_err(|failure| error::explain(failure, tool))
 }
 
 /// A runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock

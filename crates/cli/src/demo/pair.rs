@@ -10,7 +10,8 @@ use courser_measure::{CpuClock, allowed_cores, pin_to};
 use tokio::sync::oneshot;
 
 use crate::error::Failure;
-use crate::perf::{Log, Over, PROTOCOL, Remote, Server, ServerOptions, transport};
+use crate::perf::{Log, Over, PROTOCOL, Remote, Server, ServerOptions};
+use crate::target::transport;
 use crate::tls::{self, Identity, Trust};
 
 /// A server on its own thread, and what a client has to know of it.

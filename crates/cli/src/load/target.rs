@@ -8,9 +8,10 @@ use rustls::pki_types::ServerName;
 
 use super::args::Flags;
 use super::pattern::Pattern;
-use crate::error::{Failure, Peer};
-use crate::handshake::Tool;
-use crate::perf::{resolve, split_target};
+use crate::args::DEFAULT_PORT;
+use crate::error::Failure;
+use crate::peer::Peer;
+use crate::target::{resolve, split_target};
 
 /// The one server that a run loads.
 #[derive(Clone, Debug)]
@@ -71,7 +72,6 @@ impl Target {
         Peer {
             address,
             name: &self.server_name,
-            tool: Tool::Load,
         }
     }
 }
@@ -141,7 +141,7 @@ fn connect_to(text: &str, host: &str, port: u16) -> Result<(String, u16), Failur
         .or_else(|| text.strip_prefix(&bracketed))
         .unwrap_or(text);
     let is_without_port = rest.ends_with(']') || !rest.contains(':');
-    let (to_host, to_port) = split_target(rest)?;
+    let (to_host, to_port) = split_target(rest, DEFAULT_PORT)?;
     let to_port = if is_without_port { port } else { to_port };
     Ok((to_host.to_owned(), to_port))
 }

@@ -8,15 +8,16 @@ use courser_qlog::QlogDirectory;
 use super::bench::{Bench, Outcome, Side};
 use super::meter::Watch;
 use super::plan::{Plan, Scenario};
-use super::remote::{self, Over, Remote};
+use super::remote::{Over, Remote};
 use super::report::Report;
 use super::report_text;
 use super::scenario_rr::{self, Shape};
 use super::wire::PROTOCOL;
 use super::{scenario_bulk, scenario_close, scenario_handshake};
-use crate::args::ClientArguments;
+use crate::args::{ClientArguments, DEFAULT_PORT};
 use crate::error::Failure;
 use crate::output::{self, Progress};
+use crate::target::{resolve, split_target};
 use crate::tls::{self, Trust};
 use crate::warnings;
 
@@ -128,25 +129,23 @@ fn remotes(
         None => Trust::System,
     };
     let tls = Arc::new(tls::client(&trust, PROTOCOL)?);
-    let (host, port) = remote::split_target(&arguments.server)?;
-    let remotes = remote::resolve(host, port)?
-        .into_iter()
-        .map(|address| Remote {
-            target: arguments.server.clone(),
-            address,
-            name: arguments
-                .server_name
-                .clone()
-                .unwrap_or_else(|| host.to_owned()),
-            over: if arguments.tcp { Over::Tcp } else { Over::Quic },
-            congestion: arguments.common.cc,
-            mtu: arguments.common.mtu,
-            segmentation_offload: !arguments.common.no_udp_gso,
-            connect_timeout: arguments.connect_timeout,
-            clock: CpuClock::Process,
-            tls: tls.clone(),
-            qlog: qlog.cloned(),
-        });
+    let (host, port) = split_target(&arguments.server, DEFAULT_PORT)?;
+    let remotes = resolve(host, port)?.into_iter().map(|address| Remote {
+        target: arguments.server.clone(),
+        address,
+        name: arguments
+            .server_name
+            .clone()
+            .unwrap_or_else(|| host.to_owned()),
+        over: if arguments.tcp { Over::Tcp } else { Over::Quic },
+        congestion: arguments.common.cc,
+        mtu: arguments.common.mtu,
+        segmentation_offload: !arguments.common.no_udp_gso,
+        connect_timeout: arguments.connect_timeout,
+        clock: CpuClock::Process,
+        tls: tls.clone(),
+        qlog: qlog.cloned(),
+    });
     Ok(remotes.collect())
 }
 

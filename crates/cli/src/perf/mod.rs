@@ -32,14 +32,14 @@ pub(crate) use client::measure;
 pub(crate) use log::Log;
 pub(crate) use meter::{Amount, Watch};
 pub(crate) use plan::{Direction, Plan, Scenario};
-pub(crate) use quic::{local_ip_for, nobody_listens};
-pub(crate) use remote::{Over, Remote, resolve, split_target, transport};
+pub(crate) use remote::{Over, Remote};
 pub(crate) use report_text::{agreed as describe_agreed, micros};
 pub(crate) use server::{Server, ServerOptions};
 pub(crate) use wire::PROTOCOL;
 
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
 use crate::error::Failure;
+use crate::target::transport;
 use crate::tls::Identity;
 use crate::{output, warnings};
 use courser_measure::CpuClock;

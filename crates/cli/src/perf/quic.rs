@@ -1,6 +1,6 @@
 //! The client's half over QUIC.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,6 +13,7 @@ use super::remote::Remote;
 use super::wire;
 use super::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
 use crate::error::Failure;
+use crate::target::{local_ip_for, nobody_listens};
 
 /// Makes connections from one socket.
 #[derive(Debug)]
@@ -36,11 +37,8 @@ impl QuicConnector {
             self.endpoint
                 .connect_with(self.config.clone(), remote.address, &remote.name)?;
         tokio::select! {
-            result = connecting => result.map_err(|error| {
-                let limit = remote.connect_timeout;
-                remote.peer().quic_failure(&error, &remote.offer(), limit)
-            }),
-            () = nobody_listens(remote.address) => Err(remote.peer().is_absent("udp")),
+            result = connecting => result.map_err(|error| remote.quic_failure(&error)),
+            () = nobody_listens(remote.address) => Err(remote.is_absent("udp")),
         }
     }
 
@@ -51,46 +49,6 @@ impl QuicConnector {
     /// Waits until the peers of closed connections know.
     pub(crate) async fn wait_idle(&self) {
         self.endpoint.wait_idle().await;
-    }
-}
-
-/// The system knows that nobody listens. Windows says that an earlier datagram was reset.
-fn refused(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{ConnectionRefused, ConnectionReset};
-    matches!(error.kind(), ConnectionRefused | ConnectionReset)
-}
-
-/// Resolves once the system says that the port is closed there, which it tells connected sockets
-/// only; never if there is no such answer.
-pub(crate) async fn nobody_listens(address: SocketAddr) {
-    tokio::time::sleep(BEFORE_PROBE).await;
-    let probe = || -> std::io::Result<UdpSocket> {
-        let socket = UdpSocket::bind((local_ip_for(address.ip()), 0))?;
-        socket.set_nonblocking(true)?;
-        socket.connect(address)?;
-        Ok(socket)
-    };
-    if let Ok(socket) = probe() {
-        let mut answer = [0; 16];
-        for _ in 0..PROBES {
-            // One byte is no packet of any version: a server drops it without a word.
-            let _ = socket.send(&[0]);
-            tokio::time::sleep(BETWEEN_PROBES).await;
-            if socket.recv(&mut answer).is_err_and(|error| refused(&error)) {
-                return;
-            }
-        }
-    }
-    std::future::pending().await
-}
-
-/// An address to send from. A wildcard would have the system look it up for each batch.
-pub(crate) fn local_ip_for(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V4(ip) if ip.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_loopback() => Ipv6Addr::LOCALHOST.into(),
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 
@@ -263,11 +221,6 @@ async fn ask_now(connection: &Connection) -> Result<Option<ServerReport>, Failur
     }
     Ok(ServerReport::parse(&report))
 }
-
-/// Time for a handshake before anything else is tried.
-const BEFORE_PROBE: Duration = Duration::from_millis(200);
-const BETWEEN_PROBES: Duration = Duration::from_millis(100);
-const PROBES: usize = 5;
 
 /// A courser server answers within a round trip.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);

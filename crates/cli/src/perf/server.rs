@@ -17,7 +17,7 @@ use super::log::Log;
 use super::quic::send_filler;
 use super::tcp::TcpServer;
 use super::wire::{HeaderReader, PROTOCOL, REPORT_REQUEST};
-use crate::error::{Failure, cannot_listen};
+use crate::error::Failure;
 use crate::tls::{self, Identity};
 
 /// What a server is to be.
@@ -95,7 +95,9 @@ impl Server {
                         context,
                     });
                 }
-                Err(error) if tries == 0 => return Err(cannot_listen(address, "tcp", &error)),
+                Err(error) if tries == 0 => {
+                    return Err(Failure::cannot_listen(address, "tcp", &error));
+                }
                 Err(_) => {}
             }
         }
@@ -147,7 +149,7 @@ impl Context {
 
 fn bind_quic(config: ServerConfig, address: SocketAddr) -> Result<Endpoint, Failure> {
     Endpoint::server(config, address).map_err(|error| match error {
-        BindError::Io(error) => cannot_listen(address, "udp", &error),
+        BindError::Io(error) => Failure::cannot_listen(address, "udp", &error),
         error => Failure::new(error.to_string()),
     })
 }

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 pub(super) use self::guard::Guard;
 use super::body::{Body, explained, plain, typed};
 use super::metrics::Metrics;
-use crate::error::{Failure, cannot_listen};
+use crate::error::Failure;
 
 /// What is asked for there.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Admin {
 /// Opens the socket, so that a port that is taken is told before anything is served.
 pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     let listener = TcpListener::bind(address).await;
-    listener.map_err(|error| cannot_listen(address, "tcp", &error))
+    listener.map_err(|error| Failure::cannot_listen(address, "tcp", &error))
 }
 
 /// Answers for as long as the process lives, also while it drains.

@@ -23,10 +23,11 @@ use tokio_rustls::TlsConnector;
 use super::metered::{Metered, Traffic};
 use super::sender::Sender;
 use super::tally::{Agreed, AgreedTls, QuicRecord};
-use crate::error::{Failure, tls_error};
+use crate::error::Failure;
+use crate::failure::Cause;
 use crate::load::plan::{Plan, Protocols};
 use crate::load::request::Spoken;
-use crate::perf::{local_ip_for, nobody_listens, transport};
+use crate::target::{local_ip_for, nobody_listens, transport};
 
 /// A connection that stands.
 #[derive(Debug)]
@@ -285,11 +286,11 @@ impl Connector {
             }
             _ => "h3".to_owned(),
         };
-        Failure::new(format!(
-            "{}: the server does not speak {offered} (ALPN): choose another with \
-             --http-version 1.1, 2 or 3",
-            self.plan.target.url
-        ))
+        let url = &self.plan.target.url;
+        Failure::with_cause(
+            format!("{url}: the server does not speak {offered} (ALPN)"),
+            Cause::Protocol,
+        )
     }
 }
 
@@ -411,6 +412,11 @@ pub(super) fn label_of(error: &io::Error) -> String {
         TimedOut => TIMED_OUT.to_owned(),
         _ => error.to_string(),
     }
+}
+
+/// The TLS error inside an error of a TLS stream.
+fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    error.get_ref()?.downcast_ref()
 }
 
 fn quic_label(error: &courser::ConnectionError) -> String {

@@ -45,7 +45,6 @@ impl TcpConnector {
 
     /// Makes a connection, or says what is in the way.
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Box<TcpLink>, Failure> {
-        let peer = remote.peer();
         let name = ServerName::try_from(remote.name.clone())
             .map_err(|_| Failure::new(format!("invalid server name '{}'", remote.name)))?;
         let connect = async {
@@ -56,9 +55,9 @@ impl TcpConnector {
         let stream = tokio::time::timeout(remote.connect_timeout, connect)
             .await
             .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-            .map_err(|error| peer.tcp_failure(&error, &remote.offer(), remote.connect_timeout))?;
+            .map_err(|error| remote.tcp_failure(&error))?;
         if stream.get_ref().1.alpn_protocol() != Some(PROTOCOL) {
-            return Err(peer.speaks_otherwise());
+            return Err(remote.speaks_otherwise());
         }
         Ok(Box::new(TcpLink {
             stream,

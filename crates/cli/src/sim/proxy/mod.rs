@@ -14,7 +14,7 @@ use serde_json::json;
 
 pub(crate) use args::ProxyArguments;
 
-use crate::error::{Failure, cannot_listen};
+use crate::error::Failure;
 use crate::output;
 use progress::Progress;
 
@@ -62,7 +62,7 @@ fn plan(arguments: &ProxyArguments) -> Result<Plan, Failure> {
 /// Names the flags that help.
 fn explain(error: Error) -> Failure {
     match error {
-        Error::Listen { address, source } => cannot_listen(address, "udp", &source),
+        Error::Listen { address, source } => Failure::cannot_listen(address, "udp", &source),
         Error::Loop(server) => Failure::new(format!(
             "--listen and --to are the same address {server}: datagrams would loop"
         )),
