@@ -2,9 +2,10 @@
 
 use std::io;
 
-pub(crate) use crate::failure::Failure;
+use courser_measure::Cause;
 
-use crate::failure::Cause;
+pub(crate) use courser_measure::Failure;
+
 use crate::handshake::{self, Tool};
 
 /// Adds the flags of a command that help to a failure.

@@ -6,7 +6,6 @@
 mod args;
 mod demo;
 mod error;
-mod failure;
 mod features;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -15,15 +14,11 @@ mod handshake;
 mod load;
 mod machine;
 mod output;
-mod peer;
 mod perf;
 mod qlog;
 mod records;
 mod serve;
 mod sim;
-mod target;
-mod tls;
-mod warnings;
 
 use std::process::ExitCode;
 

@@ -6,13 +6,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use courser::{Algorithm, Capabilities};
+use courser_measure::target::transport;
+use courser_measure::tls::{self, Identity, Trust};
 use courser_measure::{CpuClock, allowed_cores, pin_to};
 use tokio::sync::oneshot;
 
 use crate::error::Failure;
 use crate::perf::{Log, Over, PROTOCOL, Remote, Server, ServerOptions};
-use crate::target::transport;
-use crate::tls::{self, Identity, Trust};
 
 /// A server on its own thread, and what a client has to know of it.
 #[derive(Debug)]

@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use courser_measure::sockets;
+
 use super::pair::Pair;
 use crate::error::Failure;
 use crate::output::{self, Progress};
 use crate::perf::{
     Amount, Direction, Outcome, Plan, Remote, Scenario, Watch, describe_agreed, measure, micros,
 };
-use crate::warnings;
 
 /// One demonstration.
 #[derive(Debug)]
@@ -185,7 +186,7 @@ impl Stages<'_> {
     /// Warns if the kernel dropped datagrams of any stage: they explain low figures.
     pub(crate) fn warn_of_drops(&self) {
         let drops = self.kernel_drops.get();
-        if let Some(warning) = warnings::drops(drops, &self.pair.capabilities) {
+        if let Some(warning) = sockets::describe_drops(drops, &self.pair.capabilities) {
             self.say("warning", &warning);
         }
     }

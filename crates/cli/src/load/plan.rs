@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::CertificateRequests;
+use courser_measure::tls::{self, Trust, Versions};
 use courser_qlog::QlogDirectory;
 
 use super::args::{Arguments, Flags, Style, Version};
@@ -12,7 +13,6 @@ use super::pattern::Pattern;
 use super::request::Requests;
 use super::target::Target;
 use crate::error::Failure;
-use crate::tls::{self, Trust, Versions};
 
 /// What a run does.
 #[derive(Debug)]

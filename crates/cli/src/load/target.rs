@@ -3,15 +3,14 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
+use courser_measure::target::{resolve, split_target};
+use courser_measure::{Failure, Peer};
 use http::Uri;
 use rustls::pki_types::ServerName;
 
 use super::args::Flags;
 use super::pattern::Pattern;
 use crate::args::DEFAULT_PORT;
-use crate::error::Failure;
-use crate::peer::Peer;
-use crate::target::{resolve, split_target};
 
 /// The one server that a run loads.
 #[derive(Clone, Debug)]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use courser_measure::CpuClock;
+use courser_measure::target::{resolve, split_target};
+use courser_measure::tls::{self, Trust};
+use courser_measure::{CpuClock, sockets};
 use courser_qlog::QlogDirectory;
 
 use super::bench::{Bench, Outcome, Side};
@@ -17,9 +19,6 @@ use super::{scenario_bulk, scenario_close, scenario_handshake};
 use crate::args::{ClientArguments, DEFAULT_PORT};
 use crate::error::Failure;
 use crate::output::{self, Progress};
-use crate::target::{resolve, split_target};
-use crate::tls::{self, Trust};
-use crate::warnings;
 
 /// `courser perf client`, inside a runtime.
 pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
@@ -58,7 +57,7 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
 /// Returns warnings of datagrams that the kernel dropped at either end.
 pub(crate) fn warnings_of(outcome: &Outcome) -> Vec<String> {
     let drops = |side: &Side| side.io.kernel_drops.unwrap_or(0);
-    let here = warnings::drops(drops(&outcome.client), &warnings::of_machine());
+    let here = sockets::describe_drops(drops(&outcome.client), &sockets::capabilities());
     let there = outcome.server.as_ref().map_or(0, drops);
     let there = (there > 0).then(|| {
         format!("the kernel of the server dropped {there} received datagrams: see its warnings")

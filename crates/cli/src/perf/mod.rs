@@ -39,10 +39,10 @@ pub(crate) use wire::PROTOCOL;
 
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
 use crate::error::Failure;
-use crate::target::transport;
-use crate::tls::Identity;
-use crate::{output, warnings};
-use courser_measure::CpuClock;
+use crate::output;
+use courser_measure::target::transport;
+use courser_measure::tls::Identity;
+use courser_measure::{CpuClock, sockets};
 
 /// `courser perf client`.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
@@ -74,7 +74,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
     };
     if log == Log::Text {
         let endpoint = std::slice::from_ref(server.endpoint());
-        warnings::of_sockets(endpoint).iter().for_each(output::note);
+        sockets::warnings(endpoint).iter().for_each(output::note);
         if arguments.cert.is_none() {
             output::note("using a certificate generated in memory: clients need --insecure");
         }
@@ -90,7 +90,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
     let endpoint = server.endpoint().clone();
     server.run(stop_signal()).await;
     if log == Log::Text {
-        warnings::of_drops(&[endpoint])
+        sockets::drop_warning(&[endpoint])
             .iter()
             .for_each(output::note);
     }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser::{Connection, Endpoint, RecvStream, SendStream};
+use courser_measure::target::{local_ip_for, nobody_listens};
 
 use super::counters::{IoCounters, ServerReport};
 use super::link::Until;
@@ -13,7 +14,6 @@ use super::remote::Remote;
 use super::wire;
 use super::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
 use crate::error::Failure;
-use crate::target::{local_ip_for, nobody_listens};
 
 /// Makes connections from one socket.
 #[derive(Debug)]

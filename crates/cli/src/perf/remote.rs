@@ -9,7 +9,8 @@ use courser::telemetry::SinkFactory;
 use courser::{
     Algorithm, ClientConfig, ConnectionError, HandshakeFailureKind, HandshakeOffer, TransportConfig,
 };
-use courser_measure::CpuClock;
+use courser_measure::target::transport;
+use courser_measure::{Cause, CpuClock, Failure, Peer};
 use courser_qlog::QlogDirectory;
 use rustls::client::Resumption;
 use tokio_rustls::TlsConnector;
@@ -17,9 +18,6 @@ use tokio_rustls::TlsConnector;
 use super::link::Connector;
 use super::quic::QuicConnector;
 use super::tcp::TcpConnector;
-use crate::failure::{Cause, Failure};
-use crate::peer::Peer;
-use crate::target::transport;
 
 /// Whom a client connects to, and how.
 #[derive(Clone, Debug)]

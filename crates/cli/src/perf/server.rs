@@ -11,6 +11,7 @@ use courser::{
     TransportConfig,
 };
 use courser_measure::CpuClock;
+use courser_measure::tls::{self, Identity};
 
 use super::counters::{IoCounters, ServerReport};
 use super::log::Log;
@@ -18,7 +19,6 @@ use super::quic::send_filler;
 use super::tcp::TcpServer;
 use super::wire::{HeaderReader, PROTOCOL, REPORT_REQUEST};
 use crate::error::Failure;
-use crate::tls::{self, Identity};
 
 /// What a server is to be.
 #[derive(Debug)]

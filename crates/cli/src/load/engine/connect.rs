@@ -12,6 +12,8 @@ use courser::{
     Algorithm, CertificateRequests, ClientConfig, Endpoint, HandshakeFailure, HandshakeOffer,
     TransportConfig, h3,
 };
+use courser_measure::target::{local_ip_for, nobody_listens, transport};
+use courser_measure::{Cause, Failure};
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -23,11 +25,8 @@ use tokio_rustls::TlsConnector;
 use super::metered::{Metered, Traffic};
 use super::sender::Sender;
 use super::tally::{Agreed, AgreedTls, QuicRecord};
-use crate::error::Failure;
-use crate::failure::Cause;
 use crate::load::plan::{Plan, Protocols};
 use crate::load::request::Spoken;
-use crate::target::{local_ip_for, nobody_listens, transport};
 
 /// A connection that stands.
 #[derive(Debug)]

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use courser_measure::sockets;
+use hdrhistogram::Histogram;
+
 use super::stats::{Stats, seconds, to_f64};
 use crate::load::engine::{Agreed, ConnectionRecord, Finished, QuicRecord};
 use crate::load::plan::{Amount, Plan};
-use crate::warnings;
-use hdrhistogram::Histogram;
 
 /// Returns the warnings about the sockets of all connections, each once; none without QUIC.
 fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
@@ -16,8 +17,8 @@ fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
     let Some(drops) = drops.reduce(|sum, next| sum + next) else {
         return Vec::new();
     };
-    let machine = warnings::of_machine();
-    let dropped = warnings::drops(drops, &machine);
+    let machine = sockets::capabilities();
+    let dropped = sockets::describe_drops(drops, &machine);
     machine.warnings.into_iter().chain(dropped).collect()
 }
 

@@ -16,17 +16,20 @@ use rustls::{
     SupportedCipherSuite, SupportedProtocolVersion,
 };
 
-use crate::error::Failure;
+use crate::failure::Failure;
 
-/// Who a server is.
-pub(crate) struct Identity {
+/// A server's certificate chain and private key.
+pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
 impl Identity {
     /// Makes a self-signed certificate for this machine's own names, in memory.
-    pub(crate) fn in_memory() -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When no certificate can be made.
+    pub fn in_memory() -> Result<Self, Failure> {
         let names = ["localhost", "127.0.0.1", "::1"]
             .map(str::to_owned)
             .to_vec();
@@ -40,7 +43,10 @@ impl Identity {
     }
 
     /// Reads a certificate chain and its key from PEM files.
-    pub(crate) fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When a file cannot be read or has no certificate or key in it.
+    pub fn from_files(chain: &Path, key: &Path) -> Result<Self, Failure> {
         let chain = certificates(chain)?;
         let text = read("private key", key)?;
         let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| {
@@ -52,8 +58,8 @@ impl Identity {
         Ok(Self { chain, key })
     }
 
-    /// The own certificate, for clients that trust exactly this one.
-    pub(crate) fn certificate(&self) -> Option<CertificateDer<'static>> {
+    /// Returns the server's own certificate, for clients that trust exactly this one.
+    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.chain.first().cloned()
     }
 }
@@ -67,10 +73,10 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Whom a client trusts.
+/// The servers that a client trusts.
 #[derive(Clone, Debug)]
-pub(crate) enum Trust {
-    /// Whom the operating system trusts.
+pub enum Trust {
+    /// Servers that the operating system trusts.
     System,
     /// Servers whose certificates lead to one in this file.
     File(PathBuf),
@@ -82,7 +88,7 @@ pub(crate) enum Trust {
 
 /// Versions of TLS that a client offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Versions {
+pub enum Versions {
     /// TLS 1.3 alone: QUIC has no other (RFC 9001 §4.2), and comparisons with it need the same.
     Tls13,
     /// TLS 1.3, and TLS 1.2 for servers that have nothing newer.
@@ -100,8 +106,11 @@ impl Versions {
     }
 }
 
-/// The configuration of a server for one protocol.
-pub(crate) fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, Failure> {
+/// Makes the configuration of a server for one protocol.
+///
+/// # Errors
+/// When certificate and key cannot be used.
+pub fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerConfig>, Failure> {
     let mut config = ServerConfig::builder_with_provider(provider(Versions::Tls13))
         .with_protocol_versions(&[&TLS13])
         .map_err(unusable)?
@@ -114,14 +123,20 @@ pub(crate) fn server(identity: Identity, protocol: &[u8]) -> Result<Arc<ServerCo
     Ok(Arc::new(config))
 }
 
-/// The configuration of a client for one protocol over TLS 1.3.
-pub(crate) fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
+/// Makes the configuration of a client for one protocol over TLS 1.3.
+///
+/// # Errors
+/// When the trusted certificates cannot be read or used.
+pub fn client(trust: &Trust, protocol: &[u8]) -> Result<ClientConfig, Failure> {
     client_of(trust, Versions::Tls13, vec![protocol.to_vec()])
 }
 
-/// The configuration of a client that offers these versions of TLS and these protocols, the
+/// Makes the configuration of a client that offers these versions of TLS and these protocols, the
 /// preferred one first.
-pub(crate) fn client_of(
+///
+/// # Errors
+/// When the trusted certificates cannot be read or used.
+pub fn client_of(
     trust: &Trust,
     versions: Versions,
     protocols: Vec<Vec<u8>>,
@@ -156,7 +171,7 @@ pub(crate) fn client_of(
     Ok(config)
 }
 
-/// AES-128-GCM first: the cheapest, and what other tools measure with.
+/// Returns the algorithms, AES-128-GCM first: the cheapest, and what other tools measure with.
 fn provider(versions: Versions) -> Arc<CryptoProvider> {
     use aws_lc_rs::cipher_suite as suite;
     const TLS13_SUITES: [SupportedCipherSuite; 3] = [
@@ -224,7 +239,7 @@ fn unusable(error: rustls::Error) -> Failure {
     Failure::new(format!("cannot set TLS up: {error}"))
 }
 
-/// Believes every certificate, but wants proof that the server has its key.
+/// Accepts every certificate, but requires proof that the server has its key.
 #[derive(Debug)]
 struct AnyServer(Arc<CryptoProvider>);
 

@@ -1,14 +1,13 @@
-//! Warnings about UDP sockets, each with the command that helps.
+//! Warnings about the UDP sockets of this machine, each with the command that helps.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use courser::{Capabilities, Endpoint};
 use courser_udp::UdpSocket;
+use courser_units::binary_size;
 
-use crate::output;
-
-/// Returns what costs speed on these sockets, each reason once.
-pub(crate) fn of_sockets(endpoints: &[Endpoint]) -> Vec<String> {
+/// Returns a warning for each reason why these sockets are slower than they could be.
+pub fn warnings(endpoints: &[Endpoint]) -> Vec<String> {
     let mut found = Vec::new();
     for warning in endpoints
         .iter()
@@ -22,28 +21,28 @@ pub(crate) fn of_sockets(endpoints: &[Endpoint]) -> Vec<String> {
 }
 
 /// Returns a warning if the kernel has dropped datagrams on these sockets since they were opened.
-pub(crate) fn of_drops(endpoints: &[Endpoint]) -> Option<String> {
+pub fn drop_warning(endpoints: &[Endpoint]) -> Option<String> {
     let counts = endpoints.iter().filter_map(Endpoint::receive_overflow);
     // The socket with the smallest buffer is the one to mend.
     let capabilities = endpoints.iter().map(Endpoint::capabilities);
     let smallest = capabilities.min_by_key(|it| it.receive_buffer)?;
-    drops(counts.sum(), &smallest)
+    describe_drops(counts.sum(), &smallest)
 }
 
 /// Returns the capabilities of the sockets that this machine gives.
-pub(crate) fn of_machine() -> Capabilities {
+pub fn capabilities() -> Capabilities {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     UdpSocket::bind(any).map_or_else(|_| Capabilities::default(), |socket| socket.capabilities())
 }
 
-/// Returns a warning if the kernel has dropped received datagrams; `count` is what it reports. One
-/// that it merged from several counts once.
-pub(crate) fn drops(count: u64, capabilities: &Capabilities) -> Option<String> {
+/// Returns a warning if the kernel has dropped received datagrams; `count` is the number that it
+/// reports. A datagram that it merged from several counts once.
+pub fn describe_drops(count: u64, capabilities: &Capabilities) -> Option<String> {
     if count == 0 {
         return None;
     }
     let noun = if count == 1 { "datagram" } else { "datagrams" };
-    let buffer = output::binary_size(capabilities.receive_buffer as u64);
+    let buffer = binary_size(capabilities.receive_buffer as u64);
     let wanted = capabilities.receive_buffer_wanted;
     let is_small = capabilities.receive_buffer < wanted;
     let remedy = match is_small && cfg!(target_os = "linux") {
@@ -60,7 +59,7 @@ pub(crate) fn drops(count: u64, capabilities: &Capabilities) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn capabilities(receive_buffer: usize) -> Capabilities {
+    fn with_buffer(receive_buffer: usize) -> Capabilities {
         let mut capabilities = Capabilities::default();
         capabilities.receive_buffer = receive_buffer;
         capabilities.receive_buffer_wanted = 7 << 20;
@@ -69,14 +68,14 @@ mod tests {
 
     #[test]
     fn no_drops_are_no_warning() {
-        assert_eq!(drops(0, &capabilities(1)), None);
+        assert_eq!(describe_drops(0, &with_buffer(1)), None);
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn drops_name_count_buffer_and_command() {
         assert_eq!(
-            drops(3, &capabilities(212_992)).as_deref(),
+            describe_drops(3, &with_buffer(212_992)).as_deref(),
             Some(
                 "the kernel dropped 3 received datagrams because the receive buffer (208.0 KiB) \
                  was full: sysctl -w net.core.rmem_max=7340032, then start again"
@@ -86,7 +85,7 @@ mod tests {
 
     #[test]
     fn drops_of_a_large_buffer_ask_for_cpu_time() {
-        let warning = drops(1, &capabilities(7 << 20)).expect("one");
+        let warning = describe_drops(1, &with_buffer(7 << 20)).expect("one");
         assert!(warning.contains("1 received datagram because"), "{warning}");
         assert!(
             warning.ends_with("this process needs more CPU time"),
