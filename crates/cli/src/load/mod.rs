@@ -6,6 +6,7 @@
 
 pub(crate) mod args;
 mod engine;
+mod flags;
 pub(crate) mod pattern;
 mod plan;
 mod report;
@@ -19,9 +20,6 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use self::args::Style;
-use self::engine::Schedule;
-use self::plan::Plan;
-use self::report::Summary;
 use crate::error::Failure;
 use crate::output::{self, Progress};
 
@@ -31,28 +29,22 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     if let Some(core) = flags.core {
         courser_measure::pin_to(core).map_err(Failure::new)?;
     }
-    if let (Some(count), Some(pattern)) = (flags.dump_urls, plan::pattern(flags)?) {
+    if let (Some(count), Some(pattern)) = (flags.dump_urls, flags::pattern(flags)?) {
         for number in 0..count {
             output::line(pattern.url(number));
         }
         return Ok(());
     }
-    let plan = Arc::new(Plan::new(arguments)?);
+    let plan = Arc::new(flags::plan(arguments)?);
     let is_h2load = arguments.style == Style::H2load && !flags.json;
     if is_h2load {
         output::line(report::before_h2load(&plan).trim_end());
     }
     let stop = on_interrupt()?;
-    let finished = {
-        let progress = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
-        engine::run(&plan, &stop, |schedule, done| progress.show(schedule, done))?
+    let summary = {
+        let drawn = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
+        engine::run(&plan, &stop, |progress| drawn.show(progress))?
     };
-    if finished.tally.connections.is_empty()
-        && let Some(failure) = &finished.tally.failure
-    {
-        return Err(failure.clone());
-    }
-    let summary = Summary::new(&plan, finished);
     if flags.json {
         output::line(report::document(&plan, &summary).to_string());
     } else if is_h2load {
@@ -86,25 +78,26 @@ const INTERRUPTED: i32 = 130;
 
 /// How far it is, on a terminal.
 struct Drawn {
-    progress: Option<Progress>,
+    bar: Option<Progress>,
     began: Instant,
 }
 
 impl Drawn {
     fn new(is_wanted: bool) -> Self {
         Self {
-            progress: is_wanted.then(Progress::new),
+            bar: is_wanted.then(Progress::new),
             began: Instant::now(),
         }
     }
 
-    fn show(&self, schedule: &Schedule, done: u64) {
-        let Some(progress) = &self.progress else {
+    fn show(&self, progress: engine::Progress) {
+        let Some(bar) = &self.bar else {
             return;
         };
+        let responses = progress.responses;
         let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
-        let rate = output::per_second(output::to_f64(done) / seconds);
-        progress.begin(&format!("{done} responses, {rate}"));
-        progress.at(schedule.share(Instant::now(), done));
+        let rate = output::per_second(output::to_f64(responses) / seconds);
+        bar.begin(&format!("{responses} responses, {rate}"));
+        bar.at(progress.share);
     }
 }

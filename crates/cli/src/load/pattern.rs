@@ -1,23 +1,23 @@
-//! URLs that are drawn: oha's `--rand-regex-url`.
+//! URLs that are drawn from a regular expression.
 
 #[cfg_attr(not(feature = "rand-regex"), path = "pattern/absent.rs")]
 mod expression;
 
 use std::hash::{BuildHasher, RandomState};
 
+use courser_measure::Failure;
 use http::Uri;
 use http::uri::PathAndQuery;
 use url::Url;
 
 use self::expression::Expression;
-use crate::error::Failure;
 
-/// A URL whose part behind the host is a regular expression.
+/// A URL whose part behind the host is a regular expression, from which requests are drawn.
 ///
 /// Scheme, host and port are taken as they are, for a run loads one server. A dot is a dot, as
 /// oha has it, since URLs are full of them and mean nothing else; `[ -~]` is any character.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     origin: String,
     rest: Expression,
     seed: u64,
@@ -25,7 +25,11 @@ pub(crate) struct Pattern {
 
 impl Pattern {
     /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
-    pub(crate) fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    /// When the part behind the host is not a regular expression, or this build has none (feature
+    /// `rand-regex`).
+    pub fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
         let (origin, rest) = text.split_at(end_of_origin(text));
         let rest = Expression::read(&literal_dots(rest), rest, max_repeat)?;
         Ok(Self {
@@ -35,18 +39,19 @@ impl Pattern {
         })
     }
 
-    /// Scheme, host and port, as a URL of their own.
-    pub(super) fn origin(&self) -> String {
+    /// Returns scheme, host and port as a URL of their own.
+    pub fn origin(&self) -> String {
         format!("{}/", self.origin)
     }
 
-    /// The URL of the request with this number: always the same within a run.
-    pub(super) fn url(&self, number: u64) -> String {
+    /// Returns the URL of the request with this number, which is always the same within a run.
+    pub fn url(&self, number: u64) -> String {
         let rest = self.rest.draw(self.seed.wrapping_add(number));
         format!("{}{rest}", self.origin)
     }
 
-    /// What the request with this number asks for; what is not allowed in a URL is percent-encoded.
+    /// Returns the path and query of the request with this number. Characters that are not allowed in
+    /// a URL are percent-encoded.
     pub(crate) fn path_and_query(&self, number: u64) -> PathAndQuery {
         let url = Url::parse(&self.url(number)).ok();
         let sent = url

@@ -6,21 +6,23 @@ use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 
-use super::args::Flags;
 use super::pattern::Pattern;
 use crate::error::Failure;
 
 /// The version of HTTP that a connection speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Spoken {
+pub enum Spoken {
+    /// HTTP/1.1.
     Http1,
+    /// HTTP/2.
     Http2,
+    /// HTTP/3.
     Http3,
 }
 
 impl Spoken {
-    /// Its name in ALPN.
-    pub(super) const fn name(self) -> &'static str {
+    /// Returns the name of the version in ALPN.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Http1 => "http/1.1",
             Self::Http2 => "h2",
@@ -29,9 +31,20 @@ impl Spoken {
     }
 }
 
-/// What is sent, in turn.
+/// The parts that all requests of a run have in common.
+#[derive(Clone, Debug, Default)]
+pub struct RequestParts {
+    /// The method; by default GET, or POST with a body.
+    pub method: Option<Method>,
+    /// Field lines, in order. A host field replaces the authority of the URLs.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The content, which may be empty.
+    pub body: Option<Bytes>,
+}
+
+/// The requests of a run, which are sent in turn.
 #[derive(Debug)]
-pub(super) struct Requests {
+pub struct Requests {
     method: Method,
     body: Bytes,
     /// With authority, for HTTP/2 and 3.
@@ -45,22 +58,24 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// Requests for `urls`, at least one, which name one server; with a pattern, for what is drawn
-    /// from it at that server.
-    pub(super) fn new(
-        flags: &Flags,
-        urls: Vec<Uri>,
+    /// Makes requests for `urls`, at least one, which all name one server. With a pattern, paths are
+    /// drawn from it and the URLs give the server.
+    ///
+    /// # Errors
+    /// When a field belongs to the connection, or the host field is not a valid host.
+    pub fn new(
+        urls: &[Uri],
+        parts: RequestParts,
         pattern: Option<Pattern>,
     ) -> Result<Self, Failure> {
-        let body = body(flags)?;
         let mut headers = HeaderMap::new();
-        for (name, value) in &flags.header {
-            if IN_THE_WAY.contains(name) {
+        for (name, value) in parts.headers {
+            if IN_THE_WAY.contains(&name) {
                 return Err(Failure::new(format!(
                     "the field '{name}' belongs to the connection and cannot be set"
                 )));
             }
-            headers.append(name, value.clone());
+            headers.append(name, value);
         }
         headers
             .entry(USER_AGENT)
@@ -70,7 +85,7 @@ impl Requests {
             )));
         let host = match headers.remove(HOST) {
             Some(host) => host,
-            None => host_of(&urls),
+            None => host_of(urls),
         };
         let whole = urls
             .iter()
@@ -81,11 +96,13 @@ impl Requests {
         for (name, value) in &headers {
             headers_with_host.append(name, value.clone());
         }
-        let has_body = !body.is_empty() || flags.data.is_some() || flags.body.is_some();
-        let default = if has_body { Method::POST } else { Method::GET };
+        let default = match parts.body {
+            Some(_) => Method::POST,
+            None => Method::GET,
+        };
         Ok(Self {
-            method: flags.method.clone().unwrap_or(default),
-            body,
+            method: parts.method.unwrap_or(default),
+            body: parts.body.unwrap_or_default(),
             whole,
             headers,
             origin_form: urls.iter().map(origin_form).collect(),
@@ -94,8 +111,8 @@ impl Requests {
         })
     }
 
-    /// The request with this number.
-    pub(super) fn make(&self, number: u64, spoken: Spoken) -> Request<Full<Bytes>> {
+    /// Makes the request with this number.
+    pub(crate) fn make(&self, number: u64, spoken: Spoken) -> Request<Full<Bytes>> {
         let (urls, headers) = match spoken {
             Spoken::Http1 => (&self.origin_form, &self.headers_with_host),
             Spoken::Http2 | Spoken::Http3 => (&self.whole, &self.headers),
@@ -109,19 +126,6 @@ impl Requests {
         };
         *request.headers_mut() = headers.clone();
         request
-    }
-}
-
-fn body(flags: &Flags) -> Result<Bytes, Failure> {
-    match (&flags.data, &flags.body) {
-        (Some(path), _) => std::fs::read(path).map(Bytes::from).map_err(|error| {
-            Failure::new(format!(
-                "cannot read the body from {}: {error}",
-                path.display()
-            ))
-        }),
-        (None, Some(text)) => Ok(Bytes::from(text.clone())),
-        (None, None) => Ok(Bytes::new()),
     }
 }
 
@@ -167,25 +171,22 @@ const IN_THE_WAY: [HeaderName; 5] = [
 mod tests {
     use super::*;
 
-    fn requests(words: &[&str]) -> Result<Requests, Failure> {
-        let all = [&["courser", "load"], words].concat();
-        let all =
-            <crate::args::Arguments as clap::Parser>::try_parse_from(all).expect("understood");
-        let Some(crate::args::Command::Load(arguments)) = all.command else {
-            panic!("not load");
+    fn requests(urls: &[&str], headers: &[(&str, &str)]) -> Result<Requests, Failure> {
+        let read = |(name, value): &(&str, &str)| {
+            let name: HeaderName = name.parse().expect("a name");
+            (name, value.parse().expect("a value"))
         };
-        let urls = arguments.flags.urls.iter();
-        let urls = urls.map(|url| url.parse().expect("a URL")).collect();
-        Requests::new(
-            &arguments.flags,
-            urls,
-            super::super::plan::pattern(&arguments.flags)?,
-        )
+        let parts = RequestParts {
+            headers: headers.iter().map(read).collect(),
+            ..RequestParts::default()
+        };
+        let urls: Vec<Uri> = urls.iter().map(|url| url.parse().expect("a URL")).collect();
+        Requests::new(&urls, parts, None)
     }
 
     #[test]
     fn each_version_has_the_host_where_it_belongs() {
-        let requests = requests(&["https://example.org:1/a?b", "-H", "X-A: 1"]).expect("fine");
+        let requests = requests(&["https://example.org:1/a?b"], &[("x-a", "1")]).expect("fine");
         let first = requests.make(0, Spoken::Http1);
         assert_eq!(first.uri(), "/a?b");
         assert_eq!(first.headers()["host"], "example.org:1");
@@ -197,14 +198,14 @@ mod tests {
 
     #[test]
     fn host_that_was_asked_for_is_the_authority_too() {
-        let requests = requests(&["https://127.0.0.1/", "-H", "host: other"]).expect("fine");
+        let requests = requests(&["https://127.0.0.1/"], &[("host", "other")]).expect("fine");
         assert_eq!(requests.make(0, Spoken::Http2).uri(), "https://other/");
         assert_eq!(requests.make(0, Spoken::Http1).headers()["host"], "other");
     }
 
     #[test]
     fn urls_are_asked_for_in_turn() {
-        let requests = requests(&["https://x/a", "https://x/b"]).expect("fine");
+        let requests = requests(&["https://x/a", "https://x/b"], &[]).expect("fine");
         let paths: Vec<_> = (0..3)
             .map(|number| requests.make(number, Spoken::Http1).uri().to_string())
             .collect();
@@ -213,8 +214,13 @@ mod tests {
 
     #[test]
     fn paths_are_drawn_and_the_rest_stays() {
-        let words = ["--rand-regex-url", "https://x:1/[ab]", "-H", "host: other"];
-        let requests = requests(&words).expect("fine");
+        let pattern = Pattern::read("https://x:1/[ab]", 4).expect("fine");
+        let urls = [pattern.origin().parse().expect("a URL")];
+        let parts = RequestParts {
+            headers: vec![(HOST, HeaderValue::from_static("other"))],
+            ..RequestParts::default()
+        };
+        let requests = Requests::new(&urls, parts, Some(pattern)).expect("fine");
         let of = |number, spoken| requests.make(number, spoken).uri().to_string();
         for number in 0..20 {
             let whole = of(number, Spoken::Http3);
@@ -228,17 +234,25 @@ mod tests {
 
     #[test]
     fn a_body_makes_it_a_post() {
-        let with = requests(&["https://x/", "--body", "text"]).expect("fine");
-        assert_eq!(with.make(0, Spoken::Http2).method(), "POST");
-        let put = requests(&["https://x/", "--body", "text", "--method", "PUT"]).expect("fine");
-        assert_eq!(put.make(0, Spoken::Http2).method(), "PUT");
-        let without = requests(&["https://x/"]).expect("fine");
-        assert_eq!(without.make(0, Spoken::Http2).method(), "GET");
+        let method = |method: Option<Method>, body: Option<&'static str>| {
+            let parts = RequestParts {
+                method,
+                body: body.map(Bytes::from),
+                ..RequestParts::default()
+            };
+            let url = Uri::from_static("https://x/");
+            let requests = Requests::new(&[url], parts, None).expect("fine");
+            requests.make(0, Spoken::Http2).method().clone()
+        };
+        assert_eq!(method(None, Some("text")), Method::POST);
+        assert_eq!(method(None, Some("")), Method::POST);
+        assert_eq!(method(Some(Method::PUT), Some("text")), Method::PUT);
+        assert_eq!(method(None, None), Method::GET);
     }
 
     #[test]
     fn fields_of_the_connection_are_refused() {
-        let error = requests(&["https://x/", "-H", "connection: close"]).expect_err("refused");
+        let error = requests(&["https://x/"], &[("connection", "close")]).expect_err("refused");
         assert!(
             error.to_string().contains("belongs to the connection"),
             "{error}"

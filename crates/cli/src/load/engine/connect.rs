@@ -7,10 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser::telemetry::SinkFactory;
 use courser::{
-    Algorithm, CertificateRequests, ClientConfig, Endpoint, HandshakeFailure, HandshakeOffer,
-    TransportConfig, h3,
+    Algorithm, CertificateRequests, ClientConfig, Endpoint, HandshakeOffer, TransportConfig, h3,
 };
 use courser_measure::target::{local_ip_for, nobody_listens, transport};
 use courser_measure::{Cause, Failure};
@@ -22,6 +20,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::label::{self, REFUSED, TIMED_OUT};
 use super::metered::{Metered, Traffic};
 use super::sender::Sender;
 use super::tally::{Agreed, AgreedTls, QuicRecord};
@@ -116,7 +115,7 @@ impl Connector {
             })?;
         let connection = tokio::select! {
             result = connecting => result.map_err(|error| CannotConnect {
-                label: quic_label(&error),
+                label: label::of_quic(&error),
                 failure: if error.is_protocol_mismatch() {
                     self.speaks_otherwise()
                 } else {
@@ -262,7 +261,7 @@ impl Connector {
     ) -> CannotConnect {
         let peer = self.plan.target.peer(address);
         CannotConnect {
-            label: label_of(error),
+            label: label::of_io(error),
             failure: match error.kind() {
                 io::ErrorKind::ConnectionRefused => peer.is_absent("tcp"),
                 _ => peer.tcp_failure(error, offer, self.plan.connect_timeout),
@@ -388,43 +387,8 @@ fn settings(plan: &Plan) -> TransportConfig {
         stream_receive_window_max: window.max(default.stream_receive_window_max),
         receive_window: connection_window,
         receive_window_max: connection_window.max(default.receive_window_max),
-        sinks: plan.qlog.clone().map(|qlog| qlog as Arc<dyn SinkFactory>),
+        sinks: plan.sinks.clone(),
         ..default
-    }
-}
-
-/// What was wrong with a stream of TCP, the same for what is alike.
-pub(super) fn label_of(error: &io::Error) -> String {
-    use io::ErrorKind::{
-        BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut, UnexpectedEof,
-    };
-    if let Some(failure) = HandshakeFailure::after_handshake(error, "TLS") {
-        return failure.seen().to_owned();
-    }
-    if let Some(error) = tls_error(error) {
-        return format!("TLS: {error}");
-    }
-    match error.kind() {
-        ConnectionRefused => REFUSED.to_owned(),
-        ConnectionReset | ConnectionAborted => "connection reset".to_owned(),
-        BrokenPipe | UnexpectedEof => "connection closed by the server".to_owned(),
-        TimedOut => TIMED_OUT.to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-/// The TLS error inside an error of a TLS stream.
-fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
-}
-
-fn quic_label(error: &courser::ConnectionError) -> String {
-    if error.is_timeout() {
-        TIMED_OUT.to_owned()
-    } else if error.is_protocol_mismatch() {
-        "no common protocol (ALPN)".to_owned()
-    } else {
-        error.to_string()
     }
 }
 
@@ -445,9 +409,6 @@ fn agreed_tls(session: &rustls::ClientConnection) -> AgreedTls {
 fn suite_name(name: &str) -> String {
     name.replacen("TLS13_", "TLS_", 1)
 }
-
-pub(super) const REFUSED: &str = "connection refused";
-const TIMED_OUT: &str = "connection timed out";
 
 /// h2load's default for HTTP/2: windows that never are in the way.
 const WINDOW: u32 = (1 << 30) - 1;

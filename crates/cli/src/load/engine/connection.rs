@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use courser_units::to_f64;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::connect::{CannotConnect, Link, REFUSED};
-use super::slot::{self, Lane, SlotEnd, lock};
+use super::connect::{CannotConnect, Link};
+use super::label::REFUSED;
+use super::lock::lock;
+use super::slot::{self, Lane, SlotEnd};
 use super::tally::ConnectionRecord;
 use super::worker::Worker;
 use crate::load::request::Spoken;
@@ -16,7 +19,7 @@ use crate::load::request::Spoken;
 /// Keeps a connection loaded until the run is over.
 pub(super) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Receiver<bool>) {
     if let Some(rate) = worker.plan.connection_rate {
-        let turn = crate::output::to_f64(number) / rate;
+        let turn = to_f64(number) / rate;
         let at = worker.schedule.began() + Duration::from_secs_f64(turn);
         tokio::select! {
             () = tokio::time::sleep_until(at.into()) => {}

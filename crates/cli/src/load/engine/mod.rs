@@ -3,13 +3,15 @@
 mod alarm;
 mod connect;
 mod connection;
+mod label;
+mod lock;
 mod metered;
+mod run;
 mod schedule;
 mod sender;
 mod slot;
 mod tally;
 mod worker;
 
-pub(super) use schedule::Schedule;
-pub(super) use tally::{Agreed, ConnectionRecord, QuicRecord};
-pub(super) use worker::{Finished, run};
+pub(super) use run::{Progress, run};
+pub(super) use tally::{Agreed, ConnectionRecord, Finished, QuicRecord};

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use courser_units::to_f64;
+
 use crate::load::plan::{Amount, Plan};
 
 /// The right to send one request.
@@ -17,7 +19,7 @@ pub(super) struct Ticket {
 
 /// The order of requests, shared by all threads.
 #[derive(Debug)]
-pub(in crate::load) struct Schedule {
+pub(crate) struct Schedule {
     began: Instant,
     measured_from: Instant,
     ends: Option<Instant>,
@@ -30,7 +32,7 @@ pub(in crate::load) struct Schedule {
 }
 
 impl Schedule {
-    pub(in crate::load) fn new(plan: &Plan, began: Instant) -> Self {
+    pub(crate) fn new(plan: &Plan, began: Instant) -> Self {
         let (warm_up, ends, waits, limit) = match plan.amount {
             Amount::Requests(count) => (Duration::ZERO, None, true, count),
             Amount::Time {
@@ -50,16 +52,16 @@ impl Schedule {
         }
     }
 
-    pub(in crate::load) fn began(&self) -> Instant {
+    pub(crate) fn began(&self) -> Instant {
         self.began
     }
 
-    pub(in crate::load) fn measured_from(&self) -> Instant {
+    pub(crate) fn measured_from(&self) -> Instant {
         self.measured_from
     }
 
     /// When no more requests are sent.
-    pub(in crate::load) fn ends(&self) -> Option<Instant> {
+    pub(crate) fn ends(&self) -> Option<Instant> {
         self.ends
     }
 
@@ -101,13 +103,13 @@ impl Schedule {
     }
 
     /// How much of it is done, from 0 to 1.
-    pub(in crate::load) fn share(&self, now: Instant, done: u64) -> f64 {
+    pub(crate) fn share(&self, now: Instant, done: u64) -> f64 {
         match self.ends {
             Some(ends) => {
                 let all = ends - self.began;
                 now.saturating_duration_since(self.began).as_secs_f64() / all.as_secs_f64()
             }
-            None => crate::output::to_f64(done) / crate::output::to_f64(self.limit.max(1)),
+            None => to_f64(done) / to_f64(self.limit.max(1)),
         }
     }
 

@@ -152,7 +152,7 @@ fn of_hyper(error: hyper::Error) -> Trouble {
     }
     let what = match inner {
         Some(inner) => match inner.downcast_ref::<std::io::Error>() {
-            Some(io) => super::connect::label_of(io),
+            Some(io) => super::label::of_io(io),
             None => inner.to_string(),
         },
         None if error.is_incomplete_message() || error.is_closed() => {

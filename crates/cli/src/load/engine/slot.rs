@@ -2,11 +2,12 @@
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use tokio::sync::Notify;
 
+use super::lock::lock;
 use super::schedule::Ticket;
 use super::sender::{Answer, Sender, Trouble};
 use super::tally::Times;
@@ -178,11 +179,6 @@ fn log(worker: &Worker, times: Times, status: Option<u16>) {
         began.as_micros(),
         took.as_micros()
     ));
-}
-
-/// A panic leaves what is behind these locks as consistent as any other moment.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A server that refuses a request as often as this is not going away but broken.

@@ -3,105 +3,129 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use courser_measure::Failure;
 use hdrhistogram::Histogram;
 
 use super::sender::Answer;
-use crate::error::Failure;
 use crate::load::request::Spoken;
 
 /// What came of the requests and connections of one thread, or of all.
 #[derive(Debug)]
-pub(in crate::load) struct Tally {
+pub(crate) struct Tally {
     /// Nothing that was sent before counts.
     measured_from: Instant,
     /// Requests that were answered to the end.
-    pub(in crate::load) done: u64,
+    pub(crate) done: u64,
     /// Requests that were not.
-    pub(in crate::load) errored: u64,
+    pub(crate) errored: u64,
     /// Of these, requests whose time ran out.
-    pub(in crate::load) timeouts: u64,
+    pub(crate) timeouts: u64,
     /// Requests that were not answered, and connections that were not made, by what was wrong.
-    pub(in crate::load) errors: BTreeMap<String, u64>,
+    pub(crate) errors: BTreeMap<String, u64>,
     /// Answers by their status.
-    pub(in crate::load) statuses: BTreeMap<u16, u64>,
+    pub(crate) statuses: BTreeMap<u16, u64>,
     /// The status of the last answer and how many had it: most have the same.
     run: (u16, u64),
     /// Content received.
-    pub(in crate::load) data: u64,
+    pub(crate) data: u64,
     /// Fields received, names and values as they are without compression.
-    pub(in crate::load) fields: u64,
+    pub(crate) fields: u64,
     /// Nanoseconds from when a request was due, or sent, to the end of its response.
-    pub(in crate::load) latency: Histogram<u64>,
+    pub(crate) latency: Histogram<u64>,
     /// Nanoseconds from when a request was sent to the end of its response; where that is
     /// something else.
-    pub(in crate::load) service: Histogram<u64>,
+    pub(crate) service: Histogram<u64>,
     /// Nanoseconds from when a request was sent to the head of its response.
-    pub(in crate::load) head: Histogram<u64>,
+    pub(crate) head: Histogram<u64>,
     /// Answers in each tenth of a second since the measurement began.
-    pub(in crate::load) tenths: Vec<u64>,
+    pub(crate) tenths: Vec<u64>,
     /// When the last request was over.
-    pub(in crate::load) last: Option<Instant>,
+    pub(crate) last: Option<Instant>,
     /// Connections that were made and are over.
-    pub(in crate::load) connections: Vec<ConnectionRecord>,
+    pub(crate) connections: Vec<ConnectionRecord>,
     /// Connections that could not be made.
-    pub(in crate::load) refused: u64,
+    pub(crate) refused: u64,
     /// Connections that broke before the end.
-    pub(in crate::load) lost: u64,
+    pub(crate) lost: u64,
     /// Why the first connection could not be made, for the case that none can.
-    pub(in crate::load) failure: Option<Failure>,
-    pub(in crate::load) agreed: Option<Agreed>,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) agreed: Option<Agreed>,
 }
 
-/// What both ends speak.
+/// The protocols that client and server agreed on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::load) struct Agreed {
-    pub(in crate::load) spoken: Spoken,
-    /// `None` without TLS.
-    pub(in crate::load) tls: Option<AgreedTls>,
+pub struct Agreed {
+    /// The version of HTTP.
+    pub spoken: Spoken,
+    /// The TLS session; `None` without TLS.
+    pub tls: Option<AgreedTls>,
 }
 
 /// The TLS session of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::load) struct AgreedTls {
+pub struct AgreedTls {
     /// The version as OpenSSL and h2load write it: `TLSv1.3`.
-    pub(in crate::load) version: &'static str,
+    pub version: &'static str,
     /// The name of the cipher suite in the registry of IANA.
-    pub(in crate::load) cipher: Option<String>,
+    pub cipher: Option<String>,
     /// The key exchange group.
-    pub(in crate::load) group: Option<String>,
+    pub group: Option<String>,
 }
 
-/// One connection, once it is over.
+/// The figures of a connection that is over.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::load) struct ConnectionRecord {
-    /// From the first packet to the end of the handshake.
-    pub(in crate::load) connect: Duration,
-    /// From the first packet to the head of the first response.
-    pub(in crate::load) first_byte: Option<Duration>,
-    /// Requests answered while it was measured, and for how long that was.
-    pub(in crate::load) requests: u64,
-    pub(in crate::load) measured: Duration,
-    /// Bytes of HTTP, TLS and what is below apart.
-    pub(in crate::load) received: u64,
-    pub(in crate::load) sent: u64,
-    pub(in crate::load) quic: Option<QuicRecord>,
+pub struct ConnectionRecord {
+    /// Time from the first packet to the end of the handshake.
+    pub connect: Duration,
+    /// Time from the first packet to the header section of the first response.
+    pub first_byte: Option<Duration>,
+    /// Requests answered while the connection was measured.
+    pub requests: u64,
+    /// The time for which the connection was measured.
+    pub measured: Duration,
+    /// Bytes of HTTP received, without TLS and what is below it.
+    pub received: u64,
+    /// Bytes of HTTP sent, without TLS and what is below it.
+    pub sent: u64,
+    /// The counters of QUIC; `None` over TCP.
+    pub quic: Option<QuicRecord>,
 }
 
-/// What QUIC counted.
+/// The counters of a QUIC connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::load) struct QuicRecord {
-    pub(in crate::load) min_rtt: Duration,
-    pub(in crate::load) smoothed_rtt: Duration,
-    pub(in crate::load) packets_sent: u64,
-    pub(in crate::load) packets_received: u64,
-    pub(in crate::load) packets_lost: u64,
-    pub(in crate::load) datagrams_sent: u64,
-    pub(in crate::load) datagrams_received: u64,
+pub struct QuicRecord {
+    /// Lowest round-trip time.
+    pub min_rtt: Duration,
+    /// Smoothed round-trip time at the end.
+    pub smoothed_rtt: Duration,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Packets that were declared lost.
+    pub packets_lost: u64,
+    /// UDP datagrams sent.
+    pub datagrams_sent: u64,
+    /// UDP datagrams received.
+    pub datagrams_received: u64,
     /// Received datagrams that the kernel dropped before they were read.
-    pub(in crate::load) kernel_drops: u64,
-    /// Calls to the kernel that sent and received them.
-    pub(in crate::load) send_calls: u64,
-    pub(in crate::load) receive_calls: u64,
+    pub kernel_drops: u64,
+    /// System calls that sent datagrams.
+    pub send_calls: u64,
+    /// System calls that received datagrams.
+    pub receive_calls: u64,
+}
+
+/// What a run has come to.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) tally: Tally,
+    /// Requests sent, those included whose answers did not come.
+    pub(crate) sent: u64,
+    /// From the start, or from the end of the warm-up.
+    pub(crate) elapsed: Duration,
+    /// Of this process, while it was measured.
+    pub(crate) cpu_seconds: f64,
 }
 
 /// Times of one request.
@@ -114,7 +138,7 @@ pub(super) struct Times {
 }
 
 impl Tally {
-    pub(in crate::load) fn new(measured_from: Instant) -> Result<Self, Failure> {
+    pub(crate) fn new(measured_from: Instant) -> Result<Self, Failure> {
         let histogram = || {
             Histogram::new(DIGITS)
                 .map_err(|error| Failure::new(format!("cannot count times: {error}")))
@@ -198,7 +222,7 @@ impl Tally {
     }
 
     /// Adds what another thread counted.
-    pub(in crate::load) fn add(&mut self, mut other: Self) {
+    pub(crate) fn add(&mut self, mut other: Self) {
         other.end_run();
         self.end_run();
         self.done += other.done;

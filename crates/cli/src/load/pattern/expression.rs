@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::distr::Distribution;
 use rand::rngs::SmallRng;
 
-use crate::error::Failure;
+use courser_measure::Failure;
 
 #[derive(Debug)]
 pub(super) struct Expression(rand_regex::Regex);
@@ -22,7 +22,7 @@ impl Expression {
         })
     }
 
-    /// The same string for the same seed.
+    /// Draws a string, the same one for the same seed.
     pub(super) fn draw(&self, seed: u64) -> String {
         self.0.sample(&mut SmallRng::seed_from_u64(seed))
     }

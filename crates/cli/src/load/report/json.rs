@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use courser_units::to_f64;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use super::stats::{Stats, seconds, to_f64};
+use super::stats::{Stats, classes, seconds};
 use super::summary::Summary;
 use super::text_oha::SHARES;
 use crate::load::engine::QuicRecord;
@@ -115,56 +116,4 @@ fn histogram(times: &Histogram<u64>) -> BTreeMap<String, u64> {
     classes
         .map(|(upper, count)| (format!("{upper:.9}"), count))
         .collect()
-}
-
-/// Eleven classes of equal width: their upper end in seconds, and how many times are in them.
-pub(super) fn classes(times: &Histogram<u64>) -> Vec<(f64, u64)> {
-    if times.is_empty() {
-        return Vec::new();
-    }
-    let (min, max) = (times.min(), times.max());
-    let step = (max - min) / CLASSES;
-    let mut lower = 0;
-    let mut classes = Vec::new();
-    for class in 0..=CLASSES {
-        let upper = if class == CLASSES {
-            max
-        } else {
-            min + class * step
-        };
-        let count = if upper >= lower {
-            times.count_between(lower, upper)
-        } else {
-            0
-        };
-        classes.push((seconds(upper), count));
-        // The histogram cannot tell apart what is closer than this.
-        lower = times.next_non_equivalent(upper).max(lower);
-    }
-    classes
-}
-
-const CLASSES: u64 = 10;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_hold_every_time_once() {
-        for times in [
-            &[5][..],
-            &[5, 5, 5],
-            &[1, 2, 3, 4],
-            &[1_000, 1_000_000, 1_000_000_000],
-            &[123_456, 123_999, 130_000, 177_777],
-        ] {
-            let mut histogram = Histogram::new(3).expect("three digits are fine");
-            for time in times {
-                histogram.record(*time).expect("it grows");
-            }
-            let sum: u64 = classes(&histogram).iter().map(|(_, count)| count).sum();
-            assert_eq!(sum, times.len() as u64, "{times:?}");
-        }
-    }
 }

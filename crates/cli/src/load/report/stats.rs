@@ -1,25 +1,32 @@
-//! What a set of numbers has in common.
+//! Statistics of a set of numbers.
 
+use courser_units::to_f64;
 use hdrhistogram::Histogram;
 
-/// What a set of numbers has in common; all zero for an empty one.
+/// Statistics of a set of numbers; all zero for an empty set.
 #[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
-pub(super) struct Stats {
-    pub(super) min: f64,
-    pub(super) max: f64,
-    pub(super) median: f64,
-    pub(super) p95: f64,
-    pub(super) p99: f64,
-    pub(super) mean: f64,
+pub struct Stats {
+    /// The smallest number.
+    pub min: f64,
+    /// The largest number.
+    pub max: f64,
+    /// The median.
+    pub median: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+    /// The mean.
+    pub mean: f64,
     /// Standard deviation of the numbers as a sample.
-    pub(super) sd: f64,
+    pub sd: f64,
     /// Share of the numbers within one standard deviation of the mean, from 0 to 1.
-    pub(super) within_sd: f64,
+    pub within_sd: f64,
 }
 
 impl Stats {
-    /// Of numbers that are all at hand.
-    pub(super) fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
+    /// Returns the statistics of numbers.
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let (Some(min), Some(max)) = (sorted.first(), sorted.last()) else {
@@ -46,8 +53,8 @@ impl Stats {
         }
     }
 
-    /// Of nanoseconds, in seconds.
-    pub(super) fn of_times(histogram: &Histogram<u64>) -> Self {
+    /// Returns the statistics of times that were recorded in nanoseconds, in seconds.
+    pub fn of_times(histogram: &Histogram<u64>) -> Self {
         if histogram.is_empty() {
             return Self::default();
         }
@@ -72,7 +79,7 @@ impl Stats {
     }
 }
 
-/// The smallest number that so large a share of all does not exceed.
+/// Returns the smallest number that this share of all numbers does not exceed.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -84,11 +91,40 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[index]
 }
 
-pub(super) fn seconds(nanoseconds: u64) -> f64 {
+/// Converts nanoseconds to seconds.
+pub fn seconds(nanoseconds: u64) -> f64 {
     to_f64(nanoseconds) / 1e9
 }
 
-pub(super) use crate::output::to_f64;
+/// Divides times that were recorded in nanoseconds into eleven classes of equal width. Returns the upper
+/// end of each class in seconds, and the number of times in it.
+pub fn classes(times: &Histogram<u64>) -> Vec<(f64, u64)> {
+    if times.is_empty() {
+        return Vec::new();
+    }
+    let (min, max) = (times.min(), times.max());
+    let step = (max - min) / CLASSES;
+    let mut lower = 0;
+    let mut classes = Vec::new();
+    for class in 0..=CLASSES {
+        let upper = if class == CLASSES {
+            max
+        } else {
+            min + class * step
+        };
+        let count = if upper >= lower {
+            times.count_between(lower, upper)
+        } else {
+            0
+        };
+        classes.push((seconds(upper), count));
+        // The histogram cannot tell apart what is closer than this.
+        lower = times.next_non_equivalent(upper).max(lower);
+    }
+    classes
+}
+
+const CLASSES: u64 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -125,6 +161,24 @@ mod tests {
             (stats.max, 0.100),
         ] {
             assert!((found / wanted - 1.0).abs() < 0.002, "{found} {wanted}");
+        }
+    }
+
+    #[test]
+    fn classes_hold_every_time_once() {
+        for times in [
+            &[5][..],
+            &[5, 5, 5],
+            &[1, 2, 3, 4],
+            &[1_000, 1_000_000, 1_000_000_000],
+            &[123_456, 123_999, 130_000, 177_777],
+        ] {
+            let mut histogram = Histogram::new(3).expect("three digits are fine");
+            for time in times {
+                histogram.record(*time).expect("it grows");
+            }
+            let sum: u64 = classes(&histogram).iter().map(|(_, count)| count).sum();
+            assert_eq!(sum, times.len() as u64, "{times:?}");
         }
     }
 }

@@ -1,12 +1,13 @@
-//! The figures that all reports are made of.
+//! The figures of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use courser_measure::sockets;
+use courser_units::to_f64;
 use hdrhistogram::Histogram;
 
-use super::stats::{Stats, seconds, to_f64};
+use super::stats::{Stats, seconds};
 use crate::load::engine::{Agreed, ConnectionRecord, Finished, QuicRecord};
 use crate::load::plan::{Amount, Plan};
 
@@ -22,41 +23,63 @@ fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
     machine.warnings.into_iter().chain(dropped).collect()
 }
 
-/// The figures that all reports are made of. Times are in seconds.
+/// The figures of a run. Times are in seconds.
 #[derive(Debug)]
-pub(in crate::load) struct Summary {
-    pub(super) elapsed: f64,
-    /// Requests that were to be sent, where that was said.
-    pub(super) asked: Option<u64>,
-    pub(super) sent: u64,
-    pub(super) done: u64,
-    pub(super) succeeded: u64,
-    pub(super) errored: u64,
-    pub(super) timeouts: u64,
-    pub(super) statuses: BTreeMap<u16, u64>,
-    pub(super) errors: BTreeMap<String, u64>,
-    pub(super) data: u64,
-    pub(super) fields: u64,
-    pub(super) received: u64,
-    pub(super) sent_bytes: u64,
-    pub(super) latency: Histogram<u64>,
-    pub(super) service: Histogram<u64>,
-    pub(super) head: Histogram<u64>,
-    /// Answers a second, tenth by tenth of a second.
-    pub(super) rates: Vec<f64>,
-    pub(super) connections: Vec<ConnectionRecord>,
-    pub(super) refused: u64,
-    pub(super) lost: u64,
-    pub(super) agreed: Option<Agreed>,
-    pub(super) cpu_seconds: f64,
-    pub(super) rate: Option<f64>,
-    pub(super) is_corrected: bool,
+pub struct Summary {
+    /// The time that was measured.
+    pub elapsed: f64,
+    /// Requests that the plan asks for, if it gives a number or a rate.
+    pub asked: Option<u64>,
+    /// Requests sent, including those without an answer.
+    pub sent: u64,
+    /// Requests answered to the end.
+    pub done: u64,
+    /// Requests answered with a status from 200 to 399.
+    pub succeeded: u64,
+    /// Requests without a complete answer.
+    pub errored: u64,
+    /// Requests among the errored ones whose time limit was over.
+    pub timeouts: u64,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests without an answer and connections that were not made, by what was wrong.
+    pub errors: BTreeMap<String, u64>,
+    /// Bytes of content received.
+    pub data: u64,
+    /// Bytes of field lines received, names and values without compression.
+    pub fields: u64,
+    /// Bytes of HTTP received, without TLS and what is below it.
+    pub received: u64,
+    /// Bytes of HTTP sent, without TLS and what is below it.
+    pub sent_bytes: u64,
+    /// Nanoseconds from when a request was due, or sent, to the end of its response.
+    pub latency: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the end of its response, if that differs.
+    pub service: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the header section of its response.
+    pub head: Histogram<u64>,
+    /// Answers per second in each tenth of a second.
+    pub rates: Vec<f64>,
+    /// Connections that were made.
+    pub connections: Vec<ConnectionRecord>,
+    /// Connections that could not be made.
+    pub refused: u64,
+    /// Connections that broke before the end.
+    pub lost: u64,
+    /// The protocols of the first connection.
+    pub agreed: Option<Agreed>,
+    /// CPU time of this process while it was measured.
+    pub cpu_seconds: f64,
+    /// The requested rate.
+    pub rate: Option<f64>,
+    /// True if latency counts from when a request was due.
+    pub is_corrected: bool,
     /// Reasons why the run may have been slower than the server.
-    pub(super) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 impl Summary {
-    pub(in crate::load) fn new(plan: &Plan, finished: Finished) -> Self {
+    pub(crate) fn new(plan: &Plan, finished: Finished) -> Self {
         let tally = finished.tally;
         let elapsed = finished.elapsed.as_secs_f64();
         let asked = match (plan.amount, plan.rate) {
@@ -110,13 +133,13 @@ impl Summary {
         }
     }
 
-    /// Answers a second over all the time.
-    pub(super) fn per_second(&self) -> f64 {
+    /// Returns the answers per second over the whole time.
+    pub fn per_second(&self) -> f64 {
         self.over_time(self.done)
     }
 
-    /// So many of anything, a second.
-    pub(super) fn over_time(&self, count: u64) -> f64 {
+    /// Returns a count per second.
+    pub fn over_time(&self, count: u64) -> f64 {
         if self.elapsed > 0.0 {
             to_f64(count) / self.elapsed
         } else {
@@ -124,8 +147,8 @@ impl Summary {
         }
     }
 
-    /// Statuses of one class: 2 for 200 to 299.
-    pub(super) fn class(&self, class: u16) -> u64 {
+    /// Returns the answers with a status of one class: 2 for 200 to 299.
+    pub fn class(&self, class: u16) -> u64 {
         let of_class = self
             .statuses
             .iter()
@@ -133,43 +156,44 @@ impl Summary {
         of_class.map(|(_, count)| count).sum()
     }
 
-    /// Of all connections.
-    pub(super) fn connects(&self) -> Stats {
+    /// Returns the statistics of the times from the first packet to the end of the handshake.
+    pub fn connects(&self) -> Stats {
         Stats::of(self.connections.iter().map(|one| one.connect.as_secs_f64()))
     }
 
-    /// From the first packet of a connection to the head of its first response.
-    pub(super) fn first_bytes(&self) -> Stats {
+    /// Returns the statistics of the times from the first packet of a connection to the header section
+    /// of its first response.
+    pub fn first_bytes(&self) -> Stats {
         let times = self.connections.iter().filter_map(|one| one.first_byte);
         Stats::of(times.map(|time| time.as_secs_f64()))
     }
 
-    /// Answers a second on each connection.
-    pub(super) fn rates_of_connections(&self) -> Stats {
+    /// Returns the statistics of the answers per second on each connection.
+    pub fn rates_of_connections(&self) -> Stats {
         let measured = self.connections.iter();
         let measured = measured.filter(|one| one.measured > Duration::ZERO);
         Stats::of(measured.map(|one| to_f64(one.requests) / one.measured.as_secs_f64()))
     }
 
-    /// A number of QUIC's, over all connections; `None` without QUIC.
-    pub(super) fn quic(&self, of: impl Fn(&QuicRecord) -> f64) -> Option<Stats> {
+    /// Returns the statistics of a counter of QUIC over all connections; `None` without QUIC.
+    pub fn quic(&self, of: impl Fn(&QuicRecord) -> f64) -> Option<Stats> {
         let records: Vec<_> = self.connections.iter().filter_map(|one| one.quic).collect();
         (!records.is_empty()).then(|| Stats::of(records.iter().map(of)))
     }
 
-    /// Sums of a number of QUIC's; `None` without QUIC.
-    pub(super) fn quic_sum(&self, of: impl Fn(&QuicRecord) -> u64) -> Option<u64> {
+    /// Returns the sum of a counter of QUIC over all connections; `None` without QUIC.
+    pub fn quic_sum(&self, of: impl Fn(&QuicRecord) -> u64) -> Option<u64> {
         let records: Vec<_> = self.connections.iter().filter_map(|one| one.quic).collect();
         (!records.is_empty()).then(|| records.iter().map(of).sum())
     }
 
-    /// CPU time of this process for each answer.
-    pub(super) fn cpu_per_answer(&self) -> Option<f64> {
+    /// Returns the CPU time of this process for each answer.
+    pub fn cpu_per_answer(&self) -> Option<f64> {
         (self.done > 0).then(|| self.cpu_seconds / to_f64(self.done))
     }
 
-    /// Seconds that so large a share of the latencies does not exceed.
-    pub(super) fn latency_at(&self, share: f64) -> f64 {
+    /// Returns the seconds that this share of the latencies does not exceed.
+    pub fn latency_at(&self, share: f64) -> f64 {
         seconds(self.latency.value_at_quantile(share))
     }
 }

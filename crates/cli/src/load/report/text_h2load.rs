@@ -1,6 +1,8 @@
 //! The report as h2load writes it, with some lines more.
 
-use super::stats::{Stats, to_f64};
+use courser_units::to_f64;
+
+use super::stats::Stats;
 use super::summary::Summary;
 use crate::load::engine::QuicRecord;
 use crate::load::plan::{Amount, Plan};

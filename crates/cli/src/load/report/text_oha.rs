@@ -1,6 +1,8 @@
 //! The report as oha writes it.
 
-use super::stats::{Stats, to_f64};
+use courser_units::to_f64;
+
+use super::stats::{Stats, classes};
 use super::summary::Summary;
 
 /// What is said after the run.
@@ -86,7 +88,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
 
 /// Bars for eleven classes from the fastest to the slowest.
 fn histogram(summary: &Summary, unit: Unit) -> Vec<String> {
-    let classes = super::json::classes(&summary.latency);
+    let classes = classes(&summary.latency);
     let most = classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let width = classes
         .iter()
