@@ -13,7 +13,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
-    (6, &["h3", "measure", "sim", "emulator"]),
+    (6, &["h3", "measure", "sim", "emulator", "load"]),
     (
         TOOLS,
         &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],
@@ -27,6 +27,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("webtransport", "http3"),
     ("emulator", "measure"),
     ("emulator", "sim"),
+    ("load", "measure"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
 ];

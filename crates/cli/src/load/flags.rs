@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use courser::telemetry::SinkFactory;
+use courser_load::{Amount, Pattern, Plan, Protocols, RequestParts, Requests};
 use courser_measure::tls::Trust;
 use http::Uri;
 
 use super::args::{Arguments, Flags, Style, Version};
-use super::pattern::Pattern;
-use super::plan::{Amount, Plan, Protocols};
-use super::request::{RequestParts, Requests};
 use super::target::Site;
 use crate::error::Failure;
 

@@ -1,22 +1,15 @@
 //! `courser load`: many requests to one server, and how it answers them.
-//!
-//! The generator is lean so that it can measure servers that are: a runtime on each thread, no
-//! lock that two threads want at once but for the number of the next request, no timer for a
-//! request that has no time limit and no time to be sent at.
 
 pub(crate) mod args;
-mod engine;
 mod flags;
-pub(crate) mod pattern;
-mod plan;
 mod report;
-mod request;
 mod target;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
+use courser_load::run;
 use tokio::sync::watch;
 
 use self::args::Style;
@@ -43,7 +36,7 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     let stop = on_interrupt()?;
     let summary = {
         let drawn = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
-        engine::run(&plan, &stop, |progress| drawn.show(progress))?
+        run(&plan, &stop, |progress| drawn.show(progress))?
     };
     if flags.json {
         output::line(report::document(&plan, &summary).to_string());
@@ -90,7 +83,7 @@ impl Drawn {
         }
     }
 
-    fn show(&self, progress: engine::Progress) {
+    fn show(&self, progress: courser_load::Progress) {
         let Some(bar) = &self.bar else {
             return;
         };

@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
+use courser_load::{Pattern, Target};
 use courser_measure::Failure;
 use courser_measure::target::{resolve, split_target};
 use http::Uri;
 use rustls::pki_types::ServerName;
 
 use super::args::Flags;
-use super::pattern::Pattern;
-use super::plan::Target;
 use crate::args::DEFAULT_PORT;
 
 /// The server of a run and its URLs, as the flags name them.

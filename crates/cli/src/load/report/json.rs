@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use courser_load::{Plan, QuicRecord, Stats, Summary, classes, seconds};
 use courser_units::to_f64;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use super::stats::{Stats, classes, seconds};
-use super::summary::Summary;
 use super::text_oha::SHARES;
-use crate::load::engine::QuicRecord;
-use crate::load::plan::Plan;
 
 /// The whole report. Times are in seconds, sizes in bytes.
 pub(in crate::load) fn document(plan: &Plan, summary: &Summary) -> Value {

@@ -1,9 +1,7 @@
 //! The report as oha writes it.
 
+use courser_load::{Stats, Summary, classes};
 use courser_units::to_f64;
-
-use super::stats::{Stats, classes};
-use super::summary::Summary;
 
 /// What is said after the run.
 pub(in crate::load) fn text(summary: &Summary) -> String {

@@ -7,31 +7,31 @@ use std::time::{Instant, SystemTime};
 
 use tokio::sync::Notify;
 
-use super::lock::lock;
-use super::schedule::Ticket;
-use super::sender::{Answer, Sender, Trouble};
-use super::tally::Times;
-use super::worker::Worker;
+use crate::lock::lock;
+use crate::schedule::Ticket;
+use crate::sender::{Answer, Sender, Trouble};
+use crate::tally::Times;
+use crate::worker::Worker;
 
 /// What the slots of one connection share.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(crate) struct Lane {
     /// Requests that an earlier connection left behind.
-    pub(super) left_behind: Mutex<Vec<Ticket>>,
+    pub(crate) left_behind: Mutex<Vec<Ticket>>,
     /// The connection takes no more requests.
     is_lost: AtomicBool,
     loss: Notify,
     /// Something was sent on it.
-    pub(super) was_used: AtomicBool,
+    pub(crate) was_used: AtomicBool,
     /// Requests answered that count.
-    pub(super) answered: AtomicU64,
+    pub(crate) answered: AtomicU64,
     /// When the first response began.
-    pub(super) first_byte: Mutex<Option<Instant>>,
+    pub(crate) first_byte: Mutex<Option<Instant>>,
 }
 
 /// Why a slot has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum SlotEnd {
+pub(crate) enum SlotEnd {
     /// There is nothing left to do.
     Finished,
     /// The connection takes no more requests.
@@ -40,7 +40,7 @@ pub(super) enum SlotEnd {
 
 impl Lane {
     /// Tells all slots that the connection takes no more requests.
-    pub(super) fn lose(&self) {
+    pub(crate) fn lose(&self) {
         self.is_lost.store(true, Relaxed);
         self.loss.notify_waiters();
     }
@@ -50,7 +50,7 @@ impl Lane {
     }
 
     /// For the next connection, which does what this one left behind.
-    pub(super) fn successor(&self) -> Self {
+    pub(crate) fn successor(&self) -> Self {
         Self {
             left_behind: Mutex::new(std::mem::take(&mut *lock(&self.left_behind))),
             ..Self::default()
@@ -58,14 +58,14 @@ impl Lane {
     }
 
     /// The next request to send, if there is one.
-    pub(super) fn next(&self, worker: &Worker) -> Option<Ticket> {
+    pub(crate) fn next(&self, worker: &Worker) -> Option<Ticket> {
         let left = lock(&self.left_behind).pop();
         left.or_else(|| worker.schedule.draw())
     }
 }
 
 /// Sends requests until there are none left, or the connection takes none.
-pub(super) async fn run(worker: Arc<Worker>, lane: Arc<Lane>, mut sender: Sender) -> SlotEnd {
+pub(crate) async fn run(worker: Arc<Worker>, lane: Arc<Lane>, mut sender: Sender) -> SlotEnd {
     let end = serve(&worker, &lane, &mut sender).await;
     if end == SlotEnd::Lost {
         lane.lose();

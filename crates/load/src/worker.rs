@@ -7,21 +7,21 @@ use std::time::Instant;
 
 use courser_measure::Failure;
 
-use super::alarm::Alarm;
-use super::connect::Connector;
-use super::lock::lock;
-use super::schedule::Schedule;
-use super::tally::{Agreed, Tally};
-use crate::load::plan::Plan;
+use crate::alarm::Alarm;
+use crate::connect::Connector;
+use crate::lock::lock;
+use crate::plan::Plan;
+use crate::schedule::Schedule;
+use crate::tally::{Agreed, Tally};
 
 /// What the connections of one thread share.
 #[derive(Debug)]
-pub(super) struct Worker {
-    pub(super) plan: Arc<Plan>,
-    pub(super) schedule: Arc<Schedule>,
-    pub(super) connector: Connector,
-    pub(super) alarm: Alarm,
-    pub(super) log: Option<Arc<Log>>,
+pub(crate) struct Worker {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) connector: Connector,
+    pub(crate) alarm: Alarm,
+    pub(crate) log: Option<Arc<Log>>,
     tally: Mutex<Tally>,
     sent: AtomicU64,
     ever_connected: Arc<AtomicBool>,
@@ -29,10 +29,10 @@ pub(super) struct Worker {
 
 /// The log file, shared by all threads.
 #[derive(Debug)]
-pub(super) struct Log(Mutex<BufWriter<std::fs::File>>);
+pub(crate) struct Log(Mutex<BufWriter<std::fs::File>>);
 
 impl Log {
-    pub(super) fn create(plan: &Plan) -> Result<Option<Arc<Self>>, Failure> {
+    pub(crate) fn create(plan: &Plan) -> Result<Option<Arc<Self>>, Failure> {
         let Some(path) = &plan.log_file else {
             return Ok(None);
         };
@@ -45,12 +45,12 @@ impl Log {
         Ok(Some(Arc::new(Self(Mutex::new(BufWriter::new(file))))))
     }
 
-    pub(super) fn write(&self, line: &str) {
+    pub(crate) fn write(&self, line: &str) {
         // A full disk shows when it is flushed.
         let _ = lock(&self.0).write_all(line.as_bytes());
     }
 
-    pub(super) fn finish(&self) -> Result<(), Failure> {
+    pub(crate) fn finish(&self) -> Result<(), Failure> {
         lock(&self.0)
             .flush()
             .map_err(|error| Failure::new(format!("cannot write the log: {error}")))
@@ -58,7 +58,7 @@ impl Log {
 }
 
 impl Worker {
-    pub(super) fn new(
+    pub(crate) fn new(
         plan: &Arc<Plan>,
         schedule: &Arc<Schedule>,
         log: Option<&Arc<Log>>,
@@ -76,35 +76,35 @@ impl Worker {
         })
     }
 
-    pub(super) fn tally(&self) -> MutexGuard<'_, Tally> {
+    pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
         lock(&self.tally)
     }
 
-    pub(super) fn on_sent(&self, at: Instant) {
+    pub(crate) fn on_sent(&self, at: Instant) {
         if at >= self.schedule.measured_from() {
             self.sent.fetch_add(1, Relaxed);
         }
     }
 
     /// It was sent and not processed, and will be sent again.
-    pub(super) fn on_unsent(&self, at: Instant) {
+    pub(crate) fn on_unsent(&self, at: Instant) {
         if at >= self.schedule.measured_from() {
             self.sent.fetch_sub(1, Relaxed);
         }
     }
 
-    pub(super) fn on_connected(&self, agreed: &Agreed) {
+    pub(crate) fn on_connected(&self, agreed: &Agreed) {
         self.ever_connected.store(true, Relaxed);
         self.tally().agreed.get_or_insert_with(|| agreed.clone());
     }
 
     /// Returns the requests sent, including those without an answer.
-    pub(super) fn sent(&self) -> u64 {
+    pub(crate) fn sent(&self) -> u64 {
         self.sent.load(Relaxed)
     }
 
     /// True when somebody has reached the server.
-    pub(super) fn was_ever_connected(&self) -> bool {
+    pub(crate) fn was_ever_connected(&self) -> bool {
         self.ever_connected.load(Relaxed)
     }
 }

@@ -12,11 +12,11 @@ use http_body::Body;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
 
-use crate::load::request::Spoken;
+use crate::request::Spoken;
 
 /// What sends requests on a connection.
 #[derive(Debug)]
-pub(super) enum Sender {
+pub(crate) enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
     Http3(h3::Client),
@@ -24,29 +24,29 @@ pub(super) enum Sender {
 
 /// A response, to its end.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     /// When its head was there.
-    pub(super) head: Instant,
+    pub(crate) head: Instant,
     /// When all of it was.
-    pub(super) over: Instant,
+    pub(crate) over: Instant,
     /// Bytes of content.
-    pub(super) data: u64,
+    pub(crate) data: u64,
     /// Bytes of fields, names and values.
-    pub(super) fields: u64,
+    pub(crate) fields: u64,
 }
 
 /// No response, or not all of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Trouble {
+pub(crate) struct Trouble {
     /// What was wrong, the same for what is alike.
-    pub(super) label: String,
+    pub(crate) label: String,
     /// The server has surely not processed the request.
-    pub(super) is_unprocessed: bool,
+    pub(crate) is_unprocessed: bool,
 }
 
 impl Sender {
-    pub(super) fn spoken(&self) -> Spoken {
+    pub(crate) fn spoken(&self) -> Spoken {
         match self {
             Self::Http1(_) => Spoken::Http1,
             Self::Http2(_) => Spoken::Http2,
@@ -55,7 +55,7 @@ impl Sender {
     }
 
     /// Another one for the same connection, where one can have several requests.
-    pub(super) fn another(&self) -> Option<Self> {
+    pub(crate) fn another(&self) -> Option<Self> {
         match self {
             Self::Http1(_) => None,
             Self::Http2(sender) => Some(Self::Http2(sender.clone())),
@@ -64,7 +64,7 @@ impl Sender {
     }
 
     /// Waits until a request can be sent. False when the connection takes none any more.
-    pub(super) async fn is_ready(&mut self) -> bool {
+    pub(crate) async fn is_ready(&mut self) -> bool {
         match self {
             Self::Http1(sender) => sender.ready().await.is_ok(),
             Self::Http2(sender) => sender.ready().await.is_ok(),
@@ -73,7 +73,7 @@ impl Sender {
     }
 
     /// Sends a request and receives all of its response.
-    pub(super) async fn exchange(
+    pub(crate) async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
     ) -> Result<Answer, Trouble> {
@@ -152,7 +152,7 @@ fn of_hyper(error: hyper::Error) -> Trouble {
     }
     let what = match inner {
         Some(inner) => match inner.downcast_ref::<std::io::Error>() {
-            Some(io) => super::label::of_io(io),
+            Some(io) => crate::label::of_io(io),
             None => inner.to_string(),
         },
         None if error.is_incomplete_message() || error.is_closed() => {

@@ -9,12 +9,12 @@ use courser_measure::{CpuClock, Failure};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::connection;
-use super::schedule::Schedule;
-use super::tally::{Finished, Tally};
-use super::worker::{Log, Worker};
-use crate::load::plan::Plan;
-use crate::load::report::Summary;
+use crate::connection;
+use crate::plan::Plan;
+use crate::schedule::Schedule;
+use crate::summary::Summary;
+use crate::tally::{Finished, Tally};
+use crate::worker::{Log, Worker};
 
 /// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,10 +1,9 @@
 //! Regular expressions to draw strings from.
 
+use courser_measure::Failure;
 use rand::SeedableRng;
 use rand::distr::Distribution;
 use rand::rngs::SmallRng;
-
-use courser_measure::Failure;
 
 #[derive(Debug)]
 pub(super) struct Expression(rand_regex::Regex);

@@ -20,24 +20,24 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::label::{self, REFUSED, TIMED_OUT};
-use super::metered::{Metered, Traffic};
-use super::sender::Sender;
-use super::tally::{Agreed, AgreedTls, QuicRecord};
-use crate::load::plan::{Plan, Protocols};
-use crate::load::request::Spoken;
+use crate::label::{self, REFUSED, TIMED_OUT};
+use crate::metered::{Metered, Traffic};
+use crate::plan::{Plan, Protocols};
+use crate::request::Spoken;
+use crate::sender::Sender;
+use crate::tally::{Agreed, AgreedTls, QuicRecord};
 
 /// A connection that stands.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub(super) sender: Sender,
-    pub(super) agreed: Agreed,
-    pub(super) carrier: Carrier,
+pub(crate) struct Link {
+    pub(crate) sender: Sender,
+    pub(crate) agreed: Agreed,
+    pub(crate) carrier: Carrier,
 }
 
 /// What is below HTTP, for its counters.
 #[derive(Debug)]
-pub(super) enum Carrier {
+pub(crate) enum Carrier {
     Tcp(Arc<Traffic>),
     Quic {
         connection: courser::Connection,
@@ -47,23 +47,23 @@ pub(super) enum Carrier {
 
 /// A connection could not be made.
 #[derive(Debug)]
-pub(super) struct CannotConnect {
+pub(crate) struct CannotConnect {
     /// What was wrong, the same for what is alike.
-    pub(super) label: String,
+    pub(crate) label: String,
     /// The whole story, if it is the end of the run.
-    pub(super) failure: Failure,
+    pub(crate) failure: Failure,
 }
 
 /// Makes connections for one run.
 #[derive(Debug)]
-pub(super) struct Connector {
+pub(crate) struct Connector {
     plan: Arc<Plan>,
     /// Which of the addresses answered last.
     chosen: AtomicUsize,
 }
 
 impl Connector {
-    pub(super) fn new(plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(plan: Arc<Plan>) -> Self {
         Self {
             plan,
             chosen: AtomicUsize::new(0),
@@ -71,7 +71,7 @@ impl Connector {
     }
 
     /// Makes a connection to the first of the server's addresses that answers.
-    pub(super) async fn connect(&self) -> Result<Link, CannotConnect> {
+    pub(crate) async fn connect(&self) -> Result<Link, CannotConnect> {
         let addresses = &self.plan.target.addresses;
         let first = self.chosen.load(Relaxed);
         let mut trouble = None;
@@ -294,7 +294,7 @@ impl Connector {
 
 impl Carrier {
     /// Bytes of HTTP received and sent, and what QUIC counted.
-    pub(super) fn counters(&self) -> (u64, u64, Option<QuicRecord>) {
+    pub(crate) fn counters(&self) -> (u64, u64, Option<QuicRecord>) {
         match self {
             Self::Tcp(traffic) => {
                 let (read, written) = (&traffic.read, &traffic.written);
@@ -324,7 +324,7 @@ impl Carrier {
     }
 
     /// Returns why the server refused the client once TCP and TLS were there, if it did.
-    pub(super) fn refusal(&self) -> Option<&str> {
+    pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Tcp(traffic) => traffic.refusal(),
             // The requests are told.
@@ -334,7 +334,7 @@ impl Carrier {
 
     /// Resolves when the server's machine says that nobody has the port any more, which QUIC by
     /// itself would take for a loss; never over TCP.
-    pub(super) async fn is_refused(&self) {
+    pub(crate) async fn is_refused(&self) {
         let Self::Quic { endpoint, .. } = self else {
             return std::future::pending().await;
         };
@@ -354,7 +354,7 @@ impl Carrier {
     }
 
     /// Takes leave of the server.
-    pub(super) async fn close(self) {
+    pub(crate) async fn close(self) {
         if let Self::Quic {
             connection,
             endpoint,

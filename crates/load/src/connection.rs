@@ -8,16 +8,16 @@ use courser_units::to_f64;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::connect::{CannotConnect, Link};
-use super::label::REFUSED;
-use super::lock::lock;
-use super::slot::{self, Lane, SlotEnd};
-use super::tally::ConnectionRecord;
-use super::worker::Worker;
-use crate::load::request::Spoken;
+use crate::connect::{CannotConnect, Link};
+use crate::label::REFUSED;
+use crate::lock::lock;
+use crate::request::Spoken;
+use crate::slot::{self, Lane, SlotEnd};
+use crate::tally::ConnectionRecord;
+use crate::worker::Worker;
 
 /// Keeps a connection loaded until the run is over.
-pub(super) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Receiver<bool>) {
     if let Some(rate) = worker.plan.connection_rate {
         let turn = to_f64(number) / rate;
         let at = worker.schedule.began() + Duration::from_secs_f64(turn);

@@ -10,7 +10,7 @@ use courser::telemetry::SinkFactory;
 use courser_measure::tls::{self, Trust, Versions};
 use courser_measure::{Failure, Peer};
 
-use super::request::Requests;
+use crate::request::Requests;
 
 /// The settings of a run.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use courser_measure::sockets;
 use courser_units::to_f64;
 use hdrhistogram::Histogram;
 
-use super::stats::{Stats, seconds};
-use crate::load::engine::{Agreed, ConnectionRecord, Finished, QuicRecord};
-use crate::load::plan::{Amount, Plan};
+use crate::plan::{Amount, Plan};
+use crate::stats::{Stats, seconds};
+use crate::tally::{Agreed, ConnectionRecord, Finished, QuicRecord};
 
 /// Returns the warnings about the sockets of all connections, each once; none without QUIC.
 fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {

@@ -1,13 +1,13 @@
 //! Requests, made once and copied for each that is sent.
 
 use bytes::Bytes;
+use courser_measure::Failure;
 use http::header::{HOST, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
 
-use super::pattern::Pattern;
-use crate::error::Failure;
+use crate::pattern::Pattern;
 
 /// The version of HTTP that a connection speaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use std::io;
 use courser::HandshakeFailure;
 
 /// Returns the label of an error of a TCP stream.
-pub(super) fn of_io(error: &io::Error) -> String {
+pub(crate) fn of_io(error: &io::Error) -> String {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionRefused, ConnectionReset, TimedOut, UnexpectedEof,
     };
@@ -30,7 +30,7 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
 }
 
 /// Returns the label of a QUIC connection that could not be made.
-pub(super) fn of_quic(error: &courser::ConnectionError) -> String {
+pub(crate) fn of_quic(error: &courser::ConnectionError) -> String {
     if error.is_timeout() {
         TIMED_OUT.to_owned()
     } else if error.is_protocol_mismatch() {
@@ -40,5 +40,5 @@ pub(super) fn of_quic(error: &courser::ConnectionError) -> String {
     }
 }
 
-pub(super) const REFUSED: &str = "connection refused";
-pub(super) const TIMED_OUT: &str = "connection timed out";
+pub(crate) const REFUSED: &str = "connection refused";
+pub(crate) const TIMED_OUT: &str = "connection timed out";

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 
 /// Wakes those who wait for a time; one for each thread.
 #[derive(Debug, Default)]
-pub(super) struct Alarm {
+pub(crate) struct Alarm {
     sleepers: Mutex<BinaryHeap<Reverse<Sleeper>>>,
     /// Somebody waits for an earlier time than all others.
     is_earlier: Notify,
@@ -27,7 +27,7 @@ impl Alarm {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(super) async fn wait(&self, due: Instant) {
+    pub(crate) async fn wait(&self, due: Instant) {
         let (bell, rung) = oneshot::channel();
         let is_first = {
             let mut sleepers = self.lock();
@@ -43,7 +43,7 @@ impl Alarm {
     }
 
     /// Wakes who is due, for ever.
-    pub(super) async fn run(&self) {
+    pub(crate) async fn run(&self) {
         let clock = clock::Clock::new();
         loop {
             match self.ring(Instant::now()) {
@@ -108,7 +108,7 @@ mod clock {
     use tokio::io::unix::AsyncFd;
 
     /// The kernel's own timer, as a descriptor that becomes readable.
-    pub(super) struct Clock(Option<AsyncFd<OwnedFd>>);
+    pub(crate) struct Clock(Option<AsyncFd<OwnedFd>>);
 
     #[expect(
         deprecated,
@@ -119,13 +119,13 @@ mod clock {
     }
 
     impl Clock {
-        pub(super) fn new() -> Self {
+        pub(crate) fn new() -> Self {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
             let timer = timerfd_create(TimerfdClockId::Monotonic, flags);
             Self(timer.ok().and_then(register))
         }
 
-        pub(super) async fn until(&self, due: Instant) {
+        pub(crate) async fn until(&self, due: Instant) {
             if self.try_until(due).await.is_none() {
                 tokio::time::sleep_until(due.into()).await;
             }
@@ -162,14 +162,14 @@ mod clock {
     use std::time::Instant;
 
     /// tokio's timer.
-    pub(super) struct Clock;
+    pub(crate) struct Clock;
 
     impl Clock {
-        pub(super) fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self
         }
 
-        pub(super) async fn until(&self, due: Instant) {
+        pub(crate) async fn until(&self, due: Instant) {
             tokio::time::sleep_until(due.into()).await;
         }
     }

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use courser_units::to_f64;
 
-use crate::load::plan::{Amount, Plan};
+use crate::plan::{Amount, Plan};
 
 /// The right to send one request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Ticket {
-    pub(super) number: u64,
+pub(crate) struct Ticket {
+    pub(crate) number: u64,
     /// When it should be sent; with a rate only.
-    pub(super) due: Option<Instant>,
+    pub(crate) due: Option<Instant>,
     /// Times it was sent and surely not processed.
-    pub(super) tries: u8,
+    pub(crate) tries: u8,
 }
 
 /// The order of requests, shared by all threads.
@@ -66,18 +66,18 @@ impl Schedule {
     }
 
     /// When requests that are under way are given up.
-    pub(super) fn cuts_at(&self) -> Option<Instant> {
+    pub(crate) fn cuts_at(&self) -> Option<Instant> {
         self.ends.filter(|_| !self.waits)
     }
 
     /// How long before the end there may be nothing left to send.
-    pub(super) fn slack(&self) -> Duration {
+    pub(crate) fn slack(&self) -> Duration {
         let interval = Duration::from_secs_f64(self.interval.unwrap_or(0.0) / 1e9);
         interval * 2 + Duration::from_millis(10)
     }
 
     /// The next request, if there is one.
-    pub(super) fn draw(&self) -> Option<Ticket> {
+    pub(crate) fn draw(&self) -> Option<Ticket> {
         // Read first: the counter must not run away from a limit that was reached long ago.
         if self.next.load(Relaxed) >= self.limit {
             return None;
@@ -93,12 +93,12 @@ impl Schedule {
     }
 
     /// True when nothing more is to be sent at this time.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.ends.is_some_and(|ends| now >= ends)
     }
 
     /// True when there is nothing to draw any more.
-    pub(super) fn is_exhausted(&self, now: Instant) -> bool {
+    pub(crate) fn is_exhausted(&self, now: Instant) -> bool {
         self.is_over(now) || self.next.load(Relaxed) >= self.limit
     }
 

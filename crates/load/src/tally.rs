@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use courser_measure::Failure;
 use hdrhistogram::Histogram;
 
-use super::sender::Answer;
-use crate::load::request::Spoken;
+use crate::request::Spoken;
+use crate::sender::Answer;
 
 /// What came of the requests and connections of one thread, or of all.
 #[derive(Debug)]
@@ -130,11 +130,11 @@ pub(crate) struct Finished {
 
 /// Times of one request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(crate) struct Times {
     /// When it should have been sent, if there was such a time.
-    pub(super) due: Option<Instant>,
-    pub(super) sent: Instant,
-    pub(super) over: Instant,
+    pub(crate) due: Option<Instant>,
+    pub(crate) sent: Instant,
+    pub(crate) over: Instant,
 }
 
 impl Tally {
@@ -167,7 +167,7 @@ impl Tally {
     }
 
     /// A request was answered. `is_corrected` counts from when it was due.
-    pub(super) fn on_answer(&mut self, times: Times, answer: &Answer, is_corrected: bool) -> bool {
+    pub(crate) fn on_answer(&mut self, times: Times, answer: &Answer, is_corrected: bool) -> bool {
         let from = match times.due {
             Some(due) if is_corrected => due,
             _ => times.sent,
@@ -194,7 +194,7 @@ impl Tally {
     }
 
     /// A request was not answered, or a connection for it not made.
-    pub(super) fn on_error(
+    pub(crate) fn on_error(
         &mut self,
         sent: Instant,
         over: Instant,
@@ -211,7 +211,7 @@ impl Tally {
     }
 
     /// Counts something that went wrong, without a request.
-    pub(super) fn count_error(&mut self, label: String) {
+    pub(crate) fn count_error(&mut self, label: String) {
         let is_known = self.errors.contains_key(&label);
         let label = if is_known || self.errors.len() < MAX_LABELS {
             label

@@ -10,15 +10,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What passed.
 #[derive(Debug, Default)]
-pub(super) struct Traffic {
-    pub(super) read: AtomicU64,
-    pub(super) written: AtomicU64,
+pub(crate) struct Traffic {
+    pub(crate) read: AtomicU64,
+    pub(crate) written: AtomicU64,
     /// Why the server refused the client after the handshake, as far as TLS tells.
     refusal: OnceLock<String>,
 }
 
 impl Traffic {
-    pub(super) fn refusal(&self) -> Option<&str> {
+    pub(crate) fn refusal(&self) -> Option<&str> {
         self.refusal.get().map(String::as_str)
     }
 
@@ -31,13 +31,13 @@ impl Traffic {
 }
 
 #[derive(Debug)]
-pub(super) struct Metered<S> {
+pub(crate) struct Metered<S> {
     stream: S,
     traffic: Arc<Traffic>,
 }
 
 impl<S> Metered<S> {
-    pub(super) fn new(stream: S, traffic: Arc<Traffic>) -> Self {
+    pub(crate) fn new(stream: S, traffic: Arc<Traffic>) -> Self {
         Self { stream, traffic }
     }
 
