@@ -5,7 +5,7 @@ use std::io::Write;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use courser_units::{
-    binary_size, bits, bits_per_second, per_gigabyte, per_second, rate, ratio, seconds, size,
+    binary_size, bits_per_second, per_gigabyte, per_second, rate, ratio, seconds, size,
     three_digits, to_f64,
 };
 

@@ -3,29 +3,48 @@
 use courser_plot::page::{Cell, Page, Section, Table};
 use courser_plot::{Axis, Chart, Colour, Grid, Marker, Marks, Series as Line, Unit};
 use courser_qlog::{About, Point, Samples, Series, Summary};
+use courser_units::seconds;
 
-use super::args::ChartName;
 use super::text;
 
-/// A trace to be drawn.
-pub(super) struct View<'a> {
-    pub(super) name: String,
-    pub(super) about: &'a About,
-    pub(super) series: &'a Series,
-    pub(super) summary: &'a Summary,
-    /// Seconds that a rate is taken over.
-    pub(super) rate_width: f64,
+/// A chart of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceChart {
+    /// Packets sent, acknowledged and lost.
+    Packets,
+    /// Congestion window and bytes in flight.
+    Window,
+    /// Round-trip times.
+    Rtt,
+    /// Send and receive rates.
+    Throughput,
 }
 
-/// Two hundred points over the trace, but none over less than a millisecond.
-pub(super) fn rate_width(duration: f64) -> f64 {
+/// A trace to be drawn.
+#[derive(Clone, Debug)]
+pub struct TraceView<'a> {
+    /// The name of the trace, for titles.
+    pub name: String,
+    /// The head of the trace.
+    pub about: &'a About,
+    /// The series of the trace.
+    pub series: &'a Series,
+    /// The summary of the trace.
+    pub summary: &'a Summary,
+    /// Seconds that a rate is taken over.
+    pub rate_width: f64,
+}
+
+/// Returns the seconds that rates are taken over: two hundred points over the trace, but none over less
+/// than a millisecond.
+pub fn rate_width(duration: f64) -> f64 {
     (duration / 200.0).max(1e-3)
 }
 
-impl View<'_> {
-    /// One chart, or all of them in one image.
-    pub(super) fn image(&self, what: ChartName) -> String {
-        let charts = self.charts(what);
+impl TraceView<'_> {
+    /// Draws one chart, or all of them in one image, as SVG.
+    pub fn image(&self, which: Option<TraceChart>) -> String {
+        let charts = self.charts(which);
         if let [chart] = &charts[..] {
             return chart.to_svg();
         }
@@ -33,15 +52,15 @@ impl View<'_> {
         charts.into_iter().fold(grid, Grid::chart).to_svg()
     }
 
-    /// The charts, and the summary below them.
-    pub(super) fn page(&self, what: ChartName) -> String {
+    /// Draws one chart, or all of them, and the summary below, as an HTML page.
+    pub fn page(&self, which: Option<TraceChart>) -> String {
         let rows = text::rows(self.summary);
         let table = rows.into_iter().fold(
             Table::new("Connection", ["measure", "value"]),
             |table, (name, value)| table.row([Cell::text(name), Cell::text(value)]),
         );
         let section = Section::new("Charts");
-        let section = self.charts(what).into_iter().fold(section, Section::chart);
+        let section = self.charts(which).into_iter().fold(section, Section::chart);
         Page::new(self.title())
             .line(text::origin(self.about))
             .section(section)
@@ -56,13 +75,13 @@ impl View<'_> {
             .unwrap_or_else(|| self.name.clone())
     }
 
-    fn charts(&self, what: ChartName) -> Vec<Chart> {
-        match what {
-            ChartName::TimeSequence => vec![self.time_sequence()],
-            ChartName::Cwnd => vec![self.window()],
-            ChartName::Rtt => vec![self.rtt()],
-            ChartName::Throughput => vec![self.throughput()],
-            ChartName::All => vec![
+    fn charts(&self, which: Option<TraceChart>) -> Vec<Chart> {
+        match which {
+            Some(TraceChart::Packets) => vec![self.time_sequence()],
+            Some(TraceChart::Window) => vec![self.window()],
+            Some(TraceChart::Rtt) => vec![self.rtt()],
+            Some(TraceChart::Throughput) => vec![self.throughput()],
+            None => vec![
                 self.time_sequence(),
                 self.window(),
                 self.rtt(),
@@ -121,7 +140,7 @@ impl View<'_> {
 
     fn throughput(&self) -> Chart {
         let series = self.series;
-        let over = crate::output::seconds(self.rate_width);
+        let over = seconds(self.rate_width);
         let axis = Axis::new("rate", Unit::BitsPerSecond);
         let mut chart = Chart::new("Throughput", Axis::time(), axis)
             .subtitle(format!("{}, means over {over}", self.name))

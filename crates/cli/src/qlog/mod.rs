@@ -86,7 +86,7 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
     let reader = open(file)?;
     let about = reader.about().clone();
     let (series, summary) = Series::of(reader, width);
-    let view = charts::View {
+    let view = charts::TraceView {
         name: file
             .file_name()
             .unwrap_or_default()
@@ -99,9 +99,9 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
     };
     let is_page = arguments.output.extension().is_some_and(|it| it == "html");
     let drawn = if is_page {
-        view.page(arguments.what)
+        view.page(arguments.what.chart())
     } else {
-        view.image(arguments.what)
+        view.image(arguments.what.chart())
     };
     fs::write(&arguments.output, drawn).map_err(|error| {
         let output = arguments.output.display();
@@ -129,14 +129,14 @@ pub(crate) fn render(trace: &[u8]) -> Result<String, Failure> {
     let about = reader.about().clone();
     text.push_str(&text::origin(&about));
     let (series, summary) = Series::of(reader, width);
-    let view = charts::View {
+    let view = charts::TraceView {
         name: "trace".to_owned(),
         about: &about,
         series: &series,
         summary: &summary,
         rate_width: width,
     };
-    text.push_str(&view.page(args::ChartName::All));
+    text.push_str(&view.page(None));
     Ok(text)
 }
 

@@ -1,11 +1,10 @@
-//! A summary in words.
+//! The summary of a trace as text.
 
 use courser_qlog::{About, Summary, Traffic};
+use courser_units::{bits, seconds, size, three_digits};
 
-use crate::output;
-
-/// `client, JSON-SEQ, quic-13`.
-pub(super) fn origin(about: &About) -> String {
+/// Returns the origin of a trace: `client, JSON-SEQ, quic-13`.
+pub fn origin(about: &About) -> String {
     let schema = about.schema.as_deref().map(|schema| {
         let short = schema.strip_prefix("urn:ietf:params:qlog:events:");
         short.map_or_else(|| format!("version {schema}"), str::to_owned)
@@ -23,24 +22,20 @@ pub(super) fn origin(about: &About) -> String {
     shown.join(", ")
 }
 
-/// Names and values, those that the trace tells.
-pub(super) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
+/// Returns the names and values of a summary, as far as the trace contains them.
+pub fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
     let mut rows = vec![(
         "duration",
-        format!(
-            "{}, {} events",
-            output::seconds(summary.duration),
-            summary.events
-        ),
+        format!("{}, {} events", seconds(summary.duration), summary.events),
     )];
     if let Some(handshake) = summary.handshake {
-        rows.push(("handshake", output::seconds(handshake)));
+        rows.push(("handshake", seconds(handshake)));
     }
     rows.push(("sent", traffic(&summary.sent)));
     rows.push(("received", traffic(&summary.received)));
     rows.push(("lost", lost(summary)));
     if let Some(share) = summary.repeated_share() {
-        let bytes = output::size(summary.stream_bytes_repeated);
+        let bytes = size(summary.stream_bytes_repeated);
         rows.push((
             "retransmitted",
             format!("{bytes}, {} of stream data", percent(share)),
@@ -54,7 +49,7 @@ pub(super) fn rows(summary: &Summary) -> Vec<(&'static str, String)> {
         rows.push(("dropped", reasons.join(", ")));
     }
     if let Some(rtt) = summary.rtt {
-        let [min, median, p95, max] = [rtt.min, rtt.median, rtt.p95, rtt.max].map(output::seconds);
+        let [min, median, p95, max] = [rtt.min, rtt.median, rtt.p95, rtt.max].map(seconds);
         rows.push((
             "rtt",
             format!("min {min}, median {median}, p95 {p95}, max {max}"),
@@ -72,9 +67,9 @@ fn recovery(summary: &Summary) -> Vec<(&'static str, String)> {
         ("in flight max", summary.bytes_in_flight_max),
         ("datagram size", summary.mtu),
     ];
-    for (name, size) in sizes {
-        if let Some(size) = size {
-            rows.push((name, output::size(size)));
+    for (name, bytes) in sizes {
+        if let Some(bytes) = bytes {
+            rows.push((name, size(bytes)));
         }
     }
     rows.push(("probe timeouts", summary.probe_timeouts.to_string()));
@@ -131,13 +126,9 @@ fn states(summary: &Summary) -> Vec<(&'static str, String)> {
 }
 
 fn traffic(traffic: &Traffic) -> String {
-    let mut text = format!(
-        "{} packets, {}",
-        traffic.packets,
-        output::size(traffic.bytes)
-    );
+    let mut text = format!("{} packets, {}", traffic.packets, size(traffic.bytes));
     if traffic.mean_rate > 0.0 {
-        let [mean, peak] = [traffic.mean_rate, traffic.peak_rate].map(output::bits);
+        let [mean, peak] = [traffic.mean_rate, traffic.peak_rate].map(bits);
         text += &format!(", mean {mean}, peak {peak}");
     }
     text
@@ -165,8 +156,7 @@ fn lost(summary: &Summary) -> String {
 /// The first few states and when they began.
 fn sequence(states: &[(f64, String)]) -> String {
     let shown = states.iter().take(SHOWN_STATES);
-    let shown =
-        shown.map(|(time, state)| format!("{} at {}", clean(state), output::seconds(*time)));
+    let shown = shown.map(|(time, state)| format!("{} at {}", clean(state), seconds(*time)));
     let mut text = shown.collect::<Vec<_>>().join(", ");
     if states.len() > SHOWN_STATES {
         text += ", ...";
@@ -174,12 +164,13 @@ fn sequence(states: &[(f64, String)]) -> String {
     text
 }
 
-pub(super) fn percent(share: f64) -> String {
-    format!("{} %", output::three_digits(share * 100.0))
+fn percent(share: f64) -> String {
+    format!("{} %", three_digits(share * 100.0))
 }
 
-/// A stranger's word: no control characters, which would steer the terminal, and not too long.
-pub(super) fn clean(text: &str) -> String {
+/// Makes text of a trace harmless: no control characters, which would steer the terminal, and not too
+/// long.
+fn clean(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST_WORD).collect();
     shown.escape_debug().to_string().replace("\\'", "'")
 }
@@ -194,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_words_do_not_steer_the_terminal() {
+    fn text_of_a_trace_does_not_steer_the_terminal() {
         assert_eq!(clean("\u{1b}[2Jit's"), "\\u{1b}[2Jit's");
         assert!(clean(&"x".repeat(5000)).len() == LONGEST_WORD);
     }

@@ -1,5 +1,6 @@
 //! Emulated networks: `courser sim`.
 
+mod error;
 pub(crate) mod figures;
 mod proxy;
 mod report;

@@ -1,4 +1,4 @@
-//! What was measured, in a file of tab-separated values: rows can be measured one by one.
+//! Measured values in a file of tab-separated values, so that rows can be measured one by one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,41 +6,44 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use super::cannot;
-use crate::error::Failure;
+use crate::sim::error::Error;
 
 /// The numbers of one scenario by measure.
-pub(super) type Numbers = BTreeMap<String, Number>;
+pub type Numbers = BTreeMap<String, Number>;
 
-/// What was measured, by scenario.
+/// The numbers of scenarios by their name.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Data(pub(super) BTreeMap<String, Numbers>);
+pub struct Data(pub(super) BTreeMap<String, Numbers>);
 
 /// One measure of one scenario over its runs.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Number {
-    pub(super) runs: u64,
+pub struct Number {
+    /// Runs of the scenario.
+    pub runs: u64,
     /// Runs that have a value.
-    pub(super) values: u64,
-    pub(super) median: f64,
-    pub(super) p10: f64,
-    pub(super) p90: f64,
+    pub values: u64,
+    /// The median.
+    pub median: f64,
+    /// The 10th percentile.
+    pub p10: f64,
+    /// The 90th percentile.
+    pub p90: f64,
     /// The bound and whether it holds, where there is one.
-    pub(super) bound: Option<(String, bool)>,
+    pub bound: Option<(String, bool)>,
 }
 
 const HEAD: &str = "scenario\tmeasure\truns\tvalues\tmedian\tp10\tp90\tbound\tholds";
 
 impl Data {
     /// Reads a file; one that does not exist has nothing in it.
-    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn read(path: &Path) -> Result<Self, Error> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(cannot("read", path, &error)),
+            Err(error) => return Err(Error::read(path, error)),
         };
         Self::parse(&text).map_err(|line| {
-            Failure::new(format!(
+            Error::Mismatch(format!(
                 "{}, line {line}: not a measured value; the columns are {}",
                 path.display(),
                 HEAD.replace('\t', ", ")
@@ -48,8 +51,11 @@ impl Data {
         })
     }
 
-    /// The number of the line that is wrong is the error.
-    pub(crate) fn parse(text: &str) -> Result<Self, usize> {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// The number of the line that is wrong.
+    pub fn parse(text: &str) -> Result<Self, usize> {
         let mut data = Self::default();
         for (index, line) in text.lines().enumerate().skip(1) {
             let (scenario, measure, number) = parse_line(line).ok_or(index + 1)?;
@@ -59,7 +65,8 @@ impl Data {
         Ok(data)
     }
 
-    pub(crate) fn to_text(&self) -> String {
+    /// Returns the text of a file with these numbers.
+    pub fn to_text(&self) -> String {
         let mut text = format!("{HEAD}\n");
         for (scenario, numbers) in &self.0 {
             for (measure, number) in numbers {

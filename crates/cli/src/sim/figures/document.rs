@@ -1,20 +1,31 @@
 //! Numbers as a Markdown document.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use courser_sim::report::{Measure, Unit};
 use courser_sim::scenario::Scenario;
 
 use super::data::{Data, Number, Numbers};
+use super::file;
 use super::list::{List, Row};
-use crate::error::Failure;
+use crate::sim::error::Error;
 use crate::sim::run::shown;
 
-pub(super) fn document(
-    list: &List,
-    parts: &[(&Row, Data)],
-    command: &str,
-) -> Result<String, Failure> {
+/// Writes the document of a list into a file, from the numbers that were measured before. `command` is
+/// the command that measures everything again.
+///
+/// # Errors
+/// When a file of the list cannot be read, or the document cannot be written.
+pub fn write(list: &List, path: &Path, command: &str) -> Result<(), Error> {
+    let mut parts = Vec::new();
+    for row in &list.rows {
+        parts.push((row, Data::read(&list.data_of(row))?));
+    }
+    file::write(path, &document(list, &parts, command)?)
+}
+
+fn document(list: &List, parts: &[(&Row, Data)], command: &str) -> Result<String, Error> {
     let mut out = format!(
         "# {}\n\n<!-- Made by `{command}`; changes belong into the list. -->\n\n{}\n\n",
         list.title,
@@ -47,7 +58,7 @@ pub(super) fn document(
     Ok(out)
 }
 
-/// Whether all bounds of a scenario hold; `None` when it was not measured.
+/// Returns true if all bounds of a scenario hold; `None` when it was not measured.
 fn holds(scenario: &Scenario, data: &Data) -> Option<bool> {
     let numbers = data.0.get(&scenario.name)?;
     let bounds = numbers.values().filter_map(|number| number.bound.as_ref());
@@ -112,7 +123,7 @@ fn line(scenario: &Scenario, data: &Data, columns: &[&Measure]) -> String {
     out
 }
 
-/// The median, and the tenth and ninetieth percentile where they say something else.
+/// Returns the median, and the tenth and ninetieth percentile where they differ.
 fn cell(number: &Number, unit: Unit, rtt: f64) -> String {
     if number.values == 0 {
         return "–".to_owned();

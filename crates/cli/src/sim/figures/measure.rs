@@ -1,37 +1,60 @@
 //! Runs the scenarios of a row and keeps their numbers.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use courser_sim::report::{MEASURES, Measure, RunReport, quantile};
 use courser_sim::run::{RunOptions, run};
 use courser_sim::scenario::Scenario;
 
 use super::data::{Data, Number, Numbers};
+use super::file::write;
 use super::list::{List, Row};
-use super::{FiguresArguments, write};
-use crate::error::Failure;
-use crate::output;
+use crate::sim::error::Error;
 use crate::sim::run::judge;
 
-/// Points of a series: runs are not looked at one by one, but their pieces of time have to be
-/// short beside a round trip.
+/// Points of a series. Single runs are not shown, but their pieces of time have to be short beside a
+/// round trip.
 const POINTS: usize = 1500;
 
-/// Measures the scenarios of a row; after each its numbers are written.
-pub(super) fn row(arguments: &FiguresArguments, list: &List, row: &Row) -> Result<(), Failure> {
+/// What is measured of a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measurement<'a> {
+    /// Runs of each scenario, in place of the number in the list.
+    pub runs: Option<u64>,
+    /// Measures only scenarios whose names contain this text.
+    pub only: Option<&'a str>,
+    /// Threads; one for each core without a number.
+    pub threads: Option<NonZeroUsize>,
+}
+
+/// Measures the scenarios of a row. After each scenario its numbers are written and `note` is called with
+/// them and the time that the runs took.
+///
+/// # Errors
+/// When a file of the list cannot be read or written, or a simulated world stalls.
+pub fn row(
+    measurement: &Measurement<'_>,
+    list: &List,
+    row: &Row,
+    note: impl Fn(&Scenario, &Numbers, Duration),
+) -> Result<(), Error> {
     let path = list.data_of(row);
     for (scenario, runs) in list.scenarios(row)? {
-        let only = arguments.only.as_deref();
-        if only.is_some_and(|only| !scenario.name.contains(only)) {
+        if measurement
+            .only
+            .is_some_and(|only| !scenario.name.contains(only))
+        {
             continue;
         }
-        let runs = arguments.runs.unwrap_or(runs);
-        let begun = std::time::Instant::now();
-        let reports = all(arguments, &scenario, runs)?;
+        let runs = measurement.runs.unwrap_or(runs);
+        let begun = Instant::now();
+        let reports = all(measurement.threads, list, &scenario, runs)?;
         let numbers = numbers(row, &scenario, &reports);
-        note(&scenario, &numbers, begun.elapsed().as_secs_f64());
+        note(&scenario, &numbers, begun.elapsed());
         let mut data = Data::read(&path)?;
         data.0.insert(scenario.name.clone(), numbers);
         write(&path, &data.to_text())?;
@@ -41,12 +64,13 @@ pub(super) fn row(arguments: &FiguresArguments, list: &List, row: &Row) -> Resul
 
 /// Runs a scenario with the seeds from one on, in their order.
 fn all(
-    arguments: &FiguresArguments,
+    threads: Option<NonZeroUsize>,
+    list: &List,
     scenario: &Scenario,
     runs: u64,
-) -> Result<Vec<RunReport>, Failure> {
+) -> Result<Vec<RunReport>, Error> {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
-    let threads = arguments.jobs.map_or_else(cores, usize::from);
+    let threads = threads.map_or_else(cores, usize::from);
     let (next, done) = (AtomicU64::new(1), Mutex::new(Vec::new()));
     let work = || {
         loop {
@@ -58,9 +82,11 @@ fn all(
                 points: POINTS,
                 sinks: None,
             };
-            let result = run(scenario, seed, options).map_err(|stall| {
-                let name = &scenario.name;
-                Failure::new(format!("{name}, seed {seed}: {stall}: this is a bug"))
+            let result = run(scenario, seed, options).map_err(|stall| Error::Stall {
+                path: list.file().to_owned(),
+                scenario: scenario.name.clone(),
+                seed,
+                stall: stall.to_string(),
             });
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.push((seed, result));
@@ -106,18 +132,4 @@ fn spread(measure: &Measure, reports: &[RunReport]) -> Number {
         p90: at(0.9),
         bound: None,
     }
-}
-
-/// A line for whoever waits.
-fn note(scenario: &Scenario, numbers: &Numbers, seconds: f64) {
-    let of = |(name, number): (&String, &Number)| {
-        let holds = match &number.bound {
-            Some((_, false)) => " (!)",
-            _ => "",
-        };
-        format!("{name} {:.4}{holds}", number.median)
-    };
-    let numbers: Vec<String> = numbers.iter().map(of).collect();
-    let name = &scenario.name;
-    output::note(format!("{name}: {} [{seconds:.1} s]", numbers.join(", ")));
 }

@@ -3,21 +3,22 @@
 mod charts;
 pub(crate) mod data;
 mod document;
+mod file;
 pub(crate) mod list;
 mod measure;
 
-use std::fs;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
+use courser_sim::scenario::Scenario;
 
+use self::data::{Number, Numbers};
+use self::measure::Measurement;
+use super::error::Error;
 use crate::error::Failure;
 use crate::output;
-
-use self::data::Data;
-use self::list::{List, Row};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -60,43 +61,39 @@ Examples:
       Measure everything again";
 
 pub(crate) fn main(arguments: &FiguresArguments) -> Result<(), Failure> {
-    let list = list::read(&arguments.list)?;
-    for row in wanted(arguments, &list)? {
-        measure::row(arguments, &list, row)?;
+    let failed = |error: Error| Failure::new(error.to_string());
+    let list = list::read(&arguments.list).map_err(failed)?;
+    let repetition = Measurement {
+        runs: arguments.runs,
+        only: arguments.only.as_deref(),
+        threads: arguments.jobs,
+    };
+    for row in list.select(&arguments.measure).map_err(failed)? {
+        measure::row(&repetition, &list, row, note).map_err(failed)?;
     }
     if arguments.charts {
-        charts::draw(&list)?;
+        charts::draw(&list).map_err(failed)?;
     }
     let Some(path) = &arguments.output else {
         return Ok(());
     };
-    let mut parts = Vec::new();
-    for row in &list.rows {
-        parts.push((row, Data::read(&list.data_of(row))?));
-    }
-    let text = document::document(&list, &parts, &command(arguments))?;
-    write(path, &text)?;
+    document::write(&list, path, &command(arguments)).map_err(failed)?;
     output::note(format!("wrote {}", path.display()));
     Ok(())
 }
 
-/// The rows that are to be measured.
-fn wanted<'a>(arguments: &FiguresArguments, list: &'a List) -> Result<Vec<&'a Row>, Failure> {
-    let names: Vec<&str> = list.rows.iter().map(|row| row.name.as_str()).collect();
-    for name in &arguments.measure {
-        if name != "all" && !names.contains(&name.as_str()) {
-            return Err(Failure::new(format!(
-                "{} has no row '{name}', known are all, {}",
-                arguments.list.display(),
-                names.join(", ")
-            )));
-        }
-    }
-    let is_wanted = |row: &&Row| {
-        let mut given = arguments.measure.iter();
-        given.any(|name| name == "all" || *name == row.name)
+/// Writes a line for those who wait.
+fn note(scenario: &Scenario, numbers: &Numbers, took: Duration) {
+    let of = |(name, number): (&String, &Number)| {
+        let holds = match &number.bound {
+            Some((_, false)) => " (!)",
+            _ => "",
+        };
+        format!("{name} {:.4}{holds}", number.median)
     };
-    Ok(list.rows.iter().filter(is_wanted).collect())
+    let numbers: Vec<String> = numbers.iter().map(of).collect();
+    let (name, seconds) = (&scenario.name, took.as_secs_f64());
+    output::note(format!("{name}: {} [{seconds:.1} s]", numbers.join(", ")));
 }
 
 /// The command that measures everything again.
@@ -105,21 +102,4 @@ fn command(arguments: &FiguresArguments) -> String {
     let output = arguments.output.as_deref().map(path).unwrap_or_default();
     let list = path(&arguments.list);
     format!("courser sim figures {list} --measure all --charts --output {output}")
-}
-
-/// Puts a file in place at once: nobody reads half of it, and an interruption leaves the old one.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let made = match path.parent() {
-        Some(parent) => fs::create_dir_all(parent),
-        None => Ok(()),
-    };
-    let new = path.with_extension("new");
-    let written = made
-        .and_then(|()| fs::write(&new, text))
-        .and_then(|()| fs::rename(&new, path));
-    written.map_err(|error| cannot("write", path, &error))
-}
-
-fn cannot(what: &str, path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot {what} {}: {error}", path.display()))
 }

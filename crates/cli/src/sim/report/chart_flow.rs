@@ -2,9 +2,10 @@
 
 use courser_plot::{Axis, Chart, Colour, Marker, Marks, Reference, Series, Unit};
 use courser_sim::report::{self, FlowReport, RunReport, seconds};
+use courser_units::to_f64;
 
 use super::chart_link;
-use super::charts::{NANOSECONDS, Value, chart, points, rates, value};
+use super::values::{NANOSECONDS, Value, chart, points, rates, value};
 
 /// What a round trip takes before the first sample, in nanoseconds: RFC 9002 §6.2.2.
 const INITIAL_RTT: u64 = 333_000_000;
@@ -108,7 +109,7 @@ fn sequence_lines(chart: Chart, flow: &FlowReport) -> Chart {
 fn beginning(run: &RunReport, flow: &FlowReport) -> Chart {
     let begin = seconds(flow.start);
     let round_trip = flow.min_rtt.points().iter().map(|point| point.value).min();
-    let length = super::charts::float(round_trip.unwrap_or(0)) * NANOSECONDS * ROUND_TRIPS;
+    let length = to_f64(round_trip.unwrap_or(0)) * NANOSECONDS * ROUND_TRIPS;
     let end = (begin + length).min(run.duration.as_secs_f64());
     let axis = Axis::time().from(begin).to(end);
     let title = "Time and sequence of the first round trips";

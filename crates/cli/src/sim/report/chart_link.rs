@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use courser_plot::{Chart, Colour, Marks, Series, Unit};
 use courser_sim::report::{self, LinkReport, RunReport, seconds};
 
-use super::charts::{NANOSECONDS, chart, points};
+use super::values::{NANOSECONDS, chart, points};
 
 /// Queues that are drawn; the tables have all.
 const MAX_QUEUES: usize = 4;

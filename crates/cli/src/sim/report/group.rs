@@ -2,8 +2,8 @@
 
 use courser_sim::report::{MEASURES, Measure, RunReport};
 
-use super::Verdict;
 use super::measure::{self, Spread};
+use super::verdict::Verdict;
 
 /// The runs of one scenario, from the best to the worst.
 pub(super) struct Group<'a> {

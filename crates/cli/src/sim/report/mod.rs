@@ -6,30 +6,21 @@ mod charts;
 mod group;
 mod measure;
 mod tables;
+mod values;
+mod verdict;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
 use courser_plot::Chart;
 use courser_plot::page::{Page, Section};
 use courser_sim::report::RunReport;
 
-use crate::error::Failure;
+pub use self::verdict::Verdict;
 
 use self::group::Group;
-
-/// A bound of a scenario, and what the runs showed.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Verdict {
-    /// Name of the scenario.
-    pub(crate) scenario: String,
-    /// The bound as it is written: `goodput_share >=0.95`.
-    pub(crate) bound: String,
-    /// The value that was compared, with its unit.
-    pub(crate) seen: String,
-    /// True if the bound was kept.
-    pub(crate) is_kept: bool,
-}
+use super::error::Error;
 
 /// More scenarios than this get a page each: a page with all their charts would be slow to open.
 const MAX_SCENARIOS_INSIDE: usize = 4;
@@ -40,29 +31,23 @@ const MAX_SCENARIOS_INSIDE: usize = 4;
 /// # Errors
 ///
 /// When the directory or a file in it cannot be written.
-pub(crate) fn write(
-    directory: &Path,
-    runs: &[RunReport],
-    verdicts: &[Verdict],
-) -> Result<(), Failure> {
-    fs::create_dir_all(directory).map_err(|error| cannot_write(directory, &error))?;
+pub fn write(directory: &Path, runs: &[RunReport], verdicts: &[Verdict]) -> Result<(), Error> {
+    fs::create_dir_all(directory).map_err(|error| cannot_write(directory, error))?;
     for (name, html) in pages(runs, verdicts) {
         let path = directory.join(name);
-        fs::write(&path, html).map_err(|error| cannot_write(&path, &error))?;
+        fs::write(&path, html).map_err(|error| cannot_write(&path, error))?;
     }
     Ok(())
 }
 
 /// The charts of one run.
-pub(crate) fn charts_of(run: &RunReport) -> Vec<Chart> {
+pub fn charts_of(run: &RunReport) -> Vec<Chart> {
     charts::all(run, "")
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
-    Failure::new(format!(
-        "cannot write the report to {}: {error}; choose another place with --report",
-        path.display()
-    ))
+fn cannot_write(path: &Path, error: io::Error) -> Error {
+    let path = path.to_owned();
+    Error::Report { path, error }
 }
 
 /// All pages with their file names, the index first.

@@ -3,6 +3,7 @@
 use courser_plot::Unit;
 use courser_plot::page::{Cell, Table, Tone};
 use courser_sim::report::{FlowReport, LinkReport, Measure, RunReport};
+use courser_units::to_f64;
 
 use super::group::Group;
 use super::measure::{self, unit, words};
@@ -244,7 +245,7 @@ fn number(unit: Unit, value: Option<f64>) -> Cell {
 }
 
 fn bytes(count: u64) -> Cell {
-    number(Unit::Bytes, Some(super::charts::float(count)))
+    number(Unit::Bytes, Some(to_f64(count)))
 }
 
 fn nothing() -> Cell {

@@ -5,6 +5,7 @@ use courser_plot::Unit;
 use courser_sim::report::{
     Buckets, FlowReport, LinkReport, Mark, Measures, Point, RunReport, Series,
 };
+use courser_units::to_f64;
 
 use super::*;
 
@@ -43,7 +44,7 @@ fn flow(name: &str, share: u64) -> FlowReport {
         controller: "cubic".to_owned(),
         bytes_delivered: rate * SECONDS,
         delivered: buckets(rate),
-        goodput: 8.0 * charts::float(rate),
+        goodput: 8.0 * to_f64(rate),
         sent: series(10, |millis| millis * rate / 1000 + window(millis)),
         received: series(10, |millis| millis * rate / 1000),
         acked: series(10, |millis| millis.saturating_sub(40) * rate / 1000),
@@ -92,7 +93,7 @@ fn run(scenario: &str, seed: u64, flows: &[&str]) -> RunReport {
         digest: 0x1234_5678_9abc_def0 + seed,
         steps: 1000,
         measures: Measures {
-            goodput: Some(18e6 + 1e4 * charts::float(seed)),
+            goodput: Some(18e6 + 1e4 * to_f64(seed)),
             goodput_share: Some(0.9),
             failures: Some(0.0),
             ..Measures::default()
@@ -296,7 +297,7 @@ fn rates_leave_out_the_torn_last_piece() {
     for millis in 0..1005 {
         torn.add(at(millis), 1000);
     }
-    let rates = charts::rates(&torn, Duration::from_millis(1005));
+    let rates = values::rates(&torn, Duration::from_millis(1005));
     assert_eq!(rates.len(), 100);
     assert!(
         rates.iter().all(|rate| (rate.1 - 8e6).abs() < 1.0),

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use courser_sim::report::{FlowReport, MEASURES, Measures, RunReport, quantile};
 use serde::Serialize;
 
+use super::outcome::Outcome;
+use super::sources::Source;
 use super::verdict::Judged;
-use super::{Outcome, RunArguments, replay};
-use crate::error::Failure;
+use crate::sim::error::Error;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -68,20 +69,27 @@ struct FlowPart<'a> {
     failure: Option<&'a str>,
 }
 
-pub(super) fn document(
-    arguments: &RunArguments,
+/// Writes the results as JSON. `replay` returns the command that repeats a run of a scenario with a
+/// seed.
+///
+/// # Errors
+/// When a number has no form in JSON.
+pub fn document(
     outcomes: &[Outcome<'_>],
-) -> Result<String, Failure> {
+    replay: impl Fn(&Source, u64) -> String,
+) -> Result<String, Error> {
     let mut all = outcomes.iter().flat_map(|outcome| &outcome.judged);
     let document = Document {
         holds: all.all(|judged| judged.verdict.holds),
-        scenarios: outcomes.iter().map(|it| scenario(arguments, it)).collect(),
+        scenarios: outcomes.iter().map(|it| scenario(it, &replay)).collect(),
     };
-    serde_json::to_string_pretty(&document)
-        .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))
+    Ok(serde_json::to_string_pretty(&document)?)
 }
 
-fn scenario<'a>(arguments: &RunArguments, outcome: &'a Outcome<'_>) -> ScenarioPart<'a> {
+fn scenario<'a>(
+    outcome: &'a Outcome<'_>,
+    replay: impl Fn(&Source, u64) -> String,
+) -> ScenarioPart<'a> {
     let bound = |judged: &Judged| BoundPart {
         bound: judged.bound.to_string(),
         holds: judged.verdict.holds,
@@ -90,7 +98,7 @@ fn scenario<'a>(arguments: &RunArguments, outcome: &'a Outcome<'_>) -> ScenarioP
         replay: judged
             .verdict
             .worst_seed
-            .map(|seed| replay(arguments, outcome.source, seed)),
+            .map(|seed| replay(outcome.source, seed)),
     };
     ScenarioPart {
         scenario: &outcome.source.scenario.name,

@@ -2,8 +2,9 @@
 
 use courser_sim::report::{MEASURES, Measure, quantile};
 
+use super::outcome::Outcome;
 use super::verdict::{Judged, shown};
-use super::{Outcome, RunArguments, replay};
+use super::{RunArguments, replay};
 use crate::output::line;
 
 /// One row: a measure over all runs.

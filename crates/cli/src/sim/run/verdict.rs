@@ -2,19 +2,19 @@
 
 use courser_sim::report::{RunReport, Unit};
 use courser_sim::scenario::{Bound, Scenario, Verdict};
-
-use super::Outcome;
-use crate::error::Failure;
-use crate::output;
+use courser_units::{bits, seconds};
 
 /// A bound of a scenario, and what the runs showed.
 #[derive(Clone, Debug)]
-pub(in crate::sim) struct Judged {
-    pub(in crate::sim) bound: Bound,
-    pub(in crate::sim) verdict: Verdict,
+pub struct Judged {
+    /// The bound.
+    pub bound: Bound,
+    /// The value that the runs showed, and whether the bound holds.
+    pub verdict: Verdict,
 }
 
-pub(in crate::sim) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
+/// Checks the bounds of a scenario against its runs.
+pub fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judged> {
     let rtt = scenario.base_rtt();
     let judge = |bound: &Bound| Judged {
         bound: bound.clone(),
@@ -23,20 +23,8 @@ pub(in crate::sim) fn judge(scenario: &Scenario, runs: &[RunReport]) -> Vec<Judg
     scenario.bounds.iter().map(judge).collect()
 }
 
-/// Success unless a bound does not hold.
-pub(super) fn conclude(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
-    let all = outcomes.iter().flat_map(|outcome| &outcome.judged);
-    let (total, failed) = all.fold((0, 0), |(total, failed), judged| {
-        (total + 1, failed + u32::from(!judged.verdict.holds))
-    });
-    match failed {
-        0 => Ok(()),
-        _ => Err(Failure::new(format!("{failed} of {total} bounds violated"))),
-    }
-}
-
-/// A value for humans.
-pub(in crate::sim) fn shown(value: Option<f64>, unit: Unit) -> String {
+/// Returns a value of a measure as text.
+pub fn shown(value: Option<f64>, unit: Unit) -> String {
     let Some(value) = value else {
         return "none".to_owned();
     };
@@ -44,8 +32,8 @@ pub(in crate::sim) fn shown(value: Option<f64>, unit: Unit) -> String {
         // More digits where it is close to all or nothing.
         Unit::Share if value > 0.0 && value < 0.001 => format!("{:.4} %", value * 100.0),
         Unit::Share => format!("{:.2} %", value * 100.0),
-        Unit::Seconds => output::seconds(value),
-        Unit::BitsPerSecond => output::bits(value),
+        Unit::Seconds => seconds(value),
+        Unit::BitsPerSecond => bits(value),
         Unit::Count => format!("{value:.0}"),
         Unit::Ratio => format!("{value:.2}"),
     }
