@@ -13,7 +13,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
-    (6, &["h3", "measure", "sim", "emulator", "load"]),
+    (6, &["h3", "measure", "sim", "emulator", "load", "report"]),
     (
         TOOLS,
         &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],
@@ -28,6 +28,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("emulator", "measure"),
     ("emulator", "sim"),
     ("load", "measure"),
+    ("report", "sim"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
 ];

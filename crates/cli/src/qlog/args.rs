@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-
-use super::charts::TraceChart;
+use courser_report::trace::TraceChart;
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]

@@ -1,9 +1,7 @@
 //! Emulated networks: `courser sim`.
 
-mod error;
-pub(crate) mod figures;
+mod figures;
 mod proxy;
-mod report;
 mod run;
 
 use clap::Subcommand;

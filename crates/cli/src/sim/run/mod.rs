@@ -1,28 +1,18 @@
 //! `courser sim run`: scenarios, each with one or many seeds.
 
-mod document;
-mod jobs;
-mod outcome;
-mod sources;
 mod table;
-mod traces;
-mod verdict;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use courser::Algorithm;
+use courser_report::Error;
+use courser_report::scenarios::{self, Outcome, Repetition, Selection, Source};
 
-use self::jobs::Repetition;
-use self::outcome::Outcome;
-use self::sources::{Selection, Source};
 use crate::args::parse_controller;
 use crate::error::Failure;
 use crate::output::{self, Progress};
-use crate::sim::error::Error;
-
-pub(super) use self::verdict::{judge, shown};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -81,7 +71,7 @@ Examples:
       Write charts and traces";
 
 pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
-    let sources = sources::read(&Selection {
+    let sources = scenarios::read(&Selection {
         files: &arguments.files,
         only: arguments.only.as_deref(),
         controller: arguments.cc,
@@ -96,17 +86,17 @@ pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
     };
     let progress = Progress::new();
     progress.begin("running");
-    let runs = jobs::run_all(&repetition, &sources, |share| progress.at(share));
+    let runs = scenarios::run_all(&repetition, &sources, |share| progress.at(share));
     drop(progress);
     let runs = runs.map_err(|error| explain(arguments, &error))?;
-    let outcomes = outcome::outcomes(&sources, &runs);
+    let outcomes = scenarios::outcomes(&sources, &runs);
     if let Some(directory) = &arguments.report {
-        outcome::write_report(directory, &runs, &outcomes)
+        scenarios::write_report(directory, &runs, &outcomes)
             .map_err(|error| explain(arguments, &error))?;
     }
     if arguments.json {
         let replay = |source: &Source, seed| replay(arguments, source, seed);
-        let document = document::document(&outcomes, replay);
+        let document = scenarios::document(&outcomes, replay);
         output::line(document.map_err(|error| explain(arguments, &error))?);
     } else {
         table::print(arguments, &outcomes);

@@ -1,9 +1,8 @@
 //! Results for humans.
 
+use courser_report::scenarios::{Judged, Outcome, shown};
 use courser_sim::report::{MEASURES, Measure, quantile};
 
-use super::outcome::Outcome;
-use super::verdict::{Judged, shown};
 use super::{RunArguments, replay};
 use crate::output::line;
 

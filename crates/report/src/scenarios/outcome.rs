@@ -6,8 +6,8 @@ use courser_sim::report::RunReport;
 
 use super::sources::Source;
 use super::verdict::{Judged, judge, shown};
-use crate::sim::error::Error;
-use crate::sim::report;
+use crate::error::Error;
+use crate::pages;
 
 /// The runs of one scenario, and which of its bounds hold.
 #[derive(Debug)]
@@ -43,12 +43,12 @@ pub fn write_report(
 ) -> Result<(), Error> {
     let mut verdicts = Vec::new();
     for outcome in outcomes {
-        verdicts.extend(outcome.judged.iter().map(|judged| report::Verdict {
+        verdicts.extend(outcome.judged.iter().map(|judged| pages::Verdict {
             scenario: outcome.source.scenario.name.clone(),
             bound: judged.bound.to_string(),
             seen: shown(judged.verdict.value, judged.bound.measure.unit),
             is_kept: judged.verdict.holds,
         }));
     }
-    report::write(directory, runs, &verdicts)
+    pages::write(directory, runs, &verdicts)
 }

@@ -67,17 +67,17 @@ pub enum Error {
 }
 
 impl Error {
-    pub(super) fn read(path: &Path, error: io::Error) -> Self {
+    pub(crate) fn read(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
         Self::Read { path, error }
     }
 
-    pub(super) fn write(path: &Path, error: io::Error) -> Self {
+    pub(crate) fn write(path: &Path, error: io::Error) -> Self {
         let path = path.to_owned();
         Self::Write { path, error }
     }
 
-    pub(super) fn content(path: &Path, reason: impl ToString) -> Self {
+    pub(crate) fn content(path: &Path, reason: impl ToString) -> Self {
         Self::Content {
             path: path.to_owned(),
             reason: reason.to_string(),

@@ -9,8 +9,8 @@ use courser_sim::scenario::Scenario;
 use super::data::{Data, Number, Numbers};
 use super::file;
 use super::list::{List, Row};
-use crate::sim::error::Error;
-use crate::sim::run::shown;
+use crate::error::Error;
+use crate::scenarios::shown;
 
 /// Writes the document of a list into a file, from the numbers that were measured before. `command` is
 /// the command that measures everything again.

@@ -4,8 +4,8 @@ use courser_sim::run::{RunOptions, run};
 
 use super::file::write;
 use super::list::{ChartPart, List, Row};
-use crate::sim::error::Error;
-use crate::sim::report;
+use crate::error::Error;
+use crate::pages;
 
 /// Draws the charts of a document again, each into its file.
 ///
@@ -35,7 +35,7 @@ fn one(list: &List, row: &Row, part: &ChartPart) -> Result<(), Error> {
         seed: part.seed,
         stall: stall.to_string(),
     })?;
-    let charts = report::charts_of(&seen);
+    let charts = pages::charts_of(&seen);
     let Some(chart) = charts.iter().find(|it| it.title().starts_with(&part.chart)) else {
         let titles: Vec<&str> = charts.iter().map(courser_plot::Chart::title).collect();
         return Err(Error::Mismatch(format!(

@@ -13,7 +13,7 @@ use courser_units::to_f64;
 
 use super::sources::Source;
 use super::traces;
-use crate::sim::error::Error;
+use crate::error::Error;
 
 /// Points of a series when there are too many runs to look at each.
 const FEW_POINTS: usize = 400;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::sim::error::Error;
+use crate::error::Error;
 
 /// The numbers of one scenario by measure.
 pub type Numbers = BTreeMap<String, Number>;

@@ -1,4 +1,4 @@
-//! The report of simulated runs: HTML pages with tables and charts.
+//! Reports of simulated runs: HTML pages with tables and charts.
 
 mod chart_flow;
 mod chart_link;
@@ -20,7 +20,7 @@ use courser_sim::report::RunReport;
 pub use self::verdict::Verdict;
 
 use self::group::Group;
-use super::error::Error;
+use crate::error::Error;
 
 /// More scenarios than this get a page each: a page with all their charts would be slow to open.
 const MAX_SCENARIOS_INSIDE: usize = 4;
@@ -40,7 +40,7 @@ pub fn write(directory: &Path, runs: &[RunReport], verdicts: &[Verdict]) -> Resu
     Ok(())
 }
 
-/// The charts of one run.
+/// Returns the charts of one run.
 pub fn charts_of(run: &RunReport) -> Vec<Chart> {
     charts::all(run, "")
 }

@@ -7,7 +7,7 @@ use courser_sim::report::Measure;
 use courser_sim::scenario::Scenario;
 use serde::Deserialize;
 
-use crate::sim::error::Error;
+use crate::error::Error;
 
 /// The content of a document. Paths are relative to the file.
 #[derive(Deserialize, Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use courser_qlog::QlogDirectory;
 
-use crate::sim::error::Error;
+use crate::error::Error;
 
 /// Makes the directory for the traces of one run. Each run has its own, since connection IDs follow from
 /// the seed and those of two scenarios may be the same.

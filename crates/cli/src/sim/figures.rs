@@ -1,22 +1,14 @@
-//! `courser sim figures`: a document of what scenarios measured, and the measuring itself.
-
-mod charts;
-pub(crate) mod data;
-mod document;
-mod file;
-pub(crate) mod list;
-mod measure;
+//! `courser sim figures`: a document of what scenarios measured.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use courser_report::Error;
+use courser_report::figures::{self, Measurement, Number, Numbers};
 use courser_sim::scenario::Scenario;
 
-use self::data::{Number, Numbers};
-use self::measure::Measurement;
-use super::error::Error;
 use crate::error::Failure;
 use crate::output;
 
@@ -62,22 +54,22 @@ Examples:
 
 pub(crate) fn main(arguments: &FiguresArguments) -> Result<(), Failure> {
     let failed = |error: Error| Failure::new(error.to_string());
-    let list = list::read(&arguments.list).map_err(failed)?;
+    let list = figures::read(&arguments.list).map_err(failed)?;
     let repetition = Measurement {
         runs: arguments.runs,
         only: arguments.only.as_deref(),
         threads: arguments.jobs,
     };
     for row in list.select(&arguments.measure).map_err(failed)? {
-        measure::row(&repetition, &list, row, note).map_err(failed)?;
+        figures::measure(&repetition, &list, row, note).map_err(failed)?;
     }
     if arguments.charts {
-        charts::draw(&list).map_err(failed)?;
+        figures::draw(&list).map_err(failed)?;
     }
     let Some(path) = &arguments.output else {
         return Ok(());
     };
-    document::write(&list, path, &command(arguments)).map_err(failed)?;
+    figures::write(&list, path, &command(arguments)).map_err(failed)?;
     output::note(format!("wrote {}", path.display()));
     Ok(())
 }

@@ -13,8 +13,8 @@ use courser_sim::scenario::Scenario;
 use super::data::{Data, Number, Numbers};
 use super::file::write;
 use super::list::{List, Row};
-use crate::sim::error::Error;
-use crate::sim::run::judge;
+use crate::error::Error;
+use crate::scenarios::judge;
 
 /// Points of a series. Single runs are not shown, but their pieces of time have to be short beside a
 /// round trip.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::outcome::Outcome;
 use super::sources::Source;
 use super::verdict::Judged;
-use crate::sim::error::Error;
+use crate::error::Error;
 
 #[derive(Serialize)]
 struct Document<'a> {

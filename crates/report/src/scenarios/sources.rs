@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use courser::Algorithm;
 use courser_sim::scenario::{BoundsFile, Scenario};
 
-use crate::sim::error::Error;
+use crate::error::Error;
 
 /// A scenario and its file.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::sim::error::Error;
+use crate::error::Error;
 
 /// Puts a file in place at once: no reader sees half of it, and an interruption leaves the old one.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
