@@ -1,7 +1,8 @@
-//! A line for each request.
+//! The access log: a line for each request.
 
 mod line;
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -13,25 +14,33 @@ use std::sync::atomic::{
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use super::args::LogFormat;
-use super::record::Exchange;
-use crate::error::Failure;
+use super::exchange::Exchange;
 
-/// Writes lines in a thread of its own, so that a slow disk holds up no request. What does not fit
-/// into the queue is dropped and counted.
+/// The format of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// Common Log Format.
+    Common,
+    /// Common Log Format with Referer and User-Agent.
+    Combined,
+    /// One JSON object.
+    Json,
+}
+
+/// Writes a line for each request, in a thread of its own, so that a slow disk delays no request. Lines
+/// that do not fit into the queue are dropped and counted (limit K106).
 #[derive(Clone, Debug)]
-pub(super) struct AccessLog {
+pub struct AccessLog {
     format: LogFormat,
     queue: SyncSender<Order>,
     shared: Arc<Shared>,
 }
 
-/// To be ended after the last request.
+/// The thread of an [`AccessLog`], to be ended after the last request.
 #[derive(Debug)]
-pub(super) struct Writer(Receiver<()>);
+pub struct Writer(Receiver<()>);
 
 /// State that requests and the thread share, so that no request waits for the thread.
-#[derive(Debug, Default)]
 struct Shared {
     /// Bytes of the lines that wait.
     queued: AtomicUsize,
@@ -40,7 +49,17 @@ struct Shared {
     /// The file was moved away: another is begun.
     reopens: AtomicBool,
     ends: AtomicBool,
-    as_json: bool,
+    /// Called once, when the first line is dropped.
+    warn: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("queued", &self.queued)
+            .field("dropped", &self.dropped)
+            .finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
@@ -51,28 +70,33 @@ enum Order {
 }
 
 impl AccessLog {
-    /// To a file, which is appended to, or to standard output. `as_json` is the form of warnings.
-    pub(super) fn open(
+    /// Opens a log that appends to a file, or writes to standard output without one. `warn` is called on
+    /// a thread of its own when the first line is dropped.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or the thread cannot start.
+    pub fn open(
         format: LogFormat,
         path: Option<&Path>,
-        as_json: bool,
-    ) -> Result<(Self, Writer), Failure> {
-        let target = Target::open(path).map_err(|error| {
-            let name = path.unwrap_or(Path::new("standard output")).display();
-            Failure::new(format!("cannot write the access log to {name}: {error}"))
-        })?;
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> io::Result<(Self, Writer)> {
+        let target = Target::open(path)?;
         let (queue, orders) = sync_channel(MOST_LINES);
         let (done, ended) = channel();
         let shared = Arc::new(Shared {
-            as_json,
-            ..Shared::default()
+            queued: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            has_told: AtomicBool::new(false),
+            reopens: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            warn: Box::new(warn),
         });
         let state = shared.clone();
         std::thread::Builder::new()
             .name("access-log".to_owned())
             .spawn(move || {
                 write_all(target, &orders, &state);
-                // Nobody waits any more if the disk was too slow.
+                // Received by no one if the disk was too slow.
                 let _ = done.send(());
             })?;
         let log = Self {
@@ -83,7 +107,8 @@ impl AccessLog {
         Ok((log, Writer(ended)))
     }
 
-    pub(super) fn note(&self, exchange: &Exchange) {
+    /// Queues the line of a request.
+    pub(crate) fn note(&self, exchange: &Exchange) {
         let mut line = match self.format {
             LogFormat::Common => line::common(exchange),
             LogFormat::Combined => line::combined(exchange),
@@ -101,21 +126,21 @@ impl AccessLog {
         }
     }
 
-    /// Lines that were not written: the disk was full, or the disk or the reader of standard output
-    /// was too slow.
-    pub(super) fn dropped(&self) -> u64 {
+    /// Returns the number of lines that were not written, because the disk was full or because the disk or
+    /// the reader of standard output was too slow.
+    pub fn dropped(&self) -> u64 {
         self.shared.dropped.load(Relaxed)
     }
 
-    /// Opens the file anew, for those who move it away from time to time. Does not wait for it.
-    pub(super) fn reopen(&self) {
+    /// Opens the file again, after it was moved away. Returns at once.
+    pub fn reopen(&self) {
         self.shared.reopens.store(true, Release);
         // A thread that has lines to write sees the flag anyway.
         let _ = self.queue.try_send(Order::Look);
     }
 
-    /// Writes what waits, unless the disk takes longer than a few seconds for it.
-    pub(super) fn end(self, writer: &Writer) {
+    /// Writes the lines that wait, unless the disk takes longer than a few seconds for them.
+    pub fn end(self, writer: &Writer) {
         self.shared.ends.store(true, Release);
         let _ = self.queue.try_send(Order::Look);
         let _ = writer.0.recv_timeout(END_WITHIN);
@@ -132,10 +157,10 @@ impl Shared {
         let text = format!(
             "access log lines are dropped: {reason} (courser_access_log_dropped_total counts them)"
         );
-        let as_json = self.as_json;
-        // The warning may go where nobody reads, and no request may wait for that.
+        let shared = self.clone();
+        // The warning may go where nothing reads it, and no request may wait for that.
         let thread = std::thread::Builder::new().name("access-log-warning".to_owned());
-        let _ = thread.spawn(move || super::sockets::warn(&text, as_json));
+        let _ = thread.spawn(move || (shared.warn)(&text));
     }
 }
 
@@ -219,7 +244,7 @@ fn write_line(target: &mut Target, line: &str, shared: &Arc<Shared>) {
 const MOST_LINES: usize = 65_536;
 /// Bytes of the lines that wait: as many lines of 128 bytes.
 const MOST_BYTES: usize = 8 << 20;
-/// Who follows the file sees lines this late.
+/// Lines reach the file this late at most.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
 /// A disk that stands does not keep the server from ending.
 const END_WITHIN: Duration = Duration::from_secs(5);

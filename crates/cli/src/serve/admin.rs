@@ -3,7 +3,7 @@
 mod guard;
 
 use std::convert::Infallible;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,30 +14,27 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-pub(super) use self::guard::Guard;
+pub use self::guard::{Advice, Guard, TokenError};
 use super::body::{Body, explained, plain, typed};
 use super::metrics::Metrics;
-use crate::error::Failure;
 
-/// What is asked for there.
+/// The admin endpoints of a server: `/`, `/health`, `/ready`, `/metrics`, `/status` and `/busy`.
 #[derive(Debug)]
-pub(super) struct Admin {
-    pub(super) handle: ServerHandle,
-    pub(super) metrics: Arc<Metrics>,
-    /// What is served, for humans.
-    pub(super) what: String,
-    pub(super) began: Instant,
-    pub(super) guard: Guard,
+pub struct Admin {
+    /// The server.
+    pub handle: ServerHandle,
+    /// The content of `/metrics`.
+    pub metrics: Arc<Metrics>,
+    /// The folder or upstream server that is served, for humans.
+    pub what: String,
+    /// The start of the server.
+    pub began: Instant,
+    /// Decides who may read and switch.
+    pub guard: Guard,
 }
 
-/// Opens the socket, so that a port that is taken is told before anything is served.
-pub(super) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    let listener = TcpListener::bind(address).await;
-    listener.map_err(|error| Failure::cannot_listen(address, "tcp", &error))
-}
-
-/// Answers for as long as the process lives, also while it drains.
-pub(super) async fn serve(listener: TcpListener, admin: Arc<Admin>) {
+/// Serves the admin endpoints for as long as the process lives, also while the server drains.
+pub async fn serve(listener: TcpListener, admin: Arc<Admin>) {
     let room = Arc::new(tokio::sync::Semaphore::new(MOST_CONNECTIONS));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -60,7 +57,7 @@ pub(super) async fn serve(listener: TcpListener, admin: Arc<Admin>) {
             builder
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIMEOUT);
-            // What clients do wrong is theirs to know.
+            // Mistakes of clients concern nothing but their connections.
             let _ = builder
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
@@ -101,7 +98,7 @@ impl Admin {
 
     /// Switches to busy with POST and back with DELETE.
     ///
-    /// Web pages can have the browser of somebody who can reach this send requests, but not the token.
+    /// A web page can have a browser that reaches these endpoints send requests, but not the token.
     fn switch(&self, method: &Method) -> Response<Body> {
         let is_busy = match *method {
             Method::POST => true,
@@ -114,8 +111,9 @@ impl Admin {
             }
         };
         if !self.guard.has_token() {
-            let reason = "start with --admin-token-file to switch the server to busy";
-            return explained(StatusCode::FORBIDDEN, reason);
+            let advice = self.guard.advice().set_token;
+            let reason = format!("{advice} to switch the server to busy");
+            return explained(StatusCode::FORBIDDEN, &reason);
         }
         self.handle.set_busy(is_busy);
         let state = match is_busy {
@@ -125,7 +123,7 @@ impl Admin {
         explained(StatusCode::OK, state)
     }
 
-    /// What the page shows.
+    /// Returns the content of `/status`, which the page shows.
     fn status(&self) -> Value {
         let stats = self.handle.stats();
         let protocols = Protocol::ALL.map(|protocol| {
@@ -212,7 +210,7 @@ fn page() -> Response<Body> {
 const PAGE: &str = include_str!("live.html");
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const MOST_CONNECTIONS: usize = 100;
-/// Rows that somebody may want to read.
+/// Rows of the page; more are not readable.
 const MOST_SHOWN: usize = 200;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(100);

@@ -300,6 +300,16 @@ pub(crate) struct ProxyTimes {
     pub(crate) body: Duration,
 }
 
+impl ProxyTimes {
+    pub(crate) fn times(&self) -> super::proxy::ProxyTimes {
+        super::proxy::ProxyTimes {
+            connect: self.connect,
+            response: self.response,
+            body: self.body,
+        }
+    }
+}
+
 /// Flags for serving files.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Files")]
@@ -384,6 +394,16 @@ pub(crate) struct CertificateArguments {
     /// Trust the CA certificates in this file (PEM) for the ACME server
     #[arg(long, value_name = "FILE", requires = "acme")]
     pub(crate) acme_ca: Option<PathBuf>,
+}
+
+impl From<LogFormat> for super::access_log::LogFormat {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Common => Self::Common,
+            LogFormat::Combined => Self::Combined,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// Format of the access log.

@@ -1,12 +1,12 @@
-//! Bodies of responses, whatever makes them.
+//! Responses with content of any kind.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 
-pub(super) use courser::files::{Body, BoxError};
+pub use courser::files::{Body, BoxError};
 
 /// Puts any body into the type that all responses have.
-pub(super) fn boxed<B>(body: B) -> Body
+pub(crate) fn boxed<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -14,8 +14,8 @@ where
     Body::boxed(body)
 }
 
-/// A response of this type.
-pub(super) fn typed(
+/// Makes a response with content of this type.
+pub(crate) fn typed(
     status: StatusCode,
     kind: &'static str,
     body: impl Into<Bytes>,
@@ -27,13 +27,13 @@ pub(super) fn typed(
     response
 }
 
-/// A response that says its own status, for humans.
-pub(super) fn plain(status: StatusCode) -> Response<Body> {
+/// Makes a response whose content is its status, for humans.
+pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     typed(status, "text/plain; charset=utf-8", format!("{status}\n"))
 }
 
-/// A response with its status and the reason for it, for humans.
-pub(super) fn explained(status: StatusCode, reason: &str) -> Response<Body> {
+/// Makes a response whose content is its status and the reason for it, for humans.
+pub(crate) fn explained(status: StatusCode, reason: &str) -> Response<Body> {
     let text = format!("{status}: {reason}\n");
     typed(status, "text/plain; charset=utf-8", text)
 }

@@ -1,16 +1,16 @@
-//! What is in a folder, as a page or as JSON.
+//! Listings of folders, as a page or as JSON.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::SystemTime;
 
+use courser_units::binary_size;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use serde::Serialize;
 
 use super::body::{Body, plain, typed};
-use super::clock;
-use crate::output;
+use super::calendar;
 
 /// One name in a folder.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
@@ -44,12 +44,11 @@ enum Key {
     Time,
 }
 
-/// Lists a folder for a request.
-pub(super) async fn answer<B>(
-    folder: &Path,
-    request: &Request<B>,
-    with_hidden: bool,
-) -> Response<Body> {
+/// Lists a folder: as JSON for requests that accept it, else as a page.
+///
+/// The query orders the entries: `sort=name`, `size` or `time`, and `order=desc`. Names with a dot in front
+/// are left out without `with_hidden`.
+pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -> Response<Body> {
     let order = order(request.uri().query().unwrap_or_default());
     let path = percent_encoding::percent_decode_str(request.uri().path())
         .decode_utf8_lossy()
@@ -145,7 +144,7 @@ fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<
             url: format!("./{}{slash}", percent_encode(&name)),
             is_folder: metadata.is_dir(),
             size: metadata.is_file().then_some(metadata.len()),
-            modified: modified_at.map(clock::rfc3339),
+            modified: modified_at.map(calendar::rfc3339),
             modified_at,
             name,
         });
@@ -182,7 +181,7 @@ fn page(listing: &Listing, order: Order) -> String {
         } else {
             ("file", "")
         };
-        let size = entry.size.map_or_else(String::new, output::binary_size);
+        let size = entry.size.map_or_else(String::new, binary_size);
         let time = entry.modified_at.map_or_else(String::new, minutes);
         // Writing to a string does not fail.
         let _ = writeln!(
@@ -199,10 +198,7 @@ fn page(listing: &Listing, order: Order) -> String {
         .count();
     let files = listing.entries.len() - folders;
     let bytes = listing.entries.iter().filter_map(|entry| entry.size).sum();
-    let mut foot = format!(
-        "{folders} folders, {files} files, {}",
-        output::binary_size(bytes)
-    );
+    let mut foot = format!("{folders} folders, {files} files, {}", binary_size(bytes));
     if listing.left_out > 0 {
         let _ = write!(foot, "; {} more not shown", listing.left_out);
     }
@@ -261,7 +257,7 @@ fn head((key, descending): Order) -> String {
 }
 
 fn minutes(time: SystemTime) -> String {
-    let text = clock::rfc3339(time);
+    let text = calendar::rfc3339(time);
     text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use courser::files::{self, Files};
 use courser::server::{Protocol, ProtocolStats, ServerHandle, ServerStats};
+use courser_units::to_f64;
 use http::Method;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -19,12 +20,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::access_log::AccessLog;
-use super::record::Exchange;
-use crate::output::to_f64;
+use super::exchange::Exchange;
 
-/// What is counted of requests, and what the server counts itself.
+/// Counters of requests and of the server, in the text format of OpenMetrics.
 #[derive(Debug)]
-pub(super) struct Metrics {
+pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter<u64, AtomicU64>>,
     durations: Family<ProtocolLabel, Histogram, fn() -> Histogram>,
@@ -32,7 +32,7 @@ pub(super) struct Metrics {
     incomplete: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
 }
 
-/// Few values each: what clients send makes no series of its own.
+/// Labels with few values each: no text of a client makes a series of its own.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
     protocol: &'static str,
@@ -46,11 +46,8 @@ struct ProtocolLabel {
 }
 
 impl Metrics {
-    pub(super) fn new(
-        handle: ServerHandle,
-        log: Option<AccessLog>,
-        files: Option<Files>,
-    ) -> Arc<Self> {
+    /// Makes metrics of a server, of its access log, and of the files that it serves.
+    pub fn new(handle: ServerHandle, log: Option<AccessLog>, files: Option<Files>) -> Arc<Self> {
         let durations: fn() -> Histogram = || Histogram::new(BOUNDS);
         let mut metrics = Self {
             registry: Registry::with_prefix("courser"),
@@ -86,7 +83,8 @@ impl Metrics {
         Arc::new(metrics)
     }
 
-    pub(super) fn note(&self, exchange: &Exchange) {
+    /// Counts a request.
+    pub(crate) fn note(&self, exchange: &Exchange) {
         let protocol = exchange
             .peer
             .as_ref()
@@ -106,8 +104,8 @@ impl Metrics {
         }
     }
 
-    /// In the text format of OpenMetrics.
-    pub(super) fn text(&self) -> String {
+    /// Returns all metrics in the text format of OpenMetrics.
+    pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = text::encode(&mut text, &self.registry);

@@ -6,7 +6,8 @@ mod admin;
 mod announce;
 pub(crate) mod args;
 mod body;
-mod clock;
+mod calendar;
+mod exchange;
 mod files;
 mod listing;
 mod metrics;
@@ -27,10 +28,11 @@ use courser::server::{
 };
 use courser::{Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
 use serde_json::json;
+use tokio::net::TcpListener;
 
 use self::access_log::AccessLog;
 use self::address_list::AddressLists;
-use self::admin::{Admin, Guard};
+use self::admin::{Admin, Advice, Guard};
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
 use self::metrics::Metrics;
@@ -71,7 +73,8 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut metrics = None;
     let mut admin_address = None;
     if let Some(address) = arguments.admin {
-        let listener = admin::bind(address).await?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| Failure::cannot_listen(address, "tcp", &error))?;
         admin_address = Some(listener.local_addr()?);
         let counted = Metrics::new(handle.clone(), log.clone(), site.files());
         metrics = Some(counted.clone());
@@ -80,7 +83,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
             metrics: counted,
             what: what.clone(),
             began: Instant::now(),
-            guard: Guard::new(&arguments.admin_host, arguments.admin_token_file.as_deref())?,
+            guard: guard(arguments)?,
         };
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
@@ -130,14 +133,39 @@ fn open_log(arguments: &Arguments) -> Result<Option<(AccessLog, access_log::Writ
         return Ok(None);
     };
     let path = arguments.access_log_file.as_deref();
-    AccessLog::open(format, path, arguments.json).map(Some)
+    let as_json = arguments.json;
+    let opened = AccessLog::open(format.into(), path, move |text| {
+        sockets::warn(text, as_json)
+    });
+    opened.map(Some).map_err(|error| {
+        let name = path.unwrap_or(Path::new("standard output")).display();
+        Failure::new(format!("cannot write the access log to {name}: {error}"))
+    })
+}
+
+/// Makes the guard of the admin endpoints, with the token from its file.
+fn guard(arguments: &Arguments) -> Result<Guard, Failure> {
+    let guard = Guard::new(&arguments.admin_host).with_advice(Advice {
+        token: "the token of --admin-token-file",
+        set_token: "start with --admin-token-file",
+        add_name: "start with --admin-host NAME",
+    });
+    let Some(path) = &arguments.admin_token_file else {
+        return Ok(guard);
+    };
+    let wrong = |why: &dyn std::fmt::Display| {
+        let path = path.display();
+        Failure::new(format!("cannot use --admin-token-file {path}: {why}"))
+    };
+    let token = std::fs::read(path).map_err(|error| wrong(&error))?;
+    guard.with_token(&token).map_err(|error| wrong(&error))
 }
 
 fn site(arguments: &Arguments) -> Result<Site, Failure> {
     if let Some(backend) = &arguments.proxy {
         return Ok(Site::Proxy(Box::new(Proxy::new(
             backend.clone(),
-            arguments.proxy_times,
+            arguments.proxy_times.times(),
         ))));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());

@@ -1,11 +1,13 @@
-//! Requests passed on to a server behind this one.
+//! A reverse proxy.
 
 mod forward;
-pub(crate) mod fuzzing;
+#[doc(hidden)]
+pub mod fuzzing;
 mod interim;
 mod patience;
 mod target;
 
+use std::convert::Infallible;
 use std::fmt;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
@@ -23,23 +25,37 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tower::Service;
 
 use self::interim::Relay;
 use self::patience::{Silence, Turn};
-use super::args::ProxyTimes;
 use super::body::{Body, boxed, explained, plain};
 
-/// The server behind.
+/// The upstream server of a proxy.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Backend {
+pub struct Backend {
     authority: Authority,
-    /// Spoken to in HTTP/2 without a word before (RFC 9113 §3.3).
+    /// True for HTTP/2 by prior knowledge (RFC 9113 §3.3).
     is_http2: bool,
 }
 
+/// Time limits for the upstream server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProxyTimes {
+    /// Time limit for connecting.
+    pub connect: Duration,
+    /// Time limit for the beginning of a response, without the time in which the client has to send.
+    pub response: Duration,
+    /// Time limit for pauses in the content of a response.
+    pub body: Duration,
+}
+
 impl Backend {
-    /// `http://HOST[:PORT]` or `h2c://HOST[:PORT]`.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// Reads `http://HOST[:PORT]`, or `h2c://HOST[:PORT]` for HTTP/2.
+    ///
+    /// # Errors
+    /// The message for the user.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |what: &str| {
             format!("'{text}' {what}: use http://HOST[:PORT], or h2c://HOST[:PORT] for HTTP/2")
         };
@@ -81,16 +97,22 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Passes requests on.
+/// Forwards requests to an upstream server.
+///
+/// Clients and servers may speak any version of HTTP; upgrades such as WebSocket and interim responses pass
+/// through. Fields of one connection are removed (RFC 9110 §7.6), and fields that name the client are
+/// replaced: Forwarded, X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and Via. A request that names
+/// two hosts is refused.
 #[derive(Clone, Debug)]
-pub(super) struct Proxy<C = HttpConnector> {
+pub struct Proxy<C = HttpConnector> {
     backend: Backend,
     client: Client<C, Body>,
     times: ProxyTimes,
 }
 
 impl Proxy {
-    pub(super) fn new(backend: Backend, times: ProxyTimes) -> Self {
+    /// Makes a proxy that connects over TCP.
+    pub fn new(backend: Backend, times: ProxyTimes) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(times.connect));
         connector.set_nodelay(true);
@@ -99,7 +121,7 @@ impl Proxy {
 }
 
 impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
-    /// Makes connections to the server behind in a way of its own.
+    /// Makes a proxy with a connector of its own.
     fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -115,13 +137,14 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
         }
     }
 
-    pub(super) const fn backend(&self) -> &Backend {
+    /// Returns the upstream server.
+    pub const fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    /// The answer of the server behind, or ours if it gives none: 502 when it cannot be reached or
-    /// does not speak HTTP, 504 when it takes too long.
-    pub(super) async fn answer(&self, request: Request<server::Body>) -> Response<Body> {
+    /// Returns the response of the upstream server, or 502 when it cannot be reached or does not speak HTTP,
+    /// and 504 when it takes too long.
+    pub async fn answer(&self, request: Request<server::Body>) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
         let is_upgrade = forward::is_upgrade(&parts);
         let client_side = parts
@@ -180,7 +203,25 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
     }
 }
 
-/// What the client gets of the answer.
+impl<C> Service<Request<server::Body>> for Proxy<C>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<server::Body>) -> Self::Future {
+        let proxy = self.clone();
+        Box::pin(async move { Ok(proxy.answer(request).await) })
+    }
+}
+
+/// Returns what the client receives of a response.
 fn finish(
     mut response: Response<hyper::body::Incoming>,
     client_side: Option<OnUpgrade>,

@@ -1,7 +1,6 @@
-//! What is noted of each request: a line in the access log, and the metrics.
+//! Recording of requests: a line in the access log, and the metrics.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,44 +8,29 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use courser::server::{self, Peer};
-use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version, header};
+use http::{Method, Request, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
-use tower::{Service, ServiceExt as _};
+use tower::{Layer, Service, ServiceExt as _};
 
 use super::access_log::AccessLog;
 use super::body::{Body, boxed};
+use super::exchange::Exchange;
 use super::metrics::Metrics;
 
-/// Where it is noted.
-#[derive(Clone, Debug)]
-pub(super) struct Recorder {
-    pub(super) log: Option<AccessLog>,
-    pub(super) metrics: Option<Arc<Metrics>>,
-}
-
-/// A request that is over.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) peer: Option<Peer>,
-    /// Where the client was when it asked.
-    pub(super) client: Option<SocketAddr>,
-    pub(super) method: Method,
-    pub(super) uri: Uri,
-    pub(super) version: Version,
-    pub(super) host: Option<HeaderValue>,
-    pub(super) referer: Option<HeaderValue>,
-    pub(super) user_agent: Option<HeaderValue>,
-    pub(super) at: SystemTime,
-    pub(super) status: StatusCode,
-    /// Content that was sent.
-    pub(super) bytes: u64,
-    pub(super) took: Duration,
-    /// False when the client did not get all of it.
-    pub(super) is_complete: bool,
+/// Records each request in an access log and in metrics, when its response is over.
+///
+/// As a [`Layer`] it wraps a service.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder {
+    /// The access log.
+    pub log: Option<AccessLog>,
+    /// The metrics.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 impl Recorder {
-    pub(super) fn is_idle(&self) -> bool {
+    /// Returns true if there is nothing to record in.
+    pub fn is_idle(&self) -> bool {
         self.log.is_none() && self.metrics.is_none()
     }
 
@@ -59,12 +43,8 @@ impl Recorder {
         }
     }
 
-    /// Answers with `service`, and notes it when the answer is over.
-    pub(super) async fn answer<S>(
-        self,
-        request: Request<server::Body>,
-        service: S,
-    ) -> Response<Body>
+    /// Answers a request with `service`, and records it when the response is over.
+    pub async fn answer<S>(self, request: Request<server::Body>, service: S) -> Response<Body>
     where
         S: Service<Request<server::Body>, Response = Response<Body>, Error = Infallible>,
     {
@@ -99,14 +79,52 @@ impl Recorder {
         let Ok(response) = service.oneshot(request).await;
         noted.exchange.status = response.status();
         response.map(|body| {
-            // Nobody polls for the end of what ends with its head.
+            // A response that ends with its header section is not polled for its end.
             noted.exchange.is_complete = is_head || http_body::Body::is_end_stream(&body);
             boxed(Observed { body, noted })
         })
     }
 }
 
-/// Noted when it is dropped, however that comes.
+/// A service whose requests are recorded, made by a [`Recorder`].
+#[derive(Clone, Debug)]
+pub struct Recorded<S> {
+    recorder: Recorder,
+    service: S,
+}
+
+impl<S> Layer<S> for Recorder {
+    type Service = Recorded<S>;
+
+    fn layer(&self, service: S) -> Recorded<S> {
+        Recorded {
+            recorder: self.clone(),
+            service,
+        }
+    }
+}
+
+impl<S> Service<Request<server::Body>> for Recorded<S>
+where
+    S: Service<Request<server::Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<server::Body>) -> Self::Future {
+        let (recorder, service) = (self.recorder.clone(), self.service.clone());
+        Box::pin(async move { Ok(recorder.answer(request, service).await) })
+    }
+}
+
+/// A request that is recorded when this is dropped, whatever ends it.
 #[derive(Debug)]
 struct Noted {
     recorder: Recorder,
@@ -121,7 +139,7 @@ impl Drop for Noted {
     }
 }
 
-/// A body that is counted.
+/// A body whose content is counted.
 struct Observed {
     body: Body,
     noted: Noted,
@@ -158,7 +176,7 @@ impl http_body::Body for Observed {
     }
 }
 
-/// No status of HTTP's: the client went away before there was one, as nginx notes it.
+/// Stands for a client that went away before there was a status, as in nginx. HTTP has no such status.
 const CLIENT_CLOSED: StatusCode = match StatusCode::from_u16(499) {
     Ok(status) => status,
     Err(_) => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! What answers requests: files, or a server behind; compressed, and noted.
+//! A whole site as one service: files, or an upstream server; compressed and recorded.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,44 +15,51 @@ use super::body::{Body, boxed};
 use super::proxy::Proxy;
 use super::record::Recorder;
 
-/// Where answers come from.
+/// The source of responses.
 #[derive(Clone, Debug)]
-pub(super) enum Site {
-    /// Compresses by itself.
+pub enum Site {
+    /// A folder; [`Files`] compresses on its own.
     Files(Files),
+    /// An upstream server.
     Proxy(Box<Proxy>),
 }
 
 impl Site {
-    /// What is served, for humans.
-    pub(super) fn name(&self) -> String {
+    /// Returns the folder or the upstream server, for humans.
+    pub fn name(&self) -> String {
         match self {
             Self::Files(files) => files.root().display().to_string(),
             Self::Proxy(proxy) => proxy.backend().to_string(),
         }
     }
 
-    /// The folder, if it is one.
-    pub(super) fn files(&self) -> Option<Files> {
+    /// Returns the folder, if it is one.
+    pub fn files(&self) -> Option<Files> {
         match self {
             Self::Files(files) => Some(files.clone()),
             Self::Proxy(_) => None,
         }
     }
 
-    /// All of it as one service. `compress` concerns the answers of a server behind.
-    pub(super) fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
+    /// Makes one service of it. `compress` compresses the responses of an upstream server.
+    pub fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
         match self {
-            Self::Files(files) if recorder.is_idle() => Answers::Files(files),
-            Self::Files(files) => Answers::Boxed(recorded(recorder, files)),
-            Self::Proxy(proxy) => Answers::Boxed(recorded(recorder, proxied(*proxy, compress))),
+            Self::Files(files) if recorder.is_idle() => Answers(Kind::Files(files)),
+            Self::Files(files) => Answers(Kind::Boxed(recorded(recorder, files))),
+            Self::Proxy(proxy) => {
+                let proxied = proxied(*proxy, compress);
+                Answers(Kind::Boxed(recorded(recorder, proxied)))
+            }
         }
     }
 }
 
-/// The service that answers all requests.
+/// The service of a [`Site`].
 #[derive(Clone, Debug)]
-pub(super) enum Answers {
+pub struct Answers(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
     /// With nothing between: most files are answered in less time than a box takes.
     Files(Files),
     Boxed(Boxed),
@@ -60,8 +67,11 @@ pub(super) enum Answers {
 
 type Boxed = BoxCloneSyncService<Request<server::Body>, Response<Body>, Infallible>;
 
-/// Its answer to a request.
-pub(super) enum Answering {
+/// The response of a [`Site`] to a request, as a future.
+#[must_use = "futures do nothing unless polled"]
+pub struct Answering(AnsweringKind);
+
+enum AnsweringKind {
     File(files::Answering),
     Boxed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
 }
@@ -72,17 +82,17 @@ impl Service<Request<server::Body>> for Answers {
     type Future = Answering;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match self {
-            Self::Files(_) => Poll::Ready(Ok(())),
-            Self::Boxed(service) => service.poll_ready(cx),
+        match &mut self.0 {
+            Kind::Files(_) => Poll::Ready(Ok(())),
+            Kind::Boxed(service) => service.poll_ready(cx),
         }
     }
 
     fn call(&mut self, request: Request<server::Body>) -> Answering {
-        match self {
-            Self::Files(files) => Answering::File(files.call(request)),
-            Self::Boxed(service) => Answering::Boxed(service.call(request)),
-        }
+        Answering(match &mut self.0 {
+            Kind::Files(files) => AnsweringKind::File(files.call(request)),
+            Kind::Boxed(service) => AnsweringKind::Boxed(service.call(request)),
+        })
     }
 }
 
@@ -90,9 +100,9 @@ impl Future for Answering {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut *self {
-            Self::File(answer) => Pin::new(answer).poll(cx),
-            Self::Boxed(answer) => answer.as_mut().poll(cx),
+        match &mut self.0 {
+            AnsweringKind::File(answer) => Pin::new(answer).poll(cx),
+            AnsweringKind::Boxed(answer) => answer.as_mut().poll(cx),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use http::{HeaderValue, Version};
 use serde_json::json;
 
-use super::super::clock;
-use super::super::record::Exchange;
+use super::super::calendar;
+use super::super::exchange::Exchange;
 
 /// `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200 5`.
 pub(super) fn common(exchange: &Exchange) -> String {
@@ -16,7 +16,7 @@ pub(super) fn common(exchange: &Exchange) -> String {
         Some(client) => drop(write!(line, "{}", client.ip())),
         None => line.push('-'),
     }
-    let time = clock::common_log(exchange.at);
+    let time = calendar::common_log(exchange.at);
     let _ = write!(line, " - - [{time}] \"");
     escape(
         &mut line,
@@ -106,7 +106,7 @@ pub(super) fn as_json(exchange: &Exchange) -> String {
     let host = host.map(|host| cut(host.as_str(), MOST_OF_FIELD).into_owned());
     let host = host.or_else(|| text(exchange.host.as_ref()));
     json!({
-        "time": clock::rfc3339(exchange.at),
+        "time": calendar::rfc3339(exchange.at),
         "client": exchange.client.map(|client| client.to_string()),
         "connection": peer.map(courser::server::Peer::connection_id),
         "protocol": protocol(exchange.version),

@@ -1,34 +1,92 @@
-//! Who may read the admin endpoints.
+//! Access to the admin endpoints.
 
 use std::fmt;
 use std::net::IpAddr;
-use std::path::Path;
 
 use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use http::uri::Authority;
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 
 use super::super::body::{Body, explained};
-use crate::error::Failure;
 
 /// Refuses requests for other hosts, and requests without the token where one is set.
 ///
 /// A web page can have its own name resolve to an address of this machine (DNS rebinding) and then
 /// read what it asks for. The browser still sends the name of the page.
 #[derive(Default)]
-pub(crate) struct Guard {
+pub struct Guard {
     names: Vec<String>,
     token: Option<Box<[u8]>>,
+    advice: Advice,
+}
+
+/// How refusals name the settings that help.
+#[derive(Clone, Copy, Debug)]
+pub struct Advice {
+    /// The token: `the token`.
+    pub token: &'static str,
+    /// What sets a token: `set a token`.
+    pub set_token: &'static str,
+    /// What adds a host: `add its name`.
+    pub add_name: &'static str,
+}
+
+impl Default for Advice {
+    fn default() -> Self {
+        Self {
+            token: "the token",
+            set_token: "set a token",
+            add_name: "add its name",
+        }
+    }
+}
+
+/// The reason why a token cannot be used.
+#[derive(thiserror::Error, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TokenError {
+    /// The token is so short that it can be guessed, or does not fit into a header field.
+    #[error("the token has {0} bytes, {least} to {most} are allowed", least = LEAST, most = MOST)]
+    Length(usize),
+    /// The token contains something else than visible ASCII.
+    #[error("the token contains byte 0x{0:02x}, only visible ASCII is allowed")]
+    Byte(u8),
 }
 
 impl Guard {
-    /// Reads the token from its file.
-    pub(crate) fn new(names: &[String], token_file: Option<&Path>) -> Result<Self, Failure> {
-        let token = token_file.map(read_token).transpose()?;
-        Ok(Self {
+    /// Makes a guard that allows these hosts, beside addresses of this machine and `localhost`, and
+    /// requires no token.
+    pub fn new(names: &[String]) -> Self {
+        Self {
             names: names.to_vec(),
-            token,
-        })
+            ..Self::default()
+        }
+    }
+
+    /// Requires a token; white space around it is removed.
+    ///
+    /// # Errors
+    /// When the token is too short, too long, or not visible ASCII.
+    pub fn with_token(mut self, token: &[u8]) -> Result<Self, TokenError> {
+        let token = token.trim_ascii();
+        if !(LEAST..=MOST).contains(&token.len()) {
+            return Err(TokenError::Length(token.len()));
+        }
+        if let Some(byte) = token.iter().find(|byte| !byte.is_ascii_graphic()) {
+            return Err(TokenError::Byte(*byte));
+        }
+        self.token = Some(token.into());
+        Ok(self)
+    }
+
+    /// Names the settings that help in refusals.
+    #[must_use]
+    pub fn with_advice(mut self, advice: Advice) -> Self {
+        self.advice = advice;
+        self
+    }
+
+    pub(super) fn advice(&self) -> &Advice {
+        &self.advice
     }
 
     /// Returns the refusal of a request that came to `local`, if it is refused.
@@ -40,8 +98,9 @@ impl Guard {
         if is_open || self.is_authorized(request) {
             return None;
         }
-        let reason = "send the token of --admin-token-file as 'Authorization: Bearer TOKEN'";
-        let mut response = explained(StatusCode::UNAUTHORIZED, reason);
+        let token = self.advice.token;
+        let reason = format!("send {token} as 'Authorization: Bearer TOKEN'");
+        let mut response = explained(StatusCode::UNAUTHORIZED, &reason);
         let challenge = HeaderValue::from_static("Bearer realm=\"courser\"");
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         Some(response)
@@ -71,9 +130,9 @@ impl Guard {
             return Ok(());
         }
         let shown: String = host.chars().take(MOST_SHOWN).collect();
+        let advice = self.advice.add_name;
         Err(format!(
-            "host '{shown}' is not served here: use {local} or localhost, or start with \
-             --admin-host NAME"
+            "host '{shown}' is not served here: use {local} or localhost, or {advice}"
         ))
     }
 
@@ -90,7 +149,7 @@ impl Guard {
     }
 }
 
-/// Says nothing of the token.
+/// Leaves the token out.
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guard")
@@ -98,27 +157,6 @@ impl fmt::Debug for Guard {
             .field("has_token", &self.token.is_some())
             .finish()
     }
-}
-
-fn read_token(path: &Path) -> Result<Box<[u8]>, Failure> {
-    let wrong = |why: &dyn fmt::Display| {
-        let path = path.display();
-        Failure::new(format!("cannot use --admin-token-file {path}: {why}"))
-    };
-    let text = std::fs::read(path).map_err(|error| wrong(&error))?;
-    let token = text.trim_ascii();
-    if !(LEAST..=MOST).contains(&token.len()) {
-        return Err(wrong(&format!(
-            "the token has {} bytes, {LEAST} to {MOST} are allowed",
-            token.len()
-        )));
-    }
-    if let Some(byte) = token.iter().find(|byte| !byte.is_ascii_graphic()) {
-        return Err(wrong(&format!(
-            "the token contains byte 0x{byte:02x}, only visible ASCII is allowed"
-        )));
-    }
-    Ok(token.into())
 }
 
 /// Compares in a time that does not depend on where the two differ.
@@ -155,10 +193,7 @@ mod tests {
 
     #[test]
     fn other_hosts_are_refused() {
-        let guard = Guard {
-            names: vec!["metrics.test".to_owned()],
-            token: None,
-        };
+        let guard = Guard::new(&["metrics.test".to_owned()]);
         for host in [
             "localhost",
             "LocalHost:9443",
@@ -190,10 +225,8 @@ mod tests {
 
     #[test]
     fn data_needs_the_token() {
-        let guard = Guard {
-            names: Vec::new(),
-            token: Some((*b"0123456789abcdef").into()),
-        };
+        let guard = Guard::new(&[]).with_token(b"0123456789abcdef");
+        let guard = guard.expect("long enough");
         let with = |path: &str, authorization: &str| {
             let fields = [("host", "localhost"), ("authorization", authorization)];
             status(&guard, path, &fields)

@@ -16,8 +16,7 @@ use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf,
 };
 
-use super::{Backend, Proxy};
-use crate::serve::args::ProxyTimes;
+use super::{Backend, Proxy, ProxyTimes};
 
 /// The result of a client's bytes or of one request.
 #[derive(Debug, Default)]

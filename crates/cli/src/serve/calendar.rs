@@ -19,7 +19,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// What lies before 1970 is 1970.
+    /// Converts a time; times before 1970 become 1970.
     fn of(time: SystemTime) -> Self {
         let seconds = time
             .duration_since(UNIX_EPOCH)
@@ -63,8 +63,8 @@ const fn days_of_month(year: u64, month: usize) -> u64 {
     }
 }
 
-/// `2026-11-21T23:05:18Z`.
-pub(super) fn rfc3339(time: SystemTime) -> String {
+/// Returns a moment in the form of RFC 3339: `2026-11-21T23:05:18Z`.
+pub fn rfc3339(time: SystemTime) -> String {
     let it = Moment::of(time);
     format!(
         "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
@@ -72,8 +72,8 @@ pub(super) fn rfc3339(time: SystemTime) -> String {
     )
 }
 
-/// `21/Nov/2026:23:05:18 +0000`, as access logs have it.
-pub(super) fn common_log(time: SystemTime) -> String {
+/// Returns a moment in the form of access logs: `21/Nov/2026:23:05:18 +0000`.
+pub(crate) fn common_log(time: SystemTime) -> String {
     let it = Moment::of(time);
     format!(
         "{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000",
