@@ -10,8 +10,6 @@ use courser_report::figures;
 
 use crate::args::Arguments;
 
-pub use crate::serve::proxy::fuzzing::{Exchange, Passed, pass_bytes, pass_request};
-
 /// Reads a file of addresses, and makes a filter of it.
 ///
 /// # Errors

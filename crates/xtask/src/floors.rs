@@ -13,7 +13,12 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
-    (6, &["h3", "measure", "sim", "emulator", "load", "report"]),
+    (
+        6,
+        &[
+            "h3", "measure", "sim", "emulator", "load", "report", "services",
+        ],
+    ),
     (
         TOOLS,
         &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],

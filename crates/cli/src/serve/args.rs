@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use courser::Algorithm;
+use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
-use super::proxy::Backend;
 use crate::args::{parse_controller, parse_listen};
 
 #[derive(Args, Debug)]
@@ -301,8 +301,8 @@ pub(crate) struct ProxyTimes {
 }
 
 impl ProxyTimes {
-    pub(crate) fn times(&self) -> super::proxy::ProxyTimes {
-        super::proxy::ProxyTimes {
+    pub(crate) fn times(&self) -> courser_services::ProxyTimes {
+        courser_services::ProxyTimes {
             connect: self.connect,
             response: self.response,
             body: self.body,
@@ -396,7 +396,7 @@ pub(crate) struct CertificateArguments {
     pub(crate) acme_ca: Option<PathBuf>,
 }
 
-impl From<LogFormat> for super::access_log::LogFormat {
+impl From<LogFormat> for courser_services::LogFormat {
     fn from(format: LogFormat) -> Self {
         match format {
             LogFormat::Common => Self::Common,

@@ -1,19 +1,9 @@
 //! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
 
-mod access_log;
 mod address_list;
-mod admin;
 mod announce;
 pub(crate) mod args;
-mod body;
-mod calendar;
-mod exchange;
 mod files;
-mod listing;
-mod metrics;
-pub(crate) mod proxy;
-mod record;
-mod site;
 mod sockets;
 
 use std::net::SocketAddr;
@@ -27,18 +17,14 @@ use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
 use courser::{Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser_services::admin::{self, Admin, Advice, Guard};
+use courser_services::{AccessLog, Metrics, Proxy, Recorder, Site, Writer};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use self::access_log::AccessLog;
 use self::address_list::AddressLists;
-use self::admin::{Admin, Advice, Guard};
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
-use self::metrics::Metrics;
-use self::proxy::Proxy;
-use self::record::Recorder;
-use self::site::Site;
 use self::sockets::SocketWatch;
 use crate::error::Failure;
 use crate::output;
@@ -128,7 +114,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Opens the access log, if one is asked for.
-fn open_log(arguments: &Arguments) -> Result<Option<(AccessLog, access_log::Writer)>, Failure> {
+fn open_log(arguments: &Arguments) -> Result<Option<(AccessLog, Writer)>, Failure> {
     let Some(format) = arguments.access_log else {
         return Ok(None);
     };

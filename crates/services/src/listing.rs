@@ -9,8 +9,8 @@ use courser_units::binary_size;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use serde::Serialize;
 
-use super::body::{Body, plain, typed};
-use super::calendar;
+use crate::body::{Body, plain, typed};
+use crate::calendar;
 
 /// One name in a folder.
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]

@@ -11,9 +11,9 @@ use tower::util::BoxCloneSyncService;
 use tower::{Layer as _, Service, service_fn};
 use tower_http::compression::CompressionLayer;
 
-use super::body::{Body, boxed};
-use super::proxy::Proxy;
-use super::record::Recorder;
+use crate::body::{Body, boxed};
+use crate::proxy::Proxy;
+use crate::record::Recorder;
 
 /// The source of responses.
 #[derive(Clone, Debug)]

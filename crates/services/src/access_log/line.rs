@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use http::{HeaderValue, Version};
 use serde_json::json;
 
-use super::super::calendar;
-use super::super::exchange::Exchange;
+use crate::calendar;
+use crate::exchange::Exchange;
 
 /// `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200 5`.
 pub(super) fn common(exchange: &Exchange) -> String {

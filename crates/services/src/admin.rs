@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 pub use self::guard::{Advice, Guard, TokenError};
-use super::body::{Body, explained, plain, typed};
-use super::metrics::Metrics;
+use crate::body::{Body, explained, plain, typed};
+use crate::metrics::Metrics;
 
 /// The admin endpoints of a server: `/`, `/health`, `/ready`, `/metrics`, `/status` and `/busy`.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body::{Frame, SizeHint};
 use tower::{Layer, Service, ServiceExt as _};
 
-use super::access_log::AccessLog;
-use super::body::{Body, boxed};
-use super::exchange::Exchange;
-use super::metrics::Metrics;
+use crate::access_log::AccessLog;
+use crate::body::{Body, boxed};
+use crate::exchange::Exchange;
+use crate::metrics::Metrics;
 
 /// Records each request in an access log and in metrics, when its response is over.
 ///
@@ -147,7 +147,7 @@ struct Observed {
 
 impl http_body::Body for Observed {
     type Data = Bytes;
-    type Error = super::body::BoxError;
+    type Error = crate::body::BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,

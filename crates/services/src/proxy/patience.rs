@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
-use super::super::body::{Body, BoxError, boxed};
+use crate::body::{Body, BoxError, boxed};
 
 /// Whose turn it is while a request is sent and its response awaited.
 #[derive(Clone, Debug)]

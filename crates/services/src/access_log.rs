@@ -14,7 +14,7 @@ use std::sync::atomic::{
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use super::exchange::Exchange;
+use crate::exchange::Exchange;
 
 /// The format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -19,8 +19,8 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::access_log::AccessLog;
-use super::exchange::Exchange;
+use crate::access_log::AccessLog;
+use crate::exchange::Exchange;
 
 /// Counters of requests and of the server, in the text format of OpenMetrics.
 #[derive(Debug)]

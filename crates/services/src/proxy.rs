@@ -29,7 +29,7 @@ use tower::Service;
 
 use self::interim::Relay;
 use self::patience::{Silence, Turn};
-use super::body::{Body, boxed, explained, plain};
+use crate::body::{Body, boxed, explained, plain};
 
 /// The upstream server of a proxy.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use http::uri::Authority;
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 
-use super::super::body::{Body, explained};
+use crate::body::{Body, explained};
 
 /// Refuses requests for other hosts, and requests without the token where one is set.
 ///
