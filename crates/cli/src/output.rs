@@ -5,8 +5,7 @@ use std::io::Write;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub(crate) use courser_units::{
-    binary_size, bits_per_second, per_gigabyte, per_second, rate, ratio, seconds, size,
-    three_digits, to_f64,
+    binary_size, per_second, rate, seconds, size, three_digits, to_f64,
 };
 
 /// Writes a line to standard output. Who closes the pipe does not want to know.

@@ -12,7 +12,7 @@ use courser_measure::{CpuClock, allowed_cores, pin_to};
 use tokio::sync::oneshot;
 
 use crate::error::Failure;
-use crate::perf::{Log, Over, PROTOCOL, Remote, Server, ServerOptions};
+use crate::perf::{Over, PROTOCOL, Remote, Server, ServerOptions};
 
 /// A server on its own thread, and what a client has to know of it.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Pair {
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,
             tls: tls.clone(),
-            qlog: None,
+            sinks: None,
         };
         Ok(Self {
             quic: remote(Over::Quic, ready.quic),
@@ -107,15 +107,14 @@ fn serve(
         pin_to(server).map_err(Failure::new)?;
     }
     crate::runtime()?.block_on(async {
-        let server = Server::bind(ServerOptions {
+        let options = ServerOptions {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             identity,
             transport: transport(Algorithm::Cubic, Some(MTU)),
             tcp: true,
             clock: CpuClock::Thread,
-            log: Log::Silent,
-        })
-        .await?;
+        };
+        let server = Server::bind(options, |_| {}).await?;
         let (quic, tcp) = server.addresses()?;
         let tcp = tcp.ok_or_else(|| Failure::new("the server does not serve TCP"))?;
         let capabilities = server.endpoint().capabilities();

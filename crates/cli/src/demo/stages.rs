@@ -172,9 +172,9 @@ impl Stages<'_> {
     async fn run(&self, what: &str, remote: &Remote, plan: Plan) -> Result<Outcome, Failure> {
         self.progress.begin(what);
         let watch = Watch {
-            progress: self.progress,
+            progress: &|share| self.progress.at(share),
             interval: None,
-            lines: false,
+            on_interval: &|_| {},
         };
         let outcome = measure(remote, &plan, watch).await?;
         let sides = outcome.server.iter().chain([&outcome.client]);

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use courser_measure::Failure;
+use courser_units::{per_gigabyte, ratio, to_f64};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
@@ -11,8 +13,6 @@ use super::counters::{ConnectionCounters, IoCounters, ServerReport};
 use super::meter::{Amount, Interval, Latency, Meter, Watch, Watched};
 use super::remote::Remote;
 use super::session::{Handshake, Session};
-use crate::error::Failure;
-use crate::output;
 
 /// What every scenario needs.
 #[derive(Debug)]
@@ -201,14 +201,13 @@ impl Side {
         connection: Option<ConnectionCounters>,
         done: Done,
     ) -> Self {
-        let acks = connection.and_then(|connection| {
-            output::ratio(connection.acks_sent, connection.ack_eliciting_received)
-        });
-        let per_call = |datagrams: Option<u64>, calls| output::ratio(datagrams?, calls);
+        let acks = connection
+            .and_then(|connection| ratio(connection.acks_sent, connection.ack_eliciting_received));
+        let per_call = |datagrams: Option<u64>, calls| ratio(datagrams?, calls);
         Self {
             cpu_seconds,
-            cpu_seconds_per_gb: output::per_gigabyte(cpu_seconds, done.bytes),
-            cpu_us_each: (done.count > 0).then(|| cpu_seconds * 1e6 / output::to_f64(done.count)),
+            cpu_seconds_per_gb: per_gigabyte(cpu_seconds, done.bytes),
+            cpu_us_each: (done.count > 0).then(|| cpu_seconds * 1e6 / to_f64(done.count)),
             datagrams_per_send_call: per_call(io.sent_datagrams, io.send_calls),
             datagrams_per_receive_call: per_call(io.received_datagrams, io.receive_calls),
             acks_per_data_packet: acks,

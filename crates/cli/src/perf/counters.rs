@@ -2,6 +2,7 @@
 //! travel to the client as JSON.
 
 use courser::{ConnectionStats, Counters, Endpoint};
+use courser_units::to_f64;
 use serde::{Deserialize, Serialize};
 
 /// Calls to the kernel and what went through them.
@@ -180,7 +181,7 @@ impl ServerReport {
 }
 
 fn count(connections: u64) -> f64 {
-    crate::output::to_f64(connections)
+    to_f64(connections)
 }
 
 #[cfg(test)]

@@ -2,23 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use courser::{CipherSuite, Connection};
-use serde::Serialize;
+use courser::Connection;
+use courser_measure::Failure;
+use tokio_rustls::TlsConnector;
 
 use super::counters::{ConnectionCounters, IoCounters, ServerReport};
 use super::meter::Meter;
 use super::quic::{self, QuicConnector};
-use super::remote::Remote;
+use super::remote::{Over, Remote};
 use super::tcp::{TcpConnector, TcpLink};
+use super::transfer::{Agreed, Until};
 use super::wire::Request;
-use crate::error::Failure;
-
-/// When a transfer ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Until {
-    Bytes(u64),
-    At(Instant),
-}
 
 /// Makes connections.
 #[derive(Debug)]
@@ -28,6 +22,17 @@ pub(crate) enum Connector {
 }
 
 impl Connector {
+    /// Opens what connections to a server need.
+    pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
+        match remote.over {
+            Over::Quic => QuicConnector::new(remote, remote.quic_config()).map(Self::Quic),
+            Over::Tcp => {
+                let connector = TlsConnector::from(remote.tls.clone());
+                Ok(Self::Tcp(TcpConnector::new(connector)))
+            }
+        }
+    }
+
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Link, Failure> {
         match self {
             Self::Quic(connector) => connector.connect(remote).await.map(Link::Quic),
@@ -152,32 +157,5 @@ impl Link {
             Self::Tcp(link) => link.close_and_wait().await?,
         }
         Ok(began.elapsed())
-    }
-}
-
-/// What a handshake agreed on.
-#[derive(Serialize, Clone, PartialEq, Debug, Default)]
-pub(crate) struct Agreed {
-    pub(crate) suite: Option<String>,
-    pub(crate) key_exchange: Option<String>,
-    pub(crate) resumed: bool,
-}
-
-impl Agreed {
-    fn of_quic(connection: &Connection) -> Self {
-        let data = connection.handshake_data();
-        let suite = data
-            .as_ref()
-            .and_then(|data| data.suite)
-            .map(|suite| match suite {
-                CipherSuite::Aes128Gcm => "AES-128-GCM",
-                CipherSuite::Aes256Gcm => "AES-256-GCM",
-                CipherSuite::ChaCha20Poly1305 => "ChaCha20-Poly1305",
-            });
-        Self {
-            suite: suite.map(str::to_owned),
-            key_exchange: data.as_ref().and_then(|data| data.key_exchange.clone()),
-            resumed: data.is_some_and(|data| data.resumed),
-        }
     }
 }

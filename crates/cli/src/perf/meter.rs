@@ -1,16 +1,17 @@
 //! Counts what moves, and looks at it while it does.
 
+use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use courser_measure::Failure;
+use courser_units::{bits_per_second, ratio, to_f64};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::counters::ConnectionCounters;
-use crate::error::Failure;
-use crate::output::{self, Progress};
 
 /// What has moved so far, counted by everybody who moves.
 #[derive(Debug)]
@@ -84,15 +85,15 @@ pub(crate) struct Latency {
 
 impl From<&Histogram<u64>> for Latency {
     fn from(nanos: &Histogram<u64>) -> Self {
-        let at = |quantile| output::to_f64(nanos.value_at_quantile(quantile)) / 1e3;
+        let at = |quantile| to_f64(nanos.value_at_quantile(quantile)) / 1e3;
         Self {
-            min_us: output::to_f64(nanos.min()) / 1e3,
+            min_us: to_f64(nanos.min()) / 1e3,
             mean_us: nanos.mean() / 1e3,
             p50_us: at(0.5),
             p90_us: at(0.9),
             p99_us: at(0.99),
             p999_us: at(0.999),
-            max_us: output::to_f64(nanos.max()) / 1e3,
+            max_us: to_f64(nanos.max()) / 1e3,
         }
     }
 }
@@ -120,13 +121,23 @@ pub(crate) struct Interval {
     pub(crate) congestion_window: Option<u64>,
 }
 
-/// Looks at a measurement while it runs: draws progress and takes intervals.
-#[derive(Debug)]
-pub(crate) struct Watch<'a> {
-    pub(crate) progress: &'a Progress,
-    pub(crate) interval: Option<Duration>,
-    /// Intervals are written as lines too.
-    pub(crate) lines: bool,
+/// Watches a measurement while it runs.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Called ten times per second with the share that is done, from 0 to 1 or more.
+    pub progress: &'a dyn Fn(f64),
+    /// The length of an interval, if the measurement is divided into intervals.
+    pub interval: Option<Duration>,
+    /// Called at the end of each interval.
+    pub on_interval: &'a dyn Fn(&Interval),
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("interval", &self.interval)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a watched measurement has given.
@@ -167,7 +178,7 @@ impl Watch<'_> {
                 biased;
                 result = &mut work => break result,
                 _ = tick.tick() => {
-                    self.progress.at(share_done(meter, amount, series.began.elapsed()));
+                    (self.progress)(share_done(meter, amount, series.began.elapsed()));
                     if self.interval.is_some_and(|every| series.is_due(every)) {
                         self.take(&mut series, meter, paths());
                     }
@@ -186,34 +197,7 @@ impl Watch<'_> {
     }
 
     fn take(&self, series: &mut Series, meter: &Meter, paths: Option<ConnectionCounters>) {
-        let interval = series.next(meter, paths);
-        if self.lines {
-            self.progress.line(interval.to_line());
-        }
-    }
-}
-
-impl Interval {
-    fn to_line(self) -> String {
-        let bytes = self.sent_bytes + self.received_bytes;
-        let mut line = format!(
-            "{:6.2}-{:<6.2} s  {:>9}  {:>12}",
-            self.start,
-            self.end,
-            output::size(bytes),
-            output::rate(bytes, self.end - self.start),
-        );
-        if self.count > 0 {
-            let rate = output::to_f64(self.count) / (self.end - self.start).max(1e-9);
-            line += &format!("  {:>10}", output::per_second(rate));
-        }
-        if let (Some(lost), Some(rtt), Some(window)) =
-            (self.packets_lost, self.rtt_us, self.congestion_window)
-        {
-            let rtt = output::seconds(rtt / 1e6);
-            line += &format!("  {lost} lost  rtt {rtt}  window {}", output::size(window));
-        }
-        line
+        (self.on_interval)(&series.next(meter, paths));
     }
 }
 
@@ -261,7 +245,7 @@ impl Series {
             end,
             sent_bytes: sent - self.sent,
             received_bytes: received - self.received,
-            bits_per_second: output::bits_per_second(bytes, end - self.last),
+            bits_per_second: bits_per_second(bytes, end - self.last),
             count: count - self.count,
             packets_lost: paths.map(|_| lost.saturating_sub(self.lost)),
             rtt_us: paths.map(|paths| paths.rtt_us),
@@ -285,7 +269,7 @@ fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
         Amount::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
         Amount::Number(number) => {
             let done = meter.sent().max(meter.received()).max(meter.count());
-            output::ratio(done, number).unwrap_or(1.0)
+            ratio(done, number).unwrap_or(1.0)
         }
     }
 }

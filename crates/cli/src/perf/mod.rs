@@ -2,9 +2,13 @@
 
 mod bench;
 mod client;
+mod context;
 mod counters;
+mod event;
+mod flags;
 mod link;
 mod log;
+mod measure;
 mod meter;
 mod plan;
 mod quic;
@@ -18,6 +22,7 @@ mod scenario_rr;
 mod server;
 mod session;
 mod tcp;
+mod transfer;
 mod wire;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -25,11 +30,9 @@ use std::sync::Arc;
 
 use courser::TransportConfig;
 use courser::telemetry::SinkFactory;
-use courser_qlog::QlogDirectory;
 
 pub(crate) use bench::Outcome;
-pub(crate) use client::measure;
-pub(crate) use log::Log;
+pub(crate) use measure::measure;
 pub(crate) use meter::{Amount, Watch};
 pub(crate) use plan::{Direction, Plan, Scenario};
 pub(crate) use remote::{Over, Remote};
@@ -37,6 +40,7 @@ pub(crate) use report_text::{agreed as describe_agreed, micros};
 pub(crate) use server::{Server, ServerOptions};
 pub(crate) use wire::PROTOCOL;
 
+use self::log::Log;
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
 use crate::error::Failure;
 use crate::output;
@@ -57,18 +61,20 @@ pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
-    let qlog = trace_directory(&arguments.common)?;
+    let traces = traces(&arguments.common)?;
     let log = if arguments.common.json {
         Log::Json
     } else {
         Log::Text
     };
-    let server = Server::bind(options(arguments, log, arguments.listen, qlog.clone())?).await;
+    let on_event = move |event| log.print(&event);
+    let options = |listen| options(arguments, listen, traces.clone());
+    let server = Server::bind(options(arguments.listen)?, on_event).await;
     let server = match (server, arguments.listen) {
         // A machine without IPv6 cannot listen on what is the default.
         (Err(_), None) => {
             let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
-            Server::bind(options(arguments, log, Some(address), qlog.clone())?).await?
+            Server::bind(options(Some(address))?, on_event).await?
         }
         (server, _) => server?,
     };
@@ -99,9 +105,8 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
 
 fn options(
     arguments: &ServerArguments,
-    log: Log,
     listen: Option<SocketAddr>,
-    qlog: Option<Arc<QlogDirectory>>,
+    sinks: Option<Arc<dyn SinkFactory>>,
 ) -> Result<ServerOptions, Failure> {
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
@@ -112,21 +117,21 @@ fn options(
         listen: listen.unwrap_or(default),
         identity,
         transport: TransportConfig {
-            sinks: qlog.map(|qlog| qlog as Arc<dyn SinkFactory>),
+            sinks,
             ..transport(arguments.common.cc, arguments.common.mtu)
         },
         tcp: arguments.tcp,
         clock: CpuClock::Process,
-        log,
     })
 }
 
-/// The directory that traces were asked for.
-fn trace_directory(arguments: &CommonArguments) -> Result<Option<Arc<QlogDirectory>>, Failure> {
+/// Makes the directory of traces, if one is asked for.
+fn traces(arguments: &CommonArguments) -> Result<Option<Arc<dyn SinkFactory>>, Failure> {
     let Some(path) = &arguments.qlog else {
         return Ok(None);
     };
-    crate::records::traces(path, Some("courser perf")).map(Some)
+    let traces = crate::records::traces(path, Some("courser perf"))?;
+    Ok(Some(traces as Arc<dyn SinkFactory>))
 }
 
 /// Resolves when the user or the system asks the process to end.

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use courser::{Connection, Endpoint, RecvStream, SendStream};
+use courser_measure::Failure;
 use courser_measure::target::{local_ip_for, nobody_listens};
 
 use super::counters::{IoCounters, ServerReport};
-use super::link::Until;
 use super::meter::Meter;
 use super::remote::Remote;
+use super::transfer::Until;
 use super::wire;
 use super::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
-use crate::error::Failure;
 
 /// Makes connections from one socket.
 #[derive(Debug)]

@@ -11,13 +11,9 @@ use courser::{
 };
 use courser_measure::target::transport;
 use courser_measure::{Cause, CpuClock, Failure, Peer};
-use courser_qlog::QlogDirectory;
 use rustls::client::Resumption;
-use tokio_rustls::TlsConnector;
 
-use super::link::Connector;
-use super::quic::QuicConnector;
-use super::tcp::TcpConnector;
+use super::wire::MAX_STREAMS;
 
 /// Whom a client connects to, and how.
 #[derive(Clone, Debug)]
@@ -36,8 +32,8 @@ pub(crate) struct Remote {
     /// What counts as this end's CPU time.
     pub(crate) clock: CpuClock,
     pub(crate) tls: Arc<rustls::ClientConfig>,
-    /// Where traces go.
-    pub(crate) qlog: Option<Arc<QlogDirectory>>,
+    /// Receives the traces of QUIC connections.
+    pub(crate) sinks: Option<Arc<dyn SinkFactory>>,
 }
 
 /// What carries the bytes.
@@ -57,17 +53,6 @@ impl Over {
 }
 
 impl Remote {
-    /// A socket to connect from.
-    pub(crate) fn connector(&self) -> Result<Connector, Failure> {
-        match self.over {
-            Over::Quic => QuicConnector::new(self, self.quic_config()).map(Connector::Quic),
-            Over::Tcp => {
-                let connector = TlsConnector::from(self.tls.clone());
-                Ok(Connector::Tcp(TcpConnector::new(connector)))
-            }
-        }
-    }
-
     /// The same with sessions resumed by tickets; what is made from it shares them.
     #[must_use]
     pub(crate) fn resuming(&self) -> Self {
@@ -79,11 +64,11 @@ impl Remote {
         }
     }
 
-    fn quic_config(&self) -> ClientConfig {
+    pub(crate) fn quic_config(&self) -> ClientConfig {
         let transport = TransportConfig {
             handshake_timeout: self.connect_timeout,
-            max_uni_streams: super::server::MAX_STREAMS,
-            sinks: self.qlog.clone().map(|qlog| qlog as Arc<dyn SinkFactory>),
+            max_uni_streams: MAX_STREAMS,
+            sinks: self.sinks.clone(),
             ..transport(self.congestion, self.mtu)
         };
         ClientConfig::with_rustls(self.tls.clone()).transport_config(transport)

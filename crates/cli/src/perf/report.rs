@@ -1,5 +1,6 @@
 //! What a client reports, for programs: names and units are in the fields.
 
+use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
 
 use super::bench::{Outcome, Side};
@@ -7,7 +8,6 @@ use super::meter::{Amount, Interval, Latency};
 use super::plan::{Direction, Plan, Scenario};
 use super::remote::Remote;
 use super::session::Handshake;
-use crate::output;
 
 /// A measurement from beginning to end.
 #[derive(Serialize, Clone, PartialEq, Debug)]
@@ -148,7 +148,7 @@ impl End {
                 remote_total: outcome.server.as_ref().map(percent),
             }),
             count: counts.then_some(outcome.count),
-            per_second: counts.then(|| output::to_f64(outcome.count) / seconds.max(1e-9)),
+            per_second: counts.then(|| to_f64(outcome.count) / seconds.max(1e-9)),
             resumed: outcome.resumed,
             latency: outcome.latency,
         }
@@ -157,7 +157,7 @@ impl End {
 
 impl Sum {
     fn new(seconds: f64, bytes: u64, retransmits: Option<u64>) -> Self {
-        let bits_per_second = output::bits_per_second(bytes, seconds);
+        let bits_per_second = bits_per_second(bytes, seconds);
         Self {
             seconds,
             bytes,

@@ -1,12 +1,12 @@
 //! What a client reports, for humans.
 
 use super::bench::Side;
-use super::link::Agreed;
-use super::meter::Latency;
+use super::meter::{Interval, Latency};
 use super::plan::{Plan, Scenario};
 use super::remote::{Over, Remote};
 use super::report::{End, Report, Sum};
 use super::session::Handshake;
+use super::transfer::Agreed;
 use crate::output;
 
 /// What is about to be measured.
@@ -68,6 +68,31 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
         remote.address,
         remote.congestion,
     )
+}
+
+/// Returns the line of an interval.
+pub(crate) fn interval(interval: &Interval) -> String {
+    let bytes = interval.sent_bytes + interval.received_bytes;
+    let mut line = format!(
+        "{:6.2}-{:<6.2} s  {:>9}  {:>12}",
+        interval.start,
+        interval.end,
+        output::size(bytes),
+        output::rate(bytes, interval.end - interval.start),
+    );
+    if interval.count > 0 {
+        let rate = output::to_f64(interval.count) / (interval.end - interval.start).max(1e-9);
+        line += &format!("  {:>10}", output::per_second(rate));
+    }
+    if let (Some(lost), Some(rtt), Some(window)) = (
+        interval.packets_lost,
+        interval.rtt_us,
+        interval.congestion_window,
+    ) {
+        let rtt = output::seconds(rtt / 1e6);
+        line += &format!("  {lost} lost  rtt {rtt}  window {}", output::size(window));
+    }
+    line
 }
 
 /// What came out.

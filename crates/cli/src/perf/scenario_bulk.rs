@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use courser_measure::Failure;
+
 use super::bench::{Bench, Outcome, all};
-use super::link::{Link, Until};
+use super::link::Link;
 use super::meter::{Amount, Meter};
 use super::plan::Direction;
 use super::session::Session;
-use crate::error::Failure;
+use super::transfer::Until;
 
 /// Moves bytes on `streams` streams each way of each of `connections` connections.
 pub(crate) async fn run(

@@ -1,16 +1,18 @@
 //! How long a close takes until both ends know.
 
+use courser_measure::Failure;
+
 use super::bench::{Bench, Outcome, Quota};
 use super::counters::IoCounters;
+use super::link::Connector;
 use super::meter::Meter;
 use super::remote::Remote;
 use super::wire::Request;
-use crate::error::Failure;
 
 /// Connects, makes one request, closes, and waits until the server is known to know.
 pub(crate) async fn run(bench: &mut Bench<'_>) -> Result<Outcome, Failure> {
     let meter = Meter::new();
-    let mut io = bench.remote.connector()?.io();
+    let mut io = Connector::new(bench.remote)?.io();
     let mark = bench.mark(io).await;
     let quota = Quota::new(bench.amount);
     let work = close_all(bench.remote, &quota, &meter, &mut io);
@@ -29,7 +31,7 @@ async fn close_all(
     let request = Request::new(1, 1);
     while quota.take() {
         // A socket of its own, so that nothing else keeps it busy.
-        let connector = remote.connector()?;
+        let connector = Connector::new(remote)?;
         let mut link = connector.connect(remote).await?;
         link.exchange(&request, &Meter::new()).await?;
         meter.on_done(link.close_and_wait(&connector).await?);

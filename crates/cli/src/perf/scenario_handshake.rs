@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use courser_measure::Failure;
+
 use super::bench::{Bench, Outcome, Quota, all};
 use super::link::Connector;
 use super::meter::Meter;
 use super::remote::Remote;
 use super::wire::Request;
-use crate::error::Failure;
 
 /// Connects and closes until the amount is reached.
 pub(crate) async fn run(
@@ -22,7 +23,7 @@ pub(crate) async fn run(
     } else {
         bench.remote.clone()
     };
-    let connector = remote.connector()?;
+    let connector = Connector::new(&remote)?;
     let worker = Arc::new(Worker {
         remote,
         connector,

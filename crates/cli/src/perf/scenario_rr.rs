@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use courser_measure::Failure;
+
 use super::bench::{Bench, Outcome, Quota, all};
 use super::link::Link;
 use super::meter::Meter;
 use super::session::Session;
 use super::wire::Request;
-use crate::error::Failure;
 
 /// How requests are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,5 @@
-//! The server: answers whoever speaks the perf protocol.
+//! The server of the perf protocol.
 
-use std::fmt::Display;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,54 +9,49 @@ use courser::{
     BindError, Connection, Endpoint, Incoming, RecvStream, SendStream, ServerConfig,
     TransportConfig,
 };
-use courser_measure::CpuClock;
 use courser_measure::tls::{self, Identity};
+use courser_measure::{CpuClock, Failure};
 
+use super::context::Context;
 use super::counters::{IoCounters, ServerReport};
-use super::log::Log;
+use super::event::{Event, Events, Moved};
 use super::quic::send_filler;
 use super::tcp::TcpServer;
-use super::wire::{HeaderReader, PROTOCOL, REPORT_REQUEST};
-use crate::error::Failure;
+use super::wire::{HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
 
-/// What a server is to be.
+/// The settings of a server.
 #[derive(Debug)]
-pub(crate) struct ServerOptions {
-    pub(crate) listen: SocketAddr,
-    pub(crate) identity: Identity,
-    pub(crate) transport: TransportConfig,
-    /// Also TLS over TCP, on the same port.
-    pub(crate) tcp: bool,
-    /// What counts as this end's CPU time.
-    pub(crate) clock: CpuClock,
-    pub(crate) log: Log,
+pub struct ServerOptions {
+    /// The address to listen on; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Certificate and key.
+    pub identity: Identity,
+    /// Settings of QUIC connections.
+    pub transport: TransportConfig,
+    /// Also serves TLS over TCP, on the same port.
+    pub tcp: bool,
+    /// The clock of this end's CPU time.
+    pub clock: CpuClock,
 }
 
-/// A server that listens.
+/// A perf server that listens.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub struct Server {
     endpoint: Endpoint,
     tcp: Option<TcpServer>,
     context: Arc<Context>,
 }
 
-/// What all connections share.
-#[derive(Debug)]
-pub(crate) struct Context {
-    clock: CpuClock,
-    pub(crate) log: Log,
-}
-
-/// Bytes that a connection has moved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Moved {
-    pub(crate) received: u64,
-    pub(crate) sent: u64,
-}
-
 impl Server {
-    /// Opens the sockets; from then on clients find somebody, if [`Server::run`] follows.
-    pub(crate) async fn bind(options: ServerOptions) -> Result<Self, Failure> {
+    /// Opens the sockets. Clients are answered once [`run`](Self::run) is called. `on_event` is called with
+    /// what happens to them.
+    ///
+    /// # Errors
+    /// When the certificate cannot be used, or the address cannot be listened on.
+    pub async fn bind(
+        options: ServerOptions,
+        on_event: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Result<Self, Failure> {
         let tls = tls::server(options.identity, PROTOCOL)?;
         let congestion = options.transport.congestion;
         let transport = TransportConfig {
@@ -68,7 +62,7 @@ impl Server {
         let config = ServerConfig::with_rustls(tls.clone()).transport_config(transport);
         let context = Arc::new(Context {
             clock: options.clock,
-            log: options.log,
+            events: Events::new(on_event),
         });
         // The system chooses a port for one protocol; the other may have it taken.
         let mut tries = if options.tcp && options.listen.port() == 0 {
@@ -103,18 +97,22 @@ impl Server {
         }
     }
 
-    pub(crate) fn endpoint(&self) -> &Endpoint {
+    /// Returns the endpoint of QUIC.
+    pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The address of QUIC, and that of TCP if there is one.
-    pub(crate) fn addresses(&self) -> Result<(SocketAddr, Option<SocketAddr>), Failure> {
+    /// Returns the address of QUIC, and that of TCP if there is one.
+    ///
+    /// # Errors
+    /// When the system does not report an address.
+    pub fn addresses(&self) -> Result<(SocketAddr, Option<SocketAddr>), Failure> {
         let tcp = self.tcp.as_ref().map(TcpServer::local_addr).transpose()?;
         Ok((self.endpoint.local_addr()?, tcp))
     }
 
-    /// Serves until `stop`, then takes leave of the clients.
-    pub(crate) async fn run(self, stop: impl Future<Output = ()>) {
+    /// Serves until `stop` resolves, then closes all connections.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
         let tcp = self
             .tcp
             .map(|tcp| tokio::spawn(tcp.run(self.context.clone())));
@@ -136,17 +134,6 @@ impl Server {
     }
 }
 
-impl Context {
-    /// How the process fares, without what is particular to a protocol.
-    pub(crate) fn report(&self) -> ServerReport {
-        ServerReport {
-            courser: env!("CARGO_PKG_VERSION").to_owned(),
-            cpu_seconds: self.clock.seconds(),
-            ..ServerReport::default()
-        }
-    }
-}
-
 fn bind_quic(config: ServerConfig, address: SocketAddr) -> Result<Endpoint, Failure> {
     Endpoint::server(config, address).map_err(|error| match error {
         BindError::Io(error) => Failure::cannot_listen(address, "udp", &error),
@@ -159,7 +146,7 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     let peer = incoming.remote_address();
     let connection = match incoming.await {
         Ok(connection) => connection,
-        Err(error) => return context.log.failed("quic", peer, &error),
+        Err(error) => return context.events.failed("quic", peer, &error),
     };
     let client = Arc::new(Client {
         connection,
@@ -177,7 +164,7 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     }
     uni.abort();
     let moved = client.moved.total();
-    client.context.log.closed("quic", peer, moved);
+    client.context.events.closed("quic", peer, moved);
 }
 
 /// Requests on unidirectional streams are answered on streams of our own.
@@ -293,16 +280,10 @@ impl Client {
             && self.connection.close_reason().is_none()
         {
             let peer = self.connection.remote_address();
-            self.context
-                .log
-                .failed("quic", peer, &reason as &dyn Display);
+            self.context.events.failed("quic", peer, &reason);
         }
     }
 }
-
-/// Streams that a client may have open: well above what measurements keep in flight, since a
-/// place comes free only when its stream's end is acknowledged.
-pub(crate) const MAX_STREAMS: u64 = 65_536;
 
 /// Chunks taken per call: one call for what one turn of the driver brings.
 const CHUNKS_AT_ONCE: usize = 16;

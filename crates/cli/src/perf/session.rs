@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use courser_measure::Failure;
 use serde::Serialize;
 
 use super::counters::{ConnectionCounters, IoCounters, ServerReport};
-use super::link::{Agreed, Connector, Link};
+use super::link::{Connector, Link};
 use super::remote::Remote;
-use crate::error::Failure;
+use super::transfer::Agreed;
 
 /// Connections to one server.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub(crate) struct Handshake {
 
 impl Session {
     pub(crate) async fn open(remote: &Remote, connections: u64) -> Result<Self, Failure> {
-        let connector = remote.connector()?;
+        let connector = Connector::new(remote)?;
         let began = Instant::now();
         let first = connector.connect(remote).await?;
         let seconds = began.elapsed().as_secs_f64();

@@ -35,6 +35,10 @@ pub(crate) const HEADER: usize = 8;
 /// 64 KiB, a packet or two would be left for a second call.
 pub(crate) const CHUNK: usize = 62_000;
 
+/// Streams that a client may have open: well above what measurements keep in flight, since a
+/// place comes free only when its stream's end is acknowledged.
+pub(crate) const MAX_STREAMS: u64 = 65_536;
+
 static FILLER: [u8; CHUNK] = [b'c'; CHUNK];
 
 /// At most a chunk of bytes that mean nothing.

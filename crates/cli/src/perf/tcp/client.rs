@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser_measure::Failure;
 use rustls::pki_types::ServerName;
 use rustls::{CipherSuite, HandshakeKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,12 +12,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Counted, Frame, Tally, UNTIL_END, read_filler, write_filler};
-use crate::error::Failure;
+use super::counted::{Counted, Tally};
+use super::frame::{Frame, UNTIL_END, read_filler, write_filler};
 use crate::perf::counters::{IoCounters, ServerReport};
-use crate::perf::link::{Agreed, Until};
 use crate::perf::meter::Meter;
 use crate::perf::remote::Remote;
+use crate::perf::transfer::{Agreed, Until};
 use crate::perf::wire::{
     CHUNK, ENDLESS, HEADER, MAX_REPORT, PROTOCOL, REPORT_REQUEST, Request, filler_slice,
 };

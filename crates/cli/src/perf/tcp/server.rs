@@ -11,9 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::{Counted, FRAME, Frame, Tally, read_filler, write_filler};
+use super::counted::{Counted, Tally};
+use super::frame::{FRAME, Frame, read_filler, write_filler};
+use crate::perf::context::Context;
 use crate::perf::counters::ServerReport;
-use crate::perf::server::{Context, Moved};
+use crate::perf::event::Moved;
 use crate::perf::wire::{CHUNK, REPORT_REQUEST};
 
 /// Listens on TCP.
@@ -59,8 +61,8 @@ impl TcpServer {
                     let (server, context) = (server.clone(), context.clone());
                     tokio::spawn(async move {
                         match server.serve(stream, &context).await {
-                            Ok(moved) => context.log.closed("tls over tcp", peer, moved),
-                            Err(error) => context.log.failed("tls over tcp", peer, &error),
+                            Ok(moved) => context.events.closed("tls over tcp", peer, moved),
+                            Err(error) => context.events.failed("tls over tcp", peer, &error),
                         }
                     });
                 }
