@@ -16,7 +16,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     (
         6,
         &[
-            "h3", "measure", "sim", "emulator", "load", "report", "services",
+            "emulator", "h3", "load", "measure", "perf", "report", "services", "sim",
         ],
     ),
     (
@@ -33,6 +33,7 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("emulator", "measure"),
     ("emulator", "sim"),
     ("load", "measure"),
+    ("perf", "measure"),
     ("report", "sim"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),

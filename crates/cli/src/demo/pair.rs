@@ -9,10 +9,10 @@ use courser::{Algorithm, Capabilities};
 use courser_measure::target::transport;
 use courser_measure::tls::{self, Identity, Trust};
 use courser_measure::{CpuClock, allowed_cores, pin_to};
+use courser_perf::{Over, PROTOCOL, Remote, Server, ServerOptions};
 use tokio::sync::oneshot;
 
 use crate::error::Failure;
-use crate::perf::{Over, PROTOCOL, Remote, Server, ServerOptions};
 
 /// A server on its own thread, and what a client has to know of it.
 #[derive(Debug)]

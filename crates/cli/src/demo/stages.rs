@@ -4,13 +4,12 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use courser_measure::sockets;
+use courser_perf::{Amount, Direction, Outcome, Plan, Remote, Scenario, Watch, measure};
 
 use super::pair::Pair;
 use crate::error::Failure;
 use crate::output::{self, Progress};
-use crate::perf::{
-    Amount, Direction, Outcome, Plan, Remote, Scenario, Watch, describe_agreed, measure, micros,
-};
+use crate::perf::{describe_agreed, micros};
 
 /// One demonstration.
 #[derive(Debug)]

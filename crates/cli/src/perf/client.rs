@@ -6,13 +6,8 @@ use courser::telemetry::SinkFactory;
 use courser_measure::target::{resolve, split_target};
 use courser_measure::tls::{self, Trust};
 use courser_measure::{CpuClock, sockets};
+use courser_perf::{Outcome, Over, PROTOCOL, Remote, Report, Side, Watch, measure, reachable};
 
-use super::bench::{Outcome, Side};
-use super::measure::{measure, reachable};
-use super::meter::Watch;
-use super::remote::{Over, Remote};
-use super::report::Report;
-use super::wire::PROTOCOL;
 use super::{flags, report_text};
 use crate::args::{ClientArguments, DEFAULT_PORT};
 use crate::error::Failure;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::meter::Amount;
-use super::plan::{Direction, Plan, Scenario};
+use courser_perf::{Amount, Direction, Plan, Scenario};
+
 use crate::args::{ClientArguments, ScenarioName};
 use crate::error::Failure;
 

@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
+use courser_perf::{Event, Moved};
 use serde_json::json;
 
-use super::event::{Event, Moved};
 use crate::output;
 
 /// The form of a server's log.

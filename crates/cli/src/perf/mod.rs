@@ -1,29 +1,9 @@
 //! Measuring: `courser perf server` and `courser perf client`.
 
-mod bench;
 mod client;
-mod context;
-mod counters;
-mod event;
 mod flags;
-mod link;
 mod log;
-mod measure;
-mod meter;
-mod plan;
-mod quic;
-mod remote;
-mod report;
 mod report_text;
-mod scenario_bulk;
-mod scenario_close;
-mod scenario_handshake;
-mod scenario_rr;
-mod server;
-mod session;
-mod tcp;
-mod transfer;
-mod wire;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -31,14 +11,7 @@ use std::sync::Arc;
 use courser::TransportConfig;
 use courser::telemetry::SinkFactory;
 
-pub(crate) use bench::Outcome;
-pub(crate) use measure::measure;
-pub(crate) use meter::{Amount, Watch};
-pub(crate) use plan::{Direction, Plan, Scenario};
-pub(crate) use remote::{Over, Remote};
-pub(crate) use report_text::{agreed as describe_agreed, micros};
-pub(crate) use server::{Server, ServerOptions};
-pub(crate) use wire::PROTOCOL;
+pub(crate) use self::report_text::{agreed as describe_agreed, micros};
 
 use self::log::Log;
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
@@ -47,6 +20,7 @@ use crate::output;
 use courser_measure::target::transport;
 use courser_measure::tls::Identity;
 use courser_measure::{CpuClock, sockets};
+use courser_perf::{Server, ServerOptions};
 
 /// `courser perf client`.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {

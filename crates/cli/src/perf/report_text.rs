@@ -1,12 +1,9 @@
 //! What a client reports, for humans.
 
-use super::bench::Side;
-use super::meter::{Interval, Latency};
-use super::plan::{Plan, Scenario};
-use super::remote::{Over, Remote};
-use super::report::{End, Report, Sum};
-use super::session::Handshake;
-use super::transfer::Agreed;
+use courser_perf::{
+    Agreed, End, Handshake, Interval, Latency, Over, Plan, Remote, Report, Scenario, Side, Sum,
+};
+
 use crate::output;
 
 /// What is about to be measured.
@@ -213,9 +210,8 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
 fn row(name: &str, side: &Side) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or(NOTHING.to_owned(), output::three_digits);
     let of = side.connection;
-    let from = |read: fn(super::counters::ConnectionCounters) -> String| {
-        of.map_or(NOTHING.to_owned(), read)
-    };
+    let from =
+        |read: fn(courser_perf::ConnectionCounters) -> String| of.map_or(NOTHING.to_owned(), read);
     vec![
         name.to_owned(),
         output::seconds(side.cpu_seconds),
@@ -263,7 +259,7 @@ const NOTHING: &str = "-";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::counters::ConnectionCounters;
+    use courser_perf::ConnectionCounters;
 
     #[test]
     fn table_has_a_line_for_each_end_and_no_empty_columns() {

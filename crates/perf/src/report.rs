@@ -1,90 +1,117 @@
-//! What a client reports, for programs: names and units are in the fields.
+//! The report of a measurement, for programs: names and units are in the fields.
 
 use courser_units::{bits_per_second, to_f64};
 use serde::Serialize;
 
-use super::bench::{Outcome, Side};
-use super::meter::{Amount, Interval, Latency};
-use super::plan::{Direction, Plan, Scenario};
-use super::remote::Remote;
-use super::session::Handshake;
+use crate::bench::{Outcome, Side};
+use crate::meter::{Amount, Interval, Latency};
+use crate::plan::{Direction, Plan, Scenario};
+use crate::remote::Remote;
+use crate::session::Handshake;
 
-/// A measurement from beginning to end.
+/// A measurement from its settings to its figures, to be written as JSON.
 #[derive(Serialize, Clone, PartialEq, Debug)]
-pub(crate) struct Report {
-    /// Our version.
-    pub(crate) courser: &'static str,
-    pub(crate) settings: Settings,
-    pub(crate) handshake: Handshake,
-    pub(crate) intervals: Vec<Interval>,
-    pub(crate) end: End,
-    pub(crate) client: Side,
-    /// `None` when the server is not courser.
-    pub(crate) server: Option<Side>,
+pub struct Report {
+    /// The version of courser.
+    pub courser: &'static str,
+    /// What was asked for.
+    pub settings: Settings,
+    /// The handshake of the first connection.
+    pub handshake: Handshake,
+    /// The intervals that were asked for.
+    pub intervals: Vec<Interval>,
+    /// The figures of the whole measurement.
+    pub end: End,
+    /// The cost at the client.
+    pub client: Side,
+    /// The cost at the server; `None` when the server is not courser.
+    pub server: Option<Side>,
 }
 
-/// What was asked for.
+/// The settings of a measurement.
 #[derive(Serialize, Clone, PartialEq, Debug)]
-pub(crate) struct Settings {
-    pub(crate) target: String,
-    pub(crate) address: String,
-    pub(crate) transport: &'static str,
-    pub(crate) scenario: Scenario,
-    pub(crate) congestion: String,
+pub struct Settings {
+    /// The server as the user wrote it.
+    pub target: String,
+    /// The address of the server.
+    pub address: String,
+    /// `quic` or `tls over tcp`.
+    pub transport: &'static str,
+    /// What was measured.
+    pub scenario: Scenario,
+    /// The congestion control algorithm.
+    pub congestion: String,
     /// UDP payload of full packets; `None` over TCP.
-    pub(crate) mtu: Option<u16>,
-    /// The limit, one of the two.
-    pub(crate) seconds: Option<f64>,
-    pub(crate) number: Option<u64>,
+    pub mtu: Option<u16>,
+    /// The limit, if it is a time.
+    pub seconds: Option<f64>,
+    /// The limit, if it is a number.
+    pub number: Option<u64>,
 }
 
-/// What came out. The `sum_` fields are where iperf3 has them.
+/// The figures of a whole measurement. The `sum_` fields are where iperf3 has them.
 #[derive(Serialize, Clone, PartialEq, Debug)]
-pub(crate) struct End {
-    pub(crate) seconds: f64,
-    /// By the client.
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
+pub struct End {
+    /// The time that was measured.
+    pub seconds: f64,
+    /// Bytes sent by the client.
+    pub sent_bytes: u64,
+    /// Bytes received by the client.
+    pub received_bytes: u64,
+    /// The transfer in the direction of the scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sum_sent: Option<Sum>,
+    pub sum_sent: Option<Sum>,
+    /// The same: all bytes were received.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sum_received: Option<Sum>,
+    pub sum_received: Option<Sum>,
+    /// The transfer in the other direction, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sum_sent_bidir_reverse: Option<Sum>,
+    pub sum_sent_bidir_reverse: Option<Sum>,
+    /// The same: all bytes were received.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sum_received_bidir_reverse: Option<Sum>,
+    pub sum_received_bidir_reverse: Option<Sum>,
+    /// CPU time in percent of one core.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) cpu_utilization_percent: Option<CpuUtilization>,
+    pub cpu_utilization_percent: Option<CpuUtilization>,
     /// Requests, handshakes or closes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) count: Option<u64>,
+    pub count: Option<u64>,
+    /// Requests, handshakes or closes per second.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) per_second: Option<f64>,
+    pub per_second: Option<f64>,
+    /// Handshakes that resumed a session.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) resumed: Option<u64>,
+    pub resumed: Option<u64>,
+    /// Distribution of the time that each took.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) latency: Option<Latency>,
+    pub latency: Option<Latency>,
 }
 
-/// One direction.
+/// A transfer in one direction.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Sum {
-    pub(crate) seconds: f64,
-    pub(crate) bytes: u64,
-    pub(crate) bits_per_second: f64,
-    /// Packets that the sender counts as lost.
-    pub(crate) retransmits: Option<u64>,
+pub struct Sum {
+    /// The time of the transfer.
+    pub seconds: f64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Bits per second.
+    pub bits_per_second: f64,
+    /// Packets that the sender declared lost.
+    pub retransmits: Option<u64>,
 }
 
-/// Of one core.
+/// CPU time in percent of one core.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
-pub(crate) struct CpuUtilization {
-    pub(crate) host_total: f64,
-    pub(crate) remote_total: Option<f64>,
+pub struct CpuUtilization {
+    /// CPU time of the client.
+    pub host_total: f64,
+    /// CPU time of the server, if it is courser.
+    pub remote_total: Option<f64>,
 }
 
 impl Report {
-    pub(crate) fn new(remote: &Remote, plan: &Plan, outcome: Outcome) -> Self {
+    /// Makes the report of a measurement.
+    pub fn new(remote: &Remote, plan: &Plan, outcome: Outcome) -> Self {
         let end = End::new(plan.scenario, &outcome);
         let (seconds, number) = match plan.amount {
             Amount::Time(time) => (Some(time.as_secs_f64()), None),

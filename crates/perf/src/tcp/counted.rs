@@ -10,7 +10,7 @@ use courser::Algorithm;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::perf::counters::IoCounters;
+use crate::counters::IoCounters;
 
 /// A TCP stream whose calls to the kernel are counted.
 #[derive(Debug)]

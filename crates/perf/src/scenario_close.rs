@@ -2,12 +2,12 @@
 
 use courser_measure::Failure;
 
-use super::bench::{Bench, Outcome, Quota};
-use super::counters::IoCounters;
-use super::link::Connector;
-use super::meter::Meter;
-use super::remote::Remote;
-use super::wire::Request;
+use crate::bench::{Bench, Outcome, Quota};
+use crate::counters::IoCounters;
+use crate::link::Connector;
+use crate::meter::Meter;
+use crate::remote::Remote;
+use crate::wire::Request;
 
 /// Connects, makes one request, closes, and waits until the server is known to know.
 pub(crate) async fn run(bench: &mut Bench<'_>) -> Result<Outcome, Failure> {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use courser_measure::Failure;
 use serde::Serialize;
 
-use super::counters::{ConnectionCounters, IoCounters, ServerReport};
-use super::link::{Connector, Link};
-use super::remote::Remote;
-use super::transfer::Agreed;
+use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
+use crate::link::{Connector, Link};
+use crate::remote::Remote;
+use crate::transfer::Agreed;
 
 /// Connections to one server.
 #[derive(Debug)]
@@ -18,12 +18,14 @@ pub(crate) struct Session {
     pub(crate) handshake: Handshake,
 }
 
-/// How long a handshake took and what it agreed on.
+/// A handshake.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
-pub(crate) struct Handshake {
-    pub(crate) seconds: f64,
+pub struct Handshake {
+    /// The time that it took.
+    pub seconds: f64,
+    /// The parameters that it agreed on.
     #[serde(flatten)]
-    pub(crate) agreed: Agreed,
+    pub agreed: Agreed,
 }
 
 impl Session {

@@ -5,19 +5,24 @@ use courser::{ConnectionStats, Counters, Endpoint};
 use courser_units::to_f64;
 use serde::{Deserialize, Serialize};
 
-/// Calls to the kernel and what went through them.
+/// System calls of sockets, and what went through them.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[serde(default)]
-pub(crate) struct IoCounters {
-    pub(crate) send_calls: u64,
-    pub(crate) receive_calls: u64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
-    /// `None` over TCP, where the kernel makes the packets.
-    pub(crate) sent_datagrams: Option<u64>,
-    pub(crate) received_datagrams: Option<u64>,
+pub struct IoCounters {
+    /// System calls that sent.
+    pub send_calls: u64,
+    /// System calls that received.
+    pub receive_calls: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Datagrams sent; `None` over TCP, where the kernel makes the packets.
+    pub sent_datagrams: Option<u64>,
+    /// Datagrams received; `None` over TCP.
+    pub received_datagrams: Option<u64>,
     /// Received datagrams that the kernel dropped before they were read, where it reports that.
-    pub(crate) kernel_drops: Option<u64>,
+    pub kernel_drops: Option<u64>,
 }
 
 impl IoCounters {
@@ -72,29 +77,40 @@ impl From<Counters> for IoCounters {
     }
 }
 
-/// What QUIC connections have done, and how their paths stand.
+/// Counters of QUIC connections, and the state of their paths.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug, Default)]
 #[serde(default)]
-pub(crate) struct ConnectionCounters {
+pub struct ConnectionCounters {
     /// Connections that are added up here.
-    pub(crate) connections: u64,
-    pub(crate) packets_sent: u64,
-    pub(crate) packets_received: u64,
-    pub(crate) packets_lost: u64,
-    pub(crate) bytes_retransmitted: u64,
-    pub(crate) acks_sent: u64,
-    pub(crate) acks_received: u64,
-    pub(crate) ack_eliciting_received: u64,
-    pub(crate) congestion_events: u64,
-    pub(crate) ptos: u64,
-    pub(crate) key_updates: u64,
-    /// Smoothed; the mean over the connections.
-    pub(crate) rtt_us: f64,
-    /// The lowest of all.
-    pub(crate) min_rtt_us: f64,
-    /// Sum over the connections.
-    pub(crate) congestion_window: u64,
-    pub(crate) mtu: u16,
+    pub connections: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Bytes of stream data sent again.
+    pub bytes_retransmitted: u64,
+    /// ACK frames sent.
+    pub acks_sent: u64,
+    /// ACK frames received.
+    pub acks_received: u64,
+    /// Ack-eliciting packets received.
+    pub ack_eliciting_received: u64,
+    /// Reductions of the congestion window.
+    pub congestion_events: u64,
+    /// Probe timeouts.
+    pub ptos: u64,
+    /// Key updates.
+    pub key_updates: u64,
+    /// Smoothed round-trip time in microseconds; the mean over the connections.
+    pub rtt_us: f64,
+    /// Lowest round-trip time in microseconds.
+    pub min_rtt_us: f64,
+    /// Congestion window in bytes; the sum over the connections.
+    pub congestion_window: u64,
+    /// Smallest UDP payload of full packets.
+    pub mtu: u16,
 }
 
 impl ConnectionCounters {
@@ -187,7 +203,7 @@ fn count(connections: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::wire::REPORT_START;
+    use crate::wire::REPORT_START;
 
     #[test]
     fn report_survives_the_way_and_is_known_by_its_start() {

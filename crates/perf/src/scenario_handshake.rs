@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use courser_measure::Failure;
 
-use super::bench::{Bench, Outcome, Quota, all};
-use super::link::Connector;
-use super::meter::Meter;
-use super::remote::Remote;
-use super::wire::Request;
+use crate::bench::{Bench, Outcome, Quota, all};
+use crate::link::Connector;
+use crate::meter::Meter;
+use crate::remote::Remote;
+use crate::wire::Request;
 
 /// Connects and closes until the amount is reached.
 pub(crate) async fn run(

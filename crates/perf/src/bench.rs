@@ -1,4 +1,4 @@
-//! What every scenario needs: a server, a limit, somebody who watches, and the bill.
+//! What every scenario needs: a server, a limit, a watch, and the cost at both ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,10 +9,10 @@ use courser_units::{per_gigabyte, ratio, to_f64};
 use serde::Serialize;
 use tokio::task::JoinSet;
 
-use super::counters::{ConnectionCounters, IoCounters, ServerReport};
-use super::meter::{Amount, Interval, Latency, Meter, Watch, Watched};
-use super::remote::Remote;
-use super::session::{Handshake, Session};
+use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
+use crate::meter::{Amount, Interval, Latency, Meter, Watch, Watched};
+use crate::remote::Remote;
+use crate::session::{Handshake, Session};
 
 /// What every scenario needs.
 #[derive(Debug)]
@@ -31,36 +31,50 @@ struct Control {
     understands: bool,
 }
 
-/// What a scenario has found out.
+/// The figures of a measurement.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Outcome {
-    pub(crate) seconds: f64,
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    pub(crate) count: u64,
-    pub(crate) latency: Option<Latency>,
-    pub(crate) intervals: Vec<Interval>,
-    pub(crate) handshake: Handshake,
+pub struct Outcome {
+    /// The time that was measured.
+    pub seconds: f64,
+    /// Bytes sent by the client.
+    pub sent: u64,
+    /// Bytes received by the client.
+    pub received: u64,
+    /// Requests, handshakes or closes.
+    pub count: u64,
+    /// Distribution of the time that each took.
+    pub latency: Option<Latency>,
+    /// The intervals that were asked for.
+    pub intervals: Vec<Interval>,
+    /// The handshake of the first connection.
+    pub handshake: Handshake,
     /// Handshakes that resumed a session.
-    pub(crate) resumed: Option<u64>,
-    pub(crate) client: Side,
-    /// `None` when the server is not courser.
-    pub(crate) server: Option<Side>,
+    pub resumed: Option<u64>,
+    /// The cost at the client.
+    pub client: Side,
+    /// The cost at the server; `None` when the server is not courser.
+    pub server: Option<Side>,
 }
 
-/// What one end has done for a measurement, and what it cost.
+/// The work of one end during a measurement, and its cost.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
-pub(crate) struct Side {
-    pub(crate) cpu_seconds: f64,
-    pub(crate) cpu_seconds_per_gb: Option<f64>,
-    /// Per request, handshake or close.
-    pub(crate) cpu_us_each: Option<f64>,
-    pub(crate) datagrams_per_send_call: Option<f64>,
-    pub(crate) datagrams_per_receive_call: Option<f64>,
+pub struct Side {
+    /// CPU time.
+    pub cpu_seconds: f64,
+    /// CPU time for each 10^9 bytes.
+    pub cpu_seconds_per_gb: Option<f64>,
+    /// CPU time in microseconds for each request, handshake or close.
+    pub cpu_us_each: Option<f64>,
+    /// Datagrams sent in one system call.
+    pub datagrams_per_send_call: Option<f64>,
+    /// Datagrams received in one system call.
+    pub datagrams_per_receive_call: Option<f64>,
     /// ACK frames sent for each ack-eliciting packet received.
-    pub(crate) acks_per_data_packet: Option<f64>,
-    pub(crate) io: IoCounters,
-    pub(crate) connection: Option<ConnectionCounters>,
+    pub acks_per_data_packet: Option<f64>,
+    /// Counters of the sockets.
+    pub io: IoCounters,
+    /// Counters of the QUIC connections.
+    pub connection: Option<ConnectionCounters>,
 }
 
 /// Where the counters stood when a measurement began.

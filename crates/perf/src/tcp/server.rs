@@ -13,10 +13,10 @@ use tokio_rustls::server::TlsStream;
 
 use super::counted::{Counted, Tally};
 use super::frame::{FRAME, Frame, read_filler, write_filler};
-use crate::perf::context::Context;
-use crate::perf::counters::ServerReport;
-use crate::perf::event::Moved;
-use crate::perf::wire::{CHUNK, REPORT_REQUEST};
+use crate::context::Context;
+use crate::counters::ServerReport;
+use crate::event::Moved;
+use crate::wire::{CHUNK, REPORT_REQUEST};
 
 /// Listens on TCP.
 pub(crate) struct TcpServer {

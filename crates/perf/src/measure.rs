@@ -2,13 +2,13 @@
 
 use courser_measure::Failure;
 
-use super::bench::{Bench, Outcome};
-use super::link::Connector;
-use super::meter::Watch;
-use super::plan::{Plan, Scenario};
-use super::remote::Remote;
-use super::scenario_rr::{self, Shape};
-use super::{scenario_bulk, scenario_close, scenario_handshake};
+use crate::bench::{Bench, Outcome};
+use crate::link::Connector;
+use crate::meter::Watch;
+use crate::plan::{Plan, Scenario};
+use crate::remote::Remote;
+use crate::scenario_rr::{self, Shape};
+use crate::{scenario_bulk, scenario_close, scenario_handshake};
 
 /// Runs one scenario against a server.
 ///

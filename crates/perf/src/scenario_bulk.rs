@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use courser_measure::Failure;
 
-use super::bench::{Bench, Outcome, all};
-use super::link::Link;
-use super::meter::{Amount, Meter};
-use super::plan::Direction;
-use super::session::Session;
-use super::transfer::Until;
+use crate::bench::{Bench, Outcome, all};
+use crate::link::Link;
+use crate::meter::{Amount, Meter};
+use crate::plan::Direction;
+use crate::session::Session;
+use crate::transfer::Until;
 
 /// Moves bytes on `streams` streams each way of each of `connections` connections.
 pub(crate) async fn run(

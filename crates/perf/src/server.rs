@@ -12,12 +12,12 @@ use courser::{
 use courser_measure::tls::{self, Identity};
 use courser_measure::{CpuClock, Failure};
 
-use super::context::Context;
-use super::counters::{IoCounters, ServerReport};
-use super::event::{Event, Events, Moved};
-use super::quic::send_filler;
-use super::tcp::TcpServer;
-use super::wire::{HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
+use crate::context::Context;
+use crate::counters::{IoCounters, ServerReport};
+use crate::event::{Event, Events, Moved};
+use crate::quic::send_filler;
+use crate::tcp::TcpServer;
+use crate::wire::{HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
 
 /// The settings of a server.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use courser_measure::CpuClock;
 
-use super::counters::ServerReport;
-use super::event::Events;
+use crate::counters::ServerReport;
+use crate::event::Events;
 
 /// What all connections of a server share.
 #[derive(Debug)]

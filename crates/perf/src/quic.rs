@@ -8,12 +8,12 @@ use courser::{Connection, Endpoint, RecvStream, SendStream};
 use courser_measure::Failure;
 use courser_measure::target::{local_ip_for, nobody_listens};
 
-use super::counters::{IoCounters, ServerReport};
-use super::meter::Meter;
-use super::remote::Remote;
-use super::transfer::Until;
-use super::wire;
-use super::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
+use crate::counters::{IoCounters, ServerReport};
+use crate::meter::Meter;
+use crate::remote::Remote;
+use crate::transfer::Until;
+use crate::wire;
+use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
 
 /// Makes connections from one socket.
 #[derive(Debug)]

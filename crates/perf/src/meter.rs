@@ -11,7 +11,7 @@ use courser_units::{bits_per_second, ratio, to_f64};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::counters::ConnectionCounters;
+use crate::counters::ConnectionCounters;
 
 /// What has moved so far, counted by everybody who moves.
 #[derive(Debug)]
@@ -71,16 +71,23 @@ impl Meter {
     }
 }
 
-/// How long things took, in microseconds.
+/// The distribution of a time, in microseconds.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
-pub(crate) struct Latency {
-    pub(crate) min_us: f64,
-    pub(crate) mean_us: f64,
-    pub(crate) p50_us: f64,
-    pub(crate) p90_us: f64,
-    pub(crate) p99_us: f64,
-    pub(crate) p999_us: f64,
-    pub(crate) max_us: f64,
+pub struct Latency {
+    /// The shortest.
+    pub min_us: f64,
+    /// The mean.
+    pub mean_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// The 90th percentile.
+    pub p90_us: f64,
+    /// The 99th percentile.
+    pub p99_us: f64,
+    /// The 99.9th percentile.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
 }
 
 impl From<&Histogram<u64>> for Latency {
@@ -98,27 +105,36 @@ impl From<&Histogram<u64>> for Latency {
     }
 }
 
-/// How much is to be done.
+/// The end of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Amount {
+pub enum Amount {
+    /// The measurement takes this long.
     Time(Duration),
-    /// Bytes, requests or connections, as the scenario has it.
+    /// The measurement ends after this many bytes, requests, handshakes or closes.
     Number(u64),
 }
 
-/// One stretch of a measurement.
+/// One interval of a measurement.
 #[derive(Serialize, Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Interval {
-    pub(crate) start: f64,
-    pub(crate) end: f64,
-    pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) bits_per_second: f64,
+pub struct Interval {
+    /// The beginning, in seconds since the measurement began.
+    pub start: f64,
+    /// The end, in seconds since the measurement began.
+    pub end: f64,
+    /// Bytes sent by the client.
+    pub sent_bytes: u64,
+    /// Bytes received by the client.
+    pub received_bytes: u64,
+    /// Bits per second, both directions together.
+    pub bits_per_second: f64,
     /// Requests, handshakes or closes.
-    pub(crate) count: u64,
-    pub(crate) packets_lost: Option<u64>,
-    pub(crate) rtt_us: Option<f64>,
-    pub(crate) congestion_window: Option<u64>,
+    pub count: u64,
+    /// Packets declared lost.
+    pub packets_lost: Option<u64>,
+    /// Smoothed round-trip time in microseconds at the end.
+    pub rtt_us: Option<f64>,
+    /// Congestion window in bytes at the end.
+    pub congestion_window: Option<u64>,
 }
 
 /// Watches a measurement while it runs.

@@ -1,4 +1,4 @@
-//! Whom a client connects to, and how.
+//! A server, and how a client connects to it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,38 +13,47 @@ use courser_measure::target::transport;
 use courser_measure::{Cause, CpuClock, Failure, Peer};
 use rustls::client::Resumption;
 
-use super::wire::MAX_STREAMS;
+use crate::wire::MAX_STREAMS;
 
-/// Whom a client connects to, and how.
+/// A server, and how a client connects to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Remote {
-    /// As the user wrote it.
-    pub(crate) target: String,
-    pub(crate) address: SocketAddr,
-    /// What the certificate has to be for.
-    pub(crate) name: String,
-    pub(crate) over: Over,
-    pub(crate) congestion: Algorithm,
-    pub(crate) mtu: Option<u16>,
-    /// Many UDP datagrams leave in one system call, where the system can.
-    pub(crate) segmentation_offload: bool,
-    pub(crate) connect_timeout: Duration,
-    /// What counts as this end's CPU time.
-    pub(crate) clock: CpuClock,
-    pub(crate) tls: Arc<rustls::ClientConfig>,
+pub struct Remote {
+    /// The server as the user wrote it, for reports.
+    pub target: String,
+    /// The address of the server.
+    pub address: SocketAddr,
+    /// The name that the certificate has to be for.
+    pub name: String,
+    /// The transport protocol.
+    pub over: Over,
+    /// The congestion control algorithm.
+    pub congestion: Algorithm,
+    /// Largest UDP payload; discovered without one.
+    pub mtu: Option<u16>,
+    /// Sends many UDP datagrams in one system call, where the system can.
+    pub segmentation_offload: bool,
+    /// Time limit for connecting.
+    pub connect_timeout: Duration,
+    /// The clock of this end's CPU time.
+    pub clock: CpuClock,
+    /// The TLS configuration.
+    pub tls: Arc<rustls::ClientConfig>,
     /// Receives the traces of QUIC connections.
-    pub(crate) sinks: Option<Arc<dyn SinkFactory>>,
+    pub sinks: Option<Arc<dyn SinkFactory>>,
 }
 
-/// What carries the bytes.
+/// The transport protocol of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Over {
+pub enum Over {
+    /// QUIC.
     Quic,
+    /// TLS over TCP.
     Tcp,
 }
 
 impl Over {
-    pub(crate) fn name(self) -> &'static str {
+    /// Returns the name for reports.
+    pub fn name(self) -> &'static str {
         match self {
             Self::Quic => "quic",
             Self::Tcp => "tls over tcp",

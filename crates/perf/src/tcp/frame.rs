@@ -4,8 +4,8 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::perf::meter::Meter;
-use crate::perf::wire::filler_slice;
+use crate::meter::Meter;
+use crate::wire::filler_slice;
 
 /// What a request begins with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,10 +9,10 @@
 
 use bytes::Bytes;
 
-/// The application protocol.
-pub(crate) const PROTOCOL: &[u8] = b"perf";
+/// The name of the protocol in ALPN.
+pub const PROTOCOL: &[u8] = b"perf";
 
-/// A request for [`ServerReport`](super::counters::ServerReport) in place of bytes.
+/// A request for [`ServerReport`](crate::counters::ServerReport) in place of bytes.
 ///
 /// 7 * 10^18 is a length that no client asks for; `u64::MAX` would not do, since secnetperf asks
 /// for that much when a download is limited by time. A server that takes it for a length begins

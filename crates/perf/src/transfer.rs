@@ -12,12 +12,15 @@ pub(crate) enum Until {
     At(Instant),
 }
 
-/// What a handshake agreed on.
+/// The parameters that a handshake agreed on.
 #[derive(Serialize, Clone, PartialEq, Debug, Default)]
-pub(crate) struct Agreed {
-    pub(crate) suite: Option<String>,
-    pub(crate) key_exchange: Option<String>,
-    pub(crate) resumed: bool,
+pub struct Agreed {
+    /// The cipher suite.
+    pub suite: Option<String>,
+    /// The key exchange group.
+    pub key_exchange: Option<String>,
+    /// True if it resumed a session.
+    pub resumed: bool,
 }
 
 impl Agreed {

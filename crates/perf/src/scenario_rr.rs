@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use courser_measure::Failure;
 
-use super::bench::{Bench, Outcome, Quota, all};
-use super::link::Link;
-use super::meter::Meter;
-use super::session::Session;
-use super::wire::Request;
+use crate::bench::{Bench, Outcome, Quota, all};
+use crate::link::Link;
+use crate::meter::Meter;
+use crate::session::Session;
+use crate::wire::Request;
 
 /// How requests are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,11 +14,11 @@ use tokio_rustls::client::TlsStream;
 
 use super::counted::{Counted, Tally};
 use super::frame::{Frame, UNTIL_END, read_filler, write_filler};
-use crate::perf::counters::{IoCounters, ServerReport};
-use crate::perf::meter::Meter;
-use crate::perf::remote::Remote;
-use crate::perf::transfer::{Agreed, Until};
-use crate::perf::wire::{
+use crate::counters::{IoCounters, ServerReport};
+use crate::meter::Meter;
+use crate::remote::Remote;
+use crate::transfer::{Agreed, Until};
+use crate::wire::{
     CHUNK, ENDLESS, HEADER, MAX_REPORT, PROTOCOL, REPORT_REQUEST, Request, filler_slice,
 };
 

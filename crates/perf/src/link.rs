@@ -6,13 +6,13 @@ use courser::Connection;
 use courser_measure::Failure;
 use tokio_rustls::TlsConnector;
 
-use super::counters::{ConnectionCounters, IoCounters, ServerReport};
-use super::meter::Meter;
-use super::quic::{self, QuicConnector};
-use super::remote::{Over, Remote};
-use super::tcp::{TcpConnector, TcpLink};
-use super::transfer::{Agreed, Until};
-use super::wire::Request;
+use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
+use crate::meter::Meter;
+use crate::quic::{self, QuicConnector};
+use crate::remote::{Over, Remote};
+use crate::tcp::{TcpConnector, TcpLink};
+use crate::transfer::{Agreed, Until};
+use crate::wire::Request;
 
 /// Makes connections.
 #[derive(Debug)]
