@@ -1,4 +1,4 @@
-//! The lists of `--block` and `--allow`, which are read again when they change.
+//! Lists of blocked and allowed addresses in files, which are read again when they change.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,57 @@ use std::time::{Duration, SystemTime};
 
 use courser::server::ServerHandle;
 use courser::{AddressFilter, AddressPrefix};
-use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::error::Failure;
-use crate::output;
-
-/// Both lists.
+/// A list of blocked addresses and a list of exceptions from it, each in a file.
 #[derive(Debug, Default)]
-pub(super) struct AddressLists {
+pub struct AddressLists {
     block: Option<List>,
     allow: Option<List>,
+}
+
+/// One of the two lists.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ListKind {
+    /// The list of blocked addresses.
+    Block,
+    /// The list of exceptions.
+    Allow,
+}
+
+/// The reason why a list cannot be used.
+#[derive(thiserror::Error, Clone, PartialEq, Eq, Debug)]
+#[error("cannot use the {kind} list {}: {reason}", .path.display())]
+pub struct ListError {
+    /// The list.
+    pub kind: ListKind,
+    /// Its file.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Something that happened to the lists of a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ListEvent {
+    /// The lists were read again, and are in use.
+    Replaced {
+        /// Prefixes that are blocked.
+        blocked: usize,
+        /// Prefixes that are allowed.
+        allowed: usize,
+    },
+    /// A list cannot be used; the server keeps the old ones.
+    Kept(ListError),
+}
+
+impl fmt::Display for ListKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Block => "block",
+            Self::Allow => "allow",
+        })
+    }
 }
 
 /// A list and the file that it is in.
@@ -33,18 +73,20 @@ struct List {
 type Stamp = (Option<SystemTime>, u64);
 
 impl AddressLists {
+    /// Reads both lists, as far as they are given.
+    ///
     /// # Errors
     /// When a file cannot be read, or a line is wrong.
-    pub(super) fn load(block: Option<&Path>, allow: Option<&Path>) -> Result<Self, Failure> {
-        let load = |flag, path: Option<&Path>| path.map(|path| List::load(flag, path)).transpose();
+    pub fn load(block: Option<&Path>, allow: Option<&Path>) -> Result<Self, ListError> {
+        let load = |kind, path: Option<&Path>| path.map(|path| List::load(kind, path)).transpose();
         Ok(Self {
-            block: load("--block", block)?,
-            allow: load("--allow", allow)?,
+            block: load(ListKind::Block, block)?,
+            allow: load(ListKind::Allow, allow)?,
         })
     }
 
     /// Builds the filter of both lists.
-    pub(super) fn filter(&self) -> AddressFilter {
+    pub fn filter(&self) -> AddressFilter {
         AddressFilter::new(prefixes(self.block.as_ref()), prefixes(self.allow.as_ref()))
     }
 
@@ -62,10 +104,10 @@ impl AddressLists {
     ///
     /// # Errors
     /// As of [`load`](Self::load); both lists then stay as they were.
-    fn reload(&mut self) -> Result<(), Failure> {
+    fn reload(&mut self) -> Result<(), ListError> {
         let path = |list: &Option<List>| list.as_ref().map(|list| list.path.clone());
         for list in [&mut self.block, &mut self.allow].into_iter().flatten() {
-            // What is wrong is told once.
+            // What is wrong is reported once.
             list.stamp = stamp(&list.path).ok();
         }
         let (block, allow) = (path(&self.block), path(&self.allow));
@@ -79,9 +121,11 @@ impl AddressLists {
 }
 
 impl List {
-    fn load(flag: &'static str, path: &Path) -> Result<Self, Failure> {
-        let wrong = |why: &dyn fmt::Display| {
-            Failure::new(format!("cannot use {flag} {}: {why}", path.display()))
+    fn load(kind: ListKind, path: &Path) -> Result<Self, ListError> {
+        let wrong = |reason: &dyn fmt::Display| ListError {
+            kind,
+            path: path.to_owned(),
+            reason: reason.to_string(),
         };
         // Before the content: a change between the two is noticed at the next look.
         let stamp = stamp(path).map_err(|error| wrong(&error))?;
@@ -109,25 +153,27 @@ fn stamp(path: &Path) -> std::io::Result<Stamp> {
     Ok((metadata.modified().ok(), metadata.len()))
 }
 
-/// The lists of a server that runs.
-#[derive(Debug)]
-pub(super) struct Watch {
+/// The lists of a running server, which are read again when their files change.
+pub struct ListWatch {
     lists: Mutex<AddressLists>,
     handle: ServerHandle,
-    as_json: bool,
+    on_event: Box<dyn Fn(&ListEvent) + Send + Sync>,
 }
 
-impl Watch {
-    /// Also starts the task that looks for changes.
-    pub(super) fn begin(
+impl ListWatch {
+    /// Starts a task that looks for changes. `on_event` is called when the lists were read again.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn begin(
         lists: AddressLists,
         handle: ServerHandle,
-        as_json: bool,
+        on_event: impl Fn(&ListEvent) + Send + Sync + 'static,
     ) -> (Arc<Self>, JoinHandle<()>) {
         let watch = Arc::new(Self {
             lists: Mutex::new(lists),
             handle,
-            as_json,
+            on_event: Box::new(on_event),
         });
         let task = tokio::spawn(watch.clone().run());
         (watch, task)
@@ -147,7 +193,10 @@ impl Watch {
     }
 
     /// Reads the lists again, if there are any, on a thread that may wait.
-    pub(super) fn reload(self: &Arc<Self>) {
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn reload(self: &Arc<Self>) {
         let watch = self.clone();
         tokio::task::spawn_blocking(move || watch.reload_if(|_| true));
     }
@@ -157,39 +206,25 @@ impl Watch {
         if lists.is_empty() || !condition(&lists) {
             return;
         }
-        match lists.reload() {
+        let event = match lists.reload() {
             Ok(()) => {
                 self.handle.set_address_filter(lists.filter());
-                self.say_replaced(&lists);
+                ListEvent::Replaced {
+                    blocked: prefixes(lists.block.as_ref()).len(),
+                    allowed: prefixes(lists.allow.as_ref()).len(),
+                }
             }
-            Err(error) => self.say_kept(&error),
-        }
+            Err(error) => ListEvent::Kept(error),
+        };
+        (self.on_event)(&event);
     }
+}
 
-    fn say_replaced(&self, lists: &AddressLists) {
-        let blocked = prefixes(lists.block.as_ref()).len();
-        let allowed = prefixes(lists.allow.as_ref()).len();
-        let text = format!("the address lists were replaced: {blocked} blocked, {allowed} allowed");
-        if self.as_json {
-            let event = json!({
-                "event": "address_lists_replaced",
-                "text": text,
-                "blocked": blocked,
-                "allowed": allowed,
-            });
-            output::line(event.to_string());
-        } else {
-            output::note(text);
-        }
-    }
-
-    fn say_kept(&self, error: &Failure) {
-        let text = format!("keeping the old address lists: {error}");
-        if self.as_json {
-            output::line(json!({"event": "address_lists_kept", "text": text}).to_string());
-        } else {
-            output::note(text);
-        }
+impl fmt::Debug for ListWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListWatch")
+            .field("lists", &self.lists)
+            .finish_non_exhaustive()
     }
 }
 

@@ -22,7 +22,7 @@ use courser_services::{AccessLog, Metrics, Proxy, Recorder, Site, Writer};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use self::address_list::AddressLists;
+use self::address_list::{AddressLists, ListError, ListEvent, ListWatch};
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
 use self::sockets::SocketWatch;
@@ -52,7 +52,8 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let site = site(arguments)?;
     let what = site.name();
     let lists = &arguments.limits;
-    let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())?;
+    let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())
+        .map_err(|error| unusable(&error))?;
     let bound = bind(arguments, &lists)?;
     let handle = bound.handle();
     let (log, writer) = open_log(arguments)?.unzip();
@@ -74,7 +75,7 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
     // From here on signals are for us: whoever reads the announcement may send them.
-    let (lists, watch) = address_list::Watch::begin(lists, handle.clone(), arguments.json);
+    let (lists, watch) = ListWatch::begin(lists, handle.clone(), say_lists(arguments.json));
     let hangups = tokio::spawn(on_hangup(
         hangups(),
         handle.clone(),
@@ -363,12 +364,43 @@ fn say(event: &Event, as_json: bool) {
     }
 }
 
+/// Returns what prints events of the address lists.
+fn say_lists(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'static {
+    move |event| {
+        let text = match event {
+            ListEvent::Replaced { blocked, allowed } => {
+                format!("the address lists were replaced: {blocked} blocked, {allowed} allowed")
+            }
+            ListEvent::Kept(error) => format!("keeping the old address lists: {}", unusable(error)),
+        };
+        if !as_json {
+            return output::note(text);
+        }
+        let event = match event {
+            ListEvent::Replaced { blocked, allowed } => json!({
+                "event": "address_lists_replaced",
+                "text": text,
+                "blocked": blocked,
+                "allowed": allowed,
+            }),
+            ListEvent::Kept(_) => json!({"event": "address_lists_kept", "text": text}),
+        };
+        output::line(event.to_string());
+    }
+}
+
+/// Names the flag of a list that cannot be used.
+fn unusable(error: &ListError) -> Failure {
+    let ListError { kind, path, reason } = error;
+    Failure::new(format!("cannot use --{kind} {}: {reason}", path.display()))
+}
+
 /// Reads the certificate and the address lists anew at SIGHUP, and opens the access log anew.
 async fn on_hangup(
     mut hangups: Option<Hangups>,
     handle: ServerHandle,
     log: Option<AccessLog>,
-    lists: Arc<address_list::Watch>,
+    lists: Arc<ListWatch>,
     as_json: bool,
 ) {
     while let Some(hangups) = &mut hangups

@@ -41,7 +41,7 @@ fn wrong_files_leave_the_lists_as_they_were() {
     let mut lists = AddressLists::load(Some(&file.0), None).expect("a list");
     std::fs::write(&file.0, "192.0.2.2\nnonsense\n").expect("ours");
     let error = lists.reload().expect_err("nonsense").to_string();
-    for part in ["--block", "line 2", "nonsense", "such as 192.0.2.1"] {
+    for part in ["block list", "line 2", "nonsense", "such as 192.0.2.1"] {
         assert!(error.contains(part), "{error}");
     }
     assert!(!lists.have_changed(), "told once");
