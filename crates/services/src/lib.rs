@@ -4,6 +4,8 @@
 //! - [`Recorder`] is a layer that records each request in an [`AccessLog`] and in [`Metrics`].
 //! - [`listing::answer`] lists a folder, as a page or as JSON.
 //! - [`admin`] serves health, readiness, metrics and a live page on an address of its own.
+//! - [`AddressLists`] are files of blocked and allowed addresses, which a [`ListWatch`] reads again when they
+//!   change.
 //! - [`Site`] puts them together: files or an upstream server, compressed and recorded.
 //!
 //! All of them take requests with the body of [`courser::serve`], and work below axum and other layers.
@@ -50,6 +52,7 @@
 //! hosts that they do not know, since a web page can have its own name resolve to this machine.
 
 mod access_log;
+mod address_list;
 pub mod admin;
 mod body;
 mod calendar;
@@ -61,6 +64,7 @@ mod record;
 mod site;
 
 pub use self::access_log::{AccessLog, LogFormat, Writer};
+pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListWatch};
 pub use self::body::{Body, BoxError};
 pub use self::calendar::rfc3339;
 pub use self::metrics::Metrics;

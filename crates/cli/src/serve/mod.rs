@@ -1,6 +1,5 @@
 //! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
 
-mod address_list;
 mod announce;
 pub(crate) mod args;
 mod files;
@@ -18,11 +17,13 @@ use courser::server::{
 };
 use courser::{Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
 use courser_services::admin::{self, Admin, Advice, Guard};
-use courser_services::{AccessLog, Metrics, Proxy, Recorder, Site, Writer};
+use courser_services::{
+    AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
+    Writer,
+};
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use self::address_list::{AddressLists, ListError, ListEvent, ListWatch};
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
 use self::sockets::SocketWatch;
