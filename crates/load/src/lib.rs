@@ -1,7 +1,7 @@
 //! A load generator for HTTP/1.1, HTTP/2 and HTTP/3.
 //!
 //! A [`Plan`] says which server is loaded, with which requests, over how many connections and for how
-//! long. [`run`] does it and returns a [`Summary`] of what was counted.
+//! long. [`run`] does it and returns a [`Summary`] of what was counted. [`document`] writes it as JSON.
 //!
 //! - **Closed loop**: without a rate, each stream sends its next request when the last one is answered.
 //! - **Open loop**: with a [rate](Plan::rate), requests have times at which they are due. Latency can count
@@ -68,6 +68,7 @@
 mod alarm;
 mod connect;
 mod connection;
+mod json;
 mod label;
 mod lock;
 mod metered;
@@ -83,6 +84,7 @@ mod summary;
 mod tally;
 mod worker;
 
+pub use self::json::{PERCENTILES, document};
 pub use self::pattern::Pattern;
 pub use self::plan::{Amount, Plan, Protocols, Target};
 pub use self::request::{RequestParts, Requests, Spoken};

@@ -39,7 +39,7 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
         run(&plan, &stop, |progress| drawn.show(progress))?
     };
     if flags.json {
-        output::line(report::document(&plan, &summary).to_string());
+        output::line(courser_load::document(&plan, &summary).to_string());
     } else if is_h2load {
         output::line(report::text_h2load(&summary));
     } else {

@@ -1,6 +1,6 @@
 //! The report as oha writes it.
 
-use courser_load::{Stats, Summary, classes};
+use courser_load::{PERCENTILES, Stats, Summary, classes};
 use courser_units::to_f64;
 
 /// What is said after the run.
@@ -43,7 +43,7 @@ pub(in crate::load) fn text(summary: &Summary) -> String {
     lines.extend(histogram(summary, unit));
     lines.push(String::new());
     lines.push("Response time distribution:".to_owned());
-    for share in SHARES {
+    for share in PERCENTILES {
         let value = unit.show(summary.latency_at(share / 100.0));
         lines.push(format!("  {share:.2}% in {value}"));
     }
@@ -156,9 +156,6 @@ fn size(bytes: f64) -> String {
         format!("{value:.2} {unit}")
     }
 }
-
-/// Shares that are told, in percent.
-pub(super) const SHARES: [f64; 9] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
 /// Cells of the longest bar.
 const BAR: u64 = 32;

@@ -1,16 +1,20 @@
-//! The report for programs: oha's names where oha has them, and what it has not besides.
+//! The figures of a run for programs.
 
 use std::collections::BTreeMap;
 
-use courser_load::{Plan, QuicRecord, Stats, Summary, classes, seconds};
 use courser_units::to_f64;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
-use super::text_oha::SHARES;
+use crate::plan::Plan;
+use crate::stats::{Stats, classes, seconds};
+use crate::summary::Summary;
+use crate::tally::QuicRecord;
 
-/// The whole report. Times are in seconds, sizes in bytes.
-pub(in crate::load) fn document(plan: &Plan, summary: &Summary) -> Value {
+/// Returns the figures of a run as JSON. Times are in seconds, sizes in bytes.
+///
+/// Names are those of oha where it has the figure.
+pub fn document(plan: &Plan, summary: &Summary) -> Value {
     let latency = Stats::of_times(&summary.latency);
     let all = summary.done + summary.errored;
     let rps = Stats::of(summary.rates.iter().copied());
@@ -99,7 +103,7 @@ fn triple(stats: &Stats) -> Value {
 
 fn percentiles(times: &Histogram<u64>) -> Map<String, Value> {
     let name = |share: f64| format!("p{share}");
-    SHARES
+    PERCENTILES
         .iter()
         .map(|share| {
             let value = seconds(times.value_at_quantile(share / 100.0));
@@ -114,3 +118,6 @@ fn histogram(times: &Histogram<u64>) -> BTreeMap<String, u64> {
         .map(|(upper, count)| (format!("{upper:.9}"), count))
         .collect()
 }
+
+/// Percentiles of latencies in reports, in percent.
+pub const PERCENTILES: [f64; 9] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
