@@ -15,6 +15,7 @@ mod load;
 mod machine;
 mod output;
 mod perf;
+mod process;
 mod qlog;
 mod records;
 mod serve;
@@ -64,13 +65,4 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     };
     done.map(|()| ExitCode::SUCCESS)
         .map_err(|failure| error::explain(failure, tool))
-}
-
-/// A runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock
-/// then tells what that end costs.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
 }

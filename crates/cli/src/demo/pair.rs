@@ -106,7 +106,7 @@ fn serve(
     if let Some((server, _)) = cores {
         pin_to(server).map_err(Failure::new)?;
     }
-    crate::runtime()?.block_on(async {
+    crate::process::runtime()?.block_on(async {
         let options = ServerOptions {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             identity,

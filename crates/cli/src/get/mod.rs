@@ -61,8 +61,8 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     };
     let prepared = Prepared::of(&arguments.request)?;
     let dump = Dump::open(arguments.output.dump_header.as_deref())?;
-    let runtime =
-        crate::runtime().map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
+    let runtime = crate::process::runtime()
+        .map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
     let code = runtime.block_on(async {
         let began = Instant::now();
         let client = setup::client(arguments)?;

@@ -15,13 +15,12 @@ use tokio::sync::watch;
 use self::args::Style;
 use crate::error::Failure;
 use crate::output::{self, Progress};
+use crate::process::{pin, runtime, stop_signal};
 
 /// Runs it.
 pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     let flags = &arguments.flags;
-    if let Some(core) = flags.core {
-        courser_measure::pin_to(core).map_err(Failure::new)?;
-    }
+    pin(flags.core)?;
     if let (Some(count), Some(pattern)) = (flags.dump_urls, flags::pattern(flags)?) {
         for number in 0..count {
             output::line(pattern.url(number));
@@ -51,15 +50,15 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
 /// True once the user has had enough; what was measured until then is told.
 fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     let (sender, receiver) = watch::channel(false);
-    let runtime = crate::runtime()?;
+    let runtime = runtime()?;
     std::thread::Builder::new()
         .name("interrupt".to_owned())
         .spawn(move || {
-            runtime.block_on(crate::perf::stop_signal());
+            runtime.block_on(stop_signal());
             // Nobody listens when the run is over.
             let _ = sender.send(true);
             // A second signal ends the process, whatever still runs.
-            runtime.block_on(crate::perf::stop_signal());
+            runtime.block_on(stop_signal());
             std::process::exit(INTERRUPTED);
         })
         .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))?;

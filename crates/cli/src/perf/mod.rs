@@ -17,6 +17,7 @@ use self::log::Log;
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
 use crate::error::Failure;
 use crate::output;
+use crate::process::{pin, runtime, stop_signal};
 use courser_measure::target::transport;
 use courser_measure::tls::Identity;
 use courser_measure::{CpuClock, sockets};
@@ -25,13 +26,13 @@ use courser_perf::{Server, ServerOptions};
 /// `courser perf client`.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
-    crate::runtime()?.block_on(client::main(arguments))
+    runtime()?.block_on(client::main(arguments))
 }
 
 /// `courser perf server`.
 pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
-    crate::runtime()?.block_on(serve(arguments))
+    runtime()?.block_on(serve(arguments))
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
@@ -106,27 +107,4 @@ fn traces(arguments: &CommonArguments) -> Result<Option<Arc<dyn SinkFactory>>, F
     };
     let traces = crate::records::traces(path, Some("courser perf"))?;
     Ok(Some(traces as Arc<dyn SinkFactory>))
-}
-
-/// Resolves when the user or the system asks the process to end.
-pub(crate) async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
-}
-
-fn pin(core: Option<usize>) -> Result<(), Failure> {
-    match core {
-        Some(core) => courser_measure::pin_to(core).map_err(Failure::new),
-        None => Ok(()),
-    }
 }

@@ -16,13 +16,12 @@ pub(crate) use args::ProxyArguments;
 
 use crate::error::Failure;
 use crate::output;
+use crate::process::{pin, runtime, stop_signal};
 use progress::Progress;
 
 /// Runs until Ctrl-C or the time is over, then prints what was counted.
 pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
-    if let Some(core) = arguments.core {
-        courser_measure::pin_to(core).map_err(Failure::new)?;
-    }
+    pin(arguments.core)?;
     let mut emulator = Emulator::bind(plan(arguments)?).map_err(explain)?;
     announce(&emulator, arguments.json);
     let is_stopped = stop_flag()?;
@@ -137,10 +136,10 @@ fn resolve(target: &str) -> Result<SocketAddr, Failure> {
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let is_stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&is_stopped);
-    let runtime = crate::runtime()?;
+    let runtime = runtime()?;
     // The thread ends with the process; it holds nothing that needs an end of its own.
     std::thread::spawn(move || {
-        runtime.block_on(crate::perf::stop_signal());
+        runtime.block_on(stop_signal());
         flag.store(true, Relaxed);
     });
     Ok(is_stopped)
