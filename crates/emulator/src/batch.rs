@@ -1,10 +1,10 @@
-//! Datagrams that leave together, put together again for one system call.
+//! Datagrams that are due together, in one buffer for one system call.
 
 use bytes::Bytes;
 use courser_base::Ecn;
 use courser_udp::MAX_BATCH_LEN;
 
-/// Datagrams of one length to one place with one mark; the last may be shorter.
+/// Datagrams of one length to one destination with one ECN mark. The last one may be shorter.
 #[derive(Debug)]
 pub(crate) struct Batch {
     contents: Vec<u8>,
@@ -25,7 +25,8 @@ impl Batch {
         }
     }
 
-    /// Adds a datagram for a client if it fits to those before, of which there may be `limit`.
+    /// Adds a datagram for a client and returns true, unless it does not match the datagrams in the batch
+    /// or the batch has `limit` of them.
     pub(crate) fn add(&mut self, client: usize, ecn: Ecn, payload: &Bytes, limit: usize) -> bool {
         if self.count == 0 {
             self.client = client;
@@ -40,7 +41,7 @@ impl Batch {
     }
 
     fn takes(&self, client: usize, ecn: Ecn, len: usize, limit: usize) -> bool {
-        // A shorter one before ends the batch.
+        // A shorter datagram ends the batch.
         let is_even = self.contents.len() == self.count * self.segment_size;
         is_even
             && self.client == client
@@ -72,7 +73,7 @@ impl Batch {
         &self.contents
     }
 
-    /// `None` for a single datagram.
+    /// Returns the size of the datagrams, or `None` for a single one.
     pub(crate) fn segment_size(&self) -> Option<usize> {
         (self.count > 1).then_some(self.segment_size)
     }

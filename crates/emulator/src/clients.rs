@@ -1,4 +1,4 @@
-//! Who talks through the proxy: a socket towards the server for each.
+//! The clients of an emulator, each with a socket towards the server.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -8,46 +8,46 @@ use std::time::Duration;
 use courser_base::Time;
 use courser_udp::UdpSocket;
 
-/// One client, as the server must not know it.
+/// A client and its socket towards the server.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
-    /// The address of ours that it sends to.
+    /// The local address that it sends to.
     pub(crate) local: Option<IpAddr>,
     pub(crate) upstream: UdpSocket,
     last_seen: Time,
-    /// Bytes between this client and the server, as the server sees them.
+    /// Bytes of this client that the server has received.
     received_by_server: u64,
     sent_by_server: u64,
 }
 
-/// All clients. An index stays with its client until that is forgotten.
+/// All clients. An index stays with its client until the client is forgotten.
 #[derive(Debug)]
 pub(crate) struct Clients {
     server: SocketAddr,
     max: usize,
     idle: Duration,
-    /// Up to how many bytes the amplification counts.
+    /// The number of bytes of a client up to which its amplification counts.
     watched_bytes: u64,
     slots: Vec<Option<Client>>,
     index_of: HashMap<SocketAddr, usize>,
-    /// The last one asked for: datagrams come in rows.
+    /// The last client found: successive datagrams often belong to the same one.
     last: Option<(SocketAddr, usize)>,
-    /// Sockets from before a rebinding, open so that late replies are dropped in silence, as a
+    /// Sockets from before a rebinding. They stay open so that late replies are dropped silently, as a
     /// NAT does, and not answered by the kernel.
     pub(crate) retired: VecDeque<UdpSocket>,
     pub(crate) tally: Tally,
 }
 
-/// What became of clients.
+/// Counters of all clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) clients: u64,
     pub(crate) refused_datagrams: u64,
     pub(crate) rebindings: u64,
     pub(crate) kernel_drops: u64,
-    /// Bytes sent by the server for each received, at worst, in thousandths, while a client was
-    /// watched.
+    /// The largest number of bytes that the server sent for each byte received while a client was
+    /// watched, in thousandths.
     pub(crate) worst_amplification: Option<u64>,
 }
 
@@ -66,11 +66,11 @@ impl Clients {
         }
     }
 
-    /// The client with this address; a new one if there is room. `None`: there is not.
+    /// Returns the client with this address, or a new one. Returns `None` at the limit of clients.
     ///
     /// # Errors
-    /// When not even the first client can be given a socket: the server cannot be reached.
-    /// Later clients are refused instead, so that none can end what others do.
+    /// When not even the first client can be given a socket: the server cannot be reached. Later clients
+    /// are refused instead, so that they cannot end the connections of others.
     pub(crate) fn seen(
         &mut self,
         now: Time,
@@ -111,7 +111,7 @@ impl Clients {
         Ok(Some(index))
     }
 
-    /// The client with this address, if there is one.
+    /// Returns the client with this address, if there is one.
     pub(crate) fn find(&mut self, address: SocketAddr) -> Option<usize> {
         if let Some((last, index)) = self.last
             && last == address
@@ -136,14 +136,14 @@ impl Clients {
         self.slots.iter().flatten().map(|client| &client.upstream)
     }
 
-    /// The server gets bytes of a client.
+    /// Counts bytes of a client that are forwarded to the server.
     pub(crate) fn on_reached_server(&mut self, index: usize, bytes: u64) {
         if let Some(Some(client)) = self.slots.get_mut(index) {
             client.received_by_server += bytes;
         }
     }
 
-    /// The server sends bytes to a client.
+    /// Counts bytes that the server sends to a client.
     pub(crate) fn on_server_sent(&mut self, now: Time, index: usize, bytes: u64) {
         let Some(Some(client)) = self.slots.get_mut(index) else {
             return;
@@ -177,7 +177,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Forgets those that were silent for long.
+    /// Forgets idle clients.
     pub(crate) fn expire(&mut self, now: Time) {
         for index in 0..self.slots.len() {
             let is_idle = |client: &mut Client| now - client.last_seen >= self.idle;
@@ -189,7 +189,7 @@ impl Clients {
         }
     }
 
-    /// Counts what the kernel has dropped on sockets that are still open.
+    /// Returns the number of datagrams that the kernel has dropped on sockets that are still open.
     pub(crate) fn open_kernel_drops(&self) -> u64 {
         let sockets = self.upstreams().chain(&self.retired);
         sockets.filter_map(UdpSocket::receive_overflow).sum()
@@ -200,7 +200,7 @@ impl Clients {
         self.tally.kernel_drops += dropped.unwrap_or(0);
     }
 
-    /// A socket towards the server, from 127.0.0.`host` if that is asked for.
+    /// Opens a socket towards the server, from 127.0.0.`host` if that is given.
     fn open(&self, host: Option<u8>) -> io::Result<UdpSocket> {
         let ip: IpAddr = match (host, self.server) {
             (Some(host), _) => Ipv4Addr::new(127, 0, 0, host).into(),
@@ -214,12 +214,12 @@ impl Clients {
     }
 }
 
-/// Bytes of socket buffer to ask for: 50 ms at 5 Gbit/s, which is how long other work may keep the
-/// proxy from its sockets.
+/// Bytes of socket buffer to ask for: 50 ms at 5 Gbit/s, the longest time for which other work may keep
+/// the emulator from its sockets.
 pub(crate) const BUFFER: usize = 32 << 20;
 
-/// Each rebinding leaves one for each client. Replies that are later than the next few
-/// rebindings find nobody.
+/// Sockets from before rebindings that stay open. Each rebinding leaves one for each client; replies that
+/// come after the next few rebindings are answered by the kernel.
 const MAX_RETIRED: usize = 64;
 
 #[cfg(test)]

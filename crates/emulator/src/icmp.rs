@@ -1,4 +1,4 @@
-//! Telling senders of packets that were too large, for links with `mtu=N/icmp`.
+//! ICMP Packet Too Big messages, for links with `mtu=N/icmp`.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,20 +7,20 @@ use courser_sim::link::{Change, DuplexSpec, LinkSpec};
 use courser_sim::packet::TooBig;
 use courser_udp::{Refused, TooBigSender};
 
-/// Plays the router in front of a link.
+/// The router in front of a link.
 #[derive(Debug)]
 pub(crate) struct Router {
-    /// `None` when no link asks for it.
+    /// The socket for ICMP; `None` when no link needs it.
     sender: Option<TooBigSender>,
     /// Messages that the system did not take.
     pub(crate) failures: u64,
 }
 
 impl Router {
-    /// Opens what the links need.
+    /// Opens a socket for ICMP if a link needs it.
     ///
     /// # Errors
-    /// When a link answers and this process may not send ICMP.
+    /// When a link reports packets that are too large, and this process may not send ICMP.
     pub(crate) fn new(
         spec: &DuplexSpec,
         listener: SocketAddr,
@@ -31,7 +31,7 @@ impl Router {
         let is_needed = |is_family: fn(&SocketAddr) -> bool| {
             tells_clients && is_family(&listener) || tells_server && is_family(&server)
         };
-        // A wildcard of IPv6 takes clients of IPv4 too.
+        // A socket on the wildcard address of IPv6 serves clients of IPv4 too.
         let is_dual = listener.is_ipv6() && listener.ip().is_unspecified();
         let v4 = is_needed(SocketAddr::is_ipv4) || tells_clients && is_dual;
         let v6 = is_needed(SocketAddr::is_ipv6);
@@ -42,7 +42,8 @@ impl Router {
         })
     }
 
-    /// Tells the sender of a packet, who knows its ends as `source` and `destination`.
+    /// Reports to the sender of a packet that it was too large. `source` and `destination` are the
+    /// addresses that the sender uses.
     pub(crate) fn tell(&mut self, source: SocketAddr, destination: SocketAddr, message: &TooBig) {
         let Some(sender) = &self.sender else {
             return;
@@ -56,7 +57,7 @@ impl Router {
     }
 }
 
-/// Whether a link ever tells senders anything.
+/// Returns true if a link ever reports packets that are too large.
 fn answers(spec: &LinkSpec) -> bool {
     spec.hops().any(|hop| {
         let later = hop.steps.iter().map(|step| step.change);

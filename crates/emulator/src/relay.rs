@@ -1,4 +1,4 @@
-//! The loop of the proxy: receive, let the links do their work, send what is due.
+//! The loop of the emulator: receive datagrams, pass them through the links, send those that are due.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,36 +28,36 @@ pub(crate) struct Relay {
     pub(crate) there: Way,
     pub(crate) back: Way,
     nat: Option<NatSpec>,
-    /// When the next rebinding comes.
+    /// The time of the next rebinding.
     rebind_at: Option<Time>,
-    /// Chooses addresses for rebinding.
+    /// The last byte of the address of the next rebinding, less one.
     host: u8,
     expire_at: Time,
     buffer: Box<[u8]>,
     slabs: Slabs,
     pub(crate) router: Router,
-    /// Time spent looking whether something has come, shortly before something was due.
+    /// Time spent polling the sockets shortly before a datagram was due.
     pub(crate) spun: Duration,
     batch: Batch,
     ready: Vec<bool>,
     pub(crate) late_replies: u64,
 }
 
-/// One direction.
+/// One direction of the link.
 #[derive(Debug)]
 pub(crate) struct Way {
     pub(crate) link: Link,
-    /// Packets of a row wait up to so long for company.
+    /// The time that packets may wait for others that share a batch with them.
     grain: Duration,
-    /// When packets were last sent.
+    /// The time at which packets were last sent.
     last_release: Time,
-    /// Datagrams that the system did not take, or for clients that are forgotten.
+    /// Datagrams that the system did not take, or for clients that were forgotten.
     pub(crate) unsent: u64,
-    /// How much later packets were sent than the link says.
+    /// Time by which packets were sent later than the link says.
     pub(crate) lateness: Histogram,
 }
 
-/// Which way.
+/// A direction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Heading {
     There,
@@ -65,7 +65,7 @@ enum Heading {
 }
 
 impl Relay {
-    /// Takes over a bound socket.
+    /// Makes a relay of a bound socket.
     pub(crate) fn new(
         (listener, server): (UdpSocket, SocketAddr),
         clients: Clients,
@@ -95,7 +95,7 @@ impl Relay {
         }
     }
 
-    /// Limits what each direction holds, in bytes.
+    /// Limits the bytes on the link in each direction.
     pub(crate) fn set_hold(&mut self, bytes: u64) {
         self.there.link.set_max_bytes(bytes);
         self.back.link.set_max_bytes(bytes);
@@ -109,16 +109,16 @@ impl Relay {
         self.start.elapsed()
     }
 
-    /// Buffers that the kernel dropped because we did not take them in time.
+    /// Returns the number of datagrams that the kernel dropped because they were not read in time.
     pub(crate) fn kernel_drops(&self) -> u64 {
         let listener = self.listener.receive_overflow().unwrap_or(0);
         listener + self.clients.tally.kernel_drops + self.clients.open_kernel_drops()
     }
 
-    /// Relays until `goes_on`, asked at least every 50 ms, says no.
+    /// Relays until `goes_on` returns false. It is called at least every 50 ms.
     ///
     /// # Errors
-    /// When the listening socket is of no use any more, or no socket can be had for a rebinding.
+    /// When the listening socket fails, or no socket can be opened for a rebinding.
     pub(crate) fn run(&mut self, mut goes_on: impl FnMut(&Self) -> bool) -> io::Result<()> {
         wake_exactly();
         while goes_on(self) {
@@ -130,7 +130,7 @@ impl Relay {
             let is_any = wait_readable(sockets, timeout, &mut self.ready);
             let now = self.now();
             if timeout.is_zero() && !is_any {
-                // Longer is time that the system gave to others.
+                // The rest is time that the system gave to other processes.
                 self.spun += (now - before).min(LONGEST_SPIN);
             }
             self.keep_time(now)?;
@@ -145,7 +145,7 @@ impl Relay {
         Time::from_nanos(nanos)
     }
 
-    /// How long to sleep: up to shortly before something is due, the rest is spun.
+    /// Returns the time to sleep: up to shortly before something is due. The rest is spun.
     fn timeout(&self) -> Duration {
         let due = [self.there.due(), self.back.due(), self.rebind_at];
         let next = due.into_iter().flatten().min();
@@ -153,13 +153,13 @@ impl Relay {
         left.saturating_sub(SPIN).min(LONGEST_SLEEP)
     }
 
-    /// Rebinds and forgets when it is time to.
+    /// Rebinds and forgets clients when that is due.
     fn keep_time(&mut self, now: Time) -> io::Result<()> {
         if let Some(nat) = self.nat
             && self.rebind_at.is_some_and(|at| at <= now)
         {
             self.rebind_at = nat.next_after(now - Time::ZERO).map(|at| Time::ZERO + at);
-            // From 127.0.0.2 on; 1 is what everyone else uses.
+            // From 127.0.0.2 on: all other programs use 127.0.0.1.
             self.host = self.host % 252 + 1;
             self.clients.rebind(nat.address.then_some(self.host + 1))?;
             self.ready.clear();
@@ -172,13 +172,13 @@ impl Relay {
         Ok(())
     }
 
-    /// Takes what waits on the sockets that were found ready.
+    /// Receives from the sockets that are ready.
     fn receive_all(&mut self) -> io::Result<()> {
         let mut ready = std::mem::take(&mut self.ready).into_iter();
         if ready.next() == Some(true) {
             self.receive_from_clients()?;
         }
-        // Clients that came just now are behind those that were asked about.
+        // New clients come after those whose sockets were polled.
         let indexes: Vec<usize> = self.clients.indexes().collect();
         let mut asked = ready.len().saturating_sub(self.clients.retired.len());
         for index in indexes {
@@ -231,7 +231,7 @@ impl Relay {
             let received = match client.upstream.try_receive(&mut self.buffer) {
                 Ok(received) => received,
                 Err(error) if classify(&error) == ErrorClass::WouldBlock => break,
-                // The server is not there, or not yet: as on a real path, nobody is told.
+                // The server is not running, or not yet. As on a real path, its clients see a loss.
                 Err(_) => continue,
             };
             budget.take(received.len);
@@ -276,7 +276,7 @@ impl Relay {
         }
     }
 
-    /// Tells whoever sent a packet that it was too large for the link.
+    /// Reports to the sender of a packet that it was too large for the link.
     fn answer(&mut self, heading: Heading, message: &TooBig) {
         let address = match heading {
             Heading::There => message.packet.source,
@@ -347,8 +347,8 @@ impl Way {
         }
     }
 
-    /// When to send next: when the link says, but not so soon after the last time that each
-    /// packet of a fast row would cost a system call of its own.
+    /// Returns the time to send next: when the link says so, but not so soon after the last time that
+    /// each packet of a fast sender would cost a system call of its own.
     fn due(&self) -> Option<Time> {
         let next = self.link.next_time()?;
         Some(next.max(self.last_release + self.grain))
@@ -377,13 +377,13 @@ fn enter(
     }
 }
 
-/// Throws away what waits on a socket, a turn's worth of it, and counts datagrams.
+/// Reads and drops datagrams that wait on a socket, one turn's worth of them, and returns their number.
 fn drained(socket: &UdpSocket, buffer: &mut [u8]) -> u64 {
     let received = (0..CALLS_AT_ONCE).map_while(|_| socket.try_receive(buffer).ok());
     received.map(|received| received.count() as u64).sum()
 }
 
-/// Sends a batch and returns how many datagrams did not go.
+/// Sends a batch and returns the number of datagrams that were not sent.
 fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
     let mut tries = SEND_TRIES;
     while !transmit.contents.is_empty() {
@@ -392,7 +392,7 @@ fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
             Err(_) if tries == 0 => break,
             Err(error) => {
                 tries -= 1;
-                // Other errors may be the news of an earlier datagram, and this one goes now.
+                // Other errors may report an earlier datagram, and this one is sent by the next call.
                 if classify(&error) == ErrorClass::WouldBlock {
                     wait_writable(socket);
                 }
@@ -406,18 +406,18 @@ fn send(socket: &UdpSocket, mut transmit: Transmit<'_>) -> u64 {
 /// Sleeping ends this much before something is due: waking takes as long.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// What packets of a row wait for company: from half of a full batch at 5 Gbit/s to all of it, where
-/// that is little beside the delay. It saves a fifth of the CPU time there.
+/// The time that packets wait to share a batch: from half of a full batch at 5 Gbit/s to all of it, where
+/// that is short beside the delay. It saves a fifth of the CPU time there.
 const LEAST_GRAIN: Duration = Duration::from_micros(50);
 const MOST_GRAIN: Duration = Duration::from_micros(100);
 
-/// One look at the sockets takes a microsecond or two.
+/// The longest poll of the sockets that counts as spinning; one takes a microsecond or two.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
 
-/// How soon a signal to stop is noticed.
+/// The longest time before a signal to stop is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(50);
 
-/// What is taken from one socket before others, and packets that are due, have their turn.
+/// The amount received from one socket before other sockets, and packets that are due, have their turn.
 #[derive(Debug)]
 struct Budget {
     calls: usize,
@@ -432,7 +432,7 @@ impl Budget {
         }
     }
 
-    /// True if another call may be made, which this one is counted as.
+    /// Returns true if another call may be made, and counts it.
     fn is_left(&mut self) -> bool {
         let is_left = self.calls > 0 && self.bytes > 0;
         self.calls = self.calls.saturating_sub(1);

@@ -1,15 +1,15 @@
-//! Memory for datagrams under way, used again and again.
+//! Reusable memory for datagrams on the link.
 
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 
-/// Packs what was received one after the other into blocks, and takes a block anew once all that
-/// was in it has left: most links keep the order, so the oldest block is the first to be free.
+/// Copies received datagrams into blocks and reuses a block once all datagrams in it have left. Most
+/// links keep the order, so the oldest block is the first to be free.
 #[derive(Debug)]
 pub(crate) struct Slabs {
     current: BytesMut,
-    /// The ends of full blocks, by which they are had again.
+    /// The ends of full blocks, through which the blocks are reclaimed.
     full: VecDeque<BytesMut>,
 }
 
@@ -46,11 +46,11 @@ impl Slabs {
     }
 }
 
-/// Small enough that a late datagram does not keep much, large enough that taking another one is
-/// rare.
+/// Size of a block: small enough that a late datagram keeps little memory, large enough that a new block
+/// is rarely needed.
 const BLOCK: usize = 256 << 10;
 
-/// Blocks that are remembered: 64 MiB, 50 ms at 10 Gbit/s.
+/// The largest number of full blocks that are kept for reuse: 64 MiB, 50 ms at 10 Gbit/s.
 const MAX_FULL: usize = 256;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Waiting for sockets and for a point in time, both as exactly as the machine can.
+//! Waits for sockets and for points in time, as precisely as the machine can.
 
 use std::time::Duration;
 
 use courser_udp::UdpSocket;
 
-/// Waits until a socket has something to receive or `timeout` is over; notes in `ready` which,
-/// and returns whether there is any.
+/// Waits until a socket has datagrams to receive or `timeout` is over. Writes into `ready` which sockets
+/// have, and returns true if any has.
 #[cfg(unix)]
 pub(crate) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
@@ -21,13 +21,13 @@ pub(crate) fn wait_readable<'a>(
         tv_sec: 1,
         tv_nsec: 0,
     });
-    // Interrupted by a signal: nobody is ready, and the caller looks at the clock.
+    // Interrupted by a signal: no socket is ready, and the caller reads the clock.
     let found = poll(&mut all, Some(&timeout)).unwrap_or(0);
     ready.extend(all.iter().map(|fd| found > 0 && !fd.revents().is_empty()));
     found > 0
 }
 
-/// Without a call to wait for many sockets, all of them may have something after a moment.
+/// Waits a moment and marks all sockets as ready: this system has no call that waits for many sockets.
 #[cfg(not(unix))]
 pub(crate) fn wait_readable<'a>(
     sockets: impl Iterator<Item = &'a UdpSocket>,
@@ -40,7 +40,7 @@ pub(crate) fn wait_readable<'a>(
     true
 }
 
-/// Waits until a socket takes datagrams again, but not long.
+/// Waits until a socket takes datagrams again, for a millisecond at most.
 #[cfg(unix)]
 pub(crate) fn wait_writable(socket: &UdpSocket) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -48,7 +48,7 @@ pub(crate) fn wait_writable(socket: &UdpSocket) {
         tv_sec: 0,
         tv_nsec: 1_000_000,
     };
-    // Whatever comes of it, the next attempt to send tells.
+    // The next attempt to send shows the result.
     let _ = poll(&mut [PollFd::new(socket, PollFlags::OUT)], Some(&timeout));
 }
 
@@ -57,10 +57,10 @@ pub(crate) fn wait_writable(_: &UdpSocket) {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-/// Asks the kernel to wake this thread when it should, not up to 50 us later.
+/// Asks the kernel to wake this thread on time, not up to 50 us late.
 #[cfg(target_os = "linux")]
 pub(crate) fn wake_exactly() {
-    // Without it we wake later and spin less exactly; the report tells.
+    // Without it this thread wakes later and spins less precisely, which the report shows.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
