@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use courser::Algorithm;
+use courser_units::{parse_duration, parse_positive, parse_quantity};
 
 use crate::qlog::args::QlogCommand;
-use crate::quantity::{parse_duration, parse_positive, parse_quantity};
 use crate::sim::SimCommand;
 
 /// QUIC and HTTP/3: server, client, load generator and measuring tools

@@ -6,11 +6,9 @@ use std::path::Path;
 
 use clap::{CommandFactory as _, Parser as _};
 use courser::{AddressFilter, AddressPrefix};
+use courser_report::figures;
 
 use crate::args::Arguments;
-use crate::sim::figures::{data, list};
-
-pub use crate::serve::proxy::fuzzing::{Exchange, Passed, pass_bytes, pass_request};
 
 /// Reads a file of addresses, and makes a filter of it.
 ///
@@ -68,11 +66,11 @@ pub fn url_pattern(text: &str) -> Result<(), String> {
 /// # Errors
 /// The message for the user.
 pub fn figures(text: &str) -> Result<(), String> {
-    if let Ok(data) = data::Data::parse(text) {
-        let again = data::Data::parse(&data.to_text());
+    if let Ok(data) = figures::Data::parse(text) {
+        let again = figures::Data::parse(&data.to_text());
         assert!(again.is_ok(), "cannot be read again: {again:?}");
     }
-    let list = list::parse(Path::new("file"), text);
+    let list = figures::parse(Path::new("file"), text);
     list.map(drop).map_err(|failure| failure.to_string())
 }
 

@@ -15,6 +15,11 @@ pub(crate) fn explain(failure: &HandshakeFailure, tool: Tool) -> String {
     failure.with_remedy(remedy(failure.kind(), tool))
 }
 
+/// Returns what helps when the server does not speak the protocol.
+pub(crate) fn protocol_remedy(tool: Tool) -> &'static str {
+    remedy(HandshakeFailureKind::Protocol, tool)
+}
+
 fn remedy(kind: HandshakeFailureKind, tool: Tool) -> &'static str {
     use HandshakeFailureKind as Kind;
     match (kind, tool) {

@@ -4,7 +4,6 @@
 //! itself only as a dependency. It has no interface beside [`main`], and doors for the fuzz targets.
 
 mod args;
-mod cpu;
 mod demo;
 mod error;
 mod features;
@@ -16,18 +15,17 @@ mod load;
 mod machine;
 mod output;
 mod perf;
+mod process;
 mod qlog;
-mod quantity;
 mod records;
 mod serve;
 mod sim;
-mod tls;
-mod warnings;
 
 use std::process::ExitCode;
 
 use args::{Arguments, Command, PerfCommand};
 use error::Failure;
+use handshake::Tool;
 use qlog::args::QlogCommand;
 
 /// Runs the program with the arguments of this process.
@@ -49,6 +47,10 @@ pub fn main() -> ExitCode {
 }
 
 fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let tool = match &arguments.command {
+        Some(Command::Load(_)) => Tool::Load,
+        _ => Tool::Perf,
+    };
     let done = match arguments.command {
         None => demo::run(),
         Some(Command::Serve(arguments)) => serve::main(&arguments),
@@ -62,13 +64,5 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Some(Command::Qlog(QlogCommand::Plot(arguments))) => qlog::plot(&arguments),
     };
     done.map(|()| ExitCode::SUCCESS)
-}
-
-/// A runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock
-/// then tells what that end costs.
-fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
+        .map_err(|failure| error::explain(failure, tool))
 }

@@ -3,9 +3,9 @@
 mod message;
 
 use courser_base::{Side, Time};
-use courser_cli::fuzzing::{Exchange, Passed, pass_bytes, pass_request};
 use courser_http3::{Config, Connection, Section};
 use courser_qpack::{Encoder, EncoderLimits, FieldLine};
+use courser_services::fuzzing::{Exchange, Passed, pass_bytes, pass_request};
 use http::{HeaderMap, Method, Request, Version};
 
 use self::message::Message;

@@ -3,7 +3,7 @@
 /// Folders below `crates/` with their floor; a crate depends on lower floors only.
 const FLOORS: &[(u8, &[&str])] = &[
     (0, &["base"]),
-    (1, &["wire", "telemetry"]),
+    (1, &["wire", "telemetry", "units"]),
     (
         2,
         &[
@@ -13,7 +13,19 @@ const FLOORS: &[(u8, &[&str])] = &[
     (3, &["transport", "http3", "webtransport"]),
     (WORLDS, &["files", "udp"]),
     (5, &["courser"]),
-    (6, &["hyperium-h3", "sim"]),
+    (
+        6,
+        &[
+            "emulator",
+            "hyperium-h3",
+            "load",
+            "measure",
+            "perf",
+            "report",
+            "services",
+            "sim",
+        ],
+    ),
     (
         TOOLS,
         &["cli", "adversary", "bench", "fuzzing", "peers", "xtask"],
@@ -25,6 +37,11 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
     ("webtransport", "http3"),
+    ("emulator", "measure"),
+    ("emulator", "sim"),
+    ("load", "measure"),
+    ("perf", "measure"),
+    ("report", "sim"),
     ("fuzzing", "adversary"),
     ("fuzzing", "cli"),
 ];

@@ -26,7 +26,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         kernel_drops: Cell::default(),
     };
     introduce(&stages);
-    let shown = crate::runtime()?.block_on(async {
+    let shown = crate::process::runtime()?.block_on(async {
         stages.handshakes().await?;
         stages.bulk().await?;
         stages.requests().await?;

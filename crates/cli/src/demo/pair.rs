@@ -6,12 +6,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use courser::{Algorithm, Capabilities};
+use courser_measure::target::transport;
+use courser_measure::tls::{self, Identity, Trust};
+use courser_measure::{CpuClock, allowed_cores, pin_to};
+use courser_perf::{Over, PROTOCOL, Remote, Server, ServerOptions};
 use tokio::sync::oneshot;
 
-use crate::cpu::{self, CpuClock};
 use crate::error::Failure;
-use crate::perf::{Log, Over, PROTOCOL, Remote, Server, ServerOptions, transport};
-use crate::tls::{self, Identity, Trust};
 
 /// A server on its own thread, and what a client has to know of it.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Pair {
                 .unwrap_or_else(|| Failure::new("no server")));
         };
         if let Some((_, client)) = cores {
-            cpu::pin_to(client).map_err(Failure::new)?;
+            pin_to(client).map_err(Failure::new)?;
         }
         let tls = Arc::new(tls::client(&trust, PROTOCOL)?);
         let remote = |over, address: SocketAddr| Remote {
@@ -70,7 +71,7 @@ impl Pair {
             connect_timeout: Duration::from_secs(5),
             clock: CpuClock::Thread,
             tls: tls.clone(),
-            qlog: None,
+            sinks: None,
         };
         Ok(Self {
             quic: remote(Over::Quic, ready.quic),
@@ -103,18 +104,17 @@ fn serve(
     stopped: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
     if let Some((server, _)) = cores {
-        cpu::pin_to(server).map_err(Failure::new)?;
+        pin_to(server).map_err(Failure::new)?;
     }
-    crate::runtime()?.block_on(async {
-        let server = Server::bind(ServerOptions {
+    crate::process::runtime()?.block_on(async {
+        let options = ServerOptions {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             identity,
             transport: transport(Algorithm::Cubic, Some(MTU)),
             tcp: true,
             clock: CpuClock::Thread,
-            log: Log::Silent,
-        })
-        .await?;
+        };
+        let server = Server::bind(options, |_| {}).await?;
         let (quic, tcp) = server.addresses()?;
         let tcp = tcp.ok_or_else(|| Failure::new("the server does not serve TCP"))?;
         let capabilities = server.endpoint().capabilities();
@@ -131,7 +131,7 @@ fn serve(
 
 /// A core for each end, so that neither is moved about while it is measured.
 fn two_cores() -> Option<(usize, usize)> {
-    match cpu::allowed_cores()[..] {
+    match allowed_cores()[..] {
         [first, .., last] => Some((first, last)),
         _ => None,
     }

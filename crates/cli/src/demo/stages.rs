@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use courser_measure::sockets;
+use courser_perf::{Amount, Direction, Outcome, Plan, Remote, Scenario, Watch, measure};
+
 use super::pair::Pair;
 use crate::error::Failure;
 use crate::output::{self, Progress};
-use crate::perf::{
-    Amount, Direction, Outcome, Plan, Remote, Scenario, Watch, describe_agreed, measure, micros,
-};
-use crate::warnings;
+use crate::perf::{describe_agreed, micros};
 
 /// One demonstration.
 #[derive(Debug)]
@@ -171,9 +171,9 @@ impl Stages<'_> {
     async fn run(&self, what: &str, remote: &Remote, plan: Plan) -> Result<Outcome, Failure> {
         self.progress.begin(what);
         let watch = Watch {
-            progress: self.progress,
+            progress: &|share| self.progress.at(share),
             interval: None,
-            lines: false,
+            on_interval: &|_| {},
         };
         let outcome = measure(remote, &plan, watch).await?;
         let sides = outcome.server.iter().chain([&outcome.client]);
@@ -185,7 +185,7 @@ impl Stages<'_> {
     /// Warns if the kernel dropped datagrams of any stage: they explain low figures.
     pub(crate) fn warn_of_drops(&self) {
         let drops = self.kernel_drops.get();
-        if let Some(warning) = warnings::drops(drops, &self.pair.capabilities) {
+        if let Some(warning) = sockets::describe_drops(drops, &self.pair.capabilities) {
             self.say("warning", &warning);
         }
     }

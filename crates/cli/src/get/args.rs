@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args};
-
-use crate::quantity::{parse_duration, parse_quantity};
+use courser_units::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug, Clone, Default)]
 #[command(

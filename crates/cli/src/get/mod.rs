@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use courser_measure::sockets;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -36,7 +37,6 @@ use self::glob::Expanded;
 use self::progress::{Bar, Bars};
 use self::sink::Target;
 use self::transfer::{Context, Done, Job};
-use crate::warnings;
 
 /// Runs it. What goes wrong is told here, and ends with an exit code of curl.
 pub(crate) fn main(arguments: &Arguments) -> ExitCode {
@@ -61,8 +61,8 @@ fn begin(arguments: &Arguments) -> Result<u8, Failed> {
     };
     let prepared = Prepared::of(&arguments.request)?;
     let dump = Dump::open(arguments.output.dump_header.as_deref())?;
-    let runtime =
-        crate::runtime().map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
+    let runtime = crate::process::runtime()
+        .map_err(|failure| Failed::new(exit::FAILED_INIT, failure.to_string()))?;
     let code = runtime.block_on(async {
         let began = Instant::now();
         let client = setup::client(arguments)?;
@@ -95,11 +95,11 @@ fn warn(context: &Context) {
     let output = &context.arguments.output;
     let endpoints = context.client.endpoints();
     if output.verbose {
-        let small = warnings::of_sockets(&endpoints);
+        let small = sockets::warnings(&endpoints);
         small.iter().for_each(|text| verbose::note(text));
     }
     if !output.silent
-        && let Some(text) = warnings::of_drops(&endpoints)
+        && let Some(text) = sockets::drop_warning(&endpoints)
     {
         eprintln!("courser: {text}");
     }

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use courser_units::{parse_duration, parse_positive, parse_quantity};
 use http::{HeaderName, HeaderValue, Method};
-
-use crate::quantity::{parse_duration, parse_positive, parse_quantity};
 
 /// The tool whose flags, defaults and report are used.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,60 +1,44 @@
 //! `courser load`: many requests to one server, and how it answers them.
-//!
-//! The generator is lean so that it can measure servers that are: a runtime on each thread, no
-//! lock that two threads want at once but for the number of the next request, no timer for a
-//! request that has no time limit and no time to be sent at.
 
 pub(crate) mod args;
-mod engine;
-pub(crate) mod pattern;
-mod plan;
+mod flags;
 mod report;
-mod request;
 mod target;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Instant;
 
+use courser_load::run;
 use tokio::sync::watch;
 
 use self::args::Style;
-use self::engine::Schedule;
-use self::plan::Plan;
-use self::report::Summary;
 use crate::error::Failure;
 use crate::output::{self, Progress};
+use crate::process::{pin, runtime, stop_signal};
 
 /// Runs it.
 pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
     let flags = &arguments.flags;
-    if let Some(core) = flags.core {
-        crate::cpu::pin_to(core).map_err(Failure::new)?;
-    }
-    if let (Some(count), Some(pattern)) = (flags.dump_urls, plan::pattern(flags)?) {
+    pin(flags.core)?;
+    if let (Some(count), Some(pattern)) = (flags.dump_urls, flags::pattern(flags)?) {
         for number in 0..count {
             output::line(pattern.url(number));
         }
         return Ok(());
     }
-    let plan = Arc::new(Plan::new(arguments)?);
+    let plan = Arc::new(flags::plan(arguments)?);
     let is_h2load = arguments.style == Style::H2load && !flags.json;
     if is_h2load {
         output::line(report::before_h2load(&plan).trim_end());
     }
     let stop = on_interrupt()?;
-    let finished = {
-        let progress = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
-        engine::run(&plan, &stop, |schedule, done| progress.show(schedule, done))?
+    let summary = {
+        let drawn = Drawn::new(!flags.no_tui && std::io::stderr().is_terminal());
+        run(&plan, &stop, |progress| drawn.show(progress))?
     };
-    if finished.tally.connections.is_empty()
-        && let Some(failure) = &finished.tally.failure
-    {
-        return Err(failure.clone());
-    }
-    let summary = Summary::new(&plan, finished);
     if flags.json {
-        output::line(report::document(&plan, &summary).to_string());
+        output::line(courser_load::document(&plan, &summary).to_string());
     } else if is_h2load {
         output::line(report::text_h2load(&summary));
     } else {
@@ -66,15 +50,15 @@ pub(crate) fn main(arguments: &args::Arguments) -> Result<(), Failure> {
 /// True once the user has had enough; what was measured until then is told.
 fn on_interrupt() -> Result<watch::Receiver<bool>, Failure> {
     let (sender, receiver) = watch::channel(false);
-    let runtime = crate::runtime()?;
+    let runtime = runtime()?;
     std::thread::Builder::new()
         .name("interrupt".to_owned())
         .spawn(move || {
-            runtime.block_on(crate::perf::stop_signal());
+            runtime.block_on(stop_signal());
             // Nobody listens when the run is over.
             let _ = sender.send(true);
             // A second signal ends the process, whatever still runs.
-            runtime.block_on(crate::perf::stop_signal());
+            runtime.block_on(stop_signal());
             std::process::exit(INTERRUPTED);
         })
         .map_err(|error| Failure::new(format!("cannot start a thread: {error}")))?;
@@ -86,25 +70,26 @@ const INTERRUPTED: i32 = 130;
 
 /// How far it is, on a terminal.
 struct Drawn {
-    progress: Option<Progress>,
+    bar: Option<Progress>,
     began: Instant,
 }
 
 impl Drawn {
     fn new(is_wanted: bool) -> Self {
         Self {
-            progress: is_wanted.then(Progress::new),
+            bar: is_wanted.then(Progress::new),
             began: Instant::now(),
         }
     }
 
-    fn show(&self, schedule: &Schedule, done: u64) {
-        let Some(progress) = &self.progress else {
+    fn show(&self, progress: courser_load::Progress) {
+        let Some(bar) = &self.bar else {
             return;
         };
+        let responses = progress.responses;
         let seconds = self.began.elapsed().as_secs_f64().max(1e-3);
-        let rate = output::per_second(output::to_f64(done) / seconds);
-        progress.begin(&format!("{done} responses, {rate}"));
-        progress.at(schedule.share(Instant::now(), done));
+        let rate = output::per_second(output::to_f64(responses) / seconds);
+        bar.begin(&format!("{responses} responses, {rate}"));
+        bar.at(progress.share);
     }
 }

@@ -1,36 +1,28 @@
 //! Which server is loaded, and what it is asked for.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
+use courser_load::{Pattern, Target};
+use courser_measure::Failure;
+use courser_measure::target::{resolve, split_target};
 use http::Uri;
 use rustls::pki_types::ServerName;
 
 use super::args::Flags;
-use super::pattern::Pattern;
-use crate::error::{Failure, Peer};
-use crate::handshake::Tool;
-use crate::perf::{resolve, split_target};
+use crate::args::DEFAULT_PORT;
 
-/// The one server that a run loads.
+/// The server of a run and its URLs, as the flags name them.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
-    /// As the first URL has it.
-    pub(super) url: String,
+pub(super) struct Site {
+    pub(super) target: Target,
+    pub(super) urls: Vec<Uri>,
     /// True for https.
     pub(super) is_secure: bool,
-    /// Where it may be, in the system's order of preference; at least one.
-    pub(super) addresses: Vec<SocketAddr>,
-    /// What TLS is told, and what the certificate has to be for.
-    pub(super) server_name: String,
 }
 
-impl Target {
-    /// What is asked for, and of whom.
-    pub(super) fn read(
-        flags: &Flags,
-        pattern: Option<&Pattern>,
-    ) -> Result<(Self, Vec<Uri>), Failure> {
+impl Site {
+    /// Reads the URLs and finds their server.
+    pub(super) fn read(flags: &Flags, pattern: Option<&Pattern>) -> Result<Self, Failure> {
         let texts = match (pattern, &flags.input_file) {
             (Some(pattern), _) => vec![pattern.origin()],
             (None, Some(path)) => lines(path)?,
@@ -57,22 +49,17 @@ impl Target {
             Some(name) => checked_name(name)?,
             None => host,
         };
-        let target = Self {
+        let target = Target {
             url: first.to_string(),
-            is_secure: is_secure(first),
             addresses: resolve(&to_host, to_port)?,
             server_name,
         };
-        Ok((target, urls))
-    }
-
-    /// For messages about a connection to one of the addresses.
-    pub(super) fn peer(&self, address: SocketAddr) -> Peer<'_> {
-        Peer {
-            address,
-            name: &self.server_name,
-            tool: Tool::Load,
-        }
+        let is_secure = is_secure(first);
+        Ok(Self {
+            target,
+            urls,
+            is_secure,
+        })
     }
 }
 
@@ -141,7 +128,7 @@ fn connect_to(text: &str, host: &str, port: u16) -> Result<(String, u16), Failur
         .or_else(|| text.strip_prefix(&bracketed))
         .unwrap_or(text);
     let is_without_port = rest.ends_with(']') || !rest.contains(':');
-    let (to_host, to_port) = split_target(rest)?;
+    let (to_host, to_port) = split_target(rest, DEFAULT_PORT)?;
     let to_port = if is_without_port { port } else { to_port };
     Ok((to_host.to_owned(), to_port))
 }

@@ -2,29 +2,22 @@
 
 use std::sync::Arc;
 
-use super::bench::{Bench, Outcome, Side};
-use super::meter::Watch;
-use super::plan::{Plan, Scenario};
-use super::remote::{self, Over, Remote};
-use super::report::Report;
-use super::report_text;
-use super::scenario_rr::{self, Shape};
-use super::wire::PROTOCOL;
-use super::{scenario_bulk, scenario_close, scenario_handshake};
-use crate::args::ClientArguments;
-use courser_qlog::QlogDirectory;
+use courser::telemetry::SinkFactory;
+use courser_measure::target::{resolve, split_target};
+use courser_measure::tls::{self, Trust};
+use courser_measure::{CpuClock, sockets};
+use courser_perf::{Outcome, Over, PROTOCOL, Remote, Report, Side, Watch, measure, reachable};
 
-use crate::cpu::CpuClock;
+use super::{flags, report_text};
+use crate::args::{ClientArguments, DEFAULT_PORT};
 use crate::error::Failure;
 use crate::output::{self, Progress};
-use crate::tls::{self, Trust};
-use crate::warnings;
 
 /// `courser perf client`, inside a runtime.
 pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
-    let plan = Plan::from_arguments(arguments)?;
-    let qlog = super::trace_directory(&arguments.common)?;
-    let remotes = remotes(arguments, qlog.as_ref())?;
+    let plan = flags::plan(arguments)?;
+    let traces = super::traces(&arguments.common)?;
+    let remotes = remotes(arguments, traces.as_ref())?;
     let json = arguments.common.json;
     let mut remote = reachable(remotes).await?;
     remote.clock = CpuClock::Process;
@@ -34,9 +27,13 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
     let progress = Progress::new();
     progress.begin(plan.scenario.name());
     let watch = Watch {
-        progress: &progress,
+        progress: &|share| progress.at(share),
         interval: plan.interval,
-        lines: !json,
+        on_interval: &|interval| {
+            if !json {
+                progress.line(report_text::interval(interval));
+            }
+        },
     };
     let outcome = measure(&remote, &plan, watch).await?;
     drop(progress);
@@ -57,7 +54,7 @@ pub(crate) async fn main(arguments: &ClientArguments) -> Result<(), Failure> {
 /// Returns warnings of datagrams that the kernel dropped at either end.
 pub(crate) fn warnings_of(outcome: &Outcome) -> Vec<String> {
     let drops = |side: &Side| side.io.kernel_drops.unwrap_or(0);
-    let here = warnings::drops(drops(&outcome.client), &warnings::of_machine());
+    let here = sockets::describe_drops(drops(&outcome.client), &sockets::capabilities());
     let there = outcome.server.as_ref().map_or(0, drops);
     let there = (there > 0).then(|| {
         format!("the kernel of the server dropped {there} received datagrams: see its warnings")
@@ -65,62 +62,10 @@ pub(crate) fn warnings_of(outcome: &Outcome) -> Vec<String> {
     here.into_iter().chain(there).collect()
 }
 
-/// Runs one scenario against a server.
-pub(crate) async fn measure(
-    remote: &Remote,
-    plan: &Plan,
-    watch: Watch<'_>,
-) -> Result<Outcome, Failure> {
-    let mut bench = Bench::open(remote, plan.amount, watch).await?;
-    let outcome = match plan.scenario {
-        Scenario::Bulk {
-            direction,
-            connections,
-            streams,
-        } => scenario_bulk::run(&mut bench, direction, connections, streams).await,
-        Scenario::Rr {
-            connections,
-            in_flight,
-            request_size,
-            response_size,
-            uni,
-        } => {
-            let shape = Shape {
-                connections,
-                in_flight,
-                request_size,
-                response_size,
-                uni,
-            };
-            scenario_rr::run(&mut bench, shape).await
-        }
-        Scenario::Latency {
-            request_size,
-            response_size,
-            uni,
-        } => {
-            let shape = Shape {
-                connections: 1,
-                in_flight: 1,
-                request_size,
-                response_size,
-                uni,
-            };
-            scenario_rr::run(&mut bench, shape).await
-        }
-        Scenario::Handshake { parallel, resume } => {
-            scenario_handshake::run(&mut bench, parallel, resume).await
-        }
-        Scenario::Close => scenario_close::run(&mut bench).await,
-    };
-    bench.close().await;
-    outcome
-}
-
 /// The server at each of its addresses.
 fn remotes(
     arguments: &ClientArguments,
-    qlog: Option<&Arc<QlogDirectory>>,
+    sinks: Option<&Arc<dyn SinkFactory>>,
 ) -> Result<Vec<Remote>, Failure> {
     let trust = match &arguments.ca {
         Some(file) => Trust::File(file.clone()),
@@ -128,45 +73,22 @@ fn remotes(
         None => Trust::System,
     };
     let tls = Arc::new(tls::client(&trust, PROTOCOL)?);
-    let (host, port) = remote::split_target(&arguments.server)?;
-    let remotes = remote::resolve(host, port)?
-        .into_iter()
-        .map(|address| Remote {
-            target: arguments.server.clone(),
-            address,
-            name: arguments
-                .server_name
-                .clone()
-                .unwrap_or_else(|| host.to_owned()),
-            over: if arguments.tcp { Over::Tcp } else { Over::Quic },
-            congestion: arguments.common.cc,
-            mtu: arguments.common.mtu,
-            segmentation_offload: !arguments.common.no_udp_gso,
-            connect_timeout: arguments.connect_timeout,
-            clock: CpuClock::Process,
-            tls: tls.clone(),
-            qlog: qlog.cloned(),
-        });
+    let (host, port) = split_target(&arguments.server, DEFAULT_PORT)?;
+    let remotes = resolve(host, port)?.into_iter().map(|address| Remote {
+        target: arguments.server.clone(),
+        address,
+        name: arguments
+            .server_name
+            .clone()
+            .unwrap_or_else(|| host.to_owned()),
+        over: if arguments.tcp { Over::Tcp } else { Over::Quic },
+        congestion: arguments.common.cc,
+        mtu: arguments.common.mtu,
+        segmentation_offload: !arguments.common.no_udp_gso,
+        connect_timeout: arguments.connect_timeout,
+        clock: CpuClock::Process,
+        tls: tls.clone(),
+        sinks: sinks.cloned(),
+    });
     Ok(remotes.collect())
-}
-
-/// The first address where somebody answers; the first one's trouble if nobody does.
-async fn reachable(mut remotes: Vec<Remote>) -> Result<Remote, Failure> {
-    if remotes.len() == 1 {
-        return Ok(remotes.remove(0));
-    }
-    let mut first_trouble = None;
-    for remote in remotes {
-        let connector = remote.connector()?;
-        match connector.connect(&remote).await {
-            Ok(link) => {
-                link.close();
-                return Ok(remote);
-            }
-            Err(failure) => {
-                first_trouble.get_or_insert(failure);
-            }
-        }
-    }
-    Err(first_trouble.unwrap_or_else(|| Failure::new("the server has no address")))
 }

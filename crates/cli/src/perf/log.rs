@@ -1,26 +1,39 @@
-//! What a server says while it runs.
+//! The log of a server: lines of text, or JSON.
 
-use std::fmt::Display;
 use std::net::SocketAddr;
 
+use courser_perf::{Event, Moved};
 use serde_json::json;
 
-use super::server::Moved;
 use crate::output;
 
-/// How a server says what happens.
+/// The form of a server's log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Log {
-    Silent,
     Text,
     /// One JSON object a line.
     Json,
 }
 
 impl Log {
+    /// Prints an event of a server.
+    pub(crate) fn print(self, event: &Event) {
+        match event {
+            Event::Closed {
+                protocol,
+                peer,
+                moved,
+            } => self.closed(protocol, *peer, *moved),
+            Event::Failed {
+                protocol,
+                peer,
+                error,
+            } => self.failed(protocol, *peer, error),
+        }
+    }
+
     pub(crate) fn listening(self, protocol: &str, address: SocketAddr) {
         match self {
-            Self::Silent => {}
             Self::Text => output::line(format!("listening on {address} ({protocol})")),
             Self::Json => {
                 let event = json!({"event": "listening", "protocol": protocol, "address": address});
@@ -29,10 +42,9 @@ impl Log {
         }
     }
 
-    pub(crate) fn closed(self, protocol: &str, peer: SocketAddr, moved: Moved) {
+    fn closed(self, protocol: &str, peer: SocketAddr, moved: Moved) {
         match self {
             _ if moved.received + moved.sent < WORTH_A_LINE => {}
-            Self::Silent => {}
             Self::Text => output::line(format!(
                 "{peer} ({protocol}) disconnected: {} received, {} sent",
                 output::size(moved.received),
@@ -52,16 +64,15 @@ impl Log {
     }
 
     /// Something went wrong with one client; the others go on.
-    pub(crate) fn failed(self, protocol: &str, peer: SocketAddr, error: &dyn Display) {
+    fn failed(self, protocol: &str, peer: SocketAddr, error: &str) {
         match self {
-            Self::Silent => {}
             Self::Text => output::note(format!("{peer} ({protocol}): {error}")),
             Self::Json => {
                 let event = json!({
                     "event": "failed",
                     "protocol": protocol,
                     "peer": peer,
-                    "error": error.to_string(),
+                    "error": error,
                 });
                 output::line(event.to_string());
             }

@@ -1,80 +1,61 @@
 //! Measuring: `courser perf server` and `courser perf client`.
 
-mod bench;
 mod client;
-mod counters;
-mod link;
+mod flags;
 mod log;
-mod meter;
-mod plan;
-mod quic;
-mod remote;
-mod report;
 mod report_text;
-mod scenario_bulk;
-mod scenario_close;
-mod scenario_handshake;
-mod scenario_rr;
-mod server;
-mod session;
-mod tcp;
-mod wire;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use courser::TransportConfig;
 use courser::telemetry::SinkFactory;
-use courser_qlog::QlogDirectory;
 
-pub(crate) use bench::Outcome;
-pub(crate) use client::measure;
-pub(crate) use log::Log;
-pub(crate) use meter::{Amount, Watch};
-pub(crate) use plan::{Direction, Plan, Scenario};
-pub(crate) use quic::{local_ip_for, nobody_listens};
-pub(crate) use remote::{Over, Remote, resolve, split_target, transport};
-pub(crate) use report_text::{agreed as describe_agreed, micros};
-pub(crate) use server::{Server, ServerOptions};
-pub(crate) use wire::PROTOCOL;
+pub(crate) use self::report_text::{agreed as describe_agreed, micros};
 
+use self::log::Log;
 use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
-use crate::cpu::{self, CpuClock};
 use crate::error::Failure;
-use crate::tls::Identity;
-use crate::{output, warnings};
+use crate::output;
+use crate::process::{pin, runtime, stop_signal};
+use courser_measure::target::transport;
+use courser_measure::tls::Identity;
+use courser_measure::{CpuClock, sockets};
+use courser_perf::{Server, ServerOptions};
 
 /// `courser perf client`.
 pub(crate) fn client_main(arguments: &ClientArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
-    crate::runtime()?.block_on(client::main(arguments))
+    runtime()?.block_on(client::main(arguments))
 }
 
 /// `courser perf server`.
 pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
     pin(arguments.common.core)?;
-    crate::runtime()?.block_on(serve(arguments))
+    runtime()?.block_on(serve(arguments))
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
-    let qlog = trace_directory(&arguments.common)?;
+    let traces = traces(&arguments.common)?;
     let log = if arguments.common.json {
         Log::Json
     } else {
         Log::Text
     };
-    let server = Server::bind(options(arguments, log, arguments.listen, qlog.clone())?).await;
+    let on_event = move |event| log.print(&event);
+    let options = |listen| options(arguments, listen, traces.clone());
+    let server = Server::bind(options(arguments.listen)?, on_event).await;
     let server = match (server, arguments.listen) {
         // A machine without IPv6 cannot listen on what is the default.
         (Err(_), None) => {
             let address = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), DEFAULT_PORT);
-            Server::bind(options(arguments, log, Some(address), qlog.clone())?).await?
+            Server::bind(options(Some(address))?, on_event).await?
         }
         (server, _) => server?,
     };
     if log == Log::Text {
         let endpoint = std::slice::from_ref(server.endpoint());
-        warnings::of_sockets(endpoint).iter().for_each(output::note);
+        sockets::warnings(endpoint).iter().for_each(output::note);
         if arguments.cert.is_none() {
             output::note("using a certificate generated in memory: clients need --insecure");
         }
@@ -90,7 +71,7 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
     let endpoint = server.endpoint().clone();
     server.run(stop_signal()).await;
     if log == Log::Text {
-        warnings::of_drops(&[endpoint])
+        sockets::drop_warning(&[endpoint])
             .iter()
             .for_each(output::note);
     }
@@ -99,9 +80,8 @@ async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
 
 fn options(
     arguments: &ServerArguments,
-    log: Log,
     listen: Option<SocketAddr>,
-    qlog: Option<Arc<QlogDirectory>>,
+    sinks: Option<Arc<dyn SinkFactory>>,
 ) -> Result<ServerOptions, Failure> {
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
@@ -112,42 +92,19 @@ fn options(
         listen: listen.unwrap_or(default),
         identity,
         transport: TransportConfig {
-            sinks: qlog.map(|qlog| qlog as Arc<dyn SinkFactory>),
+            sinks,
             ..transport(arguments.common.cc, arguments.common.mtu)
         },
         tcp: arguments.tcp,
         clock: CpuClock::Process,
-        log,
     })
 }
 
-/// The directory that traces were asked for.
-fn trace_directory(arguments: &CommonArguments) -> Result<Option<Arc<QlogDirectory>>, Failure> {
+/// Makes the directory of traces, if one is asked for.
+fn traces(arguments: &CommonArguments) -> Result<Option<Arc<dyn SinkFactory>>, Failure> {
     let Some(path) = &arguments.qlog else {
         return Ok(None);
     };
-    crate::records::traces(path, Some("courser perf")).map(Some)
-}
-
-/// Resolves when the user or the system asks the process to end.
-pub(crate) async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-    }
-    let _ = tokio::signal::ctrl_c().await;
-}
-
-fn pin(core: Option<usize>) -> Result<(), Failure> {
-    match core {
-        Some(core) => cpu::pin_to(core).map_err(Failure::new),
-        None => Ok(()),
-    }
+    let traces = crate::records::traces(path, Some("courser perf"))?;
+    Ok(Some(traces as Arc<dyn SinkFactory>))
 }

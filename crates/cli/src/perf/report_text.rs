@@ -1,12 +1,9 @@
 //! What a client reports, for humans.
 
-use super::bench::Side;
-use super::link::Agreed;
-use super::meter::Latency;
-use super::plan::{Plan, Scenario};
-use super::remote::{Over, Remote};
-use super::report::{End, Report, Sum};
-use super::session::Handshake;
+use courser_perf::{
+    Agreed, End, Handshake, Interval, Latency, Over, Plan, Remote, Report, Scenario, Side, Sum,
+};
+
 use crate::output;
 
 /// What is about to be measured.
@@ -68,6 +65,31 @@ pub(crate) fn headline(remote: &Remote, plan: &Plan) -> String {
         remote.address,
         remote.congestion,
     )
+}
+
+/// Returns the line of an interval.
+pub(crate) fn interval(interval: &Interval) -> String {
+    let bytes = interval.sent_bytes + interval.received_bytes;
+    let mut line = format!(
+        "{:6.2}-{:<6.2} s  {:>9}  {:>12}",
+        interval.start,
+        interval.end,
+        output::size(bytes),
+        output::rate(bytes, interval.end - interval.start),
+    );
+    if interval.count > 0 {
+        let rate = output::to_f64(interval.count) / (interval.end - interval.start).max(1e-9);
+        line += &format!("  {:>10}", output::per_second(rate));
+    }
+    if let (Some(lost), Some(rtt), Some(window)) = (
+        interval.packets_lost,
+        interval.rtt_us,
+        interval.congestion_window,
+    ) {
+        let rtt = output::seconds(rtt / 1e6);
+        line += &format!("  {lost} lost  rtt {rtt}  window {}", output::size(window));
+    }
+    line
 }
 
 /// What came out.
@@ -188,9 +210,8 @@ fn table(client: &Side, server: Option<&Side>) -> Vec<String> {
 fn row(name: &str, side: &Side) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or(NOTHING.to_owned(), output::three_digits);
     let of = side.connection;
-    let from = |read: fn(super::counters::ConnectionCounters) -> String| {
-        of.map_or(NOTHING.to_owned(), read)
-    };
+    let from =
+        |read: fn(courser_perf::ConnectionCounters) -> String| of.map_or(NOTHING.to_owned(), read);
     vec![
         name.to_owned(),
         output::seconds(side.cpu_seconds),
@@ -238,7 +259,7 @@ const NOTHING: &str = "-";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::counters::ConnectionCounters;
+    use courser_perf::ConnectionCounters;
 
     #[test]
     fn table_has_a_line_for_each_end_and_no_empty_columns() {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use courser_report::trace::TraceChart;
 
 #[derive(Subcommand, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -77,6 +78,19 @@ pub(crate) enum ChartName {
     Throughput,
     /// All charts
     All,
+}
+
+impl ChartName {
+    /// Returns the chart, or `None` for all.
+    pub(crate) fn chart(self) -> Option<TraceChart> {
+        match self {
+            Self::TimeSequence => Some(TraceChart::Packets),
+            Self::Cwnd => Some(TraceChart::Window),
+            Self::Rtt => Some(TraceChart::Rtt),
+            Self::Throughput => Some(TraceChart::Throughput),
+            Self::All => None,
+        }
+    }
 }
 
 fn parse_output(text: &str) -> Result<PathBuf, String> {

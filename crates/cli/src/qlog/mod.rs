@@ -1,14 +1,13 @@
 //! Traces: `courser qlog summary` and `courser qlog plot`.
 
 pub(crate) mod args;
-mod charts;
-mod text;
 
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 
 use courser_qlog::{Reader, Series, Summary};
+use courser_report::trace::{self, TraceView, rate_width};
 use serde::Serialize;
 
 use self::args::{PlotArguments, SummaryArguments};
@@ -53,8 +52,8 @@ pub(crate) fn summary(arguments: &SummaryArguments) -> Result<(), Failure> {
         if index > 0 {
             output::line("");
         }
-        output::line(format!("{} ({})", file.display(), text::origin(&about)));
-        for (name, value) in text::rows(&summary) {
+        output::line(format!("{} ({})", file.display(), trace::origin(&about)));
+        for (name, value) in trace::rows(&summary) {
             output::line(format!("  {name:<14} {value}"));
         }
         warn(file, &summary, about.other_traces);
@@ -82,11 +81,11 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
         let name = file.display();
         return Err(Failure::new(format!("{name} has no events to draw{why}")));
     }
-    let width = charts::rate_width(first.duration);
+    let width = rate_width(first.duration);
     let reader = open(file)?;
     let about = reader.about().clone();
     let (series, summary) = Series::of(reader, width);
-    let view = charts::View {
+    let view = TraceView {
         name: file
             .file_name()
             .unwrap_or_default()
@@ -99,9 +98,9 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
     };
     let is_page = arguments.output.extension().is_some_and(|it| it == "html");
     let drawn = if is_page {
-        view.page(arguments.what)
+        view.page(arguments.what.chart())
     } else {
-        view.image(arguments.what)
+        view.image(arguments.what.chart())
     };
     fs::write(&arguments.output, drawn).map_err(|error| {
         let output = arguments.output.display();
@@ -116,27 +115,27 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When it is no trace.
-pub(crate) fn render(trace: &[u8]) -> Result<String, Failure> {
-    let open = || Reader::new(trace).map_err(|error| Failure::new(error.to_string()));
+pub(crate) fn render(bytes: &[u8]) -> Result<String, Failure> {
+    let open = || Reader::new(bytes).map_err(|error| Failure::new(error.to_string()));
     let first = Summary::of(open()?);
     let mut text = to_json(&first)?;
-    for (name, value) in text::rows(&first) {
+    for (name, value) in trace::rows(&first) {
         text.push_str(name);
         text.push_str(&value);
     }
-    let width = charts::rate_width(first.duration);
+    let width = rate_width(first.duration);
     let reader = open()?;
     let about = reader.about().clone();
-    text.push_str(&text::origin(&about));
+    text.push_str(&trace::origin(&about));
     let (series, summary) = Series::of(reader, width);
-    let view = charts::View {
+    let view = TraceView {
         name: "trace".to_owned(),
         about: &about,
         series: &series,
         summary: &summary,
         rate_width: width,
     };
-    text.push_str(&view.page(args::ChartName::All));
+    text.push_str(&view.page(None));
     Ok(text)
 }
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::net::{Ipv6Addr, SocketAddr};
 
 use courser::server::{CertificateFacts, Drained, ServerHandle};
+use courser_services::rfc3339;
 use serde_json::json;
 
-use super::clock;
 use crate::output;
 
 /// What there is to say.
@@ -52,7 +52,7 @@ impl Announcement<'_> {
             "admin": self.admin.map(|address| format!("http://{address}/")),
             "certificate": certificate.as_ref().map(|it| json!({
                 "names": it.names,
-                "not_after": clock::rfc3339(it.not_after),
+                "not_after": rfc3339(it.not_after),
                 "spki_sha256": base64(&it.spki_sha256),
                 "sha256": hex(&it.sha256),
             })),
@@ -75,7 +75,7 @@ impl Announcement<'_> {
             row("listening", &format!("{address}  ({})", self.transports()));
         }
         if let Some(certificate) = self.handle.certificate() {
-            let until = clock::rfc3339(certificate.not_after);
+            let until = rfc3339(certificate.not_after);
             let names = certificate.names.join(", ");
             let kind = if self.is_dev { "for development: " } else { "" };
             row(

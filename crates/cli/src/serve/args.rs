@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use courser::Algorithm;
+use courser_services::Backend;
+use courser_units::{parse_duration, parse_quantity};
 
-use super::proxy::Backend;
 use crate::args::{parse_controller, parse_listen};
-use crate::quantity::parse_memory;
-use crate::quantity::{parse_duration, parse_quantity};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -262,6 +261,14 @@ fn at_least_one() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..)
 }
 
+/// Reads the memory budget of an endpoint: at least 1 MiB.
+fn parse_memory(text: &str) -> Result<u64, String> {
+    match parse_quantity(text)? {
+        bytes if bytes < 1 << 20 => Err(format!("{bytes} bytes are too few: use at least 1MiB")),
+        bytes => Ok(bytes),
+    }
+}
+
 /// Packets or connections a second: more than a million are more than a machine can handle.
 fn rate(least: i64) -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(least..=1_000_000)
@@ -291,6 +298,16 @@ pub(crate) struct ProxyTimes {
     #[arg(id = "proxy_body_timeout", long = "proxy-body-timeout", value_name = "SECONDS",
           default_value = "300", value_parser = parse_duration, requires = "proxy")]
     pub(crate) body: Duration,
+}
+
+impl ProxyTimes {
+    pub(crate) fn times(&self) -> courser_services::ProxyTimes {
+        courser_services::ProxyTimes {
+            connect: self.connect,
+            response: self.response,
+            body: self.body,
+        }
+    }
 }
 
 /// Flags for serving files.
@@ -377,6 +394,16 @@ pub(crate) struct CertificateArguments {
     /// Trust the CA certificates in this file (PEM) for the ACME server
     #[arg(long, value_name = "FILE", requires = "acme")]
     pub(crate) acme_ca: Option<PathBuf>,
+}
+
+impl From<LogFormat> for courser_services::LogFormat {
+    fn from(format: LogFormat) -> Self {
+        match format {
+            LogFormat::Common => Self::Common,
+            LogFormat::Combined => Self::Combined,
+            LogFormat::Json => Self::Json,
+        }
+    }
 }
 
 /// Format of the access log.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use courser::files::{Builder, Files};
+use courser_services::listing;
 
 use super::args::FileArguments;
-use super::listing;
 use crate::error::Failure;
 use crate::output;
 

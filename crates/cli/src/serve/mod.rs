@@ -1,18 +1,8 @@
 //! `courser serve`: a folder or another server over HTTP/3, HTTP/2 and HTTP/1.1.
 
-mod access_log;
-mod address_list;
-mod admin;
 mod announce;
 pub(crate) mod args;
-mod body;
-mod clock;
 mod files;
-mod listing;
-mod metrics;
-pub(crate) mod proxy;
-mod record;
-mod site;
 mod sockets;
 
 use std::net::SocketAddr;
@@ -26,17 +16,16 @@ use courser::server::{
     BodyRate, Bound, Certificates, Event, Limits, ReadRate, Server, ServerHandle, shutdown_signal,
 };
 use courser::{Identity, QueuedKeyLog, ReplyLimits, TransportConfig};
+use courser_services::admin::{self, Admin, Advice, Guard};
+use courser_services::{
+    AccessLog, AddressLists, ListError, ListEvent, ListWatch, Metrics, Proxy, Recorder, Site,
+    Writer,
+};
 use serde_json::json;
+use tokio::net::TcpListener;
 
-use self::access_log::AccessLog;
-use self::address_list::AddressLists;
-use self::admin::{Admin, Guard};
 use self::announce::Announcement;
 use self::args::{Arguments, CertificateArguments};
-use self::metrics::Metrics;
-use self::proxy::Proxy;
-use self::record::Recorder;
-use self::site::Site;
 use self::sockets::SocketWatch;
 use crate::error::Failure;
 use crate::output;
@@ -64,14 +53,16 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
     let site = site(arguments)?;
     let what = site.name();
     let lists = &arguments.limits;
-    let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())?;
+    let lists = AddressLists::load(lists.block.as_deref(), lists.allow.as_deref())
+        .map_err(|error| unusable(&error))?;
     let bound = bind(arguments, &lists)?;
     let handle = bound.handle();
     let (log, writer) = open_log(arguments)?.unzip();
     let mut metrics = None;
     let mut admin_address = None;
     if let Some(address) = arguments.admin {
-        let listener = admin::bind(address).await?;
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|error| Failure::cannot_listen(address, "tcp", &error))?;
         admin_address = Some(listener.local_addr()?);
         let counted = Metrics::new(handle.clone(), log.clone(), site.files());
         metrics = Some(counted.clone());
@@ -80,12 +71,12 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
             metrics: counted,
             what: what.clone(),
             began: Instant::now(),
-            guard: Guard::new(&arguments.admin_host, arguments.admin_token_file.as_deref())?,
+            guard: guard(arguments)?,
         };
         tokio::spawn(admin::serve(listener, Arc::new(admin)));
     }
     // From here on signals are for us: whoever reads the announcement may send them.
-    let (lists, watch) = address_list::Watch::begin(lists, handle.clone(), arguments.json);
+    let (lists, watch) = ListWatch::begin(lists, handle.clone(), say_lists(arguments.json));
     let hangups = tokio::spawn(on_hangup(
         hangups(),
         handle.clone(),
@@ -125,19 +116,44 @@ async fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Opens the access log, if one is asked for.
-fn open_log(arguments: &Arguments) -> Result<Option<(AccessLog, access_log::Writer)>, Failure> {
+fn open_log(arguments: &Arguments) -> Result<Option<(AccessLog, Writer)>, Failure> {
     let Some(format) = arguments.access_log else {
         return Ok(None);
     };
     let path = arguments.access_log_file.as_deref();
-    AccessLog::open(format, path, arguments.json).map(Some)
+    let as_json = arguments.json;
+    let opened = AccessLog::open(format.into(), path, move |text| {
+        sockets::warn(text, as_json)
+    });
+    opened.map(Some).map_err(|error| {
+        let name = path.unwrap_or(Path::new("standard output")).display();
+        Failure::new(format!("cannot write the access log to {name}: {error}"))
+    })
+}
+
+/// Makes the guard of the admin endpoints, with the token from its file.
+fn guard(arguments: &Arguments) -> Result<Guard, Failure> {
+    let guard = Guard::new(&arguments.admin_host).with_advice(Advice {
+        token: "the token of --admin-token-file",
+        set_token: "start with --admin-token-file",
+        add_name: "start with --admin-host NAME",
+    });
+    let Some(path) = &arguments.admin_token_file else {
+        return Ok(guard);
+    };
+    let wrong = |why: &dyn std::fmt::Display| {
+        let path = path.display();
+        Failure::new(format!("cannot use --admin-token-file {path}: {why}"))
+    };
+    let token = std::fs::read(path).map_err(|error| wrong(&error))?;
+    guard.with_token(&token).map_err(|error| wrong(&error))
 }
 
 fn site(arguments: &Arguments) -> Result<Site, Failure> {
     if let Some(backend) = &arguments.proxy {
         return Ok(Site::Proxy(Box::new(Proxy::new(
             backend.clone(),
-            arguments.proxy_times,
+            arguments.proxy_times.times(),
         ))));
     }
     let folder = arguments.folder.as_deref().or(arguments.root.as_deref());
@@ -349,12 +365,43 @@ fn say(event: &Event, as_json: bool) {
     }
 }
 
+/// Returns what prints events of the address lists.
+fn say_lists(as_json: bool) -> impl Fn(&ListEvent) + Send + Sync + 'static {
+    move |event| {
+        let text = match event {
+            ListEvent::Replaced { blocked, allowed } => {
+                format!("the address lists were replaced: {blocked} blocked, {allowed} allowed")
+            }
+            ListEvent::Kept(error) => format!("keeping the old address lists: {}", unusable(error)),
+        };
+        if !as_json {
+            return output::note(text);
+        }
+        let event = match event {
+            ListEvent::Replaced { blocked, allowed } => json!({
+                "event": "address_lists_replaced",
+                "text": text,
+                "blocked": blocked,
+                "allowed": allowed,
+            }),
+            ListEvent::Kept(_) => json!({"event": "address_lists_kept", "text": text}),
+        };
+        output::line(event.to_string());
+    }
+}
+
+/// Names the flag of a list that cannot be used.
+fn unusable(error: &ListError) -> Failure {
+    let ListError { kind, path, reason } = error;
+    Failure::new(format!("cannot use --{kind} {}: {reason}", path.display()))
+}
+
 /// Reads the certificate and the address lists anew at SIGHUP, and opens the access log anew.
 async fn on_hangup(
     mut hangups: Option<Hangups>,
     handle: ServerHandle,
     log: Option<AccessLog>,
-    lists: Arc<address_list::Watch>,
+    lists: Arc<ListWatch>,
     as_json: bool,
 ) {
     while let Some(hangups) = &mut hangups

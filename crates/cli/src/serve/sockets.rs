@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use courser::Endpoint;
+use courser_measure::sockets;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
-use crate::{output, records, warnings};
+use crate::{output, records};
 
 /// Looks after the UDP sockets, traces and key logs while the server runs.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl SocketWatch {
     /// when records are dropped. How many datagrams they become is in the metrics; records are
     /// counted again at the end.
     pub(super) fn begin(endpoints: Vec<Endpoint>, as_json: bool) -> Self {
-        for text in warnings::of_sockets(&endpoints) {
+        for text in sockets::warnings(&endpoints) {
             warn(&text, as_json);
         }
         let has_warned = Arc::new(AtomicBool::new(false));
@@ -57,7 +58,7 @@ impl SocketWatch {
 
 /// Warns of drops unless that was done before.
 fn warn_of_drops(endpoints: &[Endpoint], has_warned: &AtomicBool, as_json: bool) {
-    if let Some(text) = warnings::of_drops(endpoints)
+    if let Some(text) = sockets::drop_warning(endpoints)
         && !has_warned.swap(true, Relaxed)
     {
         warn(&text, as_json);

@@ -1,8 +1,7 @@
 //! Emulated networks: `courser sim`.
 
-pub(crate) mod figures;
+mod figures;
 mod proxy;
-mod report;
 mod run;
 
 use clap::Subcommand;

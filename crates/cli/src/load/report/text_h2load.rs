@@ -1,9 +1,7 @@
 //! The report as h2load writes it, with some lines more.
 
-use super::stats::{Stats, to_f64};
-use super::summary::Summary;
-use crate::load::engine::QuicRecord;
-use crate::load::plan::{Amount, Plan};
+use courser_load::{Amount, Plan, QuicRecord, Stats, Summary};
+use courser_units::to_f64;
 
 /// What is said before the run.
 pub(in crate::load) fn before(plan: &Plan) -> String {

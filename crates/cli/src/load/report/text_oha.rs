@@ -1,7 +1,7 @@
 //! The report as oha writes it.
 
-use super::stats::{Stats, to_f64};
-use super::summary::Summary;
+use courser_load::{PERCENTILES, Stats, Summary, classes};
+use courser_units::to_f64;
 
 /// What is said after the run.
 pub(in crate::load) fn text(summary: &Summary) -> String {
@@ -43,7 +43,7 @@ pub(in crate::load) fn text(summary: &Summary) -> String {
     lines.extend(histogram(summary, unit));
     lines.push(String::new());
     lines.push("Response time distribution:".to_owned());
-    for share in SHARES {
+    for share in PERCENTILES {
         let value = unit.show(summary.latency_at(share / 100.0));
         lines.push(format!("  {share:.2}% in {value}"));
     }
@@ -86,7 +86,7 @@ fn details(summary: &Summary, unit: Unit) -> Vec<String> {
 
 /// Bars for eleven classes from the fastest to the slowest.
 fn histogram(summary: &Summary, unit: Unit) -> Vec<String> {
-    let classes = super::json::classes(&summary.latency);
+    let classes = classes(&summary.latency);
     let most = classes.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let width = classes
         .iter()
@@ -156,9 +156,6 @@ fn size(bytes: f64) -> String {
         format!("{value:.2} {unit}")
     }
 }
-
-/// Shares that are told, in percent.
-pub(super) const SHARES: [f64; 9] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
 
 /// Cells of the longest bar.
 const BAR: u64 = 32;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use courser_sim::link::{DuplexSpec, LinkSpec, NatSpec};
+use courser_units::{parse_duration, parse_positive};
 
 use crate::args::parse_listen;
-use crate::quantity::{parse_duration, parse_positive};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = GRAMMAR)]

@@ -1,111 +1,110 @@
 //! `courser sim proxy`: a link in real time between any UDP programs.
-//!
-//! One socket for clients and one towards the server for each client, all on one thread. A
-//! datagram that comes in enters a [`Link`](courser_sim::link::Link) with the time of its
-//! arrival, and leaves when the link says.
 
 mod args;
-mod batch;
-mod clients;
-mod icmp;
 mod progress;
-mod relay;
-mod report;
-mod slabs;
-mod wait;
+mod text;
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use courser_sim::link::DuplexSpec;
-use courser_udp::UdpSocket;
+use courser_emulator::{Emulator, Error, Plan, Report};
+use serde::Serialize;
 use serde_json::json;
 
 pub(crate) use args::ProxyArguments;
 
-use crate::cpu;
-use crate::error::{Failure, cannot_listen};
+use crate::error::Failure;
 use crate::output;
-use clients::Clients;
-use icmp::Router;
+use crate::process::{pin, runtime, stop_signal};
 use progress::Progress;
-use relay::Relay;
-use report::ProxyReport;
 
-/// Runs until Ctrl-C or the time is over, then tells what was counted.
+/// Runs until Ctrl-C or the time is over, then prints what was counted.
 pub(crate) fn main(arguments: &ProxyArguments) -> Result<(), Failure> {
-    if let Some(core) = arguments.core {
-        cpu::pin_to(core).map_err(Failure::new)?;
-    }
-    let spec = arguments.spec();
-    let server = resolve(&arguments.to)?;
-    check_rebinding(&spec, server)?;
-    let listener = UdpSocket::bind(arguments.listen)
-        .map_err(|error| cannot_listen(arguments.listen, "udp", &error))?;
-    let address = listener.local_addr()?;
-    if address == server {
-        return Err(Failure::new(format!(
-            "--listen and --to are the same address {server}: datagrams would loop"
-        )));
-    }
-    listener.enlarge_buffers(clients::BUFFER);
-    let router = Router::new(&spec, address, server)?;
-    announce(arguments, &listener, address, server, &spec);
-
-    let clients = Clients::new(
-        server,
-        arguments.max_clients,
-        arguments.idle,
-        arguments.amplification_bytes,
-    );
-    let mut relay = Relay::new((listener, server), clients, router, &spec, arguments.seed);
-    relay.set_hold(arguments.hold);
+    pin(arguments.core)?;
+    let mut emulator = Emulator::bind(plan(arguments)?).map_err(explain)?;
+    announce(&emulator, arguments.json);
     let is_stopped = stop_flag()?;
     let mut progress = Progress::new();
-    let outcome = relay.run(|relay| {
-        let elapsed = relay.elapsed();
-        progress.at(relay, elapsed);
-        let is_over = arguments.time.is_some_and(|time| elapsed >= time);
+    let outcome = emulator.run(|status| {
+        progress.at(status);
+        let is_over = arguments.time.is_some_and(|time| status.elapsed() >= time);
         !is_over && !is_stopped.load(Relaxed)
     });
     drop(progress);
     outcome.map_err(|error| Failure::new(format!("the proxy failed: {error}")))?;
 
-    let watched = arguments.amplification_bytes;
-    let report = ProxyReport::new(&relay, &spec, arguments.seed, watched);
+    let report = emulator.report();
     if arguments.json {
-        let text = serde_json::to_string(&report);
+        let text = serde_json::to_string(&Document::new(&report));
         output::line(text.map_err(|error| Failure::new(error.to_string()))?);
     } else {
-        report.print_text();
+        text::print(&report);
     }
     Ok(())
 }
 
-fn announce(
-    arguments: &ProxyArguments,
-    listener: &UdpSocket,
-    address: SocketAddr,
-    server: SocketAddr,
-    spec: &DuplexSpec,
-) {
-    if arguments.json {
+/// Reads the plan of the emulator from the flags.
+fn plan(arguments: &ProxyArguments) -> Result<Plan, Failure> {
+    Ok(Plan {
+        listen: arguments.listen,
+        server: resolve(&arguments.to)?,
+        link: arguments.spec(),
+        seed: arguments.seed,
+        max_clients: arguments.max_clients,
+        idle: arguments.idle,
+        amplification_bytes: arguments.amplification_bytes,
+        hold: arguments.hold,
+    })
+}
+
+/// Names the flags that help.
+fn explain(error: Error) -> Failure {
+    match error {
+        Error::Listen { address, source } => Failure::cannot_listen(address, "udp", &source),
+        Error::Loop(server) => Failure::new(format!(
+            "--listen and --to are the same address {server}: datagrams would loop"
+        )),
+        other => Failure::new(other.to_string()),
+    }
+}
+
+/// The report as JSON.
+#[derive(Serialize)]
+struct Document<'a> {
+    event: &'static str,
+    courser: &'static str,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+impl<'a> Document<'a> {
+    fn new(report: &'a Report) -> Self {
+        Self {
+            event: "report",
+            courser: env!("CARGO_PKG_VERSION"),
+            report,
+        }
+    }
+}
+
+fn announce(emulator: &Emulator, as_json: bool) {
+    let (plan, address) = (emulator.plan(), emulator.local_addr());
+    if as_json {
         let event = json!({
             "event": "listening",
             "protocol": "udp",
             "address": address,
-            "to": server,
-            "link": spec.to_string(),
+            "to": plan.server,
+            "link": plan.link.to_string(),
         });
         output::line(event.to_string());
         return;
     }
-    for warning in listener.capabilities().warnings {
-        output::note(warning);
-    }
+    emulator.warnings().iter().for_each(output::note);
     output::line(format!(
-        "listening on {address} (udp), forwarding to {server}: {spec}"
+        "listening on {address} (udp), forwarding to {}: {}",
+        plan.server, plan.link
     ));
 }
 
@@ -133,32 +132,14 @@ fn resolve(target: &str) -> Result<SocketAddr, Failure> {
     Ok(address)
 }
 
-/// Other addresses than 127.0.0.1 need an interface that has them; 127.0.0.0/8 is all ours.
-fn check_rebinding(spec: &DuplexSpec, server: SocketAddr) -> Result<(), Failure> {
-    if spec.nat.is_some_and(|nat| nat.idle.is_some()) {
-        return Err(Failure::new(
-            "rebind=idle: works in simulations only: use a period such as rebind=30s".to_owned(),
-        ));
-    }
-    let changes_address = spec.nat.is_some_and(|nat| nat.address);
-    let is_local = matches!(server.ip(), IpAddr::V4(ip) if ip.is_loopback());
-    if changes_address && !is_local {
-        return Err(Failure::new(format!(
-            "rebind=addr: needs a server on 127.0.0.0/8, where addresses are free, not {server}; \
-             rebind ports instead"
-        )));
-    }
-    Ok(())
-}
-
 /// Becomes true when the user or the system asks the process to end.
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let is_stopped = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&is_stopped);
-    let runtime = crate::runtime()?;
+    let runtime = runtime()?;
     // The thread ends with the process; it holds nothing that needs an end of its own.
     std::thread::spawn(move || {
-        runtime.block_on(crate::perf::stop_signal());
+        runtime.block_on(stop_signal());
         flag.store(true, Relaxed);
     });
     Ok(is_stopped)

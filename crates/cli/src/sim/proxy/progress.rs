@@ -3,7 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use super::relay::Relay;
+use courser_emulator::Status;
+
 use crate::output::rate;
 
 /// A line on standard error that is written anew twice a second, if that is a terminal.
@@ -23,12 +24,13 @@ impl Progress {
         }
     }
 
-    pub(super) fn at(&mut self, relay: &Relay, elapsed: Duration) {
+    pub(super) fn at(&mut self, status: Status<'_>) {
+        let elapsed = status.elapsed();
         let since = elapsed.saturating_sub(self.last);
         if !self.is_shown || since < EVERY {
             return;
         }
-        let (there, back) = (relay.there.link.stats(), relay.back.link.stats());
+        let (there, back) = (status.to_server(), status.to_clients());
         let bytes = [there.bytes_out, back.bytes_out];
         let moved = [bytes[0] - self.bytes[0], bytes[1] - self.bytes[1]];
         let rates = moved.map(|moved| rate(moved, since.as_secs_f64()));

@@ -1,25 +1,18 @@
 //! `courser sim run`: scenarios, each with one or many seeds.
 
-mod document;
-mod jobs;
-mod outputs;
-mod sources;
 mod table;
-mod verdict;
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use courser::Algorithm;
-use courser_sim::report::RunReport;
-use courser_sim::scenario::Scenario;
+use courser_report::Error;
+use courser_report::scenarios::{self, Outcome, Repetition, Selection, Source};
 
 use crate::args::parse_controller;
 use crate::error::Failure;
-use crate::output;
-
-pub(super) use self::verdict::{Judged, judge, shown};
+use crate::output::{self, Progress};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -77,56 +70,83 @@ Examples:
   courser sim run scenarios/bufferbloat.toml --report report --qlog traces
       Write charts and traces";
 
-/// A scenario and where it came from.
-#[derive(Debug)]
-struct Source {
-    path: PathBuf,
-    scenario: Scenario,
-}
-
-/// All runs of one scenario.
-#[derive(Debug)]
-struct Outcome<'a> {
-    source: &'a Source,
-    runs: &'a [RunReport],
-    judged: Vec<Judged>,
-}
-
 pub(crate) fn main(arguments: &RunArguments) -> Result<(), Failure> {
-    let sources = sources::read(arguments)?;
-    let runs = jobs::run_all(arguments, &sources)?;
-    let outcomes: Vec<Outcome<'_>> = sources
-        .iter()
-        .zip(runs.chunks(jobs::per_scenario(arguments)))
-        .map(|(source, runs)| Outcome {
-            source,
-            runs,
-            judged: verdict::judge(&source.scenario, runs),
-        })
-        .collect();
+    let sources = scenarios::read(&Selection {
+        files: &arguments.files,
+        only: arguments.only.as_deref(),
+        controller: arguments.cc,
+        bounds: arguments.bounds.as_deref(),
+    })
+    .map_err(|error| explain(arguments, &error))?;
+    let repetition = Repetition {
+        seed: arguments.seed,
+        runs: arguments.runs,
+        threads: arguments.jobs,
+        traces: arguments.qlog.as_deref(),
+    };
+    let progress = Progress::new();
+    progress.begin("running");
+    let runs = scenarios::run_all(&repetition, &sources, |share| progress.at(share));
+    drop(progress);
+    let runs = runs.map_err(|error| explain(arguments, &error))?;
+    let outcomes = scenarios::outcomes(&sources, &runs);
     if let Some(directory) = &arguments.report {
-        outputs::report(directory, &runs, &outcomes)?;
+        scenarios::write_report(directory, &runs, &outcomes)
+            .map_err(|error| explain(arguments, &error))?;
     }
     if arguments.json {
-        output::line(document::document(arguments, &outcomes)?);
+        let replay = |source: &Source, seed| replay(arguments, source, seed);
+        let document = scenarios::document(&outcomes, replay);
+        output::line(document.map_err(|error| explain(arguments, &error))?);
     } else {
         table::print(arguments, &outcomes);
     }
-    verdict::conclude(&outcomes)
+    conclude(&outcomes)
+}
+
+/// Names the flags and commands that help.
+fn explain(arguments: &RunArguments, error: &Error) -> Failure {
+    Failure::new(match error {
+        Error::Report { .. } => format!("{error}; choose another place with --report"),
+        Error::Traces { .. } => format!("{error}; choose another place with --qlog"),
+        Error::Stall {
+            path,
+            scenario,
+            seed,
+            stall,
+        } => {
+            let command = command(arguments, path, scenario, *seed);
+            format!("{scenario}: {stall}: this is a bug; reproduce with: {command}")
+        }
+        error => error.to_string(),
+    })
+}
+
+/// Success unless a bound does not hold.
+fn conclude(outcomes: &[Outcome<'_>]) -> Result<(), Failure> {
+    let all = outcomes.iter().flat_map(|outcome| &outcome.judged);
+    let (total, failed) = all.fold((0, 0), |(total, failed), judged| {
+        (total + 1, failed + u32::from(!judged.verdict.holds))
+    });
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(format!("{failed} of {total} bounds violated"))),
+    }
 }
 
 /// The command that repeats one run.
 fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {
+    command(arguments, &source.path, &source.scenario.name, seed)
+}
+
+fn command(arguments: &RunArguments, path: &Path, scenario: &str, seed: u64) -> String {
     use std::fmt::Write;
     // Writing to strings cannot fail.
-    let mut command = format!("courser sim run {}", quoted(&source.path, cfg!(windows)));
-    let is_alone = source
-        .path
-        .file_stem()
-        .is_some_and(|stem| stem == source.scenario.name.as_str());
+    let mut command = format!("courser sim run {}", quoted(path, cfg!(windows)));
+    let is_alone = path.file_stem().is_some_and(|stem| stem == scenario);
     // A file may have many; its name says so where it is not that of the scenario.
     if !is_alone {
-        let _ = write!(command, " --only {}", source.scenario.name);
+        let _ = write!(command, " --only {scenario}");
     }
     let _ = write!(command, " --seed {seed}");
     if let Some(controller) = arguments.cc {
@@ -139,7 +159,7 @@ fn replay(arguments: &RunArguments, source: &Source, seed: u64) -> String {
 }
 
 /// A path as a shell takes it.
-fn quoted(path: &std::path::Path, is_windows: bool) -> String {
+fn quoted(path: &Path, is_windows: bool) -> String {
     let path = path.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !path.is_empty() && path.chars().all(is_plain) {

@@ -1,9 +1,9 @@
 //! Results for humans.
 
+use courser_report::scenarios::{Judged, Outcome, shown};
 use courser_sim::report::{MEASURES, Measure, quantile};
 
-use super::verdict::{Judged, shown};
-use super::{Outcome, RunArguments, replay};
+use super::{RunArguments, replay};
 use crate::output::line;
 
 /// One row: a measure over all runs.

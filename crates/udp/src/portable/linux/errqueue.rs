@@ -90,7 +90,7 @@ impl ErrorQueue {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let message = kept.pop_front();
         self.has_messages.store(!kept.is_empty(), Ordering::Release);
-        news
+        message
     }
 }
 

@@ -1,0 +1,36 @@
+//! What commands set of their process: the runtime, the core, signals.
+
+use crate::error::Failure;
+
+/// Makes a runtime on the calling thread alone: one endpoint is one task, and a thread's CPU clock
+/// then shows what that end costs.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(format!("cannot start a runtime: {error}")))
+}
+
+/// Keeps this thread, and the threads that it starts later, on one core, if one is asked for.
+pub(crate) fn pin(core: Option<usize>) -> Result<(), Failure> {
+    match core {
+        Some(core) => courser_measure::pin_to(core).map_err(Failure::new),
+        None => Ok(()),
+    }
+}
+
+/// Resolves when the user or the system asks the process to end.
+pub(crate) async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = tokio::signal::ctrl_c().await;
+}

@@ -1,0 +1,176 @@
+//! An emulator from its plan to its report.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use courser_sim::link::{DuplexSpec, LinkStats};
+use courser_udp::UdpSocket;
+
+use crate::clients::{self, Clients};
+use crate::icmp::Router;
+use crate::relay::Relay;
+use crate::report::Report;
+
+/// The settings of an [`Emulator`].
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The address that clients send to; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// The server that datagrams are forwarded to.
+    pub server: SocketAddr,
+    /// The link in both directions, and a NAT in front of the server if there is one.
+    pub link: DuplexSpec,
+    /// The seed of all random decisions of the link.
+    pub seed: u64,
+    /// The largest number of clients at a time. Datagrams of further clients are dropped and counted.
+    pub max_clients: usize,
+    /// The time without datagrams after which a client is forgotten.
+    pub idle: Duration,
+    /// The number of bytes of a client up to which amplification is watched.
+    pub amplification_bytes: u64,
+    /// The largest number of bytes on the link in each direction. Datagrams beyond it are dropped and
+    /// counted.
+    pub hold: u64,
+}
+
+/// A link between clients and a server, in real time.
+#[derive(Debug)]
+pub struct Emulator {
+    relay: Relay,
+    plan: Plan,
+    address: SocketAddr,
+}
+
+/// The state of an emulator while it runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Status<'a>(&'a Relay);
+
+/// The reason why an emulator cannot start.
+#[derive(thiserror::Error, Debug)]
+pub enum Error {
+    /// The listening socket could not be bound.
+    #[error("cannot listen on udp {address}: {source}")]
+    Listen {
+        /// The address of [`Plan::listen`].
+        address: SocketAddr,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// The listening socket has the address of the server.
+    #[error("the server is the emulator itself at {0}: datagrams would loop")]
+    Loop(SocketAddr),
+    /// The NAT rebinds idle clients, which only simulations support.
+    #[error("rebind=idle: works in simulations only: use a period such as rebind=30s")]
+    RebindIdle,
+    /// The NAT changes addresses, but the server is not in the loopback network.
+    #[error(
+        "rebind=addr: needs a server on 127.0.0.0/8, where addresses are free, not {0}; rebind ports \
+         instead"
+    )]
+    RebindAddress(SocketAddr),
+    /// A link reports packets that are too large, and this process may not send ICMP.
+    #[error(
+        "mtu=N/icmp needs the right to send ICMP, which this process has not (CAP_NET_RAW: {0}): run \
+         it as root or give it the capability with 'setcap cap_net_raw+ep'; mtu=N without /icmp needs \
+         nothing"
+    )]
+    Icmp(io::Error),
+    /// The address of the listening socket could not be read.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+}
+
+impl Emulator {
+    /// Opens the listening socket and, if a link needs it, one for ICMP messages.
+    ///
+    /// # Errors
+    /// When the plan contradicts itself or a socket cannot be opened.
+    pub fn bind(plan: Plan) -> Result<Self, Error> {
+        check_rebinding(&plan.link, plan.server)?;
+        let listener = UdpSocket::bind(plan.listen).map_err(|source| Error::Listen {
+            address: plan.listen,
+            source,
+        })?;
+        let address = listener.local_addr()?;
+        if address == plan.server {
+            return Err(Error::Loop(address));
+        }
+        listener.enlarge_buffers(clients::BUFFER);
+        let router = Router::new(&plan.link, address, plan.server).map_err(Error::Icmp)?;
+        let clients = Clients::new(
+            plan.server,
+            plan.max_clients,
+            plan.idle,
+            plan.amplification_bytes,
+        );
+        let sockets = (listener, plan.server);
+        let mut relay = Relay::new(sockets, clients, router, &plan.link, plan.seed);
+        relay.set_hold(plan.hold);
+        Ok(Self {
+            relay,
+            plan,
+            address,
+        })
+    }
+
+    /// Returns the address that clients send to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the settings that the emulator was made with.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns a warning for each reason why the listening socket is slower than it could be.
+    pub fn warnings(&self) -> Vec<String> {
+        self.relay.listener().capabilities().warnings
+    }
+
+    /// Forwards datagrams until `goes_on` returns false. It is called at least every 50 ms.
+    ///
+    /// # Errors
+    /// When the listening socket fails, or no socket can be opened for a rebinding.
+    pub fn run(&mut self, mut goes_on: impl FnMut(Status<'_>) -> bool) -> io::Result<()> {
+        self.relay.run(|relay| goes_on(Status(relay)))
+    }
+
+    /// Returns everything that was counted. Call it on the thread that called [`run`](Self::run),
+    /// whose CPU time it contains.
+    pub fn report(&self) -> Report {
+        let plan = &self.plan;
+        Report::new(&self.relay, &plan.link, plan.seed, plan.amplification_bytes)
+    }
+}
+
+impl Status<'_> {
+    /// Returns the time since the emulator was made.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    /// Returns the counters of the link towards the server.
+    pub fn to_server(&self) -> LinkStats {
+        self.0.there.link.stats()
+    }
+
+    /// Returns the counters of the link towards the clients.
+    pub fn to_clients(&self) -> LinkStats {
+        self.0.back.link.stats()
+    }
+}
+
+/// Other addresses than 127.0.0.1 need an interface that has them; 127.0.0.0/8 is all ours.
+fn check_rebinding(spec: &DuplexSpec, server: SocketAddr) -> Result<(), Error> {
+    if spec.nat.is_some_and(|nat| nat.idle.is_some()) {
+        return Err(Error::RebindIdle);
+    }
+    let changes_address = spec.nat.is_some_and(|nat| nat.address);
+    let is_local = matches!(server.ip(), IpAddr::V4(ip) if ip.is_loopback());
+    if changes_address && !is_local {
+        return Err(Error::RebindAddress(server));
+    }
+    Ok(())
+}

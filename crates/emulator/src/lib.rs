@@ -1,0 +1,53 @@
+//! A link in real time between any UDP programs.
+//!
+//! An [`Emulator`] stands between clients and a server. Each datagram that arrives enters a
+//! [`Link`](courser_sim::link::Link) of the simulator with the time of its arrival, and leaves when the
+//! link says so: after its delay, behind a queue, marked, damaged, or not at all. The effects are the
+//! same as in simulations and are written in the same grammar ([`LinkSpec`](courser_sim::link::LinkSpec)).
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use courser_emulator::{Emulator, Plan};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut emulator = Emulator::bind(Plan {
+//!     listen: "127.0.0.1:4434".parse()?,
+//!     server: "127.0.0.1:4433".parse()?,
+//!     link: "20mbit,40ms,1%,queue=64k".parse()?,
+//!     seed: 1,
+//!     max_clients: 256,
+//!     idle: Duration::from_secs(60),
+//!     amplification_bytes: 2400,
+//!     hold: 512 << 20,
+//! })?;
+//! emulator.run(|status| status.elapsed() < Duration::from_secs(10))?;
+//! println!("{:?}", emulator.report());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # How it works
+//!
+//! One socket faces the clients, and each client has a socket of its own towards the server. All of them
+//! are read and written on the thread that calls [`Emulator::run`]. It sleeps until shortly before the
+//! next datagram is due and spins for the rest. Datagrams that are due together leave in one system call
+//! where the system can segment them (GSO).
+//!
+//! A NAT in the link changes the clients' ports or addresses towards the server. Links with an MTU can
+//! report packets that are too large with ICMP Packet Too Big, which needs the right to send ICMP.
+//!
+//! The [`Report`] counts what the link did, how late datagrams left, and the CPU time that all of it
+//! took, so that a limit of the emulator is not mistaken for one of the programs.
+
+mod batch;
+mod clients;
+mod emulator;
+mod icmp;
+mod relay;
+mod report;
+mod slabs;
+mod wait;
+
+pub use self::emulator::{Emulator, Error, Plan, Status};
+pub use self::report::{Amplification, Delays, Direction, Report};

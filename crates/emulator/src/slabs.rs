@@ -1,0 +1,100 @@
+//! Reusable memory for datagrams on the link.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+
+/// Copies received datagrams into blocks and reuses a block once all datagrams in it have left. Most
+/// links keep the order, so the oldest block is the first to be free.
+#[derive(Debug)]
+pub(crate) struct Slabs {
+    current: BytesMut,
+    /// The ends of full blocks, through which the blocks are reclaimed.
+    full: VecDeque<BytesMut>,
+}
+
+impl Slabs {
+    pub(crate) fn new() -> Self {
+        Self {
+            current: BytesMut::with_capacity(BLOCK),
+            full: VecDeque::new(),
+        }
+    }
+
+    /// Keeps a copy of `bytes`, at most 64 KiB.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Bytes {
+        if self.current.capacity() < bytes.len() {
+            self.next_block();
+        }
+        self.current.extend_from_slice(bytes);
+        self.current.split().freeze()
+    }
+
+    fn next_block(&mut self) {
+        if self.current.try_reclaim(BLOCK) {
+            return;
+        }
+        let is_free = |block: &mut BytesMut| block.try_reclaim(BLOCK);
+        let next = self.full.pop_front_if(is_free);
+        let next = next.unwrap_or_else(|| BytesMut::with_capacity(BLOCK));
+        let full = std::mem::replace(&mut self.current, next);
+        self.full.push_back(full);
+        if self.full.len() > MAX_FULL {
+            // Freed with the last datagram in it.
+            self.full.pop_front();
+        }
+    }
+}
+
+/// Size of a block: small enough that a late datagram keeps little memory, large enough that a new block
+/// is rarely needed.
+const BLOCK: usize = 256 << 10;
+
+/// The largest number of full blocks that are kept for reuse: 64 MiB, 50 ms at 10 Gbit/s.
+const MAX_FULL: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_is_used_again_once_everything_has_left() {
+        let mut slabs = Slabs::new();
+        let first = slabs.keep(&[1; 1000]);
+        let place = first.as_ptr();
+        drop(first);
+        let mut places = Vec::new();
+        for number in 0..2_000 {
+            let kept = slabs.keep(&[(number % 250) as u8; 1000]);
+            assert_eq!(kept[..], [(number % 250) as u8; 1000]);
+            places.push(kept.as_ptr());
+        }
+        assert!(places[300..].contains(&place));
+        assert!(slabs.full.is_empty());
+    }
+
+    #[test]
+    fn what_is_under_way_stays_as_it_is() {
+        let mut slabs = Slabs::new();
+        let kept: Vec<_> = (0..5_000_u32)
+            .map(|number| slabs.keep(&number.to_be_bytes().repeat(300)))
+            .collect();
+        for (number, kept) in (0_u32..).zip(&kept) {
+            assert_eq!(kept[..], number.to_be_bytes().repeat(300));
+        }
+        let blocks = slabs.full.len();
+        drop(kept);
+        for _ in 0..5_000 {
+            slabs.keep(&[0; 1200]);
+        }
+        assert!(slabs.full.len() <= blocks, "no more than before");
+    }
+
+    #[test]
+    fn blocks_that_are_remembered_are_bounded() {
+        let mut slabs = Slabs::new();
+        let kept: Vec<_> = (0..2_000).map(|_| slabs.keep(&[0; 65_000])).collect();
+        assert_eq!(slabs.full.len(), MAX_FULL);
+        assert!(kept.iter().all(|bytes| bytes.len() == 65_000));
+    }
+}

@@ -1,0 +1,176 @@
+//! Waiting to the microsecond: tokio's own timers count in milliseconds, which would be counted
+//! as latency of every request that has a time to be sent at.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::{Notify, oneshot};
+
+/// Wakes those who wait for a time; one for each thread.
+#[derive(Debug, Default)]
+pub(crate) struct Alarm {
+    sleepers: Mutex<BinaryHeap<Reverse<Sleeper>>>,
+    /// Somebody waits for an earlier time than all others.
+    is_earlier: Notify,
+}
+
+#[derive(Debug)]
+struct Sleeper {
+    due: Instant,
+    bell: oneshot::Sender<()>,
+}
+
+impl Alarm {
+    /// Waits until `due`, while [`Self::run`] runs.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn wait(&self, due: Instant) {
+        let (bell, rung) = oneshot::channel();
+        let is_first = {
+            let mut sleepers = self.lock();
+            let is_first = sleepers.peek().is_none_or(|first| due < first.0.due);
+            sleepers.push(Reverse(Sleeper { due, bell }));
+            is_first
+        };
+        if is_first {
+            self.is_earlier.notify_one();
+        }
+        // The sender goes only together with the alarm.
+        let _ = rung.await;
+    }
+
+    /// Wakes who is due, for ever.
+    pub(crate) async fn run(&self) {
+        let clock = clock::Clock::new();
+        loop {
+            match self.ring(Instant::now()) {
+                None => self.is_earlier.notified().await,
+                Some(next) => tokio::select! {
+                    () = clock.until(next) => {}
+                    () = self.is_earlier.notified() => {}
+                },
+            }
+        }
+    }
+
+    /// Wakes who is due; returns when the next one is.
+    fn ring(&self, now: Instant) -> Option<Instant> {
+        let mut sleepers = self.lock();
+        while let Some(Reverse(first)) = sleepers.peek() {
+            if first.due > now {
+                return Some(first.due);
+            }
+            if let Some(Reverse(sleeper)) = sleepers.pop() {
+                // Who gave up meanwhile does not listen.
+                let _ = sleeper.bell.send(());
+            }
+        }
+        None
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BinaryHeap<Reverse<Sleeper>>> {
+        self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PartialEq for Sleeper {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+
+impl Eq for Sleeper {}
+
+impl PartialOrd for Sleeper {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Sleeper {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.due.cmp(&other.due)
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod clock {
+    use std::os::fd::OwnedFd;
+    use std::time::Instant;
+
+    use rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    };
+    use tokio::io::unix::AsyncFd;
+
+    /// The kernel's own timer, as a descriptor that becomes readable.
+    pub(crate) struct Clock(Option<AsyncFd<OwnedFd>>);
+
+    #[expect(
+        deprecated,
+        reason = "what replaces it is unsafe; nobody else ever has this descriptor"
+    )]
+    fn register(timer: OwnedFd) -> Option<AsyncFd<OwnedFd>> {
+        AsyncFd::new(timer).ok()
+    }
+
+    impl Clock {
+        pub(crate) fn new() -> Self {
+            let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+            let timer = timerfd_create(TimerfdClockId::Monotonic, flags);
+            Self(timer.ok().and_then(register))
+        }
+
+        pub(crate) async fn until(&self, due: Instant) {
+            if self.try_until(due).await.is_none() {
+                tokio::time::sleep_until(due.into()).await;
+            }
+        }
+
+        async fn try_until(&self, due: Instant) -> Option<()> {
+            let timer = self.0.as_ref()?;
+            let left = due.saturating_duration_since(Instant::now());
+            let zero = Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            let once = Itimerspec {
+                it_interval: zero,
+                it_value: Timespec {
+                    tv_sec: left.as_secs().try_into().ok()?,
+                    // Zero would switch it off.
+                    tv_nsec: left.subsec_nanos().max(1).into(),
+                },
+            };
+            timerfd_settime(timer, TimerfdTimerFlags::empty(), &once).ok()?;
+            let mut readable = timer.readable().await.ok()?;
+            let mut count = [0; 8];
+            // Empty when this was word of an earlier setting; whoever asked looks at the time.
+            let _ = rustix::io::read(timer.get_ref(), &mut count);
+            readable.clear_ready();
+            Some(())
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod clock {
+    use std::time::Instant;
+
+    /// tokio's timer.
+    pub(crate) struct Clock;
+
+    impl Clock {
+        pub(crate) fn new() -> Self {
+            Self
+        }
+
+        pub(crate) async fn until(&self, due: Instant) {
+            tokio::time::sleep_until(due.into()).await;
+        }
+    }
+}

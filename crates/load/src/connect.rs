@@ -1,0 +1,420 @@
+//! Making connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::{
+    Algorithm, CertificateRequests, ClientConfig, Endpoint, HandshakeOffer, TransportConfig, h3,
+};
+use courser_measure::target::{local_ip_for, nobody_listens, transport};
+use courser_measure::{Cause, Failure};
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::label::{self, REFUSED, TIMED_OUT};
+use crate::metered::{Metered, Traffic};
+use crate::plan::{Plan, Protocols};
+use crate::request::Spoken;
+use crate::sender::Sender;
+use crate::tally::{Agreed, AgreedTls, QuicRecord};
+
+/// A connection that stands.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) sender: Sender,
+    pub(crate) agreed: Agreed,
+    pub(crate) carrier: Carrier,
+}
+
+/// What is below HTTP, for its counters.
+#[derive(Debug)]
+pub(crate) enum Carrier {
+    Tcp(Arc<Traffic>),
+    Quic {
+        connection: courser::Connection,
+        endpoint: Endpoint,
+    },
+}
+
+/// A connection could not be made.
+#[derive(Debug)]
+pub(crate) struct CannotConnect {
+    /// What was wrong, the same for what is alike.
+    pub(crate) label: String,
+    /// The whole story, if it is the end of the run.
+    pub(crate) failure: Failure,
+}
+
+/// Makes connections for one run.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    plan: Arc<Plan>,
+    /// Which of the addresses answered last.
+    chosen: AtomicUsize,
+}
+
+impl Connector {
+    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+        Self {
+            plan,
+            chosen: AtomicUsize::new(0),
+        }
+    }
+
+    /// Makes a connection to the first of the server's addresses that answers.
+    pub(crate) async fn connect(&self) -> Result<Link, CannotConnect> {
+        let addresses = &self.plan.target.addresses;
+        let first = self.chosen.load(Relaxed);
+        let mut trouble = None;
+        for step in 0..addresses.len() {
+            let index = (first + step) % addresses.len();
+            let address = addresses[index];
+            let result = match self.plan.protocols {
+                Protocols::Quic => self.quic(address).await,
+                _ => self.tcp(address).await,
+            };
+            match result {
+                Ok(link) => {
+                    self.chosen.store(index, Relaxed);
+                    return Ok(link);
+                }
+                Err(error) => trouble = Some(error),
+            }
+        }
+        Err(trouble.unwrap_or_else(|| CannotConnect {
+            label: "no address".to_owned(),
+            failure: Failure::new("the server has no address"),
+        }))
+    }
+
+    async fn quic(&self, address: SocketAddr) -> Result<Link, CannotConnect> {
+        let plan = &*self.plan;
+        let peer = plan.target.peer(address);
+        let local = SocketAddr::new(local_ip_for(address.ip()), 0);
+        // A socket for each, as clients have; servers spread them by address and port.
+        let endpoint = Endpoint::client(local).map_err(|error| CannotConnect {
+            label: "no socket".to_owned(),
+            failure: Failure::new(format!("cannot open a socket: {error}")),
+        })?;
+        endpoint.set_segmentation_offload(plan.segmentation_offload);
+        let config = ClientConfig::with_rustls(plan.tls.clone()).transport_config(settings(plan));
+        let connecting = endpoint
+            .connect_with(config, address, &plan.target.server_name)
+            .map_err(|error| CannotConnect {
+                label: "cannot connect".to_owned(),
+                failure: error.into(),
+            })?;
+        let connection = tokio::select! {
+            result = connecting => result.map_err(|error| CannotConnect {
+                label: label::of_quic(&error),
+                failure: if error.is_protocol_mismatch() {
+                    self.speaks_otherwise()
+                } else {
+                    peer.quic_failure(&error, &self.offer(), plan.connect_timeout)
+                },
+            })?,
+            () = nobody_listens(address) => return Err(CannotConnect {
+                label: REFUSED.to_owned(),
+                failure: peer.is_absent("udp"),
+            }),
+        };
+        let handshake = connection.handshake_data().unwrap_or_default();
+        Ok(Link {
+            sender: Sender::Http3(h3::Client::new(connection.clone())),
+            agreed: Agreed {
+                spoken: Spoken::Http3,
+                tls: Some(AgreedTls {
+                    version: "TLSv1.3",
+                    cipher: handshake.suite.map(|suite| suite.to_string()),
+                    group: handshake.key_exchange,
+                }),
+            },
+            carrier: Carrier::Quic {
+                connection,
+                endpoint,
+            },
+        })
+    }
+
+    async fn tcp(&self, address: SocketAddr) -> Result<Link, CannotConnect> {
+        let limit = self.plan.connect_timeout;
+        match tokio::time::timeout(limit, self.tcp_unlimited(address)).await {
+            Ok(result) => result,
+            Err(_) => Err(CannotConnect {
+                label: TIMED_OUT.to_owned(),
+                failure: self.plan.target.peer(address).is_silent("tcp", limit),
+            }),
+        }
+    }
+
+    async fn tcp_unlimited(&self, address: SocketAddr) -> Result<Link, CannotConnect> {
+        let plan = &*self.plan;
+        let failed = |error: io::Error| self.tcp_failure(address, &error, &self.offer());
+        let stream = TcpStream::connect(address).await.map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        let clear = |spoken| Agreed { spoken, tls: None };
+        match &plan.protocols {
+            Protocols::Clear1 => self.over(stream, clear(Spoken::Http1)).await,
+            Protocols::Clear2 => self.over(stream, clear(Spoken::Http2)).await,
+            _ => {
+                let name = ServerName::try_from(plan.target.server_name.clone());
+                let name = name.map_err(|_| CannotConnect {
+                    label: "name".to_owned(),
+                    failure: Failure::new(format!(
+                        "'{}' is no name for TLS",
+                        plan.target.server_name
+                    )),
+                })?;
+                let connecting = TlsConnector::from(plan.tls.clone()).connect(name, stream);
+                let (connected, was_requested) = CertificateRequests::watch(connecting).await;
+                let stream = connected.map_err(|error| {
+                    let offer = self.offer().certificate_requested(was_requested);
+                    self.tcp_failure(address, &error, &offer)
+                })?;
+                let session = stream.get_ref().1;
+                let spoken = match session.alpn_protocol() {
+                    Some(b"h2") => Spoken::Http2,
+                    // Servers without ALPN speak HTTP/1.1 (RFC 9112 has no name for it).
+                    Some(b"http/1.1") | None => Spoken::Http1,
+                    Some(_) => return Err(self.no_protocol()),
+                };
+                let offered = match &plan.protocols {
+                    Protocols::Tls(list) => {
+                        list.iter().any(|name| name == spoken.name().as_bytes())
+                    }
+                    _ => true,
+                };
+                if !offered {
+                    return Err(self.no_protocol());
+                }
+                let agreed = Agreed {
+                    spoken,
+                    tls: Some(agreed_tls(session)),
+                };
+                self.over(stream, agreed).await
+            }
+        }
+    }
+
+    async fn over<S>(&self, stream: S, agreed: Agreed) -> Result<Link, CannotConnect>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let traffic = Arc::new(Traffic::default());
+        let io = TokioIo::new(Metered::new(stream, traffic.clone()));
+        let failed = |error: hyper::Error| CannotConnect {
+            label: error.to_string(),
+            failure: Failure::new(format!("cannot begin HTTP: {error}")),
+        };
+        let sender = if agreed.spoken == Spoken::Http2 {
+            let (sender, connection) = self.http2().handshake(io).await.map_err(failed)?;
+            // What ends it is told to the requests.
+            tokio::spawn(async move { drop(connection.await) });
+            Sender::Http2(sender)
+        } else {
+            let (sender, connection) = http1::handshake::<_, Full<Bytes>>(io)
+                .await
+                .map_err(failed)?;
+            tokio::spawn(async move { drop(connection.await) });
+            Sender::Http1(sender)
+        };
+        Ok(Link {
+            sender,
+            agreed,
+            carrier: Carrier::Tcp(traffic),
+        })
+    }
+
+    fn http2(&self) -> http2::Builder<TokioExecutor> {
+        let plan = &*self.plan;
+        let streams = usize::try_from(plan.streams).unwrap_or(usize::MAX);
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder
+            .initial_stream_window_size(plan.stream_window.unwrap_or(WINDOW))
+            .initial_connection_window_size(plan.connection_window.unwrap_or(WINDOW))
+            .initial_max_send_streams(streams);
+        builder
+    }
+
+    /// Returns the offer of handshakes, for messages.
+    fn offer(&self) -> HandshakeOffer {
+        match self.plan.protocols {
+            Protocols::Quic => HandshakeOffer::of_tls13(&self.plan.tls),
+            _ => HandshakeOffer::over_tcp(&self.plan.tls),
+        }
+    }
+
+    fn tcp_failure(
+        &self,
+        address: SocketAddr,
+        error: &io::Error,
+        offer: &HandshakeOffer,
+    ) -> CannotConnect {
+        let peer = self.plan.target.peer(address);
+        CannotConnect {
+            label: label::of_io(error),
+            failure: match error.kind() {
+                io::ErrorKind::ConnectionRefused => peer.is_absent("tcp"),
+                _ => peer.tcp_failure(error, offer, self.plan.connect_timeout),
+            },
+        }
+    }
+
+    fn no_protocol(&self) -> CannotConnect {
+        CannotConnect {
+            label: "no common protocol (ALPN)".to_owned(),
+            failure: self.speaks_otherwise(),
+        }
+    }
+
+    fn speaks_otherwise(&self) -> Failure {
+        let offered = match &self.plan.protocols {
+            Protocols::Tls(list) => {
+                let names = list.iter().map(|name| String::from_utf8_lossy(name));
+                names.collect::<Vec<_>>().join(" or ")
+            }
+            _ => "h3".to_owned(),
+        };
+        let url = &self.plan.target.url;
+        Failure::with_cause(
+            format!("{url}: the server does not speak {offered} (ALPN)"),
+            Cause::Protocol,
+        )
+    }
+}
+
+impl Carrier {
+    /// Bytes of HTTP received and sent, and what QUIC counted.
+    pub(crate) fn counters(&self) -> (u64, u64, Option<QuicRecord>) {
+        match self {
+            Self::Tcp(traffic) => {
+                let (read, written) = (&traffic.read, &traffic.written);
+                (read.load(Relaxed), written.load(Relaxed), None)
+            }
+            Self::Quic {
+                connection,
+                endpoint,
+            } => {
+                let stats = connection.stats();
+                let socket = endpoint.socket_counters();
+                let record = QuicRecord {
+                    min_rtt: stats.path.min_rtt,
+                    smoothed_rtt: stats.path.rtt,
+                    packets_sent: stats.packets_sent,
+                    packets_received: stats.packets_received,
+                    packets_lost: stats.packets_lost,
+                    datagrams_sent: socket.sent_datagrams,
+                    datagrams_received: socket.received_datagrams,
+                    kernel_drops: endpoint.receive_overflow().unwrap_or(0),
+                    send_calls: socket.send_calls,
+                    receive_calls: socket.receive_calls,
+                };
+                (stats.data_received, stats.data_sent, Some(record))
+            }
+        }
+    }
+
+    /// Returns why the server refused the client once TCP and TLS were there, if it did.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        match self {
+            Self::Tcp(traffic) => traffic.refusal(),
+            // The requests are told.
+            Self::Quic { .. } => None,
+        }
+    }
+
+    /// Resolves when the server's machine says that nobody has the port any more, which QUIC by
+    /// itself would take for a loss; never over TCP.
+    pub(crate) async fn is_refused(&self) {
+        let Self::Quic { endpoint, .. } = self else {
+            return std::future::pending().await;
+        };
+        let refusals = || {
+            let counters = endpoint.socket_counters();
+            counters
+                .path_errors
+                .saturating_sub(counters.packets_too_big)
+        };
+        let before = refusals();
+        loop {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            if refusals() > before {
+                return;
+            }
+        }
+    }
+
+    /// Takes leave of the server.
+    pub(crate) async fn close(self) {
+        if let Self::Quic {
+            connection,
+            endpoint,
+        } = self
+        {
+            let no_error = courser::VarInt::from_u32(0x100);
+            connection.close(no_error, b"");
+            drop(connection);
+            // Long enough for the packet that says so to leave.
+            let _ = tokio::time::timeout(LEAVE, endpoint.wait_idle()).await;
+        }
+    }
+}
+
+fn settings(plan: &Plan) -> TransportConfig {
+    let default = transport(Algorithm::Cubic, plan.mtu);
+    let window = plan
+        .stream_window
+        .map_or(default.stream_receive_window, u64::from);
+    let connection_window = plan
+        .connection_window
+        .map_or(default.receive_window, u64::from);
+    TransportConfig {
+        handshake_timeout: plan.connect_timeout,
+        max_idle_timeout: Some(plan.inactivity_timeout),
+        // A server that is there has said so long before the time is over, and of one that is
+        // gone the system can tell only when something was sent to it.
+        keep_alive_interval: Some(KEEP_ALIVE.min(plan.inactivity_timeout / 3)),
+        stream_receive_window: window,
+        stream_receive_window_max: window.max(default.stream_receive_window_max),
+        receive_window: connection_window,
+        receive_window_max: connection_window.max(default.receive_window_max),
+        sinks: plan.sinks.clone(),
+        ..default
+    }
+}
+
+fn agreed_tls(session: &rustls::ClientConnection) -> AgreedTls {
+    let suite = session.negotiated_cipher_suite();
+    let group = session.negotiated_key_exchange_group();
+    AgreedTls {
+        version: match session.protocol_version() {
+            Some(rustls::ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "TLSv1.3",
+        },
+        cipher: suite.and_then(|suite| suite.suite().as_str().map(suite_name)),
+        group: group.map(|group| format!("{:?}", group.name())),
+    }
+}
+
+/// rustls says `TLS13_AES_128_GCM_SHA256` where everybody else says `TLS_AES_128_GCM_SHA256`.
+fn suite_name(name: &str) -> String {
+    name.replacen("TLS13_", "TLS_", 1)
+}
+
+/// h2load's default for HTTP/2: windows that never are in the way.
+const WINDOW: u32 = (1 << 30) - 1;
+
+/// A connection that waits for a slow response asks as often as this whether the server is there.
+const KEEP_ALIVE: Duration = Duration::from_millis(500);
+
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const LEAVE: Duration = Duration::from_millis(200);

@@ -1,0 +1,216 @@
+//! One client: a connection, and another when it breaks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use courser_units::to_f64;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::connect::{CannotConnect, Link};
+use crate::label::REFUSED;
+use crate::lock::lock;
+use crate::request::Spoken;
+use crate::slot::{self, Lane, SlotEnd};
+use crate::tally::ConnectionRecord;
+use crate::worker::Worker;
+
+/// Keeps a connection loaded until the run is over.
+pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Receiver<bool>) {
+    if let Some(rate) = worker.plan.connection_rate {
+        let turn = to_f64(number) / rate;
+        let at = worker.schedule.began() + Duration::from_secs_f64(turn);
+        tokio::select! {
+            () = tokio::time::sleep_until(at.into()) => {}
+            () = over(&worker, &mut stop) => return,
+        }
+    }
+    let mut lane = Arc::new(Lane::default());
+    let mut patience = Patience::new();
+    while !worker.schedule.is_over(Instant::now()) {
+        let began = Instant::now();
+        let connected = tokio::select! {
+            connected = worker.connector.connect() => connected,
+            () = over(&worker, &mut stop) => return,
+        };
+        let goes_on = match connected {
+            Ok(link) => {
+                worker.on_connected(&link.agreed);
+                if load(&worker, &lane, link, began, &mut stop).await == SlotEnd::Finished {
+                    return;
+                }
+                worker.tally().lost += 1;
+                let was_used = lane.was_used.load(Relaxed);
+                if lock(&lane.first_byte).is_some() {
+                    patience = Patience::new();
+                }
+                lane = Arc::new(lane.successor());
+                if began.elapsed() >= SHORT {
+                    continue;
+                }
+                // A server that only ever hangs up is as good as none.
+                was_used || give_one_up(&worker, &lane, began, HUNG_UP.to_owned())
+            }
+            Err(error) => on_refused(&worker, &lane, began, error),
+        };
+        let pause = patience.pause().filter(|_| goes_on);
+        let Some(pause) = pause else { return };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = over(&worker, &mut stop) => return,
+        }
+    }
+}
+
+/// Counts a connection that could not be made. False when it makes no sense to go on.
+fn on_refused(worker: &Worker, lane: &Lane, began: Instant, error: CannotConnect) -> bool {
+    worker.tally().refused += 1;
+    if !worker.was_ever_connected() {
+        worker.tally().failure.get_or_insert(error.failure);
+        return false;
+    }
+    give_one_up(worker, lane, began, error.label)
+}
+
+/// Counts a request as failed for which there is no connection: a run of so many requests comes
+/// to an end although nobody answers. False when there is none left.
+fn give_one_up(worker: &Worker, lane: &Lane, began: Instant, label: String) -> bool {
+    if lane.next(worker).is_none() {
+        return false;
+    }
+    worker.tally().on_error(began, Instant::now(), label, false);
+    true
+}
+
+/// Runs the slots of a connection until it is lost or all is done.
+async fn load(
+    worker: &Arc<Worker>,
+    lane: &Arc<Lane>,
+    link: Link,
+    began: Instant,
+    stop: &mut watch::Receiver<bool>,
+) -> SlotEnd {
+    let connected = Instant::now();
+    let Link {
+        sender, carrier, ..
+    } = link;
+    let mut slots = JoinSet::new();
+    let count = match sender.spoken() {
+        Spoken::Http1 => 1,
+        Spoken::Http2 | Spoken::Http3 => worker.plan.streams,
+    };
+    let others = (1..count)
+        .filter_map(|_| sender.another())
+        .collect::<Vec<_>>();
+    for sender in others.into_iter().chain([sender]) {
+        slots.spawn(slot::run(worker.clone(), lane.clone(), sender));
+    }
+    let mut end = SlotEnd::Finished;
+    loop {
+        tokio::select! {
+            joined = slots.join_next() => match joined {
+                Some(Ok(SlotEnd::Finished)) => {}
+                Some(Ok(SlotEnd::Lost)) => end = SlotEnd::Lost,
+                // Nobody aborts them but the arms below.
+                Some(Err(error)) => worker.tally().count_error(format!("bug: {error}")),
+                None => break,
+            },
+            () = carrier.is_refused() => {
+                let under_way = slots.len() as u64;
+                slots.shutdown().await;
+                on_gone(worker, under_way);
+                end = SlotEnd::Lost;
+                break;
+            }
+            () = over(worker, stop) => {
+                slots.shutdown().await;
+                end = SlotEnd::Finished;
+                break;
+            }
+        }
+    }
+    if let Some(refusal) = carrier.refusal() {
+        let mut tally = worker.tally();
+        // A request may have been told the same.
+        if !tally.errors.contains_key(refusal) {
+            tally.count_error(refusal.to_owned());
+        }
+    }
+    let (received, sent, quic) = carrier.counters();
+    let measured_from = worker.schedule.measured_from().max(began);
+    let first_byte = *lock(&lane.first_byte);
+    worker.tally().connections.push(ConnectionRecord {
+        connect: connected - began,
+        first_byte: first_byte.map(|at| at - began),
+        requests: lane.answered.load(Relaxed),
+        measured: Instant::now().saturating_duration_since(measured_from),
+        received,
+        sent,
+        quic,
+    });
+    carrier.close().await;
+    let has_more = !lock(&lane.left_behind).is_empty();
+    if end == SlotEnd::Lost && !has_more && worker.schedule.is_exhausted(Instant::now()) {
+        // The server closed when all was done.
+        return SlotEnd::Finished;
+    }
+    end
+}
+
+/// The server's process is gone, and with it what was under way.
+fn on_gone(worker: &Worker, under_way: u64) {
+    let now = Instant::now();
+    let mut tally = worker.tally();
+    for _ in 0..under_way {
+        tally.on_error(now, now, REFUSED.to_owned(), false);
+    }
+}
+
+/// Resolves when what is under way is to be given up.
+async fn over(worker: &Worker, stop: &mut watch::Receiver<bool>) {
+    let cut = async {
+        match worker.schedule.cuts_at() {
+            Some(at) => tokio::time::sleep_until(at.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = cut => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+}
+
+/// A connection that did not live as long is not followed by the next one at once.
+const SHORT: Duration = Duration::from_millis(20);
+
+const HUNG_UP: &str = "connection closed by the server";
+
+/// How long somebody tries to connect again.
+#[derive(Debug)]
+struct Patience {
+    began: Instant,
+    next: Duration,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            next: FIRST_PAUSE,
+        }
+    }
+
+    /// How long to wait before the next attempt; `None` to give up.
+    fn pause(&mut self) -> Option<Duration> {
+        let pause = self.next;
+        self.next = (pause * 2).min(LONGEST_PAUSE);
+        (self.began.elapsed() < GIVE_UP).then_some(pause)
+    }
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A server that restarts is back by then.
+const GIVE_UP: Duration = Duration::from_secs(30);

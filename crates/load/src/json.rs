@@ -1,0 +1,123 @@
+//! The figures of a run for programs.
+
+use std::collections::BTreeMap;
+
+use courser_units::to_f64;
+use hdrhistogram::Histogram;
+use serde_json::{Map, Value, json};
+
+use crate::plan::Plan;
+use crate::stats::{Stats, classes, seconds};
+use crate::summary::Summary;
+use crate::tally::QuicRecord;
+
+/// Returns the figures of a run as JSON. Times are in seconds, sizes in bytes.
+///
+/// Names are those of oha where it has the figure.
+pub fn document(plan: &Plan, summary: &Summary) -> Value {
+    let latency = Stats::of_times(&summary.latency);
+    let all = summary.done + summary.errored;
+    let rps = Stats::of(summary.rates.iter().copied());
+    json!({
+        "summary": {
+            "successRate": if all > 0 { to_f64(summary.done) / to_f64(all) } else { 0.0 },
+            "total": summary.elapsed,
+            "slowest": latency.max,
+            "fastest": latency.min,
+            "average": latency.mean,
+            "requestsPerSec": summary.over_time(all),
+            "totalData": summary.data,
+            "sizePerRequest": summary.data.checked_div(summary.done),
+            "sizePerSec": summary.over_time(summary.data),
+        },
+        "responseTimeHistogram": histogram(&summary.latency),
+        "latencyPercentiles": percentiles(&summary.latency),
+        "firstByteHistogram": histogram(&summary.head),
+        "firstBytePercentiles": percentiles(&summary.head),
+        "rps": {
+            "mean": rps.mean, "stddev": rps.sd, "max": rps.max, "min": rps.min,
+            "percentiles": { "p50": rps.median, "p95": rps.p95, "p99": rps.p99 },
+        },
+        "details": {
+            "DNSDialup": triple(&summary.connects()),
+            "firstByte": triple(&Stats::of_times(&summary.head)),
+        },
+        "statusCodeDistribution": summary.statuses,
+        "errorDistribution": summary.errors,
+        "url": plan.target.url,
+        "protocol": summary.agreed.as_ref().map(|agreed| agreed.spoken.name()),
+        "tls": summary.agreed.as_ref().map(|agreed| {
+            let tls = agreed.tls.as_ref();
+            json!({
+                "version": tls.map(|tls| tls.version),
+                "cipher": tls.and_then(|tls| tls.cipher.as_deref()),
+                "group": tls.and_then(|tls| tls.group.as_deref()),
+            })
+        }),
+        "settings": {
+            "clients": plan.connections, "threads": plan.threads, "streams": plan.streams,
+            "rate": plan.rate, "latencyCorrection": plan.is_corrected,
+        },
+        "requests": {
+            "asked": summary.asked, "started": summary.sent, "done": summary.done,
+            "succeeded": summary.succeeded, "errored": summary.errored,
+            "timeout": summary.timeouts,
+        },
+        "latency": latency,
+        "latencyFromSent": summary.is_corrected.then(|| Stats::of_times(&summary.service)),
+        "connections": connections(summary),
+        "traffic": {
+            "received": summary.received, "sent": summary.sent_bytes, "data": summary.data,
+            "fields": summary.fields,
+        },
+        "warnings": summary.warnings,
+        "cpu": {
+            "seconds": summary.cpu_seconds, "perRequest": summary.cpu_per_answer(),
+        },
+    })
+}
+
+fn connections(summary: &Summary) -> Value {
+    let quic = |of: fn(&QuicRecord) -> f64| summary.quic(of);
+    json!({
+        "made": summary.connections.len(), "refused": summary.refused, "lost": summary.lost,
+        "connect": summary.connects(),
+        "firstByte": summary.first_bytes(),
+        "requestsPerSec": summary.rates_of_connections(),
+        "minRtt": quic(|quic| quic.min_rtt.as_secs_f64()),
+        "smoothedRtt": quic(|quic| quic.smoothed_rtt.as_secs_f64()),
+        "packetsSent": quic(|quic| to_f64(quic.packets_sent)),
+        "packetsReceived": quic(|quic| to_f64(quic.packets_received)),
+        "packetsLost": quic(|quic| to_f64(quic.packets_lost)),
+        "datagramsSent": summary.quic_sum(|quic| quic.datagrams_sent),
+        "datagramsReceived": summary.quic_sum(|quic| quic.datagrams_received),
+        "kernelDrops": summary.quic_sum(|quic| quic.kernel_drops),
+        "sendCalls": summary.quic_sum(|quic| quic.send_calls),
+        "receiveCalls": summary.quic_sum(|quic| quic.receive_calls),
+    })
+}
+
+fn triple(stats: &Stats) -> Value {
+    json!({ "average": stats.mean, "fastest": stats.min, "slowest": stats.max })
+}
+
+fn percentiles(times: &Histogram<u64>) -> Map<String, Value> {
+    let name = |share: f64| format!("p{share}");
+    PERCENTILES
+        .iter()
+        .map(|share| {
+            let value = seconds(times.value_at_quantile(share / 100.0));
+            (name(*share), json!(value))
+        })
+        .collect()
+}
+
+fn histogram(times: &Histogram<u64>) -> BTreeMap<String, u64> {
+    let classes = classes(times).into_iter();
+    classes
+        .map(|(upper, count)| (format!("{upper:.9}"), count))
+        .collect()
+}
+
+/// Percentiles of latencies in reports, in percent.
+pub const PERCENTILES: [f64; 9] = [10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];

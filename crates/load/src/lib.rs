@@ -1,0 +1,94 @@
+//! A load generator for HTTP/1.1, HTTP/2 and HTTP/3.
+//!
+//! A [`Plan`] says which server is loaded, with which requests, over how many connections and for how
+//! long. [`run`] does it and returns a [`Summary`] of what was counted. [`document`] writes it as JSON.
+//!
+//! - **Closed loop**: without a rate, each stream sends its next request when the last one is answered.
+//! - **Open loop**: with a [rate](Plan::rate), requests have times at which they are due. Latency can count
+//!   from these times, so that a server which stops answering cannot hide the requests that were not sent
+//!   meanwhile ([`Plan::is_corrected`]).
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use courser_load::{Amount, Plan, Protocols, RequestParts, Requests, Target, run};
+//! use courser_measure::tls::Trust;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let urls = ["https://localhost:4433/".parse()?];
+//! let protocols = Protocols::Quic;
+//! let plan = Plan {
+//!     target: Target {
+//!         url: urls[0].to_string(),
+//!         addresses: vec!["127.0.0.1:4433".parse()?],
+//!         server_name: "localhost".to_owned(),
+//!     },
+//!     requests: Requests::new(&urls, RequestParts::default(), None)?,
+//!     tls: protocols.tls_config(&Trust::Anybody)?,
+//!     protocols,
+//!     amount: Amount::Requests(10_000),
+//!     connections: 4,
+//!     threads: 1,
+//!     streams: 25,
+//!     rate: None,
+//!     is_corrected: false,
+//!     connection_rate: None,
+//!     timeout: None,
+//!     connect_timeout: Duration::from_secs(10),
+//!     inactivity_timeout: Duration::from_secs(30),
+//!     stream_window: None,
+//!     connection_window: None,
+//!     mtu: None,
+//!     segmentation_offload: true,
+//!     sinks: None,
+//!     log_file: None,
+//! };
+//! let (_keep, stop) = tokio::sync::watch::channel(false);
+//! let summary = run(&Arc::new(plan), &stop, |_| {})?;
+//! println!("{:.0} requests per second", summary.per_second());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it costs
+//!
+//! The generator is lean, so that it can measure servers that are lean too. Each thread has a runtime of
+//! its own and its share of the connections. Threads share no lock but the counter of requests, and a
+//! request takes no timer unless it has a time limit or a time at which it is due. Times at which requests
+//! are due are kept to the microsecond. The summary contains the CPU time of the process, so that a limit of
+//! the generator is not mistaken for one of the server.
+//!
+//! # What goes wrong
+//!
+//! A connection that breaks is followed by another one, at first soon and then later, for half a minute.
+//! Requests that the server has surely not processed are sent again. All other requests without a complete
+//! answer count as errors, by what was wrong. A run in which no connection can be made at all fails.
+
+mod alarm;
+mod connect;
+mod connection;
+mod json;
+mod label;
+mod lock;
+mod metered;
+mod pattern;
+mod plan;
+mod request;
+mod run;
+mod schedule;
+mod sender;
+mod slot;
+mod stats;
+mod summary;
+mod tally;
+mod worker;
+
+pub use self::json::{PERCENTILES, document};
+pub use self::pattern::Pattern;
+pub use self::plan::{Amount, Plan, Protocols, Target};
+pub use self::request::{RequestParts, Requests, Spoken};
+pub use self::run::{Progress, run};
+pub use self::stats::{Stats, classes, seconds};
+pub use self::summary::Summary;
+pub use self::tally::{Agreed, AgreedTls, ConnectionRecord, QuicRecord};

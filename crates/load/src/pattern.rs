@@ -1,0 +1,137 @@
+//! URLs that are drawn from a regular expression.
+
+#[cfg_attr(not(feature = "rand-regex"), path = "pattern/absent.rs")]
+mod expression;
+
+use std::hash::{BuildHasher, RandomState};
+
+use courser_measure::Failure;
+use http::Uri;
+use http::uri::PathAndQuery;
+use url::Url;
+
+use self::expression::Expression;
+
+/// A URL whose part behind the host is a regular expression, from which requests are drawn.
+///
+/// Scheme, host and port are taken as they are, for a run loads one server. A dot is a dot, as
+/// oha has it, since URLs are full of them and mean nothing else; `[ -~]` is any character.
+#[derive(Debug)]
+pub struct Pattern {
+    origin: String,
+    rest: Expression,
+    seed: u64,
+}
+
+impl Pattern {
+    /// Reads a pattern in which an unbounded repetition yields up to `max_repeat` more than it has to.
+    ///
+    /// # Errors
+    /// When the part behind the host is not a regular expression, or this build has none (feature
+    /// `rand-regex`).
+    pub fn read(text: &str, max_repeat: u32) -> Result<Self, Failure> {
+        let (origin, rest) = text.split_at(end_of_origin(text));
+        let rest = Expression::read(&literal_dots(rest), rest, max_repeat)?;
+        Ok(Self {
+            origin: origin.to_owned(),
+            rest,
+            seed: RandomState::new().hash_one(text),
+        })
+    }
+
+    /// Returns scheme, host and port as a URL of their own.
+    pub fn origin(&self) -> String {
+        format!("{}/", self.origin)
+    }
+
+    /// Returns the URL of the request with this number, which is always the same within a run.
+    pub fn url(&self, number: u64) -> String {
+        let rest = self.rest.draw(self.seed.wrapping_add(number));
+        format!("{}{rest}", self.origin)
+    }
+
+    /// Returns the path and query of the request with this number. Characters that are not allowed in
+    /// a URL are percent-encoded.
+    pub(crate) fn path_and_query(&self, number: u64) -> PathAndQuery {
+        let url = Url::parse(&self.url(number)).ok();
+        let sent = url
+            .as_ref()
+            .map(|url| &url[url::Position::BeforePath..url::Position::AfterQuery]);
+        let parsed = sent.and_then(|sent| Uri::try_from(sent).ok());
+        let parsed = parsed.and_then(|uri| uri.into_parts().path_and_query);
+        // All that it can be is a path, once it is encoded.
+        parsed.unwrap_or(PathAndQuery::from_static("/"))
+    }
+}
+
+/// Where the path begins.
+fn end_of_origin(text: &str) -> usize {
+    let authority = text.find("://").map_or(0, |colon| colon + 3);
+    text[authority..]
+        .find('/')
+        .map_or(text.len(), |slash| authority + slash)
+}
+
+/// The pattern with every dot escaped that is not escaped already.
+fn literal_dots(pattern: &str) -> String {
+    let mut literal = String::with_capacity(pattern.len());
+    let mut is_escaped = false;
+    for character in pattern.chars() {
+        if character == '.' && !is_escaped {
+            literal.push('\\');
+        }
+        is_escaped = character == '\\' && !is_escaped;
+        literal.push(character);
+    }
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_of_the_pattern_and_differ() {
+        let pattern = Pattern::read(r"https://a.b:1/[a-c]{2}/[0-9]+.js\?q=[ é]x", 4).expect("fine");
+        assert_eq!(pattern.origin(), "https://a.b:1/");
+        let mut seen = std::collections::HashSet::new();
+        for number in 0..200 {
+            let path = pattern.path_and_query(number).to_string();
+            let (letters, rest) = path[1..].split_at(2);
+            assert!(
+                letters.bytes().all(|letter| b"abc".contains(&letter)),
+                "{path}"
+            );
+            let (digits, rest) = rest[1..].split_once('.').expect("a dot that is one");
+            assert!((1..=5).contains(&digits.len()), "{path}");
+            assert!(["js?q=%20x", "js?q=%C3%A9x"].contains(&rest), "{path}");
+            assert_eq!(
+                pattern.path_and_query(number),
+                path.as_str(),
+                "same number, same URL"
+            );
+            seen.insert(path);
+        }
+        assert!(seen.len() > 100, "{} of 200 differ", seen.len());
+    }
+
+    #[test]
+    fn dots_that_are_escaped_stay_so() {
+        assert_eq!(literal_dots(r"/a.b\.c\\.d"), r"/a\.b\.c\\\.d");
+    }
+
+    #[test]
+    fn host_alone_is_asked_for_its_root() {
+        let pattern = Pattern::read("http://127.0.0.1:80", 4).expect("fine");
+        assert_eq!(pattern.path_and_query(1), "/");
+        assert_eq!(pattern.origin(), "http://127.0.0.1:80/");
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        let error = Pattern::read("http://x/[a", 4)
+            .expect_err("refused")
+            .to_string();
+        assert!(error.contains("'/[a' is not a valid pattern"), "{error}");
+    }
+}

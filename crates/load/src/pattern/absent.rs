@@ -1,0 +1,16 @@
+//! Stands for regular expressions in builds without them.
+
+use courser_measure::Failure;
+
+#[derive(Debug)]
+pub(super) enum Expression {}
+
+impl Expression {
+    pub(super) fn read(_: &str, _: &str, _: u32) -> Result<Self, Failure> {
+        Err(Failure::new("built without the feature rand-regex"))
+    }
+
+    pub(super) fn draw(&self, _: u64) -> String {
+        match *self {}
+    }
+}

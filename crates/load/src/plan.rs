@@ -1,0 +1,127 @@
+//! The settings of a run.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use courser::CertificateRequests;
+use courser::telemetry::SinkFactory;
+use courser_measure::tls::{self, Trust, Versions};
+use courser_measure::{Failure, Peer};
+
+use crate::request::Requests;
+
+/// The settings of a run.
+#[derive(Debug)]
+pub struct Plan {
+    /// The server.
+    pub target: Target,
+    /// The requests, which are sent in turn.
+    pub requests: Requests,
+    /// The version of HTTP, and what is below it.
+    pub protocols: Protocols,
+    /// The end of the run.
+    pub amount: Amount,
+    /// The number of connections.
+    pub connections: u64,
+    /// The number of threads, which share the connections; at most one for each connection.
+    pub threads: u64,
+    /// Requests in flight on each connection.
+    pub streams: u64,
+    /// Requests per second over all connections. Without a rate, each stream sends its next request
+    /// when the last one is answered.
+    pub rate: Option<f64>,
+    /// True if latency counts from the time at which a request was due, so that a server which stops
+    /// answering cannot hide the requests that were not sent meanwhile.
+    pub is_corrected: bool,
+    /// Connections begun per second; all at once without a rate.
+    pub connection_rate: Option<f64>,
+    /// Time limit of a request.
+    pub timeout: Option<Duration>,
+    /// Time limit for connecting.
+    pub connect_timeout: Duration,
+    /// The time after which a connection without packets from the server counts as lost.
+    pub inactivity_timeout: Duration,
+    /// Flow control window of a stream, in bytes.
+    pub stream_window: Option<u32>,
+    /// Flow control window of a connection, in bytes.
+    pub connection_window: Option<u32>,
+    /// Largest UDP payload; discovered without one.
+    pub mtu: Option<u16>,
+    /// Sends many UDP datagrams in one system call, where the system can.
+    pub segmentation_offload: bool,
+    /// The TLS configuration, made by [`Protocols::tls_config`].
+    pub tls: Arc<rustls::ClientConfig>,
+    /// Receives the traces of QUIC connections.
+    pub sinks: Option<Arc<dyn SinkFactory>>,
+    /// Receives a line for each request, as h2load writes it.
+    pub log_file: Option<PathBuf>,
+}
+
+/// The server that a run loads.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The first URL, for messages.
+    pub url: String,
+    /// The addresses of the server in order of preference; at least one.
+    pub addresses: Vec<SocketAddr>,
+    /// The server name in the TLS handshake, which the certificate has to be for.
+    pub server_name: String,
+}
+
+/// The end of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// The run ends after this many requests.
+    Requests(u64),
+    /// The run ends after a time.
+    Time {
+        /// The time before the measurement begins; what is sent in it does not count.
+        warm_up: Duration,
+        /// The time that is measured.
+        measured: Duration,
+        /// True if the run waits for requests that are in flight at its end.
+        waits: bool,
+    },
+}
+
+/// The version of HTTP, and what is below it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Protocols {
+    /// HTTP/3 over QUIC.
+    Quic,
+    /// The version that TLS over TCP agrees on, of these names in ALPN.
+    Tls(Vec<Vec<u8>>),
+    /// HTTP/1.1 over TCP without TLS.
+    Clear1,
+    /// HTTP/2 over TCP without TLS, by prior knowledge (RFC 9113 §3.3).
+    Clear2,
+}
+
+impl Target {
+    /// Returns the server at one of its addresses, for messages.
+    pub(crate) fn peer(&self, address: SocketAddr) -> Peer<'_> {
+        Peer {
+            address,
+            name: &self.server_name,
+        }
+    }
+}
+
+impl Protocols {
+    /// Makes the TLS configuration of a run.
+    ///
+    /// # Errors
+    /// When the trusted certificates cannot be read or used.
+    pub fn tls_config(&self, trust: &Trust) -> Result<Arc<rustls::ClientConfig>, Failure> {
+        let (versions, offered) = match self {
+            Self::Quic => (Versions::Tls13, vec![b"h3".to_vec()]),
+            Self::Tls(list) => (Versions::Tls13And12, list.clone()),
+            Self::Clear1 | Self::Clear2 => (Versions::Tls13And12, Vec::new()),
+        };
+        let mut config = tls::client_of(trust, versions, offered)?;
+        CertificateRequests::install(&mut config);
+        Ok(Arc::new(config))
+    }
+}

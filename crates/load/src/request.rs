@@ -1,0 +1,261 @@
+//! Requests, made once and copied for each that is sent.
+
+use bytes::Bytes;
+use courser_measure::Failure;
+use http::header::{HOST, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http_body_util::Full;
+
+use crate::pattern::Pattern;
+
+/// The version of HTTP that a connection speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spoken {
+    /// HTTP/1.1.
+    Http1,
+    /// HTTP/2.
+    Http2,
+    /// HTTP/3.
+    Http3,
+}
+
+impl Spoken {
+    /// Returns the name of the version in ALPN.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+            Self::Http3 => "h3",
+        }
+    }
+}
+
+/// The parts that all requests of a run have in common.
+#[derive(Clone, Debug, Default)]
+pub struct RequestParts {
+    /// The method; by default GET, or POST with a body.
+    pub method: Option<Method>,
+    /// Field lines, in order. A host field replaces the authority of the URLs.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The content, which may be empty.
+    pub body: Option<Bytes>,
+}
+
+/// The requests of a run, which are sent in turn.
+#[derive(Debug)]
+pub struct Requests {
+    method: Method,
+    body: Bytes,
+    /// With authority, for HTTP/2 and 3.
+    whole: Vec<Uri>,
+    headers: HeaderMap,
+    /// Without, for HTTP/1.1, whose fields name the host.
+    origin_form: Vec<Uri>,
+    headers_with_host: HeaderMap,
+    /// Where paths come from that are not there yet.
+    pattern: Option<Pattern>,
+}
+
+impl Requests {
+    /// Makes requests for `urls`, at least one, which all name one server. With a pattern, paths are
+    /// drawn from it and the URLs give the server.
+    ///
+    /// # Errors
+    /// When a field belongs to the connection, or the host field is not a valid host.
+    pub fn new(
+        urls: &[Uri],
+        parts: RequestParts,
+        pattern: Option<Pattern>,
+    ) -> Result<Self, Failure> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in parts.headers {
+            if IN_THE_WAY.contains(&name) {
+                return Err(Failure::new(format!(
+                    "the field '{name}' belongs to the connection and cannot be set"
+                )));
+            }
+            headers.append(name, value);
+        }
+        headers
+            .entry(USER_AGENT)
+            .or_insert(HeaderValue::from_static(concat!(
+                "courser/",
+                env!("CARGO_PKG_VERSION")
+            )));
+        let host = match headers.remove(HOST) {
+            Some(host) => host,
+            None => host_of(urls),
+        };
+        let whole = urls
+            .iter()
+            .map(|url| with_host(url, &host))
+            .collect::<Result<_, _>>()?;
+        let mut headers_with_host = HeaderMap::new();
+        headers_with_host.insert(HOST, host);
+        for (name, value) in &headers {
+            headers_with_host.append(name, value.clone());
+        }
+        let default = match parts.body {
+            Some(_) => Method::POST,
+            None => Method::GET,
+        };
+        Ok(Self {
+            method: parts.method.unwrap_or(default),
+            body: parts.body.unwrap_or_default(),
+            whole,
+            headers,
+            origin_form: urls.iter().map(origin_form).collect(),
+            headers_with_host,
+            pattern,
+        })
+    }
+
+    /// Makes the request with this number.
+    pub(crate) fn make(&self, number: u64, spoken: Spoken) -> Request<Full<Bytes>> {
+        let (urls, headers) = match spoken {
+            Spoken::Http1 => (&self.origin_form, &self.headers_with_host),
+            Spoken::Http2 | Spoken::Http3 => (&self.whole, &self.headers),
+        };
+        let index = usize::try_from(number % urls.len() as u64).unwrap_or(0);
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = match &self.pattern {
+            Some(pattern) => with_path(&urls[index], pattern.path_and_query(number)),
+            None => urls[index].clone(),
+        };
+        *request.headers_mut() = headers.clone();
+        request
+    }
+}
+
+fn host_of(urls: &[Uri]) -> HeaderValue {
+    let authority = urls.first().and_then(Uri::authority);
+    let text = authority.map_or("", |authority| authority.as_str());
+    // What the parser of URIs lets into an authority is fit for a field.
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The field host of HTTP/1.1 is `:authority` in the later versions.
+fn with_host(url: &Uri, host: &HeaderValue) -> Result<Uri, Failure> {
+    let mut parts = url.clone().into_parts();
+    let wrong = || Failure::new(format!("the host field {host:?} is not a valid host"));
+    parts.authority = Some(host.as_bytes().try_into().map_err(|_| wrong())?);
+    Uri::from_parts(parts).map_err(|_| wrong())
+}
+
+fn with_path(url: &Uri, path: PathAndQuery) -> Uri {
+    let mut parts = url.clone().into_parts();
+    parts.path_and_query = Some(path);
+    // It had one before, so it is whole or in origin form with another as well.
+    Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
+}
+
+fn origin_form(url: &Uri) -> Uri {
+    let mut parts = url.clone().into_parts();
+    (parts.scheme, parts.authority) = (None, None);
+    // A path and query that were part of a URI are one by themselves.
+    Uri::from_parts(parts).unwrap_or_else(|_| Uri::from_static("/"))
+}
+
+/// Fields that frame messages or steer connections (RFC 9113 §8.2.2, RFC 9114 §4.2).
+const IN_THE_WAY: [HeaderName; 5] = [
+    http::header::CONNECTION,
+    http::header::TRANSFER_ENCODING,
+    http::header::CONTENT_LENGTH,
+    http::header::UPGRADE,
+    http::header::TE,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests(urls: &[&str], headers: &[(&str, &str)]) -> Result<Requests, Failure> {
+        let read = |(name, value): &(&str, &str)| {
+            let name: HeaderName = name.parse().expect("a name");
+            (name, value.parse().expect("a value"))
+        };
+        let parts = RequestParts {
+            headers: headers.iter().map(read).collect(),
+            ..RequestParts::default()
+        };
+        let urls: Vec<Uri> = urls.iter().map(|url| url.parse().expect("a URL")).collect();
+        Requests::new(&urls, parts, None)
+    }
+
+    #[test]
+    fn each_version_has_the_host_where_it_belongs() {
+        let requests = requests(&["https://example.org:1/a?b"], &[("x-a", "1")]).expect("fine");
+        let first = requests.make(0, Spoken::Http1);
+        assert_eq!(first.uri(), "/a?b");
+        assert_eq!(first.headers()["host"], "example.org:1");
+        let second = requests.make(0, Spoken::Http3);
+        assert_eq!(second.uri(), "https://example.org:1/a?b");
+        assert!(second.headers().get("host").is_none());
+        assert_eq!(second.headers()["x-a"], "1");
+    }
+
+    #[test]
+    fn host_that_was_asked_for_is_the_authority_too() {
+        let requests = requests(&["https://127.0.0.1/"], &[("host", "other")]).expect("fine");
+        assert_eq!(requests.make(0, Spoken::Http2).uri(), "https://other/");
+        assert_eq!(requests.make(0, Spoken::Http1).headers()["host"], "other");
+    }
+
+    #[test]
+    fn urls_are_asked_for_in_turn() {
+        let requests = requests(&["https://x/a", "https://x/b"], &[]).expect("fine");
+        let paths: Vec<_> = (0..3)
+            .map(|number| requests.make(number, Spoken::Http1).uri().to_string())
+            .collect();
+        assert_eq!(paths, ["/a", "/b", "/a"]);
+    }
+
+    #[test]
+    fn paths_are_drawn_and_the_rest_stays() {
+        let pattern = Pattern::read("https://x:1/[ab]", 4).expect("fine");
+        let urls = [pattern.origin().parse().expect("a URL")];
+        let parts = RequestParts {
+            headers: vec![(HOST, HeaderValue::from_static("other"))],
+            ..RequestParts::default()
+        };
+        let requests = Requests::new(&urls, parts, Some(pattern)).expect("fine");
+        let of = |number, spoken| requests.make(number, spoken).uri().to_string();
+        for number in 0..20 {
+            let whole = of(number, Spoken::Http3);
+            assert!(
+                ["https://other/a", "https://other/b"].contains(&&*whole),
+                "{whole}"
+            );
+            assert_eq!(of(number, Spoken::Http1), whole["https://other".len()..]);
+        }
+    }
+
+    #[test]
+    fn a_body_makes_it_a_post() {
+        let method = |method: Option<Method>, body: Option<&'static str>| {
+            let parts = RequestParts {
+                method,
+                body: body.map(Bytes::from),
+                ..RequestParts::default()
+            };
+            let url = Uri::from_static("https://x/");
+            let requests = Requests::new(&[url], parts, None).expect("fine");
+            requests.make(0, Spoken::Http2).method().clone()
+        };
+        assert_eq!(method(None, Some("text")), Method::POST);
+        assert_eq!(method(None, Some("")), Method::POST);
+        assert_eq!(method(Some(Method::PUT), Some("text")), Method::PUT);
+        assert_eq!(method(None, None), Method::GET);
+    }
+
+    #[test]
+    fn fields_of_the_connection_are_refused() {
+        let error = requests(&["https://x/"], &[("connection", "close")]).expect_err("refused");
+        assert!(
+            error.to_string().contains("belongs to the connection"),
+            "{error}"
+        );
+    }
+}

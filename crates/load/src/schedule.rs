@@ -1,0 +1,125 @@
+//! Which request is sent when, and when it is over.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use courser_units::to_f64;
+
+use crate::plan::{Amount, Plan};
+
+/// The right to send one request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) number: u64,
+    /// When it should be sent; with a rate only.
+    pub(crate) due: Option<Instant>,
+    /// Times it was sent and surely not processed.
+    pub(crate) tries: u8,
+}
+
+/// The order of requests, shared by all threads.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    began: Instant,
+    measured_from: Instant,
+    ends: Option<Instant>,
+    /// What is under way at the end is waited for.
+    waits: bool,
+    limit: u64,
+    /// Nanoseconds between requests; with a rate only.
+    interval: Option<f64>,
+    next: AtomicU64,
+}
+
+impl Schedule {
+    pub(crate) fn new(plan: &Plan, began: Instant) -> Self {
+        let (warm_up, ends, waits, limit) = match plan.amount {
+            Amount::Requests(count) => (Duration::ZERO, None, true, count),
+            Amount::Time {
+                warm_up,
+                measured,
+                waits,
+            } => (warm_up, Some(began + warm_up + measured), waits, u64::MAX),
+        };
+        Self {
+            began,
+            measured_from: began + warm_up,
+            ends,
+            waits,
+            limit,
+            interval: plan.rate.map(|rate| 1e9 / rate),
+            next: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    pub(crate) fn measured_from(&self) -> Instant {
+        self.measured_from
+    }
+
+    /// When no more requests are sent.
+    pub(crate) fn ends(&self) -> Option<Instant> {
+        self.ends
+    }
+
+    /// When requests that are under way are given up.
+    pub(crate) fn cuts_at(&self) -> Option<Instant> {
+        self.ends.filter(|_| !self.waits)
+    }
+
+    /// How long before the end there may be nothing left to send.
+    pub(crate) fn slack(&self) -> Duration {
+        let interval = Duration::from_secs_f64(self.interval.unwrap_or(0.0) / 1e9);
+        interval * 2 + Duration::from_millis(10)
+    }
+
+    /// The next request, if there is one.
+    pub(crate) fn draw(&self) -> Option<Ticket> {
+        // Read first: the counter must not run away from a limit that was reached long ago.
+        if self.next.load(Relaxed) >= self.limit {
+            return None;
+        }
+        let number = self.next.fetch_add(1, Relaxed);
+        let due = self.interval.map(|interval| self.due(number, interval));
+        let is_late = due.is_some_and(|due| self.is_over(due));
+        (number < self.limit && !is_late).then_some(Ticket {
+            number,
+            due,
+            tries: 0,
+        })
+    }
+
+    /// True when nothing more is to be sent at this time.
+    pub(crate) fn is_over(&self, now: Instant) -> bool {
+        self.ends.is_some_and(|ends| now >= ends)
+    }
+
+    /// True when there is nothing to draw any more.
+    pub(crate) fn is_exhausted(&self, now: Instant) -> bool {
+        self.is_over(now) || self.next.load(Relaxed) >= self.limit
+    }
+
+    /// How much of it is done, from 0 to 1.
+    pub(crate) fn share(&self, now: Instant, done: u64) -> f64 {
+        match self.ends {
+            Some(ends) => {
+                let all = ends - self.began;
+                now.saturating_duration_since(self.began).as_secs_f64() / all.as_secs_f64()
+            }
+            None => to_f64(done) / to_f64(self.limit.max(1)),
+        }
+    }
+
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "2^53 ns are a hundred days"
+    )]
+    fn due(&self, number: u64, interval: f64) -> Instant {
+        self.began + Duration::from_nanos((number as f64 * interval) as u64)
+    }
+}

@@ -1,0 +1,181 @@
+//! One request and its response, whatever the version of HTTP.
+
+use std::error::Error as _;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Instant;
+
+use bytes::Bytes;
+use courser::{HandshakeFailure, h3};
+use http::{HeaderMap, Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+
+use crate::request::Spoken;
+
+/// What sends requests on a connection.
+#[derive(Debug)]
+pub(crate) enum Sender {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+    Http3(h3::Client),
+}
+
+/// A response, to its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// When its head was there.
+    pub(crate) head: Instant,
+    /// When all of it was.
+    pub(crate) over: Instant,
+    /// Bytes of content.
+    pub(crate) data: u64,
+    /// Bytes of fields, names and values.
+    pub(crate) fields: u64,
+}
+
+/// No response, or not all of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Trouble {
+    /// What was wrong, the same for what is alike.
+    pub(crate) label: String,
+    /// The server has surely not processed the request.
+    pub(crate) is_unprocessed: bool,
+}
+
+impl Sender {
+    pub(crate) fn spoken(&self) -> Spoken {
+        match self {
+            Self::Http1(_) => Spoken::Http1,
+            Self::Http2(_) => Spoken::Http2,
+            Self::Http3(_) => Spoken::Http3,
+        }
+    }
+
+    /// Another one for the same connection, where one can have several requests.
+    pub(crate) fn another(&self) -> Option<Self> {
+        match self {
+            Self::Http1(_) => None,
+            Self::Http2(sender) => Some(Self::Http2(sender.clone())),
+            Self::Http3(client) => Some(Self::Http3(client.clone())),
+        }
+    }
+
+    /// Waits until a request can be sent. False when the connection takes none any more.
+    pub(crate) async fn is_ready(&mut self) -> bool {
+        match self {
+            Self::Http1(sender) => sender.ready().await.is_ok(),
+            Self::Http2(sender) => sender.ready().await.is_ok(),
+            Self::Http3(client) => !is_over(client),
+        }
+    }
+
+    /// Sends a request and receives all of its response.
+    pub(crate) async fn exchange(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Answer, Trouble> {
+        match self {
+            Self::Http1(sender) => {
+                let response = sender.send_request(request).await;
+                receive(response.map_err(of_hyper)?, of_hyper).await
+            }
+            Self::Http2(sender) => {
+                let response = sender.send_request(request).await;
+                receive(response.map_err(of_hyper)?, of_hyper).await
+            }
+            Self::Http3(client) => {
+                let response = client.send(request).await;
+                receive(response.map_err(of_h3)?, of_h3).await
+            }
+        }
+    }
+}
+
+/// The flag of a connection that is closed is cheaper than the lock of one that goes away.
+fn is_over(client: &h3::Client) -> bool {
+    client.goes_away() || client.quic().close_reason().is_some()
+}
+
+async fn receive<B>(
+    response: Response<B>,
+    trouble: impl Fn(B::Error) -> Trouble,
+) -> Result<Answer, Trouble>
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let head = Instant::now();
+    let status = response.status().as_u16();
+    let fields = size_of_fields(response.headers());
+    let mut body = response.into_body();
+    let (mut data, mut frames, mut has_waited) = (0, 0_u32, false);
+    loop {
+        let frame = poll_fn(|cx| {
+            let frame = Pin::new(&mut body).poll_frame(cx);
+            has_waited |= frame.is_pending();
+            frame
+        });
+        let Some(frame) = frame.await else { break };
+        let frame = frame.map_err(&trouble)?;
+        data += frame.data_ref().map_or(0, |data| data.len() as u64);
+        frames = frames.saturating_add(1);
+    }
+    Ok(Answer {
+        status,
+        head,
+        // One piece that came along came at the same time, and to look at the clock is not free.
+        over: match has_waited || frames > 1 {
+            true => Instant::now(),
+            false => head,
+        },
+        data,
+        fields,
+    })
+}
+
+fn size_of_fields(headers: &HeaderMap) -> u64 {
+    let status = ":status".len() + 3;
+    let fields = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len());
+    (fields.sum::<usize>() + status) as u64
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
+fn of_hyper(error: hyper::Error) -> Trouble {
+    // The innermost one says what happened.
+    let mut inner = error.source();
+    while let Some(deeper) = inner.and_then(std::error::Error::source) {
+        inner = Some(deeper);
+    }
+    let what = match inner {
+        Some(inner) => match inner.downcast_ref::<std::io::Error>() {
+            Some(io) => crate::label::of_io(io),
+            None => inner.to_string(),
+        },
+        None if error.is_incomplete_message() || error.is_closed() => {
+            "connection closed by the server".to_owned()
+        }
+        None => error.to_string(),
+    };
+    Trouble {
+        label: what,
+        is_unprocessed: error.is_canceled(),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
+fn of_h3(error: h3::Error) -> Trouble {
+    let late = HandshakeFailure::after_handshake(&error, "TLS");
+    let label = match &error {
+        _ if late.is_some() => late.map_or_else(String::new, |failure| failure.seen().to_owned()),
+        h3::Error::Connection(lost) if lost.is_timeout() => "connection timed out".to_owned(),
+        error => error.to_string(),
+    };
+    Trouble {
+        label,
+        is_unprocessed: error.is_unprocessed(),
+    }
+}

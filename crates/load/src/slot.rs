@@ -1,0 +1,185 @@
+//! One request after the other on one connection.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime};
+
+use tokio::sync::Notify;
+
+use crate::lock::lock;
+use crate::schedule::Ticket;
+use crate::sender::{Answer, Sender, Trouble};
+use crate::tally::Times;
+use crate::worker::Worker;
+
+/// What the slots of one connection share.
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    /// Requests that an earlier connection left behind.
+    pub(crate) left_behind: Mutex<Vec<Ticket>>,
+    /// The connection takes no more requests.
+    is_lost: AtomicBool,
+    loss: Notify,
+    /// Something was sent on it.
+    pub(crate) was_used: AtomicBool,
+    /// Requests answered that count.
+    pub(crate) answered: AtomicU64,
+    /// When the first response began.
+    pub(crate) first_byte: Mutex<Option<Instant>>,
+}
+
+/// Why a slot has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SlotEnd {
+    /// There is nothing left to do.
+    Finished,
+    /// The connection takes no more requests.
+    Lost,
+}
+
+impl Lane {
+    /// Tells all slots that the connection takes no more requests.
+    pub(crate) fn lose(&self) {
+        self.is_lost.store(true, Relaxed);
+        self.loss.notify_waiters();
+    }
+
+    fn keep(&self, ticket: Ticket) {
+        lock(&self.left_behind).push(ticket);
+    }
+
+    /// For the next connection, which does what this one left behind.
+    pub(crate) fn successor(&self) -> Self {
+        Self {
+            left_behind: Mutex::new(std::mem::take(&mut *lock(&self.left_behind))),
+            ..Self::default()
+        }
+    }
+
+    /// The next request to send, if there is one.
+    pub(crate) fn next(&self, worker: &Worker) -> Option<Ticket> {
+        let left = lock(&self.left_behind).pop();
+        left.or_else(|| worker.schedule.draw())
+    }
+}
+
+/// Sends requests until there are none left, or the connection takes none.
+pub(crate) async fn run(worker: Arc<Worker>, lane: Arc<Lane>, mut sender: Sender) -> SlotEnd {
+    let end = serve(&worker, &lane, &mut sender).await;
+    if end == SlotEnd::Lost {
+        lane.lose();
+    }
+    end
+}
+
+async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
+    let spoken = sender.spoken();
+    let mut is_first = true;
+    loop {
+        if !sender.is_ready().await || lane.is_lost.load(Relaxed) {
+            return SlotEnd::Lost;
+        }
+        let Some(mut ticket) = lane.next(worker) else {
+            return SlotEnd::Finished;
+        };
+        if let Some(due) = ticket.due
+            && due > Instant::now()
+        {
+            tokio::select! {
+                () = worker.alarm.wait(due) => {}
+                () = lane.loss.notified() => {
+                    lane.keep(ticket);
+                    return SlotEnd::Lost;
+                }
+            }
+        }
+        let sent = Instant::now();
+        if worker.schedule.is_over(sent) {
+            return SlotEnd::Finished;
+        }
+        worker.on_sent(sent);
+        lane.was_used.store(true, Relaxed);
+        let request = worker.plan.requests.make(ticket.number, spoken);
+        let result = {
+            // In its place at once: it is large, and each move of it costs as much as a lock.
+            let mut exchange = pin!(sender.exchange(request));
+            match worker.plan.timeout {
+                None => exchange.await.map_err(Failed::Trouble),
+                // Dropped, the request is cancelled.
+                Some(limit) => match tokio::time::timeout(limit, exchange.as_mut()).await {
+                    Ok(result) => result.map_err(Failed::Trouble),
+                    Err(_) => Err(Failed::TimedOut),
+                },
+            }
+        };
+        let over = match &result {
+            Ok(answer) => answer.over,
+            Err(_) => Instant::now(),
+        };
+        let times = Times {
+            due: ticket.due,
+            sent,
+            over,
+        };
+        match result {
+            Ok(answer) => {
+                if std::mem::take(&mut is_first) {
+                    lock(&lane.first_byte).get_or_insert(answer.head);
+                }
+                on_answer(worker, lane, times, &answer);
+            }
+            Err(Failed::Trouble(trouble)) if trouble.is_unprocessed && ticket.tries < MAX_TRIES => {
+                ticket.tries += 1;
+                worker.on_unsent(sent);
+                lane.keep(ticket);
+            }
+            Err(failed) => on_failed(worker, times, failed),
+        }
+    }
+}
+
+enum Failed {
+    Trouble(Trouble),
+    TimedOut,
+}
+
+fn on_answer(worker: &Worker, lane: &Lane, times: Times, answer: &Answer) {
+    let counts = worker
+        .tally()
+        .on_answer(times, answer, worker.plan.is_corrected);
+    if counts {
+        lane.answered.fetch_add(1, Relaxed);
+    }
+    log(worker, times, Some(answer.status));
+}
+
+fn on_failed(worker: &Worker, times: Times, failed: Failed) {
+    let (label, timed_out) = match failed {
+        Failed::Trouble(trouble) => (trouble.label, false),
+        Failed::TimedOut => ("request timed out".to_owned(), true),
+    };
+    worker
+        .tally()
+        .on_error(times.sent, times.over, label, timed_out);
+    log(worker, times, None);
+}
+
+/// Writes a line of the log that was asked for.
+fn log(worker: &Worker, times: Times, status: Option<u16>) {
+    let Some(log) = &worker.log else { return };
+    let began = SystemTime::now()
+        .checked_sub(times.sent.elapsed())
+        .and_then(|began| began.duration_since(SystemTime::UNIX_EPOCH).ok())
+        .unwrap_or_default();
+    let status = status.map_or(-1, i32::from);
+    let took = times.over - times.sent;
+    log.write(&format!(
+        "{}\t{status}\t{}\n",
+        began.as_micros(),
+        took.as_micros()
+    ));
+}
+
+/// A server that refuses a request as often as this is not going away but broken.
+const MAX_TRIES: u8 = 3;

@@ -1,0 +1,199 @@
+//! The figures of a run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use courser_measure::sockets;
+use courser_units::to_f64;
+use hdrhistogram::Histogram;
+
+use crate::plan::{Amount, Plan};
+use crate::stats::{Stats, seconds};
+use crate::tally::{Agreed, ConnectionRecord, Finished, QuicRecord};
+
+/// Returns the warnings about the sockets of all connections, each once; none without QUIC.
+fn warnings(connections: &[ConnectionRecord]) -> Vec<String> {
+    let drops = connections.iter().filter_map(|one| one.quic);
+    let drops = drops.map(|quic| quic.kernel_drops);
+    let Some(drops) = drops.reduce(|sum, next| sum + next) else {
+        return Vec::new();
+    };
+    let machine = sockets::capabilities();
+    let dropped = sockets::describe_drops(drops, &machine);
+    machine.warnings.into_iter().chain(dropped).collect()
+}
+
+/// The figures of a run. Times are in seconds.
+#[derive(Debug)]
+pub struct Summary {
+    /// The time that was measured.
+    pub elapsed: f64,
+    /// Requests that the plan asks for, if it gives a number or a rate.
+    pub asked: Option<u64>,
+    /// Requests sent, including those without an answer.
+    pub sent: u64,
+    /// Requests answered to the end.
+    pub done: u64,
+    /// Requests answered with a status from 200 to 399.
+    pub succeeded: u64,
+    /// Requests without a complete answer.
+    pub errored: u64,
+    /// Requests among the errored ones whose time limit was over.
+    pub timeouts: u64,
+    /// Answers by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Requests without an answer and connections that were not made, by what was wrong.
+    pub errors: BTreeMap<String, u64>,
+    /// Bytes of content received.
+    pub data: u64,
+    /// Bytes of field lines received, names and values without compression.
+    pub fields: u64,
+    /// Bytes of HTTP received, without TLS and what is below it.
+    pub received: u64,
+    /// Bytes of HTTP sent, without TLS and what is below it.
+    pub sent_bytes: u64,
+    /// Nanoseconds from when a request was due, or sent, to the end of its response.
+    pub latency: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the end of its response, if that differs.
+    pub service: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the header section of its response.
+    pub head: Histogram<u64>,
+    /// Answers per second in each tenth of a second.
+    pub rates: Vec<f64>,
+    /// Connections that were made.
+    pub connections: Vec<ConnectionRecord>,
+    /// Connections that could not be made.
+    pub refused: u64,
+    /// Connections that broke before the end.
+    pub lost: u64,
+    /// The protocols of the first connection.
+    pub agreed: Option<Agreed>,
+    /// CPU time of this process while it was measured.
+    pub cpu_seconds: f64,
+    /// The requested rate.
+    pub rate: Option<f64>,
+    /// True if latency counts from when a request was due.
+    pub is_corrected: bool,
+    /// Reasons why the run may have been slower than the server.
+    pub warnings: Vec<String>,
+}
+
+impl Summary {
+    pub(crate) fn new(plan: &Plan, finished: Finished) -> Self {
+        let tally = finished.tally;
+        let elapsed = finished.elapsed.as_secs_f64();
+        let asked = match (plan.amount, plan.rate) {
+            (Amount::Requests(count), _) => Some(count),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a rate and a time that were given as numbers of some digits"
+            )]
+            // A run ends late on a busy machine, and early when it is interrupted.
+            (Amount::Time { measured, .. }, Some(rate)) => {
+                Some((rate * elapsed.min(measured.as_secs_f64())).floor() as u64)
+            }
+            (Amount::Time { .. }, None) => None,
+        };
+        let warnings = warnings(&tally.connections);
+        let sum = |of: fn(&ConnectionRecord) -> u64| tally.connections.iter().map(of).sum();
+        let succeeded = tally.statuses.iter();
+        let succeeded = succeeded.filter(|(status, _)| (200..400).contains(*status));
+        // The last tenth is not whole.
+        let whole = tally.tenths.len().saturating_sub(1);
+        Self {
+            elapsed,
+            asked,
+            sent: finished.sent,
+            done: tally.done,
+            succeeded: succeeded.map(|(_, count)| count).sum(),
+            errored: tally.errored,
+            timeouts: tally.timeouts,
+            data: tally.data,
+            fields: tally.fields,
+            received: sum(|connection| connection.received),
+            sent_bytes: sum(|connection| connection.sent),
+            rates: tally.tenths[..whole]
+                .iter()
+                .map(|count| to_f64(*count) * 10.0)
+                .collect(),
+            statuses: tally.statuses,
+            errors: tally.errors,
+            latency: tally.latency,
+            service: tally.service,
+            head: tally.head,
+            connections: tally.connections,
+            refused: tally.refused,
+            lost: tally.lost,
+            agreed: tally.agreed,
+            cpu_seconds: finished.cpu_seconds,
+            rate: plan.rate,
+            is_corrected: plan.is_corrected,
+            warnings,
+        }
+    }
+
+    /// Returns the answers per second over the whole time.
+    pub fn per_second(&self) -> f64 {
+        self.over_time(self.done)
+    }
+
+    /// Returns a count per second.
+    pub fn over_time(&self, count: u64) -> f64 {
+        if self.elapsed > 0.0 {
+            to_f64(count) / self.elapsed
+        } else {
+            0.0
+        }
+    }
+
+    /// Returns the answers with a status of one class: 2 for 200 to 299.
+    pub fn class(&self, class: u16) -> u64 {
+        let of_class = self
+            .statuses
+            .iter()
+            .filter(|(status, _)| *status / 100 == class);
+        of_class.map(|(_, count)| count).sum()
+    }
+
+    /// Returns the statistics of the times from the first packet to the end of the handshake.
+    pub fn connects(&self) -> Stats {
+        Stats::of(self.connections.iter().map(|one| one.connect.as_secs_f64()))
+    }
+
+    /// Returns the statistics of the times from the first packet of a connection to the header section
+    /// of its first response.
+    pub fn first_bytes(&self) -> Stats {
+        let times = self.connections.iter().filter_map(|one| one.first_byte);
+        Stats::of(times.map(|time| time.as_secs_f64()))
+    }
+
+    /// Returns the statistics of the answers per second on each connection.
+    pub fn rates_of_connections(&self) -> Stats {
+        let measured = self.connections.iter();
+        let measured = measured.filter(|one| one.measured > Duration::ZERO);
+        Stats::of(measured.map(|one| to_f64(one.requests) / one.measured.as_secs_f64()))
+    }
+
+    /// Returns the statistics of a counter of QUIC over all connections; `None` without QUIC.
+    pub fn quic(&self, of: impl Fn(&QuicRecord) -> f64) -> Option<Stats> {
+        let records: Vec<_> = self.connections.iter().filter_map(|one| one.quic).collect();
+        (!records.is_empty()).then(|| Stats::of(records.iter().map(of)))
+    }
+
+    /// Returns the sum of a counter of QUIC over all connections; `None` without QUIC.
+    pub fn quic_sum(&self, of: impl Fn(&QuicRecord) -> u64) -> Option<u64> {
+        let records: Vec<_> = self.connections.iter().filter_map(|one| one.quic).collect();
+        (!records.is_empty()).then(|| records.iter().map(of).sum())
+    }
+
+    /// Returns the CPU time of this process for each answer.
+    pub fn cpu_per_answer(&self) -> Option<f64> {
+        (self.done > 0).then(|| self.cpu_seconds / to_f64(self.done))
+    }
+
+    /// Returns the seconds that this share of the latencies does not exceed.
+    pub fn latency_at(&self, share: f64) -> f64 {
+        seconds(self.latency.value_at_quantile(share))
+    }
+}

@@ -1,0 +1,376 @@
+//! What came of the requests and connections of one thread.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use courser_measure::Failure;
+use hdrhistogram::Histogram;
+
+use crate::request::Spoken;
+use crate::sender::Answer;
+
+/// What came of the requests and connections of one thread, or of all.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// Nothing that was sent before counts.
+    measured_from: Instant,
+    /// Requests that were answered to the end.
+    pub(crate) done: u64,
+    /// Requests that were not.
+    pub(crate) errored: u64,
+    /// Of these, requests whose time ran out.
+    pub(crate) timeouts: u64,
+    /// Requests that were not answered, and connections that were not made, by what was wrong.
+    pub(crate) errors: BTreeMap<String, u64>,
+    /// Answers by their status.
+    pub(crate) statuses: BTreeMap<u16, u64>,
+    /// The status of the last answer and how many had it: most have the same.
+    run: (u16, u64),
+    /// Content received.
+    pub(crate) data: u64,
+    /// Fields received, names and values as they are without compression.
+    pub(crate) fields: u64,
+    /// Nanoseconds from when a request was due, or sent, to the end of its response.
+    pub(crate) latency: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the end of its response; where that is
+    /// something else.
+    pub(crate) service: Histogram<u64>,
+    /// Nanoseconds from when a request was sent to the head of its response.
+    pub(crate) head: Histogram<u64>,
+    /// Answers in each tenth of a second since the measurement began.
+    pub(crate) tenths: Vec<u64>,
+    /// When the last request was over.
+    pub(crate) last: Option<Instant>,
+    /// Connections that were made and are over.
+    pub(crate) connections: Vec<ConnectionRecord>,
+    /// Connections that could not be made.
+    pub(crate) refused: u64,
+    /// Connections that broke before the end.
+    pub(crate) lost: u64,
+    /// Why the first connection could not be made, for the case that none can.
+    pub(crate) failure: Option<Failure>,
+    pub(crate) agreed: Option<Agreed>,
+}
+
+/// The protocols that client and server agreed on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Agreed {
+    /// The version of HTTP.
+    pub spoken: Spoken,
+    /// The TLS session; `None` without TLS.
+    pub tls: Option<AgreedTls>,
+}
+
+/// The TLS session of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AgreedTls {
+    /// The version as OpenSSL and h2load write it: `TLSv1.3`.
+    pub version: &'static str,
+    /// The name of the cipher suite in the registry of IANA.
+    pub cipher: Option<String>,
+    /// The key exchange group.
+    pub group: Option<String>,
+}
+
+/// The figures of a connection that is over.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConnectionRecord {
+    /// Time from the first packet to the end of the handshake.
+    pub connect: Duration,
+    /// Time from the first packet to the header section of the first response.
+    pub first_byte: Option<Duration>,
+    /// Requests answered while the connection was measured.
+    pub requests: u64,
+    /// The time for which the connection was measured.
+    pub measured: Duration,
+    /// Bytes of HTTP received, without TLS and what is below it.
+    pub received: u64,
+    /// Bytes of HTTP sent, without TLS and what is below it.
+    pub sent: u64,
+    /// The counters of QUIC; `None` over TCP.
+    pub quic: Option<QuicRecord>,
+}
+
+/// The counters of a QUIC connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QuicRecord {
+    /// Lowest round-trip time.
+    pub min_rtt: Duration,
+    /// Smoothed round-trip time at the end.
+    pub smoothed_rtt: Duration,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Packets that were declared lost.
+    pub packets_lost: u64,
+    /// UDP datagrams sent.
+    pub datagrams_sent: u64,
+    /// UDP datagrams received.
+    pub datagrams_received: u64,
+    /// Received datagrams that the kernel dropped before they were read.
+    pub kernel_drops: u64,
+    /// System calls that sent datagrams.
+    pub send_calls: u64,
+    /// System calls that received datagrams.
+    pub receive_calls: u64,
+}
+
+/// What a run has come to.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) tally: Tally,
+    /// Requests sent, those included whose answers did not come.
+    pub(crate) sent: u64,
+    /// From the start, or from the end of the warm-up.
+    pub(crate) elapsed: Duration,
+    /// Of this process, while it was measured.
+    pub(crate) cpu_seconds: f64,
+}
+
+/// Times of one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// When it should have been sent, if there was such a time.
+    pub(crate) due: Option<Instant>,
+    pub(crate) sent: Instant,
+    pub(crate) over: Instant,
+}
+
+impl Tally {
+    pub(crate) fn new(measured_from: Instant) -> Result<Self, Failure> {
+        let histogram = || {
+            Histogram::new(DIGITS)
+                .map_err(|error| Failure::new(format!("cannot count times: {error}")))
+        };
+        Ok(Self {
+            measured_from,
+            done: 0,
+            errored: 0,
+            timeouts: 0,
+            errors: BTreeMap::new(),
+            statuses: BTreeMap::new(),
+            run: (0, 0),
+            data: 0,
+            fields: 0,
+            latency: histogram()?,
+            service: histogram()?,
+            head: histogram()?,
+            tenths: Vec::new(),
+            last: None,
+            connections: Vec::new(),
+            refused: 0,
+            lost: 0,
+            failure: None,
+            agreed: None,
+        })
+    }
+
+    /// A request was answered. `is_corrected` counts from when it was due.
+    pub(crate) fn on_answer(&mut self, times: Times, answer: &Answer, is_corrected: bool) -> bool {
+        let from = match times.due {
+            Some(due) if is_corrected => due,
+            _ => times.sent,
+        };
+        if from < self.measured_from {
+            return false;
+        }
+        self.done += 1;
+        self.data += answer.data;
+        self.fields += answer.fields;
+        if self.run.0 == answer.status {
+            self.run.1 += 1;
+        } else {
+            self.end_run();
+            self.run = (answer.status, 1);
+        }
+        count(&mut self.latency, times.over - from);
+        if is_corrected {
+            count(&mut self.service, times.over - times.sent);
+        }
+        count(&mut self.head, answer.head - times.sent);
+        self.on_over(times.over);
+        true
+    }
+
+    /// A request was not answered, or a connection for it not made.
+    pub(crate) fn on_error(
+        &mut self,
+        sent: Instant,
+        over: Instant,
+        label: String,
+        timed_out: bool,
+    ) {
+        if sent < self.measured_from {
+            return;
+        }
+        self.errored += 1;
+        self.timeouts += u64::from(timed_out);
+        self.count_error(label);
+        self.last = self.last.max(Some(over));
+    }
+
+    /// Counts something that went wrong, without a request.
+    pub(crate) fn count_error(&mut self, label: String) {
+        let is_known = self.errors.contains_key(&label);
+        let label = if is_known || self.errors.len() < MAX_LABELS {
+            label
+        } else {
+            "others".to_owned()
+        };
+        *self.errors.entry(label).or_default() += 1;
+    }
+
+    /// Adds what another thread counted.
+    pub(crate) fn add(&mut self, mut other: Self) {
+        other.end_run();
+        self.end_run();
+        self.done += other.done;
+        self.errored += other.errored;
+        self.timeouts += other.timeouts;
+        self.data += other.data;
+        self.fields += other.fields;
+        self.refused += other.refused;
+        self.lost += other.lost;
+        for (label, count) in other.errors {
+            *self.errors.entry(label).or_default() += count;
+        }
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        for (mine, its) in [
+            (&mut self.latency, &other.latency),
+            (&mut self.service, &other.service),
+            (&mut self.head, &other.head),
+        ] {
+            // Both grow as far as is needed.
+            let _ = mine.add(its);
+        }
+        if self.tenths.len() < other.tenths.len() {
+            self.tenths.resize(other.tenths.len(), 0);
+        }
+        for (mine, its) in self.tenths.iter_mut().zip(&other.tenths) {
+            *mine += its;
+        }
+        self.last = self.last.max(other.last);
+        self.connections.extend(other.connections);
+        self.failure = self.failure.take().or(other.failure);
+        self.agreed = self.agreed.take().or(other.agreed);
+    }
+
+    fn end_run(&mut self) {
+        let (status, count) = std::mem::take(&mut self.run);
+        if count > 0 {
+            *self.statuses.entry(status).or_default() += count;
+        }
+    }
+
+    fn on_over(&mut self, over: Instant) {
+        self.last = self.last.max(Some(over));
+        let tenth = (over - self.measured_from).as_millis() / 100;
+        let Some(tenth) = usize::try_from(tenth)
+            .ok()
+            .filter(|tenth| *tenth < MAX_TENTHS)
+        else {
+            return;
+        };
+        if self.tenths.len() <= tenth {
+            self.tenths.resize(tenth + 1, 0);
+        }
+        self.tenths[tenth] += 1;
+    }
+}
+
+/// The histogram grows with what it is told; the saturating call would cut instead.
+fn count(times: &mut Histogram<u64>, time: Duration) {
+    let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    // It fails for more than it has memory for: five hundred years.
+    let _ = times.record(nanoseconds);
+}
+
+/// Times are right to one part in a thousand.
+const DIGITS: u8 = 3;
+
+/// Texts of a peer must not fill the memory.
+const MAX_LABELS: usize = 100;
+
+/// A day.
+const MAX_TENTHS: usize = 864_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, head: Instant) -> Answer {
+        Answer {
+            status,
+            head,
+            over: head,
+            data: 10,
+            fields: 20,
+        }
+    }
+
+    #[test]
+    fn correction_counts_from_when_a_request_was_due() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let times = Times {
+            due: Some(at(100)),
+            sent: at(900),
+            over: at(1000),
+        };
+        let mut tally = Tally::new(start).expect("three digits are fine");
+        assert!(tally.on_answer(times, &answer(200, at(950)), true));
+        assert_eq!(tally.latency.max() / 1_000_000, 900);
+        assert_eq!(tally.service.max() / 1_000_000, 100);
+        let mut tally = Tally::new(start).expect("three digits are fine");
+        assert!(tally.on_answer(times, &answer(200, at(950)), false));
+        assert_eq!(tally.latency.max() / 1_000_000, 100);
+    }
+
+    #[test]
+    fn nothing_of_the_warm_up_counts() {
+        let start = Instant::now();
+        let mut tally = Tally::new(start + Duration::from_secs(1)).expect("three digits are fine");
+        let times = Times {
+            due: None,
+            sent: start,
+            over: start + Duration::from_secs(2),
+        };
+        assert!(!tally.on_answer(times, &answer(200, times.over), false));
+        tally.on_error(start, times.over, "gone".to_owned(), false);
+        assert_eq!((tally.done, tally.errored), (0, 0));
+    }
+
+    #[test]
+    fn statuses_are_counted_over_threads() {
+        let start = Instant::now();
+        let times = Times {
+            due: None,
+            sent: start,
+            over: start,
+        };
+        let count = |statuses: &[u16]| {
+            let mut tally = Tally::new(start).expect("three digits are fine");
+            for status in statuses {
+                tally.on_answer(times, &answer(*status, start), false);
+            }
+            tally
+        };
+        let mut all = count(&[200, 200, 503, 200]);
+        all.add(count(&[404, 503]));
+        let expected = BTreeMap::from([(200, 3), (404, 1), (503, 2)]);
+        assert_eq!((all.done, all.statuses), (6, expected));
+    }
+
+    #[test]
+    fn what_a_peer_says_cannot_fill_the_memory() {
+        let mut tally = Tally::new(Instant::now()).expect("three digits are fine");
+        for number in 0..10_000 {
+            tally.count_error(format!("error {number}"));
+        }
+        assert!(tally.errors.len() <= MAX_LABELS + 1);
+        assert_eq!(tally.errors.values().sum::<u64>(), 10_000);
+    }
+}

@@ -1,0 +1,110 @@
+//! What the connections of one thread share.
+
+use std::io::{BufWriter, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
+
+use courser_measure::Failure;
+
+use crate::alarm::Alarm;
+use crate::connect::Connector;
+use crate::lock::lock;
+use crate::plan::Plan;
+use crate::schedule::Schedule;
+use crate::tally::{Agreed, Tally};
+
+/// What the connections of one thread share.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) schedule: Arc<Schedule>,
+    pub(crate) connector: Connector,
+    pub(crate) alarm: Alarm,
+    pub(crate) log: Option<Arc<Log>>,
+    tally: Mutex<Tally>,
+    sent: AtomicU64,
+    ever_connected: Arc<AtomicBool>,
+}
+
+/// The log file, shared by all threads.
+#[derive(Debug)]
+pub(crate) struct Log(Mutex<BufWriter<std::fs::File>>);
+
+impl Log {
+    pub(crate) fn create(plan: &Plan) -> Result<Option<Arc<Self>>, Failure> {
+        let Some(path) = &plan.log_file else {
+            return Ok(None);
+        };
+        let file = std::fs::File::create(path).map_err(|error| {
+            Failure::new(format!(
+                "cannot write the log to {}: {error}",
+                path.display()
+            ))
+        })?;
+        Ok(Some(Arc::new(Self(Mutex::new(BufWriter::new(file))))))
+    }
+
+    pub(crate) fn write(&self, line: &str) {
+        // A full disk shows when it is flushed.
+        let _ = lock(&self.0).write_all(line.as_bytes());
+    }
+
+    pub(crate) fn finish(&self) -> Result<(), Failure> {
+        lock(&self.0)
+            .flush()
+            .map_err(|error| Failure::new(format!("cannot write the log: {error}")))
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(
+        plan: &Arc<Plan>,
+        schedule: &Arc<Schedule>,
+        log: Option<&Arc<Log>>,
+        ever_connected: &Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            plan: plan.clone(),
+            schedule: schedule.clone(),
+            connector: Connector::new(plan.clone()),
+            alarm: Alarm::default(),
+            log: log.cloned(),
+            tally: Mutex::new(Tally::new(schedule.measured_from())?),
+            sent: AtomicU64::new(0),
+            ever_connected: ever_connected.clone(),
+        })
+    }
+
+    pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
+        lock(&self.tally)
+    }
+
+    pub(crate) fn on_sent(&self, at: Instant) {
+        if at >= self.schedule.measured_from() {
+            self.sent.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// It was sent and not processed, and will be sent again.
+    pub(crate) fn on_unsent(&self, at: Instant) {
+        if at >= self.schedule.measured_from() {
+            self.sent.fetch_sub(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn on_connected(&self, agreed: &Agreed) {
+        self.ever_connected.store(true, Relaxed);
+        self.tally().agreed.get_or_insert_with(|| agreed.clone());
+    }
+
+    /// Returns the requests sent, including those without an answer.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Relaxed)
+    }
+
+    /// True when somebody has reached the server.
+    pub(crate) fn was_ever_connected(&self) -> bool {
+        self.ever_connected.load(Relaxed)
+    }
+}

@@ -1,0 +1,130 @@
+//! Failures of tools, in one line.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+
+use courser::{ConnectionError, HandshakeFailure};
+
+/// The reason why a tool ends without success: one line for humans.
+///
+/// The line names no flags. A program that has flags looks at the [`cause`](Self::cause) and names those
+/// that help.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    message: String,
+    cause: Option<Cause>,
+}
+
+/// A cause that a flag of the user may remove.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// A TLS handshake failed.
+    Handshake(Box<HandshakeFailure>),
+    /// The server does not speak the protocol.
+    Protocol,
+    /// No program listens on the TCP port of the server.
+    Refused,
+    /// An address cannot be listened on.
+    Listen(io::ErrorKind),
+}
+
+impl Failure {
+    /// Makes a failure of a message, which becomes one line.
+    pub fn new(message: impl Into<String>) -> Self {
+        // Text of a peer or of a library may have several lines.
+        let message: String = message.into();
+        Self {
+            message: message.split_whitespace().collect::<Vec<_>>().join(" "),
+            cause: None,
+        }
+    }
+
+    /// Makes a failure of a message and its cause.
+    pub fn with_cause(message: impl Into<String>, cause: Cause) -> Self {
+        Self {
+            cause: Some(cause),
+            ..Self::new(message)
+        }
+    }
+
+    /// Makes a failure of a failed TLS handshake.
+    pub fn of_handshake(failure: HandshakeFailure) -> Self {
+        Self::with_cause(failure.to_string(), Cause::Handshake(Box::new(failure)))
+    }
+
+    /// Makes the failure of a server whose address cannot be listened on.
+    pub fn cannot_listen(address: SocketAddr, protocol: &str, error: &io::Error) -> Self {
+        Self::with_cause(
+            format!("cannot listen on {protocol} {address}: {error}"),
+            Cause::Listen(error.kind()),
+        )
+    }
+
+    /// Returns the cause, if it is one that a flag may remove.
+    pub fn cause(&self) -> Option<&Cause> {
+        self.cause.as_ref()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Losses in the middle of a measurement, as the calls on streams report them.
+macro_rules! lost {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::new(error.to_string())
+            }
+        }
+    )*};
+}
+
+lost!(
+    courser::WriteError,
+    courser::ReadError,
+    courser::ReadExactError,
+    courser::ReadToEndError,
+    courser::ClosedStream,
+    courser::ConfigError,
+    courser::ConnectError
+);
+
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        match HandshakeFailure::after_handshake(&error, LOST) {
+            Some(failure) => Self::of_handshake(failure),
+            None => Self::new(format!("{LOST}: {error}")),
+        }
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match HandshakeFailure::after_handshake(&error, LOST) {
+            Some(failure) => Self::of_handshake(failure),
+            None => Self::new(error.to_string()),
+        }
+    }
+}
+
+const LOST: &str = "connection lost";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_several_lines_becomes_one() {
+        assert_eq!(
+            Failure::new("one\n  two\r\nthree").to_string(),
+            "one two three"
+        );
+    }
+}

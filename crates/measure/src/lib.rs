@@ -1,0 +1,21 @@
+//! What the measuring tools of courser share.
+//!
+//! - [`CpuClock`] counts the CPU time of a thread or a process, and [`pin_to`] keeps a thread on one
+//!   core, so that it is not moved while it is measured.
+//! - [`tls`] makes configurations that are the same for QUIC and for TLS over TCP, so that the two can be
+//!   compared.
+//! - [`target`] finds a server, and [`Peer`] describes what went wrong when a connection to it fails.
+//! - [`sockets`] reports what makes the UDP sockets of this machine slow.
+//! - [`Failure`] is the reason why a tool ends without success: one line for humans, and a [`Cause`]
+//!   for the program that knows which flag helps.
+
+mod cpu;
+mod failure;
+mod peer;
+pub mod sockets;
+pub mod target;
+pub mod tls;
+
+pub use self::cpu::{CpuClock, allowed_cores, pin_to};
+pub use self::failure::{Cause, Failure};
+pub use self::peer::Peer;

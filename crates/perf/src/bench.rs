@@ -1,0 +1,313 @@
+//! What every scenario needs: a server, a limit, a watch, and the cost at both ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use courser_measure::Failure;
+use courser_units::{per_gigabyte, ratio, to_f64};
+use serde::Serialize;
+use tokio::task::JoinSet;
+
+use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
+use crate::meter::{Amount, Interval, Latency, Meter, Watch, Watched};
+use crate::remote::Remote;
+use crate::session::{Handshake, Session};
+
+/// What every scenario needs.
+#[derive(Debug)]
+pub(crate) struct Bench<'a> {
+    pub(crate) remote: &'a Remote,
+    pub(crate) amount: Amount,
+    pub(crate) watch: Watch<'a>,
+    control: Control,
+}
+
+/// A connection of its own to ask the server on, so that asking disturbs nothing, and a server
+/// that cannot bear the question breaks nothing.
+#[derive(Debug)]
+struct Control {
+    session: Session,
+    understands: bool,
+}
+
+/// The figures of a measurement.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// The time that was measured.
+    pub seconds: f64,
+    /// Bytes sent by the client.
+    pub sent: u64,
+    /// Bytes received by the client.
+    pub received: u64,
+    /// Requests, handshakes or closes.
+    pub count: u64,
+    /// Distribution of the time that each took.
+    pub latency: Option<Latency>,
+    /// The intervals that were asked for.
+    pub intervals: Vec<Interval>,
+    /// The handshake of the first connection.
+    pub handshake: Handshake,
+    /// Handshakes that resumed a session.
+    pub resumed: Option<u64>,
+    /// The cost at the client.
+    pub client: Side,
+    /// The cost at the server; `None` when the server is not courser.
+    pub server: Option<Side>,
+}
+
+/// The work of one end during a measurement, and its cost.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
+pub struct Side {
+    /// CPU time.
+    pub cpu_seconds: f64,
+    /// CPU time for each 10^9 bytes.
+    pub cpu_seconds_per_gb: Option<f64>,
+    /// CPU time in microseconds for each request, handshake or close.
+    pub cpu_us_each: Option<f64>,
+    /// Datagrams sent in one system call.
+    pub datagrams_per_send_call: Option<f64>,
+    /// Datagrams received in one system call.
+    pub datagrams_per_receive_call: Option<f64>,
+    /// ACK frames sent for each ack-eliciting packet received.
+    pub acks_per_data_packet: Option<f64>,
+    /// Counters of the sockets.
+    pub io: IoCounters,
+    /// Counters of the QUIC connections.
+    pub connection: Option<ConnectionCounters>,
+}
+
+/// Where the counters stood when a measurement began.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Mark {
+    cpu_seconds: f64,
+    io: IoCounters,
+    server: Option<ServerReport>,
+}
+
+/// Where the connections stand at the end of a measurement.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) io: IoCounters,
+    pub(crate) connection: Option<ConnectionCounters>,
+    pub(crate) cpu_seconds: f64,
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) async fn open(
+        remote: &'a Remote,
+        amount: Amount,
+        watch: Watch<'a>,
+    ) -> Result<Self, Failure> {
+        let mut session = Session::open(remote, 1).await?;
+        let understands = session.ask().await.is_some();
+        let control = Control {
+            session,
+            understands,
+        };
+        Ok(Self {
+            remote,
+            amount,
+            watch,
+            control,
+        })
+    }
+
+    /// Begins a measurement; `io` is where its sockets stand.
+    pub(crate) async fn mark(&mut self, io: IoCounters) -> Mark {
+        let server = self.control.ask().await;
+        Mark {
+            cpu_seconds: self.remote.clock.seconds(),
+            io,
+            server,
+        }
+    }
+
+    /// Where this end stands now. Asking the server comes after this.
+    pub(crate) fn standing(
+        &self,
+        io: IoCounters,
+        connection: Option<ConnectionCounters>,
+    ) -> Standing {
+        Standing {
+            io,
+            connection,
+            cpu_seconds: self.remote.clock.seconds(),
+        }
+    }
+
+    /// Ends a measurement and makes the bill.
+    pub(crate) async fn outcome(
+        &mut self,
+        mark: Mark,
+        (standing, mut session): (Standing, Option<Session>),
+        watched: Watched<()>,
+        meter: &Meter,
+    ) -> Outcome {
+        let after = self.control.ask().await;
+        let at_server = match &mut session {
+            Some(session) if after.is_some() => session.server_counters().await,
+            _ => None,
+        };
+        let done = Done {
+            bytes: meter.sent() + meter.received(),
+            count: meter.count(),
+        };
+        let cpu_seconds = standing.cpu_seconds - mark.cpu_seconds;
+        let client = Side::new(
+            cpu_seconds,
+            standing.io.since(&mark.io),
+            standing.connection,
+            done,
+        );
+        let server = after.zip(mark.server).map(|(after, before)| {
+            let cpu_seconds = (after.cpu_seconds - before.cpu_seconds).max(0.0);
+            Side::new(cpu_seconds, after.io.since(&before.io), at_server, done)
+        });
+        let handshake = match session {
+            Some(session) => {
+                let handshake = session.handshake.clone();
+                session.close().await;
+                handshake
+            }
+            None => self.control.session.handshake.clone(),
+        };
+        Outcome {
+            seconds: watched.seconds,
+            sent: meter.sent(),
+            received: meter.received(),
+            count: meter.count(),
+            latency: meter.latency(),
+            intervals: watched.intervals,
+            handshake,
+            resumed: None,
+            client,
+            server,
+        }
+    }
+
+    /// Takes leave of the server.
+    pub(crate) async fn close(self) {
+        self.control.session.close().await;
+    }
+}
+
+impl Control {
+    async fn ask(&mut self) -> Option<ServerReport> {
+        if self.understands {
+            self.session.ask().await
+        } else {
+            None
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Done {
+    bytes: u64,
+    count: u64,
+}
+
+impl Side {
+    fn new(
+        cpu_seconds: f64,
+        io: IoCounters,
+        connection: Option<ConnectionCounters>,
+        done: Done,
+    ) -> Self {
+        let acks = connection
+            .and_then(|connection| ratio(connection.acks_sent, connection.ack_eliciting_received));
+        let per_call = |datagrams: Option<u64>, calls| ratio(datagrams?, calls);
+        Self {
+            cpu_seconds,
+            cpu_seconds_per_gb: per_gigabyte(cpu_seconds, done.bytes),
+            cpu_us_each: (done.count > 0).then(|| cpu_seconds * 1e6 / to_f64(done.count)),
+            datagrams_per_send_call: per_call(io.sent_datagrams, io.send_calls),
+            datagrams_per_receive_call: per_call(io.received_datagrams, io.receive_calls),
+            acks_per_data_packet: acks,
+            io,
+            connection,
+        }
+    }
+}
+
+/// What is left to do, for several who do it.
+#[derive(Debug)]
+pub(crate) struct Quota {
+    deadline: Option<Instant>,
+    left: AtomicU64,
+}
+
+impl Quota {
+    pub(crate) fn new(amount: Amount) -> Arc<Self> {
+        let (deadline, left) = match amount {
+            Amount::Time(time) => (Some(Instant::now() + time), u64::MAX),
+            Amount::Number(number) => (None, number),
+        };
+        Arc::new(Self {
+            deadline,
+            left: AtomicU64::new(left),
+        })
+    }
+
+    /// Takes one; false when none is left.
+    pub(crate) fn take(&self) -> bool {
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            return false;
+        }
+        self.left
+            .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1))
+            .is_ok()
+    }
+}
+
+/// Runs tasks to their end; the first that fails ends all.
+pub(crate) async fn all<F>(tasks: impl IntoIterator<Item = F>) -> Result<(), Failure>
+where
+    F: Future<Output = Result<(), Failure>> + Send + 'static,
+{
+    let mut set: JoinSet<_> = tasks.into_iter().collect();
+    while let Some(result) = set.join_next().await {
+        result.map_err(|error| Failure::new(format!("a task panicked: {error}")))??;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quota_is_given_out_once() {
+        let quota = Quota::new(Amount::Number(2));
+        assert_eq!(
+            [quota.take(), quota.take(), quota.take()],
+            [true, true, false]
+        );
+    }
+
+    #[test]
+    fn bill_is_divided_by_what_was_done() {
+        let io = IoCounters {
+            send_calls: 2,
+            sent_datagrams: Some(90),
+            ..IoCounters::default()
+        };
+        let side = Side::new(
+            0.5,
+            io,
+            None,
+            Done {
+                bytes: 2_000_000_000,
+                count: 1000,
+            },
+        );
+        assert_eq!(side.cpu_seconds_per_gb, Some(0.25));
+        assert_eq!(side.cpu_us_each, Some(500.0));
+        assert_eq!(side.datagrams_per_send_call, Some(45.0));
+        assert_eq!(side.datagrams_per_receive_call, None);
+    }
+}

@@ -1,0 +1,24 @@
+//! What all connections of a server share.
+
+use courser_measure::CpuClock;
+
+use crate::counters::ServerReport;
+use crate::event::Events;
+
+/// What all connections of a server share.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) clock: CpuClock,
+    pub(crate) events: Events,
+}
+
+impl Context {
+    /// Returns the counters of the process, without those of a protocol.
+    pub(crate) fn report(&self) -> ServerReport {
+        ServerReport {
+            courser: env!("CARGO_PKG_VERSION").to_owned(),
+            cpu_seconds: self.clock.seconds(),
+            ..ServerReport::default()
+        }
+    }
+}

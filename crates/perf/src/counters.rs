@@ -1,0 +1,268 @@
+//! What an end has done and what it cost. Both ends count the same way; a server's counters
+//! travel to the client as JSON.
+
+use courser::{ConnectionStats, Counters, Endpoint};
+use courser_units::to_f64;
+use serde::{Deserialize, Serialize};
+
+/// System calls of sockets, and what went through them.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(default)]
+pub struct IoCounters {
+    /// System calls that sent.
+    pub send_calls: u64,
+    /// System calls that received.
+    pub receive_calls: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Bytes received.
+    pub received_bytes: u64,
+    /// Datagrams sent; `None` over TCP, where the kernel makes the packets.
+    pub sent_datagrams: Option<u64>,
+    /// Datagrams received; `None` over TCP.
+    pub received_datagrams: Option<u64>,
+    /// Received datagrams that the kernel dropped before they were read, where it reports that.
+    pub kernel_drops: Option<u64>,
+}
+
+impl IoCounters {
+    /// The counters of the socket of an endpoint.
+    pub(crate) fn of_endpoint(endpoint: &Endpoint) -> Self {
+        Self {
+            kernel_drops: endpoint.receive_overflow(),
+            ..endpoint.socket_counters().into()
+        }
+    }
+
+    /// What happened since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let both = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        Self {
+            send_calls: self.send_calls.saturating_sub(before.send_calls),
+            receive_calls: self.receive_calls.saturating_sub(before.receive_calls),
+            sent_bytes: self.sent_bytes.saturating_sub(before.sent_bytes),
+            received_bytes: self.received_bytes.saturating_sub(before.received_bytes),
+            sent_datagrams: both(self.sent_datagrams, before.sent_datagrams),
+            received_datagrams: both(self.received_datagrams, before.received_datagrams),
+            kernel_drops: both(self.kernel_drops, before.kernel_drops),
+        }
+    }
+
+    /// What happened on either.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        let both = |one: Option<u64>, two: Option<u64>| Some(one?.saturating_add(two?));
+        Self {
+            send_calls: self.send_calls.saturating_add(other.send_calls),
+            receive_calls: self.receive_calls.saturating_add(other.receive_calls),
+            sent_bytes: self.sent_bytes.saturating_add(other.sent_bytes),
+            received_bytes: self.received_bytes.saturating_add(other.received_bytes),
+            sent_datagrams: both(self.sent_datagrams, other.sent_datagrams),
+            received_datagrams: both(self.received_datagrams, other.received_datagrams),
+            kernel_drops: both(self.kernel_drops, other.kernel_drops),
+        }
+    }
+}
+
+impl From<Counters> for IoCounters {
+    fn from(counters: Counters) -> Self {
+        Self {
+            send_calls: counters.send_calls,
+            receive_calls: counters.receive_calls,
+            sent_bytes: counters.sent_bytes,
+            received_bytes: counters.received_bytes,
+            sent_datagrams: Some(counters.sent_datagrams),
+            received_datagrams: Some(counters.received_datagrams),
+            kernel_drops: None,
+        }
+    }
+}
+
+/// Counters of QUIC connections, and the state of their paths.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug, Default)]
+#[serde(default)]
+pub struct ConnectionCounters {
+    /// Connections that are added up here.
+    pub connections: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Packets declared lost.
+    pub packets_lost: u64,
+    /// Bytes of stream data sent again.
+    pub bytes_retransmitted: u64,
+    /// ACK frames sent.
+    pub acks_sent: u64,
+    /// ACK frames received.
+    pub acks_received: u64,
+    /// Ack-eliciting packets received.
+    pub ack_eliciting_received: u64,
+    /// Reductions of the congestion window.
+    pub congestion_events: u64,
+    /// Probe timeouts.
+    pub ptos: u64,
+    /// Key updates.
+    pub key_updates: u64,
+    /// Smoothed round-trip time in microseconds; the mean over the connections.
+    pub rtt_us: f64,
+    /// Lowest round-trip time in microseconds.
+    pub min_rtt_us: f64,
+    /// Congestion window in bytes; the sum over the connections.
+    pub congestion_window: u64,
+    /// Smallest UDP payload of full packets.
+    pub mtu: u16,
+}
+
+impl ConnectionCounters {
+    /// All of these together; `None` for none.
+    pub(crate) fn sum(all: impl IntoIterator<Item = Self>) -> Option<Self> {
+        all.into_iter().reduce(|sum, next| sum.plus(&next))
+    }
+
+    fn plus(&self, other: &Self) -> Self {
+        let (here, there) = (count(self.connections), count(other.connections));
+        let mean = (self.rtt_us * here + other.rtt_us * there) / (here + there).max(1.0);
+        Self {
+            connections: self.connections.saturating_add(other.connections),
+            packets_sent: self.packets_sent.saturating_add(other.packets_sent),
+            packets_received: self.packets_received.saturating_add(other.packets_received),
+            packets_lost: self.packets_lost.saturating_add(other.packets_lost),
+            bytes_retransmitted: self
+                .bytes_retransmitted
+                .saturating_add(other.bytes_retransmitted),
+            acks_sent: self.acks_sent.saturating_add(other.acks_sent),
+            acks_received: self.acks_received.saturating_add(other.acks_received),
+            ack_eliciting_received: self
+                .ack_eliciting_received
+                .saturating_add(other.ack_eliciting_received),
+            congestion_events: self
+                .congestion_events
+                .saturating_add(other.congestion_events),
+            ptos: self.ptos.saturating_add(other.ptos),
+            key_updates: self.key_updates.saturating_add(other.key_updates),
+            rtt_us: mean,
+            min_rtt_us: self.min_rtt_us.min(other.min_rtt_us),
+            congestion_window: self
+                .congestion_window
+                .saturating_add(other.congestion_window),
+            mtu: self.mtu.min(other.mtu),
+        }
+    }
+}
+
+impl From<ConnectionStats> for ConnectionCounters {
+    fn from(stats: ConnectionStats) -> Self {
+        Self {
+            connections: 1,
+            packets_sent: stats.packets_sent,
+            packets_received: stats.packets_received,
+            packets_lost: stats.packets_lost,
+            bytes_retransmitted: stats.data_retransmitted,
+            acks_sent: stats.acks_sent,
+            acks_received: stats.acks_received,
+            ack_eliciting_received: stats.ack_eliciting_received,
+            congestion_events: stats.congestion_events,
+            ptos: stats.ptos,
+            key_updates: stats.key_updates,
+            rtt_us: stats.path.rtt.as_secs_f64() * 1e6,
+            min_rtt_us: stats.path.min_rtt.as_secs_f64() * 1e6,
+            congestion_window: stats.path.congestion_window,
+            mtu: stats.path.mtu,
+        }
+    }
+}
+
+/// What a server tells of itself. It counts since its start, for all its clients.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug, Default)]
+#[serde(default)]
+pub(crate) struct ServerReport {
+    /// Its version. First, so that the answer is known from its beginning.
+    pub(crate) courser: String,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) io: IoCounters,
+    /// The connection that the question came on; none over TCP.
+    pub(crate) connection: Option<ConnectionCounters>,
+}
+
+impl ServerReport {
+    /// Reads an answer; `None` when it is none.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    pub(crate) fn to_json(&self) -> Vec<u8> {
+        // Plain numbers and text cannot fail; without an answer the client does without.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+fn count(connections: u64) -> f64 {
+    to_f64(connections)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::REPORT_START;
+
+    #[test]
+    fn report_survives_the_way_and_is_known_by_its_start() {
+        let report = ServerReport {
+            courser: "0.1.0".to_owned(),
+            cpu_seconds: 1.5,
+            io: IoCounters {
+                sent_datagrams: Some(3),
+                ..IoCounters::default()
+            },
+            connection: Some(ConnectionCounters {
+                connections: 1,
+                ..Default::default()
+            }),
+        };
+        let json = report.to_json();
+        assert!(json.starts_with(REPORT_START));
+        assert_eq!(ServerReport::parse(&json), Some(report));
+    }
+
+    #[test]
+    fn unknown_and_missing_fields_of_other_versions_are_no_error() {
+        let report = ServerReport::parse(b"{\"courser\":\"9\",\"new\":[1]}").expect("readable");
+        assert_eq!(report.courser, "9");
+        assert_eq!(ServerReport::parse(b"{\"courser\":"), None);
+        assert_eq!(ServerReport::parse(b"cccc"), None);
+    }
+
+    #[test]
+    fn differences_never_go_below_zero() {
+        let small = IoCounters {
+            send_calls: 1,
+            ..IoCounters::default()
+        };
+        let large = IoCounters {
+            send_calls: 5,
+            ..IoCounters::default()
+        };
+        assert_eq!(large.since(&small).send_calls, 4);
+        assert_eq!(small.since(&large).send_calls, 0);
+    }
+
+    #[test]
+    fn connections_add_up_while_round_trips_average() {
+        let one = ConnectionCounters {
+            connections: 1,
+            packets_sent: 2,
+            rtt_us: 10.0,
+            min_rtt_us: 5.0,
+            ..Default::default()
+        };
+        let other = ConnectionCounters {
+            packets_sent: 3,
+            rtt_us: 30.0,
+            min_rtt_us: 7.0,
+            ..one
+        };
+        let sum = ConnectionCounters::sum([one, other]).expect("two");
+        assert_eq!((sum.connections, sum.packets_sent), (2, 5));
+        assert!((sum.rtt_us - 20.0).abs() < 1e-9 && (sum.min_rtt_us - 5.0).abs() < 1e-9);
+    }
+}

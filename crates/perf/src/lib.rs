@@ -1,0 +1,87 @@
+//! The perf protocol: what QUIC moves and what it costs, with TLS over TCP as the yardstick.
+//!
+//! A [`Server`] answers requests for bytes. A client runs a [`Scenario`] against it with [`measure`]: bytes
+//! in one direction or both, requests with many in flight or one at a time, handshakes, closes. The
+//! [`Outcome`] has the figures and the cost at both ends, since a server reports its counters on request. A
+//! [`Report`] contains all of it in a form that is written as JSON.
+//!
+//! The protocol is that of quinn-perf, secnetperf and s2n-quic's perf: the first 8 bytes of a stream are the
+//! length of the response that the client wants. One length that no client asks for is a request for the
+//! server's counters; other servers are measured without them.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use courser::Algorithm;
+//! use courser_measure::CpuClock;
+//! use courser_measure::tls::{self, Trust};
+//! use courser_perf::{Amount, Direction, Over, PROTOCOL, Plan, Remote, Scenario, Watch, measure};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let remote = Remote {
+//!     target: "localhost:4433".to_owned(),
+//!     address: "127.0.0.1:4433".parse()?,
+//!     name: "localhost".to_owned(),
+//!     over: Over::Quic,
+//!     congestion: Algorithm::Cubic,
+//!     mtu: None,
+//!     segmentation_offload: true,
+//!     connect_timeout: Duration::from_secs(5),
+//!     clock: CpuClock::Process,
+//!     tls: Arc::new(tls::client(&Trust::Anybody, PROTOCOL)?),
+//!     sinks: None,
+//! };
+//! let plan = Plan {
+//!     scenario: Scenario::Bulk {
+//!         direction: Direction::Upload,
+//!         connections: 1,
+//!         streams: 1,
+//!     },
+//!     amount: Amount::Time(Duration::from_secs(10)),
+//!     interval: None,
+//! };
+//! let watch = Watch {
+//!     progress: &|_| {},
+//!     interval: None,
+//!     on_interval: &|_| {},
+//! };
+//! let outcome = measure(&remote, &plan, watch).await?;
+//! println!("{} bytes in {:.1} s", outcome.sent, outcome.seconds);
+//! # Ok(())
+//! # }
+//! ```
+
+mod bench;
+mod context;
+mod counters;
+mod event;
+mod link;
+mod measure;
+mod meter;
+mod plan;
+mod quic;
+mod remote;
+mod report;
+mod scenario_bulk;
+mod scenario_close;
+mod scenario_handshake;
+mod scenario_rr;
+mod server;
+mod session;
+mod tcp;
+mod transfer;
+mod wire;
+
+pub use self::bench::{Outcome, Side};
+pub use self::counters::{ConnectionCounters, IoCounters};
+pub use self::event::{Event, Moved};
+pub use self::measure::{measure, reachable};
+pub use self::meter::{Amount, Interval, Latency, Watch};
+pub use self::plan::{Direction, Plan, Scenario};
+pub use self::remote::{Over, Remote};
+pub use self::report::{CpuUtilization, End, Report, Settings, Sum};
+pub use self::server::{Server, ServerOptions};
+pub use self::session::Handshake;
+pub use self::transfer::Agreed;
+pub use self::wire::PROTOCOL;

@@ -1,0 +1,86 @@
+//! A measurement from beginning to end.
+
+use courser_measure::Failure;
+
+use crate::bench::{Bench, Outcome};
+use crate::link::Connector;
+use crate::meter::Watch;
+use crate::plan::{Plan, Scenario};
+use crate::remote::Remote;
+use crate::scenario_rr::{self, Shape};
+use crate::{scenario_bulk, scenario_close, scenario_handshake};
+
+/// Runs one scenario against a server.
+///
+/// # Errors
+/// When the server cannot be reached, or a connection breaks.
+pub async fn measure(remote: &Remote, plan: &Plan, watch: Watch<'_>) -> Result<Outcome, Failure> {
+    let mut bench = Bench::open(remote, plan.amount, watch).await?;
+    let outcome = match plan.scenario {
+        Scenario::Bulk {
+            direction,
+            connections,
+            streams,
+        } => scenario_bulk::run(&mut bench, direction, connections, streams).await,
+        Scenario::Rr {
+            connections,
+            in_flight,
+            request_size,
+            response_size,
+            uni,
+        } => {
+            let shape = Shape {
+                connections,
+                in_flight,
+                request_size,
+                response_size,
+                uni,
+            };
+            scenario_rr::run(&mut bench, shape).await
+        }
+        Scenario::Latency {
+            request_size,
+            response_size,
+            uni,
+        } => {
+            let shape = Shape {
+                connections: 1,
+                in_flight: 1,
+                request_size,
+                response_size,
+                uni,
+            };
+            scenario_rr::run(&mut bench, shape).await
+        }
+        Scenario::Handshake { parallel, resume } => {
+            scenario_handshake::run(&mut bench, parallel, resume).await
+        }
+        Scenario::Close => scenario_close::run(&mut bench).await,
+    };
+    bench.close().await;
+    outcome
+}
+
+/// Returns the first server that answers.
+///
+/// # Errors
+/// The failure of the first server when none answers.
+pub async fn reachable(mut remotes: Vec<Remote>) -> Result<Remote, Failure> {
+    if remotes.len() == 1 {
+        return Ok(remotes.remove(0));
+    }
+    let mut first_trouble = None;
+    for remote in remotes {
+        let connector = Connector::new(&remote)?;
+        match connector.connect(&remote).await {
+            Ok(link) => {
+                link.close();
+                return Ok(remote);
+            }
+            Err(failure) => {
+                first_trouble.get_or_insert(failure);
+            }
+        }
+    }
+    Err(first_trouble.unwrap_or_else(|| Failure::new("the server has no address")))
+}

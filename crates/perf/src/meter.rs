@@ -1,0 +1,346 @@
+//! Counts what moves, and looks at it while it does.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use courser_measure::Failure;
+use courser_units::{bits_per_second, ratio, to_f64};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::counters::ConnectionCounters;
+
+/// What has moved so far, counted by everybody who moves.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    sent: AtomicU64,
+    received: AtomicU64,
+    count: AtomicU64,
+    latency: Mutex<Histogram<u64>>,
+}
+
+impl Meter {
+    pub(crate) fn new() -> Arc<Self> {
+        let latency = Histogram::new_with_bounds(1, LONGEST_NS, DIGITS)
+            .expect("the bounds are constants in range");
+        Arc::new(Self {
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            count: AtomicU64::new(0),
+            latency: Mutex::new(latency),
+        })
+    }
+
+    pub(crate) fn on_sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn on_received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Relaxed);
+    }
+
+    /// A request, handshake or close has taken this long.
+    pub(crate) fn on_done(&self, took: Duration) {
+        self.count.fetch_add(1, Relaxed);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.latency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .saturating_record(nanos);
+    }
+
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent.load(Relaxed)
+    }
+
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Relaxed)
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    /// How long things took; `None` when nothing was timed.
+    pub(crate) fn latency(&self) -> Option<Latency> {
+        let latency = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
+        (!latency.is_empty()).then(|| Latency::from(&*latency))
+    }
+}
+
+/// The distribution of a time, in microseconds.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug, Default)]
+pub struct Latency {
+    /// The shortest.
+    pub min_us: f64,
+    /// The mean.
+    pub mean_us: f64,
+    /// The median.
+    pub p50_us: f64,
+    /// The 90th percentile.
+    pub p90_us: f64,
+    /// The 99th percentile.
+    pub p99_us: f64,
+    /// The 99.9th percentile.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}
+
+impl From<&Histogram<u64>> for Latency {
+    fn from(nanos: &Histogram<u64>) -> Self {
+        let at = |quantile| to_f64(nanos.value_at_quantile(quantile)) / 1e3;
+        Self {
+            min_us: to_f64(nanos.min()) / 1e3,
+            mean_us: nanos.mean() / 1e3,
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            max_us: to_f64(nanos.max()) / 1e3,
+        }
+    }
+}
+
+/// The end of a measurement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// The measurement takes this long.
+    Time(Duration),
+    /// The measurement ends after this many bytes, requests, handshakes or closes.
+    Number(u64),
+}
+
+/// One interval of a measurement.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
+pub struct Interval {
+    /// The beginning, in seconds since the measurement began.
+    pub start: f64,
+    /// The end, in seconds since the measurement began.
+    pub end: f64,
+    /// Bytes sent by the client.
+    pub sent_bytes: u64,
+    /// Bytes received by the client.
+    pub received_bytes: u64,
+    /// Bits per second, both directions together.
+    pub bits_per_second: f64,
+    /// Requests, handshakes or closes.
+    pub count: u64,
+    /// Packets declared lost.
+    pub packets_lost: Option<u64>,
+    /// Smoothed round-trip time in microseconds at the end.
+    pub rtt_us: Option<f64>,
+    /// Congestion window in bytes at the end.
+    pub congestion_window: Option<u64>,
+}
+
+/// Watches a measurement while it runs.
+#[derive(Clone, Copy)]
+pub struct Watch<'a> {
+    /// Called ten times per second with the share that is done, from 0 to 1 or more.
+    pub progress: &'a dyn Fn(f64),
+    /// The length of an interval, if the measurement is divided into intervals.
+    pub interval: Option<Duration>,
+    /// Called at the end of each interval.
+    pub on_interval: &'a dyn Fn(&Interval),
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch")
+            .field("interval", &self.interval)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a watched measurement has given.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Watched<T> {
+    pub(crate) result: T,
+    pub(crate) seconds: f64,
+    pub(crate) intervals: Vec<Interval>,
+}
+
+impl Watched<Result<(), Failure>> {
+    /// Lets a failure out.
+    pub(crate) fn transpose(self) -> Result<Watched<()>, Failure> {
+        self.result?;
+        Ok(Watched {
+            result: (),
+            seconds: self.seconds,
+            intervals: self.intervals,
+        })
+    }
+}
+
+impl Watch<'_> {
+    /// Runs `work` to its end. `paths` tells how the connections stand.
+    pub(crate) async fn run<T>(
+        &self,
+        work: impl Future<Output = T>,
+        meter: &Meter,
+        amount: Amount,
+        paths: impl Fn() -> Option<ConnectionCounters>,
+    ) -> Watched<T> {
+        let mut series = Series::new(meter);
+        let mut work = pin!(work);
+        let mut tick = tokio::time::interval(self.interval.map_or(TICK, divide));
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut work => break result,
+                _ = tick.tick() => {
+                    (self.progress)(share_done(meter, amount, series.began.elapsed()));
+                    if self.interval.is_some_and(|every| series.is_due(every)) {
+                        self.take(&mut series, meter, paths());
+                    }
+                }
+            }
+        };
+        let seconds = series.began.elapsed().as_secs_f64();
+        if self.interval.is_some() && series.has_news(meter) {
+            self.take(&mut series, meter, paths());
+        }
+        Watched {
+            result,
+            seconds,
+            intervals: series.intervals,
+        }
+    }
+
+    fn take(&self, series: &mut Series, meter: &Meter, paths: Option<ConnectionCounters>) {
+        (self.on_interval)(&series.next(meter, paths));
+    }
+}
+
+/// Intervals so far, and where the current one began.
+#[derive(Debug)]
+struct Series {
+    began: Instant,
+    last: f64,
+    sent: u64,
+    received: u64,
+    count: u64,
+    lost: u64,
+    intervals: Vec<Interval>,
+}
+
+impl Series {
+    fn new(meter: &Meter) -> Self {
+        Self {
+            began: Instant::now(),
+            last: 0.0,
+            sent: meter.sent(),
+            received: meter.received(),
+            count: meter.count(),
+            lost: 0,
+            intervals: Vec::new(),
+        }
+    }
+
+    fn is_due(&self, every: Duration) -> bool {
+        let taken = u32::try_from(self.intervals.len()).unwrap_or(u32::MAX);
+        self.began.elapsed() >= every.saturating_mul(taken.saturating_add(1))
+    }
+
+    fn has_news(&self, meter: &Meter) -> bool {
+        (self.sent, self.received, self.count) != (meter.sent(), meter.received(), meter.count())
+    }
+
+    fn next(&mut self, meter: &Meter, paths: Option<ConnectionCounters>) -> Interval {
+        let end = self.began.elapsed().as_secs_f64();
+        let (sent, received, count) = (meter.sent(), meter.received(), meter.count());
+        let lost = paths.map_or(self.lost, |paths| paths.packets_lost);
+        let bytes = sent - self.sent + received - self.received;
+        let interval = Interval {
+            start: self.last,
+            end,
+            sent_bytes: sent - self.sent,
+            received_bytes: received - self.received,
+            bits_per_second: bits_per_second(bytes, end - self.last),
+            count: count - self.count,
+            packets_lost: paths.map(|_| lost.saturating_sub(self.lost)),
+            rtt_us: paths.map(|paths| paths.rtt_us),
+            congestion_window: paths.map(|paths| paths.congestion_window),
+        };
+        (self.last, self.sent, self.received) = (end, sent, received);
+        (self.count, self.lost) = (count, lost);
+        self.intervals.push(interval);
+        interval
+    }
+}
+
+/// A tick that falls on the ends of intervals.
+fn divide(interval: Duration) -> Duration {
+    let ticks = interval.as_nanos().div_ceil(TICK.as_nanos());
+    interval / u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
+}
+
+fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
+    match amount {
+        Amount::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
+        Amount::Number(number) => {
+            let done = meter.sent().max(meter.received()).max(meter.count());
+            ratio(done, number).unwrap_or(1.0)
+        }
+    }
+}
+
+/// How often progress is drawn.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A minute: longer waits all look the same.
+const LONGEST_NS: u64 = 60_000_000_000;
+
+/// Significant digits of latencies.
+const DIGITS: u8 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_in_microseconds() {
+        let meter = Meter::new();
+        for micros in 1..=100 {
+            meter.on_done(Duration::from_micros(micros));
+        }
+        let latency = meter.latency().expect("a hundred samples");
+        assert!((latency.p50_us - 50.0).abs() < 0.2, "{latency:?}");
+        assert!((latency.max_us - 100.0).abs() < 0.2, "{latency:?}");
+        assert_eq!(meter.count(), 100);
+    }
+
+    #[test]
+    fn nothing_timed_gives_no_latency() {
+        assert_eq!(Meter::new().latency(), None);
+    }
+
+    #[test]
+    fn ticks_fall_on_the_ends_of_intervals() {
+        assert_eq!(
+            divide(Duration::from_millis(250)),
+            Duration::from_nanos(83_333_333)
+        );
+        assert_eq!(
+            divide(Duration::from_millis(100)),
+            Duration::from_millis(100)
+        );
+        assert_eq!(divide(Duration::from_millis(30)), Duration::from_millis(30));
+    }
+
+    #[test]
+    fn intervals_count_only_what_is_new() {
+        let meter = Meter::new();
+        let mut series = Series::new(&meter);
+        meter.on_sent(10);
+        assert_eq!(series.next(&meter, None).sent_bytes, 10);
+        meter.on_received(7);
+        let second = series.next(&meter, None);
+        assert_eq!((second.sent_bytes, second.received_bytes), (0, 7));
+    }
+}

@@ -1,0 +1,229 @@
+//! The client's half over QUIC.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use courser::{Connection, Endpoint, RecvStream, SendStream};
+use courser_measure::Failure;
+use courser_measure::target::{local_ip_for, nobody_listens};
+
+use crate::counters::{IoCounters, ServerReport};
+use crate::meter::Meter;
+use crate::remote::Remote;
+use crate::transfer::Until;
+use crate::wire;
+use crate::wire::{CHUNK, ENDLESS, HEADER, MAX_REPORT, REPORT_REQUEST, REPORT_START, Request};
+
+/// Makes connections from one socket.
+#[derive(Debug)]
+pub(crate) struct QuicConnector {
+    endpoint: Endpoint,
+    config: courser::ClientConfig,
+}
+
+impl QuicConnector {
+    pub(crate) fn new(remote: &Remote, config: courser::ClientConfig) -> Result<Self, Failure> {
+        let local = SocketAddr::new(local_ip_for(remote.address.ip()), 0);
+        let endpoint = Endpoint::client(local)
+            .map_err(|error| Failure::new(format!("cannot open a socket: {error}")))?;
+        endpoint.set_segmentation_offload(remote.segmentation_offload);
+        Ok(Self { endpoint, config })
+    }
+
+    /// Makes a connection, or says what is in the way.
+    pub(crate) async fn connect(&self, remote: &Remote) -> Result<Connection, Failure> {
+        let connecting =
+            self.endpoint
+                .connect_with(self.config.clone(), remote.address, &remote.name)?;
+        tokio::select! {
+            result = connecting => result.map_err(|error| remote.quic_failure(&error)),
+            () = nobody_listens(remote.address) => Err(remote.is_absent("udp")),
+        }
+    }
+
+    pub(crate) fn io(&self) -> IoCounters {
+        IoCounters::of_endpoint(&self.endpoint)
+    }
+
+    /// Waits until the peers of closed connections know.
+    pub(crate) async fn wait_idle(&self) {
+        self.endpoint.wait_idle().await;
+    }
+}
+
+/// Sends until `until`, and waits until the server has read it all.
+pub(crate) async fn upload(
+    connection: &Connection,
+    until: Until,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(&0_u64.to_be_bytes()).await?;
+    match until {
+        Until::Bytes(bytes) => send_filler(&mut send, bytes, Some(meter)).await?,
+        Until::At(deadline) => send_until(&mut send, deadline, meter).await?,
+    }
+    send.finish()?;
+    expect_length(receive_all(&mut receive, None).await?, 0)
+}
+
+async fn send_until(
+    send: &mut SendStream,
+    deadline: Instant,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    while Instant::now() < deadline {
+        let mut chunk = [wire::filler(CHUNK as u64)];
+        // Written or not: nothing is lost when the time runs out while it waits.
+        match tokio::time::timeout_at(deadline.into(), send.write_chunks(&mut chunk)).await {
+            Ok(written) => meter.on_sent(written?.bytes),
+            Err(_) => break,
+        }
+    }
+    Ok(())
+}
+
+/// Receives until `until`.
+pub(crate) async fn download(
+    connection: &Connection,
+    until: Until,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    let wanted = match until {
+        Until::Bytes(bytes) => bytes,
+        Until::At(_) => ENDLESS,
+    };
+    send.write_all(&wanted.to_be_bytes()).await?;
+    send.finish()?;
+    let all = receive_all(&mut receive, Some(meter));
+    match until {
+        Until::Bytes(bytes) => expect_length(all.await?, bytes),
+        Until::At(deadline) => {
+            match tokio::time::timeout_at(deadline.into(), all).await {
+                Ok(received) => expect_length(received?, ENDLESS),
+                Err(_) => {
+                    // Already at its end: harmless.
+                    let _ = receive.stop(0_u32.into());
+                    Ok(())
+                }
+            }
+        }
+    }
+}
+
+/// One request and its response.
+pub(crate) async fn exchange(
+    connection: &Connection,
+    request: &Request,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send_request(&mut send, request, meter).await?;
+    expect_length(
+        receive_all(&mut receive, Some(meter)).await?,
+        request.response,
+    )
+}
+
+/// Like [`exchange`], on a stream of our own and one of the server's, which may answer requests
+/// in any order.
+pub(crate) async fn exchange_uni(
+    connection: &Connection,
+    request: &Request,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    let mut send = connection.open_uni().await?;
+    send_request(&mut send, request, meter).await?;
+    drop(send);
+    let mut receive = connection.accept_uni().await?;
+    expect_length(
+        receive_all(&mut receive, Some(meter)).await?,
+        request.response,
+    )
+}
+
+async fn send_request(
+    send: &mut SendStream,
+    request: &Request,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    send.write_chunk(request.start.clone()).await?;
+    meter.on_sent(request.start.len() - HEADER);
+    send_filler(send, request.rest, Some(meter)).await?;
+    Ok(send.finish()?)
+}
+
+/// Sends this many bytes that mean nothing.
+pub(crate) async fn send_filler(
+    send: &mut SendStream,
+    mut bytes: u64,
+    meter: Option<&Meter>,
+) -> Result<(), courser::WriteError> {
+    while bytes > 0 {
+        let chunk = wire::filler(bytes);
+        let len = chunk.len();
+        send.write_chunk(chunk).await?;
+        bytes -= len as u64;
+        if let Some(meter) = meter {
+            meter.on_sent(len);
+        }
+    }
+    Ok(())
+}
+
+async fn receive_all(receive: &mut RecvStream, meter: Option<&Meter>) -> Result<u64, Failure> {
+    let mut chunks = [const { Bytes::new() }; CHUNKS_AT_ONCE];
+    let mut received = 0;
+    while let Some(count) = receive.read_chunks(&mut chunks).await? {
+        let bytes: usize = chunks[..count].iter().map(Bytes::len).sum();
+        // Their buffers are wanted for what arrives meanwhile.
+        chunks[..count].fill(Bytes::new());
+        received += bytes as u64;
+        if let Some(meter) = meter {
+            meter.on_received(bytes);
+        }
+    }
+    Ok(received)
+}
+
+fn expect_length(received: u64, wanted: u64) -> Result<(), Failure> {
+    if received == wanted {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "the server sent {received} bytes instead of {wanted}"
+    )))
+}
+
+/// Asks how the server fares; `None` when it does not understand the question.
+pub(crate) async fn ask(connection: &Connection) -> Option<ServerReport> {
+    tokio::time::timeout(REPORT_TIMEOUT, ask_now(connection))
+        .await
+        .ok()?
+        .ok()
+        .flatten()
+}
+
+async fn ask_now(connection: &Connection) -> Result<Option<ServerReport>, Failure> {
+    let (mut send, mut receive) = connection.open_bi().await?;
+    send.write_all(&REPORT_REQUEST.to_be_bytes()).await?;
+    send.finish()?;
+    let mut report = Vec::new();
+    while let Some(chunk) = receive.read_chunk(MAX_REPORT).await? {
+        report.extend_from_slice(&chunk);
+        let seen = report.len().min(REPORT_START.len());
+        if report.len() > MAX_REPORT || report[..seen] != REPORT_START[..seen] {
+            let _ = receive.stop(0_u32.into());
+            return Ok(None);
+        }
+    }
+    Ok(ServerReport::parse(&report))
+}
+
+/// A courser server answers within a round trip.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Chunks taken per call: one call for what one turn of the driver brings.
+const CHUNKS_AT_ONCE: usize = 16;

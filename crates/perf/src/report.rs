@@ -1,0 +1,195 @@
+//! The report of a measurement, for programs: names and units are in the fields.
+
+use courser_units::{bits_per_second, to_f64};
+use serde::Serialize;
+
+use crate::bench::{Outcome, Side};
+use crate::meter::{Amount, Interval, Latency};
+use crate::plan::{Direction, Plan, Scenario};
+use crate::remote::Remote;
+use crate::session::Handshake;
+
+/// A measurement from its settings to its figures, to be written as JSON.
+#[derive(Serialize, Clone, PartialEq, Debug)]
+pub struct Report {
+    /// The version of courser.
+    pub courser: &'static str,
+    /// What was asked for.
+    pub settings: Settings,
+    /// The handshake of the first connection.
+    pub handshake: Handshake,
+    /// The intervals that were asked for.
+    pub intervals: Vec<Interval>,
+    /// The figures of the whole measurement.
+    pub end: End,
+    /// The cost at the client.
+    pub client: Side,
+    /// The cost at the server; `None` when the server is not courser.
+    pub server: Option<Side>,
+}
+
+/// The settings of a measurement.
+#[derive(Serialize, Clone, PartialEq, Debug)]
+pub struct Settings {
+    /// The server as the user wrote it.
+    pub target: String,
+    /// The address of the server.
+    pub address: String,
+    /// `quic` or `tls over tcp`.
+    pub transport: &'static str,
+    /// What was measured.
+    pub scenario: Scenario,
+    /// The congestion control algorithm.
+    pub congestion: String,
+    /// UDP payload of full packets; `None` over TCP.
+    pub mtu: Option<u16>,
+    /// The limit, if it is a time.
+    pub seconds: Option<f64>,
+    /// The limit, if it is a number.
+    pub number: Option<u64>,
+}
+
+/// The figures of a whole measurement. The `sum_` fields are where iperf3 has them.
+#[derive(Serialize, Clone, PartialEq, Debug)]
+pub struct End {
+    /// The time that was measured.
+    pub seconds: f64,
+    /// Bytes sent by the client.
+    pub sent_bytes: u64,
+    /// Bytes received by the client.
+    pub received_bytes: u64,
+    /// The transfer in the direction of the scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sum_sent: Option<Sum>,
+    /// The same: all bytes were received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sum_received: Option<Sum>,
+    /// The transfer in the other direction, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sum_sent_bidir_reverse: Option<Sum>,
+    /// The same: all bytes were received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sum_received_bidir_reverse: Option<Sum>,
+    /// CPU time in percent of one core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_utilization_percent: Option<CpuUtilization>,
+    /// Requests, handshakes or closes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// Requests, handshakes or closes per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_second: Option<f64>,
+    /// Handshakes that resumed a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed: Option<u64>,
+    /// Distribution of the time that each took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+}
+
+/// A transfer in one direction.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
+pub struct Sum {
+    /// The time of the transfer.
+    pub seconds: f64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Bits per second.
+    pub bits_per_second: f64,
+    /// Packets that the sender declared lost.
+    pub retransmits: Option<u64>,
+}
+
+/// CPU time in percent of one core.
+#[derive(Serialize, Clone, Copy, PartialEq, Debug)]
+pub struct CpuUtilization {
+    /// CPU time of the client.
+    pub host_total: f64,
+    /// CPU time of the server, if it is courser.
+    pub remote_total: Option<f64>,
+}
+
+impl Report {
+    /// Makes the report of a measurement.
+    pub fn new(remote: &Remote, plan: &Plan, outcome: Outcome) -> Self {
+        let end = End::new(plan.scenario, &outcome);
+        let (seconds, number) = match plan.amount {
+            Amount::Time(time) => (Some(time.as_secs_f64()), None),
+            Amount::Number(number) => (None, Some(number)),
+        };
+        let settings = Settings {
+            target: remote.target.clone(),
+            address: remote.address.to_string(),
+            transport: remote.over.name(),
+            scenario: plan.scenario,
+            congestion: remote.congestion.to_string(),
+            mtu: outcome.client.connection.map(|connection| connection.mtu),
+            seconds,
+            number,
+        };
+        Self {
+            courser: env!("CARGO_PKG_VERSION"),
+            settings,
+            handshake: outcome.handshake,
+            intervals: outcome.intervals,
+            end,
+            client: outcome.client,
+            server: outcome.server,
+        }
+    }
+}
+
+impl End {
+    fn new(scenario: Scenario, outcome: &Outcome) -> Self {
+        let seconds = outcome.seconds;
+        let lost = |side: Option<&Side>| Some(side?.connection?.packets_lost);
+        let up = Sum::new(seconds, outcome.sent, lost(Some(&outcome.client)));
+        let down = Sum::new(seconds, outcome.received, lost(outcome.server.as_ref()));
+        let (forward, backward) = match scenario {
+            Scenario::Bulk {
+                direction: Direction::Upload,
+                ..
+            } => (Some(up), None),
+            Scenario::Bulk {
+                direction: Direction::Download,
+                ..
+            } => (Some(down), None),
+            Scenario::Bulk {
+                direction: Direction::Both,
+                ..
+            } => (Some(up), Some(down)),
+            _ => (None, None),
+        };
+        let percent = |side: &Side| side.cpu_seconds * 100.0 / seconds.max(1e-9);
+        let counts = outcome.count > 0;
+        Self {
+            seconds,
+            sent_bytes: outcome.sent,
+            received_bytes: outcome.received,
+            sum_sent: forward,
+            sum_received: forward,
+            sum_sent_bidir_reverse: backward,
+            sum_received_bidir_reverse: backward,
+            cpu_utilization_percent: Some(CpuUtilization {
+                host_total: percent(&outcome.client),
+                remote_total: outcome.server.as_ref().map(percent),
+            }),
+            count: counts.then_some(outcome.count),
+            per_second: counts.then(|| to_f64(outcome.count) / seconds.max(1e-9)),
+            resumed: outcome.resumed,
+            latency: outcome.latency,
+        }
+    }
+}
+
+impl Sum {
+    fn new(seconds: f64, bytes: u64, retransmits: Option<u64>) -> Self {
+        let bits_per_second = bits_per_second(bytes, seconds);
+        Self {
+            seconds,
+            bytes,
+            bits_per_second,
+            retransmits,
+        }
+    }
+}

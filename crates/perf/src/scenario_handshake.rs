@@ -1,0 +1,104 @@
+//! Handshakes, full or resumed, one after the other or several at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use courser_measure::Failure;
+
+use crate::bench::{Bench, Outcome, Quota, all};
+use crate::link::Connector;
+use crate::meter::Meter;
+use crate::remote::Remote;
+use crate::wire::Request;
+
+/// Connects and closes until the amount is reached.
+pub(crate) async fn run(
+    bench: &mut Bench<'_>,
+    parallel: u64,
+    resume: bool,
+) -> Result<Outcome, Failure> {
+    let remote = if resume {
+        bench.remote.resuming()
+    } else {
+        bench.remote.clone()
+    };
+    let connector = Connector::new(&remote)?;
+    let worker = Arc::new(Worker {
+        remote,
+        connector,
+        resume,
+        resumed: AtomicU64::new(0),
+    });
+    if resume {
+        worker.collect_tickets(parallel).await?;
+    }
+    let meter = Meter::new();
+    let mark = bench.mark(worker.connector.io()).await;
+    let quota = Quota::new(bench.amount);
+    let tasks = (0..parallel).map(|_| {
+        let (worker, quota, meter) = (worker.clone(), quota.clone(), meter.clone());
+        async move { worker.run(&quota, &meter).await }
+    });
+    let watched = bench
+        .watch
+        .run(all(tasks), &meter, bench.amount, || None)
+        .await;
+    let standing = bench.standing(worker.connector.io(), None);
+    let watched = watched.transpose()?;
+    let outcome = bench.outcome(mark, (standing, None), watched, &meter).await;
+    let _ = tokio::time::timeout(PATIENCE, worker.connector.wait_idle()).await;
+    Ok(Outcome {
+        resumed: Some(worker.resumed.load(Relaxed)),
+        ..outcome
+    })
+}
+
+/// One who connects again and again.
+#[derive(Debug)]
+struct Worker {
+    remote: Remote,
+    connector: Connector,
+    resume: bool,
+    resumed: AtomicU64,
+}
+
+impl Worker {
+    async fn run(&self, quota: &Quota, meter: &Meter) -> Result<(), Failure> {
+        while quota.take() {
+            let took = self.connect(self.resume).await?;
+            meter.on_done(took);
+        }
+        Ok(())
+    }
+
+    /// One connection; waits for tickets before it closes if they are wanted.
+    async fn connect(&self, wants_tickets: bool) -> Result<Duration, Failure> {
+        let began = Instant::now();
+        let mut link = self.connector.connect(&self.remote).await?;
+        let took = began.elapsed();
+        if link.agreed().resumed {
+            self.resumed.fetch_add(1, Relaxed);
+        }
+        if wants_tickets {
+            // They come with or before the first answer.
+            link.exchange(&Request::new(1, 1), &Meter::new()).await?;
+        }
+        link.close();
+        Ok(took)
+    }
+
+    async fn collect_tickets(&self, wanted: u64) -> Result<(), Failure> {
+        for _ in 0..wanted.min(MOST_TICKETS) {
+            self.connect(true).await?;
+        }
+        self.resumed.store(0, Relaxed);
+        Ok(())
+    }
+}
+
+/// rustls keeps no more for one server.
+const MOST_TICKETS: u64 = 8;
+
+/// A server that does not answer a close has left already.
+const PATIENCE: Duration = Duration::from_secs(1);

@@ -1,0 +1,94 @@
+//! Requests and responses, many at a time or one.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use courser_measure::Failure;
+
+use crate::bench::{Bench, Outcome, Quota, all};
+use crate::link::Link;
+use crate::meter::Meter;
+use crate::session::Session;
+use crate::wire::Request;
+
+/// How requests are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    pub(crate) connections: u64,
+    /// At a time, over all connections.
+    pub(crate) in_flight: u64,
+    pub(crate) request_size: u64,
+    pub(crate) response_size: u64,
+    /// On unidirectional streams.
+    pub(crate) uni: bool,
+}
+
+/// Makes requests until the amount is reached.
+pub(crate) async fn run(bench: &mut Bench<'_>, shape: Shape) -> Result<Outcome, Failure> {
+    let mut session = Session::open(bench.remote, shape.connections).await?;
+    let lanes = session.lanes(bench.remote, shape.in_flight).await?;
+    let request = Arc::new(Request::new(shape.request_size, shape.response_size));
+    let meter = Meter::new();
+    let mark = bench.mark(session.io()).await;
+    let quota = Quota::new(bench.amount);
+    let waiting = Arc::new(Waiting::default());
+    let tasks = lanes.into_iter().map(|lane| {
+        let (request, quota, meter) = (request.clone(), quota.clone(), meter.clone());
+        let waiting = waiting.clone();
+        async move {
+            if shape.uni {
+                ask_uni(lane, &request, &quota, (&meter, &waiting)).await
+            } else {
+                ask(lane, &request, &quota, &meter).await
+            }
+        }
+    });
+    let watched = bench
+        .watch
+        .run(all(tasks), &meter, bench.amount, || session.counters())
+        .await;
+    let standing = bench.standing(session.io(), session.counters());
+    let watched = watched.transpose()?;
+    Ok(bench
+        .outcome(mark, (standing, Some(session)), watched, &meter)
+        .await)
+}
+
+async fn ask(
+    mut lane: Link,
+    request: &Request,
+    quota: &Quota,
+    meter: &Meter,
+) -> Result<(), Failure> {
+    while quota.take() {
+        let began = Instant::now();
+        lane.exchange(request, meter).await?;
+        meter.on_done(began.elapsed());
+    }
+    Ok(())
+}
+
+/// Who gets which response is not known: the oldest request is taken to be answered first, as
+/// servers do that work in order.
+async fn ask_uni(
+    mut lane: Link,
+    request: &Request,
+    quota: &Quota,
+    (meter, waiting): (&Meter, &Waiting),
+) -> Result<(), Failure> {
+    while quota.take() {
+        lock(waiting).push_back(Instant::now());
+        lane.exchange_uni(request, meter).await?;
+        let began = lock(waiting).pop_front();
+        meter.on_done(began.map_or(Duration::ZERO, |began| began.elapsed()));
+    }
+    Ok(())
+}
+
+/// When the requests began that are not answered yet.
+type Waiting = Mutex<VecDeque<Instant>>;
+
+fn lock(waiting: &Waiting) -> MutexGuard<'_, VecDeque<Instant>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}

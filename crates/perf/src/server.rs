@@ -1,0 +1,294 @@
+//! The server of the perf protocol.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use bytes::Bytes;
+use courser::{
+    BindError, Connection, Endpoint, Incoming, RecvStream, SendStream, ServerConfig,
+    TransportConfig,
+};
+use courser_measure::tls::{self, Identity};
+use courser_measure::{CpuClock, Failure};
+
+use crate::context::Context;
+use crate::counters::{IoCounters, ServerReport};
+use crate::event::{Event, Events, Moved};
+use crate::quic::send_filler;
+use crate::tcp::TcpServer;
+use crate::wire::{HeaderReader, MAX_STREAMS, PROTOCOL, REPORT_REQUEST};
+
+/// The settings of a server.
+#[derive(Debug)]
+pub struct ServerOptions {
+    /// The address to listen on; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Certificate and key.
+    pub identity: Identity,
+    /// Settings of QUIC connections.
+    pub transport: TransportConfig,
+    /// Also serves TLS over TCP, on the same port.
+    pub tcp: bool,
+    /// The clock of this end's CPU time.
+    pub clock: CpuClock,
+}
+
+/// A perf server that listens.
+#[derive(Debug)]
+pub struct Server {
+    endpoint: Endpoint,
+    tcp: Option<TcpServer>,
+    context: Arc<Context>,
+}
+
+impl Server {
+    /// Opens the sockets. Clients are answered once [`run`](Self::run) is called. `on_event` is called with
+    /// what happens to them.
+    ///
+    /// # Errors
+    /// When the certificate cannot be used, or the address cannot be listened on.
+    pub async fn bind(
+        options: ServerOptions,
+        on_event: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Result<Self, Failure> {
+        let tls = tls::server(options.identity, PROTOCOL)?;
+        let congestion = options.transport.congestion;
+        let transport = TransportConfig {
+            max_bidi_streams: MAX_STREAMS,
+            max_uni_streams: MAX_STREAMS,
+            ..options.transport
+        };
+        let config = ServerConfig::with_rustls(tls.clone()).transport_config(transport);
+        let context = Arc::new(Context {
+            clock: options.clock,
+            events: Events::new(on_event),
+        });
+        // The system chooses a port for one protocol; the other may have it taken.
+        let mut tries = if options.tcp && options.listen.port() == 0 {
+            PORT_TRIES
+        } else {
+            1
+        };
+        loop {
+            tries -= 1;
+            let endpoint = bind_quic(config.clone(), options.listen)?;
+            if !options.tcp {
+                return Ok(Self {
+                    endpoint,
+                    tcp: None,
+                    context,
+                });
+            }
+            let address = SocketAddr::new(options.listen.ip(), endpoint.local_addr()?.port());
+            match TcpServer::bind(address, tls.clone(), congestion).await {
+                Ok(tcp) => {
+                    return Ok(Self {
+                        endpoint,
+                        tcp: Some(tcp),
+                        context,
+                    });
+                }
+                Err(error) if tries == 0 => {
+                    return Err(Failure::cannot_listen(address, "tcp", &error));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Returns the endpoint of QUIC.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Returns the address of QUIC, and that of TCP if there is one.
+    ///
+    /// # Errors
+    /// When the system does not report an address.
+    pub fn addresses(&self) -> Result<(SocketAddr, Option<SocketAddr>), Failure> {
+        let tcp = self.tcp.as_ref().map(TcpServer::local_addr).transpose()?;
+        Ok((self.endpoint.local_addr()?, tcp))
+    }
+
+    /// Serves until `stop` resolves, then closes all connections.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let tcp = self
+            .tcp
+            .map(|tcp| tokio::spawn(tcp.run(self.context.clone())));
+        let accept = async {
+            while let Some(incoming) = self.endpoint.accept().await {
+                let (endpoint, context) = (self.endpoint.clone(), self.context.clone());
+                tokio::spawn(serve(incoming, endpoint, context));
+            }
+        };
+        tokio::select! {
+            () = accept => {}
+            () = stop => {}
+        }
+        if let Some(tcp) = tcp {
+            tcp.abort();
+        }
+        self.endpoint.close(0_u32.into(), b"server stops");
+        self.endpoint.wait_idle().await;
+    }
+}
+
+fn bind_quic(config: ServerConfig, address: SocketAddr) -> Result<Endpoint, Failure> {
+    Endpoint::server(config, address).map_err(|error| match error {
+        BindError::Io(error) => Failure::cannot_listen(address, "udp", &error),
+        error => Failure::new(error.to_string()),
+    })
+}
+
+/// One client, from the handshake to its end.
+async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
+    let peer = incoming.remote_address();
+    let connection = match incoming.await {
+        Ok(connection) => connection,
+        Err(error) => return context.events.failed("quic", peer, &error),
+    };
+    let client = Arc::new(Client {
+        connection,
+        endpoint,
+        context,
+        moved: Tally::default(),
+    });
+    let uni = tokio::spawn(serve_uni(client.clone()));
+    while let Ok((send, receive)) = client.connection.accept_bi().await {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let result = client.answer(send, receive).await;
+            client.note(result);
+        });
+    }
+    uni.abort();
+    let moved = client.moved.total();
+    client.context.events.closed("quic", peer, moved);
+}
+
+/// Requests on unidirectional streams are answered on streams of our own.
+async fn serve_uni(client: Arc<Client>) {
+    while let Ok(receive) = client.connection.accept_uni().await {
+        let client = client.clone();
+        tokio::spawn(async move {
+            let result = client.answer_uni(receive).await;
+            client.note(result);
+        });
+    }
+}
+
+/// A client that is connected.
+#[derive(Debug)]
+struct Client {
+    connection: Connection,
+    endpoint: Endpoint,
+    context: Arc<Context>,
+    moved: Tally,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    received: AtomicU64,
+    sent: AtomicU64,
+}
+
+impl Tally {
+    fn total(&self) -> Moved {
+        Moved {
+            received: self.received.load(Relaxed),
+            sent: self.sent.load(Relaxed),
+        }
+    }
+}
+
+/// A request that cannot be answered; the stream is reset.
+#[derive(Debug)]
+struct Refused(String);
+
+impl<E: std::error::Error> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Client {
+    async fn answer(&self, mut send: SendStream, receive: RecvStream) -> Result<(), Refused> {
+        match self.read_request(receive).await? {
+            Some(REPORT_REQUEST) => send.write_all(&self.report().to_json()).await?,
+            Some(wanted) => self.respond(&mut send, wanted).await?,
+            None => {
+                send.reset(NO_HEADER.into())?;
+                return Err(Refused("a request without a header".to_owned()));
+            }
+        }
+        Ok(send.finish()?)
+    }
+
+    async fn answer_uni(&self, receive: RecvStream) -> Result<(), Refused> {
+        let Some(wanted) = self.read_request(receive).await? else {
+            return Err(Refused("a request without a header".to_owned()));
+        };
+        let mut send = self.connection.open_uni().await?;
+        self.respond(&mut send, wanted).await?;
+        Ok(send.finish()?)
+    }
+
+    /// Reads a request to its end and returns the length wanted; `None` if it ends before.
+    async fn read_request(
+        &self,
+        mut receive: RecvStream,
+    ) -> Result<Option<u64>, courser::ReadError> {
+        let mut header = HeaderReader::default();
+        let mut chunks = [const { Bytes::new() }; CHUNKS_AT_ONCE];
+        while let Some(count) = receive.read_chunks(&mut chunks).await? {
+            let mut received = 0;
+            for chunk in &mut chunks[..count] {
+                header.on_bytes(chunk);
+                received += chunk.len() as u64;
+                // Its buffer is wanted for what arrives meanwhile.
+                *chunk = Bytes::new();
+            }
+            self.moved.received.fetch_add(received, Relaxed);
+        }
+        Ok(header.wanted())
+    }
+
+    async fn respond(&self, send: &mut SendStream, wanted: u64) -> Result<(), courser::WriteError> {
+        match send_filler(send, wanted, None).await {
+            Ok(()) => {
+                self.moved.sent.fetch_add(wanted, Relaxed);
+                Ok(())
+            }
+            // It had enough: that is how downloads limited by time end.
+            Err(error) if error.is_stopped() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn report(&self) -> ServerReport {
+        ServerReport {
+            io: IoCounters::of_endpoint(&self.endpoint),
+            connection: Some(self.connection.stats().into()),
+            ..self.context.report()
+        }
+    }
+
+    fn note(&self, result: Result<(), Refused>) {
+        // Streams that end with their connection are no news.
+        if let Err(Refused(reason)) = result
+            && self.connection.close_reason().is_none()
+        {
+            let peer = self.connection.remote_address();
+            self.context.events.failed("quic", peer, &reason);
+        }
+    }
+}
+
+/// Chunks taken per call: one call for what one turn of the driver brings.
+const CHUNKS_AT_ONCE: usize = 16;
+
+/// Application error code: a stream ended before its header did.
+const NO_HEADER: u32 = 1;
+
+const PORT_TRIES: u32 = 10;

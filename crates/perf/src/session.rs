@@ -1,0 +1,106 @@
+//! The connections that a measurement uses.
+
+use std::time::{Duration, Instant};
+
+use courser_measure::Failure;
+use serde::Serialize;
+
+use crate::counters::{ConnectionCounters, IoCounters, ServerReport};
+use crate::link::{Connector, Link};
+use crate::remote::Remote;
+use crate::transfer::Agreed;
+
+/// Connections to one server.
+#[derive(Debug)]
+pub(crate) struct Session {
+    connector: Connector,
+    links: Vec<Link>,
+    pub(crate) handshake: Handshake,
+}
+
+/// A handshake.
+#[derive(Serialize, Clone, PartialEq, Debug, Default)]
+pub struct Handshake {
+    /// The time that it took.
+    pub seconds: f64,
+    /// The parameters that it agreed on.
+    #[serde(flatten)]
+    pub agreed: Agreed,
+}
+
+impl Session {
+    pub(crate) async fn open(remote: &Remote, connections: u64) -> Result<Self, Failure> {
+        let connector = Connector::new(remote)?;
+        let began = Instant::now();
+        let first = connector.connect(remote).await?;
+        let seconds = began.elapsed().as_secs_f64();
+        let handshake = Handshake {
+            seconds,
+            agreed: first.agreed(),
+        };
+        let mut session = Self {
+            connector,
+            links: vec![first],
+            handshake,
+        };
+        session.grow(remote, connections).await?;
+        Ok(session)
+    }
+
+    async fn grow(&mut self, remote: &Remote, connections: u64) -> Result<(), Failure> {
+        while (self.links.len() as u64) < connections {
+            self.links.push(self.connector.connect(remote).await?);
+        }
+        Ok(())
+    }
+
+    /// Hands out this many users: of the connections in turn where they have streams, else each
+    /// with a connection of its own.
+    pub(crate) async fn lanes(
+        &mut self,
+        remote: &Remote,
+        count: u64,
+    ) -> Result<Vec<Link>, Failure> {
+        let shared: Option<Vec<Link>> = (0..count)
+            .zip(self.links.iter().cycle())
+            .map(|(_, link)| link.share())
+            .collect();
+        if let Some(shared) = shared {
+            return Ok(shared);
+        }
+        self.grow(remote, count).await?;
+        Ok(std::mem::take(&mut self.links))
+    }
+
+    /// Asks on the first connection how the server fares.
+    pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
+        self.links.first_mut()?.ask().await
+    }
+
+    pub(crate) fn io(&self) -> IoCounters {
+        self.connector.io()
+    }
+
+    /// How the connections stand at this end.
+    pub(crate) fn counters(&self) -> Option<ConnectionCounters> {
+        ConnectionCounters::sum(self.links.iter().filter_map(Link::counters))
+    }
+
+    /// How they stand at the server; `None` as soon as it does not answer.
+    pub(crate) async fn server_counters(&mut self) -> Option<ConnectionCounters> {
+        let mut all = Vec::with_capacity(self.links.len());
+        for link in &mut self.links {
+            all.push(link.ask().await?.connection?);
+        }
+        ConnectionCounters::sum(all)
+    }
+
+    /// Closes all connections and waits a little until the server knows.
+    pub(crate) async fn close(self) {
+        self.links.into_iter().for_each(Link::close);
+        let _ = tokio::time::timeout(PATIENCE, self.connector.wait_idle()).await;
+    }
+}
+
+/// A server that does not answer a close has left already.
+const PATIENCE: Duration = Duration::from_secs(1);

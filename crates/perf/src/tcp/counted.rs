@@ -1,0 +1,137 @@
+//! TCP streams whose calls to the kernel are counted.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll};
+
+use courser::Algorithm;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use crate::counters::IoCounters;
+
+/// A TCP stream whose calls to the kernel are counted.
+#[derive(Debug)]
+pub(super) struct Counted {
+    stream: TcpStream,
+    tally: Arc<Tally>,
+}
+
+/// The counts, of all streams of one end.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    send_calls: AtomicU64,
+    receive_calls: AtomicU64,
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn snapshot(&self) -> IoCounters {
+        IoCounters {
+            send_calls: self.send_calls.load(Relaxed),
+            receive_calls: self.receive_calls.load(Relaxed),
+            sent_bytes: self.sent_bytes.load(Relaxed),
+            received_bytes: self.received_bytes.load(Relaxed),
+            sent_datagrams: None,
+            received_datagrams: None,
+            kernel_drops: None,
+        }
+    }
+
+    fn on_sent(&self, bytes: usize) {
+        self.send_calls.fetch_add(1, Relaxed);
+        self.sent_bytes.fetch_add(bytes as u64, Relaxed);
+    }
+}
+
+impl Counted {
+    /// Takes a stream over: small writes are not held back, and both ends use the same
+    /// controller as they would over QUIC.
+    pub(super) fn new(
+        stream: TcpStream,
+        tally: Arc<Tally>,
+        congestion: Algorithm,
+    ) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        set_congestion(&stream, congestion)?;
+        Ok(Self { stream, tally })
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn set_congestion(stream: &TcpStream, congestion: Algorithm) -> io::Result<()> {
+    let name = match congestion {
+        Algorithm::NewReno => "reno",
+        Algorithm::Cubic => "cubic",
+        // Not part of every kernel: the call below says so.
+        Algorithm::Prague => "prague",
+        Algorithm::Bbr => "bbr",
+    };
+    Ok(rustix::net::sockopt::set_tcp_congestion(stream, name)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn set_congestion(_: &TcpStream, _: Algorithm) -> io::Result<()> {
+    Ok(())
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let poll = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        if let Poll::Ready(Ok(())) = poll {
+            let read = (buffer.filled().len() - before) as u64;
+            this.tally.receive_calls.fetch_add(1, Relaxed);
+            this.tally.received_bytes.fetch_add(read, Relaxed);
+        }
+        poll
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let poll = Pin::new(&mut this.stream).poll_write(cx, buffer);
+        if let Poll::Ready(Ok(written)) = poll {
+            this.tally.on_sent(written);
+        }
+        poll
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let poll = Pin::new(&mut this.stream).poll_write_vectored(cx, buffers);
+        if let Poll::Ready(Ok(written)) = poll {
+            this.tally.on_sent(written);
+        }
+        poll
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,143 @@
+//! The rows of a document, as a file lists them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use courser_sim::report::Measure;
+use courser_sim::scenario::Scenario;
+use serde::Deserialize;
+
+use crate::error::Error;
+
+/// The content of a document. Paths are relative to the file.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct List {
+    pub(super) title: String,
+    /// Text above the overview.
+    pub(super) about: String,
+    /// Directory of what was measured, a file for each row.
+    data: PathBuf,
+    #[serde(rename = "row")]
+    pub(super) rows: Vec<Row>,
+    #[serde(skip)]
+    file: PathBuf,
+}
+
+/// A target, and its scenarios.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// For the command line and the name of the file with the data.
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) target: String,
+    pub(super) files: Vec<FilePart>,
+    /// Measures with a column each.
+    pub(super) columns: Vec<String>,
+    /// Text below the table.
+    #[serde(default)]
+    pub(super) text: String,
+    #[serde(default, rename = "chart")]
+    pub(super) charts: Vec<ChartPart>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FilePart {
+    pub(super) path: PathBuf,
+    /// Runs of each of its scenarios.
+    pub(super) runs: u64,
+}
+
+/// A chart from one run.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChartPart {
+    pub(super) file: PathBuf,
+    pub(super) scenario: String,
+    /// Title of the chart in the report of the run, or how it begins.
+    pub(super) chart: String,
+    #[serde(default = "first_seed")]
+    pub(super) seed: u64,
+}
+
+fn first_seed() -> u64 {
+    1
+}
+
+/// Reads a list from a file.
+///
+/// # Errors
+/// When the file cannot be read or has something wrong in it.
+pub fn read(path: &Path) -> Result<List, Error> {
+    let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
+    parse(path, &text)
+}
+
+/// Reads the text of a file at `path`.
+///
+/// # Errors
+/// When it has something wrong in it.
+pub fn parse(path: &Path, text: &str) -> Result<List, Error> {
+    let wrong = |what: String| Error::content(path, what);
+    let mut list: List = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+    list.file = path.to_owned();
+    for row in &list.rows {
+        for column in &row.columns {
+            if Measure::named(column).is_none() {
+                let message = format!("row {} has a column '{column}'", row.name);
+                return Err(wrong(format!("{message}, which is not a measure")));
+            }
+        }
+    }
+    Ok(list)
+}
+
+impl List {
+    /// Returns the rows with these names, or all for the name `all`.
+    ///
+    /// # Errors
+    /// When there is no such row.
+    pub fn select(&self, names: &[String]) -> Result<Vec<&Row>, Error> {
+        let known: Vec<&str> = self.rows.iter().map(|row| row.name.as_str()).collect();
+        for name in names {
+            if name != "all" && !known.contains(&name.as_str()) {
+                let reason = format!("has no row '{name}', known are all, {}", known.join(", "));
+                let path = self.file.display();
+                return Err(Error::Mismatch(format!("{path} {reason}")));
+            }
+        }
+        let is_selected = |row: &&Row| names.iter().any(|name| name == "all" || *name == row.name);
+        Ok(self.rows.iter().filter(is_selected).collect())
+    }
+
+    /// Returns the file that the list was read from.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns a path of the list relative to the current directory.
+    pub(super) fn path(&self, path: &Path) -> PathBuf {
+        let directory = self.file.parent().unwrap_or(Path::new(""));
+        directory.join(path)
+    }
+
+    /// Returns the file with the numbers of a row.
+    pub(super) fn data_of(&self, row: &Row) -> PathBuf {
+        self.path(&self.data).join(format!("{}.tsv", row.name))
+    }
+
+    /// Reads the scenarios of a row, each with its number of runs.
+    pub(super) fn scenarios(&self, row: &Row) -> Result<Vec<(Scenario, u64)>, Error> {
+        let mut all = Vec::new();
+        for file in &row.files {
+            let path = self.path(&file.path);
+            let text = fs::read_to_string(&path).map_err(|error| Error::read(&path, error))?;
+            let family =
+                Scenario::parse_all(&text).map_err(|error| Error::content(&path, error))?;
+            all.extend(family.into_iter().map(|scenario| (scenario, file.runs)));
+        }
+        Ok(all)
+    }
+}

@@ -1,0 +1,145 @@
+//! Reports of simulated runs: HTML pages with tables and charts.
+
+mod chart_flow;
+mod chart_link;
+mod charts;
+mod group;
+mod measure;
+mod tables;
+mod values;
+mod verdict;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use courser_plot::Chart;
+use courser_plot::page::{Page, Section};
+use courser_sim::report::RunReport;
+
+pub use self::verdict::Verdict;
+
+use self::group::Group;
+use crate::error::Error;
+
+/// More scenarios than this get a page each: a page with all their charts would be slow to open.
+const MAX_SCENARIOS_INSIDE: usize = 4;
+
+/// Writes `index.html`, and a page for each scenario where there are many, into a directory that
+/// is made if needed.
+///
+/// # Errors
+///
+/// When the directory or a file in it cannot be written.
+pub fn write(directory: &Path, runs: &[RunReport], verdicts: &[Verdict]) -> Result<(), Error> {
+    fs::create_dir_all(directory).map_err(|error| cannot_write(directory, error))?;
+    for (name, html) in pages(runs, verdicts) {
+        let path = directory.join(name);
+        fs::write(&path, html).map_err(|error| cannot_write(&path, error))?;
+    }
+    Ok(())
+}
+
+/// Returns the charts of one run.
+pub fn charts_of(run: &RunReport) -> Vec<Chart> {
+    charts::all(run, "")
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Error {
+    let path = path.to_owned();
+    Error::Report { path, error }
+}
+
+/// All pages with their file names, the index first.
+fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
+    let groups = group::groups(runs, verdicts);
+    let is_inside = groups.len() <= MAX_SCENARIOS_INSIDE;
+    let mut index = Page::new("Simulated runs").line(overview(&groups, runs.len()));
+    let mut section = Section::new("Scenarios").table(tables::overview(&groups, is_inside));
+    if groups.iter().any(|group| group.runs.len() > 1) {
+        section = section.text(
+            "The large numbers are medians over the seeds of a scenario, with the 10th and the 90th \
+             percentile below. Scenario and seed reproduce a run exactly.",
+        );
+    }
+    index = index.section(section);
+    let mut others = Vec::new();
+    for group in &groups {
+        if is_inside {
+            index = index.section(scenario(group, group.name.clone()));
+        } else {
+            let title = format!("Simulated runs of {}", group.name);
+            let page = Page::new(title).line(own_line(group));
+            let page = page.section(scenario(group, "Results".to_owned()));
+            others.push((group.file.clone(), page.to_html()));
+        }
+    }
+    let mut pages = vec![("index.html".to_owned(), index.to_html())];
+    pages.append(&mut others);
+    pages
+}
+
+/// Tables and charts of one scenario.
+fn scenario(group: &Group<'_>, heading: String) -> Section {
+    let mut section = Section::new(heading);
+    if !group.verdicts.is_empty() {
+        section = section.table(tables::bounds(group));
+    }
+    section = section.table(tables::measures(group));
+    let (median, worst) = (group.median(), group.worst());
+    let is_same = std::ptr::eq(median, worst);
+    section = of_run(section, median, if is_same { "" } else { "the median run" });
+    if !is_same {
+        section = of_run(section, worst, "the worst run");
+    }
+    match group.runs.len() {
+        1 => section,
+        _ => section.table(tables::runs(group)),
+    }
+}
+
+/// Flows and charts of one run.
+fn of_run(section: Section, run: &RunReport, which: &str) -> Section {
+    let words = match which {
+        "" => format!("Seed {}", run.seed),
+        which => format!("Seed {}, {which}", run.seed),
+    };
+    let section = section
+        .table(tables::flows(run, &words))
+        .table(tables::links(run, &words));
+    charts::all(run, which)
+        .into_iter()
+        .fold(section, Section::chart)
+}
+
+fn overview(groups: &[Group<'_>], runs: usize) -> String {
+    let verdicts = || groups.iter().flat_map(|group| &group.verdicts);
+    let kept = verdicts().filter(|verdict| verdict.is_kept).count();
+    let bounds = match verdicts().count() {
+        0 => "no bounds".to_owned(),
+        1 if kept == 1 => "the bound is met".to_owned(),
+        1 => "the bound is violated".to_owned(),
+        all if all == kept => format!("all {all} bounds met"),
+        all => format!("{} of {all} bounds violated", all - kept),
+    };
+    format!(
+        "{}, {}, {bounds}.",
+        count(groups.len(), "scenario"),
+        count(runs, "run")
+    )
+}
+
+fn own_line(group: &Group<'_>) -> String {
+    overview(std::slice::from_ref(group), group.runs.len())
+}
+
+/// `1 run`, `2 runs`.
+fn count(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

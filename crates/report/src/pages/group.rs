@@ -1,0 +1,114 @@
+//! The runs of one scenario.
+
+use courser_sim::report::{MEASURES, Measure, RunReport};
+
+use super::measure::{self, Spread};
+use super::verdict::Verdict;
+
+/// The runs of one scenario, from the best to the worst.
+pub(super) struct Group<'a> {
+    pub(super) name: String,
+    /// File of its own page, where it has one.
+    pub(super) file: String,
+    pub(super) runs: Vec<&'a RunReport>,
+    pub(super) verdicts: Vec<&'a Verdict>,
+}
+
+/// The runs by scenario, in the order in which scenarios first occur.
+pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for run in runs {
+        match groups.iter_mut().find(|group| group.name == run.scenario) {
+            Some(group) => group.runs.push(run),
+            None => groups.push(Group {
+                file: file_name(groups.len() + 1, &run.scenario),
+                name: run.scenario.clone(),
+                runs: vec![run],
+                verdicts: Vec::new(),
+            }),
+        }
+    }
+    for group in &mut groups {
+        // Runs that are equally good stay in the order of their seeds.
+        group.runs.sort_by_key(|run| run.seed);
+        group.runs.sort_by(|a, b| badness(a).total_cmp(&badness(b)));
+        let own = verdicts.iter().filter(|one| one.scenario == group.name);
+        group.verdicts = own.collect();
+    }
+    groups
+}
+
+impl<'a> Group<'a> {
+    /// The run in the middle.
+    pub(super) fn median(&self) -> &'a RunReport {
+        self.runs[(self.runs.len() - 1) / 2]
+    }
+
+    /// The run at the end.
+    pub(super) fn worst(&self) -> &'a RunReport {
+        self.runs[self.runs.len() - 1]
+    }
+
+    /// How a measure spreads over the runs; `None` where none has it.
+    pub(super) fn spread(&self, measure: &Measure) -> Option<Spread> {
+        Spread::of(
+            self.runs
+                .iter()
+                .filter_map(|run| (measure.of)(&run.measures)),
+        )
+    }
+
+    /// The seed with the worst value of a measure.
+    pub(super) fn worst_seed(&self, measure: &Measure) -> Option<u64> {
+        let sign = if measure::is_more_better(measure) {
+            -1.0
+        } else {
+            1.0
+        };
+        let value = |run: &&&RunReport| (measure.of)(&run.measures).map(|value| value * sign);
+        let runs = self.runs.iter().filter(|run| value(run).is_some());
+        let badness = |run: &&&RunReport| value(run).unwrap_or(f64::MIN);
+        let worst = runs.max_by(|a, b| badness(a).total_cmp(&badness(b)));
+        worst.map(|run| run.seed)
+    }
+
+    /// The measures that any run has.
+    pub(super) fn measures(&self) -> impl Iterator<Item = &'static Measure> {
+        MEASURES
+            .iter()
+            .filter(|measure| self.spread(measure).is_some())
+    }
+}
+
+/// How bad a run is: failures first, then what the scenario is about. Transfers of so many bytes
+/// are about their time, requests about theirs, the rest about goodput.
+fn badness(run: &RunReport) -> f64 {
+    let measures = &run.measures;
+    let failures = measures.failures.unwrap_or(0.0) + measures.unfinished.unwrap_or(0.0);
+    let value = measures
+        .completion_time
+        .or(measures.exchange_median)
+        .or(measures.goodput.map(|goodput| -goodput))
+        .unwrap_or(0.0);
+    // No rate or time comes near the weight of a failure.
+    failures * 1e18 + value
+}
+
+/// A file name made of a number and what is harmless in the name of the scenario.
+fn file_name(number: usize, scenario: &str) -> String {
+    let plain: String = scenario
+        .chars()
+        .take(MAX_NAME)
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    format!("{number:03}-{plain}.html")
+}
+
+/// Characters of a scenario's name in the name of its file.
+const MAX_NAME: usize = 60;

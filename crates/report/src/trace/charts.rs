@@ -1,0 +1,174 @@
+//! A trace as charts.
+
+use courser_plot::page::{Cell, Page, Section, Table};
+use courser_plot::{Axis, Chart, Colour, Grid, Marker, Marks, Series as Line, Unit};
+use courser_qlog::{About, Point, Samples, Series, Summary};
+use courser_units::seconds;
+
+use super::text;
+
+/// A chart of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceChart {
+    /// Packets sent, acknowledged and lost.
+    Packets,
+    /// Congestion window and bytes in flight.
+    Window,
+    /// Round-trip times.
+    Rtt,
+    /// Send and receive rates.
+    Throughput,
+}
+
+/// A trace to be drawn.
+#[derive(Clone, Debug)]
+pub struct TraceView<'a> {
+    /// The name of the trace, for titles.
+    pub name: String,
+    /// The head of the trace.
+    pub about: &'a About,
+    /// The series of the trace.
+    pub series: &'a Series,
+    /// The summary of the trace.
+    pub summary: &'a Summary,
+    /// Seconds that a rate is taken over.
+    pub rate_width: f64,
+}
+
+/// Returns the seconds that rates are taken over: two hundred points over the trace, but none over less
+/// than a millisecond.
+pub fn rate_width(duration: f64) -> f64 {
+    (duration / 200.0).max(1e-3)
+}
+
+impl TraceView<'_> {
+    /// Draws one chart, or all of them in one image, as SVG.
+    pub fn image(&self, which: Option<TraceChart>) -> String {
+        let charts = self.charts(which);
+        if let [chart] = &charts[..] {
+            return chart.to_svg();
+        }
+        let grid = Grid::new(self.title(), 2);
+        charts.into_iter().fold(grid, Grid::chart).to_svg()
+    }
+
+    /// Draws one chart, or all of them, and the summary below, as an HTML page.
+    pub fn page(&self, which: Option<TraceChart>) -> String {
+        let rows = text::rows(self.summary);
+        let table = rows.into_iter().fold(
+            Table::new("Connection", ["measure", "value"]),
+            |table, (name, value)| table.row([Cell::text(name), Cell::text(value)]),
+        );
+        let section = Section::new("Charts");
+        let section = self.charts(which).into_iter().fold(section, Section::chart);
+        Page::new(self.title())
+            .line(text::origin(self.about))
+            .section(section)
+            .section(Section::new("Summary").table(table))
+            .to_html()
+    }
+
+    fn title(&self) -> String {
+        self.summary
+            .title
+            .clone()
+            .unwrap_or_else(|| self.name.clone())
+    }
+
+    fn charts(&self, which: Option<TraceChart>) -> Vec<Chart> {
+        match which {
+            Some(TraceChart::Packets) => vec![self.time_sequence()],
+            Some(TraceChart::Window) => vec![self.window()],
+            Some(TraceChart::Rtt) => vec![self.rtt()],
+            Some(TraceChart::Throughput) => vec![self.throughput()],
+            None => vec![
+                self.time_sequence(),
+                self.window(),
+                self.rtt(),
+                self.throughput(),
+            ],
+        }
+    }
+
+    fn time_sequence(&self) -> Chart {
+        let series = self.series;
+        let axis = Axis::new("bytes sent", Unit::Bytes);
+        let chart = Chart::new("Packets", Axis::time(), axis);
+        if series.sent.as_slice().len() < series.received.as_slice().len() / 2 {
+            // A receiver sends little; what matters is what arrived.
+            return Chart::new(
+                "Packets",
+                Axis::time(),
+                Axis::new("bytes received", Unit::Bytes),
+            )
+            .subtitle(self.name.clone())
+            .series(Line::dots("received", points(&series.received)));
+        }
+        chart
+            .subtitle(self.name.clone())
+            .series(Line::dots("sent", points(&series.sent)))
+            .series(Line::dots("acknowledged", points(&series.acked)).colour(Colour::Good))
+            .series(Line::markers("lost", Marker::Cross, points(&series.lost)).colour(Colour::Bad))
+    }
+
+    fn window(&self) -> Chart {
+        let series = self.series;
+        let axis = Axis::new("bytes", Unit::Bytes);
+        let mut chart = Chart::new("Congestion window", Axis::time(), axis)
+            .subtitle(self.name.clone())
+            .series(Line::area("in flight", points(&series.bytes_in_flight)))
+            .series(Line::step("window", points(&series.congestion_window)));
+        if !series.ssthresh.as_slice().is_empty() {
+            let line = Line::step("slow-start threshold", points(&series.ssthresh));
+            chart = chart.series(line.dashed());
+        }
+        self.with_losses(chart)
+    }
+
+    fn rtt(&self) -> Chart {
+        let series = self.series;
+        Chart::new(
+            "Round-trip time",
+            Axis::time(),
+            Axis::new("rtt", Unit::Seconds),
+        )
+        .subtitle(self.name.clone())
+        .series(Line::dots("latest", points(&series.latest_rtt)))
+        .series(Line::line("smoothed", points(&series.smoothed_rtt)))
+        .series(Line::step("shortest", points(&series.min_rtt)).dashed())
+    }
+
+    fn throughput(&self) -> Chart {
+        let series = self.series;
+        let over = seconds(self.rate_width);
+        let axis = Axis::new("rate", Unit::BitsPerSecond);
+        let mut chart = Chart::new("Throughput", Axis::time(), axis)
+            .subtitle(format!("{}, means over {over}", self.name))
+            .series(Line::line("sent", points(&series.send_rate)))
+            .series(Line::line("received", points(&series.receive_rate)));
+        if !series.pacing_rate.as_slice().is_empty() {
+            let line = Line::step("pacing rate", points(&series.pacing_rate));
+            chart = chart.series(line.dashed());
+        }
+        self.with_losses(chart)
+    }
+
+    fn with_losses(&self, chart: Chart) -> Chart {
+        let losses = self.series.losses.as_slice();
+        let chart = if losses.is_empty() {
+            chart
+        } else {
+            chart.marks(Marks::ticks("losses", losses.iter().copied()))
+        };
+        let probes = self.series.probe_timeouts.as_slice();
+        if probes.is_empty() {
+            return chart;
+        }
+        let marks = probes.iter().map(|&time| (time, "probe timeout"));
+        chart.marks(Marks::lines("probe timeouts", marks))
+    }
+}
+
+fn points(samples: &Samples<Point>) -> impl Iterator<Item = Point> + '_ {
+    samples.as_slice().iter().copied()
+}

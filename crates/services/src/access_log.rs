@@ -1,0 +1,250 @@
+//! The access log: a line for each request.
+
+mod line;
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use crate::exchange::Exchange;
+
+/// The format of a line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// Common Log Format.
+    Common,
+    /// Common Log Format with Referer and User-Agent.
+    Combined,
+    /// One JSON object.
+    Json,
+}
+
+/// Writes a line for each request, in a thread of its own, so that a slow disk delays no request. Lines
+/// that do not fit into the queue are dropped and counted (limit K106).
+#[derive(Clone, Debug)]
+pub struct AccessLog {
+    format: LogFormat,
+    queue: SyncSender<Order>,
+    shared: Arc<Shared>,
+}
+
+/// The thread of an [`AccessLog`], to be ended after the last request.
+#[derive(Debug)]
+pub struct Writer(Receiver<()>);
+
+/// State that requests and the thread share, so that no request waits for the thread.
+struct Shared {
+    /// Bytes of the lines that wait.
+    queued: AtomicUsize,
+    dropped: AtomicU64,
+    has_told: AtomicBool,
+    /// The file was moved away: another is begun.
+    reopens: AtomicBool,
+    ends: AtomicBool,
+    /// Called once, when the first line is dropped.
+    warn: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("queued", &self.queued)
+            .field("dropped", &self.dropped)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+enum Order {
+    Line(String),
+    /// A flag was set.
+    Look,
+}
+
+impl AccessLog {
+    /// Opens a log that appends to a file, or writes to standard output without one. `warn` is called on
+    /// a thread of its own when the first line is dropped.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or the thread cannot start.
+    pub fn open(
+        format: LogFormat,
+        path: Option<&Path>,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> io::Result<(Self, Writer)> {
+        let target = Target::open(path)?;
+        let (queue, orders) = sync_channel(MOST_LINES);
+        let (done, ended) = channel();
+        let shared = Arc::new(Shared {
+            queued: AtomicUsize::new(0),
+            dropped: AtomicU64::new(0),
+            has_told: AtomicBool::new(false),
+            reopens: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+            warn: Box::new(warn),
+        });
+        let state = shared.clone();
+        std::thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || {
+                write_all(target, &orders, &state);
+                // Received by no one if the disk was too slow.
+                let _ = done.send(());
+            })?;
+        let log = Self {
+            format,
+            queue,
+            shared,
+        };
+        Ok((log, Writer(ended)))
+    }
+
+    /// Queues the line of a request.
+    pub(crate) fn note(&self, exchange: &Exchange) {
+        let mut line = match self.format {
+            LogFormat::Common => line::common(exchange),
+            LogFormat::Combined => line::combined(exchange),
+            LogFormat::Json => line::as_json(exchange),
+        };
+        line.push('\n');
+        debug_assert!(line.len() <= line::MOST, "{} bytes", line.len());
+        line.shrink_to_fit();
+        let len = line.len();
+        let before = self.shared.queued.fetch_add(len, Relaxed);
+        let fits = before + len <= MOST_BYTES;
+        if !fits || self.queue.try_send(Order::Line(line)).is_err() {
+            self.shared.queued.fetch_sub(len, Relaxed);
+            self.shared.drop_one("the disk or the reader is too slow");
+        }
+    }
+
+    /// Returns the number of lines that were not written, because the disk was full or because the disk or
+    /// the reader of standard output was too slow.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped.load(Relaxed)
+    }
+
+    /// Opens the file again, after it was moved away. Returns at once.
+    pub fn reopen(&self) {
+        self.shared.reopens.store(true, Release);
+        // A thread that has lines to write sees the flag anyway.
+        let _ = self.queue.try_send(Order::Look);
+    }
+
+    /// Writes the lines that wait, unless the disk takes longer than a few seconds for them.
+    pub fn end(self, writer: &Writer) {
+        self.shared.ends.store(true, Release);
+        let _ = self.queue.try_send(Order::Look);
+        let _ = writer.0.recv_timeout(END_WITHIN);
+    }
+}
+
+impl Shared {
+    /// Counts a line that is not written, and warns once.
+    fn drop_one(self: &Arc<Self>, reason: &str) {
+        self.dropped.fetch_add(1, Relaxed);
+        if self.has_told.swap(true, Relaxed) {
+            return;
+        }
+        let text = format!(
+            "access log lines are dropped: {reason} (courser_access_log_dropped_total counts them)"
+        );
+        let shared = self.clone();
+        // The warning may go where nothing reads it, and no request may wait for that.
+        let thread = std::thread::Builder::new().name("access-log-warning".to_owned());
+        let _ = thread.spawn(move || (shared.warn)(&text));
+    }
+}
+
+enum Target {
+    StandardOutput(io::Stdout),
+    File(PathBuf, BufWriter<File>),
+}
+
+impl Target {
+    fn open(path: Option<&Path>) -> io::Result<Self> {
+        Ok(match path {
+            None => Self::StandardOutput(io::stdout()),
+            Some(path) => Self::File(path.to_owned(), append_to(path)?),
+        })
+    }
+
+    /// Writes a line with its end in one piece: a full disk leaves no half of one behind.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        match self {
+            Self::StandardOutput(out) => out.write_all(line.as_bytes()),
+            Self::File(_, out) => out.write_all(line.as_bytes()),
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Self::File(_, out) = self {
+            // What could not be written stays in the buffer; lines that do not fit are counted.
+            let _ = out.flush();
+        }
+    }
+
+    fn reopen(&mut self) {
+        self.flush();
+        if let Self::File(path, out) = self
+            && let Ok(file) = append_to(path)
+        {
+            *out = file;
+        }
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<BufWriter<File>> {
+    let file = OpenOptions::new().append(true).create(true).open(path)?;
+    Ok(BufWriter::new(file))
+}
+
+/// Writes lines until the server ends.
+fn write_all(mut target: Target, orders: &Receiver<Order>, shared: &Arc<Shared>) {
+    loop {
+        let order = orders.recv_timeout(FLUSH_AFTER);
+        if shared.reopens.swap(false, Acquire) {
+            target.reopen();
+        }
+        match order {
+            Ok(Order::Line(line)) => write_line(&mut target, &line, shared),
+            Ok(Order::Look) => {}
+            Err(RecvTimeoutError::Timeout) => target.flush(),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if shared.ends.load(Acquire) {
+            for order in orders.try_iter() {
+                if let Order::Line(line) = order {
+                    write_line(&mut target, &line, shared);
+                }
+            }
+            break;
+        }
+    }
+    target.flush();
+}
+
+fn write_line(target: &mut Target, line: &str, shared: &Arc<Shared>) {
+    let written = target.write(line);
+    shared.queued.fetch_sub(line.len(), Relaxed);
+    if let Err(error) = written {
+        shared.drop_one(&error.to_string());
+    }
+}
+
+/// Lines that wait (K106): a second of a busy server.
+const MOST_LINES: usize = 65_536;
+/// Bytes of the lines that wait: as many lines of 128 bytes.
+const MOST_BYTES: usize = 8 << 20;
+/// Lines reach the file this late at most.
+const FLUSH_AFTER: Duration = Duration::from_millis(200);
+/// A disk that stands does not keep the server from ending.
+const END_WITHIN: Duration = Duration::from_secs(5);

@@ -1,0 +1,207 @@
+//! The formats of lines. No line is longer than [`MOST`].
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use http::{HeaderValue, Version};
+use serde_json::json;
+
+use crate::calendar;
+use crate::exchange::Exchange;
+
+/// `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200 5`.
+pub(super) fn common(exchange: &Exchange) -> String {
+    let mut line = String::with_capacity(160);
+    match exchange.client {
+        Some(client) => drop(write!(line, "{}", client.ip())),
+        None => line.push('-'),
+    }
+    let time = calendar::common_log(exchange.at);
+    let _ = write!(line, " - - [{time}] \"");
+    escape(
+        &mut line,
+        exchange.method.as_str().as_bytes(),
+        MOST_OF_METHOD,
+    );
+    line.push(' ');
+    escape(&mut line, target(exchange).as_bytes(), MOST_OF_TARGET);
+    let status = exchange.status.as_u16();
+    let _ = write!(
+        line,
+        " {}\" {status} {}",
+        protocol(exchange.version),
+        exchange.bytes
+    );
+    line
+}
+
+/// Common Log Format with Referer and User-Agent.
+pub(super) fn combined(exchange: &Exchange) -> String {
+    let mut line = common(exchange);
+    quoted(&mut line, exchange.referer.as_ref());
+    quoted(&mut line, exchange.user_agent.as_ref());
+    line
+}
+
+fn quoted(line: &mut String, value: Option<&HeaderValue>) {
+    line.push_str(" \"");
+    match value {
+        Some(value) => escape(line, value.as_bytes(), MOST_OF_FIELD),
+        None => line.push('-'),
+    }
+    line.push('"');
+}
+
+/// Appends what a client sent, so that it ends neither a line nor a field, and in `most` bytes.
+fn escape(line: &mut String, bytes: &[u8], most: usize) {
+    let end = line.len() + most;
+    let mut fits = line.len();
+    for &byte in bytes {
+        match byte {
+            b'"' | b'\\' => {
+                line.push('\\');
+                line.push(char::from(byte));
+            }
+            b' '..=b'~' => line.push(char::from(byte)),
+            _ => drop(write!(line, "\\x{byte:02x}")),
+        }
+        if line.len() > end {
+            line.truncate(fits);
+            line.push_str(CUT);
+            return;
+        }
+        if line.len() + CUT.len() <= end {
+            fits = line.len();
+        }
+    }
+}
+
+/// Cuts text so that it takes at most `most` bytes in a JSON string.
+fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    let (mut len, mut fits) = (0, 0);
+    for (at, c) in text.char_indices() {
+        if len + CUT.len() <= most {
+            fits = at;
+        }
+        len += match c {
+            '"' | '\\' => 2,
+            c if c.is_control() => 6,
+            c => c.len_utf8(),
+        };
+        if len > most {
+            return format!("{}{CUT}", &text[..fits]).into();
+        }
+    }
+    text.into()
+}
+
+pub(super) fn as_json(exchange: &Exchange) -> String {
+    let text = |value: Option<&HeaderValue>| {
+        let value = String::from_utf8_lossy(value?.as_bytes()).into_owned();
+        Some(cut(&value, MOST_OF_FIELD).into_owned())
+    };
+    let peer = exchange.peer.as_ref();
+    // As the proxy decides: the target comes before the Host field.
+    let host = exchange.uri.authority();
+    let host = host.map(|host| cut(host.as_str(), MOST_OF_FIELD).into_owned());
+    let host = host.or_else(|| text(exchange.host.as_ref()));
+    json!({
+        "time": calendar::rfc3339(exchange.at),
+        "client": exchange.client.map(|client| client.to_string()),
+        "connection": peer.map(courser::server::Peer::connection_id),
+        "protocol": protocol(exchange.version),
+        "method": cut(exchange.method.as_str(), MOST_OF_METHOD),
+        "host": host,
+        "uri": cut(target(exchange), MOST_OF_TARGET),
+        "status": exchange.status.as_u16(),
+        "bytes": exchange.bytes,
+        "seconds": exchange.took.as_secs_f64(),
+        "complete": exchange.is_complete,
+        "referer": text(exchange.referer.as_ref()),
+        "user_agent": text(exchange.user_agent.as_ref()),
+    })
+    .to_string()
+}
+
+fn target(exchange: &Exchange) -> &str {
+    let path = exchange.uri.path_and_query();
+    path.map_or("*", http::uri::PathAndQuery::as_str)
+}
+
+fn protocol(version: Version) -> &'static str {
+    match version {
+        Version::HTTP_09 => "HTTP/0.9",
+        Version::HTTP_10 => "HTTP/1.0",
+        Version::HTTP_2 => "HTTP/2.0",
+        Version::HTTP_3 => "HTTP/3.0",
+        _ => "HTTP/1.1",
+    }
+}
+
+/// Bytes of a line with its end (K106): referrer, agent, host, target and method at their longest leave
+/// 600 bytes for the parts that are ours.
+pub(super) const MOST: usize = 4096;
+const MOST_OF_TARGET: usize = 1600;
+const MOST_OF_FIELD: usize = 600;
+const MOST_OF_METHOD: usize = 64;
+/// Marks where a field was cut.
+const CUT: &str = "...";
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn what_clients_send_ends_no_field() {
+        let mut line = String::new();
+        escape(&mut line, b"a\" 200 1\\\r\nfake \x1b[31m\xff", 100);
+        assert_eq!(line, "a\\\" 200 1\\\\\\x0d\\x0afake \\x1b[31m\\xff");
+    }
+
+    #[test]
+    fn fields_are_cut_between_characters() {
+        for (text, most, wanted) in [
+            ("abcdefgh", 8, "abcdefgh"),
+            ("abcdefghi", 8, "abcde..."),
+            ("abcd\"efghi", 8, "abcd..."),
+            ("\"\"\"\"", 8, "\\\"\\\"\\\"\\\""),
+            ("\"\"\"\"\"", 8, "\\\"\\\"..."),
+        ] {
+            let mut line = String::new();
+            escape(&mut line, text.as_bytes(), most);
+            assert_eq!(line, wanted, "{text}");
+            let quoted = json!(cut(text, most)).to_string();
+            assert_eq!(quoted, format!("\"{wanted}\""), "{text}");
+        }
+        assert_eq!(cut("ééééé", 8), "éé...");
+    }
+
+    #[test]
+    fn lines_are_never_longer_than_the_limit() {
+        for byte in [b'a', b'"', b'\t', 0xff] {
+            let value = HeaderValue::from_bytes(&vec![byte; 60_000]).ok();
+            let uri = format!("https://{}/{}", "h".repeat(9000), "%".repeat(9000));
+            let exchange = Exchange {
+                peer: None,
+                client: Some(([0xffff; 8], 65_535).into()),
+                method: http::Method::from_bytes(&[b'M'; 5000]).expect("a token"),
+                uri: uri.parse().expect("a URI"),
+                version: Version::HTTP_3,
+                host: value.clone(),
+                referer: value.clone(),
+                user_agent: value,
+                at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000),
+                status: http::StatusCode::OK,
+                bytes: u64::MAX,
+                took: Duration::MAX,
+                is_complete: true,
+            };
+            for line in [common(&exchange), combined(&exchange), as_json(&exchange)] {
+                assert!(line.len() < MOST, "{} bytes: {line}", line.len());
+                assert!(line.contains(CUT), "{line}");
+            }
+        }
+    }
+}

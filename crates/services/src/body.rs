@@ -1,0 +1,39 @@
+//! Responses with content of any kind.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+
+pub use courser::files::{Body, BoxError};
+
+/// Puts any body into the type that all responses have.
+pub(crate) fn boxed<B>(body: B) -> Body
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    Body::boxed(body)
+}
+
+/// Makes a response with content of this type.
+pub(crate) fn typed(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(Body::full(body));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Makes a response whose content is its status, for humans.
+pub(crate) fn plain(status: StatusCode) -> Response<Body> {
+    typed(status, "text/plain; charset=utf-8", format!("{status}\n"))
+}
+
+/// Makes a response whose content is its status and the reason for it, for humans.
+pub(crate) fn explained(status: StatusCode, reason: &str) -> Response<Body> {
+    let text = format!("{status}: {reason}\n");
+    typed(status, "text/plain; charset=utf-8", text)
+}

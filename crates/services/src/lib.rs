@@ -1,0 +1,75 @@
+//! Tower services for HTTP servers.
+//!
+//! - [`Proxy`] forwards requests to an upstream server.
+//! - [`Recorder`] is a layer that records each request in an [`AccessLog`] and in [`Metrics`].
+//! - [`listing::answer`] lists a folder, as a page or as JSON.
+//! - [`admin`] serves health, readiness, metrics and a live page on an address of its own.
+//! - [`AddressLists`] are files of blocked and allowed addresses, which a [`ListWatch`] reads again when they
+//!   change.
+//! - [`Site`] puts them together: files or an upstream server, compressed and recorded.
+//!
+//! All of them take requests with the body of [`courser::serve`], and work below axum and other layers.
+//! Files are served by [`courser::files`].
+//!
+//! ```no_run
+//! use std::path::Path;
+//! use std::time::Duration;
+//!
+//! use courser::server::Certificates;
+//! use courser_services::{AccessLog, Backend, LogFormat, Proxy, ProxyTimes, Recorder};
+//! use tower::Layer as _;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let backend = Backend::parse("http://localhost:8080")?;
+//! let proxy = Proxy::new(
+//!     backend,
+//!     ProxyTimes {
+//!         connect: Duration::from_secs(5),
+//!         response: Duration::from_secs(60),
+//!         body: Duration::from_secs(300),
+//!     },
+//! );
+//! let (log, writer) = AccessLog::open(LogFormat::Combined, None, |warning| eprintln!("{warning}"))?;
+//! let recorder = Recorder {
+//!     log: Some(log.clone()),
+//!     metrics: None,
+//! };
+//! let certificates = Certificates::pem_files(Path::new("cert.pem"), Path::new("key.pem"))?;
+//! courser::serve(([0, 0, 0, 0], 443), certificates)
+//!     .interim_responses(true)
+//!     .service(recorder.layer(proxy))
+//!     .await?;
+//! log.end(&writer);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What clients cannot do
+//!
+//! Texts of clients end no line and no field of the access log, make no series of the metrics, and write no
+//! HTML into listings. The log and its queue are bounded (limit K106), and so are listings. A request that
+//! names two hosts, or a host and another one in its target, is not forwarded. The admin endpoints refuse
+//! hosts that they do not know, since a web page can have its own name resolve to this machine.
+
+mod access_log;
+mod address_list;
+pub mod admin;
+mod body;
+mod calendar;
+mod exchange;
+pub mod listing;
+mod metrics;
+mod proxy;
+mod record;
+mod site;
+
+pub use self::access_log::{AccessLog, LogFormat, Writer};
+pub use self::address_list::{AddressLists, ListError, ListEvent, ListKind, ListWatch};
+pub use self::body::{Body, BoxError};
+pub use self::calendar::rfc3339;
+pub use self::metrics::Metrics;
+#[doc(hidden)]
+pub use self::proxy::fuzzing;
+pub use self::proxy::{Backend, Proxy, ProxyTimes};
+pub use self::record::{Recorded, Recorder};
+pub use self::site::{Answering, Answers, Site};

@@ -1,0 +1,358 @@
+//! Listings of folders, as a page or as JSON.
+
+use std::cmp::Ordering;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use courser_units::binary_size;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use serde::Serialize;
+
+use crate::body::{Body, plain, typed};
+use crate::calendar;
+
+/// One name in a folder.
+#[derive(Serialize, Clone, PartialEq, Eq, Debug)]
+struct Entry {
+    name: String,
+    /// Relative to the folder.
+    url: String,
+    is_folder: bool,
+    /// Bytes; of folders it says nothing.
+    size: Option<u64>,
+    /// RFC 3339, in UTC.
+    modified: Option<String>,
+    #[serde(skip)]
+    modified_at: Option<SystemTime>,
+}
+
+/// A folder, in order.
+#[derive(Serialize, Debug)]
+struct Listing {
+    path: String,
+    entries: Vec<Entry>,
+    /// How many there are beyond those.
+    left_out: usize,
+}
+
+/// By what a folder is ordered, folders first in any case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Key {
+    Name,
+    Size,
+    Time,
+}
+
+/// Lists a folder: as JSON for requests that accept it, else as a page.
+///
+/// The query orders the entries: `sort=name`, `size` or `time`, and `order=desc`. Names with a dot in front
+/// are left out without `with_hidden`.
+pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -> Response<Body> {
+    let order = order(request.uri().query().unwrap_or_default());
+    let path = percent_encoding::percent_decode_str(request.uri().path())
+        .decode_utf8_lossy()
+        .into_owned();
+    let wants_json = request
+        .headers()
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(wants_json);
+    let folder = folder.to_owned();
+    let read = move || read(&folder, with_hidden, order);
+    let Ok(Ok((entries, left_out))) = tokio::task::spawn_blocking(read).await else {
+        return plain(StatusCode::NOT_FOUND);
+    };
+    let listing = Listing {
+        path,
+        entries,
+        left_out,
+    };
+    let mut response = if wants_json {
+        let json = serde_json::to_string(&listing).unwrap_or_default();
+        typed(StatusCode::OK, "application/json", json)
+    } else {
+        typed(
+            StatusCode::OK,
+            "text/html; charset=utf-8",
+            page(&listing, order),
+        )
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
+    );
+    response
+}
+
+/// JSON is asked for by name; who takes anything gets a page.
+fn wants_json(accept: &str) -> bool {
+    let position = |kind: &str| {
+        accept
+            .split(',')
+            .position(|one| one.trim().starts_with(kind))
+    };
+    match (position("application/json"), position("text/html")) {
+        (Some(json), Some(html)) => json < html,
+        (json, _) => json.is_some(),
+    }
+}
+
+type Order = (Key, bool);
+
+/// `sort=size&order=desc`; whatever else is said counts for nothing.
+fn order(query: &str) -> Order {
+    let mut order = (Key::Name, false);
+    for pair in query.split('&') {
+        match pair {
+            "sort=size" => order.0 = Key::Size,
+            "sort=time" => order.0 = Key::Time,
+            "order=desc" => order.1 = true,
+            _ => {}
+        }
+    }
+    order
+}
+
+fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<Entry>, usize)> {
+    let mut entries = Vec::new();
+    let mut left_out = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        // Names that are not UTF-8 cannot be asked for either.
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        if name.starts_with('.') && !with_hidden {
+            continue;
+        }
+        if entries.len() == MOST_ENTRIES {
+            left_out += 1;
+            continue;
+        }
+        // Links are shown as what they lead to.
+        let Ok(metadata) = std::fs::metadata(entry.path()) else {
+            continue;
+        };
+        let modified_at = metadata.modified().ok();
+        let slash = if metadata.is_dir() { "/" } else { "" };
+        entries.push(Entry {
+            // A colon in the first part would make it a scheme.
+            url: format!("./{}{slash}", percent_encode(&name)),
+            is_folder: metadata.is_dir(),
+            size: metadata.is_file().then_some(metadata.len()),
+            modified: modified_at.map(calendar::rfc3339),
+            modified_at,
+            name,
+        });
+    }
+    entries.sort_by(|a, b| compare(a, b, order));
+    Ok((entries, left_out))
+}
+
+fn compare(a: &Entry, b: &Entry, (key, descending): Order) -> Ordering {
+    let by_name = || {
+        a.name
+            .to_lowercase()
+            .cmp(&b.name.to_lowercase())
+            .then(a.name.cmp(&b.name))
+    };
+    let by_key = match key {
+        Key::Name => by_name(),
+        Key::Size => a.size.cmp(&b.size).then_with(by_name),
+        Key::Time => a.modified_at.cmp(&b.modified_at).then_with(by_name),
+    };
+    let by_key = if descending { by_key.reverse() } else { by_key };
+    b.is_folder.cmp(&a.is_folder).then(by_key)
+}
+
+fn page(listing: &Listing, order: Order) -> String {
+    let title = escape(&listing.path);
+    let mut rows = String::new();
+    if listing.path != "/" {
+        rows.push_str("<tr><td class=folder><a href=\"../\">..</a></td><td></td><td></td></tr>\n");
+    }
+    for entry in &listing.entries {
+        let (class, slash) = if entry.is_folder {
+            ("folder", "/")
+        } else {
+            ("file", "")
+        };
+        let size = entry.size.map_or_else(String::new, binary_size);
+        let time = entry.modified_at.map_or_else(String::new, minutes);
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            rows,
+            "<tr><td class={class}><a href=\"{}\">{}{slash}</a></td><td>{size}</td><td>{time}</td></tr>",
+            escape(&entry.url),
+            escape(&entry.name),
+        );
+    }
+    let folders = listing
+        .entries
+        .iter()
+        .filter(|entry| entry.is_folder)
+        .count();
+    let files = listing.entries.len() - folders;
+    let bytes = listing.entries.iter().filter_map(|entry| entry.size).sum();
+    let mut foot = format!("{folders} folders, {files} files, {}", binary_size(bytes));
+    if listing.left_out > 0 {
+        let _ = write!(foot, "; {} more not shown", listing.left_out);
+    }
+    PAGE.replace("{title}", &title)
+        .replace("{crumbs}", &crumbs(&listing.path))
+        .replace("{head}", &head(order))
+        .replace("{foot}", &foot)
+        // Last: names may look like any of the words above.
+        .replace("{rows}", &rows)
+}
+
+/// The path, each part of which leads there.
+fn crumbs(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let mut crumbs = String::from("<a href=\"/\">/</a>");
+    let mut href = String::from("/");
+    for part in parts {
+        href.push_str(&percent_encode(part));
+        href.push('/');
+        let _ = write!(
+            crumbs,
+            "<a href=\"{}\">{}</a>/",
+            escape(&href),
+            escape(part)
+        );
+    }
+    crumbs
+}
+
+/// Titles that order by what they name, the other way round at the second time.
+fn head((key, descending): Order) -> String {
+    let columns = [
+        (Key::Name, "name", "Name"),
+        (Key::Size, "size", "Size"),
+        (Key::Time, "time", "Modified"),
+    ];
+    let mut head = String::new();
+    for (column, word, title) in columns {
+        let is_this = column == key;
+        let next = if is_this && !descending {
+            "desc"
+        } else {
+            "asc"
+        };
+        let mark = match (is_this, descending) {
+            (true, true) => " \u{2193}",
+            (true, false) => " \u{2191}",
+            _ => "",
+        };
+        let _ = write!(
+            head,
+            "<th><a href=\"?sort={word}&amp;order={next}\">{title}{mark}</a></th>"
+        );
+    }
+    head
+}
+
+fn minutes(time: SystemTime) -> String {
+    let text = calendar::rfc3339(time);
+    text.get(..16).unwrap_or(&text).replace('T', " ")
+}
+
+/// Escapes text for the page. Braces become entities as well, because the template marks its parts
+/// with them.
+fn escape(text: &str) -> String {
+    courser_plot::escape(text).replace('{', "&#123;")
+}
+
+/// RFC 3986 §2.3: all but unreserved characters.
+fn percent_encode(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// A page with more is no use, and would take long to make.
+const MOST_ENTRIES: usize = 10_000;
+
+const PAGE: &str = include_str!("listing.html");
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn entry(name: &str, is_folder: bool, size: u64) -> Entry {
+        Entry {
+            name: name.to_owned(),
+            url: percent_encode(name),
+            is_folder,
+            size: (!is_folder).then_some(size),
+            modified: None,
+            modified_at: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(size)),
+        }
+    }
+
+    fn sorted(order: Order) -> Vec<String> {
+        let mut entries = [
+            entry("b", false, 1),
+            entry("A", false, 2),
+            entry("z", true, 0),
+        ];
+        entries.sort_by(|a, b| compare(a, b, order));
+        entries.map(|entry| entry.name).to_vec()
+    }
+
+    #[test]
+    fn folders_come_first_then_what_was_asked_for() {
+        assert_eq!(sorted(order("")), ["z", "A", "b"]);
+        assert_eq!(sorted(order("order=desc")), ["z", "b", "A"]);
+        assert_eq!(sorted(order("sort=size")), ["z", "b", "A"]);
+        assert_eq!(sorted(order("sort=time&order=desc")), ["z", "A", "b"]);
+        assert_eq!(sorted(order("sort=nonsense&&&")), ["z", "A", "b"]);
+    }
+
+    #[test]
+    fn names_cannot_write_html() {
+        let listing = Listing {
+            path: "/<b>{rows}/".to_owned(),
+            entries: vec![entry("<script>alert(1)</script>{foot}\".txt", false, 1)],
+            left_out: 0,
+        };
+        let page = page(&listing, order(""));
+        assert!(
+            !page.contains("<script>") && !page.contains("<b>"),
+            "{page}"
+        );
+        assert_eq!(page.matches("1 files").count(), 1, "{page}");
+    }
+
+    #[test]
+    fn names_cannot_change_the_direction_of_text() {
+        let listing = Listing {
+            path: "/".to_owned(),
+            entries: vec![entry("invoice\u{202e}fdp.exe", false, 1)],
+            left_out: 0,
+        };
+        let page = page(&listing, order(""));
+        assert!(page.contains(">invoice\u{fffd}fdp.exe<"), "{page}");
+        assert!(page.contains("href=\"invoice%E2%80%AEfdp.exe\""), "{page}");
+    }
+
+    #[test]
+    fn json_is_asked_for_by_name() {
+        assert!(wants_json("application/json"));
+        assert!(wants_json("application/json, text/html;q=0.5"));
+        assert!(!wants_json("text/html,application/json"));
+        assert!(!wants_json("*/*"));
+    }
+}

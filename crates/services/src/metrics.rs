@@ -1,0 +1,417 @@
+//! Counters for Prometheus.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::UNIX_EPOCH;
+
+use courser::files::{self, Files};
+use courser::server::{Protocol, ProtocolStats, ServerHandle, ServerStats};
+use courser_units::to_f64;
+use http::Method;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeCounterValue, EncodeLabelSet, EncodeMetric, text,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::access_log::AccessLog;
+use crate::exchange::Exchange;
+
+/// Counters of requests and of the server, in the text format of OpenMetrics.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter<u64, AtomicU64>>,
+    durations: Family<ProtocolLabel, Histogram, fn() -> Histogram>,
+    bytes: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
+    incomplete: Family<ProtocolLabel, Counter<u64, AtomicU64>>,
+}
+
+/// Labels with few values each: no text of a client makes a series of its own.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    protocol: &'static str,
+    method: &'static str,
+    code: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ProtocolLabel {
+    protocol: &'static str,
+}
+
+impl Metrics {
+    /// Makes metrics of a server, of its access log, and of the files that it serves.
+    pub fn new(handle: ServerHandle, log: Option<AccessLog>, files: Option<Files>) -> Arc<Self> {
+        let durations: fn() -> Histogram = || Histogram::new(BOUNDS);
+        let mut metrics = Self {
+            registry: Registry::with_prefix("courser"),
+            requests: Family::default(),
+            durations: Family::new_with_constructor(durations),
+            bytes: Family::default(),
+            incomplete: Family::default(),
+        };
+        let registry = &mut metrics.registry;
+        registry.register(
+            "http_requests",
+            "Requests answered",
+            metrics.requests.clone(),
+        );
+        registry.register_with_unit(
+            "http_request_duration",
+            "Time from the request header section to the end of the response",
+            Unit::Seconds,
+            metrics.durations.clone(),
+        );
+        registry.register_with_unit(
+            "http_response_content",
+            "Bytes of response content",
+            Unit::Bytes,
+            metrics.bytes.clone(),
+        );
+        registry.register(
+            "http_responses_incomplete",
+            "Responses that were not completed",
+            metrics.incomplete.clone(),
+        );
+        registry.register_collector(Box::new(Server { handle, log, files }));
+        Arc::new(metrics)
+    }
+
+    /// Counts a request.
+    pub(crate) fn note(&self, exchange: &Exchange) {
+        let protocol = exchange
+            .peer
+            .as_ref()
+            .map_or("none", |peer| peer.protocol().name());
+        let labels = RequestLabels {
+            protocol,
+            method: method(&exchange.method),
+            code: exchange.status.as_u16(),
+        };
+        self.requests.get_or_create(&labels).inc();
+        let label = ProtocolLabel { protocol };
+        let seconds = exchange.took.as_secs_f64();
+        self.durations.get_or_create(&label).observe(seconds);
+        self.bytes.get_or_create(&label).inc_by(exchange.bytes);
+        if !exchange.is_complete {
+            self.incomplete.get_or_create(&label).inc();
+        }
+    }
+
+    /// Returns all metrics in the text format of OpenMetrics.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = text::encode(&mut text, &self.registry);
+        text
+    }
+}
+
+fn method(method: &Method) -> &'static str {
+    const KNOWN: [&str; 9] = [
+        "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "CONNECT", "TRACE",
+    ];
+    let known = KNOWN.into_iter().find(|known| *known == method.as_str());
+    known.unwrap_or("other")
+}
+
+/// What the server counts, asked for when somebody asks us.
+#[derive(Debug)]
+struct Server {
+    handle: ServerHandle,
+    log: Option<AccessLog>,
+    files: Option<Files>,
+}
+
+impl Collector for Server {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let stats = self.handle.stats();
+        let mut out = Out(&mut encoder);
+        self.protocols(&mut out, &stats)?;
+        self.quic(&mut out, &stats)?;
+        out.counter(
+            "tcp_received_bytes",
+            "Bytes received over TCP",
+            stats.tcp.bytes_received,
+        )?;
+        out.counter(
+            "tcp_sent_bytes",
+            "Bytes sent over TCP",
+            stats.tcp.bytes_sent,
+        )?;
+        let failed = stats.tcp.handshakes_failed;
+        out.counter(
+            "tcp_handshakes_failed",
+            "TLS handshakes over TCP that failed",
+            failed,
+        )?;
+        out.counter(
+            "connections_refused",
+            "Connections rejected because of the limit",
+            stats.refused,
+        )?;
+        let refused = stats.refusals.by_reason();
+        out.counters_by("refused", "Clients refused", "reason", &refused)?;
+        let busy = f64::from(u8::from(stats.busy));
+        out.gauge("busy", "1 while new clients are refused", busy)?;
+        out.gauge(
+            "ready",
+            "1 while the server accepts new clients",
+            f64::from(u8::from(stats.ready)),
+        )?;
+        let draining = f64::from(u8::from(stats.draining));
+        out.gauge("draining", "1 while the server drains", draining)?;
+        if let Some(log) = &self.log {
+            let dropped = log.dropped();
+            out.counter(
+                "access_log_dropped",
+                "Access log lines that were dropped",
+                dropped,
+            )?;
+        }
+        if let Some(files) = &self.files {
+            encode_files(&mut out, &files.stats())?;
+        }
+        if let Some(certificate) = self.handle.certificate() {
+            let until = certificate
+                .not_after
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            let help = "Expiry of the certificate, in seconds since 1970";
+            out.gauge("certificate_not_after_seconds", help, until.as_secs_f64())?;
+        }
+        Ok(())
+    }
+}
+
+impl Server {
+    fn protocols(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let each = |count: fn(&ProtocolStats) -> u64| {
+            Protocol::ALL.map(|protocol| (protocol.name(), count(stats.of(protocol))))
+        };
+        let open = each(|it| it.connections_open);
+        out.gauges("connections_open", "Open connections", open)?;
+        let in_flight = each(|it| it.requests_in_flight);
+        out.gauges("requests_in_flight", "Requests in progress", in_flight)?;
+        let all = each(|it| it.connections);
+        out.counters("connections", "Connections accepted", all)
+    }
+
+    fn quic(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let quic = stats.quic;
+        out.counter(
+            "quic_handshakes",
+            "QUIC handshakes completed",
+            quic.handshakes,
+        )?;
+        let seconds = quic.handshake_time.as_secs_f64();
+        let help = "Total duration of QUIC handshakes";
+        out.counter("quic_handshakes_duration_seconds", help, seconds)?;
+        let failed = stats.quic_handshakes_failed;
+        out.counter(
+            "quic_handshakes_failed",
+            "QUIC handshakes that failed",
+            failed,
+        )?;
+        out.counter("quic_packets_sent", "QUIC packets sent", quic.packets_sent)?;
+        out.counter(
+            "quic_packets_received",
+            "QUIC packets received",
+            quic.packets_received,
+        )?;
+        out.counter(
+            "quic_packets_lost",
+            "QUIC packets declared lost",
+            quic.packets_lost,
+        )?;
+        let late = quic.packets_spuriously_lost;
+        out.counter(
+            "quic_packets_spuriously_lost",
+            "QUIC packets declared lost that arrived late",
+            late,
+        )?;
+        out.counter("quic_ptos", "Probe timeouts", quic.ptos)?;
+        let cuts = quic.congestion_events;
+        out.counter(
+            "quic_congestion_events",
+            "Congestion window reductions",
+            cuts,
+        )?;
+        self.sockets(out, stats)
+    }
+
+    fn memory(out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let endpoints = || stats.listeners.iter().filter_map(|listener| listener.quic);
+        let sum = |count: fn(courser::EndpointStats) -> u64| endpoints().map(count).sum::<u64>();
+        let help = "Memory held for clients over QUIC";
+        out.gauge("quic_memory_bytes", help, sum(|it| it.memory_used) as f64)?;
+        let help = "Memory that may be held for clients over QUIC";
+        let budget = sum(|it| it.memory_budget) as f64;
+        out.gauge("quic_memory_limit_bytes", help, budget)?;
+        let help = "Clients refused for want of memory";
+        let refused = sum(|it| it.refused_for_memory);
+        out.counter("quic_refused_for_memory", help, refused)?;
+        let help = "Connections closed for want of memory";
+        let closed = sum(|it| it.closed_for_memory);
+        out.counter("quic_closed_for_memory", help, closed)?;
+        let help = "Estimated memory of requests in progress";
+        out.gauge("requests_memory_bytes", help, stats.requests_memory as f64)?;
+        let help = "Requests refused for want of memory";
+        let refused = stats.requests_refused_for_memory;
+        out.counter("requests_refused_for_memory", help, refused)?;
+        let help = "Connections closed because memory was short and their requests held most";
+        let closed = stats.connections_closed_for_memory;
+        out.counter("connections_closed_for_memory", help, closed)
+    }
+
+    fn sockets(&self, out: &mut Out<'_, '_>, stats: &ServerStats) -> std::fmt::Result {
+        let endpoints = || stats.listeners.iter().filter_map(|listener| listener.quic);
+        let sum = |count: fn(courser::EndpointStats) -> u64| endpoints().map(count).sum::<u64>();
+        out.counter(
+            "quic_retries_sent",
+            "Retry packets sent",
+            sum(|it| it.retries_sent),
+        )?;
+        out.counter("quic_refused", "Clients refused", sum(|it| it.refused))?;
+        let dropped = sum(|it| it.datagrams_dropped);
+        out.counter(
+            "quic_datagrams_dropped",
+            "Datagrams that match no connection",
+            dropped,
+        )?;
+        Self::memory(out, stats)?;
+        let sockets = || stats.listeners.iter().filter_map(|listener| listener.udp);
+        let sum = |count: fn(courser::Counters) -> u64| sockets().map(count).sum::<u64>();
+        out.counter(
+            "udp_sent_bytes",
+            "Bytes sent over UDP",
+            sum(|it| it.sent_bytes),
+        )?;
+        out.counter(
+            "udp_received_bytes",
+            "Bytes received over UDP",
+            sum(|it| it.received_bytes),
+        )?;
+        let overflows = || stats.listeners.iter().filter_map(|it| it.udp_overflow);
+        // Some systems do not report it.
+        if overflows().next().is_some() {
+            out.counter(
+                "udp_dropped_datagrams",
+                "Received datagrams that the kernel dropped because a receive buffer was full",
+                overflows().sum::<u64>(),
+            )?;
+        }
+        out.counter(
+            "udp_send_calls",
+            "System calls that sent datagrams",
+            sum(|it| it.send_calls),
+        )?;
+        out.counter(
+            "udp_receive_calls",
+            "System calls that received datagrams",
+            sum(|it| it.receive_calls),
+        )
+    }
+}
+
+fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result {
+    out.counter(
+        "files_memory_hits",
+        "Requests for files that were answered from memory",
+        stats.hits,
+    )?;
+    out.counter(
+        "files_memory_misses",
+        "Requests for files that were read",
+        stats.misses,
+    )?;
+    out.counter(
+        "files_waits",
+        "Requests for files that waited for the disk or a compressor",
+        stats.waited,
+    )?;
+    out.counter(
+        "files_exhausted",
+        "Requests for files without a file descriptor or memory left",
+        stats.exhausted,
+    )?;
+    out.gauge(
+        "files_memory_bytes",
+        "Memory that files take",
+        to_f64(stats.memory),
+    )?;
+    out.gauge(
+        "files_in_memory",
+        "Files in memory",
+        to_f64(stats.files as u64),
+    )
+}
+
+/// Writes what has no series of its own.
+struct Out<'a, 'b>(&'a mut DescriptorEncoder<'b>);
+
+impl Out<'_, '_> {
+    fn counter<N>(&mut self, name: &str, help: &str, value: N) -> std::fmt::Result
+    where
+        N: EncodeCounterValue,
+        ConstCounter<N>: EncodeMetric,
+    {
+        let encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(encoder)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> std::fmt::Result {
+        let encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(encoder)
+    }
+
+    fn counters(&mut self, name: &str, help: &str, values: PerProtocol) -> std::fmt::Result {
+        self.counters_by(name, help, "protocol", &values)
+    }
+
+    /// A counter for each value of a label.
+    fn counters_by(
+        &mut self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: &[(&'static str, u64)],
+    ) -> std::fmt::Result {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Counter)?;
+        for &(of, value) in values {
+            let label = [(label, of)];
+            ConstCounter::new(value).encode(encoder.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
+
+    fn gauges(&mut self, name: &str, help: &str, values: PerProtocol) -> std::fmt::Result {
+        let mut encoder = self
+            .0
+            .encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (protocol, value) in values {
+            let label = [("protocol", protocol)];
+            ConstGauge::new(to_f64(value)).encode(encoder.encode_family(&label)?)?;
+        }
+        Ok(())
+    }
+}
+
+type PerProtocol = [(&'static str, u64); 3];
+
+/// From what a file on a local machine takes to what somebody gives up at.
+const BOUNDS: [f64; 12] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
+];

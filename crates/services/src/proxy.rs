@@ -1,0 +1,364 @@
+//! A reverse proxy.
+
+mod forward;
+#[doc(hidden)]
+pub mod fuzzing;
+mod interim;
+mod patience;
+mod target;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use courser::h3::Interim;
+use courser::server;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::uri::{Authority, Scheme};
+use http::{Method, Request, Response, StatusCode, Uri, Version};
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt as _;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tower::Service;
+
+use self::interim::Relay;
+use self::patience::{Silence, Turn};
+use crate::body::{Body, boxed, explained, plain};
+
+/// The upstream server of a proxy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Backend {
+    authority: Authority,
+    /// True for HTTP/2 by prior knowledge (RFC 9113 §3.3).
+    is_http2: bool,
+}
+
+/// Time limits for the upstream server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ProxyTimes {
+    /// Time limit for connecting.
+    pub connect: Duration,
+    /// Time limit for the beginning of a response, without the time in which the client has to send.
+    pub response: Duration,
+    /// Time limit for pauses in the content of a response.
+    pub body: Duration,
+}
+
+impl Backend {
+    /// Reads `http://HOST[:PORT]`, or `h2c://HOST[:PORT]` for HTTP/2.
+    ///
+    /// # Errors
+    /// The message for the user.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |what: &str| {
+            format!("'{text}' {what}: use http://HOST[:PORT], or h2c://HOST[:PORT] for HTTP/2")
+        };
+        let uri: Uri = text.parse().map_err(|_| wrong("is not a URL"))?;
+        let is_http2 = match uri.scheme_str() {
+            Some("http") => false,
+            Some("h2c") => true,
+            Some("https") => {
+                return Err(wrong(
+                    "needs TLS to the upstream server, which is not supported",
+                ));
+            }
+            _ => return Err(wrong("has an unknown scheme")),
+        };
+        if !matches!(
+            uri.path_and_query().map(http::uri::PathAndQuery::as_str),
+            None | Some("/")
+        ) {
+            return Err(wrong("has a path, but requests keep their own paths"));
+        }
+        let authority = uri
+            .authority()
+            .cloned()
+            .ok_or_else(|| wrong("has no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(wrong("has a user name, which is not supported"));
+        }
+        Ok(Self {
+            authority,
+            is_http2,
+        })
+    }
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_http2 { "h2c" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority)
+    }
+}
+
+/// Forwards requests to an upstream server.
+///
+/// Clients and servers may speak any version of HTTP; upgrades such as WebSocket and interim responses pass
+/// through. Fields of one connection are removed (RFC 9110 §7.6), and fields that name the client are
+/// replaced: Forwarded, X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and Via. A request that names
+/// two hosts is refused.
+#[derive(Clone, Debug)]
+pub struct Proxy<C = HttpConnector> {
+    backend: Backend,
+    client: Client<C, Body>,
+    times: ProxyTimes,
+}
+
+impl Proxy {
+    /// Makes a proxy that connects over TCP.
+    pub fn new(backend: Backend, times: ProxyTimes) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(times.connect));
+        connector.set_nodelay(true);
+        Self::with(connector, backend, times)
+    }
+}
+
+impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
+    /// Makes a proxy with a connector of its own.
+    fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            // Shorter than servers have it, who would close a connection under a request.
+            .pool_idle_timeout(POOL_IDLE)
+            .http2_only(backend.is_http2)
+            .http2_adaptive_window(true)
+            .build(connector);
+        Self {
+            backend,
+            client,
+            times,
+        }
+    }
+
+    /// Returns the upstream server.
+    pub const fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// Returns the response of the upstream server, or 502 when it cannot be reached or does not speak HTTP,
+    /// and 504 when it takes too long.
+    pub async fn answer(&self, request: Request<server::Body>) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        let is_upgrade = forward::is_upgrade(&parts);
+        let client_side = parts
+            .extensions
+            .remove::<OnUpgrade>()
+            .filter(|_| is_upgrade);
+        let version = parts.version;
+        // Over other versions it sends nothing.
+        let interim = parts.extensions.remove::<Interim>();
+        let interim = interim.filter(|_| version == Version::HTTP_3);
+        let Some(uri) = self.uri(&parts.uri) else {
+            return plain(StatusCode::BAD_REQUEST);
+        };
+        let host = match target::host(&parts) {
+            Ok(host) => host,
+            Err(reason) => return explained(StatusCode::BAD_REQUEST, reason),
+        };
+        forward::prepare_request(&mut parts, host.as_ref(), client_side.is_some());
+        parts.uri = uri;
+        parts.version = if self.backend.is_http2 {
+            Version::HTTP_2
+        } else {
+            Version::HTTP_11
+        };
+        parts.extensions = http::Extensions::new();
+        let body = match body_of(&parts, version, body).await {
+            Ok(body) => body,
+            Err(error) => return plain(status_of_body(&error)),
+        };
+        let turn = Turn::default();
+        let mut request = Request::from_parts(parts, turn.watch(body));
+        let relay = interim.map(|client| Relay::new(&mut request, client));
+        let asked = self.client.request(request);
+        let asked = async {
+            match relay {
+                Some(relay) => relay.until(asked).await,
+                None => asked.await,
+            }
+        };
+        let response = match turn.within(self.times.response, asked).await {
+            Some(Ok(response)) => response,
+            Some(Err(error)) => return plain(status_of(&error)),
+            None => return plain(StatusCode::GATEWAY_TIMEOUT),
+        };
+        finish(response, client_side, version, self.times.body)
+    }
+
+    fn uri(&self, asked: &Uri) -> Option<Uri> {
+        let path = asked.path_and_query()?.clone();
+        Uri::builder()
+            .scheme(Scheme::HTTP)
+            .authority(self.backend.authority.clone())
+            .path_and_query(path)
+            .build()
+            .ok()
+    }
+}
+
+impl<C> Service<Request<server::Body>> for Proxy<C>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<server::Body>) -> Self::Future {
+        let proxy = self.clone();
+        Box::pin(async move { Ok(proxy.answer(request).await) })
+    }
+}
+
+/// Returns what the client receives of a response.
+fn finish(
+    mut response: Response<hyper::body::Incoming>,
+    client_side: Option<OnUpgrade>,
+    version: Version,
+    longest_silence: Duration,
+) -> Response<Body> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let Some(client_side) = client_side else {
+            // Nobody asked for it.
+            return plain(StatusCode::BAD_GATEWAY);
+        };
+        let backend_side = hyper::upgrade::on(&mut response);
+        tokio::spawn(join(client_side, backend_side));
+        let (mut parts, _) = response.into_parts();
+        forward::prepare_upgrade(&mut parts);
+        return Response::from_parts(parts, Body::empty());
+    }
+    let (mut parts, body) = response.into_parts();
+    forward::prepare_response(&mut parts, version);
+    Response::from_parts(parts, boxed(Silence::new(body, longest_silence)))
+}
+
+/// Carries bytes both ways until both have ended, or either is gone.
+async fn join(client: OnUpgrade, backend: OnUpgrade) {
+    let (Ok(client), Ok(backend)) = tokio::join!(client, backend) else {
+        return;
+    };
+    let (mut client, mut backend) = (TokioIo::new(client), TokioIo::new(backend));
+    let _ = tokio::io::copy_bidirectional(&mut client, &mut backend).await;
+}
+
+fn status_of(error: &Error) -> StatusCode {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<std::io::Error>()
+            && error.kind() == std::io::ErrorKind::TimedOut
+        {
+            return StatusCode::GATEWAY_TIMEOUT;
+        }
+        if let Some(error) = error.downcast_ref() {
+            return status_of_body(error);
+        }
+        source = error.source();
+    }
+    StatusCode::BAD_GATEWAY
+}
+
+/// The client is slow (RFC 9110 §15.5.9), has gone, or has broken the rules of its protocol
+/// (RFC 9114 §4.1.2): the server behind is not to blame.
+const fn status_of_body(error: &server::BodyError) -> StatusCode {
+    match error {
+        server::BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+/// The body to send on. Over HTTP/2 and HTTP/3 only its end tells that a request has none: a server
+/// behind that speaks HTTP/1.1 would be told of a body of unknown length, which many refuse of GET.
+async fn body_of(
+    parts: &http::request::Parts,
+    version: Version,
+    mut body: server::Body,
+) -> Result<Body, server::BodyError> {
+    let says_so = parts.headers.contains_key(CONTENT_LENGTH)
+        || parts.headers.contains_key(TRANSFER_ENCODING)
+        || version < Version::HTTP_2;
+    let is_likely_empty = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if says_so || !is_likely_empty {
+        return Ok(boxed(body));
+    }
+    match body.frame().await.transpose()? {
+        None => Ok(Body::empty()),
+        Some(first) => Ok(boxed(Begun {
+            first: Some(first),
+            rest: body,
+        })),
+    }
+}
+
+/// A body whose first frame was taken.
+struct Begun {
+    first: Option<Frame<Bytes>>,
+    rest: server::Body,
+}
+
+impl http_body::Body for Begun {
+    type Data = Bytes;
+    type Error = server::BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(first))),
+            None => pin!(&mut self.rest).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+const POOL_IDLE: Duration = Duration::from_secs(15);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backends_are_read() {
+        let plain = Backend::parse("http://localhost:8080").expect("a backend");
+        assert_eq!(plain.to_string(), "http://localhost:8080");
+        assert!(Backend::parse("h2c://[::1]:1").expect("a backend").is_http2);
+        assert!(Backend::parse("http://localhost/").is_ok());
+    }
+
+    #[test]
+    fn what_is_no_backend_is_told() {
+        for (text, word) in [
+            ("localhost:80", "unknown scheme"),
+            ("https://x", "TLS"),
+            ("http://x/path", "path"),
+            ("http://me@x", "user"),
+            ("ftp://x", "unknown scheme"),
+            ("", "not a URL"),
+        ] {
+            let error = Backend::parse(text).expect_err(text);
+            assert!(
+                error.contains(word) && error.contains("use http://"),
+                "{error}"
+            );
+        }
+    }
+}

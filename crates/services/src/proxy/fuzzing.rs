@@ -1,0 +1,302 @@
+//! A door for the fuzz targets: requests through the proxy, with pipes for connections.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use courser::server;
+use http::{HeaderMap, Request, Response, Uri};
+use http_body_util::BodyExt as _;
+use hyper_util::client::legacy::connect::{Connected, Connection};
+use hyper_util::rt::TokioIo;
+use tokio::io::{
+    AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadBuf,
+};
+
+use super::{Backend, Proxy, ProxyTimes};
+
+/// The result of a client's bytes or of one request.
+#[derive(Debug, Default)]
+pub struct Exchange {
+    /// Bytes that the server behind was sent, for each connection.
+    pub sent: Vec<Vec<u8>>,
+    /// Each request with the response that its client received.
+    pub passed: Vec<Passed>,
+}
+
+/// A request and its response.
+#[derive(Debug)]
+pub struct Passed {
+    /// The target of the request.
+    pub uri: Uri,
+    /// Fields of the request.
+    pub request: HeaderMap,
+    /// The response.
+    pub status: u16,
+    /// Fields of the response.
+    pub response: HeaderMap,
+    /// Length of the content of the response; `None` when it was cut off.
+    pub content: Option<u64>,
+}
+
+/// Passes on what a client sends over HTTP/1.1, each of whose requests the server behind answers
+/// with `answer`.
+///
+/// # Panics
+/// When that takes seconds.
+pub fn pass_bytes(client: &[u8], answer: &[u8]) -> Exchange {
+    run(async {
+        let upstream = Upstream::new(answer);
+        let proxy = upstream.proxy();
+        let passed: Arc<Mutex<Vec<Passed>>> = Arc::default();
+        let service = {
+            let passed = passed.clone();
+            hyper::service::service_fn(move |request: Request<hyper::body::Incoming>| {
+                let (proxy, passed) = (proxy.clone(), passed.clone());
+                async move {
+                    let request = request.map(server::Body::from);
+                    let (summary, response) = pass(&proxy, request).await;
+                    passed
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(summary);
+                    Ok::<_, std::convert::Infallible>(response)
+                }
+            })
+        };
+        let (near, far) = tokio::io::duplex(PIPE);
+        let serving = hyper::server::conn::http1::Builder::new()
+            .serve_connection(TokioIo::new(far), service)
+            .with_upgrades();
+        let speaking = async {
+            let (mut read, mut write) = tokio::io::split(near);
+            let writing = async {
+                let _ = write.write_all(client).await;
+                let _ = write.shutdown().await;
+            };
+            let mut sink = Vec::new();
+            let reading = read.read_to_end(&mut sink);
+            let _ = tokio::join!(writing, reading);
+        };
+        let _ = tokio::join!(serving, speaking);
+        let passed = std::mem::take(&mut *passed.lock().unwrap_or_else(PoisonError::into_inner));
+        Exchange {
+            sent: upstream.sent().await,
+            passed,
+        }
+    })
+}
+
+/// Passes on a request without content, as it comes over HTTP/2 or HTTP/3.
+///
+/// # Panics
+/// When that takes seconds.
+pub fn pass_request(request: Request<()>, answer: &[u8]) -> Exchange {
+    run(async {
+        let upstream = Upstream::new(answer);
+        let proxy = upstream.proxy();
+        let (passed, _) = pass(&proxy, request.map(|()| server::Body::empty())).await;
+        drop(proxy);
+        Exchange {
+            sent: upstream.sent().await,
+            passed: vec![passed],
+        }
+    })
+}
+
+async fn pass(
+    proxy: &Proxy<Connector>,
+    request: Request<server::Body>,
+) -> (Passed, Response<http_body_util::Full<bytes::Bytes>>) {
+    let (uri, fields) = (request.uri().clone(), request.headers().clone());
+    let (parts, body) = proxy.answer(request).await.into_parts();
+    let content = body
+        .collect()
+        .await
+        .ok()
+        .map(http_body_util::Collected::to_bytes);
+    let passed = Passed {
+        uri,
+        request: fields,
+        status: parts.status.as_u16(),
+        response: parts.headers.clone(),
+        content: content.as_ref().map(|content| content.len() as u64),
+    };
+    let content = content.unwrap_or_default();
+    (passed, Response::from_parts(parts, content.into()))
+}
+
+/// Runs on a runtime of this thread.
+fn run<T>(work: impl Future<Output = T>) -> T {
+    thread_local! {
+        static RUNTIME: RefCell<Option<tokio::runtime::Runtime>> = const { RefCell::new(None) };
+    }
+    RUNTIME.with_borrow_mut(|runtime| {
+        let runtime = runtime.get_or_insert_with(|| {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .expect("a runtime without I/O")
+        });
+        runtime.block_on(async {
+            let limited = tokio::time::timeout(LONGEST, work);
+            limited
+                .await
+                .expect("everything that is waited for comes or ends")
+        })
+    })
+}
+
+/// The server behind: it answers each request with the same bytes, and keeps all that it is sent.
+struct Upstream {
+    answer: Arc<[u8]>,
+    connections: Connections,
+}
+
+type Connections = Arc<Mutex<Vec<tokio::task::JoinHandle<Vec<u8>>>>>;
+
+impl Upstream {
+    fn new(answer: &[u8]) -> Self {
+        Self {
+            answer: answer.into(),
+            connections: Arc::default(),
+        }
+    }
+
+    fn proxy(&self) -> Proxy<Connector> {
+        let backend = Backend::parse("http://backend.internal:8080").expect("a URL");
+        let times = ProxyTimes {
+            connect: LONGEST,
+            response: LONGEST,
+            body: LONGEST,
+        };
+        let connector = Connector {
+            answer: self.answer.clone(),
+            connections: self.connections.clone(),
+        };
+        Proxy::with(connector, backend, times)
+    }
+
+    /// Returns the bytes sent on each connection, once all have ended.
+    async fn sent(self) -> Vec<Vec<u8>> {
+        let connections = std::mem::take(
+            &mut *self
+                .connections
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        let mut sent = Vec::new();
+        for connection in connections {
+            sent.push(connection.await.expect("no panic"));
+        }
+        sent
+    }
+}
+
+/// Makes connections to an [`Upstream`].
+#[derive(Clone)]
+struct Connector {
+    answer: Arc<[u8]>,
+    connections: Connections,
+}
+
+impl tower::Service<Uri> for Connector {
+    type Response = TokioIo<Pipe>;
+    type Error = io::Error;
+    type Future = std::future::Ready<io::Result<TokioIo<Pipe>>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _uri: Uri) -> Self::Future {
+        let (near, far) = tokio::io::duplex(PIPE);
+        let serving = tokio::spawn(serve(far, self.answer.clone()));
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connections.push(serving);
+        std::future::ready(Ok(TokioIo::new(Pipe(near))))
+    }
+}
+
+/// Reads until a request may be whole, answers, and reads what else there is.
+async fn serve(mut pipe: DuplexStream, answer: Arc<[u8]>) -> Vec<u8> {
+    let mut sent = Vec::new();
+    let mut is_answered = false;
+    loop {
+        let begins_answer = !is_answered && is_whole(&sent);
+        if begins_answer {
+            is_answered = true;
+            let _ = pipe.write_all(&answer).await;
+            // Nothing more comes: a response without an end is cut off.
+            let _ = pipe.shutdown().await;
+        }
+        match pipe.read_buf(&mut sent).await {
+            Ok(0) | Err(_) => return sent,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// True for a head and what follows it by its own account.
+fn is_whole(sent: &[u8]) -> bool {
+    let Some(end) = sent.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
+        return false;
+    };
+    let head = String::from_utf8_lossy(&sent[..end]).to_ascii_lowercase();
+    let content = &sent[end + 4..];
+    let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
+    if field("transfer-encoding:").is_some() {
+        return content.ends_with(b"0\r\n\r\n");
+    }
+    let length = field("content-length:").and_then(|value| value.trim().parse().ok());
+    content.len() >= length.unwrap_or(0)
+}
+
+/// One end of a pipe, as a connection.
+struct Pipe(DuplexStream);
+
+impl Connection for Pipe {
+    fn connected(&self) -> Connected {
+        Connected::new()
+    }
+}
+
+impl AsyncRead for Pipe {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Pipe {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// Bytes in a pipe.
+const PIPE: usize = 64 * 1024;
+
+/// Much longer than any exchange takes: nothing is waited for that cannot come.
+const LONGEST: Duration = Duration::from_secs(10);

@@ -1,0 +1,218 @@
+//! Time limits for the server behind, which do not run while it waits for the client.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
+
+use crate::body::{Body, BoxError, boxed};
+
+/// Whose turn it is while a request is sent and its response awaited.
+#[derive(Clone, Debug)]
+pub(super) struct Turn(Arc<Mutex<Option<Instant>>>);
+
+/// It is the server's from the start: there may be no content to send.
+impl Default for Turn {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Some(Instant::now()))))
+    }
+}
+
+impl Turn {
+    /// Returns the body of the request, which notes when the server takes content, and when there is
+    /// none to take yet.
+    pub(super) fn watch(&self, body: Body) -> Body {
+        // Without content there is nothing to note, and `boxed` would hide that there is none.
+        if http_body::Body::is_end_stream(&body) {
+            return body;
+        }
+        boxed(Watched {
+            body,
+            turn: self.clone(),
+        })
+    }
+
+    /// Waits for `response`; `None` if the server does nothing for longer than `limit`.
+    pub(super) async fn within<T>(
+        &self,
+        limit: Duration,
+        response: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut response = pin!(response);
+        loop {
+            // While it is the client's turn, no earlier deadline than this can come up.
+            let began = self.since().unwrap_or_else(Instant::now);
+            tokio::select! {
+                biased;
+                response = &mut response => return Some(response),
+                () = sleep_until(began + limit) => {}
+            }
+            if self.since().is_some_and(|since| since.elapsed() >= limit) {
+                return None;
+            }
+        }
+    }
+
+    fn since(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, since: Option<Instant>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+}
+
+/// The body of a request.
+struct Watched {
+    body: Body,
+    turn: Turn,
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let is_server = polled.is_ready();
+        self.turn.set(is_server.then(Instant::now));
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The body of a response, which fails after too long a pause of the server. Pauses of the client do
+/// not count: the body is not polled then.
+pub(super) struct Silence<B> {
+    body: B,
+    longest: Duration,
+    ends: Option<Pin<Box<Sleep>>>,
+}
+
+impl<B> Silence<B> {
+    pub(super) const fn new(body: B, longest: Duration) -> Self {
+        Self {
+            body,
+            longest,
+            ends: None,
+        }
+    }
+}
+
+impl<B> http_body::Body for Silence<B>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        if let Poll::Ready(frame) = Pin::new(&mut this.body).poll_frame(cx) {
+            this.ends = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let longest = this.longest;
+        let ends = this.ends.get_or_insert_with(|| Box::pin(sleep(longest)));
+        if ends.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let text = format!("the upstream server sent nothing for {longest:?}");
+        let error = io::Error::new(io::ErrorKind::TimedOut, text);
+        Poll::Ready(Some(Err(error.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::StreamExt as _;
+    use http_body_util::{BodyExt as _, StreamBody};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// Content that comes `pauses` apart.
+    fn slow(
+        pauses: &'static [u64],
+    ) -> impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin {
+        let frames = futures_util::stream::iter(pauses).then(|pause| async move {
+            tokio::time::sleep(Duration::from_secs(*pause)).await;
+            Ok(Frame::data(Bytes::from_static(b"x")))
+        });
+        StreamBody::new(Box::pin(frames))
+    }
+
+    /// Takes a request's body with a pause after each frame, and answers after another.
+    async fn exchange(pauses: &'static [u64], between: u64, last: u64) -> Option<()> {
+        let turn = Turn::default();
+        let mut body = turn.watch(boxed(slow(pauses)));
+        let answer = async {
+            while let Some(frame) = body.frame().await {
+                assert!(frame.is_ok());
+                tokio::time::sleep(Duration::from_secs(between)).await;
+            }
+            tokio::time::sleep(Duration::from_secs(last)).await;
+        };
+        turn.within(LIMIT, answer).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn limit_begins_at_the_end_of_the_request() {
+        assert_eq!(exchange(&[100, 500, 3], 0, 59).await, Some(()));
+        assert_eq!(exchange(&[1, 1, 1], 50, 59).await, Some(()));
+        assert_eq!(exchange(&[100, 500, 3], 0, 61).await, None);
+        assert_eq!(exchange(&[100, 500, 3], 61, 0).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_of_the_server_are_noticed_when_they_end() {
+        let began = Instant::now();
+        assert_eq!(exchange(&[100], 0, 1000).await, None);
+        assert_eq!(began.elapsed().as_secs(), 160);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_in_a_response_ends_it() {
+        let body = Silence::new(slow(&[59, 59]), LIMIT);
+        assert_eq!(body.collect().await.expect("in time").to_bytes(), "xx");
+        let error = Silence::new(slow(&[59, 61]), LIMIT).collect().await;
+        let error = error.expect_err("too late").to_string();
+        assert!(error.contains("sent nothing for 60s"), "{error}");
+        // The client reads no sooner.
+        let mut body = Silence::new(slow(&[59, 59]), LIMIT);
+        for _ in 0..2 {
+            assert!(body.frame().await.is_some_and(|frame| frame.is_ok()));
+            tokio::time::sleep(LIMIT * 10).await;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A whole site as one service: files, or an upstream server; compressed and recorded.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use courser::files::{self, Files};
+use courser::server;
+use http::{HeaderMap, HeaderValue, Request, Response, header};
+use tower::util::BoxCloneSyncService;
+use tower::{Layer as _, Service, service_fn};
+use tower_http::compression::CompressionLayer;
+
+use crate::body::{Body, boxed};
+use crate::proxy::Proxy;
+use crate::record::Recorder;
+
+/// The source of responses.
+#[derive(Clone, Debug)]
+pub enum Site {
+    /// A folder; [`Files`] compresses on its own.
+    Files(Files),
+    /// An upstream server.
+    Proxy(Box<Proxy>),
+}
+
+impl Site {
+    /// Returns the folder or the upstream server, for humans.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Files(files) => files.root().display().to_string(),
+            Self::Proxy(proxy) => proxy.backend().to_string(),
+        }
+    }
+
+    /// Returns the folder, if it is one.
+    pub fn files(&self) -> Option<Files> {
+        match self {
+            Self::Files(files) => Some(files.clone()),
+            Self::Proxy(_) => None,
+        }
+    }
+
+    /// Makes one service of it. `compress` compresses the responses of an upstream server.
+    pub fn into_service(self, compress: bool, recorder: Recorder) -> Answers {
+        match self {
+            Self::Files(files) if recorder.is_idle() => Answers(Kind::Files(files)),
+            Self::Files(files) => Answers(Kind::Boxed(recorded(recorder, files))),
+            Self::Proxy(proxy) => {
+                let proxied = proxied(*proxy, compress);
+                Answers(Kind::Boxed(recorded(recorder, proxied)))
+            }
+        }
+    }
+}
+
+/// The service of a [`Site`].
+#[derive(Clone, Debug)]
+pub struct Answers(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// With nothing between: most files are answered in less time than a box takes.
+    Files(Files),
+    Boxed(Boxed),
+}
+
+type Boxed = BoxCloneSyncService<Request<server::Body>, Response<Body>, Infallible>;
+
+/// The response of a [`Site`] to a request, as a future.
+#[must_use = "futures do nothing unless polled"]
+pub struct Answering(AnsweringKind);
+
+enum AnsweringKind {
+    File(files::Answering),
+    Boxed(Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>),
+}
+
+impl Service<Request<server::Body>> for Answers {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        match &mut self.0 {
+            Kind::Files(_) => Poll::Ready(Ok(())),
+            Kind::Boxed(service) => service.poll_ready(cx),
+        }
+    }
+
+    fn call(&mut self, request: Request<server::Body>) -> Answering {
+        Answering(match &mut self.0 {
+            Kind::Files(files) => AnsweringKind::File(files.call(request)),
+            Kind::Boxed(service) => AnsweringKind::Boxed(service.call(request)),
+        })
+    }
+}
+
+impl Future for Answering {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            AnsweringKind::File(answer) => Pin::new(answer).poll(cx),
+            AnsweringKind::Boxed(answer) => answer.as_mut().poll(cx),
+        }
+    }
+}
+
+fn recorded<S>(recorder: Recorder, service: S) -> Boxed
+where
+    S: Service<Request<server::Body>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + Sync + 'static,
+    S::Future: Send,
+{
+    BoxCloneSyncService::new(service_fn(move |request| {
+        let answer = recorder.clone().answer(request, service.clone());
+        async move { Ok(answer.await) }
+    }))
+}
+
+fn proxied(proxy: Proxy, compress: bool) -> Boxed {
+    let answers = service_fn(move |request: Request<server::Body>| {
+        let proxy = proxy.clone();
+        async move { Ok::<_, Infallible>(proxy.answer(request).await) }
+    });
+    if !compress {
+        return BoxCloneSyncService::new(answers);
+    }
+    let compressed = CompressionLayer::new().layer(answers);
+    BoxCloneSyncService::new(service_fn(move |request| {
+        let answer = tower::ServiceExt::oneshot(compressed.clone(), request);
+        async move {
+            let response: Response<_> = answer.await?;
+            Ok(weaken(response.map(boxed)))
+        }
+    }))
+}
+
+/// Content that was compressed on the way has not the bytes that a strong ETag stands for
+/// (RFC 9110 §8.8.1). What was compressed before has a length.
+fn weaken(mut response: Response<Body>) -> Response<Body> {
+    let headers: &mut HeaderMap = response.headers_mut();
+    let is_on_the_fly = headers.contains_key(header::CONTENT_ENCODING)
+        && !headers.contains_key(header::CONTENT_LENGTH);
+    if is_on_the_fly
+        && let Some(tag) = headers.get(header::ETAG)
+        && !tag.as_bytes().starts_with(b"W/")
+        && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())
+    {
+        headers.insert(header::ETAG, weak);
+    }
+    response
+}
