@@ -5,15 +5,14 @@ use std::time::Duration;
 use courser_base::{Rate, Time};
 
 use super::capacity_rise::CapacityRise;
+use super::controller::Controller;
 use super::hystart::{self, HyStart};
 use super::prr::Prr;
 use super::recovery_period::RecoveryPeriod;
+use super::sample::{AckSample, LossSample, SpuriousLoss};
 use super::undo::{Undo, higher_threshold};
-use super::{
-    AckSample, Controller, LossSample, MAX_WINDOW, SpuriousLoss, initial_window, minimum_window,
-    window_rate,
-};
-use crate::RttEstimator;
+use super::window::{MAX_WINDOW, initial_window, minimum_window, window_rate};
+use crate::rtt::RttEstimator;
 
 /// Grows along a cubic curve through the window at which congestion was last met.
 ///

@@ -5,8 +5,11 @@ mod scalable;
 use courser_base::{Ecn, Rate, Time};
 
 use self::scalable::Scalable;
-use super::{AckSample, Controller, Cubic, LossSample, MAX_WINDOW, SpuriousLoss};
-use crate::RttEstimator;
+use super::controller::Controller;
+use super::cubic::Cubic;
+use super::sample::{AckSample, LossSample, SpuriousLoss};
+use super::window::MAX_WINDOW;
+use crate::rtt::RttEstimator;
 
 /// Sends ECT(1) and answers CE marks by their share, so that an L4S queue stays short at full
 /// rate.

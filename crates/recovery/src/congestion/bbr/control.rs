@@ -5,8 +5,8 @@ use std::time::Duration;
 use courser_base::Rate;
 
 use super::{Bbr, PacingRate, Sample, State};
-use crate::RttEstimator;
-use crate::congestion::{MAX_WINDOW, initial_window};
+use crate::congestion::window::{MAX_WINDOW, initial_window};
+use crate::rtt::RttEstimator;
 
 impl Bbr {
     /// `UpdateControlParameters()`.

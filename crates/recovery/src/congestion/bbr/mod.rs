@@ -63,12 +63,12 @@ use self::probe_bw::Cycle;
 use self::random::Random;
 use self::rounds::Rounds;
 use self::undo::Undo;
+use super::controller::Controller;
 use super::recovery_period::RecoveryPeriod;
-use super::{
-    AckSample, Controller, LossSample, MAX_WINDOW, SpuriousLoss, Takeover, initial_window,
-    minimum_window,
-};
-use crate::RttEstimator;
+use super::sample::{AckSample, LossSample, SpuriousLoss};
+use super::takeover::Takeover;
+use super::window::{MAX_WINDOW, initial_window, minimum_window};
+use crate::rtt::RttEstimator;
 
 /// BBRv3: sends by a model of the path.
 ///

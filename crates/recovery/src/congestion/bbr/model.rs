@@ -4,7 +4,7 @@ use courser_base::Rate;
 
 use super::aggregation::Acked;
 use super::{Bbr, Sample, State};
-use crate::congestion::MAX_WINDOW;
+use crate::congestion::window::MAX_WINDOW;
 
 /// What the path carried after losses in the present cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,8 +6,9 @@ use courser_base::Time;
 
 use crate::congestion::prr::Prr;
 use crate::congestion::recovery_period::RecoveryPeriod;
+use crate::congestion::sample::{AckSample, LossSample, SpuriousLoss};
 use crate::congestion::undo::Undo;
-use crate::congestion::{AckSample, LossSample, MAX_WINDOW, SpuriousLoss, minimum_window};
+use crate::congestion::window::{MAX_WINDOW, minimum_window};
 
 /// A window that marks shrink in proportion to their share.
 #[derive(Clone, Debug)]

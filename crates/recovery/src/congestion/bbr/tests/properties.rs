@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::harness::*;
 use super::*;
-use crate::congestion::{LostPacket, MAX_WINDOW};
+use crate::congestion::LostPacket;
+use crate::congestion::window::MAX_WINDOW;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
