@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use crate::Sent;
+use crate::sent::Sent;
 
 /// Remembers the newest packets that are not in flight, by packet number.
 ///

@@ -27,6 +27,7 @@ mod pacer;
 mod persistent_congestion;
 mod pto;
 mod rtt;
+mod sent;
 mod sent_packets;
 
 pub use ack_only::{AckOnlyPackets, MAX_ACK_ONLY};
@@ -45,4 +46,5 @@ pub use pacer::Pacer;
 pub use persistent_congestion::PersistentCongestion;
 pub use pto::Pto;
 pub use rtt::{INITIAL_RTT, RttEstimator, TIMER_GRANULARITY};
-pub use sent_packets::{MAX_SENT_PACKETS, Sent, SentPackets, Walk};
+pub use sent::Sent;
+pub use sent_packets::{MAX_SENT_PACKETS, SentPackets, Walk};

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::{RttEstimator, Sent, SentPackets, TIMER_GRANULARITY};
+use crate::rtt::{RttEstimator, TIMER_GRANULARITY};
+use crate::sent::Sent;
+use crate::sent_packets::SentPackets;
 
 /// Decides which packets of one packet number space are lost.
 ///

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::{Pto, RttEstimator};
+use crate::pto::Pto;
+use crate::rtt::RttEstimator;
 
 /// What the timer needs to know of one packet number space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

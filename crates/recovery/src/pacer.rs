@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
-use crate::RttEstimator;
 use crate::congestion::{initial_window, window_rate};
+use crate::rtt::RttEstimator;
 
 /// A token bucket of one quantum: what the rate moves in a millisecond, within bounds.
 ///

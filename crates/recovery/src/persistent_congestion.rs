@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::{RttEstimator, Sent};
+use crate::rtt::RttEstimator;
+use crate::sent::Sent;
 
 /// Notices when everything sent over several probe timeouts was lost.
 ///

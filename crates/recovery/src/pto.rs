@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::RttEstimator;
+use crate::rtt::RttEstimator;
 
 /// How often in a row the probe timeout has expired, and what that makes of its length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -2,38 +2,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use courser_base::Time;
-
-use crate::AckOnlyPackets;
-
-/// What is remembered of a sent packet. `F` is the caller's record of the frames in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sent<F> {
-    /// When it was sent.
-    pub time: Time,
-    /// Its size in bytes, as congestion control counts it.
-    pub size: u16,
-    /// The path it was sent on, in the caller's numbering: a packet of an old path must not
-    /// move the round-trip time and the window of the new one (RFC 9000 §9.4).
-    pub path: u32,
-    /// What [`DeliveryRate::on_sent`](crate::DeliveryRate::on_sent) gave for its batch.
-    pub snapshot: u32,
-    /// Bytes in flight when it had just been sent, itself included.
-    pub tx_in_flight: u32,
-    /// The peer has to acknowledge it.
-    pub ack_eliciting: bool,
-    /// It counts towards bytes in flight.
-    pub in_flight: bool,
-    /// It was sent with an ECT codepoint.
-    pub ecn_marked: bool,
-    /// Packets in flight before it, modulo 2^32: those sent one after the other have neighbouring
-    /// values. [`SentPackets::push`] sets it.
-    pub order: u32,
-    /// It probes the path MTU: its loss says nothing about congestion (RFC 9000 §14.4).
-    pub is_mtu_probe: bool,
-    /// What it carried.
-    pub frames: F,
-}
+use crate::ack_only::AckOnlyPackets;
+use crate::sent::Sent;
 
 /// The sent packets of one space by packet number: those in flight in a ring of 64-byte slots,
 /// and the newest [ACK-only ones](AckOnlyPackets) beside it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
-use super::AckSample;
+use super::sample::AckSample;
 
 /// The fastest stretch of acknowledgements of this round and of the one before.
 ///

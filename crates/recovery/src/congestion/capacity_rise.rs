@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use courser_base::{Rate, Time};
 
-use super::AckSample;
+use super::sample::AckSample;
 
 /// Compares what the path delivers with what it delivered when there last was a queue.
 ///

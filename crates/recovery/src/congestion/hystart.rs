@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use courser_base::Rate;
 
-use super::AckSample;
 use super::ack_rate::AckRate;
+use super::sample::AckSample;
 
 /// The growth of the window in slow start.
 ///

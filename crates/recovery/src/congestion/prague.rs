@@ -5,130 +5,67 @@ mod scalable;
 use courser_base::{Ecn, Rate, Time};
 
 use self::scalable::Scalable;
-use super::{AckSample, Controller, Cubic, LossSample, MAX_WINDOW, SpuriousLoss};
-use crate::RttEstimator;
+use super::classic::Classic;
+use super::cubic::CubicLaw;
+use super::law::{Response, WindowLaw};
+use super::sample::{AckSample, LossSample};
+use super::window::{MAX_WINDOW, window_rate};
+use crate::rtt::RttEstimator;
 
-/// Sends ECT(1) and answers CE marks by their share, so that an L4S queue stays short at full
-/// rate.
+/// Prague: sends ECT(1) and responds to the share of CE marks, so that an L4S queue stays short at
+/// full rate.
 ///
-/// Until the network marks the first packet it cannot be told from a classic path, and CUBIC with
-/// HyStart++ is in charge. The first mark ends slow start and brings the scalable law in:
-/// `alpha`, the moving average of the share of marked packets, takes `alpha / 2` of the window
-/// once per virtual round trip, and unmarked bytes add one datagram per round trip to it. Loss is
-/// answered as CUBIC does (draft §2.4.1); two losses without a mark in between mean that the
-/// bottleneck is a classic one by now, and CUBIC is in charge again.
+/// Until the network marks the first packet the path cannot be distinguished from a classic one,
+/// and CUBIC with HyStart++ is in charge. The first mark ends slow start and brings in the
+/// scalable law: `alpha`, the moving average of the share of marked packets, takes `alpha / 2` of
+/// the window once per virtual round trip, and unmarked bytes add one datagram per round trip to
+/// it. The response to loss is that of CUBIC (draft §2.4.1). Two losses without a mark in between
+/// mean that the bottleneck is a classic one by now, and CUBIC is in charge again.
 ///
-/// Not done: telling a classic ECN queue, which marks ECT(1) as it does ECT(0), from an L4S one by
-/// the variation of delay (draft §3). The reference implementation has it turned off, for
-/// it takes jitter for a queue; RFC 9331 §4.3 leaves it to monitoring where such queues exist.
+/// Not implemented: distinguishing a classic ECN queue, which marks ECT(1) as it does ECT(0), from
+/// an L4S one by the variation of delay (draft §3). The reference implementation has it turned
+/// off, because it mistakes jitter for a queue. RFC 9331 §4.3 leaves it to monitoring where such
+/// queues exist.
+pub type Prague = Classic<PragueLaw>;
+
+/// The window law of Prague: that of CUBIC until the first mark, then the scalable one.
 #[derive(Clone, Debug)]
-pub struct Prague {
-    /// In charge while `scalable` is `None`; its window then is the window.
-    cubic: Cubic,
-    /// Boxed, for most connections never see a mark.
+pub struct PragueLaw {
+    /// In charge while `scalable` is `None`.
+    cubic: CubicLaw,
+    /// Boxed, because most connections never receive a mark.
     scalable: Option<Box<Scalable>>,
-    mtu: u16,
-    /// Remembered for the quantum.
+    /// The pacing rate after the last acknowledgement, for the quantum.
     rate: Option<Rate>,
 }
 
+/// The state of the law that was in charge before a reduction.
+#[derive(Clone, Copy, Debug)]
+pub enum Saved {
+    /// The state of CUBIC.
+    Cubic(<CubicLaw as WindowLaw>::Saved),
+    /// The window of the scalable law.
+    Scalable(f64),
+}
+
 impl Prague {
-    /// A controller with the initial window for datagrams of `mtu` bytes.
-    pub fn new(mtu: u16) -> Self {
-        Self {
-            cubic: Cubic::new(mtu),
-            scalable: None,
-            mtu,
-            rate: None,
-        }
-    }
-
-    /// A controller that takes over from another one, until the first mark as CUBIC would.
-    pub(super) fn resume(mtu: u16, window: u64, ssthresh: Option<u64>) -> Self {
-        Self {
-            cubic: Cubic::resume(mtu, window, ssthresh),
-            ..Self::new(mtu)
-        }
-    }
-
-    /// See [`CongestionController::set_unpaced`](super::CongestionController::set_unpaced).
-    pub fn set_unpaced(&mut self) {
-        self.cubic.set_unpaced();
-    }
-
-    /// See [`CongestionController::ignore_capacity_rise`](super::CongestionController).
-    pub(super) fn ignore_capacity_rise(&mut self) {
-        self.cubic.ignore_capacity_rise();
-    }
-
-    /// The share of marked packets, between 0 and 1; `None` before the first mark.
+    /// Returns the share of marked packets, between 0 and 1; `None` before the first mark.
     pub fn alpha(&self) -> Option<f64> {
-        self.scalable.as_ref().map(|scalable| scalable.alpha())
-    }
-
-    /// Marks are answered by the scalable law, the first by half of the window.
-    fn on_mark(&mut self, sample: &LossSample<'_>) {
-        match &mut self.scalable {
-            Some(scalable) => scalable.on_mark(sample),
-            None => {
-                let mut scalable = Scalable::new(self.cubic.window(), self.mtu);
-                scalable.on_first_mark(sample);
-                self.scalable = Some(Box::new(scalable));
-            }
-        }
-    }
-
-    fn on_loss(&mut self, sample: &LossSample<'_>) {
-        let Some(scalable) = &mut self.scalable else {
-            self.cubic.on_congestion(sample);
-            return;
-        };
-        let has_new_marks = scalable.on_loss(sample);
-        if !has_new_marks || sample.persistent {
-            let window = scalable.window_before_loss();
-            self.scalable = None;
-            self.cubic.take_over(window);
-            self.cubic.on_congestion(sample);
-        }
+        let scalable = self.law.scalable.as_ref();
+        scalable.map(|scalable| scalable.alpha())
     }
 }
 
-impl Controller for Prague {
-    fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64) {
-        self.cubic.on_sent(now, bytes, last_pn, bytes_in_flight);
-        if let Some(scalable) = &mut self.scalable {
-            scalable.on_sent(bytes);
-        }
-    }
+impl WindowLaw for PragueLaw {
+    type Saved = Saved;
 
-    fn on_ack(&mut self, sample: &AckSample<'_>) {
-        match &mut self.scalable {
-            Some(scalable) => scalable.on_ack(sample),
-            None => self.cubic.on_ack(sample),
-        }
-        self.rate = self.pacing_rate(sample.rtt);
-    }
+    const NAME: &'static str = "prague";
 
-    fn on_congestion(&mut self, sample: &LossSample<'_>) {
-        if sample.is_ecn {
-            self.on_mark(sample);
-        } else {
-            self.on_loss(sample);
-        }
-    }
-
-    fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
-        match &mut self.scalable {
-            Some(scalable) => scalable.on_spurious_loss(loss),
-            None => self.cubic.on_spurious_loss(loss),
-        }
-    }
-
-    fn on_mtu_update(&mut self, mtu: u16) {
-        self.mtu = mtu;
-        self.cubic.on_mtu_update(mtu);
-        if let Some(scalable) = &mut self.scalable {
-            scalable.on_mtu_update(mtu);
+    fn new(window: u64) -> Self {
+        Self {
+            cubic: CubicLaw::new(window),
+            scalable: None,
+            rate: None,
         }
     }
 
@@ -139,52 +76,126 @@ impl Controller for Prague {
         }
     }
 
-    fn room(&self, bytes_in_flight: u64) -> u64 {
-        match &self.scalable {
-            Some(scalable) => scalable.room(bytes_in_flight),
-            None => self.cubic.room(bytes_in_flight),
+    fn set_window(&mut self, window: u64) {
+        match &mut self.scalable {
+            Some(scalable) => scalable.set_window(window),
+            None => self.cubic.set_window(window),
         }
     }
 
-    fn ssthresh(&self) -> Option<u64> {
-        match &self.scalable {
-            Some(scalable) => Some(scalable.window()),
-            None => self.cubic.ssthresh(),
+    fn grow(&mut self, bytes: u64, limit: u64) {
+        self.cubic.grow(bytes, limit);
+    }
+
+    fn on_slow_start_end(&mut self) {
+        self.cubic.on_slow_start_end();
+    }
+
+    fn increase(&mut self, sample: &AckSample<'_>, mtu: u16) {
+        match &mut self.scalable {
+            Some(scalable) => scalable.increase(sample, mtu),
+            None => self.cubic.increase(sample, mtu),
         }
     }
 
-    /// A window per round trip: what is more would be a queue (draft §2.5.1).
-    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
-        match &self.scalable {
-            Some(scalable) => Some(Rate::from_bytes_in(scalable.window(), rtt.smoothed())),
-            None => self.cubic.pacing_rate(rtt),
+    fn decrease(&mut self, sample: &LossSample<'_>, mtu: u16) {
+        match &mut self.scalable {
+            Some(scalable) if sample.is_ecn => scalable.on_first_mark(sample.now, mtu),
+            Some(scalable) => scalable.on_loss(sample, mtu),
+            None => self.cubic.decrease(sample, mtu),
         }
     }
 
-    /// A quarter of a millisecond, for an L4S queue marks at less than one (draft §2.5.2).
-    fn send_quantum(&self) -> Option<u64> {
+    fn collapse(&mut self, least: u64) {
+        self.cubic.collapse(least);
+    }
+
+    fn forget_congestion(&mut self) {
+        self.cubic.forget_congestion();
+    }
+
+    fn save(&self) -> Saved {
+        match &self.scalable {
+            Some(scalable) => Saved::Scalable(scalable.save()),
+            None => Saved::Cubic(self.cubic.save()),
+        }
+    }
+
+    /// A change of laws is a reduction with a saved state of its own, so both states agree.
+    fn restore(&mut self, saved: Saved) {
+        match (&mut self.scalable, saved) {
+            (Some(scalable), Saved::Scalable(window)) => scalable.restore(window),
+            (None, Saved::Cubic(saved)) => self.cubic.restore(saved),
+            (Some(_), Saved::Cubic(_)) | (None, Saved::Scalable(_)) => {
+                debug_assert!(false, "saved by the other law");
+            }
+        }
+    }
+
+    fn on_idle_end(&mut self, now: Time) {
+        self.cubic.on_idle_end(now);
+    }
+
+    fn observe(&mut self, sample: &AckSample<'_>) {
+        if let Some(scalable) = &mut self.scalable {
+            scalable.observe(sample);
+        }
+    }
+
+    /// The scalable law responds to marks, to the first with half of the window. Loss without marks
+    /// since the last one returns to CUBIC, which then responds to it.
+    fn respond(&mut self, sample: &LossSample<'_>, is_covered: bool, mtu: u16) -> Response {
+        match &mut self.scalable {
+            None if sample.is_ecn => {
+                self.scalable = Some(Box::new(Scalable::new(self.cubic.window())));
+                Response::Reduce
+            }
+            None => Response::usual(is_covered),
+            Some(scalable) if sample.is_ecn => {
+                scalable.on_mark(sample, is_covered, mtu);
+                Response::Done
+            }
+            Some(scalable) if sample.persistent || !is_covered && !scalable.has_new_marks() => {
+                self.cubic.take_over(scalable.window());
+                self.scalable = None;
+                Response::Reduce
+            }
+            Some(_) => Response::usual(is_covered),
+        }
+    }
+
+    fn on_ack_processed(&mut self, rtt: &RttEstimator, in_slow_start: bool) {
+        self.rate = Some(self.pacing_rate(rtt, in_slow_start));
+    }
+
+    fn has_slow_start(&self) -> bool {
+        self.scalable.is_none()
+    }
+
+    fn allowance(&self, mtu: u16) -> u64 {
+        match &self.scalable {
+            Some(scalable) => scalable.allowance(mtu),
+            None => self.cubic.window(),
+        }
+    }
+
+    /// A window per round trip: any more would be a queue (draft §2.5.1).
+    fn pacing_rate(&self, rtt: &RttEstimator, in_slow_start: bool) -> Rate {
+        match &self.scalable {
+            Some(scalable) => Rate::from_bytes_in(scalable.window(), rtt.smoothed()),
+            None => window_rate(self.cubic.window(), rtt, in_slow_start),
+        }
+    }
+
+    /// A quarter of a millisecond, because an L4S queue marks at less than one (draft §2.5.2).
+    fn send_quantum(&self, mtu: u16) -> Option<u64> {
         let rate = self.rate.filter(|_| self.scalable.is_some())?;
         let bytes = rate.as_bytes_per_second() / QUANTUMS_PER_SECOND;
-        Some(bytes.clamp(u64::from(self.mtu), MAX_WINDOW))
+        Some(bytes.clamp(u64::from(mtu), MAX_WINDOW))
     }
 
     fn ecn_codepoint(&self) -> Ecn {
         Ecn::Ect1
-    }
-
-    fn in_slow_start(&self) -> bool {
-        self.scalable.is_none() && self.cubic.in_slow_start()
-    }
-
-    fn state(&self) -> &'static str {
-        match &self.scalable {
-            Some(scalable) => scalable.state(),
-            None => self.cubic.state(),
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        "prague"
     }
 }
 

@@ -2,7 +2,8 @@
 
 use courser_base::Time;
 
-use super::{AckSample, LossSample, MAX_WINDOW, initial_window};
+use super::sample::{AckSample, LossSample};
+use super::window::{MAX_WINDOW, initial_window};
 
 /// Brings the bytes in flight down to the slow start threshold over one recovery period.
 ///

@@ -4,9 +4,13 @@ pub(super) mod model;
 mod response;
 mod undo;
 
+use std::time::Duration;
+
+use courser_base::{Rate, Time};
 use proptest::prelude::*;
 
 use super::*;
+use crate::rtt::RttEstimator;
 
 pub(super) const MTU: u16 = 1200;
 

@@ -2,7 +2,7 @@
 
 use courser_base::Time;
 
-use super::{LossSample, SpuriousLoss};
+use super::sample::{LossSample, SpuriousLoss};
 
 /// Remembers the state before a reduction until the fate of what was lost is known.
 ///

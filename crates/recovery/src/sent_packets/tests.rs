@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use courser_base::Time;
 use proptest::prelude::*;
 
 use super::*;

@@ -27,3 +27,35 @@ impl MaxBandwidth {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(megabytes: u64) -> Rate {
+        Rate::from_bytes_per_second(megabytes * 1_000_000)
+    }
+
+    #[test]
+    fn the_highest_sample_counts_for_this_cycle_and_the_next() {
+        let mut max_bw = MaxBandwidth::default();
+        max_bw.on_sample(rate(5));
+        max_bw.on_sample(rate(3));
+        assert_eq!(max_bw.get(), rate(5));
+        max_bw.advance();
+        max_bw.on_sample(rate(2));
+        assert_eq!(max_bw.get(), rate(5));
+        max_bw.advance();
+        assert_eq!(max_bw.get(), rate(2));
+    }
+
+    #[test]
+    fn a_cycle_without_samples_forgets_nothing() {
+        let mut max_bw = MaxBandwidth::default();
+        max_bw.on_sample(rate(5));
+        max_bw.advance();
+        max_bw.advance();
+        max_bw.advance();
+        assert_eq!(max_bw.get(), rate(5));
+    }
+}

@@ -4,126 +4,153 @@ use std::time::Duration;
 
 use courser_base::Rate;
 
-use super::{Bbr, PacingRate, Sample, State};
-use crate::RttEstimator;
-use crate::congestion::{MAX_WINDOW, initial_window};
+use super::model::Model;
+use crate::congestion::window::{MAX_WINDOW, initial_window, minimum_window};
+use crate::rtt::RttEstimator;
 
-impl Bbr {
-    /// `UpdateControlParameters()`.
-    pub(super) fn update_control_parameters(&mut self, rs: &Sample) {
-        self.set_pacing_rate_with_gain(self.pacing_gain());
-        self.set_cwnd(rs.newly_acked);
-    }
+/// The control parameters: what the model and the phase make of the window and the pacing rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control {
+    pub(super) cwnd: u64,
+    /// `BBR.prior_cwnd`.
+    prior_cwnd: u64,
+    pacing_rate: PacingRate,
+}
 
-    /// `BBR.pacing_gain` in percent, §5.6.1.
-    pub(super) fn pacing_gain(&self) -> u32 {
-        match self.state {
-            // 4 ln 2: the least with which the rate doubles each round.
-            State::Startup => 277,
-            State::Drain { .. } => 50,
-            State::Down => 90,
-            State::Cruise | State::Refill | State::ProbeRtt { .. } => 100,
-            State::Up => 125,
-        }
-    }
+/// `C.pacing_rate`.
+#[derive(Clone, Copy, Debug)]
+enum PacingRate {
+    /// Nothing is known but the initial window.
+    Initial,
+    Known(Rate),
+}
 
+/// The limits of a phase on what is in flight; `None` is infinite.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Limits {
     /// `BBR.cwnd_gain` in percent, §5.6.1.
-    fn cwnd_gain(&self) -> u32 {
-        match self.state {
-            State::Up => 225,
-            State::ProbeRtt { .. } => 50,
-            _ => 200,
+    pub(super) cwnd_gain: u32,
+    /// Bytes that the quantization budget gets on top.
+    pub(super) extra: u64,
+    /// `ProbeRTTCwnd()` in ProbeRTT.
+    pub(super) most: Option<u64>,
+    /// The long-term bound as far as it holds in the phase.
+    pub(super) long_term: Option<u64>,
+}
+
+impl Control {
+    pub(super) fn new(mtu: u16) -> Self {
+        Self {
+            cwnd: initial_window(mtu),
+            prior_cwnd: 0,
+            pacing_rate: PacingRate::Initial,
         }
     }
 
-    pub(super) fn initial_cwnd(&self) -> u64 {
-        initial_window(self.mtu)
+    /// Takes the window of another controller.
+    pub(super) fn set_cwnd_within_bounds(&mut self, window: u64, model: &Model) {
+        self.cwnd = window.clamp(model.min_pipe_cwnd(), MAX_WINDOW);
     }
 
-    /// The rate as it is before the first acknowledgement: the initial window leaves within the
-    /// round-trip time, or at once when that is unknown.
-    pub(super) fn initial_pacing_rate(&self, rtt: &RttEstimator) -> Rate {
-        let rtt = if rtt.has_sample() {
-            rtt.smoothed()
-        } else {
-            NOMINAL_RTT
-        };
-        Rate::from_bytes_in(self.initial_cwnd(), rtt).scaled(self.pacing_gain(), 100)
+    pub(super) fn set_pacing_rate(&mut self, rate: Rate) {
+        self.pacing_rate = PacingRate::Known(rate);
+    }
+
+    pub(super) fn on_mtu_update(&mut self, mtu: u16) {
+        if matches!(self.pacing_rate, PacingRate::Initial) {
+            self.cwnd = initial_window(mtu);
+        }
+        self.cwnd = self.cwnd.max(minimum_window(mtu));
+    }
+
+    /// `UpdateControlParameters()`.
+    pub(super) fn update(&mut self, newly_acked: u64, gain: u32, limits: Limits, model: &Model) {
+        self.set_pacing_rate_with_gain(gain, model);
+        self.set_cwnd(newly_acked, limits, model);
+    }
+
+    /// The rate at which to send; `gain` is that of the phase.
+    pub(super) fn pacing_rate(&self, rtt: &RttEstimator, gain: u32, model: &Model) -> Rate {
+        match self.pacing_rate {
+            PacingRate::Known(rate) => rate,
+            PacingRate::Initial => initial_pacing_rate(rtt, gain, model),
+        }
     }
 
     /// `InitPacingRate()`, with the first round-trip time that is known.
-    pub(super) fn init_pacing_rate(&mut self, rtt: &RttEstimator) {
+    pub(super) fn init_pacing_rate(&mut self, rtt: &RttEstimator, gain: u32, model: &Model) {
         if matches!(self.pacing_rate, PacingRate::Initial) && rtt.has_sample() {
-            self.pacing_rate = PacingRate::Known(self.initial_pacing_rate(rtt));
+            self.pacing_rate = PacingRate::Known(initial_pacing_rate(rtt, gain, model));
         }
     }
 
     /// `SetPacingRateWithGain()`.
-    pub(super) fn set_pacing_rate_with_gain(&mut self, gain: u32) {
+    pub(super) fn set_pacing_rate_with_gain(&mut self, gain: u32, model: &Model) {
         let PacingRate::Known(before) = self.pacing_rate else {
             return;
         };
-        let rate = self.bw.scaled(gain * (100 - PACING_MARGIN_PERCENT), 10_000);
-        if self.full_pipe.is_reached || rate > before {
+        let margin = 100 - PACING_MARGIN_PERCENT;
+        let rate = model.bw.scaled(gain * margin, 10_000);
+        if model.full_pipe.is_reached || rate > before {
             self.pacing_rate = PacingRate::Known(rate);
         }
     }
 
     /// The rate, as far as it matters for how long a quantum takes.
-    pub(super) fn rate(&self) -> Rate {
+    fn rate(&self, model: &Model) -> Rate {
         match self.pacing_rate {
             PacingRate::Known(rate) => rate,
-            PacingRate::Initial => Rate::from_bytes_in(self.initial_cwnd(), NOMINAL_RTT),
+            PacingRate::Initial => Rate::from_bytes_in(model.initial_cwnd(), NOMINAL_RTT),
         }
     }
 
     /// `C.send_quantum`, which is `BBR.offload_budget` too, §5.5.8.2.
-    pub(super) fn quantum(&self) -> u64 {
-        self.rate()
+    pub(super) fn quantum(&self, model: &Model) -> u64 {
+        self.rate(model)
             .bytes_in(QUANTUM_TIME)
             .min(LARGEST_QUANTUM)
-            .max(2 * self.smss())
+            .max(2 * model.smss())
+    }
+
+    /// How long a quantum takes.
+    pub(super) fn quantum_time(&self, model: &Model) -> Duration {
+        self.rate(model).time_for(self.quantum(model))
     }
 
     /// `SetCwnd()`.
-    fn set_cwnd(&mut self, newly_acked: u64) {
-        let max_inflight = self.max_inflight();
-        if self.full_pipe.is_reached {
+    fn set_cwnd(&mut self, newly_acked: u64, limits: Limits, model: &Model) {
+        let max_inflight = self.max_inflight(limits, model);
+        if model.full_pipe.is_reached {
             self.cwnd = self.cwnd.saturating_add(newly_acked).min(max_inflight);
-        } else if self.cwnd < max_inflight || self.delivered < self.initial_cwnd() {
+        } else if self.cwnd < max_inflight || model.delivered < model.initial_cwnd() {
             self.cwnd = self.cwnd.saturating_add(newly_acked);
         }
-        self.cwnd = self.cwnd.clamp(self.min_pipe_cwnd(), MAX_WINDOW);
-        if matches!(self.state, State::ProbeRtt { .. }) {
-            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
+        self.cwnd = self.cwnd.clamp(model.min_pipe_cwnd(), MAX_WINDOW);
+        if let Some(most) = limits.most {
+            self.cwnd = self.cwnd.min(most);
         }
-        self.bound_cwnd_for_model();
+        self.bound_cwnd_for_model(limits, model);
     }
 
     /// `UpdateMaxInflight()`.
-    fn max_inflight(&self) -> u64 {
-        let inflight = self.bdp_multiple(self.bw, self.cwnd_gain());
-        self.quantization_budget(inflight + self.aggregation.extra_acked())
+    fn max_inflight(&self, limits: Limits, model: &Model) -> u64 {
+        let bdp = model.bdp_multiple(model.bw, limits.cwnd_gain);
+        let inflight = bdp + model.aggregation.extra_acked();
+        model.quantization_budget(inflight, self.quantum(model)) + limits.extra
     }
 
     /// `BoundCwndForModel()`.
-    fn bound_cwnd_for_model(&mut self) {
-        let long_term = match self.state {
-            State::Down | State::Refill | State::Up => self.inflight_longterm,
-            State::Cruise | State::ProbeRtt { .. } => self.inflight_with_headroom(),
-            State::Startup | State::Drain { .. } => None,
-        };
-        let short_term = self.short_term.map(|term| term.inflight);
-        if let Some(cap) = [long_term, short_term].into_iter().flatten().min() {
-            self.cwnd = self.cwnd.min(cap.max(self.min_pipe_cwnd()));
+    fn bound_cwnd_for_model(&mut self, limits: Limits, model: &Model) {
+        let short_term = model.bounds.short_term.map(|term| term.inflight);
+        if let Some(cap) = [limits.long_term, short_term].into_iter().flatten().min() {
+            self.cwnd = self.cwnd.min(cap.max(model.min_pipe_cwnd()));
         }
     }
 
-    /// `SaveCwnd()`.
-    pub(super) fn save_cwnd(&mut self) {
-        let is_modulated = self.recovery.is_active || matches!(self.state, State::ProbeRtt { .. });
-        self.recovery.prior_cwnd = if is_modulated {
-            self.recovery.prior_cwnd.max(self.cwnd)
+    /// `SaveCwnd()`. The window `is_modulated` during recovery and in ProbeRTT.
+    pub(super) fn save_cwnd(&mut self, is_modulated: bool) {
+        self.prior_cwnd = if is_modulated {
+            self.prior_cwnd.max(self.cwnd)
         } else {
             self.cwnd
         };
@@ -131,8 +158,19 @@ impl Bbr {
 
     /// `RestoreCwnd()`.
     pub(super) fn restore_cwnd(&mut self) {
-        self.cwnd = self.cwnd.max(self.recovery.prior_cwnd);
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
     }
+}
+
+/// The rate as it is before the first acknowledgement: the initial window leaves within the
+/// round-trip time, or at once when that is unknown.
+fn initial_pacing_rate(rtt: &RttEstimator, gain: u32, model: &Model) -> Rate {
+    let rtt = if rtt.has_sample() {
+        rtt.smoothed()
+    } else {
+        NOMINAL_RTT
+    };
+    Rate::from_bytes_in(model.initial_cwnd(), rtt).scaled(gain, 100)
 }
 
 /// `BBR.PacingMarginPercent`.

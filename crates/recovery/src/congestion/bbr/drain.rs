@@ -1,26 +1,27 @@
 //! Drain, draft-ietf-ccwg-bbr §5.3.2: empties the queue that Startup left.
 
-use courser_base::Time;
+use super::view::View;
 
-use super::{Bbr, State, UNITY};
+/// The phase.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drain {
+    /// The round in which it began.
+    start_round: u64,
+}
 
-impl Bbr {
-    /// `EnterDrain()`.
-    pub(super) fn enter_drain(&mut self) {
-        self.state = State::Drain {
-            start_round: self.rounds.count,
-        };
+impl Drain {
+    /// `BBR.DrainPacingGain` in percent.
+    pub(super) const PACING_GAIN: u32 = 50;
+
+    pub(super) fn new(start_round: u64) -> Self {
+        Self { start_round }
     }
 
     /// `CheckDrainDone()`.
-    pub(super) fn check_drain_done(&mut self, now: Time) {
-        let State::Drain { start_round } = self.state else {
-            return;
-        };
-        let is_drained = self.inflight <= self.inflight_at(self.bw, UNITY);
-        if is_drained || self.rounds.count > start_round + MAX_DRAIN_ROUNDS {
-            self.start_probe_bw_down(now);
-        }
+    pub(super) fn is_done(&self, view: View<'_>) -> bool {
+        let model = view.model;
+        let is_drained = model.inflight <= model.inflight_at(model.bw, view.quantum());
+        is_drained || model.rounds.count > self.start_round + MAX_DRAIN_ROUNDS
     }
 }
 

@@ -58,3 +58,42 @@ impl FullPipe {
 
 /// Enough to outlast a receiver that raises its window a round trip late.
 const FULL_ROUNDS: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(megabytes: u64) -> Rate {
+        Rate::from_bytes_per_second(megabytes * 1_000_000)
+    }
+
+    #[test]
+    fn three_rounds_that_bring_less_than_a_quarter_fill_the_pipe() {
+        let mut pipe = FullPipe::default();
+        for megabytes in [40, 50, 62] {
+            pipe.on_round(rate(megabytes));
+        }
+        assert!(!pipe.is_growing(), "62 is less than a quarter above 50");
+        pipe.on_round(rate(62));
+        assert!(!pipe.is_now && !pipe.is_reached);
+        pipe.on_round(rate(62));
+        assert!(pipe.is_now && pipe.is_reached);
+    }
+
+    #[test]
+    fn a_quarter_more_starts_the_count_anew() {
+        let mut pipe = FullPipe::default();
+        for megabytes in [40, 40, 40, 50, 50, 50] {
+            pipe.on_round(rate(megabytes));
+            assert!(!pipe.is_now, "{megabytes}");
+        }
+    }
+
+    #[test]
+    fn a_new_look_keeps_that_it_was_full_once() {
+        let mut pipe = FullPipe::default();
+        (0..4).for_each(|_| pipe.on_round(rate(40)));
+        pipe.reset(rate(40));
+        assert!(pipe.is_reached && !pipe.is_now);
+    }
+}

@@ -59,3 +59,57 @@ impl Rounds {
         self.is_cwnd_limited[0] || self.is_cwnd_limited[1]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn a_round_ends_with_a_packet_that_was_sent_after_it_began() {
+        let mut rounds = Rounds::default();
+        rounds.on_ack(Some(0), 1000);
+        assert!(rounds.is_start, "the first packet ends the time before it");
+        rounds.on_ack(Some(999), 2000);
+        assert!(!rounds.is_start);
+        rounds.on_ack(None, 3000);
+        assert!(!rounds.is_start, "without a sample nothing is known");
+        rounds.on_ack(Some(1000), 4000);
+        assert!(rounds.is_start);
+        assert_eq!(rounds.count, 2);
+    }
+
+    #[test]
+    fn a_round_that_is_started_anew_lasts_longer() {
+        let mut rounds = Rounds::default();
+        rounds.on_ack(Some(0), 1000);
+        rounds.start(1500);
+        rounds.on_ack(Some(1000), 2000);
+        assert!(!rounds.is_start);
+        rounds.on_ack(Some(1500), 2500);
+        assert!(rounds.is_start);
+    }
+
+    #[test]
+    fn a_full_window_counts_for_this_round_and_the_next() {
+        let mut rounds = Rounds::default();
+        rounds.on_cwnd_limited();
+        for is_limited in [true, true, false] {
+            assert_eq!(rounds.is_cwnd_limited(), is_limited);
+            rounds.on_ack(Some(u64::MAX), 0);
+        }
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_last_round() {
+        let mut rounds = Rounds::default();
+        rounds.on_rtt_sample(50 * MS);
+        rounds.on_rtt_sample(60 * MS);
+        assert_eq!(rounds.mean_rtt(), None);
+        rounds.on_ack(Some(0), 1000);
+        assert_eq!(rounds.mean_rtt(), Some(55 * MS));
+        rounds.on_ack(Some(1000), 2000);
+        assert_eq!(rounds.mean_rtt(), None, "nothing was sampled in it");
+    }
+}

@@ -1,5 +1,12 @@
+use std::time::Duration;
+
+use courser_base::{Rate, Time};
+
+use super::bandwidth::MaxBandwidth;
 use super::*;
-use crate::congestion::Algorithm;
+use crate::congestion::window::initial_window;
+use crate::congestion::{AckSample, Algorithm, LossSample, SpuriousLoss};
+use crate::rtt::RttEstimator;
 
 mod figures;
 pub(super) mod harness;
@@ -59,10 +66,10 @@ fn idleness_stands_in_for_probe_rtt() {
     });
     bench.now += Duration::from_secs(6);
     bench.bbr.on_sent(bench.now, SIZE, 1, SIZE);
-    assert!(bench.bbr.pause.is_restart);
+    assert!(bench.bbr.idle.is_restart);
     bench.round(Round::at(20));
     assert_ne!(bench.bbr.state(), "probe_rtt");
-    assert!(!bench.bbr.pause.is_restart, "something was delivered");
+    assert!(!bench.bbr.idle.is_restart, "something was delivered");
 }
 
 /// §5.4.1: paced at the bandwidth, whatever the gain of the phase was.
@@ -94,7 +101,7 @@ fn waiting_for_the_pacer_is_not_idleness() {
     bench
         .bbr
         .on_sent(bench.now + Duration::from_millis(15), SIZE, 1, SIZE);
-    assert!(!bench.bbr.pause.is_restart);
+    assert!(!bench.bbr.idle.is_restart);
 }
 
 /// What leaves first after idleness says how little there was to send.
@@ -109,16 +116,17 @@ fn packets_after_idleness_are_app_limited() {
     bench.now += Duration::from_secs(1);
     bench.bbr.on_sent(bench.now, SIZE, 1, SIZE);
     let prior = bench.delivered;
-    bench.bbr.max_bw = MaxBandwidth::default();
+    bench.bbr.model.max_bw = MaxBandwidth::default();
     bench
         .bbr
+        .model
         .max_bw
         .on_sample(Rate::from_bytes_per_second(2_500_000));
-    bench.bbr.max_bw.advance();
-    let before = format!("{:?}", bench.bbr.max_bw);
+    bench.bbr.model.max_bw.advance();
+    let before = format!("{:?}", bench.bbr.model.max_bw);
     bench.now += RTT;
     bench.ack(Round::at(1), prior);
-    assert_eq!(format!("{:?}", bench.bbr.max_bw), before, "not taken");
+    assert_eq!(format!("{:?}", bench.bbr.model.max_bw), before, "not taken");
     bench.round(Round::at(1));
-    assert_ne!(format!("{:?}", bench.bbr.max_bw), before, "taken");
+    assert_ne!(format!("{:?}", bench.bbr.model.max_bw), before, "taken");
 }

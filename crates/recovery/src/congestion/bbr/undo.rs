@@ -1,20 +1,18 @@
 //! Taking back what losses did that were none, draft-ietf-ccwg-bbr §5.5.11.
 
-use courser_base::{Rate, Time};
+use courser_base::Time;
 
-use super::model::ShortTerm;
-use super::{Bbr, State};
-use crate::congestion::SpuriousLoss;
+use super::bounds::Bounds;
+use crate::congestion::sample::SpuriousLoss;
 
 /// The state before the last losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     /// `BBR.undo_state`: the phase that losses ended.
     pub(super) probing: Option<Probing>,
-    short_term: Option<ShortTerm>,
-    inflight_longterm: Option<u64>,
+    pub(super) bounds: Bounds,
     /// When the state was saved.
-    pub(super) saved: Time,
+    saved: Time,
     /// Bytes that were lost since, and have not arrived after all.
     lost: u64,
 }
@@ -27,6 +25,21 @@ pub(super) enum Probing {
 }
 
 impl Undo {
+    /// `SaveStateUponLoss()`.
+    pub(super) fn save(&mut self, now: Time, bounds: Bounds) {
+        *self = Self {
+            probing: None,
+            bounds,
+            saved: now,
+            lost: 0,
+        };
+    }
+
+    /// True for a packet that was sent after the state was saved.
+    pub(super) fn is_older_than(&self, sent: Time) -> bool {
+        sent > self.saved
+    }
+
     pub(super) fn on_lost(&mut self, bytes: u64) {
         self.lost += bytes;
     }
@@ -39,47 +52,14 @@ impl Undo {
         self.lost = self.lost.saturating_sub(loss.bytes);
         self.lost == 0
     }
-}
 
-impl Bbr {
-    /// `SaveStateUponLoss()`.
-    pub(super) fn save_state_upon_loss(&mut self, now: Time) {
-        self.save_cwnd();
-        self.undo = Undo {
-            probing: None,
-            short_term: self.short_term,
-            inflight_longterm: self.inflight_longterm,
+    /// Takes the state to return to.
+    pub(super) fn take(&mut self, now: Time) -> Self {
+        let start = Self {
             saved: now,
-            lost: 0,
+            ..Self::default()
         };
-    }
-
-    /// `HandleSpuriousLossDetection()`.
-    pub(super) fn handle_spurious_loss_detection(&mut self, now: Time) {
-        self.restore_cwnd();
-        self.recovery.is_active = false;
-        self.loss_round.forget_loss();
-        self.full_pipe.reset(Rate::default());
-        let undo = std::mem::take(&mut self.undo);
-        self.undo.saved = now;
-        self.short_term = ShortTerm::max(self.short_term, undo.short_term);
-        self.inflight_longterm = match (self.inflight_longterm, undo.inflight_longterm) {
-            (Some(one), Some(other)) => Some(one.max(other)),
-            _ => None,
-        };
-        let is_probing_rtt = matches!(self.state, State::ProbeRtt { .. });
-        match undo.probing {
-            Some(Probing::Startup) if self.state != State::Startup => {
-                self.full_pipe.is_reached = false;
-                if !is_probing_rtt {
-                    self.enter_startup();
-                }
-            }
-            Some(Probing::Up) if self.state != State::Up && !is_probing_rtt => {
-                self.start_probe_bw_refill();
-            }
-            _ => {}
-        }
+        std::mem::replace(self, start)
     }
 }
 

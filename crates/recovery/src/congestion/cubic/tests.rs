@@ -1,3 +1,4 @@
+use super::super::controller::Controller;
 use super::super::tests::{Flow, MTU, ms};
 use super::*;
 
@@ -6,14 +7,14 @@ const MSS: f64 = MTU as f64;
 /// A flow at `packets` datagrams that has just met congestion.
 fn reduced(packets: u64) -> Flow<Cubic> {
     let mut cubic = Cubic::new(MTU);
-    cubic.window = from_bytes(packets * u64::from(MTU));
+    cubic.law.window = from_bytes(packets * u64::from(MTU));
     let mut flow = Flow::new(cubic);
     flow.lose();
     flow
 }
 
 fn packets(flow: &Flow<Cubic>) -> f64 {
-    flow.controller.window / MSS
+    flow.controller.law.window / MSS
 }
 
 /// Acknowledges a window per round trip in 50 pieces evenly spread over it.
@@ -45,9 +46,9 @@ fn congestion_leaves_seven_tenths() {
 #[test]
 fn fast_convergence_lowers_w_max_further() {
     let mut flow = reduced(1000);
-    assert!((flow.controller.w_max / MSS - 1000.0).abs() < 1e-9);
+    assert!((flow.controller.law.w_max / MSS - 1000.0).abs() < 1e-9);
     flow.lose();
-    assert!((flow.controller.w_max / MSS - 700.0 * 0.85).abs() < 1e-9);
+    assert!((flow.controller.law.w_max / MSS - 700.0 * 0.85).abs() < 1e-9);
     assert!((packets(&flow) - 490.0).abs() < 1e-9);
 }
 
@@ -57,7 +58,7 @@ fn k_is_the_time_back_to_w_max() {
     let mut flow = reduced(1000);
     pass_recovery(&mut flow, ms(100));
     spread_round(&mut flow, ms(100));
-    let k = flow.controller.stage.unwrap().k;
+    let k = flow.controller.law.stage.unwrap().k;
     assert!((k - (300.0f64 / 0.4).cbrt()).abs() < 1e-9, "{k}");
 }
 
@@ -70,7 +71,7 @@ fn window_follows_the_cubic_curve() {
     let k = (600.0f64 / 0.4).cbrt();
     for round in 1..=250 {
         spread_round(&mut flow, rtt);
-        let t = flow.controller.stage.unwrap().elapsed.as_secs_f64();
+        let t = flow.controller.law.stage.unwrap().elapsed.as_secs_f64();
         assert!(
             (t - (f64::from(round) * 0.1 - 0.002)).abs() < 1e-6,
             "the clock at {round}: {t}"
@@ -175,12 +176,12 @@ fn leaving_slow_start_without_loss_begins_at_the_flat_point() {
     flow.rounds(8, ms(90), 10);
     assert!(!flow.controller.in_slow_start(), "the delay has grown");
     let window = from_bytes(flow.controller.ssthresh().unwrap());
-    flow.controller.stage = None;
-    flow.controller.window = window;
+    flow.controller.law.stage = None;
+    flow.controller.law.window = window;
     flow.ack(flow.now, flow.next_pn, 1);
-    let stage = flow.controller.stage.unwrap();
-    assert_eq!((stage.k, flow.controller.w_max), (0.0, window));
-    assert_eq!(flow.controller.cwnd_prior, window);
+    let stage = flow.controller.law.stage.unwrap();
+    assert_eq!((stage.k, flow.controller.law.w_max), (0.0, window));
+    assert_eq!(flow.controller.law.cwnd_prior, window);
 }
 
 /// RFC 9438 §4.8.
@@ -195,9 +196,9 @@ fn after_persistent_congestion_the_curve_begins_at_the_flat_point() {
         flow.round(ms(50), 4);
     }
     flow.round(ms(50), 4);
-    let stage = flow.controller.stage.unwrap();
+    let stage = flow.controller.law.stage.unwrap();
     assert_eq!(stage.k, 0.0);
-    assert!((flow.controller.w_max / MSS - 490.0).abs() < 2.0);
+    assert!((flow.controller.law.w_max / MSS - 490.0).abs() < 2.0);
 }
 
 /// RFC 9438 §4.2, §5.8.
@@ -227,13 +228,13 @@ fn idle_time_does_not_count() {
     let mut flow = reduced(2000);
     pass_recovery(&mut flow, rtt);
     (0..20).for_each(|_| spread_round(&mut flow, rtt));
-    let before = flow.controller.stage.unwrap().elapsed;
+    let before = flow.controller.law.stage.unwrap().elapsed;
     flow.now += ms(60_000);
     let (sent, bytes) = (flow.now, flow.controller.window());
     flow.controller.on_sent(sent, bytes, 100_000, bytes);
     flow.now += rtt;
     flow.ack(sent, 100_000, bytes);
-    assert_eq!(flow.controller.stage.unwrap().elapsed, before + rtt);
+    assert_eq!(flow.controller.law.stage.unwrap().elapsed, before + rtt);
 }
 
 #[test]
@@ -250,9 +251,9 @@ fn a_clock_that_runs_back_does_no_harm() {
     let mut flow = reduced(100);
     pass_recovery(&mut flow, ms(100));
     spread_round(&mut flow, ms(100));
-    let elapsed = flow.controller.stage.unwrap().elapsed;
+    let elapsed = flow.controller.law.stage.unwrap().elapsed;
     let sent = flow.now;
     flow.now = flow.now.saturating_sub(ms(50));
     flow.ack(sent, flow.next_pn, 1200);
-    assert_eq!(flow.controller.stage.unwrap().elapsed, elapsed);
+    assert_eq!(flow.controller.law.stage.unwrap().elapsed, elapsed);
 }

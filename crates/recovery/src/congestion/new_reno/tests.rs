@@ -1,3 +1,4 @@
+use super::super::controller::Controller;
 use super::super::tests::{Flow, MTU, ms};
 use super::*;
 

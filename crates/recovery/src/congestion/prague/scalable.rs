@@ -4,15 +4,13 @@ use std::time::Duration;
 
 use courser_base::Time;
 
-use crate::congestion::prr::Prr;
 use crate::congestion::recovery_period::RecoveryPeriod;
-use crate::congestion::undo::Undo;
-use crate::congestion::{AckSample, LossSample, MAX_WINDOW, SpuriousLoss, minimum_window};
+use crate::congestion::sample::{AckSample, LossSample};
+use crate::congestion::window::{MAX_WINDOW, minimum_window};
 
 /// A window that marks shrink in proportion to their share.
 #[derive(Clone, Debug)]
 pub(super) struct Scalable {
-    mtu: u16,
     /// In bytes, with fractions: a small share of a small window must not be rounded away.
     window: f64,
     /// Moving average of the share of marked packets.
@@ -27,11 +25,6 @@ pub(super) struct Scalable {
     /// After a reduction for marks.
     reduced: RecoveryPeriod,
     reduced_at: Time,
-    /// After a reduction for loss.
-    recovery: RecoveryPeriod,
-    prr: Option<Prr>,
-    undo: Undo<f64>,
-    before_loss: f64,
     /// What an acknowledgement covers at once: the largest lately, in bytes.
     batch: f64,
     /// Marks have come since the last loss.
@@ -48,9 +41,8 @@ struct Share {
 }
 
 impl Scalable {
-    pub(super) fn new(window: u64, mtu: u16) -> Self {
+    pub(super) fn new(window: u64) -> Self {
         Self {
-            mtu,
             window: from_bytes(window),
             // Draft §2.3.2: the first answer is that of a classic sender.
             alpha: 1.0,
@@ -60,10 +52,6 @@ impl Scalable {
             smoothed_rtt: Duration::ZERO,
             reduced: RecoveryPeriod::default(),
             reduced_at: Time::ZERO,
-            recovery: RecoveryPeriod::default(),
-            prr: None,
-            undo: Undo::new(),
-            before_loss: from_bytes(window),
             batch: 0.0,
             has_new_marks: true,
         }
@@ -73,127 +61,79 @@ impl Scalable {
         self.alpha
     }
 
+    pub(super) fn has_new_marks(&self) -> bool {
+        self.has_new_marks
+    }
+
     pub(super) fn window(&self) -> u64 {
         to_bytes(self.window)
     }
 
-    /// What CUBIC should take over, which then answers the loss itself.
-    pub(super) fn window_before_loss(&self) -> u64 {
-        to_bytes(self.before_loss)
-    }
-
-    pub(super) fn state(&self) -> &'static str {
-        if self.prr.is_some() {
-            "recovery"
-        } else {
-            "congestion_avoidance"
-        }
+    pub(super) fn set_window(&mut self, window: u64) {
+        self.window = from_bytes(window);
     }
 
     /// Deviates: a receiver that acknowledges less often than every second packet holds back up to
     /// `batch` bytes that have arrived. They are not on the path, and a window without them would never be there
     /// as a whole: pacing sends a window per round trip, and no queue makes up for a pause. With
     /// acknowledgements an eighth of a round trip apart, that pause was a tenth of the link.
-    pub(super) fn room(&self, bytes_in_flight: u64) -> u64 {
-        match &self.prr {
-            Some(prr) => prr.room(self.window(), bytes_in_flight),
-            None => {
-                let usual = from_bytes(2 * u64::from(self.mtu));
-                let held_back = (self.batch - usual).clamp(0.0, self.window * LARGEST_BATCH);
-                let most = to_bytes(self.window + held_back).min(MAX_WINDOW);
-                most.saturating_sub(bytes_in_flight)
-            }
-        }
-    }
-
-    pub(super) fn on_sent(&mut self, bytes: u64) {
-        if let Some(prr) = &mut self.prr {
-            prr.on_sent(bytes);
-        }
-    }
-
-    pub(super) fn on_mtu_update(&mut self, mtu: u16) {
-        self.mtu = mtu;
-        if let Some(prr) = &mut self.prr {
-            prr.on_mtu_update(mtu);
-        }
-        self.set_window(self.window);
+    pub(super) fn allowance(&self, mtu: u16) -> u64 {
+        let usual = from_bytes(2 * u64::from(mtu));
+        let held_back = (self.batch - usual).clamp(0.0, self.window * LARGEST_BATCH);
+        to_bytes(self.window + held_back).min(MAX_WINDOW)
     }
 
     /// The mark that ends slow start halves the window: worth spreading over a round trip.
-    pub(super) fn on_first_mark(&mut self, sample: &LossSample<'_>) {
-        self.share.since = sample.now;
-        self.reduce_for_marks(sample.now);
-        self.recovery.start(sample.now);
-        self.prr = Some(Prr::new(sample, self.window(), self.mtu));
+    pub(super) fn on_first_mark(&mut self, now: Time, mtu: u16) {
+        self.share.since = now;
+        self.reduce_for_marks(now, mtu);
     }
 
     /// Draft §2.4.2: one reduction per round trip, per virtual one once it does not depend on
     /// the real one.
-    pub(super) fn on_mark(&mut self, sample: &LossSample<'_>) {
+    pub(super) fn on_mark(&mut self, sample: &LossSample<'_>, is_covered: bool, mtu: u16) {
         self.has_new_marks = true;
-        self.undo.extend(sample);
         let is_early = self.is_rtt_independent() && sample.now - self.reduced_at < VIRTUAL_RTT;
-        let is_answered = self.recovery.covers(sample.largest_lost_sent)
-            || self.reduced.covers(sample.largest_lost_sent);
+        let is_answered = is_covered || self.reduced.covers(sample.largest_lost_sent);
         if !is_early && !is_answered {
-            self.reduce_for_marks(sample.now);
+            self.reduce_for_marks(sample.now, mtu);
         }
     }
 
-    fn reduce_for_marks(&mut self, now: Time) {
+    fn reduce_for_marks(&mut self, now: Time, mtu: u16) {
         self.reduced.start(now);
         self.reduced_at = now;
-        self.set_window(self.window * (1.0 - self.alpha / 2.0));
+        self.bound_window(self.window * (1.0 - self.alpha / 2.0), mtu);
     }
 
-    /// Draft §2.4.1. False when no mark has come since the last loss.
-    pub(super) fn on_loss(&mut self, sample: &LossSample<'_>) -> bool {
-        if self.recovery.covers(sample.largest_lost_sent) {
-            self.undo.extend(sample);
-            if let Some(prr) = &mut self.prr {
-                prr.on_lost(sample);
-            }
-            self.before_loss = self.window;
-            return true;
-        }
-        self.before_loss = self.window;
+    /// Draft §2.4.1.
+    pub(super) fn on_loss(&mut self, sample: &LossSample<'_>, mtu: u16) {
         // What marks have taken in the same round trip is part of the answer.
         let share = if self.reduced.covers(sample.largest_lost_sent) {
             (LOSS_FACTOR / (1.0 - self.alpha / 2.0)).min(1.0)
         } else {
             LOSS_FACTOR
         };
-        self.undo.begin(sample, self.window);
-        self.recovery.start(sample.now);
-        self.set_window(self.window * share);
-        self.prr = Some(Prr::new(sample, self.window(), self.mtu));
-        std::mem::take(&mut self.has_new_marks)
+        self.bound_window(self.window * share, mtu);
+        self.has_new_marks = false;
     }
 
-    pub(super) fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
-        if let Some(before) = self.undo.on_spurious_loss(loss) {
-            self.set_window(self.window.max(before));
-            self.recovery.clear();
-            self.prr = None;
-            self.has_new_marks = true;
-        }
+    pub(super) fn save(&self) -> f64 {
+        self.window
     }
 
-    pub(super) fn on_ack(&mut self, sample: &AckSample<'_>) {
+    /// The loss was none.
+    pub(super) fn restore(&mut self, window: f64) {
+        self.window = self.window.max(window);
+        self.has_new_marks = true;
+    }
+
+    /// Also during recovery.
+    pub(super) fn observe(&mut self, sample: &AckSample<'_>) {
         self.smoothed_rtt = sample.rtt.smoothed();
         let batch = from_bytes(sample.acked_bytes);
         self.batch = batch.max(self.batch * BATCH_MEMORY);
-        if !self.recovery.covers(sample.largest_acked_sent) {
-            self.prr = None;
-        }
-        if let Some(prr) = &mut self.prr {
-            prr.on_ack(sample);
-        }
         self.count(sample);
-        if !sample.app_limited && !self.recovery.holds(sample.earliest_acked_sent) {
-            self.grow(sample);
-        }
     }
 
     /// Draft §2.3.2: `alpha` moves once per round trip, and not more often than once per virtual
@@ -227,7 +167,10 @@ impl Scalable {
     /// Draft §2.4.3: a datagram per round trip and window, for unmarked bytes only, also between
     /// a mark and the end of its round trip. §2.4.4: scaled as if the round trip were a longer
     /// one, for the sake of flows whose round trip is.
-    fn grow(&mut self, sample: &AckSample<'_>) {
+    pub(super) fn increase(&mut self, sample: &AckSample<'_>, mtu: u16) {
+        if sample.app_limited {
+            return;
+        }
         let packets = sample.ecn_capable_packets.max(1) as f64;
         let marked = sample.ce_packets as f64;
         let unmarked = from_bytes(sample.acked_bytes) * (1.0 - marked / packets).max(0.0);
@@ -236,9 +179,9 @@ impl Scalable {
         } else {
             1.0
         };
-        let round = (ratio * ratio).min(1.0) * from_bytes(u64::from(self.mtu));
-        let step = round.max(self.catch_up()) * (unmarked / self.window).min(1.0);
-        self.set_window(self.window + step);
+        let round = (ratio * ratio).min(1.0) * from_bytes(u64::from(mtu));
+        let step = round.max(self.catch_up(mtu)) * (unmarked / self.window).min(1.0);
+        self.bound_window(self.window + step, mtu);
     }
 
     /// Bytes to grow by in this round because marks have been missing for too long; mostly zero.
@@ -247,19 +190,18 @@ impl Scalable {
     /// start, and a link may become faster; a datagram per round trip would then take minutes.
     /// A full L4S queue marks at least once in as many rounds as it takes to repair a reduction,
     /// about the root of the window. After twice that, growth doubles each round.
-    fn catch_up(&self) -> f64 {
+    fn catch_up(&self, mtu: u16) -> f64 {
+        let mtu = from_bytes(u64::from(mtu));
         let patience = if self.alpha > UNSETTLED_ALPHA {
             UNSETTLED_ROUNDS
         } else {
-            let mtu = from_bytes(u64::from(self.mtu).max(1));
-            UNSETTLED_ROUNDS + 2 * (self.window / mtu).sqrt() as u32
+            UNSETTLED_ROUNDS + 2 * (self.window / mtu.max(1.0)).sqrt() as u32
         };
         match self.silent.checked_sub(patience) {
             None | Some(0) => 0.0,
             Some(doublings) => {
                 let datagrams = from_bytes(1 << doublings.min(32));
-                let bytes = datagrams * from_bytes(u64::from(self.mtu));
-                bytes.min(self.window / CATCH_UP_DIVISOR)
+                (datagrams * mtu).min(self.window / CATCH_UP_DIVISOR)
             }
         }
     }
@@ -268,8 +210,8 @@ impl Scalable {
         self.rounds >= TRANSITION_ROUNDS && self.smoothed_rtt < VIRTUAL_RTT
     }
 
-    fn set_window(&mut self, window: f64) {
-        let least = from_bytes(minimum_window(self.mtu));
+    fn bound_window(&mut self, window: f64, mtu: u16) {
+        let least = from_bytes(minimum_window(mtu));
         self.window = window.clamp(least, from_bytes(MAX_WINDOW));
     }
 }

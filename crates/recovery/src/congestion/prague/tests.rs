@@ -1,8 +1,9 @@
 use proptest::prelude::*;
 
+use super::super::controller::Controller;
 use super::super::tests::{MTU, ms};
 use super::*;
-use crate::RttEstimator;
+use crate::{RttEstimator, SpuriousLoss};
 use std::time::Duration;
 
 /// A flow whose every round trip is one acknowledgement.

@@ -1,5 +1,6 @@
 //! What holds for every controller, whatever happens in whatever order.
 
+use super::super::window::MAX_WINDOW;
 use super::*;
 
 #[derive(Clone, Copy, Debug)]

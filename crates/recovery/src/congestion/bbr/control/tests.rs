@@ -1,74 +1,66 @@
-use super::super::model::ShortTerm;
+use super::super::bounds::ShortTerm;
 use super::super::tests::harness::*;
 use super::*;
 
 /// The table of §5.6.1.
 #[test]
 fn gains_are_those_of_the_table() {
-    let drain = State::Drain { start_round: 0 };
-    let probe_rtt = State::ProbeRtt {
-        done: None,
-        is_round_done: false,
-    };
     let table = [
-        (State::Startup, 277, 200),
-        (drain, 50, 200),
-        (State::Down, 90, 200),
-        (State::Cruise, 100, 200),
-        (State::Refill, 100, 200),
-        (State::Up, 125, 225),
-        (probe_rtt, 100, 50),
+        (STARTUP, 277, 200),
+        (DRAIN, 50, 200),
+        (DOWN, 90, 200),
+        (CRUISE, 100, 200),
+        (REFILL, 100, 200),
+        (UP, 125, 225),
+        (PROBE_RTT, 100, 50),
     ];
     let mut bench = Bench::new();
-    for (state, pacing, cwnd) in table {
-        bench.bbr.state = state;
-        assert_eq!(bench.bbr.pacing_gain(), pacing, "{state:?}");
-        assert_eq!(bench.bbr.cwnd_gain(), cwnd, "{state:?}");
+    for (phase, pacing, cwnd) in table {
+        bench.put_into(phase);
+        let limits = bench.bbr.phase.limits(&bench.bbr.model);
+        assert_eq!(bench.bbr.phase.pacing_gain(), pacing, "{phase}");
+        assert_eq!(limits.cwnd_gain, cwnd, "{phase}");
     }
+}
+
+/// Bounds the window as in this phase.
+fn bound(bench: &mut Bench, phase: &str) {
+    bench.put_into(phase);
+    let model = &bench.bbr.model;
+    let limits = bench.bbr.phase.limits(model);
+    bench.bbr.control.bound_cwnd_for_model(limits, model);
 }
 
 /// The last column of that table.
 #[test]
 fn each_phase_has_its_bounds_on_what_is_in_flight() {
-    let bounds = [
-        (State::Startup, 50),
-        (State::Down, 50),
-        (State::Cruise, 50),
-        (State::Up, 50),
-    ];
+    let bounds = [(STARTUP, 50), (DOWN, 50), (CRUISE, 50), (UP, 50)];
     let mut bench = Bench::cruising(100);
     let (long, short) = (100 * SIZE, 50 * SIZE);
-    for (state, packets) in bounds {
-        bench.bbr.state = state;
-        bench.bbr.cwnd = 1000 * SIZE;
-        bench.bbr.inflight_longterm = Some(long);
-        bench.bbr.short_term = Some(ShortTerm {
+    for (phase, packets) in bounds {
+        bench.bbr.control.cwnd = 1000 * SIZE;
+        bench.bbr.model.bounds.long_term = Some(long);
+        bench.bbr.model.bounds.short_term = Some(ShortTerm {
             bw: Rate::from_bytes_per_second(1),
             inflight: short,
         });
-        bench.bbr.bound_cwnd_for_model();
-        assert_eq!(bench.bbr.cwnd, packets * SIZE, "{state:?}");
+        bound(&mut bench, phase);
+        assert_eq!(bench.bbr.control.cwnd, packets * SIZE, "{phase}");
     }
-    let long_only = [
-        (State::Startup, 1000),
-        (State::Down, 100),
-        (State::Cruise, 85),
-        (State::Refill, 100),
-    ];
-    for (state, packets) in long_only {
-        bench.bbr.state = state;
-        bench.bbr.cwnd = 1000 * SIZE;
-        bench.bbr.short_term = None;
-        bench.bbr.bound_cwnd_for_model();
-        assert_eq!(bench.bbr.cwnd, packets * SIZE, "{state:?}");
+    let long_only = [(STARTUP, 1000), (DOWN, 100), (CRUISE, 85), (REFILL, 100)];
+    for (phase, packets) in long_only {
+        bench.bbr.control.cwnd = 1000 * SIZE;
+        bench.bbr.model.bounds.short_term = None;
+        bound(&mut bench, phase);
+        assert_eq!(bench.bbr.control.cwnd, packets * SIZE, "{phase}");
     }
 }
 
 #[test]
 fn no_bound_is_below_four_datagrams() {
     let mut bench = Bench::cruising(100);
-    bench.bbr.inflight_longterm = Some(0);
-    bench.bbr.bound_cwnd_for_model();
+    bench.bbr.model.bounds.long_term = Some(0);
+    bound(&mut bench, CRUISE);
     assert_eq!(bench.bbr.window(), 4 * SIZE);
 }
 
@@ -93,7 +85,7 @@ fn a_full_pipe_holds_twice_what_the_path_does_and_what_comes_in_lumps() {
         bench.round(Round::at(100));
     }
     let bdp = Round::at(100).tx_in_flight;
-    let extra = bench.bbr.aggregation.extra_acked();
+    let extra = bench.bbr.model.aggregation.extra_acked();
     assert!(extra > 0 && extra <= bench.bbr.window(), "{extra}");
     assert_eq!(bench.bbr.window(), 2 * bdp + extra);
 }

@@ -7,9 +7,12 @@ fn a_round_with_loss_lowers_the_short_term_bounds() {
     let mut bench = Bench::cruising(20);
     bench.round(Round::at(20));
     bench.lose(1, 80 * SIZE);
-    assert_eq!(bench.bbr.short_term, None, "the round is not over");
+    assert_eq!(
+        bench.bbr.model.bounds.short_term, None,
+        "the round is not over"
+    );
     bench.round(Round::at(19));
-    let first = bench.bbr.short_term.expect("lowered");
+    let first = bench.bbr.model.bounds.short_term.expect("lowered");
     assert_eq!(
         first.bw,
         Round::at(20).rate,
@@ -17,13 +20,13 @@ fn a_round_with_loss_lowers_the_short_term_bounds() {
     );
     bench.lose(30, 80 * SIZE);
     bench.round(Round::at(5));
-    let second = bench.bbr.short_term.expect("lowered");
+    let second = bench.bbr.model.bounds.short_term.expect("lowered");
     assert_eq!(second.bw, Round::at(19).rate);
     bench.lose(30, 80 * SIZE);
     bench.round(Round::at(5));
-    let third = bench.bbr.short_term.expect("lowered");
+    let third = bench.bbr.model.bounds.short_term.expect("lowered");
     assert_eq!(third.bw, second.bw.scaled(7, 10));
-    assert_eq!(bench.bbr.bw, third.bw);
+    assert_eq!(bench.bbr.model.bw, third.bw);
 }
 
 #[test]
@@ -31,7 +34,7 @@ fn a_round_without_loss_lowers_nothing() {
     let mut bench = Bench::cruising(20);
     bench.round(Round::at(20));
     bench.round(Round::at(4));
-    assert_eq!(bench.bbr.short_term, None);
+    assert_eq!(bench.bbr.model.bounds.short_term, None);
 }
 
 #[test]
@@ -41,7 +44,7 @@ fn a_mark_lowers_them_as_a_loss_does() {
     bench.mark();
     bench.round(Round::at(10));
     bench.round(Round::at(10));
-    assert!(bench.bbr.short_term.is_some());
+    assert!(bench.bbr.model.bounds.short_term.is_some());
 }
 
 #[test]
@@ -50,12 +53,8 @@ fn probing_answers_loss_with_the_long_term_only() {
     bench.lose(1, 200 * SIZE);
     bench.round(Round::at(20));
     bench.round(Round::at(20));
-    assert_eq!(
-        bench.bbr.state,
-        State::Up,
-        "one of two hundred is tolerable"
-    );
-    assert_eq!(bench.bbr.short_term, None);
+    assert_eq!(bench.bbr.state(), UP, "one of two hundred is tolerable");
+    assert_eq!(bench.bbr.model.bounds.short_term, None);
 }
 
 /// A path that loses 3 % whatever is sent.
@@ -78,7 +77,7 @@ fn noisy() -> Bench {
 #[test]
 fn loss_without_a_queue_is_not_answered_once_it_is_known() {
     let mut bench = noisy();
-    bench.bbr.short_term = None;
+    bench.bbr.model.bounds.short_term = None;
     for _ in 0..10 {
         bench.lose(16, 520 * SIZE);
         bench.round(Round {
@@ -86,17 +85,17 @@ fn loss_without_a_queue_is_not_answered_once_it_is_known() {
             ..Round::at(100)
         });
     }
-    assert_eq!(bench.bbr.short_term, None);
+    assert_eq!(bench.bbr.model.bounds.short_term, None);
 }
 
 #[test]
 fn more_loss_than_known_is_answered() {
     let mut bench = noisy();
-    bench.bbr.short_term = None;
+    bench.bbr.model.bounds.short_term = None;
     bench.lose(60, 520 * SIZE);
     bench.round(Round::at(100));
     bench.round(Round::at(100));
-    assert!(bench.bbr.short_term.is_some());
+    assert!(bench.bbr.model.bounds.short_term.is_some());
 }
 
 #[test]
@@ -108,12 +107,12 @@ fn known_loss_with_a_queue_is_answered() {
         ..Round::at(100)
     };
     bench.round(queued);
-    bench.bbr.short_term = None;
+    bench.bbr.model.bounds.short_term = None;
     for _ in 0..3 {
         bench.lose(16, 520 * SIZE);
         bench.round(queued);
     }
-    assert!(bench.bbr.short_term.is_some());
+    assert!(bench.bbr.model.bounds.short_term.is_some());
 }
 
 #[test]
@@ -123,14 +122,14 @@ fn known_loss_does_not_end_a_probe_and_more_does() {
         inflight: 300 * SIZE,
         ..Round::at(100)
     };
-    while bench.bbr.state != State::Up {
+    while bench.bbr.state() != UP {
         bench.lose(16, round.tx_in_flight);
         bench.round(round);
     }
     bench.lose(20, 520 * SIZE);
-    assert_eq!(bench.bbr.state, State::Up);
+    assert_eq!(bench.bbr.state(), UP);
     bench.lose(80, 520 * SIZE);
-    assert_eq!(bench.bbr.state, State::Down);
+    assert_eq!(bench.bbr.state(), DOWN);
 }
 
 /// §5.5.10.2, with a "packet" of 40 kB: losses pass 2 % in the midst of it.

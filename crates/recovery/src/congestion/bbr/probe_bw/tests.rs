@@ -1,18 +1,24 @@
+use std::time::Duration;
+
+use courser_base::Rate;
+
+use super::super::bounds::ShortTerm;
 use super::super::tests::harness::*;
+use super::wait::MIN_PROBE_WAIT;
 use super::*;
 
 /// Appendix "Exiting PROBE_DOWN on Inflight".
 #[test]
 fn gives_way_until_there_is_headroom() {
     let mut bench = Bench::probing(20);
-    bench.bbr.inflight_longterm = Some(100 * SIZE);
+    bench.bbr.model.bounds.long_term = Some(100 * SIZE);
     bench.bbr.start_probe_bw_down(bench.now);
     bench.round(Round {
         inflight: 86 * SIZE,
         tx_in_flight: 50 * SIZE,
         ..Round::at(20)
     });
-    assert_eq!(bench.bbr.state, State::Down);
+    assert_eq!(bench.bbr.state(), DOWN);
     assert_eq!(
         bench.pacing_rate(),
         Round::at(20).rate.scaled(90 * 99, 10_000)
@@ -22,7 +28,7 @@ fn gives_way_until_there_is_headroom() {
         tx_in_flight: 50 * SIZE,
         ..Round::at(20)
     });
-    assert_eq!(bench.bbr.state, State::Cruise);
+    assert_eq!(bench.bbr.state(), CRUISE);
     assert_eq!(bench.pacing_rate(), Round::at(20).rate.scaled(99, 100));
 }
 
@@ -36,10 +42,10 @@ fn probes_again_although_the_queue_did_not_drain() {
         inflight: 200 * SIZE,
         ..Round::at(20)
     };
-    while bench.bbr.state == State::Down {
+    while bench.bbr.state() == DOWN {
         bench.round(full);
     }
-    assert_eq!(bench.bbr.state, State::Refill);
+    assert_eq!(bench.bbr.state(), REFILL);
     let waited = bench.now - began;
     let longest = MIN_PROBE_WAIT + Duration::from_secs(1) + RTT;
     assert!((MIN_PROBE_WAIT..longest).contains(&waited), "{waited:?}");
@@ -51,13 +57,13 @@ fn small_windows_probe_as_often_as_reno_would() {
     for seed in 0..8 {
         // 50 ms x 2.4 Mbit/s are 12 datagrams.
         let mut bench = Bench::cruising(2);
-        bench.bbr.random = crate::congestion::bbr::Random::new(seed);
+        bench.bbr.random = Random::new(seed);
         let round = Round {
             inflight: 5 * SIZE,
             ..Round::at(2)
         };
         bench.bbr.start_probe_bw_down(bench.now);
-        let rounds = bench.until(State::Refill, round);
+        let rounds = bench.until(REFILL, round);
         assert!((9..=10).contains(&rounds), "{rounds} rounds, seed {seed}");
     }
 }
@@ -68,8 +74,8 @@ fn wait_after_loss(packets: u64, rtt: Duration) -> Duration {
     let mut bench = Bench::probing(20);
     bench.lose(packets / 10, packets * SIZE);
     let start = bench.now;
-    while bench.bbr.state != State::Refill {
-        bench.bbr.min_rtt.on_probed(bench.now);
+    while bench.bbr.state() != REFILL {
+        bench.bbr.model.min_rtt.on_probed(bench.now);
         bench.round(Round {
             rtt,
             inflight: 50 * SIZE,
@@ -102,12 +108,9 @@ fn a_path_without_a_queue_is_probed_as_soon_as_ever() {
 
 #[test]
 fn waits_are_random_and_bounded() {
-    let mut bench = Bench::cruising(100);
+    let mut random = Random::new(5);
     let waits: Vec<Duration> = (0..50)
-        .map(|_| {
-            bench.bbr.pick_probe_wait();
-            bench.bbr.cycle.wait
-        })
+        .map(|_| Wait::pick(Time::ZERO, &mut random).length)
         .collect();
     assert!(
         waits
@@ -125,18 +128,18 @@ fn waits_are_random_and_bounded() {
 #[test]
 fn refill_forgets_the_short_term_and_lasts_a_round() {
     let mut bench = Bench::cruising(20);
-    bench.bbr.short_term = Some(super::super::model::ShortTerm {
+    bench.bbr.model.bounds.short_term = Some(ShortTerm {
         bw: Rate::from_bytes_per_second(1_000_000),
         inflight: 10 * SIZE,
     });
-    bench.until(State::Refill, Round::at(20));
-    assert_eq!(bench.bbr.short_term, None);
+    bench.until(REFILL, Round::at(20));
+    assert_eq!(bench.bbr.model.bounds.short_term, None);
     assert_eq!(bench.pacing_rate(), Round::at(20).rate.scaled(99, 100));
     let prior = bench.delivered - 1;
     bench.ack(Round::at(20), prior);
-    assert_eq!(bench.bbr.state, State::Refill, "the round is not over");
+    assert_eq!(bench.bbr.state(), REFILL, "the round is not over");
     bench.round(Round::at(20));
-    assert_eq!(bench.bbr.state, State::Up);
+    assert_eq!(bench.bbr.state(), UP);
     assert_eq!(
         bench.pacing_rate(),
         Round::at(20).rate.scaled(125 * 99, 10_000)
@@ -151,8 +154,8 @@ fn probe_ends_when_the_rate_grows_no_more() {
         tx_in_flight: 130 * SIZE,
         ..Round::at(20)
     };
-    assert_eq!(bench.until(State::Down, up), 3);
-    assert!(!bench.bbr.cycle.was_too_high);
+    assert_eq!(bench.until(DOWN, up), 3);
+    assert!(!bench.bbr.feedback.was_too_high);
 }
 
 #[test]
@@ -160,9 +163,9 @@ fn probe_goes_on_while_the_rate_grows() {
     let mut bench = Bench::probing(20);
     for megabits in [25, 32, 40, 50, 63, 79] {
         bench.round(Round::at(megabits));
-        assert_eq!(bench.bbr.state, State::Up, "{megabits} Mbit/s");
+        assert_eq!(bench.bbr.state(), UP, "{megabits} Mbit/s");
     }
-    assert_eq!(bench.bbr.max_bw.get(), Round::at(79).rate);
+    assert_eq!(bench.bbr.model.max_bw.get(), Round::at(79).rate);
 }
 
 /// Appendix "Never Exiting PROBE_UP (or STARTUP) When Application-Limited With No Loss".
@@ -175,7 +178,7 @@ fn app_limited_rounds_do_not_end_a_probe() {
             ..Round::at(20)
         });
     }
-    assert_eq!(bench.bbr.state, State::Up);
+    assert_eq!(bench.bbr.state(), UP);
 }
 
 /// Appendix "Handling Loss During PROBE_UP After inflight_longterm is Set" and §5.5.10.2.
@@ -183,10 +186,10 @@ fn app_limited_rounds_do_not_end_a_probe() {
 fn loss_ends_a_probe_and_bounds_what_may_be_in_flight() {
     let mut bench = Bench::probing(20);
     bench.lose(5, 120 * SIZE);
-    assert_eq!(bench.bbr.state, State::Down);
-    assert!(bench.bbr.cycle.was_too_high);
+    assert_eq!(bench.bbr.state(), DOWN);
+    assert!(bench.bbr.feedback.was_too_high);
     // 2 % of 119 packets is 2.38: the third of them was one too many.
-    let bound = bench.bbr.inflight_longterm.expect("it is set");
+    let bound = bench.bbr.model.bounds.long_term.expect("it is set");
     assert!((119 * SIZE..120 * SIZE).contains(&bound), "{bound}");
 }
 
@@ -195,7 +198,7 @@ fn the_bound_never_falls_below_seven_tenths_of_the_target() {
     let mut bench = Bench::probing(20);
     bench.lose(5, 40 * SIZE);
     let target = Round::at(20).tx_in_flight;
-    assert_eq!(bench.bbr.inflight_longterm, Some(target * 7 / 10));
+    assert_eq!(bench.bbr.model.bounds.long_term, Some(target * 7 / 10));
 }
 
 /// Appendix "Exiting PROBE_UP on Loss When Application-Limited".
@@ -212,8 +215,8 @@ fn app_limited_loss_ends_the_probe_and_leaves_the_bound() {
         is_app_limited: true,
     };
     bench.tell_lost(&[packet], sent, false);
-    assert_eq!(bench.bbr.state, State::Down);
-    assert_eq!(bench.bbr.inflight_longterm, None);
+    assert_eq!(bench.bbr.state(), DOWN);
+    assert_eq!(bench.bbr.model.bounds.long_term, None);
 }
 
 /// §5.3.3.6: the next probe only touches the bound, and the one after holds it.
@@ -221,41 +224,43 @@ fn app_limited_loss_ends_the_probe_and_leaves_the_bound() {
 fn a_probe_after_a_lossy_one_is_cautious() {
     let mut bench = Bench::probing(20);
     bench.lose(5, 120 * SIZE);
-    let bound = bench.bbr.inflight_longterm.expect("it is set");
+    let bound = bench.bbr.model.bounds.long_term.expect("it is set");
     let low = Round {
         inflight: 50 * SIZE,
         tx_in_flight: 50 * SIZE,
         ..Round::at(20)
     };
-    bench.until(State::Refill, low);
-    bench.until(State::Up, low);
+    bench.until(REFILL, low);
+    bench.until(UP, low);
     // After the acknowledgement there is room again. Before it the bound was met.
     let high = Round {
         inflight: bound - Round::at(20).rate.bytes_in(RTT),
         ..low
     };
     bench.round(high);
-    assert_eq!(bench.bbr.state, State::Down);
-    assert!(bench.bbr.cycle.was_precautionary);
+    assert_eq!(bench.bbr.state(), DOWN);
+    assert!(bench.bbr.feedback.was_precautionary);
     // All feedback of it came without loss: at once again, and in earnest.
     bench.round(low);
-    assert_eq!(bench.bbr.state, State::Refill);
-    bench.until(State::Up, low);
+    assert_eq!(bench.bbr.state(), REFILL);
+    bench.until(UP, low);
     bench.round(high);
-    assert_eq!(bench.bbr.state, State::Up);
+    assert_eq!(bench.bbr.state(), UP);
 }
 
 /// The bound, in datagrams, before and after each of four rounds in which it is what limits.
 fn rise_of_the_bound(round: impl Fn(u64) -> Round) -> Vec<u64> {
     let mut bench = Bench::probing(20);
-    bench.bbr.inflight_longterm = Some(bench.bbr.cwnd);
-    let mut before = bench.bbr.cwnd;
+    bench.bbr.model.bounds.long_term = Some(bench.bbr.control.cwnd);
+    let mut before = bench.bbr.control.cwnd;
     let mut bounds = vec![before / SIZE];
     for _ in 0..4 {
-        bench.bbr.cwnd = before;
-        bench.bbr.on_sent(bench.now, SIZE, 0, bench.bbr.cwnd);
+        bench.bbr.control.cwnd = before;
+        bench
+            .bbr
+            .on_sent(bench.now, SIZE, 0, bench.bbr.control.cwnd);
         bench.round(round(before));
-        before = bench.bbr.inflight_longterm.expect("it is set");
+        before = bench.bbr.model.bounds.long_term.expect("it is set");
         bounds.push(before / SIZE);
     }
     bounds
@@ -295,17 +300,17 @@ fn the_bound_rises_with_the_rate_on_a_path_that_has_grown() {
 #[test]
 fn a_probe_goes_on_while_each_acknowledgement_raises_the_bound() {
     let mut bench = Bench::probing(20);
-    let mut window = bench.bbr.cwnd;
-    bench.bbr.inflight_longterm = Some(window);
+    let mut window = bench.bbr.control.cwnd;
+    bench.bbr.model.bounds.long_term = Some(window);
     for round in 0..8 {
-        bench.bbr.cwnd = window;
+        bench.bbr.control.cwnd = window;
         bench.bbr.on_sent(bench.now, SIZE, 0, window);
         bench.round(Round {
             rate: Rate::from_bytes_in(window, RTT),
             ..Round::at(20)
         });
-        assert_eq!(bench.bbr.state, State::Up, "round {round}");
-        window = bench.bbr.inflight_longterm.expect("it is set");
+        assert_eq!(bench.bbr.state(), UP, "round {round}");
+        window = bench.bbr.model.bounds.long_term.expect("it is set");
     }
 }
 
@@ -313,13 +318,13 @@ fn a_probe_goes_on_while_each_acknowledgement_raises_the_bound() {
 #[test]
 fn app_limited_refill_leaves_the_bandwidth_alone() {
     let mut bench = Bench::cruising(20);
-    bench.until(State::Refill, Round::at(20));
+    bench.until(REFILL, Round::at(20));
     bench.round(Round {
         is_app_limited: true,
         ..Round::at(2)
     });
-    assert_eq!(bench.bbr.state, State::Up);
-    assert_eq!(bench.bbr.max_bw.get(), Round::at(20).rate);
+    assert_eq!(bench.bbr.state(), UP);
+    assert_eq!(bench.bbr.model.max_bw.get(), Round::at(20).rate);
 }
 
 /// §5.5.6: what was the highest two cycles ago is forgotten.
@@ -331,15 +336,19 @@ fn bandwidth_is_remembered_for_two_cycles() {
         ..Round::at(10)
     };
     for cycle in 0..3 {
-        bench.bbr.min_rtt.on_probed(bench.now);
-        bench.until(State::Refill, slow);
+        bench.bbr.model.min_rtt.on_probed(bench.now);
+        bench.until(REFILL, slow);
         if cycle < 2 {
-            assert_eq!(bench.bbr.max_bw.get(), Round::at(20).rate, "cycle {cycle}");
+            assert_eq!(
+                bench.bbr.model.max_bw.get(),
+                Round::at(20).rate,
+                "cycle {cycle}"
+            );
         }
-        bench.until(State::Down, slow);
+        bench.until(DOWN, slow);
     }
     bench.round(slow);
-    assert_eq!(bench.bbr.max_bw.get(), Round::at(10).rate);
+    assert_eq!(bench.bbr.model.max_bw.get(), Round::at(10).rate);
 }
 
 #[test]
@@ -351,6 +360,6 @@ fn a_mark_ends_a_probe() {
         tx_in_flight: 110 * SIZE,
         ..Round::at(20)
     });
-    assert_eq!(bench.bbr.state, State::Down);
-    assert_eq!(bench.bbr.inflight_longterm, Some(110 * SIZE));
+    assert_eq!(bench.bbr.state(), DOWN);
+    assert_eq!(bench.bbr.model.bounds.long_term, Some(110 * SIZE));
 }

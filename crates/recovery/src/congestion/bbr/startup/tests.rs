@@ -1,5 +1,4 @@
 use super::super::tests::harness::*;
-use super::*;
 
 /// Appendix "Exiting STARTUP on Bandwidth Plateau".
 #[test]
@@ -7,16 +6,16 @@ fn three_rounds_without_growth_end_startup() {
     let mut bench = Bench::new();
     for megabits in [1, 2, 4, 8, 10] {
         bench.round(Round::at(megabits));
-        assert_eq!(bench.bbr.state, State::Startup, "{megabits} Mbit/s");
+        assert_eq!(bench.bbr.state(), STARTUP, "{megabits} Mbit/s");
     }
     for round in 1..=3 {
-        assert_eq!(bench.bbr.state, State::Startup, "round {round}");
+        assert_eq!(bench.bbr.state(), STARTUP, "round {round}");
         bench.round(Round {
             inflight: 200 * SIZE,
             ..Round::at(11)
         });
     }
-    assert!(bench.bbr.full_pipe.is_now && bench.bbr.full_pipe.is_reached);
+    assert!(bench.bbr.model.full_pipe.is_now && bench.bbr.model.full_pipe.is_reached);
     assert_eq!(bench.bbr.state(), "drain");
 }
 
@@ -30,7 +29,7 @@ fn app_limited_rounds_never_end_startup() {
             ..Round::at(5)
         });
     }
-    assert_eq!(bench.bbr.state, State::Startup);
+    assert_eq!(bench.bbr.state(), STARTUP);
 }
 
 /// A flow that the peer's window limits: each window leaves at once, and then nothing does.
@@ -52,7 +51,7 @@ fn more_in_flight_than_the_path_holds_ends_startup_whatever_limits_it() {
         ..first
     };
     for round in 1..=3 {
-        assert_eq!(bench.bbr.state, State::Startup, "round {round}");
+        assert_eq!(bench.bbr.state(), STARTUP, "round {round}");
         // The end of the window, in the midst of a round, met a queue.
         bench.now += RTT / 4;
         bench.ack(last, 0);
@@ -72,7 +71,7 @@ fn more_in_flight_without_a_queue_does_not_end_startup() {
     };
     for _ in 0..12 {
         bench.round(burst);
-        assert_eq!(bench.bbr.state, State::Startup);
+        assert_eq!(bench.bbr.state(), STARTUP);
     }
 }
 
@@ -89,7 +88,7 @@ fn more_in_flight_and_more_delivered_is_growth() {
             ..round
         };
         bench.round(round);
-        assert_eq!(bench.bbr.state, State::Startup);
+        assert_eq!(bench.bbr.state(), STARTUP);
     }
 }
 
@@ -113,11 +112,13 @@ fn a_lossy_round_ends_startup_even_when_app_limited() {
         ..round
     });
     assert_eq!(bench.bbr.state(), "drain");
-    assert!(bench.bbr.full_pipe.is_reached && bench.bbr.full_pipe.is_now);
+    assert!(bench.bbr.model.full_pipe.is_reached && bench.bbr.model.full_pipe.is_now);
     assert!(
         bench
             .bbr
-            .inflight_longterm
+            .model
+            .bounds
+            .long_term
             .is_some_and(|bound| bound >= round.tx_in_flight)
     );
 }
@@ -133,7 +134,7 @@ fn few_losses_do_not_end_startup() {
         bench.round(round);
         bench.lose(5, round.tx_in_flight);
     }
-    assert_eq!(bench.bbr.state, State::Startup);
+    assert_eq!(bench.bbr.state(), STARTUP);
 }
 
 /// One hole of many packets is one event: a burst, perhaps of another flow.
@@ -160,7 +161,7 @@ fn one_long_hole_does_not_end_startup() {
             ..Round::at(megabits)
         });
     }
-    assert_eq!(bench.bbr.state, State::Startup);
+    assert_eq!(bench.bbr.state(), STARTUP);
 }
 
 #[test]

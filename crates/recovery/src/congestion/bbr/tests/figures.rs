@@ -1,6 +1,6 @@
 //! Figures that BBR is to reach on a path that does one thing at a time.
 
-use super::harness::{MTU, SIZE};
+use super::harness::{MTU, SIZE, STARTUP, UP};
 use super::path::*;
 use super::*;
 
@@ -52,10 +52,15 @@ fn jitter_does_not_end_startup_below_the_rate_of_the_path() {
                 // ProbeRTT may come between.
                 let is_reached = (0..400).any(|_| {
                     world.run(spec.rtt / 4);
-                    world.flows[0].bbr().full_pipe.is_reached
+                    world.flows[0].bbr().model.full_pipe.is_reached
                 });
                 assert!(is_reached, "{spec:?}, seed {seed}");
-                let rate = world.flows[0].bbr().max_bw.get().as_bytes_per_second();
+                let rate = world.flows[0]
+                    .bbr()
+                    .model
+                    .max_bw
+                    .get()
+                    .as_bytes_per_second();
                 let percent = rate * 100 / spec.rate;
                 assert!(percent >= 90, "{percent} % of {spec:?}, seed {seed}");
             }
@@ -163,7 +168,7 @@ fn finds_four_times_the_rate_with_the_next_probe() {
     world.run(8 * SECOND);
     let changed = world.now;
     world.set_megabits(100);
-    while world.flows[0].bbr().state != State::Up {
+    while world.flows[0].bbr().state() != UP {
         world.run(Duration::from_millis(10));
         assert!(world.now - changed < 4 * SECOND, "no probe");
     }
@@ -179,9 +184,12 @@ fn finds_four_times_the_rate_in_one_probe_when_a_loss_has_set_a_bound() {
     spec.lump = Some(spec.rtt / 8);
     let mut world = World::with_bbr(spec);
     world.run(8 * SECOND);
-    assert!(world.flows[0].bbr().inflight_longterm.is_some(), "lossy");
+    assert!(
+        world.flows[0].bbr().model.bounds.long_term.is_some(),
+        "lossy"
+    );
     world.set_megabits(100);
-    while world.flows[0].bbr().state != State::Up {
+    while world.flows[0].bbr().state() != UP {
         world.run(Duration::from_millis(10));
     }
     let states = world.flows[0].states.len();
@@ -201,7 +209,12 @@ fn gives_way_when_the_rate_falls_to_a_fourth() {
     assert_at_least(90, &mut world, 2000, "ten round trips later");
     // Two cycles on, the old rate is forgotten.
     world.run(8 * SECOND);
-    let max_bw = world.flows[0].bbr().max_bw.get().as_bytes_per_second();
+    let max_bw = world.flows[0]
+        .bbr()
+        .model
+        .max_bw
+        .get()
+        .as_bytes_per_second();
     assert!(max_bw <= world.spec.rate * 102 / 100, "{max_bw}");
     world.queue_delays.clear();
     assert_at_least(90, &mut world, 5000, "settled");
@@ -233,8 +246,8 @@ fn writers_that_send_little_do_not_inflate_the_model() {
     }
     let flow = &world.flows[0];
     let bbr = flow.bbr();
-    assert_eq!(bbr.state, State::Startup, "the pipe was never full");
-    assert!(bbr.max_bw.get().as_bytes_per_second() <= spec.rate);
+    assert_eq!(bbr.state(), STARTUP, "the pipe was never full");
+    assert!(bbr.model.max_bw.get().as_bytes_per_second() <= spec.rate);
     assert!(
         flow.controller.window() < spec.bdp(),
         "{}",
@@ -252,7 +265,12 @@ fn a_known_rate_outlasts_a_spell_of_little_data() {
         world.write(0, 4 * SIZE);
         world.run(Duration::from_millis(50));
     }
-    let known = world.flows[0].bbr().max_bw.get().as_bytes_per_second();
+    let known = world.flows[0]
+        .bbr()
+        .model
+        .max_bw
+        .get()
+        .as_bytes_per_second();
     assert!(known >= spec.rate * 9 / 10, "{known} of {}", spec.rate);
 }
 
@@ -289,7 +307,7 @@ fn bunched_acknowledgements_do_not_hold_it_up() {
     let mut world = World::with_bbr(spec);
     world.run(3 * SECOND);
     assert_at_least(95, &mut world, 6000, "bunched");
-    assert!(world.flows[0].bbr().aggregation.extra_acked() > 0);
+    assert!(world.flows[0].bbr().model.aggregation.extra_acked() > 0);
 }
 
 #[test]

@@ -1,5 +1,10 @@
 //! Acknowledgements and losses one by one, with every number chosen.
 
+use super::super::drain::Drain;
+use super::super::phase::Phase;
+use super::super::probe_bw::ProbeBw;
+use super::super::probe_rtt::ProbeRtt;
+use super::super::startup::Startup;
 use super::*;
 use crate::RateSample;
 pub(in crate::congestion::bbr) use crate::congestion::Controller as _;
@@ -8,6 +13,15 @@ use crate::congestion::LostPacket;
 pub(in crate::congestion::bbr) const MTU: u16 = 1200;
 pub(in crate::congestion::bbr) const SIZE: u64 = MTU as u64;
 pub(in crate::congestion::bbr) const RTT: Duration = Duration::from_millis(50);
+
+/// The names of the phases.
+pub(in crate::congestion::bbr) const STARTUP: &str = "startup";
+pub(in crate::congestion::bbr) const DRAIN: &str = "drain";
+pub(in crate::congestion::bbr) const DOWN: &str = "probe_bw_down";
+pub(in crate::congestion::bbr) const CRUISE: &str = "probe_bw_cruise";
+pub(in crate::congestion::bbr) const REFILL: &str = "probe_bw_refill";
+pub(in crate::congestion::bbr) const UP: &str = "probe_bw_up";
+pub(in crate::congestion::bbr) const PROBE_RTT: &str = "probe_rtt";
 
 /// A controller on a path of its own: each round delivers what the test says.
 #[derive(Debug)]
@@ -74,29 +88,49 @@ impl Bench {
             };
             bench.round(drained);
         }
-        assert_eq!(bench.bbr.state, State::Cruise);
+        assert_eq!(bench.bbr.state(), CRUISE);
         bench
     }
 
     /// In ProbeBW_UP on such a path.
     pub(in crate::congestion::bbr) fn probing(megabits: u64) -> Self {
         let mut bench = Self::cruising(megabits);
-        bench.until(State::Refill, Round::at(megabits));
-        bench.bbr.min_rtt.on_probed(bench.now);
+        bench.until(REFILL, Round::at(megabits));
+        bench.bbr.model.min_rtt.on_probed(bench.now);
         bench.round(Round::at(megabits));
-        assert_eq!(bench.bbr.state, State::Up);
+        assert_eq!(bench.bbr.state(), UP);
         bench
     }
 
+    /// Puts the controller into the phase with this name, as if it had just begun.
+    pub(in crate::congestion::bbr) fn put_into(&mut self, phase: &str) {
+        let down = ProbeBw::down(self.now, &mut self.bbr.random);
+        self.bbr.phase = match phase {
+            STARTUP => Phase::Startup(Startup),
+            DRAIN => Phase::Drain(Drain::new(0)),
+            DOWN => Phase::ProbeBw(down),
+            CRUISE => {
+                let mut cruise = down;
+                cruise.start_cruise();
+                Phase::ProbeBw(cruise)
+            }
+            REFILL => Phase::ProbeBw(ProbeBw::refill()),
+            UP => Phase::ProbeBw(ProbeBw::up(self.bbr.view())),
+            PROBE_RTT => Phase::ProbeRtt(ProbeRtt::default()),
+            other => panic!("no phase is called {other}"),
+        };
+        assert_eq!(self.bbr.state(), phase);
+    }
+
     /// Rounds like this one until the state is reached. Gives their number.
-    pub(in crate::congestion::bbr) fn until(&mut self, state: State, round: Round) -> u64 {
+    pub(in crate::congestion::bbr) fn until(&mut self, state: &str, round: Round) -> u64 {
         for count in 0..200 {
-            if self.bbr.state == state {
+            if self.bbr.state() == state {
                 return count;
             }
             self.round(round);
         }
-        panic!("{:?} after 200 rounds, not {state:?}", self.bbr.state);
+        panic!("{} after 200 rounds, not {state}", self.bbr.state());
     }
 
     /// A whole round trip passes and ends with one acknowledgement.
@@ -169,7 +203,7 @@ impl Bench {
             largest_lost_sent: sent,
             persistent,
             is_ecn: false,
-            bytes_in_flight: self.bbr.inflight,
+            bytes_in_flight: self.bbr.model.inflight,
             packets,
         });
     }
@@ -181,7 +215,7 @@ impl Bench {
             largest_lost_sent: self.now.saturating_sub(RTT / 2),
             persistent: false,
             is_ecn: true,
-            bytes_in_flight: self.bbr.inflight,
+            bytes_in_flight: self.bbr.model.inflight,
             packets: &[],
         });
     }

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::super::random::Random;
 use super::harness::{MTU, SIZE};
 use super::*;
 use crate::congestion::{AckSample, CongestionController, Controller, LossSample, LostPacket};

@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::super::phase::Phase;
 use super::harness::*;
 use super::*;
-use crate::congestion::{LostPacket, MAX_WINDOW};
+use crate::congestion::LostPacket;
+use crate::congestion::window::{MAX_WINDOW, minimum_window};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -80,14 +82,14 @@ proptest! {
         for step in steps {
             take(&mut bench, step);
             let bbr = &bench.bbr;
-            prop_assert!(bbr.window() >= minimum_window(bbr.mtu), "after {:?}", step);
+            prop_assert!(bbr.window() >= minimum_window(bbr.model.mtu), "after {:?}", step);
             prop_assert!(bbr.window() <= MAX_WINDOW, "after {:?}", step);
             let quantum = bbr.send_quantum().expect("BBR always has one");
-            prop_assert!(quantum >= 2 * u64::from(bbr.mtu), "after {:?}", step);
-            prop_assert!(bbr.bw <= bbr.max_bw.get(), "after {:?}", step);
-            prop_assert_eq!(bbr.in_slow_start(), bbr.state == State::Startup);
+            prop_assert!(quantum >= 2 * u64::from(bbr.model.mtu), "after {:?}", step);
+            prop_assert!(bbr.model.bw <= bbr.model.max_bw.get(), "after {:?}", step);
+            prop_assert_eq!(bbr.in_slow_start(), bbr.state() == STARTUP);
             prop_assert!(
-                !bbr.is_in_probe_bw() || bbr.full_pipe.is_reached || bbr.undo.probing.is_none(),
+                !matches!(bbr.phase, Phase::ProbeBw(_)) || bbr.model.full_pipe.is_reached || bbr.undo.probing.is_none(),
                 "after {:?}",
                 step
             );
@@ -103,15 +105,15 @@ proptest! {
         }
         bench.bbr.on_mtu_update(MTU);
         for _ in 0..1200 {
-            let inflight = match bench.bbr.state {
-                State::Up => 200 * SIZE,
-                State::ProbeRtt { .. } => 4 * SIZE,
+            let inflight = match bench.bbr.state() {
+                UP => 200 * SIZE,
+                PROBE_RTT => 4 * SIZE,
                 _ => 60 * SIZE,
             };
             bench.round(Round { inflight, tx_in_flight: inflight, ..Round::at(20) });
         }
-        prop_assert_eq!(bench.bbr.max_bw.get(), Round::at(20).rate);
-        prop_assert_eq!(bench.bbr.min_rtt.get(), Some(RTT));
+        prop_assert_eq!(bench.bbr.model.max_bw.get(), Round::at(20).rate);
+        prop_assert_eq!(bench.bbr.model.min_rtt.get(), Some(RTT));
         prop_assert!(bench.bbr.window() >= Round::at(20).inflight / 2);
     }
 }

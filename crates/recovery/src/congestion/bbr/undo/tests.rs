@@ -6,10 +6,10 @@ use super::*;
 fn a_probe_that_was_ended_for_nothing_is_taken_up_again() {
     let mut bench = Bench::probing(20);
     bench.lose(5, 120 * SIZE);
-    assert_eq!(bench.bbr.state, State::Down);
-    assert!(bench.bbr.inflight_longterm.is_some());
+    assert_eq!(bench.bbr.state(), DOWN);
+    assert!(bench.bbr.model.bounds.long_term.is_some());
     bench.find(4);
-    assert_eq!(bench.bbr.state, State::Down, "one is still missing");
+    assert_eq!(bench.bbr.state(), DOWN, "one is still missing");
     bench.find(0);
     bench.bbr.on_spurious_loss(&SpuriousLoss {
         now: bench.now,
@@ -17,8 +17,8 @@ fn a_probe_that_was_ended_for_nothing_is_taken_up_again() {
         sent: bench.now,
         lost_at: bench.now,
     });
-    assert_eq!(bench.bbr.state, State::Refill);
-    assert_eq!(bench.bbr.inflight_longterm, None);
+    assert_eq!(bench.bbr.state(), REFILL);
+    assert_eq!(bench.bbr.model.bounds.long_term, None);
 }
 
 #[test]
@@ -44,9 +44,9 @@ fn startup_that_was_ended_for_nothing_goes_on() {
             lost_at,
         });
     }
-    assert_eq!(bench.bbr.state, State::Startup);
-    assert!(!bench.bbr.full_pipe.is_reached);
-    assert_eq!(bench.bbr.inflight_longterm, None);
+    assert_eq!(bench.bbr.state(), STARTUP);
+    assert!(!bench.bbr.model.full_pipe.is_reached);
+    assert_eq!(bench.bbr.model.bounds.long_term, None);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn short_term_bounds_are_raised_again() {
     let lost_at = bench.now;
     bench.round(Round::at(14));
     bench.round(Round::at(14));
-    assert!(bench.bbr.short_term.is_some());
+    assert!(bench.bbr.model.bounds.short_term.is_some());
     for _ in 0..2 {
         bench.bbr.on_spurious_loss(&SpuriousLoss {
             now: bench.now,
@@ -67,7 +67,7 @@ fn short_term_bounds_are_raised_again() {
             lost_at,
         });
     }
-    assert_eq!(bench.bbr.short_term, None);
+    assert_eq!(bench.bbr.model.bounds.short_term, None);
     assert!(bench.bbr.window() >= window);
 }
 
@@ -84,5 +84,5 @@ fn a_loss_from_before_proves_nothing() {
             lost_at: before,
         });
     }
-    assert_eq!(bench.bbr.state, State::Down);
+    assert_eq!(bench.bbr.state(), DOWN);
 }

@@ -1,0 +1,122 @@
+//! What probes for bandwidth have found, draft-ietf-ccwg-bbr §5.3.3.
+
+use courser_base::Time;
+
+/// The result of the last probe for bandwidth, and what acknowledgements still say of it.
+///
+/// It outlives the phases of ProbeBW: acknowledgements speak of what was sent a round trip ago, and
+/// ProbeRTT may come in between.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Feedback {
+    ack_phase: AckPhase,
+    /// `BBR.is_bw_probe_sample`.
+    pub(super) is_probe_sample: bool,
+    /// `BBR.prev_probe_too_high`.
+    pub(super) was_too_high: bool,
+    /// `BBR.prev_probe_precautionary`.
+    pub(super) was_precautionary: bool,
+    /// When a probe last began, or was too high.
+    pub(super) asked: Time,
+}
+
+/// `BBR.ack_phase`: what acknowledgements speak of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum AckPhase {
+    #[default]
+    Init,
+    Refilling,
+    ProbeStarting,
+    ProbeFeedback,
+    ProbeStopping,
+}
+
+impl Feedback {
+    /// ProbeBW_DOWN or ProbeRTT begins.
+    pub(super) fn on_stop(&mut self) {
+        self.ack_phase = AckPhase::ProbeStopping;
+    }
+
+    /// ProbeBW_REFILL begins.
+    pub(super) fn on_refill(&mut self) {
+        self.was_precautionary = false;
+        self.ack_phase = AckPhase::Refilling;
+    }
+
+    /// ProbeBW_UP begins.
+    pub(super) fn on_probe(&mut self, now: Time) {
+        self.is_probe_sample = true;
+        self.asked = now;
+        self.ack_phase = AckPhase::ProbeStarting;
+    }
+
+    /// ProbeBW_UP ends, and not because too much was in flight.
+    pub(super) fn on_probed(&mut self, is_precautionary: bool) {
+        self.was_precautionary |= is_precautionary;
+        self.was_too_high = false;
+    }
+
+    /// `HandleInflightTooHigh()`: too much was in flight.
+    pub(super) fn on_too_high(&mut self, now: Time) {
+        self.was_too_high = true;
+        self.asked = now;
+        self.is_probe_sample = false;
+    }
+
+    /// A round begins. Returns true when all that was sent while probing has been acknowledged.
+    pub(super) fn on_round_start(&mut self) -> bool {
+        match self.ack_phase {
+            AckPhase::ProbeStarting => {
+                self.ack_phase = AckPhase::ProbeFeedback;
+                false
+            }
+            AckPhase::ProbeStopping => {
+                self.is_probe_sample = false;
+                self.ack_phase = AckPhase::Init;
+                true
+            }
+            AckPhase::Init | AckPhase::Refilling | AckPhase::ProbeFeedback => false,
+        }
+    }
+
+    /// Acknowledgements no longer speak of a probe.
+    pub(super) fn is_over(&self) -> bool {
+        self.ack_phase == AckPhase::Init
+    }
+
+    /// The probe only touched the bound, and nothing was lost.
+    pub(super) fn may_probe_again(&self) -> bool {
+        self.was_precautionary && !self.was_too_high
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_was_sent_while_probing_is_acknowledged_a_round_after_its_end() {
+        let mut feedback = Feedback::default();
+        feedback.on_refill();
+        feedback.on_probe(Time::ZERO);
+        assert!(feedback.is_probe_sample);
+        assert!(!feedback.on_round_start() && !feedback.on_round_start());
+        feedback.on_stop();
+        assert!(!feedback.is_over() && feedback.is_probe_sample);
+        assert!(feedback.on_round_start());
+        assert!(feedback.is_over() && !feedback.is_probe_sample);
+        assert!(!feedback.on_round_start(), "once");
+    }
+
+    #[test]
+    fn a_precautionary_probe_is_followed_by_another_unless_something_was_lost() {
+        let mut feedback = Feedback::default();
+        feedback.on_too_high(Time::ZERO);
+        feedback.on_probed(true);
+        assert!(feedback.may_probe_again());
+        feedback.on_too_high(Time::ZERO);
+        assert!(!feedback.may_probe_again());
+        feedback.on_probed(false);
+        feedback.on_refill();
+        assert!(!feedback.may_probe_again());
+    }
+}

@@ -1,0 +1,88 @@
+//! When to probe for bandwidth again, draft-ietf-ccwg-bbr §5.3.3.8.
+
+use std::time::Duration;
+
+use courser_base::Time;
+
+use crate::congestion::bbr::random::Random;
+use crate::congestion::bbr::view::View;
+
+/// The time between two probes for bandwidth, which ProbeBW_DOWN and ProbeBW_CRUISE share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    /// `BBR.cycle_stamp`.
+    stamp: Time,
+    /// `BBR.bw_probe_wait`.
+    pub(super) length: Duration,
+    /// `BBR.rounds_since_probe_up`.
+    rounds: u64,
+}
+
+impl Wait {
+    /// `PickProbeWait()`.
+    pub(super) fn pick(now: Time, random: &mut Random) -> Self {
+        let rounds = random.below(2);
+        let extra = Duration::from_nanos(random.below(MAX_RANDOM_WAIT_NANOS));
+        Self {
+            stamp: now,
+            length: MIN_PROBE_WAIT + extra,
+            rounds,
+        }
+    }
+
+    /// A round begins.
+    pub(super) fn on_round_start(&mut self) {
+        self.rounds += 1;
+    }
+
+    /// `IsTimeToProbeBW()`.
+    ///
+    /// Deviates: while the path is known to be full, a probe finds nothing but what others have.
+    /// It comes when CUBIC in our place would get there again.
+    pub(super) fn is_over(&self, now: Time, view: View<'_>) -> bool {
+        if is_path_full(view) {
+            return self.is_cubic_coexistence_probe_time(now, view)
+                || self.is_reno_coexistence_probe_time(MAX_LOSSY_ROUNDS, view);
+        }
+        now > self.stamp + self.length || self.is_reno_coexistence_probe_time(MAX_RENO_ROUNDS, view)
+    }
+
+    /// `IsRenoCoexistenceProbeTime()`: Reno would have lost a packet by now.
+    fn is_reno_coexistence_probe_time(&self, most: u64, view: View<'_>) -> bool {
+        let reno_rounds = view.target_inflight() / view.model.smss();
+        self.rounds >= reno_rounds.min(most)
+    }
+
+    /// CUBIC, had it lost a packet when we last asked for too much, would have as much in flight
+    /// again. Flows with less in flight get there sooner, so they ask more often. A probe that
+    /// ProbeRTT cut short counts as well: its losses may be those of others.
+    fn is_cubic_coexistence_probe_time(&self, now: Time, view: View<'_>) -> bool {
+        let random = self.length.saturating_sub(MIN_PROBE_WAIT);
+        let bound = view.model.bounds.long_term.unwrap_or(view.control.cwnd);
+        let since = (now - view.feedback.asked).saturating_sub(random);
+        has_cubic_returned(bound / view.model.smss(), since)
+    }
+}
+
+/// The last probe went on to a loss, and there is a queue now. Without one there may be
+/// something to get, and the queue in which the probe met its loss is not there any more.
+fn is_path_full(view: View<'_>) -> bool {
+    view.feedback.was_too_high && !view.was_queue_empty()
+}
+
+/// CUBIC has returned to where it lost a packet, so many datagrams in flight, RFC 9438 §4.2: it
+/// takes `K` seconds, with `C * K^3 = (1 - beta_cubic) * W_max`, 0.4 and 0.7.
+fn has_cubic_returned(datagrams: u64, since: Duration) -> bool {
+    let growth = since.as_millis().saturating_pow(3).saturating_mul(4);
+    growth >= u128::from(datagrams) * 3 * 1_000_000_000
+}
+
+/// `T_bbr` is two to three seconds, §5.3.3.8.
+pub(super) const MIN_PROBE_WAIT: Duration = Duration::from_secs(2);
+const MAX_RANDOM_WAIT_NANOS: u64 = 1_000_000_000;
+
+/// `T_reno_bound`; that it is 62 half of the time comes from where rounds start to count.
+const MAX_RENO_ROUNDS: u64 = 63;
+
+/// As many rounds as may lose one of a hundred packets and be made up for by one probe, §5.3.3.8.
+const MAX_LOSSY_ROUNDS: u64 = 137;

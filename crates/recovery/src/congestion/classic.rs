@@ -1,0 +1,255 @@
+//! The window-based controller that NewReno, CUBIC and Prague share (RFC 9002 §7, appendix B).
+
+use courser_base::{Ecn, Rate, Time};
+
+use super::capacity_rise::CapacityRise;
+use super::controller::Controller;
+use super::hystart::{self, HyStart};
+use super::law::{Response, WindowLaw};
+use super::prr::Prr;
+use super::recovery_period::RecoveryPeriod;
+use super::sample::{AckSample, LossSample, SpuriousLoss};
+use super::undo::{Undo, higher_threshold};
+use super::window::{MAX_WINDOW, initial_window, minimum_window};
+use crate::rtt::RttEstimator;
+
+/// A window-based controller whose window follows the law `L`.
+///
+/// Everything but the law is common to all algorithms: HyStart++ in slow start, one reduction per
+/// recovery period, proportional rate reduction, the undo of spurious reductions, slow start
+/// after persistent congestion and after a rise in capacity, and the initial window
+/// (`docs/design/0013`).
+#[derive(Clone, Debug)]
+pub struct Classic<L: WindowLaw> {
+    pub(super) law: L,
+    mtu: u16,
+    ssthresh: Option<u64>,
+    recovery: RecoveryPeriod,
+    /// Present during recovery.
+    prr: Option<Prr>,
+    undo: Undo<Saved<L::Saved>>,
+    slow_start: HyStart,
+    capacity: CapacityRise,
+    /// Nothing was acknowledged or lost yet, so the window is the initial one.
+    is_untouched: bool,
+}
+
+/// The state that a reduction changes.
+#[derive(Clone, Copy, Debug)]
+struct Saved<S> {
+    law: S,
+    ssthresh: Option<u64>,
+    slow_start: hystart::Saved,
+}
+
+impl<L: WindowLaw> Classic<L> {
+    /// Creates a controller with the initial window for datagrams of `mtu` bytes.
+    pub fn new(mtu: u16) -> Self {
+        Self {
+            law: L::new(initial_window(mtu)),
+            mtu,
+            ssthresh: None,
+            recovery: RecoveryPeriod::default(),
+            prr: None,
+            undo: Undo::new(),
+            slow_start: HyStart::new(),
+            capacity: CapacityRise::new(),
+            is_untouched: true,
+        }
+    }
+
+    /// Creates a controller that takes over from one that held `window`. Slow start continues
+    /// below `ssthresh`, or without limit if that is `None`.
+    pub(super) fn resume(mtu: u16, window: u64, ssthresh: Option<u64>) -> Self {
+        Self {
+            law: L::new(window.clamp(minimum_window(mtu), MAX_WINDOW)),
+            ssthresh,
+            is_untouched: false,
+            ..Self::new(mtu)
+        }
+    }
+
+    /// Bounds each step of slow start, because packets are not paced (RFC 9406 §4.3).
+    pub fn set_unpaced(&mut self) {
+        self.slow_start.set_unpaced();
+    }
+
+    /// Stays in congestion avoidance when the path turns out to carry more.
+    pub(super) fn ignore_capacity_rise(&mut self) {
+        self.capacity.switch_off();
+    }
+
+    /// Returns to slow start from the present window, because the path carries more than at the
+    /// last congestion event. The state before that event is of no use any more.
+    fn search_again(&mut self) {
+        self.ssthresh = None;
+        self.slow_start.restart();
+        self.law.forget_congestion();
+        self.undo = Undo::new();
+    }
+
+    fn grow(&mut self, sample: &AckSample<'_>) {
+        if self.in_slow_start() {
+            self.on_slow_start_ack(sample);
+        } else {
+            self.law.increase(sample, self.mtu);
+        }
+    }
+
+    /// RFC 9002 §7.3.1.
+    fn on_slow_start_ack(&mut self, sample: &AckSample<'_>) {
+        let growth = self.slow_start.on_ack(sample, self.mtu, self.window());
+        let limit = self.ssthresh.unwrap_or(MAX_WINDOW);
+        self.law.grow(growth.bytes, limit);
+        if growth.is_over {
+            self.ssthresh = Some(self.window());
+            self.law.on_slow_start_end();
+        }
+    }
+
+    /// RFC 9002 §7.3.2.
+    fn begin_recovery(&mut self, sample: &LossSample<'_>) {
+        let saved = Saved {
+            law: self.law.save(),
+            ssthresh: self.ssthresh,
+            slow_start: self.slow_start.saved(),
+        };
+        self.undo.begin(sample, saved);
+        self.recovery.start(sample.now);
+        self.slow_start.on_congestion();
+        self.capacity.on_congestion();
+        self.law.decrease(sample, self.mtu);
+        self.ssthresh = Some(self.window());
+        self.prr = Some(Prr::new(sample, self.window(), self.mtu));
+    }
+}
+
+impl<L: WindowLaw> Controller for Classic<L> {
+    fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64) {
+        self.slow_start.on_sent(last_pn);
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(bytes);
+        }
+        if bytes_in_flight <= bytes {
+            self.law.on_idle_end(now);
+        }
+    }
+
+    fn on_ack(&mut self, sample: &AckSample<'_>) {
+        self.is_untouched = false;
+        self.law.observe(sample);
+        if !self.recovery.covers(sample.largest_acked_sent) {
+            self.prr = None;
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(sample);
+        }
+        let last_sent = self.slow_start.last_sent();
+        let is_wider =
+            self.law.has_slow_start() && self.capacity.on_ack(sample, self.mtu, last_sent);
+        // Packets sent before the reduction do not make the window grow: RFC 9002 appendix B.5.
+        if !self.recovery.holds(sample.earliest_acked_sent) {
+            if is_wider && !self.in_slow_start() {
+                self.search_again();
+            }
+            self.grow(sample);
+        }
+        let in_slow_start = self.in_slow_start();
+        self.law.on_ack_processed(sample.rtt, in_slow_start);
+    }
+
+    fn on_congestion(&mut self, sample: &LossSample<'_>) {
+        self.is_untouched = false;
+        // The law may have slow start from here on: its threshold is then the window as it was.
+        self.ssthresh = self.ssthresh();
+        let is_covered = self.recovery.covers(sample.largest_lost_sent);
+        match self.law.respond(sample, is_covered, self.mtu) {
+            Response::Reduce => self.begin_recovery(sample),
+            Response::Covered => {
+                self.undo.extend(sample);
+                if let Some(prr) = &mut self.prr {
+                    prr.on_lost(sample);
+                }
+            }
+            Response::Done => self.undo.extend(sample),
+        }
+        if sample.persistent && self.law.has_slow_start() {
+            // The counterpart of TCP's retransmission timeout: RFC 9438 §4.8, RFC 9002 §7.6.2.
+            self.law.collapse(minimum_window(self.mtu));
+            self.recovery.collapse(sample.now);
+            self.prr = None;
+        }
+    }
+
+    fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
+        if let Some(saved) = self.undo.on_spurious_loss(loss) {
+            self.law.restore(saved.law);
+            self.ssthresh = higher_threshold(self.ssthresh, saved.ssthresh);
+            self.slow_start.resume(saved.slow_start);
+            self.recovery.clear();
+            self.prr = None;
+        }
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        self.mtu = mtu;
+        if let Some(prr) = &mut self.prr {
+            prr.on_mtu_update(mtu);
+        }
+        if self.is_untouched {
+            self.law.set_window(initial_window(mtu));
+        }
+        if self.window() < minimum_window(mtu) {
+            self.law.set_window(minimum_window(mtu));
+        }
+    }
+
+    fn window(&self) -> u64 {
+        self.law.window()
+    }
+
+    fn room(&self, bytes_in_flight: u64) -> u64 {
+        match &self.prr {
+            Some(prr) => prr.room(self.window(), bytes_in_flight),
+            None => self.law.allowance(self.mtu).saturating_sub(bytes_in_flight),
+        }
+    }
+
+    /// The threshold of a law without slow start is its window.
+    fn ssthresh(&self) -> Option<u64> {
+        if self.law.has_slow_start() {
+            self.ssthresh
+        } else {
+            Some(self.window())
+        }
+    }
+
+    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
+        Some(self.law.pacing_rate(rtt, self.in_slow_start()))
+    }
+
+    fn send_quantum(&self) -> Option<u64> {
+        self.law.send_quantum(self.mtu)
+    }
+
+    fn ecn_codepoint(&self) -> Ecn {
+        self.law.ecn_codepoint()
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.ssthresh()
+            .is_none_or(|ssthresh| self.window() < ssthresh)
+    }
+
+    fn state(&self) -> &'static str {
+        match (&self.prr, self.in_slow_start()) {
+            (Some(_), _) => "recovery",
+            (None, true) => "slow_start",
+            (None, false) => "congestion_avoidance",
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        L::NAME
+    }
+}

@@ -1,0 +1,179 @@
+//! The controllers that come with the crate, as one type.
+
+use courser_base::{Ecn, Rate, Time};
+
+use super::algorithm::Algorithm;
+use super::bbr::Bbr;
+use super::controller::Controller;
+use super::cubic::Cubic;
+use super::new_reno::NewReno;
+use super::prague::Prague;
+use super::sample::{AckSample, LossSample, SpuriousLoss};
+use super::takeover::Takeover;
+use crate::rtt::RttEstimator;
+
+/// The controllers that come with the crate, and a door for others.
+#[derive(Debug)]
+pub enum CongestionController {
+    /// RFC 9002 appendix B.
+    NewReno(NewReno),
+    /// RFC 9438.
+    Cubic(Cubic),
+    /// draft-briscoe-iccrg-prague-congestion-control.
+    Prague(Prague),
+    /// draft-ietf-ccwg-bbr. Its model would make the others large.
+    Bbr(Box<Bbr>),
+    /// The user's own.
+    Custom(Box<dyn Controller>),
+}
+
+impl CongestionController {
+    /// A controller for a path with datagrams of `mtu` bytes. What it draws by lot comes from
+    /// `seed`.
+    pub fn new(algorithm: Algorithm, mtu: u16, seed: u64) -> Self {
+        match algorithm {
+            Algorithm::NewReno => Self::NewReno(NewReno::new(mtu)),
+            Algorithm::Cubic => Self::Cubic(Cubic::new(mtu)),
+            Algorithm::Prague => Self::Prague(Prague::new(mtu)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::new(mtu, seed))),
+        }
+    }
+
+    /// Goes on with another algorithm, in the middle of a connection: with the window as it is,
+    /// past slow start if that is over, and without a burst. BBR takes a window per round trip
+    /// for the rate of the path until it has measured. Nothing changes if it is the same one.
+    ///
+    /// `rtt` is the path's estimator; `seed` as for [`new`](Self::new).
+    pub fn switch(
+        &mut self,
+        algorithm: Algorithm,
+        mtu: u16,
+        seed: u64,
+        rtt: &RttEstimator,
+        now: Time,
+    ) {
+        if self.algorithm() == Some(algorithm) {
+            return;
+        }
+        let window = self.window();
+        let previous = Takeover {
+            mtu,
+            window,
+            ssthresh: (!self.in_slow_start()).then_some(window),
+            rtt,
+            now,
+        };
+        let ssthresh = previous.ssthresh;
+        *self = match algorithm {
+            Algorithm::NewReno => Self::NewReno(NewReno::resume(mtu, window, ssthresh)),
+            Algorithm::Cubic => Self::Cubic(Cubic::resume(mtu, window, ssthresh)),
+            Algorithm::Prague => Self::Prague(Prague::resume(mtu, window, ssthresh)),
+            Algorithm::Bbr => Self::Bbr(Box::new(Bbr::resume(&previous, seed))),
+        };
+    }
+
+    /// Which of ours it is; `None` for the user's own.
+    pub fn algorithm(&self) -> Option<Algorithm> {
+        match self {
+            Self::NewReno(_) => Some(Algorithm::NewReno),
+            Self::Cubic(_) => Some(Algorithm::Cubic),
+            Self::Prague(_) => Some(Algorithm::Prague),
+            Self::Bbr(_) => Some(Algorithm::Bbr),
+            Self::Custom(_) => None,
+        }
+    }
+
+    /// Stays in congestion avoidance when the path turns out to be wider than at the last
+    /// congestion event, as RFC 9438 and RFC 9002 §7 have it. Without this, NewReno and CUBIC go
+    /// back to slow start then.
+    pub fn ignore_capacity_rise(&mut self) {
+        match self {
+            Self::NewReno(controller) => controller.ignore_capacity_rise(),
+            Self::Cubic(controller) => controller.ignore_capacity_rise(),
+            Self::Prague(controller) => controller.ignore_capacity_rise(),
+            Self::Bbr(_) | Self::Custom(_) => {}
+        }
+    }
+
+    /// Says that packets are not paced, which bounds each step of slow start (RFC 9406 §4.3).
+    pub fn set_unpaced(&mut self) {
+        match self {
+            Self::NewReno(controller) => controller.set_unpaced(),
+            Self::Cubic(controller) => controller.set_unpaced(),
+            Self::Prague(controller) => controller.set_unpaced(),
+            // Without pacing there is no BBR: its bursts are as large as its window then.
+            Self::Bbr(_) | Self::Custom(_) => {}
+        }
+    }
+}
+
+/// Calls the same method of whichever controller it is, without a table of pointers for ours.
+macro_rules! each {
+    ($self:ident, $controller:ident => $call:expr) => {
+        match $self {
+            CongestionController::NewReno($controller) => $call,
+            CongestionController::Cubic($controller) => $call,
+            CongestionController::Prague($controller) => $call,
+            CongestionController::Bbr($controller) => $call,
+            CongestionController::Custom($controller) => $call,
+        }
+    };
+}
+
+impl Controller for CongestionController {
+    fn on_sent(&mut self, now: Time, bytes: u64, last_pn: u64, bytes_in_flight: u64) {
+        each!(self, controller => controller.on_sent(now, bytes, last_pn, bytes_in_flight));
+    }
+
+    fn on_ack(&mut self, sample: &AckSample<'_>) {
+        each!(self, controller => controller.on_ack(sample));
+    }
+
+    fn on_congestion(&mut self, sample: &LossSample<'_>) {
+        each!(self, controller => controller.on_congestion(sample));
+    }
+
+    fn on_spurious_loss(&mut self, loss: &SpuriousLoss) {
+        each!(self, controller => controller.on_spurious_loss(loss));
+    }
+
+    fn on_mtu_update(&mut self, mtu: u16) {
+        each!(self, controller => controller.on_mtu_update(mtu));
+    }
+
+    fn window(&self) -> u64 {
+        each!(self, controller => controller.window())
+    }
+
+    fn room(&self, bytes_in_flight: u64) -> u64 {
+        each!(self, controller => controller.room(bytes_in_flight))
+    }
+
+    fn send_quantum(&self) -> Option<u64> {
+        each!(self, controller => controller.send_quantum())
+    }
+
+    fn ecn_codepoint(&self) -> Ecn {
+        each!(self, controller => controller.ecn_codepoint())
+    }
+
+    fn state(&self) -> &'static str {
+        each!(self, controller => controller.state())
+    }
+
+    fn ssthresh(&self) -> Option<u64> {
+        each!(self, controller => controller.ssthresh())
+    }
+
+    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
+        each!(self, controller => controller.pacing_rate(rtt))
+    }
+
+    fn in_slow_start(&self) -> bool {
+        each!(self, controller => controller.in_slow_start())
+    }
+
+    fn name(&self) -> &'static str {
+        each!(self, controller => controller.name())
+    }
+}
