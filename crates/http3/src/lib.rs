@@ -13,6 +13,7 @@ mod connection;
 mod error;
 mod fields;
 mod frame;
+mod frame_order;
 mod frame_reader;
 mod message;
 mod priority;
