@@ -378,4 +378,4 @@ fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

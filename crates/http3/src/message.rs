@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 
 use crate::error::{Code, Error};
 use crate::fields::FieldLimits;
-use crate::frame_order::{Order, State};
+use crate::frame_order::{Order, Place};
 use crate::frame_reader::{FrameReader, Piece};
 
 /// Reads the message of one direction of a request stream: on a server the request, on a client
@@ -23,8 +23,6 @@ pub struct MessageReader {
     expected: Option<u64>,
     received: u64,
     interim: u32,
-    /// Frames that bring nothing and are not counted yet.
-    ordinary: u32,
     /// Content of a tiny frame that was counted and not handed out.
     counted: Option<Bytes>,
 }
@@ -56,7 +54,6 @@ impl MessageReader {
             expected: None,
             received: 0,
             interim: 0,
-            ordinary: ORDINARY_EMPTY_FRAMES,
             counted: None,
         }
     }
@@ -73,30 +70,30 @@ impl MessageReader {
     /// Of the connection for frames that may not be there or are too long, of the stream for more
     /// content than `content-length` says.
     pub fn poll(&mut self) -> Result<Option<Part>, Error> {
-        debug_assert!(self.order.state != State::Head, "a head was not told of");
+        debug_assert!(self.order.place != Place::Head, "a head was not told of");
         if let Some(data) = self.counted.take() {
             return self.on_content(data).map(Some);
         }
         let piece = loop {
             match self.frames.poll(&mut self.order)? {
                 None => return Ok(None),
-                Some(Piece::EmptyData | Piece::Skipping) if self.ordinary > 0 => self.ordinary -= 1,
+                Some(Piece::EmptyData | Piece::Skipping) if !self.order.counts_empty() => {}
                 Some(piece) => break piece,
             }
         };
         Ok(Some(match piece {
-            Piece::Data(data) if std::mem::take(&mut self.order.is_tiny) => {
+            Piece::Data(data) if self.order.counts_tiny() => {
                 self.counted = Some(data);
                 Part::Nothing
             }
             Piece::Data(data) => self.on_content(data)?,
             // Only HEADERS have passed the rules.
-            Piece::Frame(_, section) if self.order.state == State::BeforeHead => {
-                self.order.state = State::Head;
+            Piece::Frame(_, section) if self.order.place == Place::BeforeHead => {
+                self.order.place = Place::Head;
                 Part::Head(section)
             }
             Piece::Frame(_, section) => {
-                self.order.state = State::AfterTrailers;
+                self.order.place = Place::AfterTrailers;
                 Part::Trailers(section)
             }
             Piece::EmptyData | Piece::Skipping => Part::Nothing,
@@ -117,10 +114,10 @@ impl MessageReader {
     /// Says what the head was, on a server.
     pub fn on_request(&mut self, method: &Method, is_extended: bool, content_length: Option<u64>) {
         if *method == Method::CONNECT && !is_extended {
-            self.order.state = State::Tunnel;
+            self.order.place = Place::Tunnel;
             return;
         }
-        self.order.state = State::Content;
+        self.order.place = Place::Content;
         self.expected = content_length;
     }
 
@@ -136,7 +133,7 @@ impl MessageReader {
         content_length: Option<u64>,
     ) -> Result<(), Error> {
         if status.is_informational() {
-            self.order.state = State::BeforeHead;
+            self.order.place = Place::BeforeHead;
             self.interim += 1;
             if self.interim > MOST_INTERIM {
                 return Err(Error::stream(
@@ -146,9 +143,9 @@ impl MessageReader {
             }
             return Ok(());
         }
-        self.order.state = State::Content;
+        self.order.place = Place::Content;
         if *method == Method::CONNECT && status.is_success() {
-            self.order.state = State::Tunnel;
+            self.order.place = Place::Tunnel;
         } else if *method == Method::HEAD || status == StatusCode::NOT_MODIFIED {
             // The length that content would have, of which there is none (RFC 9110 §8.6).
             self.expected = Some(0);
@@ -165,12 +162,12 @@ impl MessageReader {
     /// Of the connection inside a frame, of the stream before the message is whole.
     pub fn finish(&self) -> Result<(), Error> {
         self.frames.finish()?;
-        match (self.order.state, self.order.side) {
-            (State::BeforeHead, Side::Server) => Err(Error::stream(
+        match (self.order.place, self.order.side()) {
+            (Place::BeforeHead, Side::Server) => Err(Error::stream(
                 Code::REQUEST_INCOMPLETE,
                 "stream ended before the request",
             )),
-            (State::BeforeHead, Side::Client) => {
+            (Place::BeforeHead, Side::Client) => {
                 Err(Error::malformed("stream ended before a final response"))
             }
             _ if self
@@ -194,10 +191,6 @@ impl MessageReader {
         self.frames.memory() + self.counted.as_ref().map_or(0, Bytes::len)
     }
 }
-
-/// Many stacks end a body with an empty DATA frame, and put a reserved frame (§7.2.8) into each
-/// message: whoever opens a stream for a message pays for these.
-const ORDINARY_EMPTY_FRAMES: u32 = 2;
 
 /// Interim responses before a final one.
 const MOST_INTERIM: u32 = 8;
