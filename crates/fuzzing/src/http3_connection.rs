@@ -169,18 +169,18 @@ impl World {
         let side = self.side;
         self.requests
             .entry(stream)
-            .or_insert_with(|| Stream::new(side))
+            .or_insert_with(|| Stream::new(side, stream))
     }
 
     fn deliver(&mut self, stream: u64, len: usize) -> Result<(), Error> {
         let Some(request) = self.requests.get_mut(&stream) else {
             return Ok(());
         };
-        let result = request.deliver(&mut self.connection, self.now, stream, len);
+        let result = request.deliver(&mut self.connection, self.now, len);
         self.on_result(stream, result)
     }
 
-    /// A stream with an error is given up, as a driver does.
+    /// A stream with an error is over; it was counted as cancelled.
     fn on_result(&mut self, stream: u64, result: Result<(), Error>) -> Result<(), Error> {
         let Err(error) = result else {
             return Ok(());
@@ -190,7 +190,7 @@ impl World {
             return Err(error);
         }
         self.requests.remove(&stream);
-        self.connection.on_cancelled(self.now, stream)
+        Ok(())
     }
 
     /// A message of ours: the peer can read it as long as it did not lie.
@@ -257,7 +257,7 @@ impl World {
                 let Some(request) = self.requests.get_mut(&stream) else {
                     continue;
                 };
-                let result = request.on_unblocked(&mut self.connection, self.now, stream);
+                let result = request.on_unblocked(&mut self.connection, self.now);
                 self.on_result(stream, result)?;
             }
         }
