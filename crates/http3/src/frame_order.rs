@@ -12,8 +12,6 @@ use crate::frame_reader::Rules;
 pub(crate) enum Place {
     /// HEADERS of the message, or of an interim response, must come.
     BeforeHead,
-    /// HEADERS came and were not told of.
-    Head,
     /// Content or trailers may come.
     Content,
     /// Content of a CONNECT, the only frames that may follow it (§4.4).
@@ -48,11 +46,6 @@ impl Order {
             is_tiny: false,
             empty_left: ORDINARY_EMPTY_FRAMES,
         }
-    }
-
-    /// Returns our role.
-    pub(crate) const fn side(&self) -> Side {
-        self.side
     }
 
     /// Returns true if the DATA frame that began last has to be counted. Asked again about the same
@@ -90,12 +83,12 @@ impl Rules for Order {
             (FrameType::Data, Place::AfterTrailers) => {
                 Err(Error::unexpected("DATA after trailers"))
             }
-            (FrameType::Data, _) => Err(Error::unexpected("DATA before HEADERS")),
+            (FrameType::Data, Place::BeforeHead) => Err(Error::unexpected("DATA before HEADERS")),
             (FrameType::Headers, Place::AfterTrailers) => {
                 Err(Error::unexpected("HEADERS after trailers"))
             }
             (FrameType::Headers, Place::Tunnel) => Err(Error::unexpected("HEADERS after CONNECT")),
-            (FrameType::Headers, _) => Ok(self.longest_section),
+            (FrameType::Headers, Place::BeforeHead | Place::Content) => Ok(self.longest_section),
             (FrameType::PushPromise, _) if self.side.is_client() => Err(Error::connection(
                 Code::ID_ERROR,
                 "PUSH_PROMISE without a MAX_PUSH_ID",

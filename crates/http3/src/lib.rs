@@ -16,7 +16,6 @@ mod fields;
 mod frame;
 mod frame_order;
 mod frame_reader;
-mod message;
 mod priority;
 mod request_stream;
 mod settings;
@@ -29,7 +28,6 @@ pub use connection::{
 pub use error::{Code, Error, Scope};
 pub use fields::{FieldLimits, FieldsError, FieldsToSend, Protocol, RequestError};
 pub use frame::{DataHeader, data_header};
-pub use message::{MessageReader, Part};
 pub use priority::Priority;
 pub use request_stream::{Decoding, RequestStream, Step};
 pub use settings::Settings;
