@@ -1,12 +1,12 @@
-//! Streams of HTTP/3, and capsules. The result must not depend on how their bytes are split.
+//! Streams of HTTP/3, and capsules. Wherever they are cut, they mean the same.
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_http3::{
-    Capsule, CapsuleReader, Code, Config, Connection, FieldLimits, MessageReader, Part, Scope,
-    Section, UniFate, UniStream,
+    Capsule, CapsuleReader, Code, Config, Connection, Decoding, RequestStream, Scope, Section,
+    Step, UniFate, UniStream,
 };
-use http::{Method, StatusCode};
+use http::Method;
 
 use crate::Steps;
 
@@ -14,8 +14,8 @@ const NOW: Time = Time::from_nanos(1);
 
 type Failure = (Code, Scope);
 
-/// Passes arbitrary bytes on unidirectional streams, field sections and datagrams to a connection.
-/// It must not panic, and its memory must stay bounded.
+/// A peer that opens unidirectional streams and says anything on them, and sections too: no panic,
+/// bounded memory.
 pub fn http3_frames(bytes: &[u8]) {
     for side in [Side::Client, Side::Server] {
         let mut connection = Connection::new(side, Config::new(side), 1, NOW);
@@ -49,16 +49,15 @@ pub fn http3_frames(bytes: &[u8]) {
             for stream in UniStream::ALL {
                 connection.outgoing(stream).clear();
             }
-            assert!(connection.memory() <= MAX_MEMORY, "{}", connection.memory());
-            assert!(connection.blocked_bytes() <= MAX_MEMORY);
+            assert!(connection.memory() <= MOST, "{}", connection.memory());
+            assert!(connection.blocked_bytes() <= MOST);
         }
     }
 }
 
-/// Enough for two dynamic tables of 4 KiB and an incomplete instruction.
-const MAX_MEMORY: usize = 64 * 1024;
+/// Two tables of 4 KiB, and an instruction that is not whole.
+const MOST: usize = 64 * 1024;
 
-/// Decodes a field section as a request, a response and trailers.
 fn decode(
     connection: &mut Connection,
     stream: u64,
@@ -66,7 +65,7 @@ fn decode(
 ) -> Result<(), courser_http3::Error> {
     let is_decoded = connection.decode_request(stream, section)?;
     if let Section::Decoded(Ok((request, _))) = is_decoded {
-        // The head of an accepted request is usable.
+        // What was accepted can be written.
         assert!(!request.method().as_str().is_empty());
     }
     connection.decode_response(stream, section)?;
@@ -74,86 +73,74 @@ fn decode(
     Ok(())
 }
 
-/// Reads the frames of a message in one piece, byte by byte, and in pieces of three bytes.
+/// A message, in one piece and byte by byte.
 pub fn http3_message(bytes: &[u8]) {
-    for side in [Side::Client, Side::Server] {
-        let whole = read_message(side, bytes, usize::MAX);
+    for (side, method) in [
+        (Side::Server, Method::GET),
+        (Side::Client, Method::GET),
+        (Side::Client, Method::HEAD),
+        (Side::Client, Method::CONNECT),
+    ] {
+        let whole = read_message(side, &method, bytes, usize::MAX);
         for size in [1, 3] {
-            assert_eq!(read_message(side, bytes, size), whole, "pieces of {size}");
+            let cut = read_message(side, &method, bytes, size);
+            assert_eq!(cut, whole, "pieces of {size}");
         }
     }
 }
 
-/// Reads a message in pieces of `size` bytes. Returns its field sections, its content and the error.
-fn read_message(side: Side, bytes: &[u8], size: usize) -> (Vec<Vec<u8>>, Vec<u8>, Option<Failure>) {
-    let limits = FieldLimits {
-        size: 200,
-        ..FieldLimits::REQUEST
+/// The parts of a message without its content, the content, and the error.
+type Message = (Vec<String>, Vec<u8>, Option<Failure>);
+
+fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Message {
+    let mut config = Config::new(side);
+    config.limits.size = 200;
+    config.extended_connect = true;
+    let mut stream = match side {
+        Side::Server => RequestStream::request(0, config.limits),
+        Side::Client => RequestStream::response(0, config.limits, method),
     };
-    let mut reader = MessageReader::new(side, limits);
-    let (mut sections, mut content) = (Vec::new(), Vec::new());
-    let mut error = None;
-    'pieces: for piece in bytes.chunks(size.min(bytes.len()).max(1)) {
-        reader.push(Bytes::copy_from_slice(piece));
-        loop {
-            match reader.poll() {
-                Ok(None) => break,
-                Ok(Some(Part::Head(section))) => {
-                    if let Err(failure) = on_head(&mut reader, side, &section) {
-                        error = Some((failure.code, failure.scope));
-                        break 'pieces;
-                    }
-                    sections.push(section.to_vec());
-                }
-                Ok(Some(Part::Trailers(section))) => sections.push(section.to_vec()),
-                Ok(Some(Part::Data(data))) => content.extend_from_slice(&data),
-                Ok(Some(Part::Nothing)) => {}
-                Err(failure) => {
-                    error = Some((failure.code, failure.scope));
-                    break 'pieces;
+    let mut connection = Connection::new(side, config, 1, NOW);
+    let (mut parts, mut content) = (Vec::new(), Vec::new());
+    let mut pieces = bytes.chunks(size.min(bytes.len()).max(1));
+    loop {
+        assert!(stream.memory() <= 16 * 1024, "{}", stream.memory());
+        match stream.poll() {
+            Step::Read => match pieces.next() {
+                Some(piece) => stream.push(Bytes::copy_from_slice(piece)),
+                None => stream.on_fin(),
+            },
+            Step::Decode => {
+                if let Decoding::Blocked { .. } = stream.decode(&mut connection) {
+                    // The entries never come, and the peer gives up.
+                    parts.push("blocked".to_owned());
+                    assert_eq!(stream.on_reset(&mut connection, NOW), Ok(()));
+                    assert_eq!(connection.blocked_bytes(), 0);
                 }
             }
+            Step::Charge => {
+                if let Err(failure) = stream.charge(&mut connection, NOW) {
+                    assert!(stream.is_over() && stream.stop_code().is_none());
+                    // How much content comes before the error depends on where the stream is cut.
+                    return (parts, Vec::new(), Some((failure.code, failure.scope)));
+                }
+            }
+            Step::Headers => match stream.take_request() {
+                Some(head) => parts.push(format!("{head:?}")),
+                None => parts.push(format!("{:?}", stream.take_response())),
+            },
+            Step::TooLarge(reason) => {
+                parts.push(reason.to_owned());
+                stream.abandon(&mut connection);
+            }
+            Step::Content(data) => content.extend_from_slice(&data),
+            Step::Trailers(trailers) => parts.push(format!("{trailers:?}")),
+            Step::End => return (parts, content, None),
         }
-        assert!(reader.memory() <= 8 * 1024, "{}", reader.memory());
     }
-    if error.is_none() {
-        error = reader
-            .finish()
-            .err()
-            .map(|failure| (failure.code, failure.scope));
-    }
-    // The amount of content before an error depends on how the stream is split.
-    if error.is_some() {
-        content.clear();
-    }
-    (sections, content, error)
 }
 
-/// Completes the head of a message. The first bytes of the section determine its meaning.
-fn on_head(
-    reader: &mut MessageReader,
-    side: Side,
-    section: &[u8],
-) -> Result<(), courser_http3::Error> {
-    let method = match section.first() {
-        Some(0) => Method::CONNECT,
-        Some(1) => Method::HEAD,
-        _ => Method::GET,
-    };
-    let length = section.get(1).map(|&length| u64::from(length));
-    if side.is_server() {
-        reader.on_request(&method, section.len() == 3, length);
-        return Ok(());
-    }
-    let status = match section.get(2) {
-        Some(0) => StatusCode::EARLY_HINTS,
-        Some(1) => StatusCode::NOT_MODIFIED,
-        _ => StatusCode::OK,
-    };
-    reader.on_response(status, &method, length)
-}
-
-/// Reads capsules in one piece, byte by byte, and in pieces of three bytes.
+/// Capsules, in one piece and byte by byte.
 pub fn capsules(bytes: &[u8]) {
     let whole = read_capsules(bytes, usize::MAX);
     for size in [1, 3] {
@@ -163,7 +150,7 @@ pub fn capsules(bytes: &[u8]) {
     for capsule in &whole.0 {
         Capsule::encode(&mut out, capsule.kind, &capsule.value);
     }
-    assert_eq!(read_capsules(&out, 7), (whole.0, None), "encoded again");
+    assert_eq!(read_capsules(&out, 7), (whole.0, None), "written again");
 }
 
 fn read_capsules(bytes: &[u8], size: usize) -> (Vec<Capsule>, Option<Failure>) {

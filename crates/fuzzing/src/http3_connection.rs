@@ -1,4 +1,4 @@
-//! An HTTP/3 connection whose peer sends arbitrary bytes on any stream in any order.
+//! A connection of HTTP/3 whose peer may say anything on any stream, in any order.
 
 mod peer;
 mod request;
@@ -18,12 +18,11 @@ use self::peer::Peer;
 use self::request::Stream;
 use crate::input::Input;
 
-/// Runs control, QPACK and request streams of a peer. The input decides their bytes, how they are
-/// split, and their order.
+/// Control, QPACK and request streams of a peer, whose bytes, cuts and order the input decides.
 ///
 /// # Panics
-/// If the connection panics, an error code has no name, memory exceeds its limits, an unblocked
-/// section is still blocked, or a malformed message is accepted.
+/// When anything panics, an error has no name, more is held than limits allow, what was unblocked
+/// is blocked, or a message is accepted that must not be.
 pub fn http3_connection(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let setup = input.byte();
@@ -49,7 +48,7 @@ pub fn http3_connection(bytes: &[u8]) {
     }
 }
 
-/// The largest number of steps per input.
+/// Decisions of one input that are followed.
 const MAX_STEPS: usize = 1000;
 
 struct World {
@@ -134,8 +133,7 @@ impl World {
         self.on_events()
     }
 
-    /// Delivers bytes on a unidirectional stream. Number 0 is the control stream, 1 and 2 are the
-    /// QPACK streams, and others get their type from the bytes.
+    /// Number 0 is the control stream, 1 and 2 are those of QPACK, others have no type yet.
     fn uni(&mut self, number: u64, bytes: &[u8], fin: bool) -> Result<(), Error> {
         let stream = 4 * number + if self.side.is_server() { 2 } else { 3 };
         if self.ended.contains(&stream) {
@@ -171,18 +169,18 @@ impl World {
         let side = self.side;
         self.requests
             .entry(stream)
-            .or_insert_with(|| Stream::new(side))
+            .or_insert_with(|| Stream::new(side, stream))
     }
 
     fn deliver(&mut self, stream: u64, len: usize) -> Result<(), Error> {
         let Some(request) = self.requests.get_mut(&stream) else {
             return Ok(());
         };
-        let result = request.deliver(&mut self.connection, self.now, stream, len);
+        let result = request.deliver(&mut self.connection, self.now, len);
         self.on_result(stream, result)
     }
 
-    /// Cancels a stream after an error, as a driver does. Returns errors of the connection.
+    /// A stream with an error is over; it was counted as cancelled.
     fn on_result(&mut self, stream: u64, result: Result<(), Error>) -> Result<(), Error> {
         let Err(error) = result else {
             return Ok(());
@@ -192,10 +190,10 @@ impl World {
             return Err(error);
         }
         self.requests.remove(&stream);
-        self.connection.on_cancelled(self.now, stream)
+        Ok(())
     }
 
-    /// Sends a message. The peer must be able to read it if all its instructions were true.
+    /// A message of ours: the peer can read it as long as it did not lie.
     fn send(&mut self, stream: u64, input: &mut Input<'_>) {
         let mut headers = HeaderMap::new();
         let (name, value) = peer::line(input);
@@ -241,7 +239,7 @@ impl World {
                     .set_encoder_credit(usize::from(input.short()));
                 Ok(())
             }
-            // From now on, the peer's decoder stream carries false instructions.
+            // What comes on the stream of the decoder's answers is a lie from now on.
             5 => {
                 self.peer.on_lie();
                 self.uni(2, input.bytes(), false)
@@ -259,17 +257,17 @@ impl World {
                 let Some(request) = self.requests.get_mut(&stream) else {
                     continue;
                 };
-                let result = request.on_unblocked(&mut self.connection, self.now, stream);
+                let result = request.on_unblocked(&mut self.connection, self.now);
                 self.on_result(stream, result)?;
             }
         }
-        panic!("endless events");
+        panic!("events that never end");
     }
 
     fn check(&mut self) {
         self.take_outgoing();
         assert!(
-            self.connection.memory() <= MAX_MEMORY,
+            self.connection.memory() <= MOST,
             "{}",
             self.connection.memory()
         );
@@ -280,13 +278,13 @@ impl World {
     }
 }
 
-/// Enough for two dynamic tables of 4 KiB, incomplete instructions and cached header sections.
-const MAX_MEMORY: usize = 64 * 1024;
+/// Two tables of 4 KiB, instructions that are not whole, and heads that are kept.
+const MOST: usize = 64 * 1024;
 
-/// The largest number of events per step.
+/// Events of one step.
 const MAX_EVENTS: usize = 1000;
 
-/// Encodes a frame for the control stream.
+/// A frame of the control stream.
 fn control_frame(input: &mut Input<'_>) -> Vec<u8> {
     let what = input.byte();
     let mut payload = Vec::new();

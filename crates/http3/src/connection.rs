@@ -125,9 +125,9 @@ pub enum Event {
 
 /// The part of a connection that is not one request.
 ///
-/// It eats the bytes of the peer's unidirectional streams and makes those of ours; requests have
-/// their own [`MessageReader`](crate::MessageReader) and come here for their field sections only,
-/// so that they can be read and written by different tasks.
+/// Consumes the bytes of the peer's unidirectional streams and produces those of ours. Each request
+/// has a [`RequestStream`](crate::RequestStream) of its own, which needs the connection only for
+/// field sections and errors, so different tasks can read and write different requests.
 #[derive(Debug)]
 pub struct Connection {
     side: Side,
@@ -276,11 +276,11 @@ impl Connection {
         )
     }
 
-    /// Counts a frame that brought nothing ([`Part::Nothing`](crate::Part::Nothing)).
+    /// Counts a frame without progress on a request stream (limit K17).
     ///
     /// # Errors
     ///
-    /// Of the connection, when there are too many.
+    /// Returns an error of the connection when there are too many.
     pub fn on_empty_frame(&mut self, now: Time) -> Result<(), Error> {
         self.budget.spend(now)
     }
@@ -378,4 +378,4 @@ fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,11 +1,12 @@
 //! HTTP/3 (RFC 9114) without a transport.
 //!
-//! [`Connection`] holds what all requests share: settings, QPACK, the control stream, GOAWAY,
-//! priorities. A [`MessageReader`] cuts the bytes of one request stream into its message. Both eat
-//! the bytes of streams and know nothing of packets, so they run over any QUIC and are tested
-//! without one. There is no clock, no socket and no task in here.
+//! [`Connection`] holds the state that all requests share: settings, QPACK, the control stream,
+//! GOAWAY, priorities. A [`RequestStream`] receives the message of one request stream. Both consume
+//! the bytes of streams and know nothing of packets, so they run over any QUIC implementation and
+//! are tested without one. The crate has no clock, no socket and no task.
 //!
-//! Whatever the peer does wrong is an [`Error`] that says what ends, with which [`Code`].
+//! Each violation by the peer is an [`Error`] with the [`Code`] owed to the peer and the [`Scope`]
+//! that ends.
 
 mod budget;
 mod capsule;
@@ -13,9 +14,10 @@ mod connection;
 mod error;
 mod fields;
 mod frame;
+mod frame_order;
 mod frame_reader;
-mod message;
 mod priority;
+mod request_stream;
 mod settings;
 mod stream_type;
 
@@ -26,6 +28,6 @@ pub use connection::{
 pub use error::{Code, Error, Scope};
 pub use fields::{FieldLimits, FieldsError, FieldsToSend, Protocol, RequestError};
 pub use frame::{DataHeader, data_header};
-pub use message::{MessageReader, Part};
 pub use priority::Priority;
+pub use request_stream::{Decoding, RequestStream, Step};
 pub use settings::Settings;

@@ -77,10 +77,12 @@ impl Error {
         Self::Write { path, error }
     }
 
+    /// Reports something wrong in a file. The reason becomes one line: that of a parser has several.
     pub(crate) fn content(path: &Path, reason: impl ToString) -> Self {
+        let reason = reason.to_string();
         Self::Content {
             path: path.to_owned(),
-            reason: reason.to_string(),
+            reason: reason.split_whitespace().collect::<Vec<_>>().join(" "),
         }
     }
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use courser_http3::Step;
 use http_body::{Frame, SizeHint};
 
 use super::error::Error;
-use super::message::{Content, Incoming};
+use super::message::Incoming;
 use super::upgrade::Slot;
 
 /// The body of a message that arrives: content as it comes, then trailers.
@@ -32,7 +33,7 @@ pub struct Body {
 impl Body {
     pub(super) fn new(incoming: Box<Incoming>, length: Option<u64>) -> Self {
         Self {
-            incoming: Some(incoming).filter(|incoming| !incoming.is_over()),
+            incoming: Some(incoming).filter(|incoming| !incoming.message.is_over()),
             offer: None,
             left: length,
         }
@@ -94,14 +95,14 @@ impl http_body::Body for Body {
         let Some(incoming) = &mut self.incoming else {
             return Poll::Ready(None);
         };
-        let frame = match std::task::ready!(incoming.poll_content(cx)) {
-            Ok(Some(Content::Data(data))) => {
+        let frame = match std::task::ready!(incoming.poll_step(cx)) {
+            Ok(Step::Content(data)) => {
                 let len = data.len() as u64;
                 self.left = self.left.map(|left| left.saturating_sub(len));
                 Some(Ok(Frame::data(data)))
             }
-            Ok(Some(Content::Trailers(trailers))) => Some(Ok(Frame::trailers(trailers))),
-            Ok(None) => None,
+            Ok(Step::Trailers(trailers)) => Some(Ok(Frame::trailers(*trailers))),
+            Ok(_) => None,
             Err(error) => Some(Err(error)),
         };
         if matches!(frame, None | Some(Err(_))) {
@@ -112,7 +113,7 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         let incoming = self.incoming.as_ref();
-        self.offer.is_none() && incoming.is_none_or(|incoming| incoming.is_over())
+        self.offer.is_none() && incoming.is_none_or(|incoming| incoming.message.is_over())
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -15,7 +15,7 @@ use super::outgoing::Outgoing;
 use super::shared::{Guard, SentHead, Shared};
 use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
-use crate::{Connection, ConnectionError, Side, runtime};
+use crate::{Connection, ConnectionError, RecvStream, Side, runtime};
 
 /// The client's end of a connection. Clones share it; with the last of them, and of the bodies of
 /// its responses, the connection is closed.
@@ -164,7 +164,7 @@ impl Client {
         match sent {
             None => Ok(None),
             Some(SentHead::Whole(receive)) => {
-                let incoming = Box::new(Incoming::new(self.0.clone(), receive));
+                let incoming = self.incoming(receive, parts);
                 // The task is woken when anything is there; until then there is no point in reading.
                 let mut has_waited = false;
                 poll_fn(|_| match std::mem::replace(&mut has_waited, true) {
@@ -175,7 +175,7 @@ impl Client {
                 Ok(Some(incoming))
             }
             Some(SentHead::Part(send, receive, rest)) => {
-                let incoming = Box::new(Incoming::new(self.0.clone(), receive));
+                let incoming = self.incoming(receive, parts);
                 let mut outgoing = Outgoing::new(self.0.clone(), send);
                 let sent = ignore_stop(Box::pin(outgoing.send(rest, super::Empty, None)).await);
                 match sent {
@@ -184,6 +184,11 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Receives the response to this request.
+    fn incoming(&self, receive: RecvStream, parts: &http::request::Parts) -> Box<Incoming> {
+        Box::new(Incoming::response(self.0.clone(), receive, &parts.method))
     }
 
     /// Opens a stream for a request that may be sent, whose content has this length.
@@ -213,7 +218,7 @@ impl Client {
         };
         let stream = send.id();
         let outgoing = Outgoing::new(self.0.clone(), send);
-        let incoming = Box::new(Incoming::new(self.0.clone(), receive));
+        let incoming = self.incoming(receive, parts);
         if let Some(priority) = priority {
             let level = priority::level(priority, stream.index());
             let _ = outgoing.send.set_priority(level);
@@ -247,7 +252,7 @@ impl Client {
     ) -> Result<(ResponseHead, Box<Incoming>), Error> {
         let on_interim = parts.extensions.get::<OnInterim>();
         loop {
-            let (response, length) = match incoming.response(&parts.method).await {
+            let (response, length) = match incoming.next_response().await {
                 Ok(head) => head,
                 Err(error) => return Err(self.explain(error, incoming.stream()).await),
             };

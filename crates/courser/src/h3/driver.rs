@@ -42,8 +42,7 @@ async fn send(shared: Arc<Shared>) {
         shared.write(cx);
         stopped.retain_mut(|stopped| match stopped.as_mut().poll(cx) {
             Poll::Ready(Ok(Some(_))) => {
-                let result = shared.with(|state| Err::<(), _>(state.http.on_stopped()));
-                drop(result);
+                let _ = shared.with(|state| Err::<(), _>(state.http.on_stopped()));
                 false
             }
             poll => poll.is_pending(),

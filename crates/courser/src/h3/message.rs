@@ -3,54 +3,43 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use courser_http3::{
-    self as http3, Code, FieldsError, MessageReader, Part, RequestHead, ResponseHead, Scope,
-    Section,
-};
-use http::{HeaderMap, Method};
+use courser_http3::{self as http3, Code, Decoding, RequestStream, ResponseHead, Scope, Step};
+use http::Method;
 
 use super::error::{Error, var_int};
 use super::shared::Guard;
-use crate::{ReadError, RecvStream, Side};
+use crate::{ReadError, RecvStream};
 
-/// Dropped before its end, it stops the stream: a server has heard enough, a client cancels.
+/// Drives a [`RequestStream`] with the bytes of a QUIC stream.
+///
+/// Dropped before the end of the message, it stops the stream: a server has read enough to answer,
+/// a client cancels.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    pub(super) guard: Arc<Guard>,
+    guard: Arc<Guard>,
     receive: RecvStream,
-    reader: MessageReader,
-    /// A section that was read and waits for the table.
-    section: Option<Bytes>,
-    /// Bytes that are kept while the section waits, and that the peer gets no credit for.
-    held: u64,
-    /// That of a request, until somebody takes it. Here it is decoded and looked at, for it is large
-    /// and each move of it would cost as much as the smaller steps of a request.
-    head: Option<Decoded<RequestHead>>,
-    /// Trailers, until the stream has ended behind them.
-    trailers: Option<Box<HeaderMap>>,
-    is_over: bool,
-    /// The section was blocked once.
-    has_waited: bool,
+    /// Holds the header section, too, until a service is called.
+    pub(super) message: RequestStream,
 }
 
-/// A section as a message, or why it is none.
-pub(super) type Decoded<T> = Result<T, FieldsError>;
-
 impl Incoming {
-    pub(super) fn new(guard: Arc<Guard>, receive: RecvStream) -> Self {
-        let side = guard.side();
-        let limits = guard.limits();
+    /// Receives a request.
+    pub(super) fn request(guard: Arc<Guard>, receive: RecvStream) -> Self {
+        let message = RequestStream::request(receive.id().value(), guard.limits());
         Self {
             guard,
             receive,
-            reader: MessageReader::new(side, limits),
-            section: None,
-            held: 0,
-            head: None,
-            trailers: None,
-            is_over: false,
-            has_waited: false,
+            message,
+        }
+    }
+
+    /// Receives the response to a request with `method`.
+    pub(super) fn response(guard: Arc<Guard>, receive: RecvStream, method: &Method) -> Self {
+        let message = RequestStream::response(receive.id().value(), guard.limits(), method);
+        Self {
+            guard,
+            receive,
+            message,
         }
     }
 
@@ -58,105 +47,88 @@ impl Incoming {
         self.receive.id().value()
     }
 
-    /// True when all of it was read.
-    pub(super) const fn is_over(&self) -> bool {
-        self.is_over
+    /// Waits for the next part of the message: headers, content, trailers or the end.
+    pub(super) fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Result<Step, Error>> {
+        loop {
+            match self.message.poll() {
+                Step::Read => ready!(self.poll_read(cx))?,
+                Step::Charge => self.charge()?,
+                Step::Decode => match self.decode(cx)? {
+                    Decoding::Done => {}
+                    Decoding::Blocked { .. } => {
+                        // The entries may never come: the peer may have given up (RFC 9204
+                        // §2.2.2.2).
+                        let error = ready!(self.receive.poll_reset(cx));
+                        return Poll::Ready(Err(self.on_lost(error)));
+                    }
+                },
+                step => {
+                    if let Step::Trailers(_) | Step::End = step {
+                        self.guard.datagrams.on_receiving_over(self.stream());
+                    }
+                    return Poll::Ready(Ok(step));
+                }
+            }
+        }
     }
 
-    /// Waits for the head of a request, which is kept here.
-    pub(super) fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let mut head = None;
-        ready!(self.poll_head(cx, &mut head, |http, stream, section| {
-            http.decode_request(stream, section)
-        }))?;
-        self.head = head;
-        if let Some(Ok((request, length))) = &self.head {
-            let is_extended = request.extensions().get::<http3::Protocol>().is_some();
-            self.reader
-                .on_request(request.method(), is_extended, *length);
-            self.end_with_what_was_read();
+    /// Waits for the next response, interim or final.
+    pub(super) async fn next_response(&mut self) -> Result<ResponseHead, Error> {
+        std::future::poll_fn(|cx| self.poll_step(cx)).await?;
+        self.message.take_response().ok_or_else(Error::closed)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        match ready!(self.receive.poll_read_chunk_and_end(cx)) {
+            Ok(Some(chunk)) => self.message.push(chunk),
+            Ok(None) => {}
+            Err(error) => return Poll::Ready(Err(self.on_lost(error))),
+        }
+        if self.receive.has_ended() {
+            self.message.on_fin();
         }
         Poll::Ready(Ok(()))
     }
 
-    /// The head that was waited for.
-    pub(super) const fn head(&mut self) -> &mut Option<Decoded<RequestHead>> {
-        &mut self.head
-    }
-
-    /// A message is over with its head, or with the last of its content, if the end came along.
-    fn end_with_what_was_read(&mut self) {
-        self.is_over = self.receive.has_ended() && self.reader.finish().is_ok();
-    }
-
-    /// The next response, interim or final, to a request with `method`.
-    pub(super) async fn response(&mut self, method: &Method) -> Result<ResponseHead, Error> {
-        let mut head = None;
-        std::future::poll_fn(|cx| {
-            self.poll_head(cx, &mut head, |http, stream, section| {
-                http.decode_response(stream, section)
-            })
-        })
-        .await?;
-        let (response, length) = match head.ok_or_else(Error::closed)? {
-            Ok(head) => head,
-            Err(error) => return Err(self.fail(error.to_error())),
-        };
-        match self.reader.on_response(response.status(), method, length) {
-            Ok(()) => {
-                self.end_with_what_was_read();
-                Ok((response, length))
+    /// Decodes a section. If it is blocked, the task is woken when it can be decoded.
+    fn decode(&mut self, cx: &Context<'_>) -> Result<Decoding, Error> {
+        let stream = self.stream();
+        let decoded = self.guard.decode(|state| {
+            let decoding = self.message.decode(&mut state.http);
+            if decoding != Decoding::Done {
+                state.wait_for_entries(stream, cx.waker());
             }
-            Err(error) => Err(self.fail(error)),
-        }
-    }
-
-    /// Content, trailers, or the end.
-    pub(super) fn poll_content(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Content>, Error>> {
-        if self.is_over {
-            return Poll::Ready(Ok(None));
-        }
-        if self.trailers.is_none() {
-            if self.section.is_none() {
-                match ready!(self.poll_part(cx))? {
-                    Some(Part::Data(data)) => {
-                        self.end_with_what_was_read();
-                        return Poll::Ready(Ok(Some(Content::Data(data))));
-                    }
-                    Some(Part::Trailers(section)) => self.section = Some(section),
-                    _ => return Poll::Ready(Ok(None)),
-                }
+            Ok(decoding)
+        });
+        let decoding = decoded.map_err(|error| self.on_error(error))?;
+        match decoding {
+            Decoding::Done => {
+                self.release();
             }
-            let mut decoded = None;
-            ready!(
-                self.poll_section(cx, &mut decoded, |http, stream, section| {
-                    http.decode_trailers(stream, section)
-                })
-            )?;
-            match decoded.ok_or_else(Error::closed)? {
-                Ok(trailers) => self.trailers = Some(Box::new(trailers)),
-                Err(error) => return Poll::Ready(Err(self.fail(error.to_error()))),
-            }
+            Decoding::Blocked { hold: 0 } => {}
+            Decoding::Blocked { hold } => self.receive.hold_credit(hold),
         }
-        // Whoever has the trailers reads no further, so they wait for the end: what stands between
-        // makes the message malformed (RFC 9114 §4.1).
-        while ready!(self.poll_part(cx))?.is_some() {}
-        let trailers = self
-            .trailers
-            .take()
-            .map(|trailers| Content::Trailers(*trailers));
-        Poll::Ready(Ok(trailers))
+        Ok(decoding)
     }
 
-    /// Ends the stream, for its head makes no message.
-    pub(super) fn malformed(&mut self, reason: &'static str) -> Error {
-        self.fail(FieldsError::Malformed(reason).to_error())
+    fn charge(&mut self) -> Result<(), Error> {
+        let now = self.guard.now();
+        let charged = self
+            .guard
+            .with(|state| self.message.charge(&mut state.http, now));
+        charged.map_err(|error| self.on_error(error))
     }
 
-    /// Ends the stream before its head is whole.
+    /// Ends the stream or the connection for a mistake of the peer.
+    pub(super) fn fail(&mut self, error: http3::Error) -> Error {
+        let now = self.guard.now();
+        let failed = self
+            .guard
+            .with(|state| Err::<(), _>(self.message.fail(&mut state.http, now, error)));
+        self.on_error(failed.err().unwrap_or(error))
+    }
+
+    /// Ends the stream before its header section has arrived.
     pub(super) fn give_up(&mut self, code: Code) -> Error {
         self.fail(http3::Error {
             code,
@@ -170,167 +142,64 @@ impl Incoming {
         })
     }
 
-    fn poll_head<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        head: &mut Option<Decoded<T>>,
-        decode: impl FnMut(&mut http3::Connection, u64, &[u8]) -> Result<Section<T>, http3::Error>,
-    ) -> Poll<Result<(), Error>> {
-        if self.section.is_none() {
-            match ready!(self.poll_part(cx))? {
-                Some(Part::Head(section)) => self.section = Some(section),
-                // The reader gives nothing else before a head, and no end without one.
-                _ => return Poll::Ready(Err(Error::closed())),
+    /// Ends the stream with the error that ended the message.
+    fn on_error(&mut self, error: http3::Error) -> Error {
+        match error.scope {
+            Scope::Stream => {
+                let _ = self.receive.stop(var_int(error.code));
             }
-        }
-        self.poll_section(cx, head, decode)
-    }
-
-    fn poll_section<T>(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Option<Decoded<T>>,
-        mut decode: impl FnMut(&mut http3::Connection, u64, &[u8]) -> Result<Section<T>, http3::Error>,
-    ) -> Poll<Result<(), Error>> {
-        let stream = self.stream();
-        loop {
-            let section = self.section.as_deref().unwrap_or_default();
-            let is_decoded = self
-                .guard
-                .decode(|http| match decode(http, stream, section) {
-                    Ok(Section::Decoded(decoded)) => {
-                        *out = Some(decoded);
-                        Ok(Ok(true))
-                    }
-                    Ok(Section::Blocked) => Ok(Ok(false)),
-                    Err(error) if error.scope == Scope::Stream => Ok(Err(error)),
-                    Err(error) => Err(error),
-                });
-            match is_decoded {
-                Ok(Ok(true)) => {
-                    self.release();
-                    return Poll::Ready(Ok(()));
-                }
-                Ok(Ok(false)) => {
-                    self.has_waited = true;
-                    self.hold();
-                    if self.guard.poll_unblocked(cx, stream).is_pending() {
-                        // It may never come, and the peer have given up (RFC 9204 §2.2.2.2).
-                        let error = ready!(self.receive.poll_reset(cx));
-                        return Poll::Ready(Err(self.on_lost(error)));
-                    }
-                }
-                Ok(Err(error)) => return Poll::Ready(Err(self.fail(error))),
-                Err(error) => {
-                    self.is_over = true;
-                    return Poll::Ready(Err(error));
-                }
-            }
-        }
-    }
-
-    /// What waits stays charged to flow control (RFC 9204 §2.2.1): the section, and what came with
-    /// it and is behind it.
-    fn hold(&mut self) {
-        if self.held == 0 {
-            let section = self.section.as_ref().map_or(0, Bytes::len);
-            self.held = (section + self.reader.memory()) as u64;
-            self.receive.hold_credit(self.held);
-        }
-    }
-
-    /// The section waits no longer.
-    fn release(&mut self) {
-        self.section = None;
-        if self.held > 0 {
-            self.receive.release_credit(std::mem::take(&mut self.held));
-        }
-    }
-
-    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Part>, Error>> {
-        loop {
-            match self.reader.poll() {
-                Ok(Some(Part::Nothing)) => {
-                    let now = self.guard.now();
-                    self.guard.with(|state| state.http.on_empty_frame(now))?;
-                    continue;
-                }
-                Ok(Some(part)) => return Poll::Ready(Ok(Some(part))),
-                Ok(None) => {}
-                Err(error) => return Poll::Ready(Err(self.fail(error))),
-            }
-            match ready!(self.receive.poll_read_chunk_and_end(cx)) {
-                Ok(Some(chunk)) => self.reader.push(chunk),
-                Ok(None) => {
-                    let finished = self.reader.finish();
-                    self.is_over = finished.is_ok();
-                    self.guard.datagrams.on_receiving_over(self.stream());
-                    return Poll::Ready(match finished {
-                        Ok(()) => Ok(None),
-                        Err(error) => Err(self.fail(error)),
-                    });
-                }
-                Err(error) => return Poll::Ready(Err(self.on_lost(error))),
-            }
-        }
-    }
-
-    /// The peer gave up, or the connection is over.
-    fn on_lost(&mut self, error: ReadError) -> Error {
-        self.is_over = true;
-        if error == ReadError::ClosedStream && self.guard.datagrams.was_aborted(self.stream()) {
-            return UNWANTED_DATAGRAM.into();
-        }
-        if let ReadError::Reset(_) = error {
-            let (now, stream) = (self.guard.now(), self.stream());
-            let cancelled = self
-                .guard
-                .with(|state| state.http.on_cancelled(now, stream));
-            if let Err(error) = cancelled {
-                return error;
-            }
+            // The connection is closed, perhaps by another request.
+            Scope::Connection => self.message.on_connection_lost(),
         }
         error.into()
     }
 
-    /// Ends the stream or the connection for a mistake of the peer's.
-    pub(super) fn fail(&mut self, error: http3::Error) -> Error {
-        self.is_over = true;
-        let (now, stream) = (self.guard.now(), self.stream());
-        let result = self.guard.with(|state| match error.scope {
-            Scope::Connection => Err(error),
-            // Whoever makes us reset streams makes us work for nothing (A72).
-            Scope::Stream => state.http.on_cancelled(now, stream),
-        });
-        match result {
-            Ok(()) => {
-                let _ = self.receive.stop(var_int(error.code));
-                error.into()
+    /// Ends the message because the peer has reset the stream or the connection is lost.
+    fn on_lost(&mut self, error: ReadError) -> Error {
+        let stream = self.stream();
+        if let ReadError::Reset(_) = error {
+            let now = self.guard.now();
+            let reset = self
+                .guard
+                .with(|state| self.message.on_reset(&mut state.http, now));
+            if let Err(error) = reset {
+                return self.on_error(error);
             }
-            Err(error) => error,
+            return error.into();
         }
+        self.message.on_connection_lost();
+        match error {
+            ReadError::ClosedStream if self.guard.datagrams.was_aborted(stream) => {
+                UNWANTED_DATAGRAM.into()
+            }
+            error => error.into(),
+        }
+    }
+
+    /// Grants credit for what was held while a section was blocked. False if there was nothing.
+    fn release(&mut self) -> bool {
+        let held = self.message.take_held();
+        if held > 0 {
+            self.receive.release_credit(held);
+        }
+        held > 0
     }
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
         let stream = self.stream();
-        self.release();
-        if !self.is_over {
-            let code = match self.guard.side() {
-                Side::Server => Code::NO_ERROR,
-                Side::Client => Code::REQUEST_CANCELLED,
-            };
-            // Its end may be here already, and a section of it still wait for the table.
+        let was_blocked = self.release();
+        if let Some(code) = self.message.stop_code() {
+            // Its end may be here already, and a section of it still be blocked.
             let _ = self.receive.stop(var_int(code));
             let _ = self.guard.with(|state| {
-                state.http.forget(stream);
+                self.message.abandon(&mut state.http);
                 Ok(())
             });
         }
         self.guard.datagrams.on_receiving_over(stream);
-        if self.has_waited {
-            // News that came before that is for nobody.
+        if was_blocked {
             self.guard.forget_blocked(stream);
         }
     }
@@ -342,10 +211,3 @@ pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
     scope: Scope::Stream,
     reason: "datagram for a request that does not use datagrams",
 };
-
-/// What may follow a head.
-#[derive(Debug)]
-pub(super) enum Content {
-    Data(Bytes),
-    Trailers(HeaderMap),
-}

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use courser_http3::{self as http3, Code, FieldsError, FieldsToSend, RequestHead};
+use courser_http3::{self as http3, Code, FieldsError, FieldsToSend, RequestHead, Step};
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -71,7 +71,7 @@ impl ServerConnection {
                 has_priority: update.is_some(),
                 head_timeout: None,
                 outgoing,
-                incoming: Box::new(Incoming::new(self.0.clone(), receive)),
+                incoming: Box::new(Incoming::request(self.0.clone(), receive)),
             });
         }
     }
@@ -147,32 +147,30 @@ impl Unresolved {
 
     /// As [`resolve`](Self::resolve), with the request left where it was decoded.
     pub(super) async fn arrive(mut self) -> Result<(Arrived, Respond), Error> {
-        // Most heads are there at once, and need neither a timer nor room for what else waits.
-        let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_request(cx));
-        match std::future::poll_fn(poll).await {
-            Poll::Ready(Ok(())) => {}
+        // Most header sections are there at once, and need neither a timer nor room for what else
+        // waits.
+        let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
+        let step = match std::future::poll_fn(poll).await {
+            Poll::Ready(Ok(step)) => step,
             Poll::Ready(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
                 return Err(error);
             }
-            Poll::Pending => Box::pin(self.wait_for_head()).await?,
-        }
-        match self.incoming.head() {
-            Some(Ok(_)) => Ok(self.begin()),
-            Some(Err(error)) => {
-                let error = *error;
-                Err(Box::pin(self.refuse(error)).await)
-            }
-            None => Err(Error::closed()),
+            Poll::Pending => Box::pin(self.wait_for_headers()).await?,
+        };
+        match step {
+            Step::Headers => Ok(self.begin()),
+            Step::TooLarge(reason) => Err(Box::pin(self.refuse(reason)).await),
+            _ => Err(Error::closed()),
         }
     }
 
-    /// Waits for the rest of the head.
-    async fn wait_for_head(&mut self) -> Result<(), Error> {
+    /// Waits for the rest of the header section.
+    async fn wait_for_headers(&mut self) -> Result<Step, Error> {
         let stopped = self.outgoing.send.stopped();
-        let head = std::future::poll_fn(|cx| self.incoming.poll_request(cx));
-        let code = match unless(head, stopped, self.head_timeout).await {
-            Ok(Ok(())) => return Ok(()),
+        let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
+        let code = match unless(step, stopped, self.head_timeout).await {
+            Ok(Ok(step)) => return Ok(step),
             Ok(Err(error)) => {
                 self.outgoing.reset(code_of(&error));
                 return Err(error);
@@ -183,22 +181,14 @@ impl Unresolved {
         Err(self.incoming.give_up(code))
     }
 
-    /// Answers a head that makes no request.
-    async fn refuse(mut self, error: FieldsError) -> Error {
-        match error {
-            FieldsError::TooLarge(_) => {
-                let mut response = Response::new(Empty);
-                *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-                let respond = Respond::new(self.outgoing, Method::GET, None);
-                match respond.send(response).await {
-                    Ok(()) => Error::Fields(error),
-                    Err(error) => error,
-                }
-            }
-            FieldsError::Malformed(reason) => {
-                self.outgoing.reset(Code::MESSAGE_ERROR);
-                self.incoming.malformed(reason)
-            }
+    /// Answers a request whose header section is too large.
+    async fn refuse(self, reason: &'static str) -> Error {
+        let mut response = Response::new(Empty);
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let respond = Respond::new(self.outgoing, Method::GET, None);
+        match respond.send(response).await {
+            Ok(()) => Error::Fields(FieldsError::TooLarge(reason)),
+            Err(error) => error,
         }
     }
 
@@ -212,7 +202,7 @@ impl Unresolved {
             head_timeout: _,
         } = self;
         let mut method = Method::GET;
-        if let Some(Ok((request, _))) = incoming.head() {
+        if let Some((request, _)) = incoming.message.request_mut() {
             if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
                 let level = priority::level(priority, outgoing.send.id().index());
                 let _ = outgoing.send.set_priority(level);
@@ -259,10 +249,10 @@ impl Arrived {
     /// True when the client waits for a word before it sends the body (RFC 9110 §10.1.1).
     pub(super) fn expects_continue(&mut self) -> bool {
         let headers = match self {
-            Self::Message(incoming) => incoming.head().as_ref().and_then(|head| {
-                let (request, _) = head.as_ref().ok()?;
-                Some(request.headers())
-            }),
+            Self::Message(incoming) => {
+                let head = incoming.message.request_mut();
+                head.map(|(request, _)| request.headers())
+            }
             Self::Connect(request) => Some(request.headers()),
         };
         let expect = headers.and_then(|headers| headers.get(EXPECT));
@@ -278,12 +268,10 @@ impl Arrived {
     }
 }
 
-/// The head of a request, which is there.
+/// Takes the header section of a request, which has arrived.
 fn take_head(incoming: &mut Incoming) -> RequestHead {
-    match incoming.head().take() {
-        Some(Ok(head)) => head,
-        _ => (Request::new(()), None),
-    }
+    let head = incoming.message.take_request();
+    head.unwrap_or_else(|| (Request::new(()), None))
 }
 
 /// Where a response stands until its request or the client says otherwise.

@@ -1,6 +1,6 @@
 //! What the tasks of one connection share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -55,9 +55,8 @@ pub(super) struct State {
     pub(super) http: http3::Connection,
     /// Ours, in the order of [`UniStream::ALL`]; there when the peer has allowed them.
     streams: [Option<SendStream>; 3],
-    /// Who waits for the table, by stream.
+    /// The tasks whose section is blocked, by stream.
     blocked: HashMap<u64, Waker>,
-    unblocked: HashSet<u64>,
     /// Who waits for the peer's settings.
     settings: Waiters,
     /// Tasks that read the peer's unidirectional streams.
@@ -103,7 +102,6 @@ impl Shared {
                 http: http3::Connection::new(side, config, seed, Time::ZERO),
                 streams: [None, None, None],
                 blocked: HashMap::new(),
-                unblocked: HashSet::new(),
                 settings: Waiters::default(),
                 readers: 0,
                 read: Waiters::default(),
@@ -134,15 +132,15 @@ impl Shared {
     pub(super) fn with<T>(
         &self,
         run: impl FnOnce(&mut State) -> Result<T, http3::Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<T, http3::Error> {
         let mut state = self.lock();
         if let Some(failure) = state.failure {
-            return Err(failure.into());
+            return Err(failure);
         }
         let result = run(&mut state);
         state.write();
         self.after(state, result.as_ref().err().copied());
-        Ok(result?)
+        result
     }
 
     /// As [`with`](Self::with), for what has nothing to send but answers to the peer's encoder. They
@@ -150,13 +148,13 @@ impl Shared {
     /// small request.
     pub(super) fn decode<T>(
         &self,
-        run: impl FnOnce(&mut http3::Connection) -> Result<T, http3::Error>,
-    ) -> Result<T, Error> {
+        run: impl FnOnce(&mut State) -> Result<T, http3::Error>,
+    ) -> Result<T, http3::Error> {
         let mut state = self.lock();
         if let Some(failure) = state.failure {
-            return Err(failure.into());
+            return Err(failure);
         }
-        let result = run(&mut state.http);
+        let result = run(&mut state);
         if !state.owes_answers && state.http.has_answers() {
             state.owes_answers = true;
             // A client's next request without content takes them along, and a server writes them
@@ -165,7 +163,7 @@ impl Shared {
             state.woken.extend(writer);
         }
         self.after(state, result.as_ref().err().copied());
-        Ok(result?)
+        result
     }
 
     /// Sends a request that is nothing but a head, in one step, and has the task of `cx` wait for
@@ -287,22 +285,9 @@ impl Shared {
         state.write();
     }
 
-    /// Waits until a section can be decoded.
-    pub(super) fn poll_unblocked(&self, cx: &mut Context<'_>, stream: u64) -> Poll<()> {
-        let mut state = self.lock();
-        if state.unblocked.remove(&stream) || state.failure.is_some() {
-            state.blocked.remove(&stream);
-            return Poll::Ready(());
-        }
-        state.blocked.insert(stream, cx.waker().clone());
-        Poll::Pending
-    }
-
-    /// Nobody waits for this section any more.
+    /// Forgets the task that waits for the section of a stream.
     pub(super) fn forget_blocked(&self, stream: u64) {
-        let mut state = self.lock();
-        state.blocked.remove(&stream);
-        state.unblocked.remove(&stream);
+        self.lock().blocked.remove(&stream);
     }
 
     /// The peer's settings, once they are here; `None` if the connection is over before.
@@ -426,6 +411,11 @@ const OVER: http3::Error = http3::Error {
 };
 
 impl State {
+    /// Has a task woken when the section of its stream can be decoded.
+    pub(super) fn wait_for_entries(&mut self, stream: u64, waker: &Waker) {
+        self.blocked.insert(stream, waker.clone());
+    }
+
     /// Writes what waits on our streams, as far as it goes, and as far as it has to leave now.
     fn write(&mut self) {
         self.write_with(|send, cx, out| send.poll_write(cx, out));
@@ -473,7 +463,6 @@ impl State {
         while let Some(event) = self.http.poll_event() {
             match event {
                 Event::Unblocked { stream } => {
-                    self.unblocked.insert(stream);
                     self.woken.extend(self.blocked.remove(&stream));
                 }
                 Event::Settings(_) => self.settings.wake_all(&mut self.woken),

@@ -1,38 +1,34 @@
-//! A request stream, read as a driver does.
+//! A request stream as a driver reads it.
 
-use bytes::Bytes;
 use courser_base::{Side, Time};
 use courser_http3::{
-    Connection, Error, FieldLimits, FieldsToSend, MessageReader, Part, Protocol, RequestHead,
-    ResponseHead, Section,
+    Connection, Decoding, Error, FieldLimits, FieldsToSend, Protocol, RequestHead, RequestStream,
+    Step,
 };
 use http::{HeaderMap, Method};
 
-/// A request stream and its bytes in transit.
 pub(super) struct Stream {
-    side: Side,
-    reader: MessageReader,
-    /// Bytes in transit.
+    message: RequestStream,
+    /// Bytes that have not arrived.
     queue: Vec<u8>,
     has_end: bool,
-    /// A blocked field section. The flag is true for trailers.
-    blocked: Option<(Bytes, bool)>,
-    is_over: bool,
+    /// The bytes that a blocked section holds.
+    held: u64,
+    is_unblocked: bool,
 }
 
 impl Stream {
-    pub(super) fn new(side: Side) -> Self {
-        let limits = match side {
-            Side::Server => FieldLimits::REQUEST,
-            Side::Client => FieldLimits::RESPONSE,
+    pub(super) fn new(side: Side, stream: u64) -> Self {
+        let message = match side {
+            Side::Server => RequestStream::request(stream, FieldLimits::REQUEST),
+            Side::Client => RequestStream::response(stream, FieldLimits::RESPONSE, &Method::GET),
         };
         Self {
-            side,
-            reader: MessageReader::new(side, limits),
+            message,
             queue: Vec::new(),
             has_end: false,
-            blocked: None,
-            is_over: false,
+            held: 0,
+            is_unblocked: false,
         }
     }
 
@@ -46,105 +42,69 @@ impl Stream {
         self.has_end = true;
     }
 
-    /// Delivers at most `len` bytes.
+    /// So many bytes arrive. A blocked stream is not read.
     pub(super) fn deliver(
         &mut self,
         connection: &mut Connection,
         now: Time,
-        stream: u64,
         len: usize,
     ) -> Result<(), Error> {
-        // A blocked stream is not read.
-        if self.blocked.is_some() || self.is_over {
+        if self.held > 0 || self.message.is_over() {
             return Ok(());
         }
         let chunk: Vec<u8> = self.queue.drain(..len.min(self.queue.len())).collect();
-        self.reader.push(chunk.into());
-        self.read(connection, now, stream)
+        // All that came before was read.
+        self.message.push(chunk.into());
+        self.read(connection, now)
     }
 
-    fn read(&mut self, connection: &mut Connection, now: Time, stream: u64) -> Result<(), Error> {
-        while let Some(part) = self.reader.poll()? {
-            match part {
-                Part::Head(section) => self.on_head(connection, stream, section)?,
-                Part::Trailers(section) => self.on_trailers(connection, stream, section)?,
-                Part::Data(data) => assert!(!data.is_empty()),
-                Part::Nothing => connection.on_empty_frame(now)?,
+    fn read(&mut self, connection: &mut Connection, now: Time) -> Result<(), Error> {
+        loop {
+            match self.message.poll() {
+                Step::Read if self.has_end && self.queue.is_empty() => self.message.on_fin(),
+                Step::Read | Step::End => return Ok(()),
+                // The server answers, and stops the stream.
+                Step::TooLarge(_) => self.message.abandon(connection),
+                Step::Decode => match self.message.decode(connection) {
+                    Decoding::Done => {
+                        assert_eq!(self.message.take_held(), std::mem::take(&mut self.held));
+                    }
+                    Decoding::Blocked { hold } => {
+                        assert!(!self.is_unblocked, "blocked after it was unblocked");
+                        assert_eq!(hold == 0, self.held > 0, "what is held is held once");
+                        self.held += hold;
+                        return Ok(());
+                    }
+                },
+                Step::Charge => {
+                    let charged = self.message.charge(connection, now);
+                    assert_eq!(charged.is_err(), self.message.is_over());
+                    charged?;
+                }
+                Step::Headers => self.on_headers(),
+                Step::Content(data) => assert!(!data.is_empty()),
+                Step::Trailers(trailers) => check_headers(&trailers),
             }
-            if self.blocked.is_some() {
-                return Ok(());
-            }
+            self.is_unblocked = false;
         }
-        if self.has_end && self.queue.is_empty() {
-            self.is_over = true;
-            self.reader.finish()?;
-        }
-        Ok(())
     }
 
-    /// Decodes the blocked section again and reads on.
+    /// The dynamic table has what a section of it waits for.
     pub(super) fn on_unblocked(
         &mut self,
         connection: &mut Connection,
         now: Time,
-        stream: u64,
     ) -> Result<(), Error> {
-        let Some((section, is_trailers)) = self.blocked.take() else {
-            return Ok(());
-        };
-        match is_trailers {
-            true => self.on_trailers(connection, stream, section)?,
-            false => self.on_head(connection, stream, section)?,
-        }
-        assert!(self.blocked.is_none(), "blocked after it was unblocked");
-        self.read(connection, now, stream)
+        self.is_unblocked = self.held > 0;
+        self.read(connection, now)
     }
 
-    fn on_head(
-        &mut self,
-        connection: &mut Connection,
-        stream: u64,
-        section: Bytes,
-    ) -> Result<(), Error> {
-        if self.side.is_server() {
-            match connection.decode_request(stream, &section)? {
-                Section::Blocked => self.blocked = Some((section, false)),
-                Section::Decoded(head) => {
-                    let (request, length) = head.map_err(courser_http3::FieldsError::to_error)?;
-                    check_request(&(request.clone(), length));
-                    let is_extended = request.extensions().get::<Protocol>().is_some();
-                    self.reader
-                        .on_request(request.method(), is_extended, length);
-                }
-            }
-            return Ok(());
+    fn on_headers(&mut self) {
+        if let Some(head) = self.message.take_request() {
+            return check_request(&head);
         }
-        match connection.decode_response(stream, &section)? {
-            Section::Blocked => self.blocked = Some((section, false)),
-            Section::Decoded(head) => {
-                let (response, length): ResponseHead =
-                    head.map_err(courser_http3::FieldsError::to_error)?;
-                check_headers(response.headers());
-                self.reader
-                    .on_response(response.status(), &Method::GET, length)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn on_trailers(
-        &mut self,
-        connection: &mut Connection,
-        stream: u64,
-        section: Bytes,
-    ) -> Result<(), Error> {
-        match connection.decode_trailers(stream, &section)? {
-            Section::Blocked => self.blocked = Some((section, true)),
-            Section::Decoded(trailers) => {
-                check_headers(&trailers.map_err(courser_http3::FieldsError::to_error)?);
-            }
-        }
-        Ok(())
+        let (response, _) = self.message.take_response().expect("a header section");
+        check_headers(response.headers());
     }
 
     pub(super) fn check(&self, side: Side) {
@@ -152,15 +112,16 @@ impl Stream {
             Side::Server => FieldLimits::REQUEST,
             Side::Client => FieldLimits::RESPONSE,
         };
-        let most = limits.size as usize + 16 * limits.lines + 1024;
-        assert!(self.reader.memory() <= most, "{}", self.reader.memory());
+        // A section whose chunks are joined is there once, and so is the room for the next one.
+        let most = 2 * (limits.size as usize + 16 * limits.lines) + 1024;
+        assert!(self.message.memory() <= most, "{}", self.message.memory());
     }
 }
 
-/// The limit of bytes in transit on one stream, above which no more are queued.
+/// Bytes of one stream that have not arrived.
 const MAX_QUEUE: usize = 64 * 1024;
 
-/// Checks that a decoded request is valid (RFC 9114 §4.2, §4.3.1).
+/// RFC 9114 §4.2, §4.3.1: what a server may be given.
 fn check_request((request, _): &RequestHead) {
     check_headers(request.headers());
     let uri = request.uri();
@@ -177,10 +138,10 @@ fn check_request((request, _): &RequestHead) {
     }
     let (parts, ()) = request.clone().into_parts();
     let fields = FieldsToSend::request(&parts);
-    assert!(fields.is_ok(), "cannot be forwarded: {:?}", fields.err());
+    assert!(fields.is_ok(), "cannot be passed on: {:?}", fields.err());
 }
 
-/// Checks that there are no connection-specific fields and no line breaks in values (RFC 9114 §4.2).
+/// RFC 9114 §4.2: no field of a connection, none with what ends a line.
 fn check_headers(headers: &HeaderMap) {
     for name in [
         "connection",

@@ -12,7 +12,7 @@ mod limits;
 mod repeats;
 mod streams;
 
-const NOW: Time = Time::from_nanos(1_000_000);
+pub(crate) const NOW: Time = Time::from_nanos(1_000_000);
 
 fn connection(side: Side) -> Connection {
     Connection::new(side, Config::new(side), 1, NOW)
@@ -62,7 +62,7 @@ fn code(code: Code) -> Result<UniFate, (Code, Scope)> {
 const SIDES: [Side; 2] = [Side::Client, Side::Server];
 
 /// Moves what waits on the three streams of one end to the other.
-fn carry(from: &mut Connection, to: &mut Connection) {
+pub(crate) fn carry(from: &mut Connection, to: &mut Connection) {
     let first = if from.side.is_client() { 2 } else { 3 };
     for (index, stream) in (0..).zip(UniStream::ALL) {
         let bytes = Bytes::from(std::mem::take(from.outgoing(stream)));
@@ -73,7 +73,7 @@ fn carry(from: &mut Connection, to: &mut Connection) {
     }
 }
 
-fn pair() -> (Connection, Connection) {
+pub(crate) fn pair() -> (Connection, Connection) {
     let mut config = Config::new(Side::Server);
     config.extended_connect = true;
     config.datagrams = true;
@@ -90,7 +90,7 @@ fn pair() -> (Connection, Connection) {
     (client, server)
 }
 
-fn events(connection: &mut Connection) -> Vec<Event> {
+pub(crate) fn events(connection: &mut Connection) -> Vec<Event> {
     std::iter::from_fn(|| connection.poll_event()).collect()
 }
 

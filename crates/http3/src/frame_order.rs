@@ -1,0 +1,116 @@
+//! The order of frames on a request stream, RFC 9114 §4.1, and the frames that count as useless.
+
+use courser_base::Side;
+
+use crate::error::{Code, Error};
+use crate::fields::FieldLimits;
+use crate::frame::FrameType;
+use crate::frame_reader::Rules;
+
+/// A place in a message, which decides the frames that may come next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// HEADERS of the message, or of an interim response, must come.
+    BeforeHead,
+    /// Content or trailers may come.
+    Content,
+    /// Content of a CONNECT, the only frames that may follow it (§4.4).
+    Tunnel,
+    /// The trailers came.
+    AfterTrailers,
+}
+
+/// Admits the frames that the peer sends on one request stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    /// Our role.
+    side: Side,
+    pub(crate) place: Place,
+    longest_section: u64,
+    /// Tiny DATA frames that are not counted yet.
+    tiny_left: u64,
+    /// The DATA frame that began last is tiny, and was not counted.
+    is_tiny: bool,
+    /// Frames without content that are not counted yet.
+    empty_left: u32,
+}
+
+impl Order {
+    /// Reads what the peer of `side`, our role, sends.
+    pub(crate) const fn new(side: Side, limits: FieldLimits) -> Self {
+        Self {
+            side,
+            place: Place::BeforeHead,
+            longest_section: limits.encoded(),
+            tiny_left: ORDINARY_TINY_FRAMES,
+            is_tiny: false,
+            empty_left: ORDINARY_EMPTY_FRAMES,
+        }
+    }
+
+    /// Returns true if the DATA frame that began last has to be counted. Asked again about the same
+    /// frame, it returns false.
+    pub(crate) const fn counts_tiny(&mut self) -> bool {
+        std::mem::replace(&mut self.is_tiny, false)
+    }
+
+    /// Takes a frame without content. Returns true if it has to be counted.
+    pub(crate) const fn counts_empty(&mut self) -> bool {
+        let is_ordinary = self.empty_left > 0;
+        self.empty_left = self.empty_left.saturating_sub(1);
+        !is_ordinary
+    }
+}
+
+impl Rules for Order {
+    fn on_data_frame(&mut self, len: u64) {
+        // Responses in many small pieces are honest, and a client has chosen its server.
+        if self.side.is_client() {
+            return;
+        }
+        if len >= TINY {
+            self.tiny_left = (self.tiny_left + len / TINY).min(ORDINARY_TINY_FRAMES);
+        } else if self.tiny_left > 0 {
+            self.tiny_left -= 1;
+        } else {
+            self.is_tiny = true;
+        }
+    }
+
+    fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error> {
+        match (frame_type, self.place) {
+            (FrameType::Data, Place::Content | Place::Tunnel) => Ok(u64::MAX),
+            (FrameType::Data, Place::AfterTrailers) => {
+                Err(Error::unexpected("DATA after trailers"))
+            }
+            (FrameType::Data, Place::BeforeHead) => Err(Error::unexpected("DATA before HEADERS")),
+            (FrameType::Headers, Place::AfterTrailers) => {
+                Err(Error::unexpected("HEADERS after trailers"))
+            }
+            (FrameType::Headers, Place::Tunnel) => Err(Error::unexpected("HEADERS after CONNECT")),
+            (FrameType::Headers, Place::BeforeHead | Place::Content) => Ok(self.longest_section),
+            (FrameType::PushPromise, _) if self.side.is_client() => Err(Error::connection(
+                Code::ID_ERROR,
+                "PUSH_PROMISE without a MAX_PUSH_ID",
+            )),
+            (FrameType::Http2, _) => Err(Error::unexpected("a frame type of HTTP/2")),
+            (FrameType::Unknown, _) => Ok(u64::MAX),
+            _ => Err(Error::unexpected(
+                "a frame of the control stream on a request stream",
+            )),
+        }
+    }
+}
+
+/// The content that makes a DATA frame worth its header (limit K85, attack A81). Messages of gRPC
+/// and WebSocket are hardly ever smaller.
+const TINY: u64 = 8;
+
+/// The number of tiny DATA frames that a request may send before they count. Each [`TINY`] bytes in
+/// other frames allow one more.
+const ORDINARY_TINY_FRAMES: u64 = 256;
+
+/// The number of frames without content that a message may have before they count. Many stacks end
+/// a body with an empty DATA frame and put a reserved frame (§7.2.8) into each message, and a peer
+/// that opens a stream for a message pays for these.
+const ORDINARY_EMPTY_FRAMES: u32 = 2;

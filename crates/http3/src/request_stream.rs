@@ -1,0 +1,495 @@
+//! The message that the peer sends on a request stream, RFC 9114 §4.1.
+
+mod content;
+mod step;
+
+use bytes::Bytes;
+use courser_base::{Side, Time};
+use http::{HeaderMap, Method, StatusCode};
+
+use self::content::ContentLength;
+pub use self::step::{Decoding, Step};
+use crate::connection::{Connection, RequestHead, ResponseHead, Section};
+use crate::error::{Code, Error, Scope};
+use crate::fields::{FieldLimits, FieldsError, Protocol};
+use crate::frame_order::{Order, Place};
+use crate::frame_reader::{FrameReader, Piece};
+
+/// Receives the message of one request stream: the request on a server, the interim responses and
+/// the final response on a client.
+///
+/// Owns the whole state of that message: the frame at hand, a header section that is blocked on
+/// QPACK, the decoded header section, the trailers, the content that `content-length` still
+/// announces, the end, and the error owed to the peer. It never touches a transport. The caller
+/// polls it and does what the returned [`Step`] asks for:
+///
+/// - [`Step::Read`]: read the QUIC stream, then call [`push`](Self::push), [`on_fin`](Self::on_fin),
+///   or [`on_reset`](Self::on_reset) if the peer has reset the stream.
+/// - [`Step::Decode`] and [`Step::Charge`]: lock the [`Connection`] that all requests share and call
+///   [`decode`](Self::decode) or [`charge`](Self::charge). No other step needs the connection, so
+///   content passes without a lock.
+/// - [`Step::Headers`], [`Step::Content`], [`Step::Trailers`] and [`Step::End`] are the message, in
+///   this order. A client gets `Headers` once more for each interim response.
+///
+/// Errors come out of `charge`. Each carries the code owed to the peer and the scope that ends. A
+/// message with an error is over.
+///
+/// Keeps no content, and at most one header section within [`FieldLimits`]. A caller that stops
+/// polling stops reading the QUIC stream, so flow control holds the peer back.
+#[derive(Debug)]
+pub struct RequestStream {
+    id: u64,
+    kind: Kind,
+    frames: FrameReader,
+    order: Order,
+    state: State,
+    /// The peer has sent FIN behind the last chunk.
+    has_fin: bool,
+    length: ContentLength,
+    /// The interim responses so far.
+    interim: u32,
+    /// The bytes that stay charged to flow control while the section is blocked.
+    held: u64,
+    /// The last header section, until it is taken. Each move of it costs as much as a lock.
+    head: Option<Head>,
+    /// The trailers, held back until the end of the stream: a frame behind them makes the message
+    /// malformed.
+    trailers: Option<Box<HeaderMap>>,
+}
+
+/// The kind of message that the stream carries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Request,
+    /// Responses to a request with this method.
+    Response(Asked),
+}
+
+/// The method of a request, as far as it matters for reading the response.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Asked {
+    Connect,
+    Head,
+    Other,
+}
+
+/// A decoded header section.
+#[derive(Debug)]
+enum Head {
+    Request(RequestHead),
+    Response(ResponseHead),
+}
+
+/// The work at hand.
+///
+/// ```text
+///             HEADERS             decode              poll
+///   Reading ----------> Section ----------> Headers --------> Reading
+///      |                 |   |
+///      |                 |   +-- decode --> Reading (trailers), TooLarge (a request)
+///      |                 +-- decode ------> Failed
+///      |  frame to count                charge                      poll
+///      +----------------> Unproductive ----------> Counted, Reading -----> Reading
+///      |  broken rule            charge
+///      +----------------> Failed --------> Over
+///      |  FIN
+///      +----------------> Over
+/// ```
+///
+/// A stream whose FIN has arrived is over with its header section or the last of its content. Resets,
+/// errors from outside and the loss of the connection lead to `Over` from everywhere.
+#[derive(Debug)]
+enum State {
+    /// Frames are read.
+    Reading,
+    /// The payload of a HEADERS frame that is not decoded yet, blocked or not.
+    Section(Bytes),
+    /// A header section was decoded and not announced yet.
+    Headers,
+    /// A frame that the connection has to count, and its content if it has any.
+    Unproductive(Bytes),
+    /// Content of a frame that was counted.
+    Counted(Bytes),
+    /// The header section of a request exceeds the limits.
+    TooLarge(&'static str),
+    /// A rule was broken, and the connection has not counted it yet.
+    Failed(Error),
+    /// The message has ended, failed or been given up.
+    Over,
+}
+
+impl RequestStream {
+    /// Creates the receiver of a request, for a server.
+    pub fn request(id: u64, limits: FieldLimits) -> Self {
+        Self::new(id, Kind::Request, limits)
+    }
+
+    /// Creates the receiver of the response to a request with `method`, for a client.
+    pub fn response(id: u64, limits: FieldLimits, method: &Method) -> Self {
+        let asked = match *method {
+            Method::CONNECT => Asked::Connect,
+            Method::HEAD => Asked::Head,
+            _ => Asked::Other,
+        };
+        Self::new(id, Kind::Response(asked), limits)
+    }
+
+    fn new(id: u64, kind: Kind, limits: FieldLimits) -> Self {
+        let side = match kind {
+            Kind::Request => Side::Server,
+            Kind::Response(_) => Side::Client,
+        };
+        Self {
+            id,
+            kind,
+            frames: FrameReader::default(),
+            order: Order::new(side, limits),
+            state: State::Reading,
+            has_fin: false,
+            length: ContentLength::default(),
+            interim: 0,
+            held: 0,
+            head: None,
+            trailers: None,
+        }
+    }
+
+    /// Takes the next chunk of the stream. Only allowed after [`Step::Read`].
+    pub fn push(&mut self, chunk: Bytes) {
+        self.frames.push(chunk);
+    }
+
+    /// Takes the end of the stream (FIN), which comes with the last chunk or after it.
+    pub fn on_fin(&mut self) {
+        self.has_fin = true;
+    }
+
+    /// Returns the next step. A broken rule shows up as [`Step::Charge`].
+    pub fn poll(&mut self) -> Step {
+        loop {
+            match &mut self.state {
+                State::Reading => {}
+                State::Section(_) => return Step::Decode,
+                State::Unproductive(_) | State::Failed(_) => return Step::Charge,
+                State::TooLarge(reason) => return Step::TooLarge(reason),
+                State::Over => return Step::End,
+                State::Headers => {
+                    self.state = State::Reading;
+                    self.end_if_complete();
+                    return Step::Headers;
+                }
+                State::Counted(data) => {
+                    let data = std::mem::take(data);
+                    self.state = State::Reading;
+                    if let Some(step) = self.on_content(data) {
+                        return step;
+                    }
+                    continue;
+                }
+            }
+            let step = match self.frames.poll(&mut self.order) {
+                Ok(Some(piece)) => self.on_piece(piece),
+                Ok(None) if self.has_fin => self.on_end(),
+                Ok(None) => return Step::Read,
+                Err(error) => self.on_broken(error),
+            };
+            if let Some(step) = step {
+                return step;
+            }
+        }
+    }
+
+    /// Decodes the section that [`Step::Decode`] announced.
+    pub fn decode(&mut self, connection: &mut Connection) -> Decoding {
+        let State::Section(section) = &self.state else {
+            return Decoding::Done;
+        };
+        let undecoded = match (self.order.place, self.kind) {
+            (Place::BeforeHead, Kind::Request) => {
+                match message_of(connection.decode_request(self.id, section)) {
+                    Ok(head) => return self.on_request(head),
+                    Err(undecoded) => undecoded,
+                }
+            }
+            (Place::BeforeHead, Kind::Response(asked)) => {
+                match message_of(connection.decode_response(self.id, section)) {
+                    Ok(head) => return self.on_response(asked, head),
+                    Err(undecoded) => undecoded,
+                }
+            }
+            _ => match message_of(connection.decode_trailers(self.id, section)) {
+                Ok(trailers) => return self.on_trailers(trailers),
+                Err(undecoded) => undecoded,
+            },
+        };
+        let is_request = self.kind == Kind::Request && self.order.place == Place::BeforeHead;
+        self.state = match undecoded {
+            Undecoded::Blocked => return self.on_blocked(),
+            Undecoded::Fields(FieldsError::TooLarge(reason)) if is_request => {
+                State::TooLarge(reason)
+            }
+            Undecoded::Fields(error) => State::Failed(error.to_error()),
+            Undecoded::Error(error) => State::Failed(error),
+        };
+        Decoding::Done
+    }
+
+    /// Charges the connection's budget for the frame without progress, or the failed request, that
+    /// [`Step::Charge`] announced.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that ends the message, with the code owed to the peer. Its scope is the
+    /// connection if the budget is used up (limit K17).
+    pub fn charge(&mut self, connection: &mut Connection, now: Time) -> Result<(), Error> {
+        match std::mem::replace(&mut self.state, State::Reading) {
+            State::Unproductive(data) => {
+                if let Err(error) = connection.on_empty_frame(now) {
+                    self.state = State::Over;
+                    return Err(error);
+                }
+                if !data.is_empty() {
+                    self.state = State::Counted(data);
+                }
+                Ok(())
+            }
+            State::Failed(error) => Err(self.fail(connection, now, error)),
+            state => {
+                self.state = state;
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the message with an error found by the caller. Returns `error`, or an error of the
+    /// connection if its budget is used up.
+    pub fn fail(&mut self, connection: &mut Connection, now: Time, error: Error) -> Error {
+        self.state = State::Over;
+        match error.scope {
+            Scope::Connection => error,
+            // A peer that makes us reset streams makes us work for nothing (A72).
+            Scope::Stream => match connection.on_cancelled(now, self.id) {
+                Ok(()) => error,
+                Err(error) => error,
+            },
+        }
+    }
+
+    /// Ends the message because the peer has reset the stream, which counts as a cancelled request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error of the connection if the peer cancels too often.
+    pub fn on_reset(&mut self, connection: &mut Connection, now: Time) -> Result<(), Error> {
+        self.state = State::Over;
+        connection.on_cancelled(now, self.id)
+    }
+
+    /// Ends the message because the connection is lost.
+    pub fn on_connection_lost(&mut self) {
+        self.state = State::Over;
+    }
+
+    /// Returns the code for STOP_SENDING if the message is given up now, `None` if it is over. A server
+    /// has read enough to answer (§4.1), a client cancels (§4.1.1).
+    pub const fn stop_code(&self) -> Option<Code> {
+        match (&self.state, self.kind) {
+            (State::Over, _) => None,
+            (_, Kind::Request) => Some(Code::NO_ERROR),
+            (_, Kind::Response(_)) => Some(Code::REQUEST_CANCELLED),
+        }
+    }
+
+    /// Gives up the rest of the message.
+    pub fn abandon(&mut self, connection: &mut Connection) {
+        self.state = State::Over;
+        connection.forget(self.id);
+    }
+
+    /// Returns the bytes that [`Decoding::Blocked`] asked to hold, once. To be called after
+    /// [`Decoding::Done`] and when the stream is given up; the caller grants credit for them.
+    pub const fn take_held(&mut self) -> u64 {
+        std::mem::replace(&mut self.held, 0)
+    }
+
+    /// Returns true if the message has ended, failed or been given up.
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// Returns the header section of the request. `None` before [`Step::Headers`] and after
+    /// [`take_request`](Self::take_request).
+    pub const fn request_mut(&mut self) -> Option<&mut RequestHead> {
+        match &mut self.head {
+            Some(Head::Request(head)) => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Takes the header section of the request out.
+    pub fn take_request(&mut self) -> Option<RequestHead> {
+        match self.head.take_if(|head| matches!(head, Head::Request(_))) {
+            Some(Head::Request(head)) => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Takes the header section of the latest response out, interim or final.
+    pub fn take_response(&mut self) -> Option<ResponseHead> {
+        match self.head.take_if(|head| matches!(head, Head::Response(_))) {
+            Some(Head::Response(head)) => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes held in buffers.
+    pub fn memory(&self) -> usize {
+        let kept = match &self.state {
+            State::Section(bytes) | State::Unproductive(bytes) | State::Counted(bytes) => {
+                bytes.len()
+            }
+            _ => 0,
+        };
+        self.frames.memory() + kept
+    }
+
+    fn on_piece(&mut self, piece: Piece) -> Option<Step> {
+        match piece {
+            Piece::Data(data) if self.order.counts_tiny() => {
+                self.state = State::Unproductive(data);
+            }
+            Piece::Data(data) => return self.on_content(data),
+            // Only HEADERS have passed the order of frames.
+            Piece::Frame(_, section) => self.state = State::Section(section),
+            Piece::EmptyData | Piece::Skipping => {
+                if self.order.counts_empty() {
+                    self.state = State::Unproductive(Bytes::new());
+                }
+            }
+        }
+        None
+    }
+
+    fn on_content(&mut self, data: Bytes) -> Option<Step> {
+        if let Err(error) = self.length.on_content(data.len()) {
+            return self.on_broken(error);
+        }
+        self.end_if_complete();
+        Some(Step::Content(data))
+    }
+
+    fn on_end(&mut self) -> Option<Step> {
+        if let Err(error) = self.check_end() {
+            return self.on_broken(error);
+        }
+        self.state = State::Over;
+        Some(match self.trailers.take() {
+            Some(trailers) => Step::Trailers(trailers),
+            None => Step::End,
+        })
+    }
+
+    fn on_broken(&mut self, error: Error) -> Option<Step> {
+        self.state = State::Failed(error);
+        None
+    }
+
+    /// Ends the message with its header section or the last of its content if FIN came along.
+    fn end_if_complete(&mut self) {
+        if self.has_fin && self.check_end().is_ok() {
+            self.state = State::Over;
+        }
+    }
+
+    /// Checks that the stream may end here, §4.1, §7.1.
+    fn check_end(&self) -> Result<(), Error> {
+        self.frames.finish()?;
+        match (self.order.place, self.kind) {
+            (Place::BeforeHead, Kind::Request) => Err(Error::stream(
+                Code::REQUEST_INCOMPLETE,
+                "stream ended before the request",
+            )),
+            (Place::BeforeHead, Kind::Response(_)) => {
+                Err(Error::malformed("stream ended before a final response"))
+            }
+            _ => self.length.check_end(),
+        }
+    }
+
+    fn on_request(&mut self, head: RequestHead) -> Decoding {
+        let (request, length) = &head;
+        let is_extended = request.extensions().get::<Protocol>().is_some();
+        if *request.method() == Method::CONNECT && !is_extended {
+            self.order.place = Place::Tunnel;
+        } else {
+            self.order.place = Place::Content;
+            self.length.announce(*length);
+        }
+        self.head = Some(Head::Request(head));
+        self.state = State::Headers;
+        Decoding::Done
+    }
+
+    fn on_response(&mut self, asked: Asked, head: ResponseHead) -> Decoding {
+        let status = head.0.status();
+        self.state = State::Headers;
+        if status.is_informational() {
+            self.interim += 1;
+            if self.interim > MOST_INTERIM {
+                let error = Error::stream(Code::EXCESSIVE_LOAD, "more than 8 interim responses");
+                self.state = State::Failed(error);
+                return Decoding::Done;
+            }
+        } else if asked == Asked::Connect && status.is_success() {
+            self.order.place = Place::Tunnel;
+        } else {
+            self.order.place = Place::Content;
+            // `content-length` is the length that content would have, of which there is none
+            // (RFC 9110 §8.6).
+            let is_bodiless = asked == Asked::Head || status == StatusCode::NOT_MODIFIED;
+            self.length
+                .announce(if is_bodiless { Some(0) } else { head.1 });
+        }
+        self.head = Some(Head::Response(head));
+        Decoding::Done
+    }
+
+    fn on_trailers(&mut self, trailers: HeaderMap) -> Decoding {
+        self.order.place = Place::AfterTrailers;
+        self.trailers = Some(Box::new(trailers));
+        self.state = State::Reading;
+        Decoding::Done
+    }
+
+    /// Keeps the section and all that arrived behind it charged to flow control (RFC 9204 §2.2.1).
+    fn on_blocked(&mut self) -> Decoding {
+        let hold = match self.held {
+            0 => self.memory() as u64,
+            _ => 0,
+        };
+        self.held += hold;
+        Decoding::Blocked { hold }
+    }
+}
+
+/// The reasons why a section has not become a message.
+enum Undecoded {
+    Blocked,
+    Fields(FieldsError),
+    Error(Error),
+}
+
+fn message_of<T>(section: Result<Section<T>, Error>) -> Result<T, Undecoded> {
+    match section {
+        Ok(Section::Decoded(Ok(message))) => Ok(message),
+        Ok(Section::Decoded(Err(error))) => Err(Undecoded::Fields(error)),
+        Ok(Section::Blocked) => Err(Undecoded::Blocked),
+        Err(error) => Err(Undecoded::Error(error)),
+    }
+}
+
+/// The number of interim responses that may precede a final one (limit K51, attack A90).
+const MOST_INTERIM: u32 = 8;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! Frames in and out of order, lengths, ends.
+
+use super::*;
+
+/// A request and a response whose frames behind HEADERS are these.
+fn both(frames: &[Vec<u8>]) -> [Reading; 2] {
+    [
+        Reading::server(&[&[get()], frames].concat()),
+        Reading::client(&[&[ok()], frames].concat()),
+    ]
+}
+
+#[test]
+fn reads_a_whole_message() {
+    let frames = [data(b"one"), data(b"two"), trailers()];
+    let [request, response] = both(&frames);
+    let rest = [Seen::Content(b"onetwo".to_vec()), Seen::Trailers(1)];
+    let expected = [&[Seen::Request(Method::GET, None)], &rest[..]].concat();
+    assert_eq!(request.read(), Ok(expected));
+    let expected = [&[Seen::Response(StatusCode::OK, None)], &rest[..]].concat();
+    assert_eq!(response.read(), Ok(expected));
+}
+
+/// §4.1.
+#[test]
+fn refuses_frames_out_of_order() {
+    for head in [get(), ok()] {
+        for frames in [vec![data(b"x"), head], vec![data(b"")]] {
+            assert_eq!(Reading::server(&frames).read(), Err(UNEXPECTED));
+            assert_eq!(Reading::client(&frames).read(), Err(UNEXPECTED));
+        }
+    }
+    for behind in [data(b"x"), data(b""), trailers(), get()] {
+        for reading in both(&[trailers(), behind]) {
+            assert_eq!(reading.read(), Err(UNEXPECTED), "{reading:?}");
+        }
+    }
+}
+
+/// §4.1, §7.2.8, §9.
+#[test]
+fn frames_that_are_unknown_change_nothing() {
+    let grease = frame(frame::reserved(9), b"g");
+    let frames = [
+        grease.clone(),
+        get(),
+        grease.clone(),
+        data(b"x"),
+        frame(0x4242, b""),
+        trailers(),
+        grease,
+    ];
+    let seen = Reading::server(&frames).read().expect("a message");
+    let counted = seen.iter().filter(|seen| **seen == Seen::Counted).count();
+    // Four, of which two are ordinary.
+    assert_eq!((counted, seen.len()), (2, 5));
+}
+
+/// A81, K85.
+#[test]
+fn tiny_frames_are_counted_beyond_the_ordinary_ones() {
+    let counted = |reading: &Reading| {
+        let seen = reading.read_cut(usize::MAX).expect("a message");
+        let content = seen.iter().map(|seen| match seen {
+            Seen::Content(content) => content.len(),
+            _ => 0,
+        });
+        let counted = seen.iter().filter(|seen| **seen == Seen::Counted).count();
+        (counted, content.sum::<usize>())
+    };
+    let mut frames = vec![data(b"1234567"); 300];
+    let [request, response] = both(&frames);
+    assert_eq!(counted(&request), (300 - 256, 7 * 300));
+    // A response may come in many small pieces.
+    assert_eq!(counted(&response), (0, 7 * 300));
+
+    // Other content pays for them: eight bytes for each.
+    frames.push(data(&[0; 80]));
+    frames.extend(vec![data(b"1"); 11]);
+    let [request, _] = both(&frames);
+    assert_eq!(counted(&request), (44 + 1, 7 * 300 + 80 + 11));
+}
+
+/// §7.2: CANCEL_PUSH, SETTINGS, GOAWAY, MAX_PUSH_ID, ORIGIN, PRIORITY_UPDATE, and types of HTTP/2.
+#[test]
+fn refuses_frames_of_other_streams() {
+    let types = [
+        0x03, 0x04, 0x07, 0x0d, 0x0c, 0xf0700, 0xf0701, 0x02, 0x06, 0x08, 0x09,
+    ];
+    for value in types {
+        let other = frame(value, b"\0");
+        for reading in both(std::slice::from_ref(&other)) {
+            assert_eq!(reading.read(), Err(UNEXPECTED), "{value:#x}");
+        }
+        let first = [other];
+        assert_eq!(
+            Reading::server(&first).read(),
+            Err(UNEXPECTED),
+            "{value:#x}"
+        );
+        assert_eq!(
+            Reading::client(&first).read(),
+            Err(UNEXPECTED),
+            "{value:#x}"
+        );
+    }
+}
+
+/// §7.2.5.
+#[test]
+fn refuses_promises() {
+    let [request, response] = both(&[frame(frame::PUSH_PROMISE, b"\0x")]);
+    assert_eq!(request.read(), Err(UNEXPECTED));
+    assert_eq!(response.read(), Err((Code::ID_ERROR, Scope::Connection)));
+}
+
+/// §4.1.
+#[test]
+fn refuses_a_stream_that_ends_too_early() {
+    let grease = [frame(frame::reserved(1), b"g")];
+    let interim = [response_with("103", &[])];
+    assert_eq!(Reading::server(&[]).read(), Err(INCOMPLETE));
+    assert_eq!(Reading::server(&grease).read(), Err(INCOMPLETE));
+    assert_eq!(Reading::client(&[]).read(), Err(MALFORMED));
+    assert_eq!(Reading::client(&grease).read(), Err(MALFORMED));
+    assert_eq!(Reading::client(&interim).read(), Err(MALFORMED));
+    // §7.1: the end inside a frame, at each of its bytes.
+    for whole in both(&[data(b"content"), trailers()]) {
+        let behind = data(b"content").len() + trailers().len();
+        let head = whole.bytes.len() - behind;
+        let ends = [0, head, head + data(b"content").len()];
+        for len in (0..whole.bytes.len()).filter(|len| !ends.contains(len)) {
+            let mut cut = whole.clone();
+            cut.bytes.truncate(len);
+            let expected = Err((Code::FRAME_ERROR, Scope::Connection));
+            assert_eq!(cut.read(), expected, "{len} bytes");
+        }
+    }
+}
+
+/// §4.1.2.
+#[test]
+fn holds_content_against_its_length() {
+    for (length, content, is_right) in [
+        ("3", &["on", "e"][..], true),
+        ("3", &["ones"], false),
+        ("3", &["one", "s"], false),
+        ("3", &["on"], false),
+        ("3", &[], false),
+        ("0", &[], true),
+        ("0", &["x"], false),
+    ] {
+        let content: Vec<_> = content
+            .iter()
+            .map(|data| super::data(data.as_bytes()))
+            .collect();
+        let length = [("content-length", length)];
+        let request = [&[request_with("POST", &length)], &content[..]].concat();
+        let response = [&[response_with("200", &length)], &content[..]].concat();
+        for reading in [Reading::server(&request), Reading::client(&response)] {
+            let result = reading.read();
+            assert!(
+                if is_right {
+                    result.is_ok()
+                } else {
+                    result == Err(MALFORMED)
+                },
+                "{length:?} {content:?}: {result:?}"
+            );
+        }
+    }
+}
+
+/// §4.4.
+#[test]
+fn after_connect_there_is_data_only() {
+    let connect = request_with("CONNECT", &[]);
+    let client = |frames: &[Vec<u8>]| Reading::client(frames).to(Method::CONNECT);
+    let grease = frame(frame::reserved(1), b"g");
+    let tunnel = [data(b"x"), grease, data(b"y")];
+    let server = Reading::server(&[std::slice::from_ref(&connect), &tunnel[..]].concat());
+    assert!(server.read().is_ok());
+    assert!(client(&[&[ok()], &tunnel[..]].concat()).read().is_ok());
+    for behind in [trailers(), connect.clone(), ok()] {
+        let server = Reading::server(&[connect.clone(), behind.clone()]);
+        assert_eq!(server.read(), Err(UNEXPECTED));
+        assert_eq!(client(&[ok(), behind]).read(), Err(UNEXPECTED));
+    }
+    // A refusal is a message like any other.
+    let refused = [response_with("502", &[]), data(b"x"), trailers()];
+    assert!(client(&refused).read().is_ok());
+}
+
+/// RFC 9220 §3: only the stream of an ordinary CONNECT is a tunnel.
+#[test]
+fn after_an_extended_connect_trailers_may_come() {
+    let connect = headers(&[
+        (":method", "CONNECT"),
+        (":protocol", "websocket"),
+        (":scheme", "https"),
+        (":authority", "example.org"),
+        (":path", "/chat"),
+    ]);
+    let frames = [connect, data(b"x"), trailers()];
+    assert!(Reading::server(&frames).read().is_ok());
+}
