@@ -12,6 +12,11 @@
 //! Exits with 0 if no comparison reveals anything, with 1 if one does, and with 77 if the machine
 //! is too noisy.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "measures the time of comparisons"
+)]
+
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;

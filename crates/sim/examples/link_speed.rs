@@ -2,6 +2,8 @@
 //!
 //! `cargo run --profile dist -p courser-sim --example link_speed [link] [packets]`
 
+#![expect(clippy::disallowed_methods, reason = "measures real time")]
+
 use std::env;
 use std::time::{Duration, Instant};
 

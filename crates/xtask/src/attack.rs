@@ -1,19 +1,19 @@
-//! `cargo xtask attack`, `robustness` and `soak`: build the server and the adversary, and run them.
+//! `cargo xtask attack`, `robustness` and `soak`: builds the server and the adversary and runs them.
 //!
-//! The adversary is a process of its own, so that the checks here compile without it.
+//! The adversary is a separate process, so that the checks here compile without it.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use crate::Problems;
+use crate::report::Problems;
 
-/// Runs attacks, with the release profile. Lists and helps without building the server.
+/// Runs attacks with the release profile. `--list` and `--help` do not build the server.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), Problems> {
     adversary(root, "release", &[], arguments)
 }
 
-/// Measures the figures of `docs/ROBUSTNESS.md`, with the profile that they name.
+/// Measures the figures of `docs/ROBUSTNESS.md` with the profile that the arguments name.
 pub(crate) fn robustness(root: &Path, arguments: &[&str]) -> Result<(), Problems> {
     let (profile, arguments) = take_profile(arguments);
     adversary(root, profile, &["robustness"], &arguments)
@@ -25,7 +25,7 @@ pub(crate) fn soak(root: &Path, arguments: &[&str]) -> Result<(), Problems> {
     adversary(root, profile, &["soak"], &arguments)
 }
 
-/// Takes `--profile NAME` out of the arguments. Figures are made with `dist` otherwise.
+/// Splits `--profile NAME` from the other arguments. The default is `dist`, as for all figures.
 fn take_profile<'a>(arguments: &[&'a str]) -> (&'a str, Vec<&'a str>) {
     let mut rest = arguments.to_vec();
     let at = rest.iter().position(|argument| *argument == "--profile");
@@ -45,12 +45,12 @@ fn adversary(
     let needs_server = !arguments
         .iter()
         .any(|argument| matches!(*argument, "--list" | "--help" | "-h" | "help"));
-    // Without a server there is nothing to measure, and the fastest build will do.
+    // Without a server nothing is measured, so the fastest build is enough.
     let profile = if needs_server { profile } else { "release" };
     let mut build = vec!["build", "--profile", profile];
     build.extend(["--package", "courser-adversary"]);
     if needs_server {
-        // In one build: two would compile most crates twice, with the features of each.
+        // One build for both. Two builds would compile most crates twice, with different features.
         build.extend(["--package", "courser-cli"]);
     }
     run_in(root, Command::new(cargo()).args(build))?;
@@ -59,7 +59,7 @@ fn adversary(
     run_in(root, Command::new(program).args(command).args(arguments))
 }
 
-/// Cargo tells its children which Cargo it is.
+/// Returns the path of Cargo, which Cargo passes to its children.
 fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

@@ -1,6 +1,6 @@
-//! The catalogues of limits, attacks and faults, compared with the code.
+//! Compares the catalogues of limits, attacks and faults with the code.
 //!
-//! A label in a comment resolves to a row, a row names tests that exist, and a limit has the value
+//! Every label in a comment has a row. Every row names tests that exist. Every limit has the value
 //! that its row states.
 
 mod labels;
@@ -10,7 +10,7 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use crate::Problems;
+use crate::report::Problems;
 use crate::tree::File;
 use number::Value;
 use source::Sources;
@@ -30,7 +30,7 @@ pub(crate) fn check(files: &[File]) -> Problems {
             let found = if known.insert(row.label.to_owned()) {
                 check_row(catalogue, &row, &sources)
             } else {
-                vec![format!("{} has a row already", row.label)]
+                vec![format!("{} already has a row", row.label)]
             };
             problems.extend(
                 found
@@ -56,10 +56,7 @@ fn check_row(catalogue: &Catalogue, row: &Row<'_>, sources: &Sources<'_>) -> Pro
             let mut problems = check_limit(row.label, default, unit, code, sources);
             problems.extend(check_tests(row.label, test, sources));
             if table::references(test).is_empty() && !has_reason(test, "open") {
-                problems.push(format!(
-                    "{} names no test and does not say `open: …`",
-                    row.label
-                ));
+                problems.push(format!("{} names no test and has no `open: …`", row.label));
             }
             problems
         }
@@ -72,7 +69,7 @@ fn check_row(catalogue: &Catalogue, row: &Row<'_>, sources: &Sources<'_>) -> Pro
     }
 }
 
-/// Every back-quoted text of the cell names a test function that exists.
+/// Checks that each text in back quotes names a test function that exists.
 fn check_tests(label: &str, cell: &str, sources: &Sources<'_>) -> Problems {
     let mut problems = Problems::new();
     for reference in table::references(cell) {
@@ -102,14 +99,14 @@ fn check_status(label: &str, test: &str, status: &str) -> Option<String> {
     ))
 }
 
-/// True for `word: ` with a reason behind it.
+/// Returns true for `word: ` followed by a reason.
 fn has_reason(cell: &str, word: &str) -> bool {
     cell.strip_prefix(word)
         .and_then(|rest| rest.strip_prefix(": "))
         .is_some_and(|reason| !reason.trim().is_empty())
 }
 
-/// The constants and settings in `code` have the values in `default`, in the same order.
+/// Checks that the constants and settings in `code` have the values in `default`, in this order.
 fn check_limit(
     label: &str,
     default: &str,
@@ -144,8 +141,8 @@ fn check_limit(
         match value_of(reference, sources) {
             Err(reason) => problems.push(format!("{label} names {reference}, which {reason}")),
             Ok(value) if value != stated_value => problems.push(format!(
-                "{label} says that {reference} is {stated} {unit}, that is {stated_value}; \
-                 the code says {value}"
+                "{label} states {stated} {unit} for {reference}, which is {stated_value}; \
+                 the code has {value}"
             )),
             Ok(_) => {}
         }
@@ -160,7 +157,7 @@ fn value_of(reference: &str, sources: &Sources<'_>) -> Result<Value, String> {
     sources.find_value(path, name)
 }
 
-/// One document and the shape of its rows.
+/// A document and the format of its rows.
 struct Catalogue {
     path: &'static str,
     letter: char,
@@ -170,11 +167,11 @@ struct Catalogue {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Label, limit, default, unit, reason, code, test.
+    /// Rows of label, limit, default, unit, reason, code and test.
     Limits,
-    /// The last columns are test and status.
+    /// Rows that end with test and status.
     Statuses,
-    /// Nothing in the row refers to the code.
+    /// Rows that do not refer to the code.
     Definitions,
 }
 

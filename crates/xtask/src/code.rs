@@ -1,6 +1,11 @@
-//! Rust source with everything that is not code blanked out.
+//! Separates Rust source into code and comments.
 
-/// Blanks comments, strings and characters; every line stays on its line.
+pub(crate) mod comments;
+pub(crate) mod tokens;
+
+use std::ops::Range;
+
+/// Blanks comments, strings and characters. Every line keeps its number.
 pub(crate) fn only_code(source: &str) -> String {
     let characters: Vec<char> = source.chars().collect();
     let mut code = String::with_capacity(source.len());
@@ -11,51 +16,46 @@ pub(crate) fn only_code(source: &str) -> String {
             code.push(characters[at]);
             at += 1;
         } else {
-            code.extend(
-                characters[at..end]
-                    .iter()
-                    .map(|&c| if c == '\n' { '\n' } else { ' ' }),
-            );
+            blank(&characters[at..end], &mut code);
             at = end;
         }
     }
     code
 }
 
-/// Blanks what stands behind `#[cfg(test)]` in the result of [`only_code`].
+/// Blanks the items that only tests compile. Takes the result of [`only_code`].
 pub(crate) fn without_tests(code: &str) -> String {
     let mut kept = String::with_capacity(code.len());
-    let mut rest = code;
-    while let Some(start) = rest.find(TEST_ATTRIBUTE) {
-        let end = start + TEST_ATTRIBUTE.len() + item_len(&rest[start + TEST_ATTRIBUTE.len()..]);
-        kept.push_str(&rest[..start]);
-        kept.extend(
-            rest[start..end]
-                .chars()
-                .map(|c| if c == '\n' { '\n' } else { ' ' }),
-        );
-        rest = &rest[end..];
+    let mut end = 0;
+    for item in test_items(code) {
+        kept.push_str(&code[end..item.start]);
+        let blanked: Vec<char> = code[item.clone()].chars().collect();
+        blank(&blanked, &mut kept);
+        end = item.end;
     }
-    kept.push_str(rest);
+    kept.push_str(&code[end..]);
     kept
 }
 
-/// The names in `#[cfg(test)] mod name;`, looked for in the result of [`only_code`].
+/// Returns the number of lines that [`without_tests`] blanks.
+pub(crate) fn test_lines(code: &str) -> usize {
+    let items = test_items(code).into_iter();
+    items.map(|item| code[item].lines().count()).sum()
+}
+
+/// Returns each `name` of `#[cfg(test)] mod name;`. Takes the result of [`only_code`].
 pub(crate) fn test_modules(code: &str) -> Vec<String> {
-    let items = code.match_indices(TEST_ATTRIBUTE).map(|(at, _)| {
-        let rest = &code[at + TEST_ATTRIBUTE.len()..];
-        &rest[..item_len(rest)]
-    });
     let name = |item: &str| {
         let declaration = item.strip_suffix(';')?;
         let mut words = declaration.split_whitespace().rev();
         let name = words.next()?;
         (words.next() == Some("mod")).then(|| name.to_owned())
     };
-    items.filter_map(name).collect()
+    let items = test_items(code).into_iter();
+    items.filter_map(|item| name(&code[item])).collect()
 }
 
-/// The lines, counted from 1, on which `code` has `word` as a whole identifier.
+/// Returns the lines of `code` that contain `word` as a whole identifier, counted from 1.
 pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
     code.lines()
         .enumerate()
@@ -67,7 +67,7 @@ pub(crate) fn lines_with(code: &str, word: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Where the comment or literal that starts at `at` ends; `at` itself when code stands there.
+/// Returns the end of the comment or literal that starts at `at`, or `at` if code starts there.
 fn not_code_until(text: &[char], at: usize) -> usize {
     let next = text.get(at + 1).copied();
     match text[at] {
@@ -85,7 +85,7 @@ fn not_code_until(text: &[char], at: usize) -> usize {
             let closing = text[from..].iter().position(|&c| c == '\'');
             closing.map_or(text.len(), |distance| from + distance + 1)
         }
-        // Without the closing quote it is a lifetime, and code.
+        // Without a closing quote it is a lifetime, which is code.
         '\'' if next.is_some() && text.get(at + 2) == Some(&'\'') => at + 3,
         'r' | 'b' | 'c' if at == 0 || !is_identifier(text[at - 1]) => raw_string_end(text, at),
         _ => at,
@@ -126,7 +126,7 @@ fn string_end(text: &[char], start: usize) -> usize {
     text.len()
 }
 
-/// The end of `r"…"`, `r#"…"#`, `br"…"` and `cr"…"`; `start` when something else stands there.
+/// Returns the end of `r"…"`, `r#"…"#`, `br"…"` or `cr"…"`, or `start` if none starts there.
 fn raw_string_end(text: &[char], start: usize) -> usize {
     let mut at = start;
     if matches!(text[at], 'b' | 'c') {
@@ -154,26 +154,87 @@ fn raw_string_end(text: &[char], start: usize) -> usize {
     text.len()
 }
 
-/// The length of the item that `code` begins with: up to its `;` or the end of its braces.
+/// Returns the ranges of the items that only tests compile, each from its attribute on.
+fn test_items(code: &str) -> Vec<Range<usize>> {
+    let mut items = Vec::new();
+    let mut from = 0;
+    while let Some(attribute) = test_attribute(&code[from..]) {
+        let end = from + attribute.end;
+        let item = from + attribute.start..end + item_len(&code[end..]);
+        from = item.end;
+        items.push(item);
+    }
+    items
+}
+
+/// Returns the range of the first attribute that limits an item to tests.
+fn test_attribute(code: &str) -> Option<Range<usize>> {
+    TEST_ATTRIBUTES
+        .iter()
+        .filter_map(|attribute| {
+            let start = code.find(attribute)?;
+            let end = code[start..].find(']')? + 1;
+            Some(start..start + end)
+        })
+        .min_by_key(|range| range.start)
+}
+
+/// Returns the length of the item at the start of `code`, with the attributes before it.
+///
+/// It ends with its `;` or its braces. A field, a variant or an arm ends with its comma, or before
+/// the brace that closes the list.
 fn item_len(code: &str) -> usize {
+    let is_listed = !starts_with_keyword(code);
     let mut depth = 0_usize;
     for (index, character) in code.char_indices() {
         match character {
-            '{' => depth += 1,
-            '}' if depth <= 1 => return index + 1,
-            '}' => depth -= 1,
+            '{' | '(' | '[' => depth += 1,
+            '}' if depth == 0 => return index,
+            '}' if depth == 1 => return index + 1,
+            '}' | ')' | ']' => depth = depth.saturating_sub(1),
             ';' if depth == 0 => return index + 1,
+            ',' if depth == 0 && is_listed => return index + 1,
             _ => {}
         }
     }
     code.len()
 }
 
+/// Returns true for an item that a keyword introduces, such as a function. Attributes and
+/// visibility may precede it.
+fn starts_with_keyword(code: &str) -> bool {
+    let mut rest = code.trim_start();
+    while let Some(end) = rest.starts_with("#[").then(|| rest.find(']')).flatten() {
+        rest = rest[end + 1..].trim_start();
+    }
+    if let Some(visible) = rest.strip_prefix("pub") {
+        rest = visible.trim_start();
+        if let Some(end) = rest.starts_with('(').then(|| rest.find(')')).flatten() {
+            rest = rest[end + 1..].trim_start();
+        }
+    }
+    let end = rest.find(|c: char| !is_identifier(c)).unwrap_or(rest.len());
+    ITEM_KEYWORDS.contains(&&rest[..end])
+}
+
+fn blank(characters: &[char], code: &mut String) {
+    code.extend(
+        characters
+            .iter()
+            .map(|&c| if c == '\n' { '\n' } else { ' ' }),
+    );
+}
+
 fn is_identifier(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-const TEST_ATTRIBUTE: &str = "#[cfg(test)]";
+const TEST_ATTRIBUTES: &[&str] = &["#[cfg(test)]", "#[cfg(all(test,"];
+
+const ITEM_KEYWORDS: &[&str] = &[
+    "async", "const", "enum", "extern", "fn", "impl", "let", "mod", "static", "struct", "trait",
+    "type", "union", "unsafe", "use",
+];
 
 #[cfg(test)]
 mod tests;

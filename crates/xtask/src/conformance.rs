@@ -1,23 +1,23 @@
-//! `cargo xtask conformance`: which rule of the RFCs is held by which test.
+//! `cargo xtask conformance`: maps the rules of the RFCs to the tests that cover them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Problems;
+use crate::report::Problems;
 use crate::requirements::{self, Requirement, Requirements};
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
-    /// Also print the receiver rules without a test.
+    /// Prints the receiver rules without a test as well.
     pub(crate) missing: bool,
-    /// A folder with the output of `cargo test -p <package> -- --list` as `<package>.txt`.
+    /// A folder that has the output of `cargo test -p <package> -- --list` in `<package>.txt`.
     pub(crate) lists: Option<PathBuf>,
 }
 
-/// Checks the mapping and prints how much of each RFC it covers.
+/// Checks the mapping and prints its coverage of each RFC.
 pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
     let requirements = named(
         REQUIREMENTS,
@@ -42,7 +42,7 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<(), Problems> {
     if options.missing {
         text.extend(missing(&held, &requirements).map(missing_line));
     }
-    crate::print(&text);
+    crate::report::print(&text);
     if problems.is_empty() {
         Ok(())
     } else {
@@ -59,10 +59,10 @@ struct Row {
     test: String,
 }
 
-/// The tests of each package, by the paths that the test harness prints.
+/// The paths of the tests of each package, as the test harness prints them.
 type Tests = BTreeMap<String, BTreeSet<String>>;
 
-/// Reads rule id, package and test path; empty lines and lines with `#` in front are skipped.
+/// Reads rule, package and test path of each line. Skips empty lines and lines that start with `#`.
 fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
     let mut problems = Problems::new();
     let mut rows = Vec::new();
@@ -74,13 +74,16 @@ fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
         }
         let columns: Vec<&str> = line.split('\t').map(str::trim).collect();
         let [rule, package, test] = columns[..] else {
-            problems.push(format!("line {number}: {} columns, not 3", columns.len()));
+            problems.push(format!(
+                "line {number}: has {} columns, not 3",
+                columns.len()
+            ));
             continue;
         };
         if [rule, package, test].contains(&"") {
-            problems.push(format!("line {number}: an empty column"));
+            problems.push(format!("line {number}: has an empty column"));
         } else if !seen.insert((rule, package, test)) {
-            problems.push(format!("line {number}: the same line is there twice"));
+            problems.push(format!("line {number}: repeats an earlier line"));
         }
         rows.push(Row {
             line: number,
@@ -96,7 +99,7 @@ fn parse_mapping(text: &str) -> Result<Vec<Row>, Problems> {
     }
 }
 
-/// Reads what `cargo test -- --list` prints: `path: test`, over all test binaries of a package.
+/// Reads the output of `cargo test -- --list`, which has a line `path: test` for each test.
 fn parse_list(text: &str) -> BTreeSet<String> {
     text.lines()
         .filter_map(|line| line.strip_suffix(": test"))
@@ -104,7 +107,7 @@ fn parse_list(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The rules that a test holds, and what is wrong with the other lines.
+/// Returns the rules that have a test, and a problem for each of the other lines.
 fn check<'a>(
     mapping: &'a [Row],
     requirements: &Requirements,
@@ -134,7 +137,7 @@ fn check<'a>(
     (held, problems)
 }
 
-/// One line for each RFC and one for all of them.
+/// Formats the coverage of each RFC and of all of them, one line each.
 fn report(held: &BTreeSet<&str>, requirements: &Requirements) -> String {
     let mut rfcs: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for rule in requirements.values().filter(|rule| rule.is_receiver()) {
@@ -158,7 +161,7 @@ fn coverage_line(name: &str, mapped: usize, all: usize) -> String {
     format!("{name:<8}  {mapped:>3} of {all:>3} receiver rules mapped, {percent:>3} %\n")
 }
 
-/// The receiver rules that no test holds.
+/// Returns the receiver rules without a test.
 fn missing<'a>(
     held: &'a BTreeSet<&str>,
     requirements: &'a Requirements,
@@ -180,8 +183,10 @@ fn missing_line(rule: &Requirement) -> String {
     format!("{id}  §{section}  {level}  {side}  {rule}\n")
 }
 
-/// The tests of each package, as its binaries print them. All are built as one, as they are for
-/// `cargo test --workspace`: a package alone has other features, and would be built anew.
+/// Returns the tests of each package, as its binaries print them.
+///
+/// One build serves all packages, the same as for `cargo test --workspace`. A single package has
+/// other features and would be compiled again.
 fn list_tests(root: &Path) -> Result<BTreeMap<String, String>, Problems> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
@@ -198,13 +203,13 @@ fn list_tests(root: &Path) -> Result<BTreeMap<String, String>, Problems> {
     Ok(lists)
 }
 
-/// Package and path of a test binary, from one of Cargo's messages about it.
+/// Returns package and path of a test binary from a message of Cargo.
 fn test_binary(line: &str) -> Option<(String, PathBuf)> {
     let message: serde_json::Value = serde_json::from_str(line).ok()?;
     let is_test = message["profile"]["test"].as_bool()?;
     let kind = message["target"]["kind"][0].as_str()?;
     let binary = message["executable"].as_str()?;
-    // `path+file:///…/crates/http3#courser-http3@0.1.0`, without the name if the folder has it.
+    // `path+file:///…/crates/http3#courser-http3@0.1.0`. Without a name, the folder has the same.
     let (folder, name) = message["package_id"].as_str()?.rsplit_once('#')?;
     let package = match name.split_once('@') {
         Some((name, _)) => name,
@@ -230,7 +235,7 @@ fn read(folder: &Path, name: &str) -> Result<String, Problems> {
     fs::read_to_string(folder.join(name)).map_err(|error| vec![format!("{name}: {error}")])
 }
 
-/// Puts the name of the file in front of each problem.
+/// Prefixes each problem with the name of the file.
 fn named<T>(name: &str, result: Result<T, Problems>) -> Result<T, Problems> {
     result.map_err(|problems| {
         problems

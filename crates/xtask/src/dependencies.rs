@@ -1,12 +1,12 @@
-//! Packages that the crates without I/O may use, each with its reason.
+//! Lists the packages that the crates without I/O may use, each with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Problems;
 use crate::floors;
 use crate::manifest::{Dependency, Manifest, Purpose};
+use crate::report::Problems;
 
-/// Returns every dependency of the lower floors that no list allows, and every entry without a use.
+/// Returns every dependency of the lower floors that is not listed, and every unused entry.
 pub(crate) fn check(manifests: &BTreeMap<String, Manifest>) -> Problems {
     let own: BTreeSet<&str> = manifests
         .values()
@@ -33,7 +33,7 @@ pub(crate) fn check(manifests: &BTreeMap<String, Manifest>) -> Problems {
     problems
 }
 
-/// The floors below the one that makes system calls.
+/// Returns true for crates below the floor that makes system calls.
 fn is_without_io(folder: &str) -> bool {
     floors::floor_of(folder).is_some_and(|floor| floor < floors::WORLDS)
 }
@@ -48,7 +48,7 @@ fn is_allowed(folder: &str, dependency: &Dependency) -> bool {
         .any(|allowed| allowed.package == package && allowed.folders.contains(&folder))
 }
 
-/// A list that allows more than is used hides the next addition.
+/// Returns the unused entries. Each of them would hide a later addition.
 fn unused(manifests: &BTreeMap<String, Manifest>) -> Problems {
     let mut problems = Problems::new();
     for allowed in ALLOWED {
@@ -136,7 +136,7 @@ const ALLOWED: &[Allowed] = &[
     },
 ];
 
-/// Packages that tests of these crates may use.
+/// The packages that tests of these crates may use.
 const TESTS: &[&str] = &[
     "lzma-rust2",
     "proptest",
@@ -160,6 +160,7 @@ mod tests {
         Manifest {
             package: package.to_owned(),
             dependencies: dependencies.collect(),
+            features: Vec::new(),
         }
     }
 
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_a_use_is_told() {
+    fn an_unused_entry_is_reported() {
         let found = problems("suffix", &[]);
         assert_eq!(found.len(), 1);
         assert!(

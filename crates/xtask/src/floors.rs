@@ -1,6 +1,6 @@
-//! The floors: which crate may lean on which.
+//! The floors, which order the crates: each may depend on those below it.
 
-/// Folders below `crates/` with their floor; a crate depends on lower floors only.
+/// The folders below `crates/` by floor. A crate depends on lower floors only.
 const FLOORS: &[(u8, &[&str])] = &[
     (0, &["base"]),
     (1, &["wire", "telemetry", "units"]),
@@ -32,7 +32,7 @@ const FLOORS: &[(u8, &[&str])] = &[
     ),
 ];
 
-/// The only edges inside a floor.
+/// The only dependencies within a floor.
 const SIDEWAYS: &[(&str, &str)] = &[
     ("telemetry", "wire"),
     ("tls", "crypto"),
@@ -46,16 +46,16 @@ const SIDEWAYS: &[(&str, &str)] = &[
     ("fuzzing", "cli"),
 ];
 
-/// The floor of the tools; everything below is a library.
+/// The floor of the tools. Every crate below it is a library.
 pub(crate) const TOOLS: u8 = 7;
 
-/// The floor that makes system calls; everything below has no I/O.
+/// The floor that makes system calls. The crates below it have no I/O.
 pub(crate) const WORLDS: u8 = 4;
 
-/// The floor of the facade, the lowest one that knows tokio.
+/// The floor of the facade, the lowest one that depends on tokio.
 pub(crate) const FACADE: u8 = 5;
 
-/// The floor of a folder below `crates/`; `None` for a crate that the table does not know.
+/// Returns the floor of a folder below `crates/`, or `None` if the table does not list it.
 pub(crate) fn floor_of(folder: &str) -> Option<u8> {
     FLOORS
         .iter()
@@ -63,11 +63,11 @@ pub(crate) fn floor_of(folder: &str) -> Option<u8> {
         .map(|(floor, _)| *floor)
 }
 
-/// True when the crate in `folder` may depend on the one in `dependency`.
+/// Returns true if the crate in `folder` may depend on the one in `dependency`.
 pub(crate) fn is_allowed(folder: &str, dependency: &str) -> bool {
     match (floor_of(folder), floor_of(dependency)) {
         (Some(own), Some(other)) => {
-            // Tests switch features of their own crate on by depending on it.
+            // Tests enable features of their own crate by depending on it.
             own > other || folder == dependency || SIDEWAYS.contains(&(folder, dependency))
         }
         _ => false,

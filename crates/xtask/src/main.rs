@@ -1,24 +1,27 @@
-//! Checks of the repository itself: `cargo xtask tidy`, `conformance` and `rfc-map`; and attacks
-//! on the server, `cargo xtask attack`, `robustness` and `soak`.
+//! `cargo xtask`: checks the repository itself, and attacks the server.
+//!
+//! `tidy`, `features`, `conformance` and `rfc-map` are checks. `attack`, `robustness` and `soak`
+//! run attacks.
 
 mod attack;
 mod catalogue;
 mod code;
 mod conformance;
 mod dependencies;
+mod features;
 mod floors;
 mod manifest;
+mod modules;
+mod report;
 mod requirements;
 mod rfc_map;
 mod tidy;
 mod tree;
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What is wrong, one line each; a command without problems passes.
-type Problems = Vec<String>;
+use report::Problems;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,7 +43,8 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
     };
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     match (command.as_str(), options.as_slice()) {
-        ("tidy", []) => tidy::run(&tree::root()?),
+        ("tidy", options) => tidy::run(&tree::root()?, tidy_task(options)?),
+        ("features", []) => features::run(&tree::root()?),
         ("conformance", options) => {
             conformance::run(&tree::root()?, &conformance_options(options)?)
         }
@@ -55,16 +59,22 @@ fn run(arguments: &[String]) -> Result<(), Problems> {
             Ok(())
         }
         _ => Err(vec![
-            format!("cannot read `{}`", arguments.join(" ")),
+            format!("unknown command `{}`", arguments.join(" ")),
             USAGE.to_owned(),
         ]),
     }
 }
 
-/// Prints to a reader that may leave early, such as `head`.
-fn print(text: &str) {
-    // Nobody is left to tell.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+fn tidy_task<'a>(options: &[&'a str]) -> Result<tidy::Task<'a>, Problems> {
+    let (folder, gate) = match *options {
+        [] => return Ok(tidy::Task::Check),
+        ["--write"] => return Ok(tidy::Task::Write),
+        ["--list"] => (None, None),
+        ["--list", folder] => (Some(folder), None),
+        ["--list", folder, gate] => (Some(folder), Some(gate)),
+        _ => return Err(vec![USAGE.to_owned()]),
+    };
+    Ok(tidy::Task::List { folder, gate })
 }
 
 fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problems> {
@@ -75,7 +85,7 @@ fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problem
             "--missing" => read.missing = true,
             "--lists" => match rest.next() {
                 Some(folder) => read.lists = Some(PathBuf::from(folder)),
-                None => return Err(vec!["--lists wants a folder".to_owned()]),
+                None => return Err(vec!["--lists needs a folder".to_owned()]),
             },
             other => return Err(vec![format!("unknown option `{other}`"), USAGE.to_owned()]),
         }
@@ -86,21 +96,24 @@ fn conformance_options(options: &[&str]) -> Result<conformance::Options, Problem
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  tidy                  floors, dependencies, unsafe, file sizes, machine paths, and the
-                        catalogues of limits, attacks and faults against the code
-  conformance           docs/conformance.tsv against docs/requirements.tsv and the tests there are
-      --missing         also print the receiver rules that no test is mapped to
+  tidy                  check floors, walls, dependencies, unsafe, sizes, English, clocks, commit
+                        subjects, machine paths, and the catalogues against the code
+      --write           write the present numbers into docs/ratchet.tsv instead
+      --list [CRATE [GATE]]  print each place that a gate counts instead
+  features              check that each feature compiles alone
+  conformance           check docs/conformance.tsv against docs/requirements.tsv and the tests
+      --missing         also print the receiver rules without a test
       --lists FOLDER    read FOLDER/<package>.txt instead of running `cargo test -- --list`
-  rfc-map               write docs/rfc-map.md: RFC section to file
-      --check           fail when it is out of date instead
+  rfc-map               write docs/rfc-map.md, which maps sections of RFCs to files
+      --check           fail if it is out of date instead
       --print           print it instead
-  attack NAME|all       run attacks against a real server with honest clients beside them
-      --seconds N       how long each attack lasts [default: 6]
-      --json FILE       also write the report to this file
+  attack NAME|all       run attacks against a real server that also has honest clients
+      --seconds N       duration of each attack [default: 6]
+      --json FILE       write the report to this file as well
       --list            list the attacks with their labels
   robustness [ROW...]   measure the figures of docs/ROBUSTNESS.md
       --out FILE        write them into this document
       --help            rows and further options
   soak                  servers, honest clients, faults and attacks together
-      --minutes N       how long [default: 60]
+      --minutes N       duration [default: 60]
       --help            further options";

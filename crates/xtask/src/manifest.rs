@@ -1,24 +1,26 @@
-//! The parts of a `Cargo.toml` that the checks look at.
+//! Reads the parts of a `Cargo.toml` that the checks need.
 
 use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-/// A package and what it depends on.
-#[derive(Debug, PartialEq, Eq)]
+/// A package, its dependencies and its features.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) package: String,
     pub(crate) dependencies: Vec<Dependency>,
+    /// The names of the features, without `default`.
+    pub(crate) features: Vec<String>,
 }
 
-/// A dependency by the name of its package, whatever it is called inside the crate.
+/// A dependency by the name of its package, which the crate may rename.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Dependency {
     pub(crate) package: String,
     pub(crate) purpose: Purpose,
 }
 
-/// What a dependency is there for.
+/// The section that declares a dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Purpose {
     /// `[dependencies]`.
@@ -29,10 +31,10 @@ pub(crate) enum Purpose {
     Dev,
 }
 
-/// The names that `[workspace.dependencies]` gives to packages that are called otherwise.
+/// The packages that `[workspace.dependencies]` renames, by their new name.
 pub(crate) type Renames = BTreeMap<String, String>;
 
-/// Reads the renames out of the root manifest.
+/// Reads the renames from the root manifest.
 pub(crate) fn parse_renames(text: &str) -> Result<Renames, String> {
     let root: Table = text.parse().map_err(|error| format!("{error}"))?;
     let shared = table(&root, "workspace").and_then(|workspace| table(workspace, "dependencies"));
@@ -43,7 +45,7 @@ pub(crate) fn parse_renames(text: &str) -> Result<Renames, String> {
         .collect())
 }
 
-/// Reads the manifest of a package, dependencies for single targets included.
+/// Reads the manifest of a package. Includes dependencies of single targets.
 pub(crate) fn parse(text: &str, renames: &Renames) -> Result<Manifest, String> {
     let root: Table = text.parse().map_err(|error| format!("{error}"))?;
     let package = table(&root, "package")
@@ -60,9 +62,12 @@ pub(crate) fn parse(text: &str, renames: &Renames) -> Result<Manifest, String> {
     }
     dependencies.sort();
     dependencies.dedup();
+    let features = table(&root, "features").into_iter().flatten();
+    let features = features.map(|(name, _)| name.clone());
     Ok(Manifest {
         package,
         dependencies,
+        features: features.filter(|name| name != "default").collect(),
     })
 }
 

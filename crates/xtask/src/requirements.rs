@@ -1,10 +1,10 @@
-//! `docs/requirements.tsv`: the rules of the RFCs, one a line.
+//! Reads `docs/requirements.tsv`, the rules of the RFCs.
 
 use std::collections::BTreeMap;
 
-use crate::Problems;
+use crate::report::Problems;
 
-/// One rule of an RFC.
+/// A rule of an RFC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Requirement {
     pub(crate) id: String,
@@ -16,16 +16,16 @@ pub(crate) struct Requirement {
 }
 
 impl Requirement {
-    /// True when the rule binds the side that receives.
+    /// Returns true if the rule binds the receiver.
     pub(crate) fn is_receiver(&self) -> bool {
         self.side.ends_with("-rx")
     }
 }
 
-/// The rules by their id.
+/// The rules by id.
 pub(crate) type Requirements = BTreeMap<String, Requirement>;
 
-/// Reads the table; every line has all columns and an id of its own.
+/// Reads the table. Each line must have all columns and a unique id.
 pub(crate) fn parse(text: &str) -> Result<Requirements, Problems> {
     let mut problems = Problems::new();
     let mut requirements = Requirements::new();
@@ -40,7 +40,7 @@ pub(crate) fn parse(text: &str) -> Result<Requirements, Problems> {
         let columns: Vec<&str> = line.split('\t').collect();
         let [id, rfc, section, level, side, rule, _error] = columns[..] else {
             problems.push(format!(
-                "line {}: {} columns, not 7",
+                "line {}: has {} columns, not 7",
                 index + 1,
                 columns.len()
             ));
@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str) -> Result<Requirements, Problems> {
             rule: rule.to_owned(),
         };
         if requirements.insert(id.to_owned(), requirement).is_some() {
-            problems.push(format!("line {}: rule {id} is there twice", index + 1));
+            problems.push(format!("line {}: repeats the rule {id}", index + 1));
         }
     }
     if problems.is_empty() {

@@ -1,54 +1,57 @@
-//! `cargo xtask rfc-map`: which section of which RFC is where in the sources.
+//! `cargo xtask rfc-map`: maps the sections of RFCs to the sources that refer to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::Problems;
+use crate::report::Problems;
 use crate::tree::{self, File};
 
-/// What becomes of the map.
+/// The destination of the map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Output {
-    /// Written to its place.
+    /// Writes it to `docs/rfc-map.md`.
     Write,
-    /// Compared with what is there.
+    /// Compares it with the document.
     Check,
-    /// Printed.
+    /// Prints it.
     Print,
 }
 
-/// Collects the references of all sources below `crates/`.
+/// Collects the references of all sources below `crates/` into the map.
 pub(crate) fn run(root: &Path, output: Output) -> Result<(), Problems> {
     let files = tree::files(root)?;
     let map = render(&collect(&files));
     let path = root.join(MAP);
     match output {
-        Output::Print => crate::print(&map),
+        Output::Print => crate::report::print(&map),
         Output::Write => {
             fs::write(&path, &map).map_err(|error| vec![format!("{MAP}: {error}")])?;
         }
-        Output::Check => {
-            let present = fs::read_to_string(&path).unwrap_or_default();
-            if present != map {
-                return Err(vec![format!(
-                    "{MAP} is out of date; run `cargo xtask rfc-map`"
-                )]);
-            }
-        }
+        Output::Check => compare(&fs::read_to_string(&path).unwrap_or_default(), &map)?,
     }
     Ok(())
 }
 
-/// A document and a section of it, such as RFC 9000 and 4.1.
+/// Refuses a document that differs from the map of the present sources.
+fn compare(document: &str, map: &str) -> Result<(), Problems> {
+    if document == map {
+        return Ok(());
+    }
+    Err(vec![format!(
+        "{MAP} is out of date; run `cargo xtask rfc-map`"
+    )])
+}
+
+/// A document and one of its sections, such as RFC 9000 and 4.1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Reference {
     document: String,
     section: Section,
 }
 
-/// A section, ordered as the document orders it: 2 before 10, numbers before letters.
+/// A section, in the order of the document: 2 before 10, numbers before letters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Section(Vec<Part>);
 
@@ -59,7 +62,7 @@ enum Part {
 }
 
 impl Section {
-    /// Reads `8.1.2` or `A.3`; `None` for anything that is not the number of a section.
+    /// Reads `8.1.2` or `A.3`. Returns `None` for text that is not the number of a section.
     fn parse(text: &str) -> Option<Self> {
         let parts = text
             .split('.')
@@ -72,7 +75,7 @@ impl Section {
         parts.collect::<Option<Vec<Part>>>().map(Section)
     }
 
-    /// `§8.1.2`, or `appendix A.3` for an appendix.
+    /// Formats the section as `§8.1.2`, or as `appendix A.3`.
     fn label(&self) -> String {
         let parts: Vec<String> = self
             .0
@@ -91,7 +94,7 @@ impl Section {
     }
 }
 
-/// Where a section is spoken of.
+/// The files that refer to a section.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Places {
     code: BTreeSet<String>,
@@ -101,7 +104,7 @@ struct Places {
 fn collect(files: &[File]) -> BTreeMap<Reference, Places> {
     let mut map: BTreeMap<Reference, Places> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is_rust()) {
-        // xtask speaks of references without following any.
+        // References in xtask are examples.
         if file.crate_folder().is_none_or(|folder| folder == "xtask") {
             continue;
         }
@@ -118,7 +121,7 @@ fn collect(files: &[File]) -> BTreeMap<Reference, Places> {
     map
 }
 
-/// Every reference in a source, in its order; a comment may break one over two lines.
+/// Returns all references of a source in their order. A reference may span two comment lines.
 fn references(source: &str) -> Vec<Reference> {
     let text = joined(source);
     let mut found = Vec::new();
@@ -139,7 +142,7 @@ fn references(source: &str) -> Vec<Reference> {
     found
 }
 
-/// The sections at the start of `text`: ` §7.3`, and after it `, §7.4`, ` and §8` or `–8.2`.
+/// Returns the sections at the start of `text`: ` §7.3`, followed by `, §7.4`, ` and §8` or `–8.2`.
 fn sections(document: &str, text: &str) -> Vec<Reference> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -164,7 +167,7 @@ fn section_after<'a>(text: &'a str, lead: &str) -> Option<(Section, &'a str)> {
     Some((Section::parse(number)?, &rest[number.len()..]))
 }
 
-/// The source as one line: comment signs and the breaks between lines become single spaces.
+/// Joins the source to one line. Comment signs and line breaks become single spaces.
 fn joined(source: &str) -> String {
     let lines = source
         .lines()
@@ -200,7 +203,7 @@ fn render(map: &BTreeMap<Reference, Places>) -> String {
     text
 }
 
-/// Links that work from `docs/`.
+/// Formats links that work in `docs/`.
 fn links(paths: &BTreeSet<String>) -> String {
     let links: Vec<String> = paths
         .iter()

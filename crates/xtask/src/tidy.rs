@@ -1,25 +1,76 @@
-//! `cargo xtask tidy`: what the compiler cannot refuse.
+//! `cargo xtask tidy`: checks rules that the compiler cannot enforce.
+
+mod budget;
+mod circles;
+mod clocks;
+mod english;
+mod ratchet;
+mod sizes;
+mod subjects;
+mod walls;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
-use crate::Problems;
 use crate::catalogue;
 use crate::code;
 use crate::dependencies;
 use crate::floors;
 use crate::manifest::{self, Manifest, Purpose};
+use crate::report::{Problems, print};
 use crate::tree::{self, File};
+use ratchet::Count;
 
-/// Runs every check over the repository at `root`.
-pub(crate) fn run(root: &Path) -> Result<(), Problems> {
+/// The task of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Task<'a> {
+    /// Runs every check.
+    Check,
+    /// Writes the present numbers into the table of those that may only fall.
+    Write,
+    /// Prints each place that counts, of one crate or gate if they are named.
+    List {
+        folder: Option<&'a str>,
+        gate: Option<&'a str>,
+    },
+}
+
+/// Runs one task over the repository at `root`.
+pub(crate) fn run(root: &Path, task: Task<'_>) -> Result<(), Problems> {
     let files = tree::files(root)?;
-    let (manifests, mut problems) = read_manifests(&files);
-    problems.extend(check_floors(&manifests));
-    problems.extend(check_named_dependencies(&manifests));
-    problems.extend(dependencies::check(&manifests));
-    problems.extend(catalogue::check(&files));
-    for file in &files {
+    let (manifests, problems) = read_manifests(&files);
+    let counts = counts(&files, &manifests);
+    match task {
+        Task::Check => check(root, &files, &manifests, &counts, problems),
+        Task::Write => write(root, &files, &counts),
+        Task::List { folder, gate } => {
+            let lines = list(&counts, folder, gate);
+            if lines.is_empty() {
+                return Err(vec!["no crate and gate of these names".to_owned()]);
+            }
+            print(&format!("{}\n", lines.join("\n")));
+            Ok(())
+        }
+    }
+}
+
+fn check(
+    root: &Path,
+    files: &[File],
+    manifests: &BTreeMap<String, Manifest>,
+    counts: &[Count],
+    mut problems: Problems,
+) -> Result<(), Problems> {
+    problems.extend(check_floors(manifests));
+    problems.extend(check_named_dependencies(manifests));
+    problems.extend(dependencies::check(manifests));
+    problems.extend(catalogue::check(files));
+    problems.extend(walls::check(files));
+    problems.extend(clocks::check(files, folders(manifests)));
+    problems.extend(ratchet::check(table(files), counts));
+    problems.extend(subjects::check(root));
+    for file in files {
         problems.extend(check_file(file, &root.display().to_string()));
     }
     if problems.is_empty() {
@@ -33,8 +84,55 @@ pub(crate) fn run(root: &Path) -> Result<(), Problems> {
     Err(problems)
 }
 
-/// The manifests below `crates/` by their folder, and what could not be read.
-fn read_manifests(files: &[File]) -> (BTreeMap<String, Manifest>, Problems) {
+/// Counts everything that may only fall.
+fn counts(files: &[File], manifests: &BTreeMap<String, Manifest>) -> Vec<Count> {
+    let mut counts = english::count(files);
+    counts.extend(budget::count(files));
+    counts.extend(circles::count(files, folders(manifests)));
+    counts.extend(sizes::count(files, folders(manifests)));
+    counts.push(clocks::count(files));
+    counts
+}
+
+fn write(root: &Path, files: &[File], counts: &[Count]) -> Result<(), Problems> {
+    let text = ratchet::render(counts);
+    for change in ratchet::changes(table(files), &text) {
+        println!("{change}");
+    }
+    fs::write(root.join(ratchet::TABLE), text)
+        .map_err(|error| vec![format!("{}: {error}", ratchet::TABLE)])
+}
+
+/// Lists the places that were counted, with one line for each count.
+fn list(counts: &[Count], folder: Option<&str>, gate: Option<&str>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let is_wanted = |count: &&Count| {
+        folder.is_none_or(|folder| folder == count.folder)
+            && gate.is_none_or(|gate| gate == count.gate)
+    };
+    for count in counts.iter().filter(is_wanted) {
+        lines.extend(count.places.iter().cloned());
+        lines.push(format!(
+            "{} {}: {}, the aim is {}",
+            count.folder, count.gate, count.count, count.aim
+        ));
+    }
+    lines
+}
+
+/// Returns the text of the table, or an empty one.
+fn table(files: &[File]) -> &str {
+    let table = files.iter().find(|file| file.path == ratchet::TABLE);
+    table.map_or("", |file| &file.text)
+}
+
+/// Returns the folders of all crates below `crates/`.
+fn folders(manifests: &BTreeMap<String, Manifest>) -> impl Iterator<Item = &str> {
+    manifests.keys().map(String::as_str)
+}
+
+/// Returns the manifests below `crates/` by their folder, and a problem for each unreadable one.
+pub(crate) fn read_manifests(files: &[File]) -> (BTreeMap<String, Manifest>, Problems) {
     let mut problems = Problems::new();
     let mut manifests = BTreeMap::new();
     let root = files.iter().find(|file| file.path == "Cargo.toml");
@@ -63,7 +161,8 @@ fn read_manifests(files: &[File]) -> (BTreeMap<String, Manifest>, Problems) {
     (manifests, problems)
 }
 
-/// Dependencies run down the floors, those of tests too: a test that needs more lives higher up.
+/// Checks that dependencies lead to lower floors. Those of tests too: a test that needs a higher
+/// floor belongs there.
 fn check_floors(manifests: &BTreeMap<String, Manifest>) -> Problems {
     let mut problems = Problems::new();
     let folders: BTreeMap<&str, &str> = manifests
@@ -95,7 +194,7 @@ fn check_floors(manifests: &BTreeMap<String, Manifest>) -> Problems {
     problems
 }
 
-/// rustls stays in `tls`, tokio in `courser` and above; tests may use both.
+/// Checks that rustls stays in `tls`, and tokio in `courser` and above. Tests may use both.
 fn check_named_dependencies(manifests: &BTreeMap<String, Manifest>) -> Problems {
     let mut problems = Problems::new();
     for (folder, manifest) in manifests {
@@ -139,19 +238,17 @@ fn check_size(file: &File) -> Option<String> {
 
 fn check_code(file: &File) -> Problems {
     let mut problems = Problems::new();
-    let code = code::only_code(&file.text);
     let folder = file.crate_folder();
     if folder != Some("udp") && file.path != COUNTING_ALLOCATOR {
-        for line in code::lines_with(&code, "unsafe") {
+        for line in code::lines_with(file.code(), "unsafe") {
             problems.push(format!("{}:{line}: only udp may be unsafe", file.path));
         }
     }
     let Some(folder) = folder.filter(|_| !file.is_test()) else {
         return problems;
     };
-    let code = code::without_tests(&code);
     for guarded in GUARDED.iter().filter(|guarded| !(guarded.may_name)(folder)) {
-        for line in code::lines_with(&code, guarded.name) {
+        for line in code::lines_with(file.production_code(), guarded.name) {
             problems.push(format!("{}:{line}: {}", file.path, guarded.rule));
         }
     }
@@ -173,7 +270,7 @@ fn check_machine_paths(file: &File, root: &str) -> Problems {
     problems
 }
 
-/// True when `prefix` begins a path in `line`, rather than going on with one.
+/// Returns true if a path in `line` starts with `prefix`.
 fn holds_path(line: &str, prefix: &str) -> bool {
     line.match_indices(prefix).any(|(at, _)| {
         let before = line[..at].chars().next_back();
@@ -181,7 +278,7 @@ fn holds_path(line: &str, prefix: &str) -> bool {
     })
 }
 
-/// Lock files and Cargo settings name no registry but crates.io.
+/// Checks that lock files and Cargo's settings name no registry other than crates.io.
 fn check_registries(file: &File) -> Problems {
     let lock = file.path.ends_with("Cargo.lock");
     let settings = file.path.contains(".cargo/config");
@@ -213,15 +310,15 @@ fn floor_label(folder: &str) -> String {
 /// A library that only some crates may name.
 struct Guarded {
     name: &'static str,
-    /// May depend on it.
+    /// Returns true for crates that may depend on it.
     may_use: fn(folder: &str) -> bool,
-    /// May name it in code, where another crate hands it on.
+    /// Returns true for crates that may name it in code, after another crate re-exports it.
     may_name: fn(folder: &str) -> bool,
     rule: &'static str,
 }
 
 impl Guarded {
-    /// True for the library's package and for those that put it into their own interface.
+    /// Returns true for the library's package, and for packages named after it.
     fn is_package(&self, package: &str) -> bool {
         let parts: Vec<&str> = package.split('-').collect();
         parts.first() == Some(&self.name) || parts.last() == Some(&self.name)
@@ -233,13 +330,13 @@ const GUARDED: &[Guarded] = &[
         name: "rustls",
         // The facade serves TLS over TCP beside QUIC.
         may_use: |folder| folder == "tls" || is_at_least(folder, floors::FACADE),
-        // Users bring their own configurations, which the facade takes through tls.
+        // Users pass their own configurations, which the facade takes through tls.
         may_name: |folder| folder == "tls" || is_at_least(folder, floors::FACADE),
         rule: "below the facade, tls is the only crate that depends on rustls",
     },
     Guarded {
         name: "tokio",
-        // Reading a disk needs threads that may wait.
+        // Reading from a disk needs threads that may block.
         may_use: |folder| folder == "files" || is_at_least(folder, floors::FACADE),
         may_name: |folder| folder == "files" || is_at_least(folder, floors::FACADE),
         rule: "below the facade, files is the only library that names tokio",
@@ -250,13 +347,13 @@ fn is_at_least(folder: &str, floor: u8) -> bool {
     floors::floor_of(folder).is_some_and(|own| own >= floor)
 }
 
-/// The one test that measures memory: an allocator cannot be written without `unsafe`.
+/// The allocator of the test that measures memory. It cannot be written without `unsafe`.
 const COUNTING_ALLOCATOR: &str = "crates/courser/tests/memory/counting.rs";
 
-/// The aim is 500 lines; this is where it stops being an aim.
+/// The largest number of lines that is accepted. The aim is 500.
 const MAX_LINES: usize = 700;
 
-/// Put together here so that this file holds none of them.
+/// Prefixes of paths on one machine, assembled here so that this file contains none of them.
 const MACHINE_PREFIXES: &[&str] = &[
     concat!("/", "work/"),
     concat!("/", "root/"),

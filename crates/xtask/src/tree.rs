@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use crate::Problems;
 use crate::code;
+use crate::report::Problems;
 
-/// The folder of the root workspace.
+/// Returns the folder of the root workspace.
 ///
-/// Cargo says where this package lies when it runs it; a binary started by hand looks upwards
-/// from the working directory.
+/// Cargo passes the folder of this package. A binary that is started without Cargo searches
+/// upwards from the working directory.
 pub(crate) fn root() -> Result<PathBuf, Problems> {
     let start = match std::env::var_os("CARGO_MANIFEST_DIR") {
         Some(folder) => PathBuf::from(folder),
@@ -22,31 +23,57 @@ pub(crate) fn root() -> Result<PathBuf, Problems> {
         .ok_or_else(|| vec![format!("no workspace at or above {}", start.display())])
 }
 
-/// One file, by its path from the root with `/` between the parts.
+/// A text file of the repository.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
+    /// The path from the root, with `/` between the parts.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// In a module that its parent declares behind `#[cfg(test)]`.
+    /// True in a module that its parent declares behind `#[cfg(test)]`.
     is_in_test_module: bool,
+    code: OnceLock<String>,
+    production_code: OnceLock<String>,
 }
 
 impl File {
-    /// A file of which only the path tells whether it is a test.
+    /// Creates a file that is a test only if its path has the name of one.
     pub(crate) fn new(path: String, text: String) -> Self {
         Self {
             path,
             text,
             is_in_test_module: false,
+            code: OnceLock::new(),
+            production_code: OnceLock::new(),
         }
     }
 
-    /// True for Rust sources.
+    /// Returns true for Rust sources.
     pub(crate) fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
-    /// The folder below `crates/` that holds this file.
+    /// Returns the code of a Rust source, with comments and literals blanked.
+    pub(crate) fn code(&self) -> &str {
+        self.code.get_or_init(|| code::only_code(&self.text))
+    }
+
+    /// Returns the code of a Rust source without the items that only tests compile.
+    pub(crate) fn production_code(&self) -> &str {
+        self.production_code
+            .get_or_init(|| code::without_tests(self.code()))
+    }
+
+    /// Returns true for a source below `crates/<folder>/src` that is not a test.
+    pub(crate) fn is_production_of(&self, folder: &str) -> bool {
+        let is_source = self
+            .path
+            .strip_prefix("crates/")
+            .and_then(|rest| rest.strip_prefix(folder))
+            .is_some_and(|rest| rest.starts_with("/src/"));
+        is_source && self.is_rust() && !self.is_test()
+    }
+
+    /// Returns the folder below `crates/` that holds this file.
     pub(crate) fn crate_folder(&self) -> Option<&str> {
         self.path
             .strip_prefix("crates/")?
@@ -54,7 +81,7 @@ impl File {
             .map(|(folder, _)| folder)
     }
 
-    /// True for sources that only tests, benches or examples compile.
+    /// Returns true for sources that only tests, benches or examples compile.
     pub(crate) fn is_test(&self) -> bool {
         self.is_in_test_module
             || self
@@ -64,7 +91,8 @@ impl File {
     }
 }
 
-/// Every text file below `root`, in the order of the paths; build output and Git's own are left out.
+/// Returns every text file below `root` in the order of the paths. Skips build output and the
+/// files of Git.
 pub(crate) fn files(root: &Path) -> Result<Vec<File>, Problems> {
     let mut found = Vec::new();
     walk(root, "", &mut found)
@@ -74,13 +102,13 @@ pub(crate) fn files(root: &Path) -> Result<Vec<File>, Problems> {
     Ok(found)
 }
 
-/// Finds `#[cfg(test)] mod name;` in the sources and marks the files of `name`.
+/// Marks the files of each module that is declared as `#[cfg(test)] mod name;`.
 fn mark_test_modules(files: &mut [File]) {
     let modules: Vec<String> = files
         .iter()
         .filter(|file| file.is_rust())
         .flat_map(|file| {
-            let names = code::test_modules(&code::only_code(&file.text));
+            let names = code::test_modules(file.code());
             let folder = module_folder(&file.path).to_owned();
             names
                 .into_iter()
@@ -96,7 +124,7 @@ fn mark_test_modules(files: &mut [File]) {
     }
 }
 
-/// The folder with the modules that the source at `path` declares.
+/// Returns the folder with the modules that the source at `path` declares.
 fn module_folder(path: &str) -> &str {
     let roots = ["/lib.rs", "/main.rs", "/mod.rs"];
     let folder = roots.iter().find_map(|root| path.strip_suffix(root));
@@ -109,12 +137,13 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<File>) -> std::io::Result<(
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{prefix}{name}");
         let kind = entry.file_type()?;
+        if SKIPPED.contains(&name.as_str()) {
+            continue;
+        }
         if kind.is_dir() {
-            if !SKIPPED.contains(&name.as_str()) {
-                walk(&entry.path(), &format!("{path}/"), found)?;
-            }
+            walk(&entry.path(), &format!("{path}/"), found)?;
         } else if kind.is_file() {
-            // Not UTF-8: a capture or a corpus file, nothing to check.
+            // Captures and corpus files are not UTF-8, and have nothing to check.
             if let Ok(text) = String::from_utf8(fs::read(entry.path())?) {
                 found.push(File::new(path, text));
             }
@@ -123,7 +152,8 @@ fn walk(folder: &Path, prefix: &str, found: &mut Vec<File>) -> std::io::Result<(
     Ok(())
 }
 
-/// Folders that hold nothing of the repository; `corpus` and `artifacts` belong to the fuzzer.
+/// Names of folders and files that are not part of the repository. `.git` is a file in a further
+/// worktree; `corpus` and `artifacts` belong to the fuzzer.
 const SKIPPED: &[&str] = &[".git", "target", "corpus", "artifacts"];
 
 #[cfg(test)]

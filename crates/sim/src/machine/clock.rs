@@ -24,6 +24,10 @@ pub(super) fn unix_time(time: Time) -> Duration {
     BEGIN + Duration::from_nanos(time.as_nanos())
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an `Instant` has no other constructor; only differences to this one count"
+)]
 fn anchor() -> Instant {
     static ANCHOR: OnceLock<Instant> = OnceLock::new();
     *ANCHOR.get_or_init(Instant::now)

@@ -1,17 +1,16 @@
-//! Labels in comments, texts and documents.
+//! Finds labels in comments, string literals and documents.
 
 use std::collections::BTreeSet;
 
-use crate::Problems;
-use crate::code;
+use crate::report::Problems;
 use crate::tree::File;
 
-/// Returns every label outside of code that has no row.
+/// Returns a problem for each label outside of code that has no row.
 pub(super) fn check(files: &[File], known: &BTreeSet<String>) -> Problems {
     let mut problems = Problems::new();
     for file in files.iter().filter(|file| is_checked(file)) {
         let text = if file.is_rust() {
-            without_code(&file.text)
+            without_code(file)
         } else {
             file.text.clone()
         };
@@ -28,20 +27,20 @@ pub(super) fn check(files: &[File], known: &BTreeSet<String>) -> Problems {
     problems
 }
 
-/// The tests of these checks name labels that do not exist.
+/// Returns true for documents and sources. Tests in xtask use labels without a row.
 fn is_checked(file: &File) -> bool {
     let is_document = DOCUMENTS.contains(&file.path.as_str());
     is_document || (file.is_rust() && file.crate_folder() != Some("xtask"))
 }
 
-/// Blanks the code and keeps comments and texts.
-fn without_code(source: &str) -> String {
-    let code = code::only_code(source);
-    let pairs = source.chars().zip(code.chars());
+/// Blanks the code, and keeps comments and literals.
+fn without_code(file: &File) -> String {
+    let pairs = file.text.chars().zip(file.code().chars());
     pairs
-        .map(|(written, code)| if code == ' ' { written } else { ' ' })
-        .zip(source.chars())
-        .map(|(kept, written)| if written == '\n' { '\n' } else { kept })
+        .map(|(written, code)| {
+            let is_kept = written == '\n' || code == ' ';
+            if is_kept { written } else { ' ' }
+        })
         .collect()
 }
 
@@ -50,7 +49,7 @@ fn labels(line: &str) -> impl Iterator<Item = &str> {
         .filter(|word| is_label(word))
 }
 
-/// True for K01 to K999, A01 to A999, F01 and O1.
+/// Returns true for K01 to K999, A01 to A999, F01 to F99 and O1 to O9.
 pub(super) fn is_label(word: &str) -> bool {
     let Some(letter) = word.chars().next().filter(char::is_ascii) else {
         return false;
@@ -65,7 +64,7 @@ pub(super) fn is_label(word: &str) -> bool {
     lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The documents that refer to rows.
+/// The documents that may refer to rows.
 const DOCUMENTS: &[&str] = &[
     "README.md",
     "SECURITY.md",
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_without_a_row_is_told_with_its_line() {
+    fn a_label_without_a_row_is_reported_with_its_line() {
         let text = "/// Limits K01 to K02.\nfn a() { K03; \"A99\" }\n";
         let files = [File::new("crates/a/src/lib.rs".to_owned(), text.to_owned())];
         let known = BTreeSet::from(["K01".to_owned()]);

@@ -1,4 +1,4 @@
-//! Numbers as the documents write them and as the code does.
+//! Reads numbers of documents and of code.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use std::fmt;
 pub(super) enum Value {
     Count(u128),
     Nanos(u128),
-    /// `None` in the code, `none` in a document.
+    /// No number: `None` in the code, `none` in a document.
     Absent,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn with_unit(number: &str, unit: &str) -> Option<Value> {
     Some(value)
 }
 
-/// Evaluates an expression of integers and durations; `resolve` knows the constants beside it.
+/// Evaluates an expression of integers and durations. `resolve` returns the value of a constant.
 pub(super) fn evaluate(expression: &str, resolve: &dyn Fn(&str) -> Option<Value>) -> Option<Value> {
     let tokens = tokens(expression)?;
     let mut parser = Parser {
@@ -81,7 +81,7 @@ fn tokens(expression: &str) -> Option<Vec<&str>> {
     Some(found)
 }
 
-/// Descends by precedence, loosest first.
+/// A recursive descent parser. Its methods are ordered by precedence, lowest first.
 struct Parser<'a> {
     tokens: &'a [&'a str],
     resolve: &'a dyn Fn(&str) -> Option<Value>,
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_has_no_value() {
+    fn other_expressions_have_no_value() {
         for expression in [
             "", "usize", "1.5", "\"a\"", "1 +", "(1", "f(1)", "1 2", "0x10",
         ] {

@@ -1,26 +1,25 @@
-//! Constants, settings and tests in the sources.
+//! Finds constants, settings and tests in the sources.
 
 use std::collections::BTreeMap;
 
 use super::number::{self, Value};
-use crate::code;
 use crate::tree::File;
 
-/// The Rust sources by the path that the catalogues use.
+/// The Rust sources by path, as the catalogues write it.
 #[derive(Debug)]
 pub(super) struct Sources<'a> {
-    texts: BTreeMap<&'a str, &'a str>,
+    files: BTreeMap<&'a str, &'a File>,
 }
 
 impl<'a> Sources<'a> {
     pub(super) fn new(files: &'a [File]) -> Self {
         let rust = files.iter().filter(|file| file.is_rust());
-        let texts = rust.map(|file| {
+        let files = rust.map(|file| {
             let path = file.path.strip_prefix("crates/").unwrap_or(&file.path);
-            (path, file.text.as_str())
+            (path, file)
         });
         Self {
-            texts: texts.collect(),
+            files: files.collect(),
         }
     }
 
@@ -28,10 +27,10 @@ impl<'a> Sources<'a> {
     ///
     /// # Errors
     ///
-    /// Says whether the file, the function or its test attribute is missing.
+    /// Returns a text that names the missing part: the file, the function or its test attribute.
     pub(super) fn find_test(&self, path: &str, name: &str) -> Result<(), String> {
-        let code = self.code(path)?;
-        let mut functions = functions(&code, name).peekable();
+        let code = self.file(path)?.code();
+        let mut functions = functions(code, name).peekable();
         if functions.peek().is_none() {
             return Err("does not exist in this file".to_owned());
         }
@@ -42,35 +41,36 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Evaluates `NAME`, `NAME.field`, `field` where it is set, or the last arm of `function`.
+    /// Evaluates a constant `NAME`, its part `NAME.field`, the first value that is given to `field`,
+    /// or the last arm of `function`.
     ///
     /// # Errors
     ///
-    /// Says that the file or the name is missing, or that its value cannot be read.
+    /// Returns a text if the file or the name is missing, or if its value cannot be read.
     pub(super) fn find_value(&self, path: &str, name: &str) -> Result<Value, String> {
-        let code = code::without_tests(&self.code(path)?);
+        let code = self.file(path)?.production_code();
         if let Some((constant, field)) = name.split_once('.') {
-            let body = constant_body(&code, constant).ok_or("has no such constant")?;
-            return field_value(body, field, &code).ok_or_else(|| NO_VALUE.to_owned());
+            let body = constant_body(code, constant).ok_or("has no such constant")?;
+            return field_value(body, field, code).ok_or_else(|| NO_VALUE.to_owned());
         }
         if name.starts_with(|c: char| c.is_ascii_lowercase()) {
-            let arm = || last_arm(&code[functions(&code, name).next()?..], &code);
-            let value = field_value(&code, name, &code).or_else(arm);
+            let arm = || last_arm(&code[functions(code, name).next()?..], code);
+            let value = field_value(code, name, code).or_else(arm);
             return value.ok_or_else(|| NO_VALUE.to_owned());
         }
-        if constant_body(&code, name).is_none() {
+        if constant_body(code, name).is_none() {
             return Err("has no such constant".to_owned());
         }
-        constant_value(&code, name).ok_or_else(|| NO_VALUE.to_owned())
+        constant_value(code, name).ok_or_else(|| NO_VALUE.to_owned())
     }
 
-    fn code(&self, path: &str) -> Result<String, String> {
-        let text = self.texts.get(path).ok_or("is in a file that is missing")?;
-        Ok(code::only_code(text))
+    fn file(&self, path: &str) -> Result<&'a File, String> {
+        let file = self.files.get(path).copied();
+        file.ok_or_else(|| "is in a file that is missing".to_owned())
     }
 }
 
-/// Where functions called `name` begin in `code`.
+/// Returns the positions of the functions `name` in `code`.
 fn functions<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     words(code, "fn").filter(move |&at| {
         let rest = code[at + 2..].trim_start();
@@ -79,7 +79,7 @@ fn functions<'a>(code: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 
     })
 }
 
-/// True when the attributes at the end of `before` make a test of what follows.
+/// Returns true if the attributes at the end of `before` mark a test.
 fn is_test(before: &str) -> bool {
     let start = before.rfind(['{', '}', ';']).map_or(0, |at| at + 1);
     let attributes = before[start..].split("#[").skip(1);
@@ -94,7 +94,7 @@ fn is_test(before: &str) -> bool {
         .any(|name| name == "test" || name.ends_with("::test"))
 }
 
-/// The expression behind `const name: Type =`.
+/// Returns the expression after `const name: Type =`.
 fn constant_body<'a>(code: &'a str, name: &str) -> Option<&'a str> {
     let mut declarations = words(code, "const").map(|at| code[at + "const".len()..].trim_start());
     let declared = declarations.find_map(|rest| rest.strip_prefix(name)?.strip_prefix(':'))?;
@@ -109,7 +109,7 @@ fn constant_value(code: &str, name: &str) -> Option<Value> {
     })
 }
 
-/// The first value that is given to `field` inside `body`; declarations have no value.
+/// Returns the first value that is given to `field` in `body`. Declarations have no value.
 fn field_value(body: &str, field: &str, code: &str) -> Option<Value> {
     let resolve = |name: &str| constant_value(code, name);
     words(body, field)
@@ -118,14 +118,14 @@ fn field_value(body: &str, field: &str, code: &str) -> Option<Value> {
         .find_map(|rest| number::evaluate(up_to_end(rest), &resolve))
 }
 
-/// The value of the arm `_ =>` of the function that `function` begins with.
+/// Returns the value of the arm `_ =>` in the function at the start of `function`.
 fn last_arm(function: &str, code: &str) -> Option<Value> {
     let body = &function[function.find('{')? + 1..];
     let (_, arm) = up_to_end(body).split_once("_ =>")?;
     number::evaluate(up_to_end(arm), &|name| constant_value(code, name))
 }
 
-/// Up to the comma, semicolon or bracket that ends an expression.
+/// Returns the expression at the start of `code`, up to a comma, a semicolon or a closing bracket.
 fn up_to_end(code: &str) -> &str {
     let mut depth = 0_u32;
     for (at, character) in code.char_indices() {
@@ -139,7 +139,7 @@ fn up_to_end(code: &str) -> &str {
     code
 }
 
-/// Where `word` stands as a whole identifier.
+/// Returns the positions of `word` as a whole identifier.
 fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     code.match_indices(word)
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_hidden_values_are_told() {
+    fn missing_and_hidden_values_are_reported() {
         let files = sources();
         let sources = Sources::new(&files);
         for name in ["OLD", "HIDDEN", "NONE", "NONE.size"] {

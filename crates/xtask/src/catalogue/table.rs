@@ -1,14 +1,14 @@
-//! Rows of Markdown tables.
+//! Reads the rows of Markdown tables.
 
 use super::labels;
 
 /// A row whose first cell is a label.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Row<'a> {
-    /// Counted from 1.
+    /// The number of the line, counted from 1.
     pub(super) line: usize,
     pub(super) label: &'a str,
-    /// The cells behind the label.
+    /// The cells after the label.
     pub(super) cells: Vec<&'a str>,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn rows(text: &str, letter: char) -> Vec<Row<'_>> {
         .collect()
 }
 
-/// Returns the back-quoted texts of a cell.
+/// Returns the texts of a cell that are in back quotes.
 pub(super) fn references(cell: &str) -> Vec<&str> {
     cell.split('`').skip(1).step_by(2).collect()
 }
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_what_stands_in_backquotes() {
+    fn references_are_in_back_quotes() {
         assert_eq!(
             references("`a.rs::b`, and `c.rs::d`"),
             ["a.rs::b", "c.rs::d"]

@@ -2,7 +2,7 @@ use super::*;
 
 const CODE: &str = "const MOST: usize = 10; // K01\n#[test]\nfn eleventh_is_refused() {}\n";
 
-/// A tree with one limit, one attack, one fault, one oracle and the code behind them.
+/// Returns a tree with one limit, one attack, one fault, one oracle and their code.
 fn tree(limit: &str, attack: &str) -> Vec<File> {
     let files = [
         ("crates/a/src/lib.rs", CODE.to_owned()),
@@ -39,18 +39,18 @@ fn catalogues_that_agree_with_the_code_are_in_order() {
 }
 
 #[test]
-fn another_value_than_the_codes_is_told() {
+fn a_value_that_differs_from_the_code_is_reported() {
     assert_eq!(
         problems_of_limit(&LIMIT.replace("| 10 |", "| 11 |")),
         [
-            "docs/LIMITS.md:1: K01 says that a/src/lib.rs::MOST is 11 packets, that is 11; \
-             the code says 10"
+            "docs/LIMITS.md:1: K01 states 11 packets for a/src/lib.rs::MOST, which is 11; \
+             the code has 10"
         ]
     );
 }
 
 #[test]
-fn missing_constants_and_tests_are_told() {
+fn missing_constants_and_tests_are_reported() {
     let limit = LIMIT.replace("MOST", "LEAST").replace("eleventh", "tenth");
     assert_eq!(
         problems_of_limit(&limit),
@@ -63,7 +63,7 @@ fn missing_constants_and_tests_are_told() {
 }
 
 #[test]
-fn defaults_and_constants_are_as_many() {
+fn limits_have_a_default_for_each_constant() {
     let problems = problems_of_limit(&LIMIT.replace("| 10 |", "| 10, 20 |"));
     assert_eq!(
         problems,
@@ -72,7 +72,7 @@ fn defaults_and_constants_are_as_many() {
 }
 
 #[test]
-fn a_limit_without_a_constant_says_why() {
+fn a_limit_without_a_constant_needs_a_reason() {
     let constant = "`a/src/lib.rs::MOST`";
     let designed = LIMIT.replace(constant, "by design: one field of a path");
     assert_eq!(problems_of_limit(&designed), Problems::new());
@@ -84,11 +84,11 @@ fn a_limit_without_a_constant_says_why() {
 }
 
 #[test]
-fn a_limit_without_a_test_says_what_is_missing() {
+fn a_limit_without_a_test_names_the_missing_test() {
     let without = LIMIT.replace("`a/src/lib.rs::eleventh_is_refused`", "none");
     assert_eq!(
         problems_of_limit(&without),
-        ["docs/LIMITS.md:1: K01 names no test and does not say `open: …`"]
+        ["docs/LIMITS.md:1: K01 names no test and has no `open: …`"]
     );
     let open = LIMIT.replace("`a/src/lib.rs::eleventh_is_refused`", "open: one more");
     assert_eq!(problems_of_limit(&open), Problems::new());
@@ -122,7 +122,7 @@ fn rows_are_unique_and_have_all_columns() {
     let twice = format!("{ATTACK}\n{ATTACK}");
     assert_eq!(
         problems_of_attack(&twice),
-        ["docs/ATTACKS.md:3: A01 has a row already"]
+        ["docs/ATTACKS.md:3: A01 already has a row"]
     );
     assert_eq!(
         problems_of_attack("| A01 | garbage | held |"),
@@ -131,7 +131,7 @@ fn rows_are_unique_and_have_all_columns() {
 }
 
 #[test]
-fn a_catalogue_that_is_missing_is_told() {
+fn a_missing_catalogue_is_reported() {
     let mut files = tree(LIMIT, ATTACK);
     files.retain(|file| file.path != "docs/FAULTS.md");
     assert_eq!(check(&files), ["docs/FAULTS.md: does not exist"]);

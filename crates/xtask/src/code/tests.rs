@@ -72,3 +72,36 @@ fn modules_for_tests_are_found() {
                 #[cfg(test)] pub(crate) mod e;\n#[cfg(test)]\nuse mod_f::g;";
     assert_eq!(test_modules(code), ["a", "e"]);
 }
+
+#[test]
+fn fields_and_arms_for_tests_end_with_their_comma() {
+    let code = "struct A { #[cfg(test)] a: B<C>, d: E, #[cfg(test)] pub(crate) f: G }\n\
+                match h { #[cfg(test)] I::J(k) => l(m, n), #[cfg(test)] o => {} p => q }";
+    let kept = without_tests(code);
+    let words: Vec<&str> = kept.split_whitespace().collect();
+    assert_eq!(
+        words.join(" "),
+        "struct A { d: E, } match h { p => q }",
+        "{kept}"
+    );
+}
+
+#[test]
+fn functions_for_tests_end_with_their_braces() {
+    let code = "#[cfg(test)]\n#[inline]\npub(crate) fn a<B, C>(d: [u8; 2]) -> E { f; { g } } h";
+    assert_eq!(without_tests(code).trim(), "h");
+}
+
+#[test]
+fn further_conditions_may_limit_tests() {
+    let code = "#[cfg(all(test, unix))]\nmod tests { a }\n#[cfg(not(test))]\nb";
+    let kept = without_tests(code);
+    assert_eq!(lines_with(&kept, "a"), Vec::<usize>::new());
+    assert_eq!(lines_with(&kept, "b"), [4]);
+}
+
+#[test]
+fn lines_of_tests_are_counted() {
+    assert_eq!(test_lines("a\n#[cfg(test)]\nmod b {\n\n}\nc"), 4);
+    assert_eq!(test_lines("a\nb"), 0);
+}

@@ -40,9 +40,9 @@ fn bad_lines_of_the_mapping_are_all_named() {
     assert_eq!(
         parse_mapping(text),
         Err(vec![
-            "line 2: 2 columns, not 3".to_owned(),
-            "line 3: an empty column".to_owned(),
-            "line 4: the same line is there twice".to_owned(),
+            "line 2: has 2 columns, not 3".to_owned(),
+            "line 3: has an empty column".to_owned(),
+            "line 4: repeats an earlier line".to_owned(),
         ])
     );
 }

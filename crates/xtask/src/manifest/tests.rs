@@ -62,6 +62,13 @@ fn a_rename_in_the_workspace_is_followed() {
 }
 
 #[test]
+fn features_are_read_without_the_default() {
+    let text = "[package]\nname = \"a\"\n[features]\ndefault = [\"b\"]\nb = []\nc = [\"b\"]";
+    let manifest = parse(text, &Renames::new()).unwrap();
+    assert_eq!(manifest.features, ["b", "c"]);
+}
+
+#[test]
 fn a_manifest_without_a_package_is_refused() {
     assert_eq!(
         parse("[workspace]", &Renames::new()),

@@ -40,8 +40,8 @@ fn bad_rows_are_all_named() {
     assert_eq!(
         parse(&text),
         Err(vec![
-            "line 3: 2 columns, not 7".to_owned(),
-            "line 4: rule a is there twice".to_owned(),
+            "line 3: has 2 columns, not 7".to_owned(),
+            "line 4: repeats the rule a".to_owned(),
         ])
     );
 }

@@ -104,3 +104,24 @@ fn the_map_keeps_code_and_tests_apart() {
         )
     );
 }
+
+#[test]
+fn a_document_that_is_out_of_date_is_refused() {
+    let map = |source: &str| {
+        let path = "crates/wire/src/varint.rs".to_owned();
+        render(&collect(&[File::new(path, source.to_owned())]))
+    };
+    let document = map("// RFC 9000 §16");
+    assert_eq!(compare(&document, &map("// RFC 9000 §16")), Ok(()));
+    for source in ["// RFC 9000 §16, §17", "// RFC 9000 §17", ""] {
+        let problems = compare(&document, &map(source));
+        assert_eq!(
+            problems,
+            Err(vec![
+                "docs/rfc-map.md is out of date; run `cargo xtask rfc-map`".to_owned()
+            ]),
+            "{source}"
+        );
+    }
+    assert!(compare("", &document).is_err());
+}

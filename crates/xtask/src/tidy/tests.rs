@@ -181,3 +181,22 @@ fn other_registries_are_refused() {
         Problems::new()
     );
 }
+
+#[test]
+fn places_are_listed_by_crate_and_gate() {
+    let count = |folder: &str, gate: &str| {
+        Count::of_places(
+            folder,
+            gate,
+            vec![format!("crates/{folder}/a.rs:1: {gate}")],
+        )
+    };
+    let counts = [count("wire", "b"), count("wire", "c"), count("udp", "b")];
+    assert_eq!(
+        list(&counts, Some("wire"), Some("b")),
+        ["crates/wire/a.rs:1: b", "wire b: 1, the aim is 0"]
+    );
+    assert_eq!(list(&counts, Some("wire"), None).len(), 4);
+    assert_eq!(list(&counts, None, None).len(), 6);
+    assert!(list(&counts, Some("attic"), None).is_empty());
+}
