@@ -1,5 +1,5 @@
-//! Waiting to the microsecond: tokio's own timers count in milliseconds, which would be counted
-//! as latency of every request that has a time to be sent at.
+//! A timer that is precise to the microsecond. tokio's timers count in milliseconds, which would add to
+//! the latency of every request that is due at a time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, oneshot};
 
-/// Wakes those who wait for a time; one for each thread.
+/// Wakes tasks at given times; each thread has one.
 #[derive(Debug, Default)]
 pub(crate) struct Alarm {
     sleepers: Mutex<BinaryHeap<Reverse<Sleeper>>>,
-    /// Somebody waits for an earlier time than all others.
+    /// Notified when a task waits for an earlier time than all others.
     is_earlier: Notify,
 }
 
@@ -26,7 +26,7 @@ impl Alarm {
     /// Waits until `due`, while [`Self::run`] runs.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
+    /// Dropping the future loses nothing.
     pub(crate) async fn wait(&self, due: Instant) {
         let (bell, rung) = oneshot::channel();
         let is_first = {
@@ -38,11 +38,11 @@ impl Alarm {
         if is_first {
             self.is_earlier.notify_one();
         }
-        // The sender goes only together with the alarm.
+        // The sender is dropped only with the alarm.
         let _ = rung.await;
     }
 
-    /// Wakes who is due, for ever.
+    /// Wakes tasks when they are due; never returns.
     pub(crate) async fn run(&self) {
         let clock = clock::Clock::new();
         loop {
@@ -56,7 +56,7 @@ impl Alarm {
         }
     }
 
-    /// Wakes who is due; returns when the next one is.
+    /// Wakes the tasks that are due and returns the time of the next one.
     fn ring(&self, now: Instant) -> Option<Instant> {
         let mut sleepers = self.lock();
         while let Some(Reverse(first)) = sleepers.peek() {
@@ -64,7 +64,7 @@ impl Alarm {
                 return Some(first.due);
             }
             if let Some(Reverse(sleeper)) = sleepers.pop() {
-                // Who gave up meanwhile does not listen.
+                // A task that gave up meanwhile has dropped its receiver.
                 let _ = sleeper.bell.send(());
             }
         }
@@ -107,7 +107,7 @@ mod clock {
     };
     use tokio::io::unix::AsyncFd;
 
-    /// The kernel's own timer, as a descriptor that becomes readable.
+    /// The kernel's timer, as a descriptor that becomes readable.
     pub(crate) struct Clock(Option<AsyncFd<OwnedFd>>);
 
     #[expect(
@@ -142,14 +142,14 @@ mod clock {
                 it_interval: zero,
                 it_value: Timespec {
                     tv_sec: left.as_secs().try_into().ok()?,
-                    // Zero would switch it off.
+                    // Zero would disarm the timer.
                     tv_nsec: left.subsec_nanos().max(1).into(),
                 },
             };
             timerfd_settime(timer, TimerfdTimerFlags::empty(), &once).ok()?;
             let mut readable = timer.readable().await.ok()?;
             let mut count = [0; 8];
-            // Empty when this was word of an earlier setting; whoever asked looks at the time.
+            // Empty if an earlier setting has expired; the caller reads the clock.
             let _ = rustix::io::read(timer.get_ref(), &mut count);
             readable.clear_ready();
             Some(())

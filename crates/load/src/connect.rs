@@ -1,4 +1,4 @@
-//! Making connections.
+//! Connections to the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use crate::request::Spoken;
 use crate::sender::Sender;
 use crate::tally::{Agreed, AgreedTls, QuicRecord};
 
-/// A connection that stands.
+/// An established connection.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) sender: Sender,
@@ -35,7 +35,7 @@ pub(crate) struct Link {
     pub(crate) carrier: Carrier,
 }
 
-/// What is below HTTP, for its counters.
+/// The transport below HTTP, for its counters.
 #[derive(Debug)]
 pub(crate) enum Carrier {
     Tcp(Arc<Traffic>),
@@ -45,12 +45,12 @@ pub(crate) enum Carrier {
     },
 }
 
-/// A connection could not be made.
+/// The reason why a connection could not be made.
 #[derive(Debug)]
 pub(crate) struct CannotConnect {
-    /// What was wrong, the same for what is alike.
+    /// The label of the error; errors that are alike have the same label.
     pub(crate) label: String,
-    /// The whole story, if it is the end of the run.
+    /// The complete message, for the case that it ends the run.
     pub(crate) failure: Failure,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct CannotConnect {
 #[derive(Debug)]
 pub(crate) struct Connector {
     plan: Arc<Plan>,
-    /// Which of the addresses answered last.
+    /// The index of the address that answered last.
     chosen: AtomicUsize,
 }
 
@@ -100,7 +100,8 @@ impl Connector {
         let plan = &*self.plan;
         let peer = plan.target.peer(address);
         let local = SocketAddr::new(local_ip_for(address.ip()), 0);
-        // A socket for each, as clients have; servers spread them by address and port.
+        // Each connection has a socket of its own, as clients do; servers spread them by address and
+        // port.
         let endpoint = Endpoint::client(local).map_err(|error| CannotConnect {
             label: "no socket".to_owned(),
             failure: Failure::new(format!("cannot open a socket: {error}")),
@@ -217,7 +218,7 @@ impl Connector {
         };
         let sender = if agreed.spoken == Spoken::Http2 {
             let (sender, connection) = self.http2().handshake(io).await.map_err(failed)?;
-            // What ends it is told to the requests.
+            // Errors of the connection reach its requests.
             tokio::spawn(async move { drop(connection.await) });
             Sender::Http2(sender)
         } else {
@@ -293,7 +294,7 @@ impl Connector {
 }
 
 impl Carrier {
-    /// Bytes of HTTP received and sent, and what QUIC counted.
+    /// Returns the bytes of HTTP received and sent, and the counters of QUIC.
     pub(crate) fn counters(&self) -> (u64, u64, Option<QuicRecord>) {
         match self {
             Self::Tcp(traffic) => {
@@ -323,17 +324,18 @@ impl Carrier {
         }
     }
 
-    /// Returns why the server refused the client once TCP and TLS were there, if it did.
+    /// Returns the reason why the server refused the client after the handshakes of TCP and TLS, if it
+    /// did.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Tcp(traffic) => traffic.refusal(),
-            // The requests are told.
+            // The requests fail with it.
             Self::Quic { .. } => None,
         }
     }
 
-    /// Resolves when the server's machine says that nobody has the port any more, which QUIC by
-    /// itself would take for a loss; never over TCP.
+    /// Resolves when the server's machine reports that the port is closed, which QUIC alone would take
+    /// for a loss. Never resolves over TCP.
     pub(crate) async fn is_refused(&self) {
         let Self::Quic { endpoint, .. } = self else {
             return std::future::pending().await;
@@ -353,7 +355,7 @@ impl Carrier {
         }
     }
 
-    /// Takes leave of the server.
+    /// Closes the connection.
     pub(crate) async fn close(self) {
         if let Self::Quic {
             connection,
@@ -363,7 +365,7 @@ impl Carrier {
             let no_error = courser::VarInt::from_u32(0x100);
             connection.close(no_error, b"");
             drop(connection);
-            // Long enough for the packet that says so to leave.
+            // Long enough to send the CONNECTION_CLOSE frame.
             let _ = tokio::time::timeout(LEAVE, endpoint.wait_idle()).await;
         }
     }
@@ -380,8 +382,8 @@ fn settings(plan: &Plan) -> TransportConfig {
     TransportConfig {
         handshake_timeout: plan.connect_timeout,
         max_idle_timeout: Some(plan.inactivity_timeout),
-        // A server that is there has said so long before the time is over, and of one that is
-        // gone the system can tell only when something was sent to it.
+        // A running server has answered long before the time is over. The system reports a closed port
+        // only after something was sent to it.
         keep_alive_interval: Some(KEEP_ALIVE.min(plan.inactivity_timeout / 3)),
         stream_receive_window: window,
         stream_receive_window_max: window.max(default.stream_receive_window_max),
@@ -405,15 +407,16 @@ fn agreed_tls(session: &rustls::ClientConnection) -> AgreedTls {
     }
 }
 
-/// rustls says `TLS13_AES_128_GCM_SHA256` where everybody else says `TLS_AES_128_GCM_SHA256`.
+/// Returns the name in the registry of IANA, `TLS_AES_128_GCM_SHA256`, which rustls writes as
+/// `TLS13_AES_128_GCM_SHA256`.
 fn suite_name(name: &str) -> String {
     name.replacen("TLS13_", "TLS_", 1)
 }
 
-/// h2load's default for HTTP/2: windows that never are in the way.
+/// The default of h2load for HTTP/2: windows that never limit a transfer.
 const WINDOW: u32 = (1 << 30) - 1;
 
-/// A connection that waits for a slow response asks as often as this whether the server is there.
+/// The interval at which a connection that waits for a slow response probes the server.
 const KEEP_ALIVE: Duration = Duration::from_millis(500);
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);

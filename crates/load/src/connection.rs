@@ -1,4 +1,4 @@
-//! One client: a connection, and another when it breaks.
+//! One client: a connection, and another one when it breaks.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,7 +49,7 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
                 if began.elapsed() >= SHORT {
                     continue;
                 }
-                // A server that only ever hangs up is as good as none.
+                // A server that always hangs up is treated like none.
                 was_used || give_one_up(&worker, &lane, began, HUNG_UP.to_owned())
             }
             Err(error) => on_refused(&worker, &lane, began, error),
@@ -63,7 +63,7 @@ pub(crate) async fn run(worker: Arc<Worker>, number: u64, mut stop: watch::Recei
     }
 }
 
-/// Counts a connection that could not be made. False when it makes no sense to go on.
+/// Counts a connection that could not be made. Returns false when the run cannot continue.
 fn on_refused(worker: &Worker, lane: &Lane, began: Instant, error: CannotConnect) -> bool {
     worker.tally().refused += 1;
     if !worker.was_ever_connected() {
@@ -73,8 +73,8 @@ fn on_refused(worker: &Worker, lane: &Lane, began: Instant, error: CannotConnect
     give_one_up(worker, lane, began, error.label)
 }
 
-/// Counts a request as failed for which there is no connection: a run of so many requests comes
-/// to an end although nobody answers. False when there is none left.
+/// Counts a request without a connection as failed, so that a run with a number of requests ends although
+/// the server does not answer. Returns false when no request is left.
 fn give_one_up(worker: &Worker, lane: &Lane, began: Instant, label: String) -> bool {
     if lane.next(worker).is_none() {
         return false;
@@ -83,7 +83,7 @@ fn give_one_up(worker: &Worker, lane: &Lane, began: Instant, label: String) -> b
     true
 }
 
-/// Runs the slots of a connection until it is lost or all is done.
+/// Runs the slots of a connection until it is lost or no request is left.
 async fn load(
     worker: &Arc<Worker>,
     lane: &Arc<Lane>,
@@ -112,7 +112,7 @@ async fn load(
             joined = slots.join_next() => match joined {
                 Some(Ok(SlotEnd::Finished)) => {}
                 Some(Ok(SlotEnd::Lost)) => end = SlotEnd::Lost,
-                // Nobody aborts them but the arms below.
+                // Only the arms below abort slots.
                 Some(Err(error)) => worker.tally().count_error(format!("bug: {error}")),
                 None => break,
             },
@@ -132,7 +132,7 @@ async fn load(
     }
     if let Some(refusal) = carrier.refusal() {
         let mut tally = worker.tally();
-        // A request may have been told the same.
+        // A request may have failed with the same error.
         if !tally.errors.contains_key(refusal) {
             tally.count_error(refusal.to_owned());
         }
@@ -152,13 +152,13 @@ async fn load(
     carrier.close().await;
     let has_more = !lock(&lane.left_behind).is_empty();
     if end == SlotEnd::Lost && !has_more && worker.schedule.is_exhausted(Instant::now()) {
-        // The server closed when all was done.
+        // The server closed the connection after the last request.
         return SlotEnd::Finished;
     }
     end
 }
 
-/// The server's process is gone, and with it what was under way.
+/// Counts the requests in flight as failed: the server's process has ended.
 fn on_gone(worker: &Worker, under_way: u64) {
     let now = Instant::now();
     let mut tally = worker.tally();
@@ -167,7 +167,7 @@ fn on_gone(worker: &Worker, under_way: u64) {
     }
 }
 
-/// Resolves when what is under way is to be given up.
+/// Resolves when requests in flight are to be abandoned.
 async fn over(worker: &Worker, stop: &mut watch::Receiver<bool>) {
     let cut = async {
         match worker.schedule.cuts_at() {
@@ -181,12 +181,12 @@ async fn over(worker: &Worker, stop: &mut watch::Receiver<bool>) {
     }
 }
 
-/// A connection that did not live as long is not followed by the next one at once.
+/// A connection with a shorter life is not followed by the next one at once.
 const SHORT: Duration = Duration::from_millis(20);
 
 const HUNG_UP: &str = "connection closed by the server";
 
-/// How long somebody tries to connect again.
+/// The time limit and the pauses of attempts to connect again.
 #[derive(Debug)]
 struct Patience {
     began: Instant,
@@ -201,7 +201,7 @@ impl Patience {
         }
     }
 
-    /// How long to wait before the next attempt; `None` to give up.
+    /// Returns the pause before the next attempt, or `None` to give up.
     fn pause(&mut self) -> Option<Duration> {
         let pause = self.next;
         self.next = (pause * 2).min(LONGEST_PAUSE);
@@ -212,5 +212,5 @@ impl Patience {
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A server that restarts is back by then.
+/// Time limit of attempts; a server that restarts is back by then.
 const GIVE_UP: Duration = Duration::from_secs(30);

@@ -1,7 +1,7 @@
 //! A load generator for HTTP/1.1, HTTP/2 and HTTP/3.
 //!
-//! A [`Plan`] says which server is loaded, with which requests, over how many connections and for how
-//! long. [`run`] does it and returns a [`Summary`] of what was counted. [`document`] writes it as JSON.
+//! A [`Plan`] contains the server, the requests, the number of connections and the end of the run. [`run`]
+//! loads the server and returns a [`Summary`] of what was counted, which [`document`] writes as JSON.
 //!
 //! - **Closed loop**: without a rate, each stream sends its next request when the last one is answered.
 //! - **Open loop**: with a [rate](Plan::rate), requests have times at which they are due. Latency can count

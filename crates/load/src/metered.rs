@@ -1,4 +1,4 @@
-//! A stream that counts the bytes of HTTP that pass, below TLS and TCP's own.
+//! A stream that counts the bytes of HTTP, without those of TLS and TCP.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,12 +8,12 @@ use std::task::{Context, Poll, ready};
 use courser::HandshakeFailure;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What passed.
+/// The bytes that passed through a stream.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) read: AtomicU64,
     pub(crate) written: AtomicU64,
-    /// Why the server refused the client after the handshake, as far as TLS tells.
+    /// The reason why the server refused the client after the handshake, as far as TLS reports it.
     refusal: OnceLock<String>,
 }
 
@@ -24,7 +24,7 @@ impl Traffic {
 
     fn on_error(&self, error: &std::io::Error) {
         if let Some(failure) = HandshakeFailure::after_handshake(error, "TLS") {
-            // The first one counts.
+            // The first error counts.
             let _ = self.refusal.set(failure.seen().to_owned());
         }
     }

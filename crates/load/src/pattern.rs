@@ -14,8 +14,8 @@ use self::expression::Expression;
 
 /// A URL whose part behind the host is a regular expression, from which requests are drawn.
 ///
-/// Scheme, host and port are taken as they are, for a run loads one server. A dot is a dot, as
-/// oha has it, since URLs are full of them and mean nothing else; `[ -~]` is any character.
+/// Scheme, host and port are taken literally, for a run loads one server. A dot is a literal dot, as in
+/// oha, since URLs are full of dots; `[ -~]` is any character.
 #[derive(Debug)]
 pub struct Pattern {
     origin: String,
@@ -59,12 +59,12 @@ impl Pattern {
             .map(|url| &url[url::Position::BeforePath..url::Position::AfterQuery]);
         let parsed = sent.and_then(|sent| Uri::try_from(sent).ok());
         let parsed = parsed.and_then(|uri| uri.into_parts().path_and_query);
-        // All that it can be is a path, once it is encoded.
+        // An encoded path always parses.
         parsed.unwrap_or(PathAndQuery::from_static("/"))
     }
 }
 
-/// Where the path begins.
+/// Returns the index at which the path begins.
 fn end_of_origin(text: &str) -> usize {
     let authority = text.find("://").map_or(0, |colon| colon + 3);
     text[authority..]
@@ -72,7 +72,7 @@ fn end_of_origin(text: &str) -> usize {
         .map_or(text.len(), |slash| authority + slash)
 }
 
-/// The pattern with every dot escaped that is not escaped already.
+/// Escapes every dot of a pattern that is not escaped yet.
 fn literal_dots(pattern: &str) -> String {
     let mut literal = String::with_capacity(pattern.len());
     let mut is_escaped = false;

@@ -1,4 +1,4 @@
-//! Requests, made once and copied for each that is sent.
+//! Requests, made once and copied each time one is sent.
 
 use bytes::Bytes;
 use courser_measure::Failure;
@@ -47,13 +47,13 @@ pub struct RequestParts {
 pub struct Requests {
     method: Method,
     body: Bytes,
-    /// With authority, for HTTP/2 and 3.
+    /// URLs with an authority, for HTTP/2 and HTTP/3.
     whole: Vec<Uri>,
     headers: HeaderMap,
-    /// Without, for HTTP/1.1, whose fields name the host.
+    /// URLs without an authority, for HTTP/1.1, whose host field names the host.
     origin_form: Vec<Uri>,
     headers_with_host: HeaderMap,
-    /// Where paths come from that are not there yet.
+    /// The pattern that paths are drawn from.
     pattern: Option<Pattern>,
 }
 
@@ -132,11 +132,12 @@ impl Requests {
 fn host_of(urls: &[Uri]) -> HeaderValue {
     let authority = urls.first().and_then(Uri::authority);
     let text = authority.map_or("", |authority| authority.as_str());
-    // What the parser of URIs lets into an authority is fit for a field.
+    // Every authority that the parser of URIs accepts is a valid field value.
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The field host of HTTP/1.1 is `:authority` in the later versions.
+/// Puts the value of a host field into a URL, as its authority: `:authority` replaces the field since
+/// HTTP/2.
 fn with_host(url: &Uri, host: &HeaderValue) -> Result<Uri, Failure> {
     let mut parts = url.clone().into_parts();
     let wrong = || Failure::new(format!("the host field {host:?} is not a valid host"));
@@ -147,14 +148,14 @@ fn with_host(url: &Uri, host: &HeaderValue) -> Result<Uri, Failure> {
 fn with_path(url: &Uri, path: PathAndQuery) -> Uri {
     let mut parts = url.clone().into_parts();
     parts.path_and_query = Some(path);
-    // It had one before, so it is whole or in origin form with another as well.
+    // The URL had a path before, so it is valid with another one.
     Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
 fn origin_form(url: &Uri) -> Uri {
     let mut parts = url.clone().into_parts();
     (parts.scheme, parts.authority) = (None, None);
-    // A path and query that were part of a URI are one by themselves.
+    // The path and query of a URI are a valid URI.
     Uri::from_parts(parts).unwrap_or_else(|_| Uri::from_static("/"))
 }
 

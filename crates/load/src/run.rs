@@ -95,11 +95,11 @@ fn collect(
     })
 }
 
-/// When the run was over. With a duration that is its end, unless it was broken off: that nothing
-/// more was due in the last moment does not make it shorter.
+/// Returns the end of the run. A run with a duration ends with it unless it was stopped: it is not
+/// shorter for having no request due in its last moment.
 fn end_of(schedule: &Schedule, last: Option<Instant>, now: Instant) -> Instant {
     match schedule.ends() {
-        // Requests that were waited for may end later.
+        // Requests in flight may end later.
         Some(ends) if now + schedule.slack() >= ends => ends.max(last.unwrap_or(ends)),
         Some(_) => now,
         None => last.unwrap_or(now),
@@ -139,7 +139,7 @@ struct CpuMeter {
 }
 
 impl CpuMeter {
-    /// Right to the time between two looks.
+    /// Takes the CPU time at the beginning of the measurement, precise to the time between two calls.
     fn look(&mut self, schedule: &Schedule) {
         let is_warm = schedule.measured_from() > schedule.began();
         if is_warm && self.at_begin.is_none() && Instant::now() >= schedule.measured_from() {
@@ -147,7 +147,7 @@ impl CpuMeter {
         }
     }
 
-    /// Without a warm-up, since the process began.
+    /// Returns the CPU time since the measurement began; without a warm-up, since the process began.
     fn seconds(&self) -> f64 {
         CpuClock::Process.seconds() - self.at_begin.unwrap_or(0.0)
     }

@@ -1,4 +1,4 @@
-//! Which request is sent when, and when it is over.
+//! The times of requests, and the end of the run.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -11,9 +11,9 @@ use crate::plan::{Amount, Plan};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket {
     pub(crate) number: u64,
-    /// When it should be sent; with a rate only.
+    /// The time at which it is due; `None` without a rate.
     pub(crate) due: Option<Instant>,
-    /// Times it was sent and surely not processed.
+    /// The number of times that it was sent and surely not processed.
     pub(crate) tries: u8,
 }
 
@@ -23,10 +23,10 @@ pub(crate) struct Schedule {
     began: Instant,
     measured_from: Instant,
     ends: Option<Instant>,
-    /// What is under way at the end is waited for.
+    /// True if the run waits for requests in flight at its end.
     waits: bool,
     limit: u64,
-    /// Nanoseconds between requests; with a rate only.
+    /// Nanoseconds between requests; `None` without a rate.
     interval: Option<f64>,
     next: AtomicU64,
 }
@@ -60,25 +60,25 @@ impl Schedule {
         self.measured_from
     }
 
-    /// When no more requests are sent.
+    /// Returns the time from which no more requests are sent.
     pub(crate) fn ends(&self) -> Option<Instant> {
         self.ends
     }
 
-    /// When requests that are under way are given up.
+    /// Returns the time at which requests in flight are abandoned.
     pub(crate) fn cuts_at(&self) -> Option<Instant> {
         self.ends.filter(|_| !self.waits)
     }
 
-    /// How long before the end there may be nothing left to send.
+    /// Returns the time before the end in which no request may be due.
     pub(crate) fn slack(&self) -> Duration {
         let interval = Duration::from_secs_f64(self.interval.unwrap_or(0.0) / 1e9);
         interval * 2 + Duration::from_millis(10)
     }
 
-    /// The next request, if there is one.
+    /// Returns the next request, if one is left.
     pub(crate) fn draw(&self) -> Option<Ticket> {
-        // Read first: the counter must not run away from a limit that was reached long ago.
+        // Read first: the counter must not grow beyond a limit that was reached long ago.
         if self.next.load(Relaxed) >= self.limit {
             return None;
         }
@@ -92,17 +92,17 @@ impl Schedule {
         })
     }
 
-    /// True when nothing more is to be sent at this time.
+    /// Returns true when no more requests are sent at this time.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.ends.is_some_and(|ends| now >= ends)
     }
 
-    /// True when there is nothing to draw any more.
+    /// Returns true when no request is left.
     pub(crate) fn is_exhausted(&self, now: Instant) -> bool {
         self.is_over(now) || self.next.load(Relaxed) >= self.limit
     }
 
-    /// How much of it is done, from 0 to 1.
+    /// Returns the share of the run that is over, from 0 to 1.
     pub(crate) fn share(&self, now: Instant, done: u64) -> f64 {
         match self.ends {
             Some(ends) => {

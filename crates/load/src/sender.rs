@@ -1,4 +1,4 @@
-//! One request and its response, whatever the version of HTTP.
+//! One request and its response, over any version of HTTP.
 
 use std::error::Error as _;
 use std::future::poll_fn;
@@ -14,7 +14,7 @@ use hyper::client::conn::{http1, http2};
 
 use crate::request::Spoken;
 
-/// What sends requests on a connection.
+/// Sends requests on a connection.
 #[derive(Debug)]
 pub(crate) enum Sender {
     Http1(http1::SendRequest<Full<Bytes>>),
@@ -22,26 +22,26 @@ pub(crate) enum Sender {
     Http3(h3::Client),
 }
 
-/// A response, to its end.
+/// A complete response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// When its head was there.
+    /// The time at which the header section was complete.
     pub(crate) head: Instant,
-    /// When all of it was.
+    /// The time at which the response was complete.
     pub(crate) over: Instant,
     /// Bytes of content.
     pub(crate) data: u64,
-    /// Bytes of fields, names and values.
+    /// Bytes of field lines, names and values.
     pub(crate) fields: u64,
 }
 
-/// No response, or not all of it.
+/// The reason why there is no complete response.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Trouble {
-    /// What was wrong, the same for what is alike.
+    /// The label of the error; errors that are alike have the same label.
     pub(crate) label: String,
-    /// The server has surely not processed the request.
+    /// True if the server has surely not processed the request.
     pub(crate) is_unprocessed: bool,
 }
 
@@ -54,7 +54,7 @@ impl Sender {
         }
     }
 
-    /// Another one for the same connection, where one can have several requests.
+    /// Returns another sender for the same connection, if the connection can have several requests.
     pub(crate) fn another(&self) -> Option<Self> {
         match self {
             Self::Http1(_) => None,
@@ -63,7 +63,7 @@ impl Sender {
         }
     }
 
-    /// Waits until a request can be sent. False when the connection takes none any more.
+    /// Waits until a request can be sent. Returns false when the connection takes no more requests.
     pub(crate) async fn is_ready(&mut self) -> bool {
         match self {
             Self::Http1(sender) => sender.ready().await.is_ok(),
@@ -72,7 +72,7 @@ impl Sender {
         }
     }
 
-    /// Sends a request and receives all of its response.
+    /// Sends a request and receives its complete response.
     pub(crate) async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -94,7 +94,8 @@ impl Sender {
     }
 }
 
-/// The flag of a connection that is closed is cheaper than the lock of one that goes away.
+/// Returns true if the connection takes no more requests. The flag for GOAWAY is cheaper than the lock of
+/// the connection.
 fn is_over(client: &h3::Client) -> bool {
     client.goes_away() || client.quic().close_reason().is_some()
 }
@@ -125,7 +126,8 @@ where
     Ok(Answer {
         status,
         head,
-        // One piece that came along came at the same time, and to look at the clock is not free.
+        // Content in one piece with the header section arrived at the same time, and reading the clock is
+        // not free.
         over: match has_waited || frames > 1 {
             true => Instant::now(),
             false => head,
@@ -145,7 +147,7 @@ fn size_of_fields(headers: &HeaderMap) -> u64 {
 
 #[expect(clippy::needless_pass_by_value, reason = "as map_err wants it")]
 fn of_hyper(error: hyper::Error) -> Trouble {
-    // The innermost one says what happened.
+    // The innermost error describes what happened.
     let mut inner = error.source();
     while let Some(deeper) = inner.and_then(std::error::Error::source) {
         inner = Some(deeper);

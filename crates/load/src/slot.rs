@@ -1,4 +1,4 @@
-//! One request after the other on one connection.
+//! One stream of requests on a connection, each sent after the answer to the last one.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -13,33 +13,33 @@ use crate::sender::{Answer, Sender, Trouble};
 use crate::tally::Times;
 use crate::worker::Worker;
 
-/// What the slots of one connection share.
+/// State that the slots of one connection share.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
-    /// Requests that an earlier connection left behind.
+    /// Requests that an earlier connection did not complete.
     pub(crate) left_behind: Mutex<Vec<Ticket>>,
-    /// The connection takes no more requests.
+    /// True when the connection takes no more requests.
     is_lost: AtomicBool,
     loss: Notify,
-    /// Something was sent on it.
+    /// True when a request was sent on the connection.
     pub(crate) was_used: AtomicBool,
-    /// Requests answered that count.
+    /// Answered requests that count.
     pub(crate) answered: AtomicU64,
-    /// When the first response began.
+    /// The time at which the first response began.
     pub(crate) first_byte: Mutex<Option<Instant>>,
 }
 
-/// Why a slot has ended.
+/// The reason why a slot has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SlotEnd {
-    /// There is nothing left to do.
+    /// No request is left.
     Finished,
     /// The connection takes no more requests.
     Lost,
 }
 
 impl Lane {
-    /// Tells all slots that the connection takes no more requests.
+    /// Notifies all slots that the connection takes no more requests.
     pub(crate) fn lose(&self) {
         self.is_lost.store(true, Relaxed);
         self.loss.notify_waiters();
@@ -49,7 +49,7 @@ impl Lane {
         lock(&self.left_behind).push(ticket);
     }
 
-    /// For the next connection, which does what this one left behind.
+    /// Returns the state of the next connection, which sends what this one did not complete.
     pub(crate) fn successor(&self) -> Self {
         Self {
             left_behind: Mutex::new(std::mem::take(&mut *lock(&self.left_behind))),
@@ -57,14 +57,14 @@ impl Lane {
         }
     }
 
-    /// The next request to send, if there is one.
+    /// Returns the next request to send, if one is left.
     pub(crate) fn next(&self, worker: &Worker) -> Option<Ticket> {
         let left = lock(&self.left_behind).pop();
         left.or_else(|| worker.schedule.draw())
     }
 }
 
-/// Sends requests until there are none left, or the connection takes none.
+/// Sends requests until none is left, or the connection takes no more.
 pub(crate) async fn run(worker: Arc<Worker>, lane: Arc<Lane>, mut sender: Sender) -> SlotEnd {
     let end = serve(&worker, &lane, &mut sender).await;
     if end == SlotEnd::Lost {
@@ -102,11 +102,11 @@ async fn serve(worker: &Worker, lane: &Lane, sender: &mut Sender) -> SlotEnd {
         lane.was_used.store(true, Relaxed);
         let request = worker.plan.requests.make(ticket.number, spoken);
         let result = {
-            // In its place at once: it is large, and each move of it costs as much as a lock.
+            // Pinned where it is made: it is large, and each move of it costs as much as a lock.
             let mut exchange = pin!(sender.exchange(request));
             match worker.plan.timeout {
                 None => exchange.await.map_err(Failed::Trouble),
-                // Dropped, the request is cancelled.
+                // Dropping the exchange cancels the request.
                 Some(limit) => match tokio::time::timeout(limit, exchange.as_mut()).await {
                     Ok(result) => result.map_err(Failed::Trouble),
                     Err(_) => Err(Failed::TimedOut),
@@ -165,7 +165,7 @@ fn on_failed(worker: &Worker, times: Times, failed: Failed) {
     log(worker, times, None);
 }
 
-/// Writes a line of the log that was asked for.
+/// Writes a line of the log, if there is one.
 fn log(worker: &Worker, times: Times, status: Option<u16>) {
     let Some(log) = &worker.log else { return };
     let began = SystemTime::now()
@@ -181,5 +181,5 @@ fn log(worker: &Worker, times: Times, status: Option<u16>) {
     ));
 }
 
-/// A server that refuses a request as often as this is not going away but broken.
+/// Times that a request is sent again. A server that refuses it more often is not going away but broken.
 const MAX_TRIES: u8 = 3;

@@ -118,7 +118,7 @@ pub fn classes(times: &Histogram<u64>) -> Vec<(f64, u64)> {
             0
         };
         classes.push((seconds(upper), count));
-        // The histogram cannot tell apart what is closer than this.
+        // The histogram does not distinguish times that are closer than this.
         lower = times.next_non_equivalent(upper).max(lower);
     }
     classes

@@ -1,4 +1,4 @@
-//! What came of the requests and connections of one thread.
+//! Counters of requests and connections.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,37 +9,36 @@ use hdrhistogram::Histogram;
 use crate::request::Spoken;
 use crate::sender::Answer;
 
-/// What came of the requests and connections of one thread, or of all.
+/// Counters of the requests and connections of one thread, or of all threads.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// Nothing that was sent before counts.
+    /// The beginning of the measurement; earlier requests do not count.
     measured_from: Instant,
-    /// Requests that were answered to the end.
+    /// Requests answered to the end.
     pub(crate) done: u64,
-    /// Requests that were not.
+    /// Requests without a complete answer.
     pub(crate) errored: u64,
-    /// Of these, requests whose time ran out.
+    /// Requests among the errored ones whose time limit was over.
     pub(crate) timeouts: u64,
-    /// Requests that were not answered, and connections that were not made, by what was wrong.
+    /// Requests without an answer and connections that were not made, by the label of the error.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// Answers by their status.
+    /// Answers by status.
     pub(crate) statuses: BTreeMap<u16, u64>,
-    /// The status of the last answer and how many had it: most have the same.
+    /// The status of the last answers and their number: most answers have the same status.
     run: (u16, u64),
-    /// Content received.
+    /// Bytes of content received.
     pub(crate) data: u64,
-    /// Fields received, names and values as they are without compression.
+    /// Bytes of field lines received, names and values without compression.
     pub(crate) fields: u64,
     /// Nanoseconds from when a request was due, or sent, to the end of its response.
     pub(crate) latency: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the end of its response; where that is
-    /// something else.
+    /// Nanoseconds from when a request was sent to the end of its response, if that differs.
     pub(crate) service: Histogram<u64>,
-    /// Nanoseconds from when a request was sent to the head of its response.
+    /// Nanoseconds from when a request was sent to the header section of its response.
     pub(crate) head: Histogram<u64>,
     /// Answers in each tenth of a second since the measurement began.
     pub(crate) tenths: Vec<u64>,
-    /// When the last request was over.
+    /// The time at which the last request was over.
     pub(crate) last: Option<Instant>,
     /// Connections that were made and are over.
     pub(crate) connections: Vec<ConnectionRecord>,
@@ -47,7 +46,7 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     /// Connections that broke before the end.
     pub(crate) lost: u64,
-    /// Why the first connection could not be made, for the case that none can.
+    /// The failure of the first connection that could not be made, for the case that none can.
     pub(crate) failure: Option<Failure>,
     pub(crate) agreed: Option<Agreed>,
 }
@@ -116,22 +115,22 @@ pub struct QuicRecord {
     pub receive_calls: u64,
 }
 
-/// What a run has come to.
+/// The counters of a whole run.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) tally: Tally,
-    /// Requests sent, those included whose answers did not come.
+    /// Requests sent, including those without an answer.
     pub(crate) sent: u64,
-    /// From the start, or from the end of the warm-up.
+    /// The time since the start, or since the end of the warm-up.
     pub(crate) elapsed: Duration,
-    /// Of this process, while it was measured.
+    /// CPU time of this process while it was measured.
     pub(crate) cpu_seconds: f64,
 }
 
 /// Times of one request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// When it should have been sent, if there was such a time.
+    /// The time at which it was due, if there was one.
     pub(crate) due: Option<Instant>,
     pub(crate) sent: Instant,
     pub(crate) over: Instant,
@@ -166,7 +165,8 @@ impl Tally {
         })
     }
 
-    /// A request was answered. `is_corrected` counts from when it was due.
+    /// Counts an answered request and returns true, unless it was sent before the measurement began. With
+    /// `is_corrected`, latency counts from when it was due.
     pub(crate) fn on_answer(&mut self, times: Times, answer: &Answer, is_corrected: bool) -> bool {
         let from = match times.due {
             Some(due) if is_corrected => due,
@@ -193,7 +193,7 @@ impl Tally {
         true
     }
 
-    /// A request was not answered, or a connection for it not made.
+    /// Counts a request without an answer, or without a connection.
     pub(crate) fn on_error(
         &mut self,
         sent: Instant,
@@ -210,7 +210,7 @@ impl Tally {
         self.last = self.last.max(Some(over));
     }
 
-    /// Counts something that went wrong, without a request.
+    /// Counts an error that concerns no request.
     pub(crate) fn count_error(&mut self, label: String) {
         let is_known = self.errors.contains_key(&label);
         let label = if is_known || self.errors.len() < MAX_LABELS {
@@ -221,7 +221,7 @@ impl Tally {
         *self.errors.entry(label).or_default() += 1;
     }
 
-    /// Adds what another thread counted.
+    /// Adds the counters of another thread.
     pub(crate) fn add(&mut self, mut other: Self) {
         other.end_run();
         self.end_run();
@@ -243,7 +243,7 @@ impl Tally {
             (&mut self.service, &other.service),
             (&mut self.head, &other.head),
         ] {
-            // Both grow as far as is needed.
+            // Both histograms grow as far as needed.
             let _ = mine.add(its);
         }
         if self.tenths.len() < other.tenths.len() {
@@ -281,20 +281,20 @@ impl Tally {
     }
 }
 
-/// The histogram grows with what it is told; the saturating call would cut instead.
+/// Records a time. The histogram grows with it; the saturating call would cut it instead.
 fn count(times: &mut Histogram<u64>, time: Duration) {
     let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    // It fails for more than it has memory for: five hundred years.
+    // It fails beyond the range of a histogram, five hundred years.
     let _ = times.record(nanoseconds);
 }
 
-/// Times are right to one part in a thousand.
+/// Significant digits of times.
 const DIGITS: u8 = 3;
 
-/// Texts of a peer must not fill the memory.
+/// The largest number of labels: texts of a peer must not fill the memory.
 const MAX_LABELS: usize = 100;
 
-/// A day.
+/// Tenths of a second that are counted: a day.
 const MAX_TENTHS: usize = 864_000;
 
 #[cfg(test)]

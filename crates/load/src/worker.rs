@@ -1,4 +1,4 @@
-//! What the connections of one thread share.
+//! State that the connections of one thread share.
 
 use std::io::{BufWriter, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -46,7 +46,7 @@ impl Log {
     }
 
     pub(crate) fn write(&self, line: &str) {
-        // A full disk shows when it is flushed.
+        // A full disk is reported when the log is flushed.
         let _ = lock(&self.0).write_all(line.as_bytes());
     }
 
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// It was sent and not processed, and will be sent again.
+    /// Takes back a request that was sent and not processed, and will be sent again.
     pub(crate) fn on_unsent(&self, at: Instant) {
         if at >= self.schedule.measured_from() {
             self.sent.fetch_sub(1, Relaxed);
@@ -103,7 +103,7 @@ impl Worker {
         self.sent.load(Relaxed)
     }
 
-    /// True when somebody has reached the server.
+    /// Returns true if any connection has reached the server.
     pub(crate) fn was_ever_connected(&self) -> bool {
         self.ever_connected.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Regular expressions to draw strings from.
+//! Regular expressions from which strings are drawn.
 
 use courser_measure::Failure;
 use rand::SeedableRng;
