@@ -1,4 +1,4 @@
-//! What every scenario needs: a server, a limit, a watch, and the cost at both ends.
+//! The environment of every scenario: a server, a limit, a watch, and the cost at both ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use crate::meter::{Amount, Interval, Latency, Meter, Watch, Watched};
 use crate::remote::Remote;
 use crate::session::{Handshake, Session};
 
-/// What every scenario needs.
+/// The environment of a scenario.
 #[derive(Debug)]
 pub(crate) struct Bench<'a> {
     pub(crate) remote: &'a Remote,
@@ -23,8 +23,8 @@ pub(crate) struct Bench<'a> {
     control: Control,
 }
 
-/// A connection of its own to ask the server on, so that asking disturbs nothing, and a server
-/// that cannot bear the question breaks nothing.
+/// A separate connection for the server's counters, so that requests for them disturb nothing, and a
+/// server that fails on them breaks nothing.
 #[derive(Debug)]
 struct Control {
     session: Session,
@@ -77,7 +77,7 @@ pub struct Side {
     pub connection: Option<ConnectionCounters>,
 }
 
-/// Where the counters stood when a measurement began.
+/// The counters at the beginning of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Mark {
     cpu_seconds: f64,
@@ -85,7 +85,7 @@ pub(crate) struct Mark {
     server: Option<ServerReport>,
 }
 
-/// Where the connections stand at the end of a measurement.
+/// The counters of this end at the end of a measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) io: IoCounters,
@@ -113,7 +113,7 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// Begins a measurement; `io` is where its sockets stand.
+    /// Begins a measurement; `io` are the counters of its sockets.
     pub(crate) async fn mark(&mut self, io: IoCounters) -> Mark {
         let server = self.control.ask().await;
         Mark {
@@ -123,7 +123,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Where this end stands now. Asking the server comes after this.
+    /// Returns the counters of this end. Call it before the server's counters are requested.
     pub(crate) fn standing(
         &self,
         io: IoCounters,
@@ -136,7 +136,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Ends a measurement and makes the bill.
+    /// Ends a measurement and computes the cost at both ends.
     pub(crate) async fn outcome(
         &mut self,
         mark: Mark,
@@ -186,7 +186,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Takes leave of the server.
+    /// Closes the connection for the server's counters.
     pub(crate) async fn close(self) {
         self.control.session.close().await;
     }
@@ -231,7 +231,7 @@ impl Side {
     }
 }
 
-/// What is left to do, for several who do it.
+/// The work that is left, shared by several tasks.
 #[derive(Debug)]
 pub(crate) struct Quota {
     deadline: Option<Instant>,
@@ -250,7 +250,7 @@ impl Quota {
         })
     }
 
-    /// Takes one; false when none is left.
+    /// Takes one unit of work; returns false when none is left.
     pub(crate) fn take(&self) -> bool {
         if self
             .deadline
@@ -264,7 +264,7 @@ impl Quota {
     }
 }
 
-/// Runs tasks to their end; the first that fails ends all.
+/// Runs tasks to their end; the first one that fails ends all.
 pub(crate) async fn all<F>(tasks: impl IntoIterator<Item = F>) -> Result<(), Failure>
 where
     F: Future<Output = Result<(), Failure>> + Send + 'static,

@@ -1,11 +1,11 @@
-//! What all connections of a server share.
+//! State that all connections of a server share.
 
 use courser_measure::CpuClock;
 
 use crate::counters::ServerReport;
 use crate::event::Events;
 
-/// What all connections of a server share.
+/// State that all connections of a server share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) clock: CpuClock,

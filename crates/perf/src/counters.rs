@@ -1,5 +1,5 @@
-//! What an end has done and what it cost. Both ends count the same way; a server's counters
-//! travel to the client as JSON.
+//! Counters of one end. Both ends count in the same way; a server's counters are sent to the
+//! client as JSON.
 
 use courser::{ConnectionStats, Counters, Endpoint};
 use courser_units::to_f64;
@@ -26,7 +26,7 @@ pub struct IoCounters {
 }
 
 impl IoCounters {
-    /// The counters of the socket of an endpoint.
+    /// Returns the counters of the socket of an endpoint.
     pub(crate) fn of_endpoint(endpoint: &Endpoint) -> Self {
         Self {
             kernel_drops: endpoint.receive_overflow(),
@@ -34,7 +34,7 @@ impl IoCounters {
         }
     }
 
-    /// What happened since `before`.
+    /// Returns the difference to earlier counters.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let both = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         Self {
@@ -48,7 +48,7 @@ impl IoCounters {
         }
     }
 
-    /// What happened on either.
+    /// Returns the sum of both.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         let both = |one: Option<u64>, two: Option<u64>| Some(one?.saturating_add(two?));
         Self {
@@ -114,7 +114,7 @@ pub struct ConnectionCounters {
 }
 
 impl ConnectionCounters {
-    /// All of these together; `None` for none.
+    /// Returns the sum of all, or `None` without any.
     pub(crate) fn sum(all: impl IntoIterator<Item = Self>) -> Option<Self> {
         all.into_iter().reduce(|sum, next| sum.plus(&next))
     }
@@ -172,26 +172,26 @@ impl From<ConnectionStats> for ConnectionCounters {
     }
 }
 
-/// What a server tells of itself. It counts since its start, for all its clients.
+/// The counters that a server reports. They count all its clients since its start.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug, Default)]
 #[serde(default)]
 pub(crate) struct ServerReport {
-    /// Its version. First, so that the answer is known from its beginning.
+    /// The version of the server. First, so that the report is recognized from its beginning.
     pub(crate) courser: String,
     pub(crate) cpu_seconds: f64,
     pub(crate) io: IoCounters,
-    /// The connection that the question came on; none over TCP.
+    /// The connection of the request; `None` over TCP.
     pub(crate) connection: Option<ConnectionCounters>,
 }
 
 impl ServerReport {
-    /// Reads an answer; `None` when it is none.
+    /// Reads a report; returns `None` when the bytes are not one.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }
 
     pub(crate) fn to_json(&self) -> Vec<u8> {
-        // Plain numbers and text cannot fail; without an answer the client does without.
+        // Writing plain numbers and text cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 }

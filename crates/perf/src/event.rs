@@ -1,10 +1,10 @@
-//! What a server reports while it runs.
+//! Events of a server.
 
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// Something that happened to a client of a server.
+/// An event that concerns a client of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A client has disconnected.
@@ -22,7 +22,7 @@ pub enum Event {
         protocol: &'static str,
         /// The client.
         peer: SocketAddr,
-        /// What went wrong.
+        /// The error.
         error: String,
     },
 }

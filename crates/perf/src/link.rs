@@ -1,4 +1,4 @@
-//! QUIC and TLS over TCP behind one face, so that each scenario is written once.
+//! One interface for QUIC and TLS over TCP, so that each scenario is written once.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ pub(crate) enum Connector {
 }
 
 impl Connector {
-    /// Opens what connections to a server need.
+    /// Makes a connector for a server.
     pub(crate) fn new(remote: &Remote) -> Result<Self, Failure> {
         match remote.over {
             Over::Quic => QuicConnector::new(remote, remote.quic_config()).map(Self::Quic),
@@ -40,7 +40,7 @@ impl Connector {
         }
     }
 
-    /// What went through the sockets.
+    /// Returns the counters of the sockets.
     pub(crate) fn io(&self) -> IoCounters {
         match self {
             Self::Quic(connector) => connector.io(),
@@ -48,7 +48,7 @@ impl Connector {
         }
     }
 
-    /// Waits until the peers of closed connections know.
+    /// Waits until the peers of closed connections have closed them too.
     pub(crate) async fn wait_idle(&self) {
         if let Self::Quic(connector) = self {
             connector.wait_idle().await;
@@ -80,7 +80,7 @@ impl Link {
         }
     }
 
-    /// One request and its response.
+    /// Sends a request and receives its response.
     pub(crate) async fn exchange(
         &mut self,
         request: &Request,
@@ -92,7 +92,7 @@ impl Link {
         }
     }
 
-    /// Like [`Link::exchange`], on unidirectional streams where there are streams.
+    /// Sends a request and receives its response on unidirectional streams, if there are streams.
     pub(crate) async fn exchange_uni(
         &mut self,
         request: &Request,
@@ -104,7 +104,7 @@ impl Link {
         }
     }
 
-    /// Asks how the server fares; `None` when it does not understand the question.
+    /// Requests the server's counters; returns `None` when the server does not support the request.
     pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
         match self {
             Self::Quic(connection) => quic::ask(connection).await,
@@ -112,7 +112,7 @@ impl Link {
         }
     }
 
-    /// Another user of the same connection, where connections have streams.
+    /// Returns another user of the same connection, if connections have streams.
     pub(crate) fn share(&self) -> Option<Self> {
         match self {
             Self::Quic(connection) => Some(Self::Quic(connection.clone())),
@@ -120,7 +120,7 @@ impl Link {
         }
     }
 
-    /// How the connection stands; `None` over TCP, where the kernel knows.
+    /// Returns the counters of the connection; `None` over TCP, where the kernel has them.
     pub(crate) fn counters(&self) -> Option<ConnectionCounters> {
         match self {
             Self::Quic(connection) => Some(connection.stats().into()),
@@ -128,7 +128,7 @@ impl Link {
         }
     }
 
-    /// What the handshake agreed on.
+    /// Returns the parameters that the handshake agreed on.
     pub(crate) fn agreed(&self) -> Agreed {
         match self {
             Self::Quic(connection) => Agreed::of_quic(connection),
@@ -136,17 +136,17 @@ impl Link {
         }
     }
 
-    /// Closes, without waiting for the peer.
+    /// Closes the connection without waiting for the peer.
     pub(crate) fn close(self) {
         match self {
             Self::Quic(connection) => connection.close(0_u32.into(), b"done"),
-            // The kernel closes in its own time.
+            // The kernel closes the connection later.
             Self::Tcp(link) => drop(link),
         }
     }
 
-    /// Closes, and returns how long it takes until the peer is known to know. Over QUIC nothing
-    /// else may be open on `connector`.
+    /// Closes the connection and returns the time until the peer has closed it too. Over QUIC no other
+    /// connection of `connector` may be open.
     pub(crate) async fn close_and_wait(self, connector: &Connector) -> Result<Duration, Failure> {
         let began = Instant::now();
         match self {

@@ -1,4 +1,4 @@
-//! Counts what moves, and looks at it while it does.
+//! Counts bytes and requests, and watches them during a measurement.
 
 use std::fmt;
 use std::pin::pin;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::counters::ConnectionCounters;
 
-/// What has moved so far, counted by everybody who moves.
+/// Counters that all tasks of a measurement share.
 #[derive(Debug)]
 pub(crate) struct Meter {
     sent: AtomicU64,
@@ -42,7 +42,7 @@ impl Meter {
         self.received.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// A request, handshake or close has taken this long.
+    /// Counts a request, handshake or close and the time that it took.
     pub(crate) fn on_done(&self, took: Duration) {
         self.count.fetch_add(1, Relaxed);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -64,7 +64,7 @@ impl Meter {
         self.count.load(Relaxed)
     }
 
-    /// How long things took; `None` when nothing was timed.
+    /// Returns the distribution of times; `None` when nothing was timed.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let latency = self.latency.lock().unwrap_or_else(PoisonError::into_inner);
         (!latency.is_empty()).then(|| Latency::from(&*latency))
@@ -156,7 +156,7 @@ impl fmt::Debug for Watch<'_> {
     }
 }
 
-/// What a watched measurement has given.
+/// The result of a watched measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Watched<T> {
     pub(crate) result: T,
@@ -165,7 +165,7 @@ pub(crate) struct Watched<T> {
 }
 
 impl Watched<Result<(), Failure>> {
-    /// Lets a failure out.
+    /// Moves a failure from the result to the outside.
     pub(crate) fn transpose(self) -> Result<Watched<()>, Failure> {
         self.result?;
         Ok(Watched {
@@ -177,7 +177,7 @@ impl Watched<Result<(), Failure>> {
 }
 
 impl Watch<'_> {
-    /// Runs `work` to its end. `paths` tells how the connections stand.
+    /// Runs `work` to its end. `paths` returns the counters of the connections.
     pub(crate) async fn run<T>(
         &self,
         work: impl Future<Output = T>,
@@ -217,7 +217,7 @@ impl Watch<'_> {
     }
 }
 
-/// Intervals so far, and where the current one began.
+/// The intervals so far, and the counters at the beginning of the current one.
 #[derive(Debug)]
 struct Series {
     began: Instant,
@@ -274,7 +274,7 @@ impl Series {
     }
 }
 
-/// A tick that falls on the ends of intervals.
+/// Returns a tick that falls on the ends of intervals.
 fn divide(interval: Duration) -> Duration {
     let ticks = interval.as_nanos().div_ceil(TICK.as_nanos());
     interval / u32::try_from(ticks).unwrap_or(u32::MAX).max(1)
@@ -290,10 +290,10 @@ fn share_done(meter: &Meter, amount: Amount, elapsed: Duration) -> f64 {
     }
 }
 
-/// How often progress is drawn.
+/// The time between two reports of progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A minute: longer waits all look the same.
+/// The longest time that is recorded, a minute; longer times count as this.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// Significant digits of latencies.

@@ -9,7 +9,7 @@ use crate::meter::Amount;
 /// The plan of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// What is measured.
+    /// The scenario.
     pub scenario: Scenario,
     /// The end of the measurement.
     pub amount: Amount,
@@ -17,7 +17,7 @@ pub struct Plan {
     pub interval: Option<Duration>,
 }
 
-/// What a client measures.
+/// A scenario that a client measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "name", rename_all = "lowercase")]
 pub enum Scenario {

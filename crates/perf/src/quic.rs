@@ -1,4 +1,4 @@
-//! The client's half over QUIC.
+//! The client over QUIC.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ impl QuicConnector {
         Ok(Self { endpoint, config })
     }
 
-    /// Makes a connection, or says what is in the way.
+    /// Makes a connection.
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Connection, Failure> {
         let connecting =
             self.endpoint
@@ -46,7 +46,7 @@ impl QuicConnector {
         IoCounters::of_endpoint(&self.endpoint)
     }
 
-    /// Waits until the peers of closed connections know.
+    /// Waits until the peers of closed connections have closed them too.
     pub(crate) async fn wait_idle(&self) {
         self.endpoint.wait_idle().await;
     }
@@ -75,7 +75,7 @@ async fn send_until(
 ) -> Result<(), Failure> {
     while Instant::now() < deadline {
         let mut chunk = [wire::filler(CHUNK as u64)];
-        // Written or not: nothing is lost when the time runs out while it waits.
+        // Nothing is lost when the time is over while a write waits.
         match tokio::time::timeout_at(deadline.into(), send.write_chunks(&mut chunk)).await {
             Ok(written) => meter.on_sent(written?.bytes),
             Err(_) => break,
@@ -104,7 +104,7 @@ pub(crate) async fn download(
             match tokio::time::timeout_at(deadline.into(), all).await {
                 Ok(received) => expect_length(received?, ENDLESS),
                 Err(_) => {
-                    // Already at its end: harmless.
+                    // A stream that has ended cannot be stopped, which is harmless.
                     let _ = receive.stop(0_u32.into());
                     Ok(())
                 }
@@ -113,7 +113,7 @@ pub(crate) async fn download(
     }
 }
 
-/// One request and its response.
+/// Sends a request and receives its response.
 pub(crate) async fn exchange(
     connection: &Connection,
     request: &Request,
@@ -127,8 +127,8 @@ pub(crate) async fn exchange(
     )
 }
 
-/// Like [`exchange`], on a stream of our own and one of the server's, which may answer requests
-/// in any order.
+/// Sends a request on a unidirectional stream and receives the response on one of the server, which may
+/// answer requests in any order.
 pub(crate) async fn exchange_uni(
     connection: &Connection,
     request: &Request,
@@ -155,7 +155,7 @@ async fn send_request(
     Ok(send.finish()?)
 }
 
-/// Sends this many bytes that mean nothing.
+/// Sends filler bytes.
 pub(crate) async fn send_filler(
     send: &mut SendStream,
     mut bytes: u64,
@@ -178,7 +178,7 @@ async fn receive_all(receive: &mut RecvStream, meter: Option<&Meter>) -> Result<
     let mut received = 0;
     while let Some(count) = receive.read_chunks(&mut chunks).await? {
         let bytes: usize = chunks[..count].iter().map(Bytes::len).sum();
-        // Their buffers are wanted for what arrives meanwhile.
+        // Frees the buffers for bytes that arrive meanwhile.
         chunks[..count].fill(Bytes::new());
         received += bytes as u64;
         if let Some(meter) = meter {
@@ -197,7 +197,7 @@ fn expect_length(received: u64, wanted: u64) -> Result<(), Failure> {
     )))
 }
 
-/// Asks how the server fares; `None` when it does not understand the question.
+/// Requests the server's counters; returns `None` when the server does not support the request.
 pub(crate) async fn ask(connection: &Connection) -> Option<ServerReport> {
     tokio::time::timeout(REPORT_TIMEOUT, ask_now(connection))
         .await
@@ -222,8 +222,8 @@ async fn ask_now(connection: &Connection) -> Result<Option<ServerReport>, Failur
     Ok(ServerReport::parse(&report))
 }
 
-/// A courser server answers within a round trip.
+/// Time limit for the server's counters; a courser server answers within a round trip.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Chunks taken per call: one call for what one turn of the driver brings.
+/// Chunks read per call: one call reads what one turn of the driver receives.
 const CHUNKS_AT_ONCE: usize = 16;

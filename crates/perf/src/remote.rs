@@ -62,7 +62,7 @@ impl Over {
 }
 
 impl Remote {
-    /// The same with sessions resumed by tickets; what is made from it shares them.
+    /// Returns the same server with TLS sessions resumed by tickets, which its connections share.
     #[must_use]
     pub(crate) fn resuming(&self) -> Self {
         let mut tls = rustls::ClientConfig::clone(&self.tls);
@@ -129,5 +129,5 @@ impl Remote {
     }
 }
 
-/// Enough for many handshakes at once; each brings new ones.
+/// Tickets that are kept: enough for many handshakes at once, each of which brings new ones.
 const TICKETS: usize = 4096;

@@ -14,7 +14,7 @@ use crate::session::Handshake;
 pub struct Report {
     /// The version of courser.
     pub courser: &'static str,
-    /// What was asked for.
+    /// The settings of the measurement.
     pub settings: Settings,
     /// The handshake of the first connection.
     pub handshake: Handshake,
@@ -37,7 +37,7 @@ pub struct Settings {
     pub address: String,
     /// `quic` or `tls over tcp`.
     pub transport: &'static str,
-    /// What was measured.
+    /// The scenario.
     pub scenario: Scenario,
     /// The congestion control algorithm.
     pub congestion: String,

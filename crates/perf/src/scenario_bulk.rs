@@ -12,7 +12,7 @@ use crate::plan::Direction;
 use crate::session::Session;
 use crate::transfer::Until;
 
-/// Moves bytes on `streams` streams each way of each of `connections` connections.
+/// Transfers bytes on `streams` streams each way on each of `connections` connections.
 pub(crate) async fn run(
     bench: &mut Bench<'_>,
     direction: Direction,
@@ -64,7 +64,7 @@ async fn transfer(
     }
 }
 
-/// The part of `bytes` that falls to one of `count`: all of them together are `bytes`.
+/// Returns the part of `bytes` for one of `count` streams; the parts add up to `bytes`.
 fn share(bytes: u64, count: u64, index: u64) -> u64 {
     bytes / count + u64::from(index < bytes % count)
 }

@@ -1,4 +1,4 @@
-//! How long a close takes until both ends know.
+//! The time of a close until both ends have closed.
 
 use courser_measure::Failure;
 
@@ -9,7 +9,7 @@ use crate::meter::Meter;
 use crate::remote::Remote;
 use crate::wire::Request;
 
-/// Connects, makes one request, closes, and waits until the server is known to know.
+/// Connects, makes one request, closes, and waits until the server has closed too.
 pub(crate) async fn run(bench: &mut Bench<'_>) -> Result<Outcome, Failure> {
     let meter = Meter::new();
     let mut io = Connector::new(bench.remote)?.io();
@@ -30,7 +30,7 @@ async fn close_all(
 ) -> Result<(), Failure> {
     let request = Request::new(1, 1);
     while quota.take() {
-        // A socket of its own, so that nothing else keeps it busy.
+        // Each connection has a socket of its own, so that nothing else keeps it busy.
         let connector = Connector::new(remote)?;
         let mut link = connector.connect(remote).await?;
         link.exchange(&request, &Meter::new()).await?;

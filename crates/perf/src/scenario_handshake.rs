@@ -54,7 +54,7 @@ pub(crate) async fn run(
     })
 }
 
-/// One who connects again and again.
+/// Connects repeatedly.
 #[derive(Debug)]
 struct Worker {
     remote: Remote,
@@ -72,7 +72,8 @@ impl Worker {
         Ok(())
     }
 
-    /// One connection; waits for tickets before it closes if they are wanted.
+    /// Makes one connection and returns the time of its handshake. With `wants_tickets` it waits for
+    /// tickets before it closes.
     async fn connect(&self, wants_tickets: bool) -> Result<Duration, Failure> {
         let began = Instant::now();
         let mut link = self.connector.connect(&self.remote).await?;
@@ -81,7 +82,7 @@ impl Worker {
             self.resumed.fetch_add(1, Relaxed);
         }
         if wants_tickets {
-            // They come with or before the first answer.
+            // Tickets arrive before the first response or with it.
             link.exchange(&Request::new(1, 1), &Meter::new()).await?;
         }
         link.close();
@@ -97,8 +98,8 @@ impl Worker {
     }
 }
 
-/// rustls keeps no more for one server.
+/// The number of tickets that rustls keeps for one server.
 const MOST_TICKETS: u64 = 8;
 
-/// A server that does not answer a close has left already.
+/// Time limit for closing; a server that does not answer has left already.
 const PATIENCE: Duration = Duration::from_secs(1);

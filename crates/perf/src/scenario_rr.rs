@@ -1,4 +1,4 @@
-//! Requests and responses, many at a time or one.
+//! Requests and responses, many or one at a time.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,15 +12,15 @@ use crate::meter::Meter;
 use crate::session::Session;
 use crate::wire::Request;
 
-/// How requests are made.
+/// The shape of the requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(crate) connections: u64,
-    /// At a time, over all connections.
+    /// Requests in flight over all connections.
     pub(crate) in_flight: u64,
     pub(crate) request_size: u64,
     pub(crate) response_size: u64,
-    /// On unidirectional streams.
+    /// Sends requests and responses on unidirectional streams.
     pub(crate) uni: bool,
 }
 
@@ -69,8 +69,8 @@ async fn ask(
     Ok(())
 }
 
-/// Who gets which response is not known: the oldest request is taken to be answered first, as
-/// servers do that work in order.
+/// Sends requests on unidirectional streams. Responses do not name their request: the oldest request
+/// counts as answered first, as servers answer in order.
 async fn ask_uni(
     mut lane: Link,
     request: &Request,
@@ -86,7 +86,7 @@ async fn ask_uni(
     Ok(())
 }
 
-/// When the requests began that are not answered yet.
+/// The times at which unanswered requests began.
 type Waiting = Mutex<VecDeque<Instant>>;
 
 fn lock(waiting: &Waiting) -> MutexGuard<'_, VecDeque<Instant>> {

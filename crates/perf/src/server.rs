@@ -64,7 +64,7 @@ impl Server {
             clock: options.clock,
             events: Events::new(on_event),
         });
-        // The system chooses a port for one protocol; the other may have it taken.
+        // The system chooses a port that is free for one protocol, and may be taken for the other.
         let mut tries = if options.tcp && options.listen.port() == 0 {
             PORT_TRIES
         } else {
@@ -141,7 +141,7 @@ fn bind_quic(config: ServerConfig, address: SocketAddr) -> Result<Endpoint, Fail
     })
 }
 
-/// One client, from the handshake to its end.
+/// Serves one client from the handshake to its end.
 async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     let peer = incoming.remote_address();
     let connection = match incoming.await {
@@ -167,7 +167,7 @@ async fn serve(incoming: Incoming, endpoint: Endpoint, context: Arc<Context>) {
     client.context.events.closed("quic", peer, moved);
 }
 
-/// Requests on unidirectional streams are answered on streams of our own.
+/// Answers requests on unidirectional streams, on streams of the server.
 async fn serve_uni(client: Arc<Client>) {
     while let Ok(receive) = client.connection.accept_uni().await {
         let client = client.clone();
@@ -178,7 +178,7 @@ async fn serve_uni(client: Arc<Client>) {
     }
 }
 
-/// A client that is connected.
+/// A connected client.
 #[derive(Debug)]
 struct Client {
     connection: Connection,
@@ -234,7 +234,8 @@ impl Client {
         Ok(send.finish()?)
     }
 
-    /// Reads a request to its end and returns the length wanted; `None` if it ends before.
+    /// Reads a request to its end and returns the requested length, or `None` if the request ends before
+    /// its header.
     async fn read_request(
         &self,
         mut receive: RecvStream,
@@ -246,7 +247,7 @@ impl Client {
             for chunk in &mut chunks[..count] {
                 header.on_bytes(chunk);
                 received += chunk.len() as u64;
-                // Its buffer is wanted for what arrives meanwhile.
+                // Frees the buffer for bytes that arrive meanwhile.
                 *chunk = Bytes::new();
             }
             self.moved.received.fetch_add(received, Relaxed);
@@ -260,7 +261,7 @@ impl Client {
                 self.moved.sent.fetch_add(wanted, Relaxed);
                 Ok(())
             }
-            // It had enough: that is how downloads limited by time end.
+            // The client has received enough: downloads limited by time end like this.
             Err(error) if error.is_stopped() => Ok(()),
             Err(error) => Err(error),
         }
@@ -275,7 +276,7 @@ impl Client {
     }
 
     fn note(&self, result: Result<(), Refused>) {
-        // Streams that end with their connection are no news.
+        // Streams that end with their connection are not reported.
         if let Err(Refused(reason)) = result
             && self.connection.close_reason().is_none()
         {
@@ -285,10 +286,10 @@ impl Client {
     }
 }
 
-/// Chunks taken per call: one call for what one turn of the driver brings.
+/// Chunks read per call: one call reads what one turn of the driver receives.
 const CHUNKS_AT_ONCE: usize = 16;
 
-/// Application error code: a stream ended before its header did.
+/// Application error code: a stream ended before its header was complete.
 const NO_HEADER: u32 = 1;
 
 const PORT_TRIES: u32 = 10;

@@ -54,8 +54,8 @@ impl Session {
         Ok(())
     }
 
-    /// Hands out this many users: of the connections in turn where they have streams, else each
-    /// with a connection of its own.
+    /// Returns this many users: of the connections in turn over QUIC, else each with a connection of its
+    /// own.
     pub(crate) async fn lanes(
         &mut self,
         remote: &Remote,
@@ -72,7 +72,7 @@ impl Session {
         Ok(std::mem::take(&mut self.links))
     }
 
-    /// Asks on the first connection how the server fares.
+    /// Requests the server's counters on the first connection.
     pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
         self.links.first_mut()?.ask().await
     }
@@ -81,12 +81,12 @@ impl Session {
         self.connector.io()
     }
 
-    /// How the connections stand at this end.
+    /// Returns the counters of the connections at this end.
     pub(crate) fn counters(&self) -> Option<ConnectionCounters> {
         ConnectionCounters::sum(self.links.iter().filter_map(Link::counters))
     }
 
-    /// How they stand at the server; `None` as soon as it does not answer.
+    /// Returns the counters of the connections at the server; `None` as soon as it does not answer.
     pub(crate) async fn server_counters(&mut self) -> Option<ConnectionCounters> {
         let mut all = Vec::with_capacity(self.links.len());
         for link in &mut self.links {
@@ -95,12 +95,12 @@ impl Session {
         ConnectionCounters::sum(all)
     }
 
-    /// Closes all connections and waits a little until the server knows.
+    /// Closes all connections and waits a little until the server has closed them too.
     pub(crate) async fn close(self) {
         self.links.into_iter().for_each(Link::close);
         let _ = tokio::time::timeout(PATIENCE, self.connector.wait_idle()).await;
     }
 }
 
-/// A server that does not answer a close has left already.
+/// Time limit for closing; a server that does not answer has left already.
 const PATIENCE: Duration = Duration::from_secs(1);

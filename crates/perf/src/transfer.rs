@@ -1,11 +1,11 @@
-//! The end of a transfer, and what a handshake agreed on.
+//! The end of a transfer, and the parameters of a handshake.
 
 use std::time::Instant;
 
 use courser::{CipherSuite, Connection};
 use serde::Serialize;
 
-/// When a transfer ends.
+/// The end of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Until {
     Bytes(u64),

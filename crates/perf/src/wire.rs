@@ -1,11 +1,11 @@
-//! What perf clients and servers say to each other.
+//! The messages of the perf protocol.
 //!
-//! The first 8 bytes of a client's stream are the length of the response that it wants, most
-//! significant byte first; bytes to be counted follow until the end of the stream. Then the
-//! server sends the response and ends its side. Requests on unidirectional streams are answered
-//! on the server's. That much is common to quinn-perf, secnetperf and s2n-quic's perf.
+//! The first 8 bytes of a client's stream are the requested length of the response, most significant byte
+//! first. Bytes to be counted follow until the end of the stream. Then the server sends the response and
+//! ends its side. Requests on unidirectional streams are answered on streams of the server. quinn-perf,
+//! secnetperf and s2n-quic's perf have this much in common.
 //!
-//! One length that nobody wants is a question of our own: how the server fares, as JSON.
+//! One length that no client asks for is an extension: it requests the server's counters as JSON.
 
 use bytes::Bytes;
 
@@ -14,52 +14,52 @@ pub const PROTOCOL: &[u8] = b"perf";
 
 /// A request for [`ServerReport`](crate::counters::ServerReport) in place of bytes.
 ///
-/// 7 * 10^18 is a length that no client asks for; `u64::MAX` would not do, since secnetperf asks
-/// for that much when a download is limited by time. A server that takes it for a length begins
-/// to send that much, which is seen from the first byte and stopped.
+/// No client asks for 7 * 10^18 bytes. `u64::MAX` would not do, since secnetperf asks for that much when
+/// a download is limited by time. A server that takes the value for a length begins to send that much,
+/// which shows from the first byte and is stopped.
 pub(crate) const REPORT_REQUEST: u64 = u64::from_be_bytes(*b"courser?");
 
-/// What a report begins with.
+/// The beginning of every report.
 pub(crate) const REPORT_START: &[u8] = b"{\"courser\"";
 
-/// More bytes than any report has.
+/// Largest size of a report.
 pub(crate) const MAX_REPORT: usize = 64 * 1024;
 
-/// The length asked for when the time is the limit: the client stops the stream.
+/// The length requested when time is the limit: the client stops the stream.
 pub(crate) const ENDLESS: u64 = 1 << 62;
 
 /// The length of a request's header.
 pub(crate) const HEADER: usize = 8;
 
-/// Bytes sent at a time: what one send call carries, 65,507 bytes, less what packets add. Of
-/// 64 KiB, a packet or two would be left for a second call.
+/// Bytes sent at a time: the content of one send call, 65,507 bytes, less the overhead of packets. Of 64
+/// KiB, a packet or two would be left for a second call.
 pub(crate) const CHUNK: usize = 62_000;
 
-/// Streams that a client may have open: well above what measurements keep in flight, since a
-/// place comes free only when its stream's end is acknowledged.
+/// Streams that a client may have open: well above the number that measurements keep in flight, since a
+/// stream counts until its end is acknowledged.
 pub(crate) const MAX_STREAMS: u64 = 65_536;
 
 static FILLER: [u8; CHUNK] = [b'c'; CHUNK];
 
-/// At most a chunk of bytes that mean nothing.
+/// Returns filler bytes: `most` of them, or a chunk if that is less.
 pub(crate) fn filler(most: u64) -> Bytes {
     Bytes::from_static(filler_slice(most))
 }
 
-/// Like [`filler`].
+/// Returns the same bytes as [`filler`], borrowed.
 pub(crate) fn filler_slice(most: u64) -> &'static [u8] {
     let len = usize::try_from(most).unwrap_or(CHUNK).min(CHUNK);
     &FILLER[..len]
 }
 
-/// A request that can be sent again and again.
+/// A request that can be sent repeatedly.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// Header and first chunk, to share a packet.
+    /// Header and first chunk, so that they share a packet.
     pub(crate) start: Bytes,
-    /// Bytes that follow.
+    /// Bytes that follow the first chunk.
     pub(crate) rest: u64,
-    /// Bytes wanted in return.
+    /// Requested length of the response.
     pub(crate) response: u64,
     /// Bytes of the request, without the header.
     pub(crate) size: u64,
@@ -78,7 +78,7 @@ impl Request {
     }
 }
 
-/// Picks the header out of a stream that arrives in pieces.
+/// Reads the header from a stream that arrives in pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeaderReader {
     bytes: [u8; HEADER],
@@ -86,14 +86,14 @@ pub(crate) struct HeaderReader {
 }
 
 impl HeaderReader {
-    /// Takes what belongs to the header from the front of `piece`.
+    /// Reads the bytes of the header from the front of `piece`.
     pub(crate) fn on_bytes(&mut self, piece: &[u8]) {
         let wanted = (HEADER - self.filled).min(piece.len());
         self.bytes[self.filled..self.filled + wanted].copy_from_slice(&piece[..wanted]);
         self.filled += wanted;
     }
 
-    /// The wanted length, once it is known.
+    /// Returns the requested length of the response, once the header is complete.
     pub(crate) fn wanted(&self) -> Option<u64> {
         (self.filled == HEADER).then(|| u64::from_be_bytes(self.bytes))
     }

@@ -1,4 +1,4 @@
-//! The client's half over TLS on TCP.
+//! The client over TLS on TCP.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::wire::{
     CHUNK, ENDLESS, HEADER, MAX_REPORT, PROTOCOL, REPORT_REQUEST, Request, filler_slice,
 };
 
-/// Makes connections, and counts for all of them.
+/// Makes connections, and counts their system calls.
 pub(crate) struct TcpConnector {
     tls: TlsConnector,
     tally: Arc<Tally>,
@@ -44,7 +44,7 @@ impl TcpConnector {
         }
     }
 
-    /// Makes a connection, or says what is in the way.
+    /// Makes a connection.
     pub(crate) async fn connect(&self, remote: &Remote) -> Result<Box<TcpLink>, Failure> {
         let name = ServerName::try_from(remote.name.clone())
             .map_err(|_| Failure::new(format!("invalid server name '{}'", remote.name)))?;
@@ -75,13 +75,13 @@ impl TcpConnector {
 #[derive(Debug)]
 pub(crate) struct TcpLink {
     stream: TlsStream<Counted>,
-    /// For what is sent and what is received, one after the other.
+    /// The buffer of sent and received bytes, which take turns.
     buffer: Vec<u8>,
 }
 
 impl TcpLink {
     pub(crate) async fn upload(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
-        // Unlike the end of a stream, a response of no bytes says nothing: ask for one.
+        // Unlike the end of a stream, an empty response shows nothing: request one byte.
         match until {
             Until::Bytes(bytes) => {
                 self.begin(Frame {
@@ -116,7 +116,8 @@ impl TcpLink {
         Ok(())
     }
 
-    /// Of no use afterwards if time was the limit: the server goes on sending.
+    /// Receives until `until`. With a time limit the connection cannot be used afterwards, since the
+    /// server goes on sending.
     pub(crate) async fn download(&mut self, until: Until, meter: &Meter) -> Result<(), Failure> {
         match until {
             Until::Bytes(bytes) => {
@@ -161,7 +162,7 @@ impl TcpLink {
         self.expect(request.response, Some(meter)).await
     }
 
-    /// Asks how the server fares; `None` when it does not understand the question.
+    /// Requests the server's counters; returns `None` when the server does not support the request.
     pub(crate) async fn ask(&mut self) -> Option<ServerReport> {
         tokio::time::timeout(REPORT_TIMEOUT, self.ask_now())
             .await
@@ -219,7 +220,7 @@ impl TcpLink {
         }
     }
 
-    /// Says good-bye and waits for the server's.
+    /// Closes the TLS session and waits until the server has closed it too.
     pub(crate) async fn close_and_wait(mut self: Box<Self>) -> Result<(), Failure> {
         self.stream.shutdown().await?;
         self.buffer.resize(CHUNK, 0);
@@ -228,5 +229,5 @@ impl TcpLink {
     }
 }
 
-/// A courser server answers within a round trip.
+/// Time limit for the server's counters; a courser server answers within a round trip.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! TCP streams whose calls to the kernel are counted.
+//! TCP streams whose system calls are counted.
 
 use std::io;
 use std::pin::Pin;
@@ -12,14 +12,14 @@ use tokio::net::TcpStream;
 
 use crate::counters::IoCounters;
 
-/// A TCP stream whose calls to the kernel are counted.
+/// A TCP stream whose system calls are counted.
 #[derive(Debug)]
 pub(super) struct Counted {
     stream: TcpStream,
     tally: Arc<Tally>,
 }
 
-/// The counts, of all streams of one end.
+/// Counters of all streams of one end.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     send_calls: AtomicU64,
@@ -48,8 +48,8 @@ impl Tally {
 }
 
 impl Counted {
-    /// Takes a stream over: small writes are not held back, and both ends use the same
-    /// controller as they would over QUIC.
+    /// Sets a stream up: small writes are sent at once, and both ends use the same congestion controller
+    /// as over QUIC.
     pub(super) fn new(
         stream: TcpStream,
         tally: Arc<Tally>,
@@ -66,7 +66,7 @@ fn set_congestion(stream: &TcpStream, congestion: Algorithm) -> io::Result<()> {
     let name = match congestion {
         Algorithm::NewReno => "reno",
         Algorithm::Cubic => "cubic",
-        // Not part of every kernel: the call below says so.
+        // Not part of every kernel; the call below fails without it.
         Algorithm::Prague => "prague",
         Algorithm::Bbr => "bbr",
     };

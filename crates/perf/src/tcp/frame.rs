@@ -1,4 +1,4 @@
-//! Requests over TCP, and bytes that mean nothing.
+//! Requests over TCP, and filler bytes.
 
 use std::io;
 
@@ -7,12 +7,12 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::meter::Meter;
 use crate::wire::filler_slice;
 
-/// What a request begins with.
+/// The header of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Frame {
-    /// Wanted length of the response.
+    /// Requested length of the response.
     pub(super) response: u64,
-    /// Length of the request, [`UNTIL_END`] if the end of the connection tells.
+    /// Length of the request; [`UNTIL_END`] if it ends with the connection.
     pub(super) request: u64,
 }
 
@@ -38,7 +38,7 @@ impl Frame {
     }
 }
 
-/// Writes this many bytes that mean nothing. The last ones may wait for a flush.
+/// Writes filler bytes. The last ones may wait for a flush.
 pub(super) async fn write_filler(
     stream: &mut (impl AsyncWrite + Unpin),
     mut bytes: u64,
@@ -55,7 +55,7 @@ pub(super) async fn write_filler(
     Ok(())
 }
 
-/// Reads and forgets `bytes` bytes, or fewer if the stream ends before; returns how many.
+/// Reads and drops `bytes` bytes, or fewer if the stream ends before, and returns their number.
 pub(super) async fn read_filler(
     stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut [u8],
@@ -70,7 +70,7 @@ pub(super) async fn read_filler(
         let read = match stream.read(&mut buffer[..most]).await {
             Ok(0) => break,
             Ok(read) => read,
-            // The peer has left without the good-bye of TLS.
+            // The peer has left without a TLS close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
             Err(error) => return Err(error),
         };

@@ -1,4 +1,4 @@
-//! The server's half over TLS on TCP.
+//! The server over TLS on TCP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::counters::ServerReport;
 use crate::event::Moved;
 use crate::wire::{CHUNK, REPORT_REQUEST};
 
-/// Listens on TCP.
+/// A TCP socket that listens.
 pub(crate) struct TcpServer {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -84,7 +84,7 @@ impl TcpServer {
             let answer = self.answer(&mut stream, frame.response, context).await;
             match answer {
                 Ok(sent) => moved.sent += sent,
-                // It had enough.
+                // The client has received enough.
                 Err(error) if has_left(&error) => return Ok(moved),
                 Err(error) => return Err(error),
             }
@@ -118,7 +118,7 @@ impl TcpServer {
     }
 }
 
-/// The next request; `None` when the client has left.
+/// Reads the next request; returns `None` when the client has left.
 async fn read_frame(stream: &mut TlsStream<Counted>) -> io::Result<Option<Frame>> {
     let mut bytes = [0; FRAME];
     match stream.read_exact(&mut bytes).await {
