@@ -16,7 +16,7 @@ pub struct Failure {
     cause: Option<Cause>,
 }
 
-/// A cause that a flag of the user may remove.
+/// A cause that a flag of a program may remove.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// A TLS handshake failed.
@@ -75,7 +75,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Losses in the middle of a measurement, as the calls on streams report them.
+/// Converts errors of calls on streams, which report losses in the middle of a measurement.
 macro_rules! lost {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {

@@ -1,4 +1,4 @@
-//! What the measuring tools of courser share.
+//! The common parts of courser's measuring tools.
 //!
 //! - [`CpuClock`] counts the CPU time of a thread or a process, and [`pin_to`] keeps a thread on one
 //!   core, so that it is not moved while it is measured.

@@ -1,4 +1,4 @@
-//! Servers that do not answer as they should.
+//! Failures of connections to a server.
 
 use std::io;
 use std::net::SocketAddr;

@@ -23,13 +23,13 @@ pub fn warnings(endpoints: &[Endpoint]) -> Vec<String> {
 /// Returns a warning if the kernel has dropped datagrams on these sockets since they were opened.
 pub fn drop_warning(endpoints: &[Endpoint]) -> Option<String> {
     let counts = endpoints.iter().filter_map(Endpoint::receive_overflow);
-    // The socket with the smallest buffer is the one to mend.
+    // The warning names the smallest buffer, which is the one to enlarge.
     let capabilities = endpoints.iter().map(Endpoint::capabilities);
     let smallest = capabilities.min_by_key(|it| it.receive_buffer)?;
     describe_drops(counts.sum(), &smallest)
 }
 
-/// Returns the capabilities of the sockets that this machine gives.
+/// Returns the capabilities of sockets on this machine.
 pub fn capabilities() -> Capabilities {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     UdpSocket::bind(any).map_or_else(|_| Capabilities::default(), |socket| socket.capabilities())

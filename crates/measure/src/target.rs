@@ -47,7 +47,8 @@ pub fn split_target(target: &str, default_port: u16) -> Result<(&str, u16), Fail
 pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
     let addresses: Vec<_> = match (host, port).to_socket_addrs() {
         Ok(addresses) => addresses.collect(),
-        // RFC 6761 §6.3, where a container has no `/etc/hosts`.
+        // Names below localhost are this machine (RFC 6761 §6.3), also in a container without
+        // `/etc/hosts`.
         Err(_) if is_local(host) => {
             let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
             loopback.map(|ip| SocketAddr::new(ip, port)).to_vec()
@@ -75,9 +76,9 @@ pub fn transport(congestion: Algorithm, mtu: Option<u16>) -> TransportConfig {
     TransportConfig {
         congestion,
         mtu: mtu.unwrap_or(default.mtu),
-        // A size that was asked for stays, so that figures can be compared.
+        // A requested size stays, so that figures can be compared.
         mtu_discovery: mtu.is_none(),
-        // The connection that asks for the server's counters is silent in between.
+        // The connection for the server's counters is idle in between.
         keep_alive_interval: Some(Duration::from_secs(10)),
         ..default
     }
@@ -124,7 +125,7 @@ pub fn local_ip_for(peer: IpAddr) -> IpAddr {
     }
 }
 
-/// Time for a handshake before anything else is tried.
+/// Time for a handshake before the first probe.
 const BEFORE_PROBE: Duration = Duration::from_millis(200);
 const BETWEEN_PROBES: Duration = Duration::from_millis(100);
 const PROBES: usize = 5;

@@ -66,7 +66,7 @@ impl Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key stays out of logs.
+        // The key must not appear in logs.
         f.debug_struct("Identity")
             .field("certificates", &self.chain.len())
             .finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! What can go wrong with files and runs.
+//! Errors of files and runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,12 +38,12 @@ pub enum Error {
         /// The error of the system.
         error: io::Error,
     },
-    /// A file has something wrong in it.
+    /// A file is not valid.
     #[error("{}: {reason}", .path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// Scenarios, bounds or rows do not fit together.
@@ -58,7 +58,7 @@ pub enum Error {
         scenario: String,
         /// The seed of the run.
         seed: u64,
-        /// What stopped.
+        /// The report of the stall.
         stall: String,
     },
     /// Results cannot be written as JSON.

@@ -22,7 +22,7 @@ pub use self::verdict::Verdict;
 use self::group::Group;
 use crate::error::Error;
 
-/// More scenarios than this get a page each: a page with all their charts would be slow to open.
+/// Largest number of scenarios on one page: a page with more charts would be slow to open.
 const MAX_SCENARIOS_INSIDE: usize = 4;
 
 /// Writes `index.html`, and a page for each scenario where there are many, into a directory that
@@ -50,7 +50,7 @@ fn cannot_write(path: &Path, error: io::Error) -> Error {
     Error::Report { path, error }
 }
 
-/// All pages with their file names, the index first.
+/// Returns all pages with their file names, the index first.
 fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
     let groups = group::groups(runs, verdicts);
     let is_inside = groups.len() <= MAX_SCENARIOS_INSIDE;
@@ -79,7 +79,7 @@ fn pages(runs: &[RunReport], verdicts: &[Verdict]) -> Vec<(String, String)> {
     pages
 }
 
-/// Tables and charts of one scenario.
+/// Returns the tables and charts of one scenario.
 fn scenario(group: &Group<'_>, heading: String) -> Section {
     let mut section = Section::new(heading);
     if !group.verdicts.is_empty() {
@@ -98,7 +98,7 @@ fn scenario(group: &Group<'_>, heading: String) -> Section {
     }
 }
 
-/// Flows and charts of one run.
+/// Adds the tables and charts of one run.
 fn of_run(section: Section, run: &RunReport, which: &str) -> Section {
     let words = match which {
         "" => format!("Seed {}", run.seed),
@@ -133,7 +133,7 @@ fn own_line(group: &Group<'_>) -> String {
     overview(std::slice::from_ref(group), group.runs.len())
 }
 
-/// `1 run`, `2 runs`.
+/// Returns a count with its noun: `1 run`, `2 runs`.
 fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),

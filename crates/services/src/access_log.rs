@@ -46,7 +46,7 @@ struct Shared {
     queued: AtomicUsize,
     dropped: AtomicU64,
     has_told: AtomicBool,
-    /// The file was moved away: another is begun.
+    /// Set when the file was moved away, so that another one is opened.
     reopens: AtomicBool,
     ends: AtomicBool,
     /// Called once, when the first line is dropped.
@@ -65,7 +65,7 @@ impl fmt::Debug for Shared {
 #[derive(Debug)]
 enum Order {
     Line(String),
-    /// A flag was set.
+    /// Reads the flags.
     Look,
 }
 
@@ -96,7 +96,7 @@ impl AccessLog {
             .name("access-log".to_owned())
             .spawn(move || {
                 write_all(target, &orders, &state);
-                // Received by no one if the disk was too slow.
+                // Fails if the receiver has given up because the disk was too slow.
                 let _ = done.send(());
             })?;
         let log = Self {
@@ -135,7 +135,7 @@ impl AccessLog {
     /// Opens the file again, after it was moved away. Returns at once.
     pub fn reopen(&self) {
         self.shared.reopens.store(true, Release);
-        // A thread that has lines to write sees the flag anyway.
+        // A thread with lines to write reads the flag anyway.
         let _ = self.queue.try_send(Order::Look);
     }
 
@@ -177,7 +177,7 @@ impl Target {
         })
     }
 
-    /// Writes a line with its end in one piece: a full disk leaves no half of one behind.
+    /// Writes a line with its end in one piece, so that a full disk leaves no half of one behind.
     fn write(&mut self, line: &str) -> io::Result<()> {
         match self {
             Self::StandardOutput(out) => out.write_all(line.as_bytes()),
@@ -187,7 +187,7 @@ impl Target {
 
     fn flush(&mut self) {
         if let Self::File(_, out) = self {
-            // What could not be written stays in the buffer; lines that do not fit are counted.
+            // Bytes that cannot be written stay in the buffer; lines that do not fit are counted.
             let _ = out.flush();
         }
     }
@@ -240,11 +240,11 @@ fn write_line(target: &mut Target, line: &str, shared: &Arc<Shared>) {
     }
 }
 
-/// Lines that wait (K106): a second of a busy server.
+/// Largest number of lines that wait (K106): a second of a busy server.
 const MOST_LINES: usize = 65_536;
-/// Bytes of the lines that wait: as many lines of 128 bytes.
+/// Largest number of bytes of the lines that wait: as many lines of 128 bytes.
 const MOST_BYTES: usize = 8 << 20;
 /// Lines reach the file this late at most.
 const FLUSH_AFTER: Duration = Duration::from_millis(200);
-/// A disk that stands does not keep the server from ending.
+/// Time limit for writing the last lines: a disk that hangs does not keep the server from ending.
 const END_WITHIN: Duration = Duration::from_secs(5);

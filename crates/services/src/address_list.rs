@@ -33,11 +33,11 @@ pub struct ListError {
     pub kind: ListKind,
     /// Its file.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The error.
     pub reason: String,
 }
 
-/// Something that happened to the lists of a server.
+/// An event that concerns the lists of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ListEvent {
     /// The lists were read again, and are in use.
@@ -94,7 +94,7 @@ impl AddressLists {
         self.lists().next().is_none()
     }
 
-    /// True if a file looks different from when it was read. One that is gone does too.
+    /// Returns true if a file has changed since it was read, or is gone.
     fn have_changed(&self) -> bool {
         self.lists()
             .any(|list| stamp(&list.path).ok() != list.stamp)
@@ -103,11 +103,11 @@ impl AddressLists {
     /// Reads both files again, whether or not they have changed.
     ///
     /// # Errors
-    /// As of [`load`](Self::load); both lists then stay as they were.
+    /// The errors of [`load`](Self::load). Both lists then stay as they were.
     fn reload(&mut self) -> Result<(), ListError> {
         let path = |list: &Option<List>| list.as_ref().map(|list| list.path.clone());
         for list in [&mut self.block, &mut self.allow].into_iter().flatten() {
-            // What is wrong is reported once.
+            // Each error is reported once.
             list.stamp = stamp(&list.path).ok();
         }
         let (block, allow) = (path(&self.block), path(&self.allow));
@@ -127,7 +127,7 @@ impl List {
             path: path.to_owned(),
             reason: reason.to_string(),
         };
-        // Before the content: a change between the two is noticed at the next look.
+        // Read before the content: a change between the two is noticed at the next look.
         let stamp = stamp(path).map_err(|error| wrong(&error))?;
         if stamp.1 > MAX_BYTES {
             let len = stamp.1;
@@ -228,9 +228,9 @@ impl fmt::Debug for ListWatch {
     }
 }
 
-/// As for certificates.
+/// Time between two looks at the files, the same as for certificates.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// As many of the longest lines, without comments (limit K103).
+/// Largest size of a file: as many of the longest lines, without comments (limit K103).
 const MAX_BYTES: u64 = 64 << 20;
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct Admin {
     pub what: String,
     /// The start of the server.
     pub began: Instant,
-    /// Decides who may read and switch.
+    /// Checks which requests may read and switch.
     pub guard: Guard,
 }
 

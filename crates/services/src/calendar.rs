@@ -10,7 +10,7 @@ const MONTHS: [&str; 12] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Moment {
     year: u64,
-    /// From 1 on, as the day.
+    /// Month, counted from 1, as the day is.
     month: usize,
     day: u64,
     hour: u64,

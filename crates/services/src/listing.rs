@@ -16,27 +16,27 @@ use crate::calendar;
 #[derive(Serialize, Clone, PartialEq, Eq, Debug)]
 struct Entry {
     name: String,
-    /// Relative to the folder.
+    /// The URL relative to the folder.
     url: String,
     is_folder: bool,
-    /// Bytes; of folders it says nothing.
+    /// Size in bytes; `None` for folders.
     size: Option<u64>,
-    /// RFC 3339, in UTC.
+    /// Time of the last change in the form of RFC 3339, in UTC.
     modified: Option<String>,
     #[serde(skip)]
     modified_at: Option<SystemTime>,
 }
 
-/// A folder, in order.
+/// The entries of a folder, in order.
 #[derive(Serialize, Debug)]
 struct Listing {
     path: String,
     entries: Vec<Entry>,
-    /// How many there are beyond those.
+    /// Entries that are not listed.
     left_out: usize,
 }
 
-/// By what a folder is ordered, folders first in any case.
+/// The key by which entries are ordered; folders come first in any case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Key {
     Name,
@@ -88,7 +88,7 @@ pub async fn answer<B>(folder: &Path, request: &Request<B>, with_hidden: bool) -
     response
 }
 
-/// JSON is asked for by name; who takes anything gets a page.
+/// Returns true if a request prefers JSON to HTML by name. Clients that accept anything get a page.
 fn wants_json(accept: &str) -> bool {
     let position = |kind: &str| {
         accept
@@ -103,7 +103,7 @@ fn wants_json(accept: &str) -> bool {
 
 type Order = (Key, bool);
 
-/// `sort=size&order=desc`; whatever else is said counts for nothing.
+/// Reads the order from a query: `sort=size&order=desc`. Other parts of the query are ignored.
 fn order(query: &str) -> Order {
     let mut order = (Key::Name, false);
     for pair in query.split('&') {
@@ -122,7 +122,7 @@ fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<
     let mut left_out = 0;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        // Names that are not UTF-8 cannot be asked for either.
+        // Names that are not UTF-8 cannot be requested either.
         let Ok(name) = entry.file_name().into_string() else {
             continue;
         };
@@ -133,7 +133,7 @@ fn read(folder: &Path, with_hidden: bool, order: Order) -> std::io::Result<(Vec<
             left_out += 1;
             continue;
         }
-        // Links are shown as what they lead to.
+        // Links are shown as their targets.
         let Ok(metadata) = std::fs::metadata(entry.path()) else {
             continue;
         };
@@ -206,11 +206,11 @@ fn page(listing: &Listing, order: Order) -> String {
         .replace("{crumbs}", &crumbs(&listing.path))
         .replace("{head}", &head(order))
         .replace("{foot}", &foot)
-        // Last: names may look like any of the words above.
+        // Last: names may look like any of the placeholders above.
         .replace("{rows}", &rows)
 }
 
-/// The path, each part of which leads there.
+/// Returns the path as links to each of its parts.
 fn crumbs(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let mut crumbs = String::from("<a href=\"/\">/</a>");
@@ -228,7 +228,7 @@ fn crumbs(path: &str) -> String {
     crumbs
 }
 
-/// Titles that order by what they name, the other way round at the second time.
+/// Returns the titles of the columns, as links that order by them; the second click reverses the order.
 fn head((key, descending): Order) -> String {
     let columns = [
         (Key::Name, "name", "Name"),
@@ -267,7 +267,7 @@ fn escape(text: &str) -> String {
     courser_plot::escape(text).replace('{', "&#123;")
 }
 
-/// RFC 3986 §2.3: all but unreserved characters.
+/// Percent-encodes all but unreserved characters (RFC 3986 §2.3).
 fn percent_encode(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -280,7 +280,7 @@ fn percent_encode(name: &str) -> String {
     out
 }
 
-/// A page with more is no use, and would take long to make.
+/// Largest number of entries; a page with more is not usable, and would take long to make.
 const MOST_ENTRIES: usize = 10_000;
 
 const PAGE: &str = include_str!("listing.html");

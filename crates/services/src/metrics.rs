@@ -121,7 +121,7 @@ fn method(method: &Method) -> &'static str {
     known.unwrap_or("other")
 }
 
-/// What the server counts, asked for when somebody asks us.
+/// Collects the counters of the server each time the metrics are read.
 #[derive(Debug)]
 struct Server {
     handle: ServerHandle,
@@ -353,7 +353,7 @@ fn encode_files(out: &mut Out<'_, '_>, stats: &files::Stats) -> std::fmt::Result
     )
 }
 
-/// Writes what has no series of its own.
+/// Encodes metrics that are not registered.
 struct Out<'a, 'b>(&'a mut DescriptorEncoder<'b>);
 
 impl Out<'_, '_> {
@@ -379,7 +379,7 @@ impl Out<'_, '_> {
         self.counters_by(name, help, "protocol", &values)
     }
 
-    /// A counter for each value of a label.
+    /// Encodes a counter for each value of a label.
     fn counters_by(
         &mut self,
         name: &str,
@@ -411,7 +411,8 @@ impl Out<'_, '_> {
 
 type PerProtocol = [(&'static str, u64); 3];
 
-/// From what a file on a local machine takes to what somebody gives up at.
+/// Bounds of request durations: from the time of a file on the same machine to the time at which users
+/// give up.
 const BOUNDS: [f64; 12] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0,
 ];

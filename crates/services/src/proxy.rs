@@ -125,7 +125,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
     fn with(connector: C, backend: Backend, times: ProxyTimes) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            // Shorter than servers have it, who would close a connection under a request.
+            // Shorter than the idle timeouts of servers, which would close a connection under a request.
             .pool_idle_timeout(POOL_IDLE)
             .http2_only(backend.is_http2)
             .http2_adaptive_window(true)
@@ -152,7 +152,7 @@ impl<C: Connect + Clone + Send + Sync + 'static> Proxy<C> {
             .remove::<OnUpgrade>()
             .filter(|_| is_upgrade);
         let version = parts.version;
-        // Over other versions it sends nothing.
+        // Over other versions an interim response is not sent.
         let interim = parts.extensions.remove::<Interim>();
         let interim = interim.filter(|_| version == Version::HTTP_3);
         let Some(uri) = self.uri(&parts.uri) else {
@@ -230,7 +230,7 @@ fn finish(
 ) -> Response<Body> {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(client_side) = client_side else {
-            // Nobody asked for it.
+            // The client did not ask for an upgrade.
             return plain(StatusCode::BAD_GATEWAY);
         };
         let backend_side = hyper::upgrade::on(&mut response);
@@ -244,7 +244,7 @@ fn finish(
     Response::from_parts(parts, boxed(Silence::new(body, longest_silence)))
 }
 
-/// Carries bytes both ways until both have ended, or either is gone.
+/// Forwards bytes in both directions until both have ended, or either end is gone.
 async fn join(client: OnUpgrade, backend: OnUpgrade) {
     let (Ok(client), Ok(backend)) = tokio::join!(client, backend) else {
         return;
@@ -269,8 +269,8 @@ fn status_of(error: &Error) -> StatusCode {
     StatusCode::BAD_GATEWAY
 }
 
-/// The client is slow (RFC 9110 §15.5.9), has gone, or has broken the rules of its protocol
-/// (RFC 9114 §4.1.2): the server behind is not to blame.
+/// Returns the status for an error of the request's body. The client is slow (RFC 9110 §15.5.9), has
+/// gone, or has broken the rules of its protocol (RFC 9114 §4.1.2), not the upstream server.
 const fn status_of_body(error: &server::BodyError) -> StatusCode {
     match error {
         server::BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
@@ -278,8 +278,9 @@ const fn status_of_body(error: &server::BodyError) -> StatusCode {
     }
 }
 
-/// The body to send on. Over HTTP/2 and HTTP/3 only its end tells that a request has none: a server
-/// behind that speaks HTTP/1.1 would be told of a body of unknown length, which many refuse of GET.
+/// Returns the body to forward. Over HTTP/2 and HTTP/3 only the end of the stream shows that a request
+/// has no content. An upstream server that speaks HTTP/1.1 would receive a body of unknown length, which
+/// many refuse for GET.
 async fn body_of(
     parts: &http::request::Parts,
     version: Version,
@@ -301,7 +302,7 @@ async fn body_of(
     }
 }
 
-/// A body whose first frame was taken.
+/// A body whose first frame was received.
 struct Begun {
     first: Option<Frame<Bytes>>,
     rest: server::Body,

@@ -60,7 +60,7 @@ pub struct Answers(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// With nothing between: most files are answered in less time than a box takes.
+    /// Answers directly: most files are answered in less time than a box takes.
     Files(Files),
     Boxed(Boxed),
 }
@@ -137,8 +137,8 @@ fn proxied(proxy: Proxy, compress: bool) -> Boxed {
     }))
 }
 
-/// Content that was compressed on the way has not the bytes that a strong ETag stands for
-/// (RFC 9110 §8.8.1). What was compressed before has a length.
+/// Makes the ETag of compressed content weak: its bytes are not those that a strong ETag identifies (RFC
+/// 9110 §8.8.1). Content that was compressed by the upstream server has a length.
 fn weaken(mut response: Response<Body>) -> Response<Body> {
     let headers: &mut HeaderMap = response.headers_mut();
     let is_on_the_fly = headers.contains_key(header::CONTENT_ENCODING)

@@ -112,7 +112,7 @@ fn line(scenario: &Scenario, data: &Data, columns: &[&Measure]) -> String {
     for column in columns {
         let cell = numbers.get(column.name).map_or_else(String::new, |it| {
             let rtt = scenario.base_rtt().as_secs_f64();
-            // Jain's index is a number from 0 to 1 wherever it is written about.
+            // Jain's index is written as a number from 0 to 1 in the literature.
             let is_index = column.name == "jain";
             let unit = if is_index { Unit::Ratio } else { column.unit };
             cell(it, unit, rtt)
@@ -128,7 +128,7 @@ fn cell(number: &Number, unit: Unit, rtt: f64) -> String {
     if number.values == 0 {
         return "–".to_owned();
     }
-    // In the unit of its bound.
+    // The value is shown in the unit of its bound.
     let bound = number.bound.as_ref().map(|(bound, _)| bound.as_str());
     let is_in_rtts = bound.is_some_and(|bound| bound.ends_with("rtt"));
     let text = |value: f64| match unit {
@@ -149,7 +149,7 @@ fn cell(number: &Number, unit: Unit, rtt: f64) -> String {
     }
 }
 
-/// More digits for what is rare.
+/// Returns a share in percent, with more digits for rare events.
 fn shown_share(value: f64) -> String {
     match value > 0.0 && value < 0.01 {
         true => format!("{:.3} %", value * 100.0),
@@ -157,7 +157,7 @@ fn shown_share(value: f64) -> String {
     }
 }
 
-/// `yes`, or the bounds that do not hold.
+/// Returns `yes`, or the bounds that do not hold.
 fn broken(numbers: &Numbers) -> String {
     let bounds = numbers.values().filter_map(|number| number.bound.as_ref());
     let broken: Vec<&str> = bounds

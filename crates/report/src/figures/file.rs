@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::error::Error;
 
-/// Puts a file in place at once: no reader sees half of it, and an interruption leaves the old one.
+/// Writes a file and puts it in place at once: no reader sees half of it, and an interruption leaves the
+/// old one.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     let made = match path.parent() {
         Some(parent) => fs::create_dir_all(parent),

@@ -16,7 +16,7 @@ pub struct List {
     pub(super) title: String,
     /// Text above the overview.
     pub(super) about: String,
-    /// Directory of what was measured, a file for each row.
+    /// Directory of the measured values, with a file for each row.
     data: PathBuf,
     #[serde(rename = "row")]
     pub(super) rows: Vec<Row>,
@@ -28,12 +28,12 @@ pub struct List {
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// For the command line and the name of the file with the data.
+    /// The name of the row, for the command line and the file of its values.
     pub(super) name: String,
     pub(super) title: String,
     pub(super) target: String,
     pub(super) files: Vec<FilePart>,
-    /// Measures with a column each.
+    /// Measures that have a column.
     pub(super) columns: Vec<String>,
     /// Text below the table.
     #[serde(default)]
@@ -56,7 +56,7 @@ pub(super) struct FilePart {
 pub(super) struct ChartPart {
     pub(super) file: PathBuf,
     pub(super) scenario: String,
-    /// Title of the chart in the report of the run, or how it begins.
+    /// Title of the chart in the report of the run, or the beginning of the title.
     pub(super) chart: String,
     #[serde(default = "first_seed")]
     pub(super) seed: u64,
@@ -69,7 +69,7 @@ fn first_seed() -> u64 {
 /// Reads a list from a file.
 ///
 /// # Errors
-/// When the file cannot be read or has something wrong in it.
+/// When the file cannot be read or is not a valid list.
 pub fn read(path: &Path) -> Result<List, Error> {
     let text = fs::read_to_string(path).map_err(|error| Error::read(path, error))?;
     parse(path, &text)
@@ -78,7 +78,7 @@ pub fn read(path: &Path) -> Result<List, Error> {
 /// Reads the text of a file at `path`.
 ///
 /// # Errors
-/// When it has something wrong in it.
+/// When it is not a valid list.
 pub fn parse(path: &Path, text: &str) -> Result<List, Error> {
     let wrong = |what: String| Error::content(path, what);
     let mut list: List = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;

@@ -20,7 +20,7 @@ use crate::scenarios::judge;
 /// round trip.
 const POINTS: usize = 1500;
 
-/// What is measured of a row.
+/// The settings of a measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measurement<'a> {
     /// Runs of each scenario, in place of the number in the list.
@@ -62,7 +62,7 @@ pub fn row(
     Ok(())
 }
 
-/// Runs a scenario with the seeds from one on, in their order.
+/// Runs a scenario with the seeds from 1 on, and returns the reports in the order of seeds.
 fn all(
     threads: Option<NonZeroUsize>,
     list: &List,
@@ -102,7 +102,7 @@ fn all(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The measures that the row shows or the scenario has bounds for.
+/// Returns the numbers of the measures that the row shows or the scenario has bounds for.
 fn numbers(row: &Row, scenario: &Scenario, reports: &[RunReport]) -> Numbers {
     let judged = judge(scenario, reports);
     let mut numbers = Numbers::new();

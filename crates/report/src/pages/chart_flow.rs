@@ -1,4 +1,4 @@
-//! What the ends of connections saw.
+//! Charts of flows, as the ends of connections see them.
 
 use courser_plot::{Axis, Chart, Colour, Marker, Marks, Reference, Series, Unit};
 use courser_sim::report::{self, FlowReport, RunReport, seconds};
@@ -7,14 +7,14 @@ use courser_units::to_f64;
 use super::chart_link;
 use super::values::{NANOSECONDS, Value, chart, points, rates, value};
 
-/// What a round trip takes before the first sample, in nanoseconds: RFC 9002 §6.2.2.
+/// The round-trip time before the first sample, in nanoseconds (RFC 9002 §6.2.2).
 const INITIAL_RTT: u64 = 333_000_000;
-/// Flows in charts with a line each; the tables have all.
+/// Largest number of flows in charts with a line for each; the tables have all.
 const MAX_FLOWS: usize = 8;
-/// The beginning of a transfer is shown for so many round trips.
+/// Round trips of the chart of the beginning of a transfer.
 const ROUND_TRIPS: f64 = 12.0;
 
-/// The charts of a run's flows.
+/// Returns the charts of a run's flows.
 pub(super) fn all(run: &RunReport) -> Vec<Chart> {
     let mut charts = match run.flows.as_slice() {
         [flow] => one(run, flow),
@@ -33,7 +33,7 @@ pub(super) fn all(run: &RunReport) -> Vec<Chart> {
     charts
 }
 
-/// Everything about a flow that has the run for itself.
+/// Returns the charts of the only flow of a run.
 fn one(run: &RunReport, flow: &FlowReport) -> Vec<Chart> {
     vec![
         sequence(run, flow),
@@ -43,7 +43,7 @@ fn one(run: &RunReport, flow: &FlowReport) -> Vec<Chart> {
     ]
 }
 
-/// The same things side by side, a line for each flow.
+/// Returns charts with a line for each flow.
 fn many(run: &RunReport, flows: &[FlowReport]) -> Vec<Chart> {
     let received = each(
         chart(run, "Bytes received", "", Unit::Bytes),
@@ -77,8 +77,8 @@ fn each(chart: Chart, flows: &[FlowReport], values: fn(&FlowReport) -> Vec<Value
     })
 }
 
-/// Round-trip times in seconds, from the first sample on. Before it an estimator holds the value
-/// that RFC 9002 §6.2.2 lets it assume; drawn, that would be the highest peak of most charts.
+/// Returns round-trip times in seconds, from the first sample on. Before it an estimator holds the
+/// initial value of RFC 9002 §6.2.2, which would be the highest peak of most charts.
 fn samples(series: &report::Series) -> impl Iterator<Item = Value> {
     let assumed = |point: &&report::Point| point.value == INITIAL_RTT;
     let samples = series.points().iter().skip_while(assumed);
@@ -105,7 +105,7 @@ fn sequence_lines(chart: Chart, flow: &FlowReport) -> Chart {
         ))
 }
 
-/// The first round trips, where sent and acknowledged can be told apart.
+/// Returns a chart of the first round trips, in which sent and acknowledged bytes are distinct.
 fn beginning(run: &RunReport, flow: &FlowReport) -> Chart {
     let begin = seconds(flow.start);
     let round_trip = flow.min_rtt.points().iter().map(|point| point.value).min();
@@ -114,7 +114,7 @@ fn beginning(run: &RunReport, flow: &FlowReport) -> Chart {
     let axis = Axis::time().from(begin).to(end);
     let title = "Time and sequence of the first round trips";
     let chart = Chart::new(title, axis, Axis::new("stream bytes", Unit::Bytes));
-    // A transfer that is over by then has been shown already.
+    // A transfer that is over by then is in the other chart already.
     match length > 0.0 && end < run.duration.as_secs_f64() * 0.9 {
         true => with_losses(sequence_lines(chart, flow), flow),
         false => chart,
@@ -150,7 +150,7 @@ fn round_trips(run: &RunReport, flow: &FlowReport) -> Chart {
         .series(Series::step("lowest", samples(&flow.min_rtt)))
 }
 
-/// Payload of every flow, and of all, against what the link can carry.
+/// Returns a chart of the payload of every flow, and of all flows, against the rate of the link.
 fn throughput(run: &RunReport) -> Chart {
     let chart = chart(run, "Throughput", "", Unit::BitsPerSecond);
     let chart = run.flows.iter().take(MAX_FLOWS).fold(chart, |chart, flow| {
@@ -164,7 +164,7 @@ fn throughput(run: &RunReport) -> Chart {
     with_capacity(chart.series(carried.dashed()), run)
 }
 
-/// The flows' payload on top of each other.
+/// Returns a chart of the flows' payload on top of each other.
 fn share(run: &RunReport) -> Chart {
     let chart = chart(run, "Share of each flow", "payload", Unit::BitsPerSecond);
     let chart = run.flows.iter().fold(chart, |chart, flow| {
@@ -176,7 +176,7 @@ fn share(run: &RunReport) -> Chart {
     with_capacity(chart, run)
 }
 
-/// Adds what the busiest link with a rate can carry: a level, or steps where it changes.
+/// Adds the rate of the busiest link with a rate: a level, or steps where it changes.
 fn with_capacity(chart: Chart, run: &RunReport) -> Chart {
     let Some(link) = chart_link::bottleneck(run) else {
         return chart;
@@ -192,7 +192,7 @@ fn with_capacity(chart: Chart, run: &RunReport) -> Chart {
     chart.series(Series::step("link rate", capacity).colour(Colour::Muted))
 }
 
-/// How long requests or pings took.
+/// Returns a chart of the times of requests or pings.
 fn exchanges(run: &RunReport, flow: &FlowReport) -> Option<Chart> {
     let name = format!("Requests of {}", flow.name);
     let dots = Series::markers(

@@ -1,4 +1,4 @@
-//! What happened in the links.
+//! Charts of links.
 
 use std::cmp::Reverse;
 
@@ -7,16 +7,16 @@ use courser_sim::report::{self, LinkReport, RunReport, seconds};
 
 use super::values::{NANOSECONDS, chart, points};
 
-/// Queues that are drawn; the tables have all.
+/// Largest number of queues that are drawn; the tables have all.
 const MAX_QUEUES: usize = 4;
 
-/// Of the links with a rate the one that carried most: which way that is, is up to the flows.
+/// Returns the link with a rate that carried the most bytes. Its direction depends on the flows.
 pub(super) fn bottleneck(run: &RunReport) -> Option<&LinkReport> {
     let limited = run.links.iter().filter(|link| !link.capacity.is_empty());
     limited.max_by_key(|link| link.carried.total())
 }
 
-/// The charts of a run's links.
+/// Returns the charts of a run's links.
 pub(super) fn all(run: &RunReport) -> Vec<Chart> {
     vec![
         queues(run, "Queue delay", Unit::Seconds, NANOSECONDS, |link| {
@@ -36,7 +36,7 @@ fn queues(
     of: fn(&LinkReport) -> &report::Series,
 ) -> Chart {
     let longest = run.links.iter().map(|link| link.queue_bytes_max).max();
-    // Acknowledgements wait for each other now and then; that is not a queue to look at.
+    // Acknowledgements wait for each other now and then, which is not a queue of interest.
     let is_used = |link: &&LinkReport| link.queue_bytes_max > longest.unwrap_or(0) / 20;
     let mut used: Vec<_> = run.links.iter().filter(is_used).collect();
     used.sort_by_key(|link| Reverse(link.queue_bytes_max));
@@ -57,7 +57,7 @@ fn queues(
     chart.marks(drops).marks(marked.colour(Colour::Nth(4)))
 }
 
-/// The times at which a count has grown.
+/// Returns the times at which a count has grown.
 fn rises(series: &report::Series) -> Vec<f64> {
     let points = series.points();
     let before = std::iter::once(0).chain(points.iter().map(|point| point.value));

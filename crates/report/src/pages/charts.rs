@@ -5,7 +5,7 @@ use courser_sim::report::{RunReport, seconds};
 
 use super::{chart_flow, chart_link};
 
-/// All charts of a run that have something to show; `which` tells how the run was chosen.
+/// Returns all charts of a run that are not empty; `which` describes the choice of the run.
 pub(super) fn all(run: &RunReport, which: &str) -> Vec<Chart> {
     let mut charts = chart_flow::all(run);
     charts.extend(chart_link::all(run));
@@ -24,7 +24,7 @@ pub(super) fn all(run: &RunReport, which: &str) -> Vec<Chart> {
     finished.collect()
 }
 
-/// What was done to the world on the way.
+/// Returns marks for the changes of the network during the run.
 fn marks(run: &RunReport) -> Marks {
     let marks = run
         .marks

@@ -8,13 +8,13 @@ use super::verdict::Verdict;
 /// The runs of one scenario, from the best to the worst.
 pub(super) struct Group<'a> {
     pub(super) name: String,
-    /// File of its own page, where it has one.
+    /// The file of its own page, if it has one.
     pub(super) file: String,
     pub(super) runs: Vec<&'a RunReport>,
     pub(super) verdicts: Vec<&'a Verdict>,
 }
 
-/// The runs by scenario, in the order in which scenarios first occur.
+/// Groups runs by scenario, in the order in which scenarios first occur.
 pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for run in runs {
@@ -39,17 +39,17 @@ pub(super) fn groups<'a>(runs: &'a [RunReport], verdicts: &'a [Verdict]) -> Vec<
 }
 
 impl<'a> Group<'a> {
-    /// The run in the middle.
+    /// Returns the median run.
     pub(super) fn median(&self) -> &'a RunReport {
         self.runs[(self.runs.len() - 1) / 2]
     }
 
-    /// The run at the end.
+    /// Returns the worst run.
     pub(super) fn worst(&self) -> &'a RunReport {
         self.runs[self.runs.len() - 1]
     }
 
-    /// How a measure spreads over the runs; `None` where none has it.
+    /// Returns the distribution of a measure over the runs; `None` when no run has it.
     pub(super) fn spread(&self, measure: &Measure) -> Option<Spread> {
         Spread::of(
             self.runs
@@ -58,7 +58,7 @@ impl<'a> Group<'a> {
         )
     }
 
-    /// The seed with the worst value of a measure.
+    /// Returns the seed with the worst value of a measure.
     pub(super) fn worst_seed(&self, measure: &Measure) -> Option<u64> {
         let sign = if measure::is_more_better(measure) {
             -1.0
@@ -72,7 +72,7 @@ impl<'a> Group<'a> {
         worst.map(|run| run.seed)
     }
 
-    /// The measures that any run has.
+    /// Returns the measures that any run has.
     pub(super) fn measures(&self) -> impl Iterator<Item = &'static Measure> {
         MEASURES
             .iter()
@@ -80,8 +80,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// How bad a run is: failures first, then what the scenario is about. Transfers of so many bytes
-/// are about their time, requests about theirs, the rest about goodput.
+/// Returns the badness of a run: failures first, then the subject of the scenario. Transfers of a size
+/// and requests are compared by their time, other scenarios by goodput.
 fn badness(run: &RunReport) -> f64 {
     let measures = &run.measures;
     let failures = measures.failures.unwrap_or(0.0) + measures.unfinished.unwrap_or(0.0);
@@ -90,11 +90,11 @@ fn badness(run: &RunReport) -> f64 {
         .or(measures.exchange_median)
         .or(measures.goodput.map(|goodput| -goodput))
         .unwrap_or(0.0);
-    // No rate or time comes near the weight of a failure.
+    // The weight of a failure is far above any rate or time.
     failures * 1e18 + value
 }
 
-/// A file name made of a number and what is harmless in the name of the scenario.
+/// Makes a file name of a number and the harmless characters of a scenario's name.
 fn file_name(number: usize, scenario: &str) -> String {
     let plain: String = scenario
         .chars()
@@ -110,5 +110,5 @@ fn file_name(number: usize, scenario: &str) -> String {
     format!("{number:03}-{plain}.html")
 }
 
-/// Characters of a scenario's name in the name of its file.
+/// Largest number of characters of a scenario's name in the name of its file.
 const MAX_NAME: usize = 60;

@@ -1,4 +1,4 @@
-//! How the numbers of a run are shown.
+//! The presentation of measures.
 
 use courser_plot::Unit;
 use courser_sim::report::{self, MEASURES, Measure, quantile};
@@ -14,7 +14,8 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// `None` without a value. Percentiles are values that occurred, as those of bounds are.
+    /// Returns the distribution of values; `None` without a value. Percentiles are values that occurred,
+    /// as in bounds.
     pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
         Some(Self {
@@ -27,15 +28,15 @@ impl Spread {
     }
 }
 
-/// The name as people write it.
+/// Returns the name of a measure with spaces.
 pub(super) fn words(measure: &Measure) -> String {
     measure.name.replace('_', " ")
 }
 
-/// The unit in which a measure is shown.
+/// Returns the unit in which a measure is shown.
 pub(super) fn unit(measure: &Measure) -> Unit {
     match measure.unit {
-        // Jain's index is a number from 0 to 1 wherever it is written about.
+        // Jain's index is written as a number from 0 to 1 in the literature.
         _ if measure.name == "jain" => Unit::Plain,
         report::Unit::Share => Unit::Share,
         report::Unit::Seconds => Unit::Seconds,
@@ -44,12 +45,12 @@ pub(super) fn unit(measure: &Measure) -> Unit {
     }
 }
 
-/// True of measures of which more is better. Delays, losses and failures are not among them.
+/// Returns true for measures of which more is better, unlike delays, losses and failures.
 pub(super) fn is_more_better(measure: &Measure) -> bool {
     MORE_IS_BETTER.contains(&measure.name)
 }
 
-/// The measures that are worth a column in the table of all scenarios.
+/// Returns the measures that have a column in the table of all scenarios.
 pub(super) fn main() -> impl Iterator<Item = &'static Measure> {
     MEASURES
         .iter()

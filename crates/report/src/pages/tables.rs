@@ -8,7 +8,7 @@ use courser_units::to_f64;
 use super::group::Group;
 use super::measure::{self, unit, words};
 
-/// A row for each scenario; the columns are the measures that any of them has.
+/// Returns a table with a row for each scenario; the columns are the measures that any of them has.
 pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
     let has_any = |measure: &&Measure| groups.iter().any(|group| group.spread(measure).is_some());
     let columns: Vec<&Measure> = measure::main().filter(has_any).collect();
@@ -33,7 +33,7 @@ pub(super) fn overview(groups: &[Group<'_>], is_inside: bool) -> Table {
         })
 }
 
-/// The bounds of a scenario and what became of them.
+/// Returns a table of the bounds of a scenario and their verdicts.
 pub(super) fn bounds(group: &Group<'_>) -> Table {
     let table = Table::new("Bounds", ["result", "bound", "seen"]);
     group.verdicts.iter().fold(table, |table, verdict| {
@@ -49,7 +49,7 @@ pub(super) fn bounds(group: &Group<'_>) -> Table {
     })
 }
 
-/// A row for each measure of a scenario.
+/// Returns a table with a row for each measure of a scenario.
 pub(super) fn measures(group: &Group<'_>) -> Table {
     if group.runs.len() == 1 {
         let table = Table::new("Measures", ["measure", "value"]);
@@ -94,7 +94,7 @@ pub(super) fn measures(group: &Group<'_>) -> Table {
     })
 }
 
-/// A row for each run, worst last.
+/// Returns a table with a row for each run, worst last.
 pub(super) fn runs(group: &Group<'_>) -> Table {
     let columns: Vec<_> = group.measures().collect();
     let ends = ["trace digest"].map(str::to_owned);
@@ -112,7 +112,7 @@ pub(super) fn runs(group: &Group<'_>) -> Table {
     })
 }
 
-/// A row for each flow of a run.
+/// Returns a table with a row for each flow of a run.
 pub(super) fn flows(run: &RunReport, caption: &str) -> Table {
     let headings = [
         "flow",
@@ -151,7 +151,7 @@ fn flow_row(flow: &FlowReport) -> [Cell; 11] {
     ]
 }
 
-/// How a flow came to its end.
+/// Returns the end of a flow: a failure, its completion time, or the end of the run.
 fn end(flow: &FlowReport) -> Cell {
     match (&flow.failure, flow.completion_time) {
         (Some(failure), _) => Cell::bad(failure),
@@ -163,7 +163,7 @@ fn end(flow: &FlowReport) -> Cell {
     }
 }
 
-/// A row for each direction of a link.
+/// Returns a table with a row for each direction of a link.
 pub(super) fn links(run: &RunReport, caption: &str) -> Table {
     let headings = [
         "link",
@@ -200,7 +200,7 @@ fn link_row(link: &LinkReport) -> [Cell; 6] {
     ]
 }
 
-/// Whether the bounds of a scenario were kept.
+/// Returns the number of bounds of a scenario that were met or violated.
 fn result(group: &Group<'_>) -> Cell {
     let broken = group
         .verdicts
@@ -214,7 +214,7 @@ fn result(group: &Group<'_>) -> Cell {
     }
 }
 
-/// A median with its percentiles below.
+/// Returns a median with its percentiles below.
 fn spread(group: &Group<'_>, measure: &Measure) -> Cell {
     let Some(spread) = group.spread(measure) else {
         return number(unit(measure), None);
@@ -226,7 +226,7 @@ fn spread(group: &Group<'_>, measure: &Measure) -> Cell {
     }
 }
 
-/// `59.9 to 60.7 ms`; `None` where both ends read the same.
+/// Returns a range as text: `59.9 to 60.7 ms`; `None` when both ends read the same.
 pub(super) fn range(unit: Unit, low: f64, high: f64) -> Option<String> {
     let (low, high) = (unit.format(low), unit.format(high));
     let (number, symbol) = low.rsplit_once(' ').unwrap_or((&low, ""));

@@ -9,27 +9,27 @@ use courser_units::to_f64;
 /// A value of a chart at a time in seconds.
 pub(super) type Value = (f64, f64);
 
-/// A chart over the whole time of a run.
+/// Returns a chart over the whole time of a run.
 pub(super) fn chart(run: &RunReport, title: &str, label: &str, unit: Unit) -> Chart {
     let time = Axis::time().from(0.0).to(run.duration.as_secs_f64());
     Chart::new(title, time, Axis::new(label, unit))
 }
 
-/// A series in the unit of a chart: `scale` times its values.
+/// Returns a series in the unit of a chart: `scale` times its values.
 pub(super) fn points(series: &Series, scale: f64) -> impl Iterator<Item = Value> {
     series.points().iter().map(move |point| value(point, scale))
 }
 
-/// A point in the unit of a chart.
+/// Returns a point in the unit of a chart.
 pub(super) fn value(point: &Point, scale: f64) -> Value {
     (seconds(point.at), to_f64(point.value) * scale)
 }
 
-/// Bits per second over time.
+/// Returns bits per second over time.
 ///
-/// Pieces are joined until there are at most some two hundred: shorter ones would show the
+/// Pieces are joined until there are about two hundred at most: shorter ones would show the
 /// rounding to whole packets instead of the rate. A last piece that reaches beyond the end of the
-/// run is left out, it would look like a drop.
+/// run is left out, since it would look like a drop.
 pub(super) fn rates(buckets: &Buckets, duration: Duration) -> Vec<Value> {
     let width = buckets.width().as_secs_f64().max(1e-9);
     let wanted = duration.as_secs_f64() / MAX_PIECES;

@@ -1,6 +1,6 @@
 //! Bounds, as reports show them.
 
-/// A bound of a scenario, and what the runs showed.
+/// A bound of a scenario and its verdict.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verdict {
     /// Name of the scenario.

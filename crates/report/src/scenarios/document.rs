@@ -1,4 +1,4 @@
-//! Results for programs.
+//! Results as JSON.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct Document<'a> {
 struct ScenarioPart<'a> {
     scenario: &'a str,
     file: String,
-    /// By the name of the measure, over all runs; units are seconds, bits per second, shares.
+    /// Values over all runs by the name of the measure; units are seconds, bits per second, shares.
     measures: BTreeMap<&'static str, Spread>,
     bounds: Vec<BoundPart>,
     runs: Vec<RunPart<'a>>,
@@ -45,7 +45,7 @@ struct BoundPart {
 #[derive(Serialize)]
 struct RunPart<'a> {
     seed: u64,
-    /// Hexadecimal: JSON numbers lose the end of it.
+    /// The digest in hexadecimal: numbers of JSON would lose its last digits.
     digest: String,
     seconds: f64,
     measures: &'a Measures,
@@ -73,7 +73,7 @@ struct FlowPart<'a> {
 /// seed.
 ///
 /// # Errors
-/// When a number has no form in JSON.
+/// When a value cannot be written as JSON.
 pub fn document(
     outcomes: &[Outcome<'_>],
     replay: impl Fn(&Source, u64) -> String,

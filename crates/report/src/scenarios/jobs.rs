@@ -15,12 +15,12 @@ use super::sources::Source;
 use super::traces;
 use crate::error::Error;
 
-/// Points of a series when there are too many runs to look at each.
+/// Points of a series when there are too many runs to look at each one.
 const FEW_POINTS: usize = 400;
-/// Runs beyond which series are kept short: memory grows with their product.
+/// Largest number of runs with long series: memory grows with the product of both.
 const MANY_RUNS: usize = 32;
 
-/// How scenarios are run.
+/// The repetition of scenarios.
 #[derive(Clone, Copy, Debug)]
 pub struct Repetition<'a> {
     /// The seed of the first run of each scenario; the others follow it.
@@ -65,7 +65,7 @@ pub fn run_all(
             };
             let result = run_one(repetition, source, index % runs, points);
             if result.is_err() {
-                // The others need not begin.
+                // The other runs need not begin.
                 next.store(total, Ordering::Relaxed);
             }
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);

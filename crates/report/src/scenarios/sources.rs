@@ -22,7 +22,7 @@ pub struct Source {
 pub struct Selection<'a> {
     /// Scenario files, or directories of them.
     pub files: &'a [PathBuf],
-    /// Leaves the scenario with this name alone.
+    /// Selects the scenario with this name.
     pub only: Option<&'a str>,
     /// The congestion control algorithm of all flows, in place of those of the scenarios.
     pub controller: Option<Algorithm>,
@@ -33,7 +33,7 @@ pub struct Selection<'a> {
 /// Reads scenarios from files.
 ///
 /// # Errors
-/// When a file cannot be read or has something wrong in it, or nothing is selected.
+/// When a file cannot be read or is not valid, or no scenario is selected.
 pub fn read(selection: &Selection<'_>) -> Result<Vec<Source>, Error> {
     let mut sources: Vec<Source> = Vec::new();
     for path in expand(selection.files)? {
@@ -75,7 +75,7 @@ fn add(sources: &mut Vec<Source>, path: &Path, scenario: Scenario) -> Result<(),
     Ok(())
 }
 
-/// Leaves the scenario with this name.
+/// Removes all scenarios but the one with this name.
 fn pick(name: &str, sources: &mut Vec<Source>) -> Result<(), Error> {
     let names: Vec<String> = sources.iter().map(|it| it.scenario.name.clone()).collect();
     sources.retain(|source| source.scenario.name == name);
@@ -105,7 +105,7 @@ fn apply(path: &Path, bounds: &BoundsFile, sources: &mut [Source]) -> Result<(),
     )))
 }
 
-/// Directories stand for the scenarios in them, in the order of their names.
+/// Replaces directories by the scenario files in them, in the order of their names.
 fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     for path in paths {

@@ -1,10 +1,10 @@
-//! Which bounds hold.
+//! Bounds, and whether they hold.
 
 use courser_sim::report::{RunReport, Unit};
 use courser_sim::scenario::{Bound, Scenario, Verdict};
 use courser_units::{bits, seconds};
 
-/// A bound of a scenario, and what the runs showed.
+/// A bound of a scenario and its verdict.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// The bound.
@@ -29,7 +29,7 @@ pub fn shown(value: Option<f64>, unit: Unit) -> String {
         return "none".to_owned();
     };
     match unit {
-        // More digits where it is close to all or nothing.
+        // More digits for shares that are close to zero.
         Unit::Share if value > 0.0 && value < 0.001 => format!("{:.4} %", value * 100.0),
         Unit::Share => format!("{:.2} %", value * 100.0),
         Unit::Seconds => seconds(value),

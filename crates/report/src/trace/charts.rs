@@ -95,7 +95,7 @@ impl TraceView<'_> {
         let axis = Axis::new("bytes sent", Unit::Bytes);
         let chart = Chart::new("Packets", Axis::time(), axis);
         if series.sent.as_slice().len() < series.received.as_slice().len() / 2 {
-            // A receiver sends little; what matters is what arrived.
+            // A receiver sends little: the chart shows what it received.
             return Chart::new(
                 "Packets",
                 Axis::time(),

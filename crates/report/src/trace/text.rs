@@ -153,7 +153,7 @@ fn lost(summary: &Summary) -> String {
     text
 }
 
-/// The first few states and when they began.
+/// Returns the first few states with the times at which they began.
 fn sequence(states: &[(f64, String)]) -> String {
     let shown = states.iter().take(SHOWN_STATES);
     let shown = shown.map(|(time, state)| format!("{} at {}", clean(state), seconds(*time)));
@@ -175,9 +175,9 @@ fn clean(text: &str) -> String {
     shown.escape_debug().to_string().replace("\\'", "'")
 }
 
-/// States in one line of text.
+/// Largest number of states in one line of text.
 const SHOWN_STATES: usize = 8;
-/// Characters.
+/// Largest number of characters of a text.
 const LONGEST_WORD: usize = 200;
 
 #[cfg(test)]

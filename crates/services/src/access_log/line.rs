@@ -9,7 +9,8 @@ use serde_json::json;
 use crate::calendar;
 use crate::exchange::Exchange;
 
-/// `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200 5`.
+/// Returns a line in Common Log Format: `1.2.3.4 - - [21/Nov/2026:23:05:18 +0000] "GET / HTTP/3.0" 200
+/// 5`.
 pub(super) fn common(exchange: &Exchange) -> String {
     let mut line = String::with_capacity(160);
     match exchange.client {
@@ -35,7 +36,7 @@ pub(super) fn common(exchange: &Exchange) -> String {
     line
 }
 
-/// Common Log Format with Referer and User-Agent.
+/// Returns a line in Common Log Format with Referer and User-Agent.
 pub(super) fn combined(exchange: &Exchange) -> String {
     let mut line = common(exchange);
     quoted(&mut line, exchange.referer.as_ref());
@@ -52,7 +53,8 @@ fn quoted(line: &mut String, value: Option<&HeaderValue>) {
     line.push('"');
 }
 
-/// Appends what a client sent, so that it ends neither a line nor a field, and in `most` bytes.
+/// Appends bytes of a client in at most `most` bytes, escaped so that they end neither a line nor a
+/// field.
 fn escape(line: &mut String, bytes: &[u8], most: usize) {
     let end = line.len() + most;
     let mut fits = line.len();
@@ -101,7 +103,7 @@ pub(super) fn as_json(exchange: &Exchange) -> String {
         Some(cut(&value, MOST_OF_FIELD).into_owned())
     };
     let peer = exchange.peer.as_ref();
-    // As the proxy decides: the target comes before the Host field.
+    // The target comes before the Host field, as in the proxy.
     let host = exchange.uri.authority();
     let host = host.map(|host| cut(host.as_str(), MOST_OF_FIELD).into_owned());
     let host = host.or_else(|| text(exchange.host.as_ref()));
@@ -138,8 +140,8 @@ fn protocol(version: Version) -> &'static str {
     }
 }
 
-/// Bytes of a line with its end (K106): referrer, agent, host, target and method at their longest leave
-/// 600 bytes for the parts that are ours.
+/// Largest size of a line with its end (K106): referrer, agent, host, target and method at their longest
+/// leave 600 bytes for the other parts.
 pub(super) const MOST: usize = 4096;
 const MOST_OF_TARGET: usize = 1600;
 const MOST_OF_FIELD: usize = 600;

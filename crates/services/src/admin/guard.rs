@@ -11,8 +11,9 @@ use crate::body::{Body, explained};
 
 /// Refuses requests for other hosts, and requests without the token where one is set.
 ///
-/// A web page can have its own name resolve to an address of this machine (DNS rebinding) and then
-/// read what it asks for. The browser still sends the name of the page.
+/// The name of a web page can resolve to an address of this machine (DNS rebinding). The page can then
+/// read
+/// responses, but its browser still sends the name of the page.
 #[derive(Default)]
 pub struct Guard {
     names: Vec<String>,
@@ -20,14 +21,14 @@ pub struct Guard {
     advice: Advice,
 }
 
-/// How refusals name the settings that help.
+/// The names of settings in refusals.
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
     /// The token: `the token`.
     pub token: &'static str,
-    /// What sets a token: `set a token`.
+    /// The advice for setting a token: `set a token`.
     pub set_token: &'static str,
-    /// What adds a host: `add its name`.
+    /// The advice for adding a host: `add its name`.
     pub add_name: &'static str,
 }
 
@@ -106,7 +107,7 @@ impl Guard {
         Some(response)
     }
 
-    /// True if requests have to bring a token.
+    /// Returns true if requests need a token.
     pub(super) fn has_token(&self) -> bool {
         self.token.is_some()
     }
@@ -115,7 +116,7 @@ impl Guard {
         let mut fields = request.headers().get_all(HOST).iter();
         let field = match (fields.next(), fields.next()) {
             (Some(field), None) => field,
-            // Browsers do not speak it, load balancers do.
+            // Load balancers speak HTTP/1.0, browsers do not.
             (None, None) if request.version() < Version::HTTP_11 => return Ok(()),
             _ => return Err("one Host field is required".to_owned()),
         };
@@ -167,14 +168,14 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && differing == 0
 }
 
-/// Reveal no data.
+/// Paths without data, which need no token.
 const OPEN: [&str; 3] = ["/", "/health", "/ready"];
 const SCHEME: &[u8] = b"Bearer ";
-/// A shorter one can be guessed.
+/// Least length of a token; a shorter one can be guessed.
 const LEAST: usize = 16;
-/// Fits into a header field everywhere.
+/// Largest length of a token; it fits into a header field everywhere.
 const MOST: usize = 1024;
-/// Characters of a host in a message.
+/// Characters of a host that a message shows.
 const MOST_SHOWN: usize = 100;
 
 #[cfg(test)]

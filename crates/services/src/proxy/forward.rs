@@ -1,4 +1,4 @@
-//! Which fields are passed on, and which belong to one connection alone (RFC 9110 §7.6).
+//! The fields that a proxy forwards, and those of one connection that it removes (RFC 9110 §7.6).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,7 +10,7 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 
-/// True when the client wants to speak another protocol on this connection, such as WebSocket.
+/// Returns true when the client asks for another protocol on this connection, such as WebSocket.
 pub(super) fn is_upgrade(parts: &Parts) -> bool {
     let lists = parts.headers.get_all(CONNECTION);
     let is_listed = lists
@@ -20,8 +20,8 @@ pub(super) fn is_upgrade(parts: &Parts) -> bool {
     is_listed && parts.headers.contains_key(UPGRADE) && parts.version == Version::HTTP_11
 }
 
-/// Removes the fields of this connection and adds those that name the client and the host it asked
-/// for. What the client itself sent in such fields is removed.
+/// Removes the fields of this connection and adds those that name the client and the requested host.
+/// Values of such fields from the client are removed.
 pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_upgrade: bool) {
     let upgrade = parts.headers.get(UPGRADE).cloned().filter(|_| is_upgrade);
     let wants_trailers = parts
@@ -32,7 +32,7 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
         .any(|token| token.eq_ignore_ascii_case(b"trailers"));
     let headers = &mut parts.headers;
     remove_hop_by_hop(headers);
-    // It was answered here.
+    // The proxy has answered it.
     headers.remove(EXPECT);
     for name in [
         FORWARDED,
@@ -68,7 +68,7 @@ pub(super) fn prepare_request(parts: &mut Parts, host: Option<&HeaderValue>, is_
     headers.append(VIA, via(parts.version));
 }
 
-/// Takes out what is of the connection to the server behind.
+/// Removes the fields of the connection to the upstream server.
 pub(super) fn prepare_response(parts: &mut http::response::Parts, version: Version) {
     let via = via(parts.version);
     remove_hop_by_hop(&mut parts.headers);
@@ -77,7 +77,7 @@ pub(super) fn prepare_response(parts: &mut http::response::Parts, version: Versi
     parts.extensions = http::Extensions::new();
 }
 
-/// The same, but for what makes the upgrade.
+/// Removes the fields of the connection to the upstream server, except those that make the upgrade.
 pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
     let upgrade = parts.headers.get(UPGRADE).cloned();
     prepare_response(parts, Version::HTTP_11);
@@ -89,10 +89,10 @@ pub(super) fn prepare_upgrade(parts: &mut http::response::Parts) {
     }
 }
 
-/// `trailer` stays: over HTTP/1.1 no trailers are sent that were not announced.
+/// Removes the fields of one connection. `trailer` stays: over HTTP/1.1 only announced trailers are sent.
 fn remove_hop_by_hop(headers: &mut HeaderMap) {
     if headers.contains_key(TRANSFER_ENCODING) {
-        // Overridden, and so not to be passed on (RFC 9112 §6.3).
+        // Transfer-Encoding overrides Content-Length, which must not be forwarded (RFC 9112 §6.3).
         headers.remove(CONTENT_LENGTH);
     }
     let listed: Vec<HeaderName> = headers
@@ -118,7 +118,7 @@ fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// The tokens of a list. What is none beside them does not hide them.
+/// Returns the tokens of a list. Other bytes in the list do not hide them.
 fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     let parts = value.as_bytes().split(|byte| *byte == b',');
     parts
@@ -126,14 +126,14 @@ fn tokens(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
         .filter(|token| !token.is_empty())
 }
 
-/// RFC 7239.
+/// Returns the value of a Forwarded field (RFC 7239).
 fn forwarded(peer: SocketAddr, host: Option<&HeaderValue>) -> Option<HeaderValue> {
     let who = match peer.ip() {
         IpAddr::V4(ip) => ip.to_string(),
         IpAddr::V6(ip) => format!("\"[{ip}]\""),
     };
     let host = host.and_then(|host| host.to_str().ok());
-    // Quoted, for a port follows a colon. What would end the quotes is no host.
+    // Quoted, since a port follows a colon. A host contains nothing that would end the quotes.
     let host = host.filter(|host| !host.contains(['"', '\\']));
     let host = host.map_or_else(String::new, |host| format!(";host=\"{host}\""));
     HeaderValue::try_from(format!("for={who}{host};proto=https")).ok()

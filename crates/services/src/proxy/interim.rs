@@ -1,4 +1,4 @@
-//! Interim responses of the server behind.
+//! Interim responses of the upstream server.
 
 use std::pin::pin;
 
@@ -9,19 +9,19 @@ use tokio::sync::mpsc;
 
 use super::forward;
 
-/// Passes on the interim responses to one request, as a proxy has to (RFC 9110 §15.2). Servers
-/// behind that speak HTTP/2 have none: hyper's client passes over them.
+/// Forwards the interim responses to one request, as a proxy must (RFC 9110 §15.2). Upstream servers that
+/// speak HTTP/2 have none: hyper's client skips them.
 pub(super) struct Relay {
     heard: mpsc::Receiver<Parts>,
     client: Interim,
 }
 
 impl Relay {
-    /// From what `request` will hear to `client`.
+    /// Makes a relay from the interim responses to `request` to `client`.
     pub(super) fn new<B>(request: &mut Request<B>, client: Interim) -> Self {
         let (hears, heard) = mpsc::channel(MOST_AT_ONCE);
         hyper::ext::on_informational(request, move |interim| {
-            // Who waits for it has heard so from us.
+            // The proxy itself has sent 100 (Continue) to clients that wait for it.
             if interim.status() == StatusCode::CONTINUE {
                 return;
             }
@@ -29,13 +29,14 @@ impl Relay {
             *response.status_mut() = interim.status();
             *response.version_mut() = interim.version();
             *response.headers_mut() = interim.headers().clone();
-            // This cannot wait. Whoever sends so many has more to say than clients listen to.
+            // This cannot wait. Interim responses beyond the limit are dropped, as clients would drop
+            // them.
             let _ = hears.try_send(response.into_parts().0);
         });
         Self { heard, client }
     }
 
-    /// Waits for the final response, which comes after all that was heard before it.
+    /// Waits for the final response, and forwards all interim responses before it.
     pub(super) async fn until<T>(mut self, response: impl Future<Output = T>) -> T {
         let mut response = pin!(response);
         loop {
@@ -54,10 +55,10 @@ impl Relay {
 
     async fn pass_on(&self, mut interim: Parts) {
         forward::prepare_response(&mut interim, Version::HTTP_3);
-        // Without the client there is nobody to answer either.
+        // An error means that the client is gone, and with it the reason to forward.
         let _ = self.client.send(Response::from_parts(interim, ())).await;
     }
 }
 
-/// Clients of courser listen to as many.
+/// Interim responses that are queued; clients of courser accept as many.
 const MOST_AT_ONCE: usize = 8;

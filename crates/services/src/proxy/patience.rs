@@ -1,4 +1,4 @@
-//! Time limits for the server behind, which do not run while it waits for the client.
+//! Time limits for the upstream server, which do not run while it waits for the client.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -12,11 +12,11 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::body::{Body, BoxError, boxed};
 
-/// Whose turn it is while a request is sent and its response awaited.
+/// The end that is expected to act while a request is sent and its response is awaited.
 #[derive(Clone, Debug)]
 pub(super) struct Turn(Arc<Mutex<Option<Instant>>>);
 
-/// It is the server's from the start: there may be no content to send.
+/// The server has its turn from the start, since there may be no content to send.
 impl Default for Turn {
     fn default() -> Self {
         Self(Arc::new(Mutex::new(Some(Instant::now()))))
@@ -24,10 +24,10 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// Returns the body of the request, which notes when the server takes content, and when there is
+    /// Returns the body of the request, which records when the server takes content, and when there is
     /// none to take yet.
     pub(super) fn watch(&self, body: Body) -> Body {
-        // Without content there is nothing to note, and `boxed` would hide that there is none.
+        // Without content there is nothing to record, and `boxed` would hide that there is none.
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
@@ -37,7 +37,7 @@ impl Turn {
         })
     }
 
-    /// Waits for `response`; `None` if the server does nothing for longer than `limit`.
+    /// Waits for `response`; returns `None` if the server does nothing for longer than `limit`.
     pub(super) async fn within<T>(
         &self,
         limit: Duration,
@@ -96,8 +96,8 @@ impl http_body::Body for Watched {
     }
 }
 
-/// The body of a response, which fails after too long a pause of the server. Pauses of the client do
-/// not count: the body is not polled then.
+/// The body of a response, which fails after a pause of the server that is too long. Pauses of the client
+/// do not count, since the body is not polled then.
 pub(super) struct Silence<B> {
     body: B,
     longest: Duration,
@@ -161,7 +161,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    /// Content that comes `pauses` apart.
+    /// Returns content in frames with `pauses` between them.
     fn slow(
         pauses: &'static [u64],
     ) -> impl http_body::Body<Data = Bytes, Error = Infallible> + Unpin {

@@ -1,17 +1,17 @@
-//! The host that a request is for.
+//! The host of a request.
 
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderValue, Version};
 
-/// Returns the host that a request is for, as the value of a Host field.
+/// Returns the host of a request as the value of a Host field.
 ///
 /// The authority of the request target (`:authority`, or the absolute form of HTTP/1.1) comes before
-/// the Host field (RFC 9112 §3.2.2, RFC 9113 §8.3.1). `None` only for HTTP/1.0 without either.
+/// the Host field (RFC 9112 §3.2.2, RFC 9113 §8.3.1). Returns `None` only for HTTP/1.0 without either.
 ///
 /// # Errors
-/// The reason for refusing the request: a server behind, or a filter in front, could take it for a
+/// The reason for refusing the request: an upstream server, or a filter in front, could take it for a
 /// request to another host.
 pub(super) fn host(parts: &Parts) -> Result<Option<HeaderValue>, &'static str> {
     let mut fields = parts.headers.get_all(HOST).iter();
