@@ -20,6 +20,7 @@ mod qlog;
 mod records;
 mod serve;
 mod sim;
+mod values;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use courser::QueuedKeyLog;
+use courser::telemetry::SinkFactory;
 use courser_qlog::QlogDirectory;
 
 use crate::error::Failure;
@@ -24,6 +25,18 @@ pub(crate) fn traces(path: &Path, title: Option<&str>) -> Result<Arc<QlogDirecto
     let directory = Arc::new(directory);
     all().push(directory.clone());
     Ok(directory)
+}
+
+/// Makes a directory for traces, if one is asked for, and returns it as a receiver of records.
+pub(crate) fn sinks(
+    path: Option<&Path>,
+    title: &str,
+) -> Result<Option<Arc<dyn SinkFactory>>, Failure> {
+    let Some(path) = path else {
+        return Ok(None);
+    };
+    let traces = traces(path, Some(title))?;
+    Ok(Some(traces as Arc<dyn SinkFactory>))
 }
 
 /// Returns a warning if records were dropped so far.

@@ -249,7 +249,7 @@ pub(crate) struct Flags {
     pub(crate) connection_window_bits: Option<u8>,
 
     /// Maximum UDP payload, 1200 to 65507 [default: discovered]
-    #[arg(long, value_name = "BYTES", value_parser = crate::args::parse_mtu,
+    #[arg(long, value_name = "BYTES", value_parser = crate::values::parse_mtu,
           help_heading = CONNECTION)]
     pub(crate) max_udp_payload_size: Option<u16>,
 

@@ -1,9 +1,6 @@
 //! The plan of a run, from its flags.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use courser::telemetry::SinkFactory;
 use courser_load::{Amount, Pattern, Plan, Protocols, RequestParts, Requests};
 use courser_measure::tls::Trust;
 use http::Uri;
@@ -11,6 +8,7 @@ use http::Uri;
 use super::args::{Arguments, Flags, Style, Version};
 use super::target::Site;
 use crate::error::Failure;
+use crate::records;
 
 pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     let flags = &arguments.flags;
@@ -54,7 +52,7 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
         mtu: flags.max_udp_payload_size,
         segmentation_offload: !flags.no_udp_gso,
         tls: protocols.tls_config(&trust(flags))?,
-        sinks: traces(flags)?,
+        sinks: records::sinks(flags.qlog_file_base.as_deref(), "courser load")?,
         log_file: flags.log_file.clone(),
         target,
         protocols,
@@ -162,12 +160,4 @@ fn body(flags: &Flags) -> Result<Option<Bytes>, Failure> {
         (None, Some(text)) => Ok(Some(text.clone().into())),
         (None, None) => Ok(None),
     }
-}
-
-fn traces(flags: &Flags) -> Result<Option<Arc<dyn SinkFactory>>, Failure> {
-    let Some(path) = &flags.qlog_file_base else {
-        return Ok(None);
-    };
-    let traces = crate::records::traces(path, Some("courser load"))?;
-    Ok(Some(traces as Arc<dyn SinkFactory>))
 }

@@ -9,7 +9,7 @@ use http::Uri;
 use rustls::pki_types::ServerName;
 
 use super::args::Flags;
-use crate::args::DEFAULT_PORT;
+use crate::values::DEFAULT_PORT;
 
 /// The server of a run and its URLs, as the flags name them.
 #[derive(Clone, Debug)]

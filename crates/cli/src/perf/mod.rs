@@ -14,10 +14,12 @@ use courser::telemetry::SinkFactory;
 pub(crate) use self::report_text::{agreed as describe_agreed, micros};
 
 use self::log::Log;
-use crate::args::{ClientArguments, CommonArguments, DEFAULT_PORT, ServerArguments};
+use crate::args::{ClientArguments, ServerArguments};
 use crate::error::Failure;
 use crate::output;
 use crate::process::{pin, runtime, stop_signal};
+use crate::records;
+use crate::values::DEFAULT_PORT;
 use courser_measure::target::transport;
 use courser_measure::tls::Identity;
 use courser_measure::{CpuClock, sockets};
@@ -36,7 +38,7 @@ pub(crate) fn server_main(arguments: &ServerArguments) -> Result<(), Failure> {
 }
 
 async fn serve(arguments: &ServerArguments) -> Result<(), Failure> {
-    let traces = traces(&arguments.common)?;
+    let traces = records::sinks(arguments.common.qlog.as_deref(), "courser perf")?;
     let log = if arguments.common.json {
         Log::Json
     } else {
@@ -98,13 +100,4 @@ fn options(
         tcp: arguments.tcp,
         clock: CpuClock::Process,
     })
-}
-
-/// Makes the directory of traces, if one is asked for.
-fn traces(arguments: &CommonArguments) -> Result<Option<Arc<dyn SinkFactory>>, Failure> {
-    let Some(path) = &arguments.qlog else {
-        return Ok(None);
-    };
-    let traces = crate::records::traces(path, Some("courser perf"))?;
-    Ok(Some(traces as Arc<dyn SinkFactory>))
 }

@@ -9,7 +9,7 @@ use courser::Algorithm;
 use courser_services::Backend;
 use courser_units::{parse_duration, parse_quantity};
 
-use crate::args::{parse_controller, parse_listen};
+use crate::values::{parse_controller, parse_listen};
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

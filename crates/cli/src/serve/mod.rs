@@ -248,7 +248,7 @@ fn addresses(arguments: &Arguments) -> (SocketAddr, Vec<SocketAddr>) {
     if let Some((first, others)) = arguments.listen.split_first() {
         return (*first, others.to_vec());
     }
-    let port = crate::args::DEFAULT_PORT;
+    let port = crate::values::DEFAULT_PORT;
     let everywhere = std::net::Ipv6Addr::UNSPECIFIED;
     if arguments.certificate.acme {
         ((everywhere, HTTPS_PORT).into(), Vec::new())

@@ -4,7 +4,7 @@ use courser_load::{Amount, Plan, QuicRecord, Stats, Summary};
 use courser_units::to_f64;
 
 /// What is said before the run.
-pub(in crate::load) fn before(plan: &Plan) -> String {
+pub(crate) fn before(plan: &Plan) -> String {
     let mut text = "starting benchmark...\n".to_owned();
     let share = |thread: u64| (plan.connections - thread).div_ceil(plan.threads);
     for thread in 0..plan.threads {
@@ -25,7 +25,7 @@ pub(in crate::load) fn before(plan: &Plan) -> String {
 }
 
 /// What is said after it.
-pub(in crate::load) fn text(summary: &Summary) -> String {
+pub(crate) fn text(summary: &Summary) -> String {
     let mut lines = agreed(summary);
     lines.push(String::new());
     lines.push(format!(

@@ -4,7 +4,7 @@ use courser_load::{PERCENTILES, Stats, Summary, classes};
 use courser_units::to_f64;
 
 /// What is said after the run.
-pub(in crate::load) fn text(summary: &Summary) -> String {
+pub(crate) fn text(summary: &Summary) -> String {
     let latency = Stats::of_times(&summary.latency);
     let unit = Unit::of(latency.max);
     let mut lines = vec!["Summary:".to_owned()];

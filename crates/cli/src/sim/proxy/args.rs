@@ -7,7 +7,7 @@ use clap::Args;
 use courser_sim::link::{DuplexSpec, LinkSpec, NatSpec};
 use courser_units::{parse_duration, parse_positive};
 
-use crate::args::parse_listen;
+use crate::values::parse_listen;
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, after_long_help = GRAMMAR)]

@@ -10,9 +10,9 @@ use courser::Algorithm;
 use courser_report::Error;
 use courser_report::scenarios::{self, Outcome, Repetition, Selection, Source};
 
-use crate::args::parse_controller;
 use crate::error::Failure;
 use crate::output::{self, Progress};
+use crate::values::parse_controller;
 
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]

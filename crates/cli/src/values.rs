@@ -1,0 +1,96 @@
+//! Values of flags that several commands have.
+
+use std::net::{Ipv6Addr, SocketAddr};
+
+use courser::Algorithm;
+use courser_units::parse_quantity;
+
+/// Reads the name of a congestion control algorithm.
+pub(crate) fn parse_controller(name: &str) -> Result<Algorithm, String> {
+    name.parse().map_err(|error| format!("{error}"))
+}
+
+/// Reads the size of a UDP payload, from 1200 to 65507 bytes.
+pub(crate) fn parse_mtu(text: &str) -> Result<u16, String> {
+    let size = parse_quantity(text)?;
+    let range = || format!("{size} is not between 1200 and 65507");
+    u16::try_from(size)
+        .ok()
+        .filter(|mtu| (1200..=65_507).contains(mtu))
+        .ok_or_else(range)
+}
+
+/// Reads an address to listen on: `1.2.3.4:5`, `[::1]:5`, or either without the port.
+pub(crate) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    if let Some((address, port)) = without_brackets(text) {
+        return Err(format!(
+            "'{text}' may be an address or one with a port: use [{address}]:{port} or [{text}]:{DEFAULT_PORT}"
+        ));
+    }
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse() {
+        return Ok(SocketAddr::new(ip, DEFAULT_PORT));
+    }
+    let port = text.strip_prefix("*:").or_else(|| text.strip_prefix(':'));
+    if let Ok(port) = port.unwrap_or(text).parse::<u16>() {
+        return Err(format!(
+            "'{text}' is not an address: use [::]:{port} for all of this machine or 127.0.0.1:{port} for itself"
+        ));
+    }
+    Err(format!(
+        "'{text}' is not an address: use an IP address such as 127.0.0.1:4433 or [::]:0"
+    ))
+}
+
+/// Returns the address and port in `::1:4433`, which is an IPv6 address as well.
+fn without_brackets(text: &str) -> Option<(Ipv6Addr, u16)> {
+    let (address, port) = text.rsplit_once(':')?;
+    text.parse::<Ipv6Addr>().ok()?;
+    Some((address.parse().ok()?, port.parse().ok()?))
+}
+
+/// The port that perf servers listen on by convention.
+pub(crate) const DEFAULT_PORT: u16 = 4433;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listening_addresses_may_leave_the_port_out() {
+        assert_eq!(parse_listen("127.0.0.1"), Ok(([127, 0, 0, 1], 4433).into()));
+        assert_eq!(parse_listen("[::]:0").map(|address| address.port()), Ok(0));
+        assert_eq!(parse_listen("::1").map(|address| address.port()), Ok(4433));
+        assert!(parse_listen("here").is_err());
+        // One that cannot be taken for an address and a port.
+        let full = parse_listen("2001:db8:0:0:0:0:0:80");
+        assert_eq!(full.map(|address| address.port()), Ok(4433));
+    }
+
+    #[test]
+    fn addresses_that_lack_something_are_explained() {
+        for (text, hint) in [
+            ("::1:8443", "use [::1]:8443 or [::1:8443]:4433"),
+            ("fe80::5:80", "use [fe80::5]:80 or [fe80::5:80]:4433"),
+            (":8443", "use [::]:8443 for all"),
+            ("8443", "127.0.0.1:8443 for itself"),
+            ("*:8443", "use [::]:8443 for all"),
+            ("localhost:8443", "use an IP address"),
+            ("127.0.0.1:99999", "use an IP address"),
+        ] {
+            let error = parse_listen(text).expect_err(text);
+            assert!(error.contains(text) && error.contains(hint), "{error}");
+        }
+    }
+
+    #[test]
+    fn packet_sizes_out_of_range_are_refused_with_the_range() {
+        let error = parse_mtu("1199").expect_err("too small");
+        assert!(error.contains("1200 and 65507"), "{error}");
+        assert!(parse_mtu("70000").is_err());
+        assert_eq!(parse_mtu("1452"), Ok(1452));
+    }
+}
