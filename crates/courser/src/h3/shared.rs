@@ -1,5 +1,7 @@
 //! What the tasks of one connection share.
 
+mod writing;
+
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +10,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use courser_base::Time;
-use courser_http3::{self as http3, Event, FieldsToSend, Scope, UniStream};
+use courser_http3::{self as http3, Event, FieldsToSend, Scope};
 
 use super::datagrams::{Delivery, Registry};
 use super::error::{Error, var_int};
@@ -16,9 +18,8 @@ use super::message::UNWANTED_DATAGRAM;
 use super::priority;
 use super::settings::PeerSettings;
 use crate::opening::Opened;
-use crate::shard::Locked;
 use crate::wakers::{Ticket, Waiters};
-use crate::{Connection, RecvStream, SendStream, Side, StreamId, WriteError, runtime};
+use crate::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
 /// One connection. Its lock is taken before that of the endpoint, never the other way round, and
 /// nobody waits with it.
@@ -53,7 +54,7 @@ const LARGEST_HEAD_KEPT: usize = 1024;
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) http: http3::Connection,
-    /// Ours, in the order of [`UniStream::ALL`]; there when the peer has allowed them.
+    /// Ours, in the order of [`http3::UniStream::ALL`]; there when the peer has allowed them.
     streams: [Option<SendStream>; 3],
     /// The tasks whose section is blocked, by stream.
     blocked: HashMap<u64, Waker>,
@@ -414,48 +415,6 @@ impl State {
     /// Has a task woken when the section of its stream can be decoded.
     pub(super) fn wait_for_entries(&mut self, stream: u64, waker: &Waker) {
         self.blocked.insert(stream, waker.clone());
-    }
-
-    /// Writes what waits on our streams, as far as it goes, and as far as it has to leave now.
-    fn write(&mut self) {
-        self.write_with(|send, cx, out| send.poll_write(cx, out));
-    }
-
-    /// As [`write`](Self::write), for whoever holds the lock of the connection.
-    fn write_locked(&mut self, locked: &mut Locked<'_>) {
-        self.write_with(|send, cx, out| send.poll_write_locked(locked, cx, out));
-    }
-
-    fn write_with(
-        &mut self,
-        mut poll_write: impl FnMut(
-            &mut SendStream,
-            &mut Context<'_>,
-            &[u8],
-        ) -> Poll<Result<usize, WriteError>>,
-    ) {
-        // Most calls have nothing to send.
-        if !self.http.has_urgent() && (self.owes_answers || !self.http.has_answers()) {
-            return;
-        }
-        let waker = self.writer.as_ref().unwrap_or(Waker::noop());
-        let mut cx = Context::from_waker(waker);
-        for (stream, place) in UniStream::ALL.into_iter().zip(&mut self.streams) {
-            if self.owes_answers && stream == UniStream::Decoder {
-                continue;
-            }
-            let out = self.http.outgoing(stream);
-            let Some(send) = place else {
-                continue;
-            };
-            while !out.is_empty() {
-                // Errors are those of the connection, which others will see.
-                let Poll::Ready(Ok(written)) = poll_write(send, &mut cx, out) else {
-                    break;
-                };
-                out.drain(..written);
-            }
-        }
     }
 
     /// Does what events ask for.
