@@ -148,6 +148,8 @@ pub struct Connection {
     control: ControlReader,
     control_out: Vec<u8>,
     has_begun: [bool; 3],
+    /// The decoder stream has more to send than acknowledgments of sections.
+    has_prompt_answers: bool,
     goaway: GoAway,
     priorities: Priorities,
     max_push_id: Option<u64>,
@@ -198,6 +200,7 @@ impl Connection {
             control: ControlReader::new(side),
             control_out,
             has_begun: [false; 3],
+            has_prompt_answers: false,
             goaway: GoAway::default(),
             priorities: Priorities::default(),
             max_push_id: None,
@@ -232,14 +235,21 @@ impl Connection {
         !self.events.is_empty()
     }
 
-    /// True when something waits to leave on our control stream or that of the encoder.
+    /// Returns true if something waits to leave on our control stream or that of the encoder.
     pub fn has_urgent(&mut self) -> bool {
         !self.control_out.is_empty() || !self.encoder.instructions().is_empty()
     }
 
-    /// True when something waits to leave on the stream of our decoder.
+    /// Returns true if something waits to leave on the stream of our decoder.
     pub fn has_answers(&self) -> bool {
         self.decoder.has_answers()
+    }
+
+    /// Returns true if only acknowledgments of sections wait on the stream of our decoder. They may
+    /// wait until all messages that have arrived were read: each alone would cost as much as half a
+    /// small request. Insert counts and cancellations should leave at once.
+    pub fn may_delay_answers(&self) -> bool {
+        !self.has_prompt_answers && self.decoder.has_answers()
     }
 
     /// Bytes that wait to leave on one of our streams; whoever sends them takes them from the
@@ -250,7 +260,10 @@ impl Connection {
         let (index, stream_type, out) = match stream {
             UniStream::Control => (0, stream_type::CONTROL, &mut self.control_out),
             UniStream::Encoder => (1, stream_type::QPACK_ENCODER, self.encoder.instructions()),
-            UniStream::Decoder => (2, stream_type::QPACK_DECODER, self.decoder.answers()),
+            UniStream::Decoder => {
+                self.has_prompt_answers = false;
+                (2, stream_type::QPACK_DECODER, self.decoder.answers())
+            }
         };
         if !self.has_begun[index] && !out.is_empty() {
             self.has_begun[index] = true;
@@ -312,6 +325,7 @@ impl Connection {
     /// We cancel a request: nothing of it will be decoded any more.
     pub fn forget(&mut self, stream: u64) {
         self.decoder.cancel(stream);
+        self.has_prompt_answers |= self.decoder.has_answers();
         self.blocked.remove(stream);
         self.priorities.forget(stream);
     }

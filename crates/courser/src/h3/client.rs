@@ -224,8 +224,8 @@ impl Client {
             let _ = outgoing.send.set_priority(level);
         }
         let mut head = Vec::with_capacity(256);
-        self.0.with(|state| {
-            if stream.value() >= state.first_refused || state.http.peer_goes_away() {
+        self.0.drive(|state| {
+            if state.http.peer_goes_away() {
                 return Ok(Err(Error::GoingAway));
             }
             let encoded = state.http.encode(stream.value(), &fields, &mut head);
@@ -268,7 +268,7 @@ impl Client {
     /// Asks the server to give the response of a request another priority (RFC 9218 §7). `stream`
     /// is what [`Response::extensions`] has as [`StreamId`](crate::StreamId).
     pub fn set_priority(&self, stream: crate::StreamId, priority: Priority) {
-        let _ = self.0.with(|state| {
+        let _ = self.0.drive(|state| {
             state.http.update_priority(stream.value(), priority);
             Ok(())
         });
@@ -298,7 +298,8 @@ impl Client {
     async fn check(&self, parts: &http::request::Parts) -> Result<(), Error> {
         if parts.extensions.get::<http3::Protocol>().is_some() {
             self.settings().await;
-            self.0.with(|state| Ok(state.http.check_request(parts)))??;
+            self.0
+                .drive(|state| Ok(state.http.check_request(parts)))??;
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ async fn send(shared: Arc<Shared>) {
         shared.write(cx);
         stopped.retain_mut(|stopped| match stopped.as_mut().poll(cx) {
             Poll::Ready(Ok(Some(_))) => {
-                let _ = shared.with(|state| Err::<(), _>(state.http.on_stopped()));
+                let _ = shared.drive(|state| Err::<(), _>(state.http.on_stopped()));
                 false
             }
             poll => poll.is_pending(),
@@ -89,7 +89,7 @@ async fn receive_stream(reader: Reader, mut stream: RecvStream) {
             Err(ReadError::Reset(_)) => {
                 let now = shared.now();
                 // Its error has closed the connection.
-                let _ = shared.with(|state| state.http.handle_uni_reset(now, id));
+                let _ = shared.drive(|state| state.http.handle_uni_reset(now, id));
                 return;
             }
             Err(_) => return,
@@ -100,7 +100,7 @@ async fn receive_stream(reader: Reader, mut stream: RecvStream) {
             Side::Server => shared.quic.granted_requests(),
             Side::Client => 0,
         };
-        let handled = shared.with(|state| {
+        let handled = shared.drive(|state| {
             state.http.set_request_limit(limit);
             state.http.handle_uni(now, id, chunk, fin)
         });
@@ -137,7 +137,7 @@ async fn expect_settings(shared: Arc<Shared>) {
             reason: "no SETTINGS within 10 s",
         };
         // It closes the connection.
-        let _ = shared.with(|_| Err::<(), _>(error));
+        let _ = shared.drive(|_| Err::<(), _>(error));
     }
 }
 
@@ -146,6 +146,6 @@ const SETTINGS_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server opens no bidirectional streams without an extension (RFC 9114 §6.1).
 async fn refuse_bidirectional(shared: Arc<Shared>) {
     if shared.quic.accept_bi().await.is_ok() {
-        let _ = shared.with(|state| state.http.check_bidirectional());
+        let _ = shared.drive(|state| state.http.check_bidirectional());
     }
 }

@@ -93,7 +93,7 @@ impl Incoming {
     /// Decodes a section. If it is blocked, the task is woken when it can be decoded.
     fn decode(&mut self, cx: &Context<'_>) -> Result<Decoding, Error> {
         let stream = self.stream();
-        let decoded = self.guard.decode(|state| {
+        let decoded = self.guard.drive(|state| {
             let decoding = self.message.decode(&mut state.http);
             if decoding != Decoding::Done {
                 state.wait_for_entries(stream, cx.waker());
@@ -115,7 +115,7 @@ impl Incoming {
         let now = self.guard.now();
         let charged = self
             .guard
-            .with(|state| self.message.charge(&mut state.http, now));
+            .drive(|state| self.message.charge(&mut state.http, now));
         charged.map_err(|error| self.on_error(error))
     }
 
@@ -124,7 +124,7 @@ impl Incoming {
         let now = self.guard.now();
         let failed = self
             .guard
-            .with(|state| Err::<(), _>(self.message.fail(&mut state.http, now, error)));
+            .drive(|state| Err::<(), _>(self.message.fail(&mut state.http, now, error)));
         self.on_error(failed.err().unwrap_or(error))
     }
 
@@ -161,7 +161,7 @@ impl Incoming {
             let now = self.guard.now();
             let reset = self
                 .guard
-                .with(|state| self.message.on_reset(&mut state.http, now));
+                .drive(|state| self.message.on_reset(&mut state.http, now));
             if let Err(error) = reset {
                 return self.on_error(error);
             }
@@ -193,7 +193,7 @@ impl Drop for Incoming {
         if let Some(code) = self.message.stop_code() {
             // Its end may be here already, and a section of it still be blocked.
             let _ = self.receive.stop(var_int(code));
-            let _ = self.guard.with(|state| {
+            let _ = self.guard.drive(|state| {
                 self.message.abandon(&mut state.http);
                 Ok(())
             });

@@ -57,7 +57,7 @@ impl Outgoing {
         let stream = self.send.id().value();
         let mut out = Vec::with_capacity(256);
         self.guard
-            .with(|state| Ok(state.http.encode(stream, fields, &mut out)))??;
+            .drive(|state| Ok(state.http.encode(stream, fields, &mut out)))??;
         Ok(out)
     }
 
@@ -84,7 +84,7 @@ impl Outgoing {
         {
             let (now, stream) = (self.guard.now(), self.send.id().value());
             self.guard
-                .with(|state| state.http.on_given_up(now, stream))?;
+                .drive(|state| state.http.on_given_up(now, stream))?;
         }
         sent
     }

@@ -51,7 +51,7 @@ impl ServerConnection {
             let stream = send.id();
             // Before its datagrams are told from early ones.
             let datagrams = self.datagrams(stream.value());
-            let (is_served, update) = self.0.with(|state| {
+            let (is_served, update) = self.0.drive(|state| {
                 let update = state.http.on_request_opened(stream.value());
                 Ok((state.http.is_served(stream.value()), update))
             })?;
@@ -87,7 +87,7 @@ impl ServerConnection {
     /// Tells the client that the server will go away, and still serves what it sends: the first
     /// step (RFC 9114 §5.2), a round trip or more before [`go_away`](Self::go_away).
     pub fn announce_going_away(&self) {
-        let _ = self.0.with(|state| {
+        let _ = self.0.drive(|state| {
             state.http.announce_going_away();
             Ok(())
         });
@@ -95,7 +95,7 @@ impl ServerConnection {
 
     /// Tells the client that requests from the next one on are not served: the second step.
     pub fn go_away(&self) {
-        let _ = self.0.with(|state| {
+        let _ = self.0.drive(|state| {
             state.http.go_away_after_last();
             Ok(())
         });
@@ -498,7 +498,7 @@ impl Respond {
         // Its error has closed the connection.
         let _ = outgoing
             .guard
-            .with(|state| state.http.on_given_up(now, stream));
+            .drive(|state| state.http.on_given_up(now, stream));
         outgoing.reset(Code::REQUEST_CANCELLED);
     }
 

@@ -1,4 +1,4 @@
-//! What the tasks of one connection share.
+//! The state that the tasks of one connection share.
 
 mod writing;
 
@@ -17,7 +17,6 @@ use super::error::{Error, var_int};
 use super::message::UNWANTED_DATAGRAM;
 use super::priority;
 use super::settings::PeerSettings;
-use crate::opening::Opened;
 use crate::wakers::{Ticket, Waiters};
 use crate::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
@@ -48,9 +47,6 @@ const NO_SEED: http3::Error = http3::Error {
     reason: "there are no random numbers",
 };
 
-/// Memory that a connection keeps for the heads of requests to come.
-const LARGEST_HEAD_KEPT: usize = 1024;
-
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) http: http3::Connection,
@@ -72,8 +68,6 @@ pub(super) struct State {
     woken: Vec<Waker>,
     /// For the head of a request.
     head: Vec<u8>,
-    /// The first request that the server does not serve.
-    pub(super) first_refused: u64,
     /// What ended the connection, if it was us.
     failure: Option<http3::Error>,
 }
@@ -110,7 +104,6 @@ impl Shared {
                 owes_answers: false,
                 woken: Vec::new(),
                 head: Vec::new(),
-                first_refused: u64::MAX,
                 failure,
             }),
         })
@@ -128,9 +121,14 @@ impl Shared {
         Time::ZERO + (runtime::now() - self.began)
     }
 
-    /// Does something with the shared part and sends what came of it. Errors of the connection
-    /// close it.
-    pub(super) fn with<T>(
+    /// Calls `run` with the state that all requests share. This is the only way to change it.
+    ///
+    /// Afterwards writes what has to leave now on our unidirectional streams, wakes the tasks that
+    /// wait for what has happened, and closes the connection if its error ends it.
+    ///
+    /// # Errors
+    /// Returns the error of `run`, or the one that has ended the connection before.
+    pub(super) fn drive<T>(
         &self,
         run: impl FnOnce(&mut State) -> Result<T, http3::Error>,
     ) -> Result<T, http3::Error> {
@@ -139,90 +137,32 @@ impl Shared {
             return Err(failure);
         }
         let result = run(&mut state);
-        state.write();
+        state.write_due();
         self.after(state, result.as_ref().err().copied());
         result
     }
 
-    /// As [`with`](Self::with), for what has nothing to send but answers to the peer's encoder. They
-    /// wait until all messages that are there have been taken: each would cost as much as half a
-    /// small request.
-    pub(super) fn decode<T>(
-        &self,
-        run: impl FnOnce(&mut State) -> Result<T, http3::Error>,
-    ) -> Result<T, http3::Error> {
-        let mut state = self.lock();
-        if let Some(failure) = state.failure {
-            return Err(failure);
-        }
-        let result = run(&mut state);
-        if !state.owes_answers && state.http.has_answers() {
-            state.owes_answers = true;
-            // A client's next request without content takes them along, and a server writes them
-            // before it waits for one; this is in case that there is none.
-            let writer = state.writer.clone();
-            state.woken.extend(writer);
-        }
-        self.after(state, result.as_ref().err().copied());
-        result
-    }
-
-    /// Sends a request that is nothing but a head, in one step, and has the task of `cx` wait for
-    /// what comes on its stream. `None` where that takes several: while the server allows no
-    /// request, or is about to go away. So also where the connection is over: whoever opens a
-    /// stream learns why.
+    /// Sends a request that is nothing but a header section in one step, and has the task of `cx` wait
+    /// for its response. Returns `None` if it takes several steps: while the server allows no request or
+    /// is going away, and if the connection is over, where opening a stream returns the reason.
     pub(super) fn send_head(
         &self,
         cx: &Context<'_>,
         fields: &FieldsToSend<'_>,
         priority: Option<http3::Priority>,
     ) -> Result<Option<SentHead>, Error> {
-        let mut state = self.lock();
-        let goes_away = state.first_refused != u64::MAX || state.http.peer_goes_away();
-        if state.failure.is_some() || goes_away {
+        let sent = self.drive(|state| Ok(state.send_head(&self.quic, cx, fields, priority)));
+        let Ok(sent) = sent else {
             return Ok(None);
-        }
-        state.http.check_size(fields)?;
-        let (mut head, mut woken) = (std::mem::take(&mut state.head), Vec::new());
-        let sender = &mut *state;
-        let opened = self.quic.open_bi_with(cx, &mut woken, |id, locked| {
-            if let Some(priority) = priority
-                && let Some(streams) = locked.streams(self.quic.0.key)
-            {
-                // It is open: it was just opened.
-                let _ = streams.set_priority(id, priority::level(priority, id.index()));
-            }
-            sender.http.append_section(id.value(), fields, &mut head);
-            // They leave before it, for it may refer to them.
-            sender.owes_answers = false;
-            sender.write_locked(locked);
-            &head
-        });
-        let (mut sent, mut has_to_leave) = (None, false);
-        if let Some(Opened {
-            send,
-            receive,
-            written,
-            is_unflushed,
-        }) = opened
-        {
-            has_to_leave = is_unflushed;
-            sent = Some(match send {
-                None => SentHead::Whole(receive),
-                Some(send) => SentHead::Part(send, receive, head[written..].to_vec()),
-            });
-        }
-        if head.capacity() <= LARGEST_HEAD_KEPT {
-            head.clear();
-            state.head = head;
-        }
-        state.woken.append(&mut woken);
-        self.after(state, None);
-        if has_to_leave {
-            // A system call, which nobody should have to wait for with the lock of this.
+        };
+        let Some((sent, is_unflushed)) = sent? else {
+            return Ok(None);
+        };
+        if is_unflushed {
+            // A system call, which no other task should have to wait for.
             self.quic.0.lock().flush_before_wait();
         }
-        Ok(sent)
+        Ok(Some(sent))
     }
 
     /// Writes what the peer's encoder waits for, if anything.
@@ -259,7 +199,7 @@ impl Shared {
 
     /// True when a GOAWAY of the peer says that it does not serve this request.
     pub(super) fn is_refused(&self, stream: u64) -> bool {
-        stream >= self.lock().first_refused
+        self.lock().http.is_refused(stream)
     }
 
     /// Closes the connection, with nothing wrong.
@@ -376,7 +316,7 @@ impl Shared {
             Side::Server => self.quic.granted_requests(),
             Side::Client => 0,
         };
-        let (datagram, is_future) = self.with(|state| {
+        let (datagram, is_future) = self.drive(|state| {
             state.http.set_request_limit(limit);
             let datagram = state.http.handle_datagram(payload)?;
             let is_future = state.http.is_future_request(datagram.0);
@@ -395,7 +335,7 @@ impl Shared {
         self.quic.abort_stream(StreamId::from_value(stream), code);
         let now = self.now();
         // Too many of them end the connection.
-        let _ = self.with(|state| state.http.on_cancelled(now, stream));
+        let _ = self.drive(|state| state.http.on_cancelled(now, stream));
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -425,12 +365,11 @@ impl State {
                     self.woken.extend(self.blocked.remove(&stream));
                 }
                 Event::Settings(_) => self.settings.wake_all(&mut self.woken),
-                Event::GoAway { first_refused } => self.first_refused = first_refused,
                 Event::Priority { stream, priority } => {
                     let id = StreamId::from_value(stream);
                     quic.set_stream_priority(id, priority::level(priority, id.index()));
                 }
-                Event::Origins(_) => {}
+                Event::GoAway { .. } | Event::Origins(_) => {}
             }
         }
     }

@@ -76,9 +76,15 @@ impl Connection {
             .is_none_or(|first_refused| stream < first_refused)
     }
 
-    /// True when no request may be sent any more, for the server goes away.
+    /// Returns true if the peer has sent a GOAWAY: no further request may be sent.
     pub fn peer_goes_away(&self) -> bool {
         self.goaway.received.is_some()
+    }
+
+    /// Returns true if a GOAWAY of the server excludes this request: it was not processed.
+    pub fn is_refused(&self, stream: u64) -> bool {
+        let received = self.goaway.received;
+        self.side.is_client() && received.is_some_and(|first_refused| stream >= first_refused)
     }
 
     fn send_goaway(&mut self, id: u64) {

@@ -139,6 +139,7 @@ impl Connection {
         }
         let before = self.decoder.state();
         self.decoder.on_encoder_stream(&chunk)?;
+        self.has_prompt_answers |= self.decoder.has_answers();
         self.instructions
             .spend_inserts(self.decoder.state() - before)?;
         while let Some(stream) = self.decoder.poll_unblocked() {

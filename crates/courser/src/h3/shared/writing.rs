@@ -1,21 +1,34 @@
-//! Bytes on our unidirectional streams.
+//! Bytes on our unidirectional streams, and requests that leave in one step.
 
 use std::task::{Context, Poll, Waker};
 
-use courser_http3::UniStream;
+use courser_http3::{self as http3, FieldsToSend, RequestError, UniStream};
 
-use super::State;
+use super::{SentHead, State};
+use crate::h3::priority;
+use crate::opening::Opened;
 use crate::shard::Locked;
-use crate::{SendStream, WriteError};
+use crate::{Connection, SendStream, WriteError};
 
 impl State {
-    /// Writes what waits on our streams, as far as it goes, and as far as it has to leave now.
+    /// Writes what has to leave now on our streams, as far as there is room.
+    pub(super) fn write_due(&mut self) {
+        if !self.owes_answers && self.http.may_delay_answers() {
+            self.owes_answers = true;
+            // A client's next request without content takes them along, and a server writes them
+            // before it waits for one. The writer does it if there is none.
+            self.woken.extend(self.writer.clone());
+        }
+        self.write();
+    }
+
+    /// Writes what waits on our streams, as far as there is room, except answers that are owed later.
     pub(super) fn write(&mut self) {
         self.write_with(|send, cx, out| send.poll_write(cx, out));
     }
 
-    /// As [`write`](Self::write), for whoever holds the lock of the connection.
-    pub(super) fn write_locked(&mut self, locked: &mut Locked<'_>) {
+    /// As [`write`](Self::write), under the lock of the endpoint.
+    fn write_locked(&mut self, locked: &mut Locked<'_>) {
         self.write_with(|send, cx, out| send.poll_write_locked(locked, cx, out));
     }
 
@@ -50,4 +63,55 @@ impl State {
             }
         }
     }
+
+    /// See [`Shared::send_head`](super::Shared::send_head). Returns true beside it if the request has
+    /// to be flushed before its task waits.
+    pub(super) fn send_head(
+        &mut self,
+        quic: &Connection,
+        cx: &Context<'_>,
+        fields: &FieldsToSend<'_>,
+        priority: Option<http3::Priority>,
+    ) -> Result<Option<(SentHead, bool)>, RequestError> {
+        if self.http.peer_goes_away() {
+            return Ok(None);
+        }
+        self.http.check_size(fields)?;
+        let (mut head, mut woken) = (std::mem::take(&mut self.head), Vec::new());
+        let opened = quic.open_bi_with(cx, &mut woken, |id, locked| {
+            if let Some(priority) = priority
+                && let Some(streams) = locked.streams(quic.0.key)
+            {
+                // It is open: it was just opened.
+                let _ = streams.set_priority(id, priority::level(priority, id.index()));
+            }
+            self.http.append_section(id.value(), fields, &mut head);
+            // They leave before it, for it may refer to them.
+            self.owes_answers = false;
+            self.write_locked(locked);
+            &head
+        });
+        let sent = opened.map(|opened| {
+            let Opened {
+                send,
+                receive,
+                written,
+                is_unflushed,
+            } = opened;
+            let sent = match send {
+                None => SentHead::Whole(receive),
+                Some(send) => SentHead::Part(send, receive, head[written..].to_vec()),
+            };
+            (sent, is_unflushed)
+        });
+        if head.capacity() <= LARGEST_HEAD_KEPT {
+            head.clear();
+            self.head = head;
+        }
+        self.woken.append(&mut woken);
+        Ok(sent)
+    }
 }
+
+/// The memory that a connection keeps for the header sections of requests to come.
+const LARGEST_HEAD_KEPT: usize = 1024;

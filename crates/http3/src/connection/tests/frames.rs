@@ -174,6 +174,7 @@ fn a_server_goes_away_in_two_steps() {
     carry(&mut server, &mut client);
     let expected = [MAX_VARINT - 3, 12].map(|first_refused| Event::GoAway { first_refused });
     assert_eq!(events(&mut client), expected);
+    assert!(client.is_refused(12) && !client.is_refused(8) && !server.is_refused(12));
 }
 
 /// RFC 9218 §7.

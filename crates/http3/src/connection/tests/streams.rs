@@ -183,3 +183,40 @@ fn control_frames_may_come_byte_by_byte() {
         Some(&Event::GoAway { first_refused: 8 })
     );
 }
+
+/// Acknowledgments of sections may wait for each other, everything else leaves at once.
+#[test]
+fn only_acknowledgments_may_be_delayed() {
+    let (mut client, mut server) = pair();
+    carry(&mut server, &mut client);
+    assert!(!server.may_delay_answers(), "nothing waits");
+
+    let request = Request::get("https://example.org/inserted")
+        .body(())
+        .expect("a request");
+    let (parts, ()) = request.into_parts();
+    let fields = FieldsToSend::request(&parts).expect("whole");
+    let section = |client: &mut Connection, stream| {
+        let mut out = Vec::new();
+        client.encode(stream, &fields, &mut out).expect("small");
+        section_of(&out)
+    };
+    let first = section(&mut client, 0);
+    carry(&mut client, &mut server);
+    assert!(server.has_answers(), "an insert count");
+    assert!(!server.may_delay_answers());
+    carry(&mut server, &mut client);
+    assert!(!server.has_answers());
+
+    let decoded = server.decode_request(0, &first);
+    assert!(matches!(decoded, Ok(Section::Decoded(Ok(_)))));
+    assert!(server.may_delay_answers(), "an acknowledgment");
+    server.forget(4);
+    assert!(!server.may_delay_answers(), "a cancellation");
+    let second = section(&mut client, 8);
+    carry(&mut client, &mut server);
+    carry(&mut server, &mut client);
+    let decoded = server.decode_request(8, &second);
+    assert!(matches!(decoded, Ok(Section::Decoded(Ok(_)))));
+    assert!(server.may_delay_answers(), "another acknowledgment");
+}
