@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 
 use courser_base::Side;
@@ -317,7 +316,8 @@ impl Endpoint {
     }
 
     /// Has `bytes`, which the application holds for its clients, count for the memory budget.
-    pub(crate) fn share_memory(&self, bytes: Arc<AtomicU64>) {
+    #[cfg(feature = "server")]
+    pub(crate) fn share_memory(&self, bytes: Arc<std::sync::atomic::AtomicU64>) {
         self.lock().endpoint.share_memory(bytes);
     }
 

@@ -96,6 +96,7 @@ mod datagram;
 mod driver;
 mod endpoint;
 mod error;
+#[cfg(feature = "http3")]
 mod first_poll;
 #[cfg(feature = "http3")]
 pub mod h3;

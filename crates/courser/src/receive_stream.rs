@@ -260,6 +260,7 @@ impl RecvStream {
 
     /// As [`poll_read_chunk`](Self::poll_read_chunk), and takes the end too if it is right behind
     /// the chunk: [`has_ended`](Self::has_ended) tells.
+    #[cfg(feature = "http3")]
     pub(crate) fn poll_read_chunk_and_end(
         &mut self,
         cx: &mut Context<'_>,
@@ -271,6 +272,7 @@ impl RecvStream {
     }
 
     /// True when the end was read.
+    #[cfg(feature = "http3")]
     pub(crate) fn has_ended(&self) -> bool {
         self.end == Some(End::Finished)
     }
