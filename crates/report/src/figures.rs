@@ -2,7 +2,7 @@
 //!
 //! A [`List`] names the rows of the document: a target, the scenarios that it is about, and the measures
 //! to show. [`measure`] runs the scenarios of a row and keeps their numbers in a file, so that rows can be
-//! measured one by one. [`draw`] makes the charts, and [`write`] the document.
+//! measured one by one. [`draw`] makes the charts, and [`write()`] the document.
 
 mod charts;
 mod data;

@@ -25,7 +25,7 @@
 //! ```
 //!
 //! Every flow has a client and a server of its own; all of them share the link, whose grammar is
-//! that of [`LinkSpec`](crate::link::LinkSpec) and [`DuplexSpec`](crate::link::DuplexSpec):
+//! that of [`LinkSpec`](crate::link::LinkSpec) and [`DuplexSpec`]:
 //! `forward` leads from clients to servers. Times have a unit, sizes may have one (`64k`, `1MiB`).
 //!
 //! | key of a flow | of kind | meaning |

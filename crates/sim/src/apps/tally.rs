@@ -18,7 +18,7 @@ pub struct Tally {
     pub finished_at: Option<Time>,
     /// The first bytes that were wrong.
     pub mismatch: Option<Mismatch>,
-    /// Exchanges: when each ended, and how long it took; the first [`MAX_EXCHANGES`].
+    /// Exchanges: when each ended, and how long it took; the first `MAX_EXCHANGES`.
     pub exchanges: Vec<(Time, Duration)>,
     /// Why connections ended, other than by our own close or the peer's with code 0.
     pub failures: Vec<String>,

@@ -124,7 +124,7 @@ pub struct StreamCounters {
 /// Stream data that the peer has not taken yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Undelivered {
-    /// Bytes acknowledged so far, as in [`StreamCounters::data_acked`].
+    /// Bytes acknowledged so far, as in `StreamCounters::data_acked`.
     pub acked: u64,
     /// Bytes that were written and are not acknowledged.
     pub bytes: u64,
