@@ -16,7 +16,7 @@
 //! use courser_measure::tls::Trust;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let urls = ["https://localhost:4433/".parse()?];
+//! let urls: [http::Uri; 1] = ["https://localhost:4433/".parse()?];
 //! let protocols = Protocols::Quic;
 //! let plan = Plan {
 //!     target: Target {

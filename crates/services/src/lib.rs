@@ -35,7 +35,7 @@
 //!     metrics: None,
 //! };
 //! let certificates = Certificates::pem_files(Path::new("cert.pem"), Path::new("key.pem"))?;
-//! courser::serve(([0, 0, 0, 0], 443), certificates)
+//! courser::serve(("0.0.0.0", 443), certificates)
 //!     .interim_responses(true)
 //!     .service(recorder.layer(proxy))
 //!     .await?;
