@@ -1,9 +1,9 @@
 //! HTTP/3 (RFC 9114) without a transport.
 //!
 //! [`Connection`] holds the state that all requests share: settings, QPACK, the control stream,
-//! GOAWAY, priorities. A [`RequestStream`] receives the message of one request stream. Both consume
-//! the bytes of streams and know nothing of packets, so they run over any QUIC implementation and
-//! are tested without one. The crate has no clock, no socket and no task.
+//! GOAWAY, priorities. A [`RequestStream`] receives the message of one request stream, a
+//! [`MessageWriter`] frames the message that is sent on it. All of them work on the bytes of streams
+//! and know nothing of packets, so they run over any QUIC implementation and are tested without one. The crate has no clock, no socket and no task.
 //!
 //! Each violation by the peer is an [`Error`] with the [`Code`] owed to the peer and the [`Scope`]
 //! that ends.
@@ -16,6 +16,7 @@ mod fields;
 mod frame;
 mod frame_order;
 mod frame_reader;
+mod message_writer;
 mod priority;
 mod request_stream;
 mod settings;
@@ -28,6 +29,7 @@ pub use connection::{
 pub use error::{Code, Error, Scope};
 pub use fields::{FieldLimits, FieldsError, FieldsToSend, Protocol, RequestError};
 pub use frame::{DataHeader, data_header};
+pub use message_writer::MessageWriter;
 pub use priority::Priority;
 pub use request_stream::{Decoding, RequestStream, Step};
 pub use settings::Settings;

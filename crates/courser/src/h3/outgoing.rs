@@ -1,4 +1,4 @@
-//! Our message on a request stream.
+//! The message that we send on a request stream.
 
 mod body;
 
@@ -11,14 +11,14 @@ use super::error::{Error, var_int};
 use super::shared::Guard;
 use crate::{SendStream, Side};
 
-/// Dropped before its end, it resets the stream.
+/// Writes the frames of a message to a QUIC stream. Dropped before the end of the message, it resets
+/// the stream.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) guard: Arc<Guard>,
     pub(super) send: SendStream,
-    is_over: bool,
-    /// What the stream is reset with when this is dropped.
-    code: Code,
+    /// The code for a reset of the stream, `None` once the message is over.
+    reset_code: Option<Code>,
 }
 
 impl Outgoing {
@@ -30,18 +30,17 @@ impl Outgoing {
         Self {
             guard,
             send,
-            is_over: false,
-            code,
+            reset_code: Some(code),
         }
     }
 
-    /// The request is in the hands of somebody who may have processed some of it
-    /// (RFC 9114 §4.1.1).
-    pub(super) fn has_begun(&mut self) {
-        self.code = Code::INTERNAL_ERROR;
+    /// Hands the request to a service, which may process some of it: from now on it is not reset as
+    /// rejected (RFC 9114 §4.1.1).
+    pub(super) fn on_processing(&mut self) {
+        self.reset_code = self.reset_code.and(Some(Code::INTERNAL_ERROR));
     }
 
-    /// A HEADERS frame.
+    /// Encodes a HEADERS frame.
     pub(super) fn encode(&self, fields: &FieldsToSend<'_>) -> Result<Vec<u8>, Error> {
         let stream = self.send.id().value();
         let mut out = Vec::with_capacity(256);
@@ -50,37 +49,47 @@ impl Outgoing {
         Ok(out)
     }
 
-    /// Writes bytes that were encoded before.
-    pub(super) async fn write(&mut self, bytes: Vec<u8>) -> Result<(), Error> {
-        Ok(self.send.write_chunk(Bytes::from(bytes)).await?)
+    /// Writes encoded frames.
+    pub(super) async fn write(&mut self, frames: Vec<u8>) -> Result<(), Error> {
+        Ok(self.send.write_chunk(Bytes::from(frames)).await?)
     }
 
-    /// Ends the message; what was written is still delivered.
+    /// Counts the request as given up by the peer.
+    pub(super) fn on_given_up(&self) -> Result<(), Error> {
+        let (now, stream) = (self.guard.now(), self.send.id().value());
+        Ok(self
+            .guard
+            .drive(|state| state.http.on_given_up(now, stream))?)
+    }
+
+    /// Ends the message. All that was written is still delivered.
     pub(super) fn finish(&mut self) {
-        if !self.is_over {
-            self.end();
-            // It is over already when the peer has stopped it, and all was written.
+        if self.on_end().is_some() {
+            // It is over already if the peer has stopped it and all was written.
             let _ = self.send.finish();
         }
     }
 
-    fn end(&mut self) {
-        self.is_over = true;
-        let stream = self.send.id().value();
-        self.guard.datagrams.on_sending_over(stream);
-    }
-
     /// Gives the message up.
     pub(super) fn reset(&mut self, code: Code) {
-        if !self.is_over {
-            self.end();
+        if self.on_end().is_some() {
             let _ = self.send.reset(var_int(code));
         }
+    }
+
+    /// Notes the end of the message. Returns the code that a reset would have had, once.
+    fn on_end(&mut self) -> Option<Code> {
+        let code = self.reset_code.take()?;
+        let stream = self.send.id().value();
+        self.guard.datagrams.on_sending_over(stream);
+        Some(code)
     }
 }
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        self.reset(self.code);
+        if let Some(code) = self.on_end() {
+            let _ = self.send.reset(var_int(code));
+        }
     }
 }

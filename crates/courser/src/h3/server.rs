@@ -212,7 +212,7 @@ impl Unresolved {
             }
             method = request.method().clone();
         }
-        outgoing.has_begun();
+        outgoing.on_processing();
         if method != Method::CONNECT {
             let respond = Respond::new(outgoing, method, None);
             return (Arrived::Message(incoming), respond);
@@ -491,15 +491,11 @@ impl Respond {
         })
     }
 
-    /// The client has given the request up.
+    /// Ends a request that the client has given up.
     pub(super) fn give_up(mut self) {
-        let outgoing = &mut self.outgoing;
-        let (now, stream) = (outgoing.guard.now(), outgoing.send.id().value());
         // Its error has closed the connection.
-        let _ = outgoing
-            .guard
-            .drive(|state| state.http.on_given_up(now, stream));
-        outgoing.reset(Code::REQUEST_CANCELLED);
+        let _ = self.outgoing.on_given_up();
+        self.outgoing.reset(Code::REQUEST_CANCELLED);
     }
 
     /// Gives the request up with this code.

@@ -1,0 +1,156 @@
+//! The frames of a message that is being sent, RFC 9114 §4.1.
+
+use bytes::{Buf, BufMut as _, Bytes};
+
+use crate::frame::data_header;
+
+/// Collects the frames of one message until they are written to its stream.
+///
+/// The header section comes first, then content and trailers in the order of the calls. Small content
+/// is copied behind the frames in front of it, large content is not copied.
+#[derive(Debug)]
+pub struct MessageWriter {
+    chunks: Vec<Bytes>,
+    /// The bytes behind `chunks`: HEADERS frames, frame headers, small content.
+    small: Vec<u8>,
+    /// The content that is still expected, if its length is known and was not exceeded.
+    left: Option<u64>,
+}
+
+impl MessageWriter {
+    /// Begins a message with its HEADERS frame, encoded by
+    /// [`Connection::encode`](crate::Connection::encode). `length` is that of the content, if known.
+    pub const fn new(headers: Vec<u8>, length: Option<u64>) -> Self {
+        Self {
+            chunks: Vec::new(),
+            small: headers,
+            left: length,
+        }
+    }
+
+    /// Appends a DATA frame. Does nothing without content.
+    pub fn push_content(&mut self, mut data: impl Buf) {
+        let len = data.remaining();
+        if len == 0 {
+            return;
+        }
+        self.left = self.left.and_then(|left| left.checked_sub(len as u64));
+        let header = data_header(len as u64);
+        self.small.extend_from_slice(header.as_ref());
+        if len <= SMALL {
+            self.small.put(data);
+            return;
+        }
+        self.close_small();
+        self.chunks.push(data.copy_to_bytes(len));
+    }
+
+    /// Appends the encoded HEADERS frame of the trailers.
+    pub fn push_trailers(&mut self, headers: &[u8]) {
+        self.small.extend_from_slice(headers);
+    }
+
+    /// Returns all bytes that wait, in order. The caller takes from the front what it has written.
+    pub fn chunks(&mut self) -> &mut Vec<Bytes> {
+        self.close_small();
+        &mut self.chunks
+    }
+
+    /// Returns all bytes that wait if they are in one place, where writing copies them.
+    pub fn as_small(&self) -> Option<&[u8]> {
+        self.chunks.is_empty().then_some(self.small.as_slice())
+    }
+
+    /// Returns the number of bytes that wait.
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(Bytes::len).sum::<usize>() + self.small.len()
+    }
+
+    /// Returns true if no bytes wait.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty() && self.small.is_empty()
+    }
+
+    /// Returns true if the length of the content was known and all of it was appended.
+    pub const fn has_all_content(&self) -> bool {
+        matches!(self.left, Some(0))
+    }
+
+    fn close_small(&mut self) {
+        if !self.small.is_empty() {
+            self.chunks.push(std::mem::take(&mut self.small).into());
+        }
+    }
+}
+
+/// The largest content that is copied. A chunk of its own costs more than copying as many bytes, and
+/// the transport would copy them anyway.
+const SMALL: usize = 1023;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(writer: &mut MessageWriter) -> Vec<u8> {
+        writer.chunks().concat()
+    }
+
+    #[test]
+    fn frames_keep_their_order() {
+        let large = Bytes::from(vec![b'l'; 2000]);
+        let mut writer = MessageWriter::new(b"head".to_vec(), None);
+        writer.push_content(&b"one"[..]);
+        writer.push_content(large.clone());
+        writer.push_content(&b""[..]);
+        writer.push_content(&b"two"[..]);
+        writer.push_trailers(b"end");
+        let expected = [
+            b"head\x00\x03one\x00\x47\xd0",
+            &large[..],
+            b"\x00\x03twoend",
+        ];
+        assert_eq!(writer.len(), expected.concat().len());
+        assert_eq!(written(&mut writer), expected.concat());
+    }
+
+    #[test]
+    fn large_content_is_not_copied() {
+        let large = Bytes::from(vec![0; SMALL + 1]);
+        let mut writer = MessageWriter::new(Vec::new(), None);
+        writer.push_content(large.clone());
+        let chunks = writer.chunks();
+        assert_eq!(chunks.len(), 2);
+        assert_eq!(chunks[1].as_ptr(), large.as_ptr());
+    }
+
+    #[test]
+    fn small_content_stays_in_one_place() {
+        let mut writer = MessageWriter::new(b"head".to_vec(), None);
+        writer.push_content(Bytes::from(vec![0; SMALL]));
+        assert_eq!(writer.as_small().map(<[u8]>::len), Some(4 + 3 + SMALL));
+        writer.push_content(Bytes::from(vec![0; SMALL + 1]));
+        assert_eq!(writer.as_small(), None);
+        writer.chunks().clear();
+        assert!(writer.is_empty());
+        assert_eq!(writer.as_small(), Some(&[][..]));
+    }
+
+    /// A body that gives more than it has announced is not held back for its end.
+    #[test]
+    fn knows_when_all_content_is_there() {
+        for (length, pieces, is_all) in [
+            (None, &["abc"][..], false),
+            (Some(3), &[], false),
+            (Some(3), &["ab"], false),
+            (Some(3), &["ab", "c"], true),
+            (Some(3), &["ab", "cd"], false),
+            (Some(0), &[], true),
+        ] {
+            let mut writer = MessageWriter::new(Vec::new(), length);
+            for piece in pieces {
+                writer.push_content(piece.as_bytes());
+            }
+            assert_eq!(writer.has_all_content(), is_all, "{length:?} {pieces:?}");
+        }
+    }
+}
