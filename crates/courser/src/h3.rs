@@ -58,16 +58,18 @@ mod datagrams;
 mod driver;
 mod error;
 mod http_service;
+mod incoming;
 mod interim;
-mod message;
 mod on_interim;
 mod outgoing;
 mod priority;
+mod respond;
 mod serve;
 mod server;
 mod service;
 mod settings;
 mod shared;
+mod unresolved;
 mod upgrade;
 
 pub use courser_http3::{Capsule, Code, Config, FieldLimits, Priority, Protocol, Settings};
@@ -80,8 +82,10 @@ pub use self::error::{Error, Origin};
 pub use self::http_service::HttpService;
 pub use self::interim::{Interim, InterimError, InterimOutcome};
 pub use self::on_interim::OnInterim;
+pub use self::respond::Respond;
 pub use self::serve::{Serve, serve};
-pub use self::server::{Respond, ServerConnection, Unresolved};
+pub use self::server::ServerConnection;
+pub use self::unresolved::Unresolved;
 pub use self::upgrade::{OnUpgrade, Upgraded, upgrade};
 
 /// The name of HTTP/3 in ALPN (RFC 9114 §3.1).

@@ -10,7 +10,7 @@ use courser_http3::Step;
 use http_body::{Frame, SizeHint};
 
 use super::error::Error;
-use super::message::Incoming;
+use super::incoming::Incoming;
 use super::upgrade::Slot;
 
 /// The body of a message that arrives: content as it comes, then trailers.

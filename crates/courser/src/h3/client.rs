@@ -10,7 +10,7 @@ use http::{Method, Request, Response};
 use super::body::Body;
 use super::datagrams::Datagrams;
 use super::error::Error;
-use super::message::Incoming;
+use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::shared::{Guard, SentHead, Shared};
 use super::upgrade::Upgraded;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 
 use super::error::Error;
-use super::server::Respond;
+use super::respond::Respond;
 use crate::wakers::{Ticket, Waiters};
 
 /// Sends interim responses (1xx) to one request, ahead of its final one: 103 (Early Hints, RFC 8297)

@@ -13,7 +13,9 @@ use super::body::Body;
 use super::error::{Error, Origin};
 use super::http_service::{BoxError, HttpService};
 use super::interim::Lent;
-use super::server::{Arrived, Respond, ServerConnection, Unresolved};
+use super::respond::Respond;
+use super::server::ServerConnection;
+use super::unresolved::{Arrived, Unresolved};
 use super::{Empty, Protocol};
 use crate::{Connection, Side, runtime};
 

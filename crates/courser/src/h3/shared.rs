@@ -14,7 +14,7 @@ use courser_http3::{self as http3, Event, FieldsToSend, Scope};
 
 use super::datagrams::{Delivery, Registry};
 use super::error::{Error, var_int};
-use super::message::UNWANTED_DATAGRAM;
+use super::incoming::UNWANTED_DATAGRAM;
 use super::priority;
 use super::settings::PeerSettings;
 use crate::wakers::{Ticket, Waiters};

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::body::Body;
 use super::datagrams::Datagrams;
 use super::error::Error;
-use super::message::Incoming;
+use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 
 /// Takes the stream of a CONNECT out of its request, on a server whose answers are sent by

@@ -1,0 +1,217 @@
+//! The response to one request.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use courser_http3::{Code, FieldsToSend};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, Response, StatusCode};
+
+use super::body::{Body, Empty};
+use super::error::Error;
+use super::interim::is_interim;
+use super::outgoing::Outgoing;
+use super::upgrade::{Slot, Upgraded};
+
+/// Answers one request. Dropped without an answer, it resets the stream with
+/// `H3_INTERNAL_ERROR`.
+#[derive(Debug)]
+pub struct Respond {
+    outgoing: Outgoing,
+    /// Of the request.
+    method: Method,
+    offer: Offered,
+}
+
+/// Where an upgrade waits, of a CONNECT. When it is dropped, it waits in vain.
+#[derive(Debug)]
+struct Offered(Option<Arc<Slot>>);
+
+impl Drop for Offered {
+    fn drop(&mut self) {
+        if let Some(offer) = self.0.take() {
+            offer.end();
+        }
+    }
+}
+
+impl Respond {
+    pub(super) fn new(outgoing: Outgoing, method: Method, offer: Option<Arc<Slot>>) -> Self {
+        Self {
+            outgoing,
+            method,
+            offer: Offered(offer),
+        }
+    }
+
+    /// Sends an interim response, without the `content-length` that none may have.
+    ///
+    /// # Errors
+    /// When the client wants no answer any more or the connection is over.
+    ///
+    /// # Panics
+    /// For a status that is not 1xx, and for 101, which HTTP/3 does not have.
+    pub async fn interim(&mut self, response: Response<()>) -> Result<(), Error> {
+        let status = response.status();
+        assert!(
+            is_interim(status),
+            "{status} is no interim response of HTTP/3"
+        );
+        let head = self.encode_interim(response)?;
+        self.outgoing.write(head).await
+    }
+
+    /// A HEADERS frame. None of these responses may have a `content-length` (RFC 9110 §8.6).
+    pub(super) fn encode_interim(&self, mut response: Response<()>) -> Result<Vec<u8>, Error> {
+        response.headers_mut().remove(CONTENT_LENGTH);
+        let status = response.status();
+        let fields = FieldsToSend::response(&status, response.headers());
+        self.outgoing.encode(&fields)
+    }
+
+    /// Ready when all of `bytes`, which were encoded before, is written; they hold what is not.
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        bytes: &mut Bytes,
+    ) -> Poll<Result<(), Error>> {
+        while !bytes.is_empty() {
+            let chunks = std::slice::from_mut(bytes);
+            ready!(self.outgoing.send.poll_write_chunks(cx, chunks))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Has what was written leave at once.
+    pub(super) fn flush(&mut self) {
+        self.outgoing.send.flush_now();
+    }
+
+    /// Sends the response: its head, content as the body makes it, trailers, the end. A
+    /// `content-length` is added when the body knows it.
+    ///
+    /// Returns when all is written; it may take longer until the client has it. Content that is as
+    /// long as was said, and shorter than 64 KiB, waits a millisecond or two for the body to say that
+    /// it has ended, so that both leave in one packet.
+    ///
+    /// # Errors
+    /// When the body fails, which resets the stream; when the client wants no answer any more;
+    /// when the connection is over.
+    ///
+    /// # Panics
+    /// Where it has to wait and there is no runtime, neither tokio's with its time enabled nor an
+    /// [entered](crate::runtime::enter) one.
+    ///
+    /// # Cancel safety
+    /// Not safe: the stream is reset.
+    pub fn send<B>(self, response: Response<B>) -> impl Future<Output = Result<(), Error>>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let Self {
+            mut outgoing,
+            method,
+            offer: _,
+        } = self;
+        // Done before the first wait, so that the future does not hold what only this needs.
+        let (parts, body) = response.into_parts();
+        let has_content = method != Method::HEAD && may_have_content(parts.status);
+        let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
+        let mut length = None;
+        if has_content && method != Method::CONNECT {
+            length = body.size_hint().exact();
+            match length {
+                Some(length) => fields.set_content_length(length),
+                None => length = said_length(&parts.headers),
+            }
+        }
+        let head = outgoing.encode(&fields);
+        async move {
+            let head = head?;
+            if has_content {
+                outgoing.send(head, body, length).await
+            } else {
+                outgoing.send(head, Empty, None).await
+            }
+        }
+    }
+
+    /// Accepts a CONNECT and hands its stream over. `body` is that of the request.
+    ///
+    /// # Errors
+    /// When the client wants no answer any more, or the connection is over.
+    ///
+    /// # Panics
+    /// For a status that is not 2xx.
+    pub async fn upgrade(self, response: Response<()>, body: Body) -> Result<Upgraded, Error> {
+        let (parts, ()) = response.into_parts();
+        let outgoing = self.accept(&parts).await?;
+        Ok(Upgraded::new(body, outgoing))
+    }
+
+    /// Sends the head of a success and leaves the stream open.
+    async fn accept(mut self, response: &http::response::Parts) -> Result<Outgoing, Error> {
+        let status = response.status;
+        assert!(status.is_success(), "{status} does not accept a CONNECT");
+        let fields = FieldsToSend::response(&status, &response.headers);
+        let head = self.outgoing.encode(&fields)?;
+        self.outgoing.write(head).await?;
+        Ok(self.outgoing)
+    }
+
+    /// True when the service has taken the stream of the request.
+    pub(super) fn is_upgrade<B>(&self, response: &Response<B>) -> bool {
+        let is_wanted = self.offer.0.as_ref().is_some_and(|offer| offer.is_wanted());
+        is_wanted && response.status().is_success()
+    }
+
+    /// Accepts a CONNECT for whoever has taken its stream, and waits until that is over.
+    pub(super) async fn hand_over<B>(mut self, response: Response<B>) -> Result<(), Error> {
+        let Some(offer) = self.offer.0.take() else {
+            return Ok(());
+        };
+        let (parts, _) = response.into_parts();
+        match self.accept(&parts).await {
+            Ok(outgoing) => offer.fulfil(outgoing),
+            Err(error) => {
+                offer.end();
+                return Err(error);
+            }
+        }
+        std::future::poll_fn(|cx| offer.poll_end(cx)).await;
+        Ok(())
+    }
+
+    /// Waits until the client wants no answer any more, or the connection is over.
+    pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let stopped = self.outgoing.send.stopped();
+        Box::pin(async move {
+            let _ = stopped.await;
+        })
+    }
+
+    /// Ends a request that the client has given up.
+    pub(super) fn give_up(mut self) {
+        // Its error has closed the connection.
+        let _ = self.outgoing.on_given_up();
+        self.outgoing.reset(Code::REQUEST_CANCELLED);
+    }
+
+    /// Gives the request up with this code.
+    pub fn reset(mut self, code: Code) {
+        self.outgoing.reset(code);
+    }
+}
+
+/// What the service says of a body that does not know its length.
+fn said_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// RFC 9110 §6.4.1.
+fn may_have_content(status: StatusCode) -> bool {
+    status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
+}

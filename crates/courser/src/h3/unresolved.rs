@@ -1,0 +1,215 @@
+//! A request whose head has to arrive.
+
+use std::pin::pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use courser_http3::{Code, FieldsError, RequestHead, Step};
+use http::header::EXPECT;
+use http::{Method, Request, Response, StatusCode};
+
+use super::body::{Body, Empty};
+use super::datagrams::Datagrams;
+use super::error::Error;
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
+use super::respond::Respond;
+use super::upgrade::{Offer, Slot};
+use super::{Protocol, priority};
+use crate::{StoppedError, VarInt, runtime};
+
+/// A request that has begun to arrive.
+///
+/// Dropped, it is reset as not processed, so that the client may send it again.
+#[derive(Debug)]
+pub struct Unresolved {
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Box<Incoming>,
+    pub(super) has_priority: bool,
+    pub(super) head_timeout: Option<Duration>,
+    pub(super) datagrams: Option<Datagrams>,
+}
+
+impl Unresolved {
+    /// How long [`resolve`](Self::resolve) may take; for ever unless this is said.
+    pub fn head_timeout(mut self, limit: Duration) -> Self {
+        self.head_timeout = Some(limit);
+        self
+    }
+
+    /// Reads the head of the request. Requests with too many fields are answered with 431 in
+    /// here and are an error.
+    ///
+    /// # Errors
+    /// When the request is malformed, was given up by the client, does not come in time, or the
+    /// connection is over.
+    ///
+    /// # Cancel safety
+    /// Not safe: the request is given up.
+    pub async fn resolve(self) -> Result<(Request<Body>, Respond), Error> {
+        let (head, respond) = self.arrive().await?;
+        Ok((head.into_request(), respond))
+    }
+
+    /// As [`resolve`](Self::resolve), with the request left where it was decoded.
+    pub(super) async fn arrive(mut self) -> Result<(Arrived, Respond), Error> {
+        // Most header sections are there at once, and need neither a timer nor room for what else
+        // waits.
+        let poll = |cx: &mut Context<'_>| Poll::Ready(self.incoming.poll_step(cx));
+        let step = match std::future::poll_fn(poll).await {
+            Poll::Ready(Ok(step)) => step,
+            Poll::Ready(Err(error)) => {
+                self.outgoing.reset(code_of(&error));
+                return Err(error);
+            }
+            Poll::Pending => Box::pin(self.wait_for_headers()).await?,
+        };
+        match step {
+            Step::Headers => Ok(self.begin()),
+            Step::TooLarge(reason) => Err(Box::pin(self.refuse(reason)).await),
+            _ => Err(Error::closed()),
+        }
+    }
+
+    /// Waits for the rest of the header section.
+    async fn wait_for_headers(&mut self) -> Result<Step, Error> {
+        let stopped = self.outgoing.send.stopped();
+        let step = std::future::poll_fn(|cx| self.incoming.poll_step(cx));
+        let code = match unless(step, stopped, self.head_timeout).await {
+            Ok(Ok(step)) => return Ok(step),
+            Ok(Err(error)) => {
+                self.outgoing.reset(code_of(&error));
+                return Err(error);
+            }
+            Err(code) => code,
+        };
+        self.outgoing.reset(code);
+        Err(self.incoming.give_up(code))
+    }
+
+    /// Answers a request whose header section is too large.
+    async fn refuse(self, reason: &'static str) -> Error {
+        let mut response = Response::new(Empty);
+        *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        let respond = Respond::new(self.outgoing, Method::GET, None);
+        match respond.send(response).await {
+            Ok(()) => Error::Fields(FieldsError::TooLarge(reason)),
+            Err(error) => error,
+        }
+    }
+
+    /// Hands the request over, whose head is here.
+    fn begin(self) -> (Arrived, Respond) {
+        let Self {
+            mut outgoing,
+            mut incoming,
+            has_priority,
+            datagrams,
+            head_timeout: _,
+        } = self;
+        let mut method = Method::GET;
+        if let Some((request, _)) = incoming.message.request_mut() {
+            if !has_priority && let Some(priority) = priority::of_request(request.headers()) {
+                let level = priority::level(priority, outgoing.send.id().index());
+                let _ = outgoing.send.set_priority(level);
+            }
+            if let Some(datagrams) = datagrams {
+                request.extensions_mut().insert(datagrams);
+            }
+            method = request.method().clone();
+        }
+        outgoing.on_processing();
+        if method != Method::CONNECT {
+            let respond = Respond::new(outgoing, method, None);
+            return (Arrived::Message(incoming), respond);
+        }
+        let (mut request, _) = take_head(&mut incoming);
+        let slot = Slot::new(incoming);
+        request.extensions_mut().insert(Offer(slot.clone()));
+        let respond = Respond::new(outgoing, method, Some(slot.clone()));
+        let request = request.map(|()| Body::offered(slot));
+        (Arrived::Connect(Box::new(request)), respond)
+    }
+}
+
+/// A request whose head is here.
+#[derive(Debug)]
+pub(super) enum Arrived {
+    /// The head is with what follows it.
+    Message(Box<Incoming>),
+    /// Its stream may become something else.
+    Connect(Box<Request<Body>>),
+}
+
+impl Arrived {
+    pub(super) fn into_request(self) -> Request<Body> {
+        match self {
+            Self::Message(mut incoming) => {
+                let (request, length) = take_head(&mut incoming);
+                request.map(|()| Body::new(incoming, length))
+            }
+            Self::Connect(request) => *request,
+        }
+    }
+
+    /// True when the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    pub(super) fn expects_continue(&mut self) -> bool {
+        let headers = match self {
+            Self::Message(incoming) => {
+                let head = incoming.message.request_mut();
+                head.map(|(request, _)| request.headers())
+            }
+            Self::Connect(request) => Some(request.headers()),
+        };
+        let expect = headers.and_then(|headers| headers.get(EXPECT));
+        expect.is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+    }
+
+    /// Of an extended CONNECT (RFC 9220).
+    pub(super) fn protocol(&self) -> Option<&Protocol> {
+        match self {
+            Self::Message(_) => None,
+            Self::Connect(request) => request.extensions().get(),
+        }
+    }
+}
+
+/// Takes the header section of a request, which has arrived.
+fn take_head(incoming: &mut Incoming) -> RequestHead {
+    let head = incoming.message.take_request();
+    head.unwrap_or_else(|| (Request::new(()), None))
+}
+
+/// The output of `future`, or why it is not waited for: the client has `stopped` to want an answer,
+/// or it takes longer than `limit`.
+async fn unless<F: Future>(
+    future: F,
+    stopped: impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send,
+    limit: Option<Duration>,
+) -> Result<F::Output, Code> {
+    let (mut future, mut stopped) = (pin!(future), pin!(stopped));
+    // Most heads are there at once and need no timer.
+    let mut late = None;
+    std::future::poll_fn(|cx| {
+        if let Poll::Ready(output) = future.as_mut().poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        if let Poll::Ready(Ok(Some(_))) = stopped.as_mut().poll(cx) {
+            return Poll::Ready(Err(Code::REQUEST_CANCELLED));
+        }
+        let Some(limit) = limit else {
+            return Poll::Pending;
+        };
+        let late = late.get_or_insert_with(|| Box::pin(runtime::sleep(limit)));
+        late.as_mut().poll(cx).map(|()| Err(Code::REQUEST_REJECTED))
+    })
+    .await
+}
+
+/// What the other half of a stream is reset with, when one of them has failed.
+fn code_of(error: &Error) -> Code {
+    match error {
+        Error::Http { code, .. } => *code,
+        _ => Code::REQUEST_CANCELLED,
+    }
+}
