@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use courser_http3 as http3;
+use courser_http3::{self as http3, Code, Scope};
 
 pub(super) use self::registry::{Delivery, Registry};
 use super::shared::Guard;
@@ -164,3 +164,10 @@ impl Datagrams {
         self.0.guard.peer_settings().await.is_some() && self.is_negotiated()
     }
 }
+
+/// The error of a request whose peer sends datagrams although it does not use them (RFC 9297 §2).
+pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
+    code: Code::DATAGRAM_ERROR,
+    scope: Scope::Stream,
+    reason: "datagram for a request that does not use datagrams",
+};

@@ -1,11 +1,12 @@
-//! The message of the peer on a request stream, as it arrives.
+//! The message that arrives on a request stream.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use courser_http3::{self as http3, Code, Decoding, RequestStream, ResponseHead, Scope, Step};
+use courser_http3::{self as http3, Decoding, RequestStream, ResponseHead, Scope, Step};
 use http::Method;
 
+use super::datagrams::UNWANTED_DATAGRAM;
 use super::error::{Error, var_int};
 use super::shared::Guard;
 use crate::{ReadError, RecvStream};
@@ -26,16 +27,16 @@ impl Incoming {
     /// Receives a request.
     pub(super) fn request(guard: Arc<Guard>, receive: RecvStream) -> Self {
         let message = RequestStream::request(receive.id().value(), guard.limits());
-        Self {
-            guard,
-            receive,
-            message,
-        }
+        Self::new(guard, receive, message)
     }
 
     /// Receives the response to a request with `method`.
     pub(super) fn response(guard: Arc<Guard>, receive: RecvStream, method: &Method) -> Self {
         let message = RequestStream::response(receive.id().value(), guard.limits(), method);
+        Self::new(guard, receive, message)
+    }
+
+    const fn new(guard: Arc<Guard>, receive: RecvStream, message: RequestStream) -> Self {
         Self {
             guard,
             receive,
@@ -43,6 +44,7 @@ impl Incoming {
         }
     }
 
+    /// Returns the number of the stream.
     pub(super) fn stream(&self) -> u64 {
         self.receive.id().value()
     }
@@ -102,9 +104,7 @@ impl Incoming {
         });
         let decoding = decoded.map_err(|error| self.on_error(error))?;
         match decoding {
-            Decoding::Done => {
-                self.release();
-            }
+            Decoding::Done => self.release(),
             Decoding::Blocked { hold: 0 } => {}
             Decoding::Blocked { hold } => self.receive.hold_credit(hold),
         }
@@ -119,27 +119,13 @@ impl Incoming {
         charged.map_err(|error| self.on_error(error))
     }
 
-    /// Ends the stream or the connection for a mistake of the peer.
+    /// Ends the stream or the connection because of an error in what was read.
     pub(super) fn fail(&mut self, error: http3::Error) -> Error {
         let now = self.guard.now();
         let failed = self
             .guard
             .drive(|state| Err::<(), _>(self.message.fail(&mut state.http, now, error)));
         self.on_error(failed.err().unwrap_or(error))
-    }
-
-    /// Ends the stream before its header section has arrived.
-    pub(super) fn give_up(&mut self, code: Code) -> Error {
-        self.fail(http3::Error {
-            code,
-            scope: Scope::Stream,
-            reason: match code {
-                Code::REQUEST_REJECTED => {
-                    "the header section of the request did not arrive in time"
-                }
-                _ => "the client cancelled the request",
-            },
-        })
     }
 
     /// Ends the stream with the error that ended the message.
@@ -156,42 +142,42 @@ impl Incoming {
 
     /// Ends the message because the peer has reset the stream or the connection is lost.
     fn on_lost(&mut self, error: ReadError) -> Error {
-        let stream = self.stream();
-        if let ReadError::Reset(_) = error {
-            let now = self.guard.now();
-            let reset = self
-                .guard
-                .drive(|state| self.message.on_reset(&mut state.http, now));
-            if let Err(error) = reset {
-                return self.on_error(error);
-            }
-            return error.into();
-        }
-        self.message.on_connection_lost();
         match error {
-            ReadError::ClosedStream if self.guard.datagrams.was_aborted(stream) => {
-                UNWANTED_DATAGRAM.into()
+            ReadError::Reset(_) => {
+                let now = self.guard.now();
+                let reset = self
+                    .guard
+                    .drive(|state| self.message.on_reset(&mut state.http, now));
+                if let Err(error) = reset {
+                    return self.on_error(error);
+                }
             }
-            error => error.into(),
+            _ => self.message.on_connection_lost(),
+        }
+        let is_closed = error == ReadError::ClosedStream;
+        match is_closed && self.guard.datagrams.was_aborted(self.stream()) {
+            true => UNWANTED_DATAGRAM.into(),
+            false => error.into(),
         }
     }
 
-    /// Grants credit for what was held while a section was blocked. False if there was nothing.
-    fn release(&mut self) -> bool {
+    /// Grants credit for the bytes that a blocked section has held, if any, and waits for its entries
+    /// no longer.
+    fn release(&mut self) {
         let held = self.message.take_held();
         if held > 0 {
             self.receive.release_credit(held);
+            self.guard.forget_blocked(self.stream());
         }
-        held > 0
     }
 }
 
 impl Drop for Incoming {
     fn drop(&mut self) {
         let stream = self.stream();
-        let was_blocked = self.release();
+        self.release();
         if let Some(code) = self.message.stop_code() {
-            // Its end may be here already, and a section of it still be blocked.
+            // The end may have arrived already, behind a section that is still blocked.
             let _ = self.receive.stop(var_int(code));
             let _ = self.guard.drive(|state| {
                 self.message.abandon(&mut state.http);
@@ -199,15 +185,5 @@ impl Drop for Incoming {
             });
         }
         self.guard.datagrams.on_receiving_over(stream);
-        if was_blocked {
-            self.guard.forget_blocked(stream);
-        }
     }
 }
-
-/// RFC 9297 §2.
-pub(super) const UNWANTED_DATAGRAM: http3::Error = http3::Error {
-    code: Code::DATAGRAM_ERROR,
-    scope: Scope::Stream,
-    reason: "datagram for a request that does not use datagrams",
-};

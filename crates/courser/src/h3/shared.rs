@@ -12,9 +12,8 @@ use bytes::Bytes;
 use courser_base::Time;
 use courser_http3::{self as http3, Event, FieldsToSend, Scope};
 
-use super::datagrams::{Delivery, Registry};
+use super::datagrams::{Delivery, Registry, UNWANTED_DATAGRAM};
 use super::error::{Error, var_int};
-use super::incoming::UNWANTED_DATAGRAM;
 use super::priority;
 use super::settings::PeerSettings;
 use crate::wakers::{Ticket, Waiters};

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use courser_http3::{Code, FieldsError, RequestHead, Step};
+use courser_http3::{self as http3, Code, FieldsError, RequestHead, Scope, Step};
 use http::header::EXPECT;
 use http::{Method, Request, Response, StatusCode};
 
@@ -84,7 +84,7 @@ impl Unresolved {
             Err(code) => code,
         };
         self.outgoing.reset(code);
-        Err(self.incoming.give_up(code))
+        Err(self.incoming.fail(given_up(code)))
     }
 
     /// Answers a request whose header section is too large.
@@ -206,7 +206,19 @@ async fn unless<F: Future>(
     .await
 }
 
-/// What the other half of a stream is reset with, when one of them has failed.
+/// Returns the error of a request that ends before its header section has arrived.
+const fn given_up(code: Code) -> http3::Error {
+    http3::Error {
+        code,
+        scope: Scope::Stream,
+        reason: match code {
+            Code::REQUEST_REJECTED => "the header section of the request did not arrive in time",
+            _ => "the client cancelled the request",
+        },
+    }
+}
+
+/// Returns the code to reset one half of a stream with when the other has failed.
 fn code_of(error: &Error) -> Code {
     match error {
         Error::Http { code, .. } => *code,
