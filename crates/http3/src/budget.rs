@@ -1,4 +1,4 @@
-//! Things that are allowed and that nobody does often: RFC 9114 §10.5.
+//! Budgets for actions that are allowed but useless in large numbers, RFC 9114 §10.5.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use courser_base::Time;
 
 use crate::error::{Code, Error};
 
-/// A bucket of tokens for events that cost us something and bring an honest peer nothing: empty
-/// frames, frames that are skipped, changed priorities, requests that are cancelled.
+/// A token bucket for events that cost us work and bring an honest peer nothing: empty frames,
+/// skipped frames, changed priorities, cancelled requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
-    /// What is left, in units of the time it takes to earn one.
+    /// The tokens left, as the time that it takes to earn them.
     earned: Duration,
     refilled: Time,
 }
@@ -23,7 +23,7 @@ impl Budget {
         }
     }
 
-    /// Takes one event.
+    /// Takes one token. Fails if there is none.
     pub(crate) fn spend(&mut self, now: Time) -> Result<(), Error> {
         let passed = now.saturating_since(self.refilled);
         self.refilled = self.refilled.max(now);
@@ -41,10 +41,10 @@ impl Budget {
     }
 }
 
-/// Instructions on the QPACK streams, relative to header sections (limit K84, attack A77).
+/// Limits instructions on the QPACK streams in proportion to header sections (limit K84, attack A77).
 ///
-/// An encoder inserts fields because it sends sections that refer to them, and a decoder cancels
-/// sections that somebody sends. So each section, in either direction, pays for instructions.
+/// An encoder inserts fields for sections that refer to them, and a decoder cancels sections that
+/// were sent to it. So each section, in either direction, pays for some instructions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InstructionBudget {
     inserts: u64,
@@ -59,18 +59,18 @@ impl InstructionBudget {
         }
     }
 
-    /// A header section was sent or received.
+    /// Takes note of a header section that was sent or received.
     pub(crate) fn on_section(&mut self) {
         self.inserts = (self.inserts + INSERTS_PER_SECTION).min(INSTRUCTION_BURST);
         self.cancellations = (self.cancellations + 1).min(INSTRUCTION_BURST);
     }
 
-    /// Takes instructions of the encoder stream: inserts, duplicates and capacities.
+    /// Counts instructions of the encoder stream: inserts, duplicates and capacities.
     pub(crate) fn spend_inserts(&mut self, count: u64) -> Result<(), Error> {
         spend(&mut self.inserts, count)
     }
 
-    /// Takes cancellations of the decoder stream. Its other instructions are errors when there is
+    /// Counts cancellations of the decoder stream. Its other instructions are errors when there is
     /// nothing to acknowledge.
     pub(crate) fn spend_cancellations(&mut self, count: u64) -> Result<(), Error> {
         spend(&mut self.cancellations, count)
@@ -85,12 +85,13 @@ fn spend(left: &mut u64, count: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Many times the entries of a table, for sections that are still on their way.
+/// The instructions that need no section: many times the entries of a dynamic table, for sections
+/// that are still in flight.
 const INSTRUCTION_BURST: u64 = 8192;
-/// As many as a section may have lines.
+/// The inserts that one section pays for: as many as it may have field lines.
 const INSERTS_PER_SECTION: u64 = 128;
 
-/// 25 in a second.
+/// The time that earns one token: 25 in a second.
 const COST: Duration = Duration::from_millis(40);
 const BURST: u32 = 500;
 

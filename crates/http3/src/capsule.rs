@@ -1,24 +1,24 @@
-//! Capsules: what an extended CONNECT carries in its content, RFC 9297 §3.
+//! Capsules in the content of an extended CONNECT, RFC 9297 §3.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::error::{Code, Error};
 use crate::frame::{self, put_varint};
 
-/// A capsule that is not skipped.
+/// A capsule of a type that the caller accepts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Capsule {
-    /// Its type.
+    /// The type of the capsule.
     pub kind: u64,
-    /// Its value.
+    /// The value of the capsule.
     pub value: Bytes,
 }
 
 impl Capsule {
-    /// An HTTP Datagram, §3.5.
+    /// The type of a capsule with an HTTP Datagram, §3.5.
     pub const DATAGRAM: u64 = 0x00;
 
-    /// Appends a whole capsule.
+    /// Appends a capsule to `out`.
     pub fn encode(out: &mut Vec<u8>, kind: u64, value: &[u8]) {
         put_varint(out, kind);
         put_varint(out, value.len() as u64);
@@ -26,7 +26,8 @@ impl Capsule {
     }
 }
 
-/// Cuts content into capsules. Types that are not wanted are skipped and not kept.
+/// Cuts content into capsules. Skips capsules of types that the caller does not accept, and keeps
+/// none of their bytes.
 #[derive(Debug, Default)]
 pub struct CapsuleReader {
     input: Bytes,
@@ -46,18 +47,18 @@ enum State {
 }
 
 impl CapsuleReader {
-    /// Takes more content. [`poll`](Self::poll) must have returned `None` before.
+    /// Takes more content. Only allowed after [`poll`](Self::poll) has returned `None`.
     pub fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.input.is_empty(), "a chunk was not read");
         self.input = chunk;
     }
 
-    /// The next capsule; `None` when more content is needed. `longest` says how many bytes a value
-    /// of a type may have, and `None` for types that are skipped.
+    /// Returns the next capsule, or `None` when more content is needed. `longest` returns the maximum
+    /// length of a value of a type, or `None` for types to skip.
     ///
     /// # Errors
     ///
-    /// Of the stream, for a capsule that is longer.
+    /// Returns an error of the stream for a capsule that exceeds its maximum.
     pub fn poll(
         &mut self,
         longest: impl Fn(u64) -> Option<usize>,
@@ -73,7 +74,7 @@ impl CapsuleReader {
                         (None, _) => State::Skip(len),
                         (Some(longest), Ok(len)) if len <= longest => State::Value { kind, len },
                         _ => {
-                            let reason = "capsule longer than may be";
+                            let reason = "capsule longer than allowed";
                             return Err(Error::stream(Code::EXCESSIVE_LOAD, reason));
                         }
                     };
@@ -110,11 +111,11 @@ impl CapsuleReader {
         }
     }
 
-    /// To be called at the end of the content.
+    /// Checks that the content may end here.
     ///
     /// # Errors
     ///
-    /// Of the stream, inside a capsule (§3.3).
+    /// Returns an error of the stream inside a capsule (§3.3).
     pub fn finish(&self) -> Result<(), Error> {
         if self.state == State::Header && self.partial.is_empty() {
             Ok(())

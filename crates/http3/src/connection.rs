@@ -1,4 +1,4 @@
-//! What all requests of a connection share: settings, compression, control.
+//! The state that all requests of a connection share: settings, compression, control.
 
 mod blocked;
 mod control;
@@ -31,31 +31,32 @@ use crate::priority::Priority;
 use crate::settings::Settings;
 use crate::stream_type;
 
-/// How a connection behaves.
+/// The configuration of a connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Bounds on what the peer may send as head or trailers.
+    /// The limits for header and trailer sections of the peer.
     pub limits: FieldLimits,
-    /// What the decoder allows the peer.
+    /// The limits of our QPACK decoder, announced to the peer.
     pub decoder: DecoderLimits,
-    /// Bytes of sections that may wait for the table at a time; a message whose section would be
-    /// more is given up. 64 KiB.
+    /// The bytes of field sections that may be blocked at a time. A message whose section would
+    /// exceed them is given up. 64 KiB by default.
     pub blocked_bytes: usize,
-    /// What the encoder uses of what the peer allows.
+    /// The limits of our QPACK encoder, within those of the peer.
     pub encoder: EncoderLimits,
-    /// Offer extended CONNECT (RFC 9220); for servers.
+    /// Enables extended CONNECT (RFC 9220) on a server.
     pub extended_connect: bool,
-    /// Offer HTTP Datagrams (RFC 9297). The transport must be ready to receive DATAGRAM frames.
+    /// Enables HTTP Datagrams (RFC 9297). The transport must accept DATAGRAM frames.
     pub datagrams: bool,
-    /// Send settings, frames and codes that mean nothing, for peers not to forget that such exist.
+    /// Sends reserved settings, frames and codes, which make sure that peers ignore unknown ones.
     pub grease: bool,
-    /// Origins that the connection may be used for, RFC 9412; for servers. Without any the client
-    /// decides by the certificate.
+    /// The origins that a server accepts on the connection, RFC 9412. If there are none, the client
+    /// goes by the certificate.
     pub origins: Vec<String>,
 }
 
 impl Config {
-    /// What suits our role: 4 KiB of table and 16 blocked streams either way.
+    /// Returns the defaults for our role: dynamic tables of 4 KiB and 16 blocked streams in each
+    /// direction.
     pub fn new(side: Side) -> Self {
         Self {
             limits: match side {
@@ -79,51 +80,51 @@ impl Config {
     }
 }
 
-/// A unidirectional stream of ours.
+/// A unidirectional stream that we open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UniStream {
-    /// §6.2.1.
+    /// The control stream, §6.2.1.
     Control,
-    /// RFC 9204 §4.2: instructions of our encoder.
+    /// The instructions of our encoder, RFC 9204 §4.2.
     Encoder,
-    /// RFC 9204 §4.2: instructions of our decoder.
+    /// The instructions of our decoder, RFC 9204 §4.2.
     Decoder,
 }
 
 impl UniStream {
-    /// All of them, the most urgent first.
+    /// All our streams, the most urgent first.
     pub const ALL: [Self; 3] = [Self::Control, Self::Encoder, Self::Decoder];
 }
 
-/// Something that the application or the driver should know.
+/// An event for the application or the driver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// The peer's settings have arrived.
     Settings(Settings),
-    /// A section can be decoded that had to wait for the table.
+    /// The section of a blocked stream can be decoded.
     Unblocked {
-        /// Its stream.
+        /// The stream that was blocked.
         stream: u64,
     },
-    /// The peer goes away. On a client: requests from this stream on have not been processed and
-    /// can be sent elsewhere. On a server: pushes, of which there are none.
+    /// The server is going away. Requests from this stream on were not processed and can be sent
+    /// elsewhere. Clients go away without an event, for they accept no pushes.
     GoAway {
-        /// The first stream that will not be served.
+        /// The first stream that is not served.
         first_refused: u64,
     },
-    /// The client wants a response with another priority, RFC 9218 §7.
+    /// The client has changed the priority of a response, RFC 9218 §7.
     Priority {
-        /// The stream of its request.
+        /// The stream of the request.
         stream: u64,
-        /// From now on.
+        /// The new priority.
         priority: Priority,
     },
-    /// The origins that the server says to serve on this connection, RFC 9412. As they were sent:
-    /// each has to be covered by the certificate before it is believed.
+    /// The origins that the server claims for this connection, RFC 9412. They are not verified: the
+    /// certificate must cover an origin before it is used.
     Origins(Vec<String>),
 }
 
-/// The part of a connection that is not one request.
+/// The state of an HTTP/3 connection beside its requests.
 ///
 /// Consumes the bytes of the peer's unidirectional streams and produces those of ours. Each request
 /// has a [`RequestStream`](crate::RequestStream) of its own, which needs the connection only for
@@ -133,7 +134,7 @@ pub struct Connection {
     side: Side,
     config: Config,
     peer_settings: Option<Settings>,
-    /// Settings that a ticket remembers, which those that arrive must not fall below.
+    /// The settings that a ticket remembers, which later ones must not fall below.
     remembered: Option<Settings>,
     encoder: Encoder,
     decoder: Decoder,
@@ -141,7 +142,7 @@ pub struct Connection {
     cache: LineCache,
     requests: Repeats<Request<()>>,
     responses: Repeats<Response<()>>,
-    /// Of the section that was decoded last, if it may be kept.
+    /// The size of the section that was decoded last, if it may be cached.
     decoded_size: Option<u64>,
     section: Vec<u8>,
     unidirectional: Unidirectional,
@@ -155,15 +156,15 @@ pub struct Connection {
     max_push_id: Option<u64>,
     budget: Budget,
     instructions: InstructionBudget,
-    /// The request that was counted as given up last: to reset and to stop it is one thing.
+    /// The request that was counted as given up last. A reset and a stop of one request count once.
     given_up: Option<u64>,
     events: VecDeque<Event>,
     seed: u64,
 }
 
 impl Connection {
-    /// A connection that has just been established, or that early data can be sent on. `seed` is
-    /// nobody's business outside.
+    /// Creates the state of a connection that has just been established, or on which early data can
+    /// be sent. `seed` must be unpredictable for the peer.
     pub fn new(side: Side, config: Config, seed: u64, now: Time) -> Self {
         let mut control_out = Vec::new();
         let grease = config.grease.then_some(seed >> 8);
@@ -182,7 +183,7 @@ impl Connection {
             control::encode_origins(&mut control_out, &config.origins);
         }
         let mut encoder = Encoder::new(config.encoder, seed);
-        // A peer that takes no instructions, and claims to have them, gets no more of them.
+        // A peer that takes no instructions but claims to have them gets no more.
         encoder.set_credit(MOST_INSTRUCTIONS);
         Self {
             side,
@@ -213,24 +214,24 @@ impl Connection {
         }
     }
 
-    /// Settings of the server as a ticket remembers them: they hold for early data, and the server
+    /// Takes the server's settings that a ticket remembers. They hold for early data, and the server
     /// must not fall below them (§7.2.4.2).
     pub fn remember(&mut self, settings: Settings) {
         self.remembered = Some(settings);
         self.use_limits(&settings);
     }
 
-    /// The peer's settings; `None` until they arrive.
+    /// Returns the peer's settings, or `None` until they arrive.
     pub const fn peer_settings(&self) -> Option<&Settings> {
         self.peer_settings.as_ref()
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// True when there is an [event](Self::poll_event).
+    /// Returns true if there is an [event](Self::poll_event).
     pub fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
@@ -252,10 +253,10 @@ impl Connection {
         !self.has_prompt_answers && self.decoder.has_answers()
     }
 
-    /// Bytes that wait to leave on one of our streams; whoever sends them takes them from the
-    /// front. A stream is to be opened when there is something for it for the first time.
+    /// Returns the bytes that wait to leave on one of our streams, beginning with its type. The caller
+    /// takes from the front what it sends, and opens the stream when it has bytes for the first time.
     ///
-    /// Its type comes first. None of the three may ever be closed (§6.2.1, RFC 9204 §4.2).
+    /// None of the three streams may ever be closed (§6.2.1, RFC 9204 §4.2).
     pub fn outgoing(&mut self, stream: UniStream) -> &mut Vec<u8> {
         let (index, stream_type, out) = match stream {
             UniStream::Control => (0, stream_type::CONTROL, &mut self.control_out),
@@ -275,13 +276,13 @@ impl Connection {
         out
     }
 
-    /// Says how much more the encoder stream may carry, RFC 9204 §2.1.3; more than 16 KiB never
-    /// wait.
+    /// Sets the flow control credit of the encoder stream, RFC 9204 §2.1.3. At most 16 KiB of
+    /// instructions wait.
     pub fn set_encoder_credit(&mut self, bytes: usize) {
         self.encoder.set_credit(bytes.min(MOST_INSTRUCTIONS));
     }
 
-    /// Says that the peer has stopped one of our streams, which it must not.
+    /// Returns the error of a peer that has stopped one of our streams, which is forbidden.
     pub const fn on_stopped(&self) -> Error {
         Error::connection(
             Code::CLOSED_CRITICAL_STREAM,
@@ -298,23 +299,24 @@ impl Connection {
         self.budget.spend(now)
     }
 
-    /// A request was cancelled, by the peer's reset or because of a mistake of the peer's: nothing
-    /// of it will be decoded any more.
+    /// Counts a request that was cancelled by the peer's reset or because of an error of the peer.
+    /// Nothing of it will be decoded any more.
     ///
     /// # Errors
     ///
-    /// Of the connection, when that happens too often: opening and cancelling costs the peer
-    /// nothing and us a request.
+    /// Returns an error of the connection if that happens too often: opening and cancelling costs the
+    /// peer nothing and us a request.
     pub fn on_cancelled(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         self.forget(stream);
         self.on_given_up(now, stream)
     }
 
-    /// The peer wants no answer to a request any more, all of which was decoded.
+    /// Counts a request whose response the peer no longer wants. The request was decoded completely.
     ///
     /// # Errors
     ///
-    /// As of [`on_cancelled`](Self::on_cancelled), with which it counts as one.
+    /// Returns the same errors as [`on_cancelled`](Self::on_cancelled). Both together count once for
+    /// a request.
     pub fn on_given_up(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         if self.given_up.replace(stream) == Some(stream) {
             return Ok(());
@@ -322,7 +324,7 @@ impl Connection {
         self.budget.spend(now)
     }
 
-    /// We cancel a request: nothing of it will be decoded any more.
+    /// Forgets a request that we cancel. Nothing of it will be decoded any more.
     pub fn forget(&mut self, stream: u64) {
         self.decoder.cancel(stream);
         self.has_prompt_answers |= self.decoder.has_answers();
@@ -330,8 +332,8 @@ impl Connection {
         self.priorities.forget(stream);
     }
 
-    /// The code for closing a connection when nothing is wrong: now and then one that means
-    /// nothing (§8.1).
+    /// Returns the code for closing the connection without an error, now and then a reserved one
+    /// (§8.1).
     pub fn closing_code(&self) -> Code {
         if self.config.grease && self.seed.is_multiple_of(4) {
             Code::reserved(self.seed >> 16)
@@ -340,12 +342,12 @@ impl Connection {
         }
     }
 
-    /// Bytes of sections that wait for the table, which those who wait keep.
+    /// Returns the bytes of all blocked sections, which their streams hold.
     pub const fn blocked_bytes(&self) -> usize {
         self.blocked.bytes()
     }
 
-    /// Bytes held in tables and buffers, and of heads that are kept for others like them.
+    /// Returns the bytes held in dynamic tables, buffers and caches of header sections.
     pub fn memory(&self) -> usize {
         let kept = self.requests.memory() + self.responses.memory();
         self.encoder.memory() + self.decoder.memory() + self.control_out.len() + kept
@@ -370,10 +372,10 @@ impl Connection {
     }
 }
 
-/// Bytes that wait for the encoder stream.
+/// The maximum number of bytes that wait for the encoder stream.
 const MOST_INSTRUCTIONS: usize = 16 * 1024;
 
-/// §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
+/// Checks new settings against remembered ones, §7.2.4.2, RFC 9204 §3.2.3, RFC 9297 §2.1.1.
 fn check_remembered(remembered: &Settings, new: &Settings) -> Result<(), Error> {
     let size = |settings: &Settings| settings.max_field_section_size.unwrap_or(u64::MAX);
     let is_lower = size(new) < size(remembered)

@@ -1,10 +1,10 @@
-//! What goes wrong, who is to blame, and how much ends with it: RFC 9114 §8.
+//! Errors of HTTP/3 and their codes, RFC 9114 §8.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A code for `CONNECTION_CLOSE`, `RESET_STREAM` and `STOP_SENDING`.
+/// An error code for `CONNECTION_CLOSE`, `RESET_STREAM` and `STOP_SENDING`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code(u64);
 
@@ -13,7 +13,7 @@ macro_rules! codes {
         impl Code {
             $($(#[$doc])* pub const $name: Self = Self($value);)*
 
-            /// Its name in the registry, if it has one.
+            /// Returns the registered name of the code, if it has one.
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $($value => Some($text),)*
@@ -25,69 +25,68 @@ macro_rules! codes {
 }
 
 codes! {
-    /// Nothing is wrong.
+    /// No error.
     NO_ERROR = 0x100, "H3_NO_ERROR";
-    /// Something that has no code of its own.
+    /// A violation without a more specific code.
     GENERAL_PROTOCOL_ERROR = 0x101, "H3_GENERAL_PROTOCOL_ERROR";
-    /// Our own mistake.
+    /// An internal error of the sender.
     INTERNAL_ERROR = 0x102, "H3_INTERNAL_ERROR";
-    /// A stream that may not be opened.
+    /// A stream that the peer must not open.
     STREAM_CREATION_ERROR = 0x103, "H3_STREAM_CREATION_ERROR";
-    /// A stream that has to stay open was closed.
+    /// A critical stream was closed.
     CLOSED_CRITICAL_STREAM = 0x104, "H3_CLOSED_CRITICAL_STREAM";
-    /// A frame where it may not be.
+    /// A frame that is not allowed in this place.
     FRAME_UNEXPECTED = 0x105, "H3_FRAME_UNEXPECTED";
-    /// A frame that breaks its layout.
+    /// A frame with an invalid layout.
     FRAME_ERROR = 0x106, "H3_FRAME_ERROR";
-    /// The peer makes us work or store too much.
+    /// The peer causes too much work or needs too much memory.
     EXCESSIVE_LOAD = 0x107, "H3_EXCESSIVE_LOAD";
-    /// A stream or push ID that may not be used.
+    /// An invalid stream or push ID.
     ID_ERROR = 0x108, "H3_ID_ERROR";
-    /// SETTINGS that contradict themselves or the protocol.
+    /// Invalid SETTINGS.
     SETTINGS_ERROR = 0x109, "H3_SETTINGS_ERROR";
-    /// The control stream does not begin with SETTINGS.
+    /// A control stream that does not begin with SETTINGS.
     MISSING_SETTINGS = 0x10a, "H3_MISSING_SETTINGS";
-    /// A request that was not processed at all.
+    /// A request that was rejected before any processing.
     REQUEST_REJECTED = 0x10b, "H3_REQUEST_REJECTED";
-    /// A request or its response is of no interest any more.
+    /// A request or response that is no longer needed.
     REQUEST_CANCELLED = 0x10c, "H3_REQUEST_CANCELLED";
-    /// A stream that ended before its request did.
+    /// A stream that ended before its request was complete.
     REQUEST_INCOMPLETE = 0x10d, "H3_REQUEST_INCOMPLETE";
     /// A malformed message.
     MESSAGE_ERROR = 0x10e, "H3_MESSAGE_ERROR";
-    /// The connection behind a CONNECT failed.
+    /// The connection behind a CONNECT has failed.
     CONNECT_ERROR = 0x10f, "H3_CONNECT_ERROR";
-    /// To be asked again over HTTP/1.1.
+    /// A request that has to be repeated over HTTP/1.1.
     VERSION_FALLBACK = 0x110, "H3_VERSION_FALLBACK";
-    /// An HTTP Datagram that cannot be, RFC 9297 §5.2.
+    /// An invalid HTTP Datagram, RFC 9297 §5.2.
     DATAGRAM_ERROR = 0x33, "H3_DATAGRAM_ERROR";
-    /// A section that cannot be decoded, RFC 9204 §6.
+    /// A field section that cannot be decoded, RFC 9204 §6.
     QPACK_DECOMPRESSION_FAILED = 0x200, "QPACK_DECOMPRESSION_FAILED";
-    /// An instruction of the encoder that cannot be followed, RFC 9204 §6.
+    /// An invalid encoder instruction, RFC 9204 §6.
     QPACK_ENCODER_STREAM_ERROR = 0x201, "QPACK_ENCODER_STREAM_ERROR";
-    /// An instruction of the decoder that cannot be followed, RFC 9204 §6.
+    /// An invalid decoder instruction, RFC 9204 §6.
     QPACK_DECODER_STREAM_ERROR = 0x202, "QPACK_DECODER_STREAM_ERROR";
 }
 
 impl Code {
-    /// The code with this number, known or not.
+    /// Returns the code with this number, known or not.
     pub const fn from_value(value: u64) -> Self {
         Self(value)
     }
 
-    /// Its number.
+    /// Returns the number of the code.
     pub const fn value(self) -> u64 {
         self.0
     }
 
-    /// A code that says as little as [`NO_ERROR`](Self::NO_ERROR), for peers to get used to codes
-    /// they do not know (§8.1): `0x1f * n + 0x21`.
+    /// Returns a reserved code, `0x1f * n + 0x21`. It means the same as [`NO_ERROR`](Self::NO_ERROR)
+    /// and makes sure that peers accept unknown codes (§8.1).
     pub const fn reserved(n: u64) -> Self {
         Self(0x1f * (n % (1 << 50)) + 0x21)
     }
 
-    /// True for [`NO_ERROR`](Self::NO_ERROR) and for all codes that are not known, which count as
-    /// it (§8).
+    /// Returns true for [`NO_ERROR`](Self::NO_ERROR) and for unknown codes, which count as it (§8).
     pub const fn is_no_error(self) -> bool {
         self.0 == Self::NO_ERROR.0 || self.name().is_none()
     }
@@ -108,24 +107,24 @@ impl fmt::Display for Code {
     }
 }
 
-/// How much an error ends.
+/// The scope that an error ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
-    /// The connection and all that is on it.
+    /// The connection with all its requests.
     Connection,
-    /// One request: its stream is reset and stopped.
+    /// One request, whose stream is reset and stopped.
     Stream,
 }
 
-/// The peer broke a rule.
+/// A violation of the protocol by the peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{code}: {reason}")]
 pub struct Error {
-    /// The code to end with.
+    /// The error code owed to the peer.
     pub code: Code,
-    /// What ends.
+    /// The scope that ends.
     pub scope: Scope,
-    /// What was seen.
+    /// A short description of the violation.
     pub reason: &'static str,
 }
 
@@ -146,7 +145,7 @@ impl Error {
         }
     }
 
-    /// A malformed message (§4.1.2).
+    /// Creates the error of a malformed message (§4.1.2).
     pub(crate) const fn malformed(reason: &'static str) -> Self {
         Self::stream(Code::MESSAGE_ERROR, reason)
     }

@@ -15,28 +15,28 @@ pub use self::request::{Protocol, RequestError};
 
 use crate::error::Error;
 
-/// Bounds on a section, the same for heads, interim responses and trailers.
+/// The limits of a field section, the same for header sections, interim responses and trailers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FieldLimits {
-    /// Bytes of names and values and 32 for each line, after decompression.
+    /// The bytes of all names and values plus 32 per field line, after decompression.
     pub size: u64,
-    /// Lines.
+    /// The number of field lines.
     pub lines: usize,
-    /// Bytes of one name.
+    /// The bytes of one name.
     pub name: usize,
-    /// Bytes of one value.
+    /// The bytes of one value.
     pub value: usize,
 }
 
 impl FieldLimits {
-    /// What a server should take of a request.
+    /// The default limits of a server for requests.
     pub const REQUEST: Self = Self {
         size: 16 * 1024,
         lines: 128,
         name: 256,
         value: 16 * 1024,
     };
-    /// What a client should take of a response.
+    /// The default limits of a client for responses.
     pub const RESPONSE: Self = Self {
         size: 64 * 1024,
         lines: 128,
@@ -44,27 +44,27 @@ impl FieldLimits {
         value: 16 * 1024,
     };
 
-    /// Bytes that a section may have before decompression: what fits has no reason to be longer,
-    /// bar the length of each string.
+    /// Returns the maximum length of a section before decompression. A section within the limits has
+    /// no reason to be longer, except for the length prefix of each string.
     pub(crate) const fn encoded(&self) -> u64 {
         self.size + 16 * self.lines as u64
     }
 }
 
-/// Why a section makes no message.
+/// The reason why a section is not a valid message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum FieldsError {
-    /// A rule of HTTP is broken: the stream ends with `H3_MESSAGE_ERROR`.
+    /// The section breaks a rule of HTTP. The stream ends with `H3_MESSAGE_ERROR`.
     #[error("malformed message: {0}")]
     Malformed(&'static str),
-    /// More than [`FieldLimits`] allow. A server answers with 431 (§4.2.2), a client gives the
-    /// request up.
+    /// The section exceeds [`FieldLimits`]. A server answers with 431 (§4.2.2), a client gives up
+    /// the request.
     #[error("field section larger than allowed: {0}")]
     TooLarge(&'static str),
 }
 
 impl FieldsError {
-    /// As the error that the stream ends with if nothing better is done about it.
+    /// Returns the error that ends the stream, unless the request is answered.
     pub fn to_error(self) -> Error {
         match self {
             Self::Malformed(reason) => Error::malformed(reason),

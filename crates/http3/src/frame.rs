@@ -3,7 +3,7 @@
 use bytes::{Buf as _, Bytes, BytesMut};
 use courser_wire::{Reader, Writer, varint_len};
 
-/// A frame type that is known here.
+/// A frame type that this crate distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FrameType {
     Data,
@@ -19,9 +19,9 @@ pub(crate) enum FrameType {
     PriorityUpdateRequest,
     /// RFC 9218 §7.2, for pushes.
     PriorityUpdatePush,
-    /// Of HTTP/2, and never to be seen here (§7.2.8).
+    /// A type of HTTP/2, forbidden in HTTP/3 (§7.2.8).
     Http2,
-    /// An extension, or grease.
+    /// The type of an extension, or a reserved one.
     Unknown,
 }
 
@@ -55,7 +55,8 @@ pub(crate) const MAX_PUSH_ID: u64 = 0x0d;
 pub(crate) const PRIORITY_UPDATE_REQUEST: u64 = 0xf0700;
 pub(crate) const PRIORITY_UPDATE_PUSH: u64 = 0xf0701;
 
-/// Type and length at the start of `bytes`, and how long they are. `None` if they are not whole.
+/// Decodes the type and length at the start of `bytes`. Returns the bytes that they occupy, too, and
+/// `None` if they are incomplete.
 pub(crate) fn decode_header(bytes: &[u8]) -> Option<(u64, u64, usize)> {
     let mut reader = Reader::new(bytes);
     let frame_type = reader.varint().ok()?;
@@ -63,8 +64,8 @@ pub(crate) fn decode_header(bytes: &[u8]) -> Option<(u64, u64, usize)> {
     Some((frame_type, len, reader.offset()))
 }
 
-/// Takes type and length of what comes next from the front of `input`, or keeps what there is of
-/// them in `partial` until more has come.
+/// Takes the type and length of the next frame from the front of `input`. Keeps an incomplete header
+/// in `partial` until more arrives.
 pub(crate) fn take_header(input: &mut Bytes, partial: &mut BytesMut) -> Option<(u64, u64)> {
     if partial.is_empty() {
         if let Some((value, len, header)) = decode_header(input) {
@@ -87,13 +88,13 @@ pub(crate) fn take_header(input: &mut Bytes, partial: &mut BytesMut) -> Option<(
     Some((value, len))
 }
 
-/// Appends type and length of a frame whose payload follows.
+/// Appends the type and length of a frame.
 pub(crate) fn encode_header(out: &mut Vec<u8>, frame_type: u64, len: usize) {
     put_varint(out, frame_type);
     put_varint(out, len as u64);
 }
 
-/// What stands before the bytes of a DATA frame.
+/// Encodes the header of a DATA frame with `len` bytes of content.
 pub fn data_header(len: u64) -> DataHeader {
     let mut bytes = [0; 9];
     let mut writer = Writer::new(&mut bytes);
@@ -103,7 +104,7 @@ pub fn data_header(len: u64) -> DataHeader {
     DataHeader { bytes, len }
 }
 
-/// See [`data_header`].
+/// The header of a DATA frame, made by [`data_header`].
 #[derive(Clone, Copy, Debug)]
 pub struct DataHeader {
     bytes: [u8; 9],
@@ -116,7 +117,7 @@ impl AsRef<[u8]> for DataHeader {
     }
 }
 
-/// Appends a frame of one integer.
+/// Appends a frame whose payload is one integer.
 pub(crate) fn encode_integer(out: &mut Vec<u8>, frame_type: u64, value: u64) {
     encode_header(out, frame_type, varint_len(value));
     put_varint(out, value);
@@ -125,7 +126,7 @@ pub(crate) fn encode_integer(out: &mut Vec<u8>, frame_type: u64, value: u64) {
 /// Appends a variable-length integer, RFC 9000 §16.
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     if value < 64 {
-        return out.push(value as u8); // Most of them.
+        return out.push(value as u8); // The common case.
     }
     let mut bytes = [0; 8];
     let mut writer = Writer::new(&mut bytes);
@@ -134,11 +135,11 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&bytes[..len]);
 }
 
-/// A frame type, setting or stream type that means nothing, for peers to get used to those they do
-/// not know (§7.2.8, §7.2.4.1, §6.2.3): `0x1f * n + 0x21`.
+/// Returns a reserved frame type, setting or stream type, `0x1f * n + 0x21`. It has no meaning and
+/// makes sure that peers ignore unknown ones (§7.2.8, §7.2.4.1, §6.2.3).
 pub(crate) const fn reserved(n: u64) -> u64 {
     0x1f * (n % (1 << 50)) + 0x21
 }
 
-/// The longest header of a frame: two integers of eight bytes.
+/// The longest frame header: two integers of eight bytes.
 pub(crate) const LONGEST_HEADER: usize = 16;

@@ -1,39 +1,39 @@
-//! Cuts the bytes of a stream into frames without copying bodies.
+//! Cuts the bytes of a stream into frames without copying content.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
 use crate::error::{Code, Error};
 use crate::frame::{self, FrameType};
 
-/// What a stream has next.
+/// The next piece of a stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Piece {
     /// Some bytes of a DATA frame, not empty.
     Data(Bytes),
     /// A DATA frame without bytes.
     EmptyData,
-    /// A whole frame of another type that is known.
+    /// A complete frame of another known type.
     Frame(FrameType, Bytes),
-    /// The beginning of a frame that is not known and will be skipped.
+    /// The beginning of a frame of unknown type, which will be skipped.
     Skipping,
 }
 
-/// What may be on a stream, decided when a frame begins.
+/// The frames that a stream may carry, decided when a frame begins.
 pub(crate) trait Rules {
-    /// Refuses a frame, or tells how many bytes its payload may have. Not asked for DATA.
+    /// Refuses a frame, or returns the maximum length of its payload. DATA is not limited by it.
     fn admit(&mut self, frame_type: FrameType) -> Result<u64, Error>;
 
-    /// A DATA frame with so many bytes begins.
+    /// Takes note of a DATA frame with `len` bytes of content that begins.
     fn on_data_frame(&mut self, _len: u64) {}
 }
 
-/// Holds what has arrived of a frame. Never more than one chunk of the stream and one payload of
-/// the length that [`Rules`] allow.
+/// Reads the frames of one stream. Holds at most one chunk of the stream and one payload within the
+/// limit of [`Rules`].
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {
-    /// Arrived and not looked at.
+    /// The bytes that have arrived and were not read.
     input: Bytes,
-    /// A header whose rest has not arrived, or a payload that came in several chunks.
+    /// An incomplete header, or a payload that arrives in several chunks.
     partial: BytesMut,
     state: State,
 }
@@ -43,22 +43,22 @@ enum State {
     /// Before or in the header of a frame.
     #[default]
     Header,
-    /// In a DATA frame with so many bytes left.
+    /// In a DATA frame with this number of bytes left.
     Data(u64),
-    /// In a frame that is kept until it is whole.
+    /// In a frame of this length that is kept until it is complete.
     Payload(FrameType, usize),
-    /// In a frame that is not, with so many bytes left.
+    /// In a frame that is skipped, with this number of bytes left.
     Skip(u64),
 }
 
 impl FrameReader {
-    /// Takes a chunk. All of the chunk before must have been read.
+    /// Takes a chunk. The previous one must have been read.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         debug_assert!(self.input.is_empty(), "a chunk was not read");
         self.input = chunk;
     }
 
-    /// The next piece; `None` when another chunk is needed.
+    /// Returns the next piece, or `None` when another chunk is needed.
     pub(crate) fn poll(&mut self, rules: &mut impl Rules) -> Result<Option<Piece>, Error> {
         loop {
             match self.state {
@@ -109,7 +109,7 @@ impl FrameReader {
         }
     }
 
-    /// To be called when the stream has ended and all chunks are read.
+    /// Checks that the stream may end here, with all chunks read.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         if self.state == State::Header && self.partial.is_empty() && self.input.is_empty() {
             Ok(())
@@ -118,7 +118,7 @@ impl FrameReader {
         }
     }
 
-    /// Bytes held back.
+    /// Returns the bytes held in buffers.
     pub(crate) fn memory(&self) -> usize {
         self.partial.capacity() + self.input.len()
     }
@@ -152,7 +152,7 @@ impl FrameReader {
         if len > most {
             return Err(Error::connection(
                 Code::EXCESSIVE_LOAD,
-                "frame longer than may be",
+                "frame longer than allowed",
             ));
         }
         self.state = State::Payload(frame_type, saturating_usize(len));
@@ -163,7 +163,7 @@ impl FrameReader {
         if self.partial.is_empty() && self.input.len() >= len {
             return Some(self.input.split_to(len));
         }
-        // The buffer follows what arrives, not what is announced.
+        // The buffer grows with the bytes that arrive, not with the announced length.
         let more = self.input.len().min(len - self.partial.len());
         self.partial.extend_from_slice(&self.input.split_to(more));
         (self.partial.len() == len).then(|| self.partial.split().freeze())

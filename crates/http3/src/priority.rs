@@ -1,13 +1,14 @@
-//! How urgent a response is, RFC 9218.
+//! Priorities of responses, RFC 9218.
 
 use std::fmt;
 
 /// The parameters of the `priority` field and of PRIORITY_UPDATE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Priority {
-    /// 0, the most urgent, to 7. Default 3.
+    /// The urgency from 0, the most urgent, to 7. Default 3.
     pub urgency: u8,
-    /// Of use in parts: shares the connection with others of its urgency. Default false.
+    /// The response is useful in parts: it shares the connection with others of the same urgency.
+    /// Default false.
     pub incremental: bool,
 }
 
@@ -21,11 +22,11 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// Reads a dictionary of structured fields (RFC 9651 §3.2). Members that are not known or out
-    /// of range keep their default (§4); `None` if it is no dictionary at all.
+    /// Reads a dictionary of structured fields (RFC 9651 §3.2). Unknown members and members out of
+    /// range keep their default (§4). Returns `None` for input that is not a dictionary.
     ///
-    /// Written here and not left to a library of structured fields: this is two members of one
-    /// type, read for each request, and the rest only has to be skipped.
+    /// A library of structured fields would do more than is needed: two members are read for each
+    /// request, and the rest is only skipped.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut priority = Self::default();
         let mut parser = Parser { text };
@@ -41,7 +42,7 @@ impl Priority {
             match (key, item) {
                 (b"u", Item::Integer(urgency @ 0..=7)) => priority.urgency = urgency as u8,
                 (b"i", Item::Boolean(incremental)) => priority.incremental = incremental,
-                // The last one of a key counts, and one that does not fit counts as none.
+                // The last value of a key counts, and an invalid one resets it.
                 (b"u", _) => priority.urgency = Self::default().urgency,
                 (b"i", _) => priority.incremental = false,
                 _ => {}
@@ -62,7 +63,7 @@ impl Priority {
     }
 }
 
-/// As the value of a field; empty for the defaults.
+/// Writes the value of a `priority` field, empty for the defaults.
 impl fmt::Display for Priority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.urgency, self.incremental) {
@@ -74,7 +75,7 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Of what types of values can be, only those that matter here.
+/// The value of a member, as far as its type matters here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Item {
     Integer(i64),
@@ -212,7 +213,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// RFC 9651 §3.1.2; what they say is of no interest.
+    /// Skips parameters, RFC 9651 §3.1.2. None has a meaning here.
     fn parameters(&mut self) -> Option<()> {
         while self.take(b';') {
             self.skip(b" ");

@@ -5,31 +5,30 @@ use courser_wire::Reader;
 use crate::error::{Code, Error};
 use crate::frame::{self, put_varint, reserved};
 
-/// What a peer can do and allows.
+/// The abilities and limits that one end announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings {
-    /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY`: bytes. Default 0.
+    /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY`, in bytes. Default 0.
     pub qpack_max_table_capacity: u64,
-    /// `SETTINGS_QPACK_BLOCKED_STREAMS`: streams. Default 0.
+    /// `SETTINGS_QPACK_BLOCKED_STREAMS`, in streams. Default 0.
     pub qpack_blocked_streams: u64,
-    /// `SETTINGS_MAX_FIELD_SECTION_SIZE`: bytes of names and values and 32 for each line.
-    /// Default: no limit.
+    /// `SETTINGS_MAX_FIELD_SECTION_SIZE`: the bytes of all names and values plus 32 per field line.
+    /// No limit by default.
     pub max_field_section_size: Option<u64>,
-    /// `SETTINGS_ENABLE_CONNECT_PROTOCOL`, RFC 9220: extended CONNECT may be used towards the
-    /// sender. Default false.
+    /// `SETTINGS_ENABLE_CONNECT_PROTOCOL`, RFC 9220: the sender accepts extended CONNECT. Default
+    /// false.
     pub enable_connect_protocol: bool,
     /// `SETTINGS_H3_DATAGRAM`, RFC 9297 §2.1.1. Default false.
     pub h3_datagram: bool,
 }
 
 impl Settings {
-    /// Reads the payload of a frame.
+    /// Reads the payload of a SETTINGS frame.
     ///
     /// # Errors
     ///
-    /// `H3_SETTINGS_ERROR` for settings of HTTP/2, duplicates and values that may not be,
-    /// `H3_EXCESSIVE_LOAD` for more than 64 of them, `H3_FRAME_ERROR` for a payload that is cut
-    /// off.
+    /// Returns `H3_SETTINGS_ERROR` for settings of HTTP/2, duplicates and invalid values,
+    /// `H3_EXCESSIVE_LOAD` for more than 64 settings, `H3_FRAME_ERROR` for a truncated payload.
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, Error> {
         let mut settings = Self::default();
         let mut reader = Reader::new(payload);
@@ -66,7 +65,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Appends the whole frame; with `grease`, a setting that means nothing too.
+    /// Appends a SETTINGS frame, with a reserved setting in it if there is `grease`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, grease: Option<u64>) {
         let mut payload = Vec::with_capacity(64);
         let mut put = |id, value| {
@@ -110,9 +109,9 @@ const QPACK_BLOCKED_STREAMS: u64 = 0x07;
 const ENABLE_CONNECT_PROTOCOL: u64 = 0x08;
 const H3_DATAGRAM: u64 = 0x33;
 
-/// Settings in a frame.
+/// The maximum number of settings in a frame.
 const MOST: usize = 64;
-/// Bytes of a frame.
+/// The maximum payload of a SETTINGS frame, in bytes.
 pub(crate) const LONGEST: u64 = 1024;
 
 #[cfg(test)]

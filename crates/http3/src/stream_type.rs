@@ -1,13 +1,13 @@
 //! Types of unidirectional streams, RFC 9114 §6.2, RFC 9204 §4.2.
 
-/// A type that is known here.
+/// A stream type that this crate distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StreamType {
     Control,
     Push,
     QpackEncoder,
     QpackDecoder,
-    /// An extension, or grease.
+    /// The type of an extension, or a reserved one.
     Unknown,
 }
 

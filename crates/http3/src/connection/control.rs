@@ -10,7 +10,7 @@ use crate::frame::{self, FrameType};
 use crate::frame_reader::{FrameReader, Piece, Rules};
 use crate::settings::{self, Settings};
 
-/// Frames as they arrive.
+/// Reads the frames of the peer's control stream.
 #[derive(Debug)]
 pub(super) struct ControlReader {
     frames: FrameReader,
@@ -19,7 +19,7 @@ pub(super) struct ControlReader {
 
 #[derive(Clone, Copy, Debug)]
 struct Order {
-    /// Ours.
+    /// Our role.
     side: Side,
     has_settings: bool,
 }
@@ -105,11 +105,11 @@ impl Connection {
                 self.budget.spend(now)
             }
             FrameType::CancelPush => {
-                // We neither promise pushes nor allow any.
+                // We neither promise pushes nor accept any.
                 integer(payload)?;
                 Err(Error::connection(
                     Code::ID_ERROR,
-                    "CANCEL_PUSH for a push that nobody promised",
+                    "CANCEL_PUSH for a push that was not promised",
                 ))
             }
             FrameType::MaxPushId => {
@@ -131,7 +131,7 @@ impl Connection {
             }
             FrameType::PriorityUpdatePush => Err(Error::connection(
                 Code::ID_ERROR,
-                "PRIORITY_UPDATE for a push that nobody promised",
+                "PRIORITY_UPDATE for a push that was not promised",
             )),
             FrameType::Origin => {
                 if self.side.is_client() {
@@ -146,7 +146,7 @@ impl Connection {
     }
 }
 
-/// A payload of exactly one integer.
+/// Reads a payload of exactly one integer.
 pub(super) fn integer(payload: &[u8]) -> Result<u64, Error> {
     let mut reader = Reader::new(payload);
     match reader.varint() {
@@ -155,7 +155,7 @@ pub(super) fn integer(payload: &[u8]) -> Result<u64, Error> {
     }
 }
 
-/// RFC 9412 §2.
+/// Appends an ORIGIN frame, RFC 9412 §2.
 pub(super) fn encode_origins(out: &mut Vec<u8>, origins: &[String]) {
     let mut payload = Vec::new();
     for origin in origins {
@@ -169,7 +169,7 @@ pub(super) fn encode_origins(out: &mut Vec<u8>, origins: &[String]) {
     out.extend_from_slice(&payload);
 }
 
-/// Entries that are no text are left out.
+/// Reads the payload of an ORIGIN frame. Skips entries that are not ASCII.
 fn decode_origins(payload: &[u8]) -> Result<Vec<String>, Error> {
     let mut reader = Reader::new(payload);
     let mut origins = Vec::new();
@@ -183,6 +183,6 @@ fn decode_origins(payload: &[u8]) -> Result<Vec<String>, Error> {
     Ok(origins)
 }
 
-/// An identifier and the value of a field.
+/// The maximum payload of PRIORITY_UPDATE: an identifier and a field value.
 const LONGEST_PRIORITY_UPDATE: u64 = 256;
 const LONGEST_ORIGIN: u64 = 4096;

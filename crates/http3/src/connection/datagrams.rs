@@ -8,19 +8,19 @@ use crate::error::{Code, Error};
 use crate::frame::put_varint;
 
 impl Connection {
-    /// True when datagrams may be sent: both ends have said so (§2.1.1).
+    /// Returns true if both ends have enabled datagrams (§2.1.1).
     pub fn has_datagrams(&self) -> bool {
         let peer = self.peer_settings.as_ref().or(self.remembered.as_ref());
         self.config.datagrams && peer.is_some_and(|settings| settings.h3_datagram)
     }
 
-    /// Takes the payload of a DATAGRAM frame: the request stream it belongs to and the rest.
+    /// Takes the payload of a DATAGRAM frame. Returns its request stream and the HTTP Datagram.
     ///
-    /// Whether the stream is open, and its method knows datagrams, the caller has to see.
+    /// The caller has to check that the stream is open and that its method uses datagrams.
     ///
     /// # Errors
     ///
-    /// Of the connection, if there is no such stream and cannot be.
+    /// Returns an error of the connection if no such stream can exist.
     pub fn handle_datagram(&self, mut payload: Bytes) -> Result<(u64, Bytes), Error> {
         let mut reader = Reader::new(&payload);
         let quarter = reader
@@ -43,12 +43,12 @@ impl Connection {
         Ok((quarter * 4, payload))
     }
 
-    /// True when a client may open this request yet: it is not here, but may be on its way.
+    /// Returns true if a client may still open this request: it has not arrived, but may be in flight.
     pub fn is_future_request(&self, stream: u64) -> bool {
         self.side.is_server() && stream / 4 >= self.opened_requests()
     }
 
-    /// The bytes before the payload of a datagram of this request.
+    /// Returns the bytes in front of a datagram of this request.
     pub fn datagram_header(stream: u64) -> Vec<u8> {
         let quarter = stream / 4;
         let mut header = Vec::with_capacity(varint_len(quarter));
@@ -57,5 +57,5 @@ impl Connection {
     }
 }
 
-/// Stream numbers have 62 bits.
+/// The first number above all streams, which have 62 bits.
 const MOST_QUARTER: u64 = (1 << 60) - 1;

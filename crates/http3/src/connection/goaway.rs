@@ -1,4 +1,4 @@
-//! Leaving without losing anything, RFC 9114 §5.2.
+//! Graceful shutdown with GOAWAY, RFC 9114 §5.2.
 
 use courser_base::Side;
 use courser_wire::{Direction, MAX_VARINT, StreamId};
@@ -14,7 +14,7 @@ pub(super) struct GoAway {
 }
 
 impl GoAway {
-    /// Takes the peer's; on a client the first stream that will not be served.
+    /// Takes the peer's GOAWAY. Returns the first stream that is not served, on a client.
     pub(super) fn on_received(&mut self, side: Side, id: u64) -> Result<Option<u64>, Error> {
         if side.is_client() && !is_request(id) {
             return Err(Error::connection(
@@ -33,18 +33,18 @@ impl GoAway {
     }
 }
 
-/// Opened by a client, both ways.
+/// Returns true for bidirectional streams of a client.
 pub(super) fn is_request(id: u64) -> bool {
     let stream = StreamId::from_value(id);
     stream.initiator() == Side::Client && stream.direction() == Direction::Bidirectional
 }
 
 impl Connection {
-    /// Announces that this server goes away and serves what is on its way: to be called first, and
+    /// Announces that this server is going away, and still serves requests in flight. Call
     /// [`go_away`](Self::go_away) at least a round trip later.
     pub fn announce_going_away(&mut self) {
         if self.goaway.sent.is_none() {
-            // The largest number of a request.
+            // The largest stream number of a request.
             let id = if self.side.is_server() {
                 MAX_VARINT - 3
             } else {
@@ -54,21 +54,21 @@ impl Connection {
         }
     }
 
-    /// Says that requests from the stream `first_refused` on will not be served; a client that
-    /// goes away says zero, for it takes no pushes.
+    /// Sends a GOAWAY that excludes requests from the stream `first_refused` on. A client sends zero,
+    /// for it accepts no pushes.
     pub fn go_away(&mut self, first_refused: u64) {
         if self.goaway.sent.is_none_or(|sent| first_refused < sent) {
             self.send_goaway(first_refused);
         }
     }
 
-    /// Says that requests after those that were opened are not served.
+    /// Sends a GOAWAY that excludes all requests that were not opened yet.
     pub fn go_away_after_last(&mut self) {
         let index = self.opened_requests();
         self.go_away(StreamId::new(Side::Client, Direction::Bidirectional, index).value());
     }
 
-    /// False when the request of `stream` is refused by a GOAWAY of ours: reset and stop it with
+    /// Returns false if a GOAWAY of ours excludes the request of `stream`. Reset and stop it with
     /// `H3_REQUEST_REJECTED`.
     pub fn is_served(&self, stream: u64) -> bool {
         self.goaway

@@ -10,18 +10,18 @@ use crate::error::{Code, Error};
 use crate::frame;
 use crate::priority::Priority;
 
-/// What came before its stream.
+/// The priorities that arrived before their streams.
 #[derive(Debug, Default)]
 pub(super) struct Priorities {
     early: BTreeMap<u64, Priority>,
-    /// Streams that the client has opened.
+    /// The number of streams that the client has opened.
     opened: u64,
-    /// Streams that it may open.
+    /// The number of streams that the client may open.
     limit: u64,
 }
 
 impl Priorities {
-    /// Reads a frame. The stream is returned if it is open.
+    /// Reads a PRIORITY_UPDATE frame. Returns its stream if that is open.
     pub(super) fn on_update(&mut self, payload: &[u8]) -> Result<(Option<u64>, Priority), Error> {
         let mut reader = Reader::new(payload);
         let Ok(stream) = reader.varint() else {
@@ -60,27 +60,27 @@ impl Priorities {
     }
 }
 
-/// As many as requests may be open.
+/// The maximum number of early priorities: as many as requests may be open.
 const MOST_EARLY: usize = 128;
 
 impl Connection {
-    /// Says how many requests the client may have opened so far, by the transport's stream limit.
+    /// Sets the number of requests that the client may have opened, by the transport's stream limit.
     pub fn set_request_limit(&mut self, streams: u64) {
         self.priorities.limit = self.priorities.limit.max(streams);
     }
 
-    /// Requests that the client has opened.
+    /// Returns the number of requests that the client has opened.
     pub(super) const fn opened_requests(&self) -> u64 {
         self.priorities.opened
     }
 
-    /// Whether the request with this index among all may be open by now.
+    /// Returns true if the stream limit allows a request with this index.
     pub(super) fn may_exist(&self, index: u64) -> bool {
         index < self.priorities.limit
     }
 
-    /// A request was opened: the priority that PRIORITY_UPDATE has given it before, which counts
-    /// more than its field.
+    /// Takes note of a request that was opened. Returns the priority of an earlier PRIORITY_UPDATE,
+    /// which takes precedence over the `priority` field.
     pub fn on_request_opened(&mut self, stream: u64) -> Option<Priority> {
         let opened = StreamId::from_value(stream).index() + 1;
         self.priorities.opened = self.priorities.opened.max(opened);
@@ -88,7 +88,7 @@ impl Connection {
         self.priorities.early.remove(&stream)
     }
 
-    /// Asks the server for another priority of a request, on a client.
+    /// Asks the server to change the priority of a request.
     pub fn update_priority(&mut self, stream: u64, priority: Priority) {
         let mut payload = Vec::new();
         frame::put_varint(&mut payload, stream);

@@ -1,4 +1,4 @@
-//! Heads that came before, to the byte.
+//! A cache for header sections that are identical to earlier ones.
 
 use std::hash::BuildHasher as _;
 
@@ -7,45 +7,45 @@ use http::{HeaderMap, Request, Response};
 
 use super::Connection;
 
-/// Heads of the last few sections, for those that come again: calls of the same method, polls of the
-/// same page. To clone one costs a third of decoding it.
+/// Keeps the messages of the latest header sections for sections that repeat: calls of the same
+/// method, polls of the same page. Cloning a message costs a third of decoding it.
 ///
-/// A head is kept from the second time on that its section comes, so that those that come once cost
+/// A message is kept when its section arrives for the second time, so sections that arrive once cost
 /// next to nothing.
 #[derive(Debug)]
 pub(super) struct Repeats<T> {
     places: Vec<Place<T>>,
-    /// Hashes of the sections of `places`, so that most searches look at nothing else.
+    /// The hashes of the sections in `places`, the only memory that most searches touch.
     hashes: Vec<u64>,
-    /// The one that goes next.
+    /// The place that is overwritten next.
     oldest: usize,
 }
 
 #[derive(Debug)]
 struct Place<T> {
     section: Vec<u8>,
-    /// Of the decoder when it was decoded.
+    /// The state of the decoder when the section was decoded.
     state: u64,
     kept: Option<Kept<T>>,
 }
 
-/// What a section was decoded to.
+/// The message that a section was decoded to.
 #[derive(Debug)]
 struct Kept<T> {
     head: Head<T>,
-    /// Of its lines, as they count against the limits.
+    /// The size of the field lines, as it counts against the limits.
     size: usize,
     required: u64,
 }
 
-/// A message without its content, and the length that this has.
+/// A message without its content, and the length of the content.
 pub(super) type Head<T> = (T, Option<u64>);
 
-/// What is cloned.
+/// A message that the cache can clone.
 pub(super) trait Message: Clone {
     fn fields(&self) -> &HeaderMap;
 
-    /// Those of a connection.
+    /// Returns the cache of a connection for messages of this type.
     fn repeats(connection: &mut Connection) -> &mut Repeats<Self>;
 }
 
@@ -73,15 +73,15 @@ impl Message for Response<()> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen<'a> {
     pub(super) section: &'a [u8],
-    /// Of the decoder.
+    /// The state of the decoder.
     pub(super) state: u64,
     pub(super) required: u64,
-    /// Of its lines.
+    /// The size of the field lines.
     pub(super) size: u64,
 }
 
 impl<T: Message> Repeats<T> {
-    /// Where this section stands, if it came lately and means the same.
+    /// Returns the place of this section if it arrived lately and still means the same.
     pub(super) fn place(&self, section: &[u8], state: u64) -> Option<usize> {
         let wanted = hash(section);
         let mut hashes = self.hashes.iter().zip(&self.places);
@@ -90,13 +90,13 @@ impl<T: Message> Repeats<T> {
         })
     }
 
-    /// The head of the section that stands at this place, and the insertions it requires, if it is kept.
+    /// Returns the message at this place and the Required Insert Count of its section, if it is kept.
     pub(super) fn get(&self, place: Option<usize>) -> Option<(Head<T>, u64)> {
         let kept = self.places[place?].kept.as_ref()?;
         Some((kept.head.clone(), kept.required))
     }
 
-    /// Remembers that a section came, and what it is, if it has a place already.
+    /// Notes that a section has arrived. Keeps its message if the section has a place already.
     pub(super) fn on_decoded(&mut self, place: Option<usize>, seen: &Seen<'_>, head: &Head<T>) {
         let is_large = seen.section.len() > MOST_BYTES || seen.size > MOST_SIZE;
         if is_large || head.0.fields().len() > MOST_FIELDS {
@@ -118,7 +118,7 @@ impl<T: Message> Repeats<T> {
             .iter_mut()
             .filter(|place| place.state != seen.state)
         {
-            // It may hold entries of the table that have made room for others.
+            // It may hold entries that were evicted from the dynamic table.
             stale.kept = None;
         }
         if self.places.len() < PLACES {
@@ -134,13 +134,13 @@ impl<T: Message> Repeats<T> {
         place.kept = None;
     }
 
-    /// Bytes of the lines that are kept.
+    /// Returns the size of all field lines that are kept.
     pub(super) fn memory(&self) -> usize {
         let kept = self.places.iter().filter_map(|place| place.kept.as_ref());
         kept.map(|kept| kept.size).sum()
     }
 
-    /// Sections that came lately, and how many of their heads are kept.
+    /// Returns the number of sections with a place and the number of kept messages.
     #[cfg(test)]
     pub(super) fn kept(&self) -> (usize, usize) {
         let kept = self.places.iter().filter(|place| place.kept.is_some());
@@ -168,18 +168,19 @@ impl<T> Default for Place<T> {
     }
 }
 
-/// Nothing but time depends on it: sections are compared as well.
+/// Hashes a section for the search. Equal hashes are not trusted: sections are compared, too.
 fn hash(section: &[u8]) -> u64 {
     FixedState::with_seed(0).hash_one(section)
 }
 
-/// The files of a page, or the calls of a client.
+/// The number of places: the files of a page, or the calls of a client.
 pub(super) const PLACES: usize = 32;
-/// Bytes of a section: all of a large table would be 128.
+/// The longest section with a place, in bytes. All of a large dynamic table would take 128.
 const MOST_BYTES: usize = 64;
-/// Fields of a head.
+/// The maximum number of fields of a kept message.
 const MOST_FIELDS: usize = 16;
-/// Bytes of its lines, and 32 for each: those of a small section may be long.
+/// The maximum size of a kept message, with 32 bytes per line: a short section may refer to long
+/// lines.
 const MOST_SIZE: u64 = 1024;
-/// The same of all heads that are kept.
+/// The maximum size of all kept messages together.
 pub(super) const MOST_TOTAL: usize = 16 * 1024;

@@ -1,4 +1,4 @@
-//! Field sections in and out.
+//! Field sections in both directions.
 
 use courser_qpack::Progress;
 use http::{HeaderMap, Request, Response};
@@ -9,28 +9,29 @@ use crate::error::{Code, Error};
 use crate::fields::{Collector, FieldsError, FieldsToSend, Kind, Protocol, RequestError};
 use crate::frame;
 
-/// What became of a section.
+/// The outcome of decoding a section.
 #[derive(Debug)]
 pub enum Section<T> {
-    /// It was decoded, and makes a message or not.
+    /// The section was decoded. It is a valid message or not.
     Decoded(Result<T, FieldsError>),
-    /// It waits for the table: to be decoded again after
-    /// [`Event::Unblocked`](super::Event::Unblocked), and no part of its stream before it.
+    /// The stream is blocked. Decode the section again after
+    /// [`Event::Unblocked`](super::Event::Unblocked), before anything else of its stream.
     Blocked,
 }
 
-/// A request without its content, and the length that this must have.
+/// The header section of a request, and the length that its content must have.
 pub type RequestHead = (Request<()>, Option<u64>);
-/// A response, interim or final, without its content, and the length that this should have.
+/// The header section of a response, interim or final, and the length that its content should have.
 pub type ResponseHead = (Response<()>, Option<u64>);
 
 impl Connection {
-    /// Decodes the head of a request.
+    /// Decodes the header section of a request. [`RequestStream`](crate::RequestStream) does it for
+    /// whole messages.
     ///
     /// # Errors
     ///
-    /// Of the connection, if it cannot be decoded; of the stream, if it would have to wait and too
-    /// much does already.
+    /// Returns an error of the connection if the section cannot be decoded, and an error of the stream
+    /// if it would be blocked while too many bytes are blocked already.
     pub fn decode_request(
         &mut self,
         stream: u64,
@@ -42,11 +43,11 @@ impl Connection {
         })
     }
 
-    /// Decodes the head of a response.
+    /// Decodes the header section of a response.
     ///
     /// # Errors
     ///
-    /// As of [`decode_request`](Self::decode_request).
+    /// Returns the same errors as [`decode_request`](Self::decode_request).
     pub fn decode_response(
         &mut self,
         stream: u64,
@@ -57,11 +58,11 @@ impl Connection {
         })
     }
 
-    /// Decodes trailers.
+    /// Decodes a trailer section.
     ///
     /// # Errors
     ///
-    /// As of [`decode_request`](Self::decode_request).
+    /// Returns the same errors as [`decode_request`](Self::decode_request).
     pub fn decode_trailers(
         &mut self,
         stream: u64,
@@ -73,12 +74,12 @@ impl Connection {
         })
     }
 
-    /// Appends a HEADERS frame with these fields to `out`. What it needs of the table waits on the
+    /// Appends a HEADERS frame with these fields to `out`. The inserts that it refers to wait on the
     /// [encoder stream](super::UniStream::Encoder) and should leave first.
     ///
     /// # Errors
     ///
-    /// [`RequestError::TooLarge`] for more than the peer wants to read.
+    /// Returns [`RequestError::TooLarge`] if the fields exceed the limit of the peer.
     pub fn encode(
         &mut self,
         stream: u64,
@@ -90,11 +91,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the peer wants to read as much.
+    /// Checks the size of these fields against the limit of the peer.
     ///
     /// # Errors
     ///
-    /// [`RequestError::TooLarge`].
+    /// Returns [`RequestError::TooLarge`] if they exceed it.
     pub fn check_size(&self, fields: &FieldsToSend<'_>) -> Result<(), RequestError> {
         let settings = self.peer_settings.as_ref().or(self.remembered.as_ref());
         if let Some(allowed) = settings.and_then(|settings| settings.max_field_section_size) {
@@ -106,7 +107,8 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`encode`](Self::encode), for fields that [`check_size`](Self::check_size) lets through.
+    /// Appends a HEADERS frame like [`encode`](Self::encode), for fields that
+    /// [`check_size`](Self::check_size) has accepted.
     pub fn append_section(&mut self, stream: u64, fields: &FieldsToSend<'_>, out: &mut Vec<u8>) {
         self.instructions.on_section();
         self.section.clear();
@@ -116,11 +118,12 @@ impl Connection {
         out.extend_from_slice(&self.section);
     }
 
-    /// Whether a request may be sent as it is: an extended CONNECT needs the server's word.
+    /// Checks that the server accepts a request of this kind.
     ///
     /// # Errors
     ///
-    /// [`RequestError::ExtendedConnect`].
+    /// Returns [`RequestError::ExtendedConnect`] for an extended CONNECT before the server's settings
+    /// have enabled it.
     pub fn check_request(&self, parts: &http::request::Parts) -> Result<(), RequestError> {
         let is_extended = parts.extensions.get::<Protocol>().is_some();
         let is_enabled = self
@@ -132,7 +135,7 @@ impl Connection {
         Ok(())
     }
 
-    /// As [`decode`](Self::decode), unless the section came lately.
+    /// Decodes a header section, or clones it from the cache if an identical one came lately.
     fn decode_head<T: Message>(
         &mut self,
         stream: u64,

@@ -10,20 +10,20 @@ use super::{Connection, Event};
 use crate::error::{Code, Error};
 use crate::stream_type::StreamType;
 
-/// What to do with a stream from now on.
+/// The fate of a unidirectional stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UniFate {
-    /// Read on.
+    /// Continue to read it.
     Read,
-    /// Stop it with this code; what still arrives is for nobody.
+    /// Stop it with this code and ignore the rest.
     Stop(Code),
-    /// It has ended, and nothing is to be done.
+    /// It has ended.
     Ended,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Unidirectional {
-    /// Streams whose type has not arrived as a whole.
+    /// The streams whose type is incomplete, with its first bytes.
     pub(super) untyped: HashMap<u64, Vec<u8>>,
     control: Option<u64>,
     encoder: Option<u64>,
@@ -37,11 +37,11 @@ impl Unidirectional {
 }
 
 impl Connection {
-    /// Takes what arrived on a unidirectional stream of the peer's, in order; `fin` with its end.
+    /// Takes the next bytes of a unidirectional stream of the peer, and its end with `fin`.
     ///
     /// # Errors
     ///
-    /// Of the connection, for all that may not be.
+    /// Returns an error of the connection for every violation.
     pub fn handle_uni(
         &mut self,
         now: Time,
@@ -61,16 +61,16 @@ impl Connection {
         if self.unidirectional.is_critical(stream) {
             return Err(closed_critical_stream());
         }
-        // Ending before its type is nothing that matters (§6.2).
+        // A stream may end before its type (§6.2).
         self.unidirectional.untyped.remove(&stream);
         Ok(UniFate::Ended)
     }
 
-    /// A unidirectional stream of the peer's was reset.
+    /// Takes the reset of a unidirectional stream of the peer.
     ///
     /// # Errors
     ///
-    /// Of the connection, for those that must stay.
+    /// Returns an error of the connection for critical streams.
     pub fn handle_uni_reset(&mut self, now: Time, stream: u64) -> Result<(), Error> {
         if self.unidirectional.is_critical(stream) {
             return Err(closed_critical_stream());
@@ -79,12 +79,12 @@ impl Connection {
         self.budget.spend(now)
     }
 
-    /// The peer has opened a bidirectional stream: a server's is refused by all clients without an
-    /// extension (§6.1).
+    /// Checks that the peer may open a bidirectional stream. A server must not without an extension
+    /// (§6.1).
     ///
     /// # Errors
     ///
-    /// Of the connection, on a client.
+    /// Returns an error of the connection on a client.
     pub const fn check_bidirectional(&self) -> Result<(), Error> {
         match self.side {
             Side::Server => Ok(()),
@@ -98,7 +98,7 @@ impl Connection {
     fn on_untyped(&mut self, now: Time, stream: u64, mut chunk: Bytes) -> Result<UniFate, Error> {
         let partial = self.unidirectional.untyped.entry(stream).or_default();
         let held = partial.len();
-        // At most what is missing of eight bytes.
+        // A type has at most eight bytes.
         partial.extend_from_slice(&chunk[..chunk.len().min(8 - held)]);
         let mut reader = Reader::new(partial);
         let Ok(value) = reader.varint() else {
@@ -148,12 +148,12 @@ impl Connection {
         self.check_answers()
     }
 
-    /// The peer has to take what our decoder says.
+    /// Checks that the peer takes the instructions of our decoder.
     pub(super) fn check_answers(&mut self) -> Result<(), Error> {
         if self.decoder.answers().len() > MOST_ANSWERS {
             return Err(Error::connection(
                 Code::EXCESSIVE_LOAD,
-                "instructions of the decoder pile up, for nobody takes them",
+                "decoder instructions pile up unread",
             ));
         }
         Ok(())
@@ -164,7 +164,7 @@ const fn closed_critical_stream() -> Error {
     Error::connection(Code::CLOSED_CRITICAL_STREAM, "a critical stream was closed")
 }
 
-/// §4.6, §6.2.2.
+/// Returns the error of a push, §4.6, §6.2.2.
 const fn push_refused(side: Side) -> Error {
     match side {
         Side::Client => Error::connection(Code::ID_ERROR, "a push without a MAX_PUSH_ID"),
@@ -172,5 +172,5 @@ const fn push_refused(side: Side) -> Error {
     }
 }
 
-/// RFC 9204 §7.3: what waits to leave on the decoder stream.
+/// The maximum number of bytes that wait for the decoder stream, RFC 9204 §7.3.
 const MOST_ANSWERS: usize = 64 * 1024;

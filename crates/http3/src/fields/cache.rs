@@ -1,4 +1,4 @@
-//! Lines of the tables as the types of messages, made once and cloned from then on.
+//! Caches for field lines of the QPACK tables, converted once and cloned afterwards.
 
 use std::sync::LazyLock;
 
@@ -6,10 +6,10 @@ use courser_qpack::{Origin, static_table};
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue};
 
-/// A line ready for a map of headers.
+/// A field line in the types of a header map.
 type Line = (HeaderName, HeaderValue);
 
-/// The static table; `None` for pseudo-header fields.
+/// The field lines of the static table, `None` for pseudo-header fields.
 static STATIC: LazyLock<Vec<Option<Line>>> = LazyLock::new(|| {
     (0..)
         .map_while(static_table::get)
@@ -20,13 +20,14 @@ static STATIC: LazyLock<Vec<Option<Line>>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Remembers lines of the dynamic table by their absolute index, which means the same line for
-/// ever.
+/// Caches field lines of the dynamic table by their absolute index, which always means the same
+/// line.
 #[derive(Debug, Default)]
 pub(crate) struct LineCache {
-    /// By the low bits of the index; a power of two of them, as many as were needed.
+    /// The cached lines, by the low bits of the index. Their number is a power of two and grows with
+    /// the table.
     places: Vec<Option<(u64, Line)>>,
-    /// Of the request before: most requests of a connection are for the same host.
+    /// The authority of the previous request: most requests of a connection have the same one.
     authority: Option<Authority>,
 }
 
@@ -43,7 +44,7 @@ impl LineCache {
         }
     }
 
-    /// An authority that is known to be one.
+    /// Returns the cached authority if it is equal to `text`, which was validated before.
     pub(crate) fn authority(&self, text: &[u8]) -> Option<Authority> {
         let known = self.authority.as_ref();
         known
@@ -51,7 +52,7 @@ impl LineCache {
             .cloned()
     }
 
-    /// Remembers one that was checked, unless it is longer than a host and its port can be.
+    /// Caches a valid authority, unless it is longer than any host with a port.
     pub(crate) fn set_authority(&mut self, authority: &Authority) {
         if authority.as_str().len() <= LONGEST_AUTHORITY {
             self.authority = Some(authority.clone());
@@ -64,7 +65,7 @@ impl LineCache {
         };
         let needed = (index + 1).min(MOST_PLACES) as usize;
         if self.places.len() < needed {
-            // What stood elsewhere is made anew when it is used.
+            // Lines that are dropped here are converted again when they are used.
             self.places.clear();
             self.places.resize(needed.next_power_of_two(), None);
         }
@@ -73,10 +74,10 @@ impl LineCache {
     }
 }
 
-/// What a connection keeps of a request that is over: a name in DNS (RFC 1035 §2.3.4) and `:65535`.
+/// The longest authority that is cached: a DNS name (RFC 1035 §2.3.4) and `:65535`.
 const LONGEST_AUTHORITY: usize = 255 + 6;
 
-/// A table of 4 KiB has at most so many entries.
+/// The maximum number of entries of a dynamic table of 4 KiB.
 const MOST_PLACES: u64 = 128;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Takes the lines of a section one by one and checks what can be checked of each.
+//! Collects the field lines of a section and validates each.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use courser_qpack::{DecodedLine, Text, line_size};
@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
 use super::{FieldLimits, FieldsError, LineCache};
 
-/// What a section is.
+/// The kind of a field section.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Request,
@@ -16,8 +16,8 @@ pub(crate) enum Kind {
     Trailers,
 }
 
-/// The lines so far. The first rule that is broken is remembered, and lines after it are not kept:
-/// the section has to be decoded to its end all the same, for the table's sake.
+/// Collects the field lines of a section. Remembers the first broken rule and ignores lines after it:
+/// the section still has to be decoded to its end to keep the dynamic table in step.
 #[derive(Debug)]
 pub(crate) struct Collector<'c> {
     kind: Kind,
@@ -26,18 +26,19 @@ pub(crate) struct Collector<'c> {
     pub(super) pseudo: Pseudo,
     pub(super) headers: HeaderMap,
     cookies: BytesMut,
-    /// One of them must not be in tables, and so not what they are joined to (RFC 9204 §7.1.3).
+    /// A `cookie` line must not enter tables, so the joined value must not, either (RFC 9204
+    /// §7.1.3).
     has_secret_cookie: bool,
     pub(super) content_length: Option<u64>,
     size: u64,
     lines: usize,
     is_past_pseudo: bool,
-    /// One of them must not be in tables.
+    /// A field line must not enter tables.
     has_secret: bool,
     failure: Option<FieldsError>,
 }
 
-/// Pseudo-header fields.
+/// The pseudo-header fields of a section.
 #[derive(Debug, Default)]
 pub(super) struct Pseudo {
     pub(super) method: Option<Method>,
@@ -67,25 +68,26 @@ impl<'c> Collector<'c> {
         }
     }
 
-    /// Takes the next line.
+    /// Takes the next field line.
     pub(crate) fn line(&mut self, line: &DecodedLine<'_>) {
         if self.failure.is_none() {
             self.failure = self.try_line(line).err();
         }
     }
 
-    /// Bytes of names and values and 32 for each line; `None` with a line that must not be in tables.
+    /// Returns the bytes of all names and values plus 32 per line, or `None` if a line must not enter
+    /// tables.
     pub(crate) fn size_without_secrets(&self) -> Option<u64> {
         (!self.has_secret).then_some(self.size)
     }
 
-    /// Ends the section; what was collected is taken from its fields.
+    /// Ends the section. The caller takes what was collected from the fields of this type.
     pub(super) fn finish(&mut self) -> Result<(), FieldsError> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         if !self.cookies.is_empty() {
-            // Cut from a value that was one, or joined from several that were.
+            // It was one valid value, or is joined from several.
             let mut value = HeaderValue::from_maybe_shared(self.cookies.split().freeze())
                 .map_err(|_| FieldsError::Malformed("invalid field value"))?;
             value.set_sensitive(self.has_secret_cookie);
@@ -94,7 +96,7 @@ impl<'c> Collector<'c> {
         Ok(())
     }
 
-    /// As trailers.
+    /// Returns the section as trailers.
     pub(crate) fn finish_trailers(&mut self) -> Result<HeaderMap, FieldsError> {
         self.finish()?;
         Ok(std::mem::take(&mut self.headers))
@@ -126,7 +128,7 @@ impl<'c> Collector<'c> {
         self.header(line_parts.0, line_parts.1)
     }
 
-    /// §4.3.
+    /// Takes a pseudo-header field, §4.3.
     fn pseudo(&mut self, name: &[u8], value: &Text<'_>) -> Result<(), FieldsError> {
         if self.kind == Kind::Trailers {
             return Err(FieldsError::Malformed("pseudo-header field in trailers"));
@@ -169,7 +171,7 @@ impl<'c> Collector<'c> {
             return Err(FieldsError::Malformed("te other than trailers"));
         }
         if name == COOKIE && self.kind == Kind::Request {
-            // §4.2.1: split for the sake of compression, joined for everybody after us.
+            // §4.2.1: split for compression, joined before the message is passed on.
             if !self.cookies.is_empty() {
                 self.cookies.put_slice(b"; ");
             }
@@ -180,7 +182,7 @@ impl<'c> Collector<'c> {
         if name == CONTENT_LENGTH {
             let length = content_length(value.as_bytes())?;
             match self.content_length {
-                // The same once more says nothing new.
+                // A repeated value is redundant.
                 Some(before) if before == length => return Ok(()),
                 Some(_) => {
                     return Err(FieldsError::Malformed("content-length values that differ"));
@@ -204,26 +206,26 @@ fn once<T>(place: &mut Option<T>, value: T) -> Result<(), FieldsError> {
     Ok(())
 }
 
-/// RFC 3986 §3.1: a letter, then letters, digits and three signs.
+/// Parses a scheme, RFC 3986 §3.1: a letter, then letters, digits and three other characters.
 fn scheme(value: &[u8]) -> Option<Scheme> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     let is_scheme = value.first()?.is_ascii_alphabetic() && value.iter().all(is_part);
     Scheme::try_from(value).ok().filter(|_| is_scheme)
 }
 
-/// Three digits, of a class that exists (RFC 9110 §15).
+/// Parses a status: three digits, of an existing class (RFC 9110 §15).
 fn status(value: &[u8]) -> Option<StatusCode> {
     StatusCode::from_bytes(value)
         .ok()
         .filter(|status| status.as_u16() < 600)
 }
 
-/// §10.3: a token in lower case.
+/// Converts a field name, which is a token in lower case (§10.3).
 fn to_name(name: &[u8]) -> Result<HeaderName, FieldsError> {
     HeaderName::from_lowercase(name).map_err(|_| FieldsError::Malformed("invalid field name"))
 }
 
-/// §10.3.
+/// Converts a field value, §10.3.
 fn to_value(value: &Text<'_>, is_sensitive: bool) -> Result<HeaderValue, FieldsError> {
     let bytes = value.as_bytes();
     let is_edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
@@ -241,7 +243,7 @@ fn to_value(value: &Text<'_>, is_sensitive: bool) -> Result<HeaderValue, FieldsE
     Ok(value)
 }
 
-/// RFC 9110 §8.6: digits.
+/// Parses a `content-length`, which consists of digits (RFC 9110 §8.6).
 fn content_length(value: &[u8]) -> Result<u64, FieldsError> {
     let digits = std::str::from_utf8(value)
         .ok()
@@ -251,7 +253,7 @@ fn content_length(value: &[u8]) -> Result<u64, FieldsError> {
         .ok_or(FieldsError::Malformed("content-length that is no length"))
 }
 
-/// §4.2.
+/// Returns true for fields that belong to a connection of HTTP/1, §4.2.
 pub(super) fn is_connection_specific(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),

@@ -1,4 +1,4 @@
-//! Messages as lines.
+//! Messages as field lines.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,20 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, request};
 use super::collect::is_connection_specific;
 use super::request::{Protocol, RequestError};
 
-/// The lines of a section in their order, checked and ready to be encoded.
+/// The field lines of a section in their order, checked and ready to be encoded.
 ///
-/// Fields that belong to a connection of HTTP/1, and those that `connection` names, are left out
-/// (RFC 9114 §4.2): requests and responses that came over HTTP/1 can go on as they are.
+/// Leaves out fields that belong to a connection of HTTP/1 and those that `connection` names
+/// (RFC 9114 §4.2), so messages that came over HTTP/1 can be forwarded unchanged.
 #[derive(Clone, Debug)]
 pub struct FieldsToSend<'a> {
     pseudo: [Option<(&'static str, Cow<'a, str>)>; 5],
     headers: &'a HeaderMap,
-    /// `host` says the same as `:authority`.
+    /// The `host` field is equal to `:authority` and left out.
     is_host_dropped: bool,
     content_length: Option<Digits>,
 }
 
-/// A number as text.
+/// A number in decimal digits.
 #[derive(Clone, Copy, Debug)]
 struct Digits {
     text: [u8; 20],
@@ -54,11 +54,11 @@ impl Digits {
 }
 
 impl<'a> FieldsToSend<'a> {
-    /// The lines of a request.
+    /// Creates the field lines of a request.
     ///
     /// # Errors
     ///
-    /// [`RequestError`] if its URI is not whole.
+    /// Returns [`RequestError`] if the URI is incomplete.
     pub fn request(parts: &'a request::Parts) -> Result<Self, RequestError> {
         let uri = &parts.uri;
         let host = parts.headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -99,7 +99,7 @@ impl<'a> FieldsToSend<'a> {
         })
     }
 
-    /// The lines of a response; `status` as [`StatusCode::as_str`] has it.
+    /// Creates the field lines of a response.
     pub fn response(status: &'a StatusCode, headers: &'a HeaderMap) -> Self {
         Self {
             pseudo: [
@@ -115,7 +115,7 @@ impl<'a> FieldsToSend<'a> {
         }
     }
 
-    /// The lines of trailers.
+    /// Creates the field lines of trailers.
     pub const fn trailers(headers: &'a HeaderMap) -> Self {
         Self {
             pseudo: [const { None }; 5],
@@ -125,20 +125,20 @@ impl<'a> FieldsToSend<'a> {
         }
     }
 
-    /// Adds a `content-length`, unless the headers have one. It costs less here than there.
+    /// Adds a `content-length` unless the headers have one. That is cheaper than adding it to them.
     pub fn set_content_length(&mut self, length: u64) {
         if !self.headers.contains_key(CONTENT_LENGTH) {
             self.content_length = Some(Digits::new(length));
         }
     }
 
-    /// Bytes of names and values and 32 for each line.
+    /// Returns the bytes of all names and values plus 32 per line.
     pub fn size(&self) -> u64 {
         let size = |line: FieldLine<'_>| line_size(line.name, line.value) as u64;
         self.lines().map(size).sum()
     }
 
-    /// The lines.
+    /// Returns the field lines.
     pub fn lines(&self) -> impl Iterator<Item = FieldLine<'_>> {
         let pseudo = self
             .pseudo
@@ -166,14 +166,15 @@ impl<'a> FieldsToSend<'a> {
     }
 }
 
-/// §4.3.1: no user information.
+/// Returns the authority without user information, §4.3.1.
 fn without_user(authority: &str) -> &str {
-    // Shorter than what a search for a character is good at.
+    // Too short for an optimised search to pay off.
     let at = authority.bytes().rposition(|byte| byte == b'@');
     at.map_or(authority, |at| &authority[at + 1..])
 }
 
-/// RFC 9110 §7.6.1. `te` and cookies cannot be taken out of a message by that.
+/// Returns true if a `connection` field names `name`, RFC 9110 §7.6.1. It cannot remove `te` and
+/// cookies from a message.
 fn names(connection: &HeaderValue, name: &str) -> bool {
     let Ok(options) = connection.to_str() else {
         return false;

@@ -1,4 +1,4 @@
-//! Requests, §4.3.1, §4.4, RFC 9220.
+//! Header sections of requests, §4.3.1, §4.4, RFC 9220.
 
 use bytes::Bytes;
 use http::header::HOST;
@@ -9,24 +9,24 @@ use thiserror::Error;
 use super::collect::Pseudo;
 use super::{Collector, FieldsError, LineCache};
 
-/// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), kept among the extensions of its
+/// The protocol of an extended CONNECT (RFC 8441 §4, RFC 9220), stored in the extensions of the
 /// request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Protocol(Bytes);
 
 impl Protocol {
-    /// RFC 8441 §5.
+    /// The WebSocket protocol, RFC 8441 §5.
     pub const WEBSOCKET: Self = Self(Bytes::from_static(b"websocket"));
 
-    /// A protocol by its name in the registry of upgrade tokens; `None` if it is no token.
+    /// Creates a protocol from its upgrade token. Returns `None` if `name` is not a token.
     pub fn new(name: &str) -> Option<Self> {
         let is_token = !name.is_empty() && name.bytes().all(is_token_byte);
         is_token.then(|| Self(Bytes::copy_from_slice(name.as_bytes())))
     }
 
-    /// Its name.
+    /// Returns the upgrade token.
     pub fn as_str(&self) -> &str {
-        // A token is ASCII.
+        // Tokens are ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
@@ -36,39 +36,39 @@ impl Protocol {
     }
 }
 
-/// RFC 9110 §5.6.2.
+/// Returns true for characters of a token, RFC 9110 §5.6.2.
 fn is_token_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~/".contains(&byte)
 }
 
-/// A request that cannot be sent.
+/// The reason why a request cannot be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum RequestError {
-    /// Its URI names no server and it has no `host` field.
+    /// The URI has no authority and there is no `host` field.
     #[error("the URI has no authority; use an absolute URI such as https://example.org/path")]
     NoAuthority,
-    /// Its URI has no scheme.
+    /// The URI has no scheme.
     #[error("the URI has no scheme; use an absolute URI such as https://example.org/path")]
     NoScheme,
-    /// A CONNECT without a port.
+    /// The URI of a CONNECT has no port.
     #[error("CONNECT needs host and port, like example.org:443")]
     NoPort,
-    /// An extended CONNECT, and the server does not know them, or has not said so yet.
+    /// The server has not enabled extended CONNECT, or its settings have not arrived.
     #[error("the server has not enabled extended CONNECT (SETTINGS_ENABLE_CONNECT_PROTOCOL)")]
     ExtendedConnect,
-    /// Larger than the peer wants to read.
+    /// The field section exceeds the limit of the peer.
     #[error("the fields take {size} bytes, the peer allows {allowed}")]
     TooLarge {
-        /// Bytes of names and values and 32 for each line.
+        /// The bytes of all names and values plus 32 per line.
         size: u64,
-        /// `SETTINGS_MAX_FIELD_SECTION_SIZE`.
+        /// The peer's `SETTINGS_MAX_FIELD_SECTION_SIZE`.
         allowed: u64,
     },
 }
 
 impl Collector<'_> {
-    /// As a request, and the length that its content must have. `extended_connect` says whether
-    /// we have enabled it.
+    /// Returns the section as a request, and the length that its content must have.
+    /// `extended_connect` is true if we have enabled that.
     pub(crate) fn finish_request(
         &mut self,
         extended_connect: bool,
@@ -103,7 +103,7 @@ impl Collector<'_> {
     }
 }
 
-/// §4.4.
+/// Returns the URI of an ordinary CONNECT, §4.4.
 fn connect_uri(pseudo: &Pseudo, cache: &mut LineCache) -> Result<Uri, FieldsError> {
     if pseudo.scheme.is_some() || pseudo.path.is_some() {
         return Err(FieldsError::Malformed("CONNECT with :scheme or :path"));
@@ -118,7 +118,7 @@ fn connect_uri(pseudo: &Pseudo, cache: &mut LineCache) -> Result<Uri, FieldsErro
     Uri::from_parts(parts).map_err(|_| BAD_URI)
 }
 
-/// §4.3.1.
+/// Returns the URI of any other request, §4.3.1.
 fn uri(
     pseudo: &mut Pseudo,
     headers: &HeaderMap,
@@ -145,7 +145,7 @@ fn uri(
         return Err(FieldsError::Malformed("neither :authority nor host"));
     }
     let mut parts = http::uri::Parts::default();
-    // Without an authority the type can hold the path only.
+    // Without an authority `Uri` holds the path only.
     parts.scheme = authority.is_some().then_some(scheme);
     parts.authority = authority;
     parts.path_and_query = Some(PathAndQuery::from_maybe_shared(path).map_err(|_| BAD_URI)?);
@@ -170,7 +170,7 @@ fn authority_of(
         return Ok(host);
     };
     let pseudo = authority(pseudo, cache)?;
-    // Case does not matter in a host, and a type that knows compares.
+    // `Authority` compares hosts without regard to case.
     if host.is_some_and(|host| host != pseudo) {
         return Err(FieldsError::Malformed(":authority and host disagree"));
     }

@@ -1,11 +1,12 @@
-//! Responses, §4.3.2.
+//! Header sections of responses, §4.3.2.
 
 use http::{Response, StatusCode, Version};
 
 use super::{Collector, FieldsError};
 
 impl Collector<'_> {
-    /// As a response, interim or final, and the length that its content should have.
+    /// Returns the section as a response, interim or final, and the length that its content should
+    /// have.
     pub(crate) fn finish_response(&mut self) -> Result<(Response<()>, Option<u64>), FieldsError> {
         self.finish()?;
         let status = self
