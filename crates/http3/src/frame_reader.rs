@@ -59,6 +59,7 @@ impl FrameReader {
     }
 
     /// Returns the next piece, or `None` when another chunk is needed.
+    #[inline]
     pub(crate) fn poll(&mut self, rules: &mut impl Rules) -> Result<Option<Piece>, Error> {
         loop {
             match self.state {

@@ -165,37 +165,24 @@ impl RequestStream {
     }
 
     /// Returns the next step. A broken rule shows up as [`Step::Charge`].
+    #[inline]
     pub fn poll(&mut self) -> Step {
-        loop {
-            match &mut self.state {
-                State::Reading => {}
-                State::Section(_) => return Step::Decode,
-                State::Unproductive(_) | State::Failed(_) => return Step::Charge,
-                State::TooLarge(reason) => return Step::TooLarge(reason),
-                State::Over => return Step::End,
-                State::Headers => {
-                    self.state = State::Reading;
-                    self.end_if_complete();
-                    return Step::Headers;
-                }
-                State::Counted(data) => {
-                    let data = std::mem::take(data);
-                    self.state = State::Reading;
-                    if let Some(step) = self.on_content(data) {
-                        return step;
-                    }
-                    continue;
-                }
+        match &mut self.state {
+            State::Reading => self.read_frames(),
+            State::Section(_) => Step::Decode,
+            State::Headers => {
+                self.state = State::Reading;
+                self.end_if_complete();
+                Step::Headers
             }
-            let step = match self.frames.poll(&mut self.order) {
-                Ok(Some(piece)) => self.on_piece(piece),
-                Ok(None) if self.has_fin => self.on_end(),
-                Ok(None) => return Step::Read,
-                Err(error) => self.on_broken(error),
-            };
-            if let Some(step) = step {
-                return step;
+            State::Unproductive(_) | State::Failed(_) => Step::Charge,
+            State::Counted(data) => {
+                let data = std::mem::take(data);
+                self.state = State::Reading;
+                self.on_content(data)
             }
+            State::TooLarge(reason) => Step::TooLarge(reason),
+            State::Over => Step::End,
         }
     }
 
@@ -353,45 +340,58 @@ impl RequestStream {
         self.frames.memory() + kept
     }
 
-    fn on_piece(&mut self, piece: Piece) -> Option<Step> {
-        match piece {
-            Piece::Data(data) if self.order.counts_tiny() => {
-                self.state = State::Unproductive(data);
-            }
-            Piece::Data(data) => return self.on_content(data),
-            // Only HEADERS have passed the order of frames.
-            Piece::Frame(_, section) => self.state = State::Section(section),
-            Piece::EmptyData | Piece::Skipping => {
-                if self.order.counts_empty() {
-                    self.state = State::Unproductive(Bytes::new());
+    fn read_frames(&mut self) -> Step {
+        loop {
+            let piece = match self.frames.poll(&mut self.order) {
+                Ok(Some(piece)) => piece,
+                Ok(None) if self.has_fin => return self.on_end(),
+                Ok(None) => return Step::Read,
+                Err(error) => return self.on_broken(error),
+            };
+            match piece {
+                Piece::Data(data) if self.order.counts_tiny() => return self.on_unproductive(data),
+                Piece::Data(data) => return self.on_content(data),
+                // Only HEADERS have passed the order of frames.
+                Piece::Frame(_, section) => {
+                    self.state = State::Section(section);
+                    return Step::Decode;
+                }
+                Piece::EmptyData | Piece::Skipping => {
+                    if self.order.counts_empty() {
+                        return self.on_unproductive(Bytes::new());
+                    }
                 }
             }
         }
-        None
     }
 
-    fn on_content(&mut self, data: Bytes) -> Option<Step> {
+    fn on_unproductive(&mut self, data: Bytes) -> Step {
+        self.state = State::Unproductive(data);
+        Step::Charge
+    }
+
+    fn on_content(&mut self, data: Bytes) -> Step {
         if let Err(error) = self.length.on_content(data.len()) {
             return self.on_broken(error);
         }
         self.end_if_complete();
-        Some(Step::Content(data))
+        Step::Content(data)
     }
 
-    fn on_end(&mut self) -> Option<Step> {
+    fn on_end(&mut self) -> Step {
         if let Err(error) = self.check_end() {
             return self.on_broken(error);
         }
         self.state = State::Over;
-        Some(match self.trailers.take() {
+        match self.trailers.take() {
             Some(trailers) => Step::Trailers(trailers),
             None => Step::End,
-        })
+        }
     }
 
-    fn on_broken(&mut self, error: Error) -> Option<Step> {
+    fn on_broken(&mut self, error: Error) -> Step {
         self.state = State::Failed(error);
-        None
+        Step::Charge
     }
 
     /// Ends the message with its header section or the last of its content if FIN came along.

@@ -13,13 +13,21 @@ use crate::{Connection, SendStream, WriteError};
 impl State {
     /// Writes what has to leave now on our streams, as far as there is room.
     pub(super) fn write_due(&mut self) {
-        if !self.owes_answers && self.http.may_delay_answers() {
-            self.owes_answers = true;
-            // A client's next request without content takes them along, and a server writes them
-            // before it waits for one. The writer does it if there is none.
-            self.woken.extend(self.writer.clone());
+        let mut has_due = self.http.has_urgent();
+        if !self.owes_answers && self.http.has_answers() {
+            if self.http.may_delay_answers() {
+                self.owes_answers = true;
+                // A client's next request without content takes them along, and a server writes them
+                // before it waits for one. The writer does it if there is none.
+                self.woken.extend(self.writer.clone());
+            } else {
+                has_due = true;
+            }
         }
-        self.write();
+        // Most calls have nothing to send.
+        if has_due {
+            self.write();
+        }
     }
 
     /// Writes what waits on our streams, as far as there is room, except answers that are owed later.
