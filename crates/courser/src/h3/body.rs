@@ -1,4 +1,4 @@
-//! Bodies.
+//! Bodies of messages.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -13,20 +13,21 @@ use super::error::Error;
 use super::incoming::Incoming;
 use super::upgrade::Slot;
 
-/// The body of a message that arrives: content as it comes, then trailers.
+/// The body of a received message: content as it arrives, then trailers.
 ///
-/// Nothing is received beyond the stream's window while nobody reads. Dropped before its end, a
-/// request's body tells the client to send no more of it, a response's cancels the request.
+/// An unread body receives no more than the window of its stream. Dropping the body of a request
+/// before its end asks the client to send no more of it. Dropping that of a response cancels the
+/// request.
 ///
 /// # Cancel safety
-/// A frame that was not handed out is handed out by the next poll.
+/// Safe: a frame that was not handed out is handed out by the next poll.
 #[derive(Debug)]
 pub struct Body {
-    /// None when there is nothing to come.
+    /// The rest of the message, `None` if it is complete.
     incoming: Option<Box<Incoming>>,
-    /// Where it is instead, until it is read: an upgrade may take it.
+    /// The place of the message until it is read, from where an upgrade may take it.
     offer: Option<Arc<Slot>>,
-    /// What `content-length` leaves to come.
+    /// The bytes of `content-length` that have not arrived.
     left: Option<u64>,
 }
 
@@ -39,7 +40,7 @@ impl Body {
         }
     }
 
-    /// The body of a CONNECT.
+    /// Creates the body of a CONNECT.
     pub(super) fn offered(offer: Arc<Slot>) -> Self {
         Self {
             incoming: None,
@@ -48,7 +49,7 @@ impl Body {
         }
     }
 
-    /// What is left of a message.
+    /// Creates the body for the rest of a message.
     pub(super) fn of(incoming: Option<Box<Incoming>>) -> Self {
         Self {
             incoming,
@@ -57,7 +58,7 @@ impl Body {
         }
     }
 
-    /// Ends the stream for a mistake of the peer's in what was read.
+    /// Ends the stream because of an error in what was read.
     pub(super) fn abort(&mut self, error: courser_http3::Error) -> Error {
         match &mut self.incoming {
             Some(incoming) => incoming.fail(error),
@@ -65,7 +66,7 @@ impl Body {
         }
     }
 
-    /// Nothing: the body of a request that was made here.
+    /// Creates an empty body, for requests that are made locally.
     pub const fn empty() -> Self {
         Self {
             incoming: None,
@@ -124,12 +125,12 @@ impl http_body::Body for Body {
     }
 }
 
-/// A body without anything in it, for requests and responses that have none.
+/// An empty body, for requests and responses without content.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Empty;
 
 impl Empty {
-    /// The same as `Empty`.
+    /// Creates an empty body.
     pub const fn new() -> Self {
         Self
     }

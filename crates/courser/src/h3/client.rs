@@ -1,4 +1,4 @@
-//! Requests on one connection.
+//! The client's end of a connection.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,38 +17,38 @@ use super::upgrade::Upgraded;
 use super::{OnInterim, Priority, driver, priority};
 use crate::{Connection, ConnectionError, RecvStream, Side, runtime};
 
-/// The client's end of a connection. Clones share it; with the last of them, and of the bodies of
-/// its responses, the connection is closed.
+/// The client's end of a connection. Clones share it. Dropping the last clone and the last body of its
+/// responses closes the connection.
 #[derive(Clone, Debug)]
 pub struct Client(Arc<Guard>);
 
 impl Client {
-    /// Speaks HTTP/3 on a connection, with what suits a client.
+    /// Starts HTTP/3 on a connection with the defaults of a client.
     pub fn new(connection: Connection) -> Self {
         Self::with_config(connection, http3::Config::new(Side::Client))
     }
 
-    /// Speaks HTTP/3 on a connection.
+    /// Starts HTTP/3 on a connection.
     pub fn with_config(connection: Connection, config: http3::Config) -> Self {
-        // §5.1: an answer may take longer than a silent connection lives.
+        // §5.1: an answer may take longer than the idle timeout.
         connection.keep_alive_while_busy(true);
         let shared = Shared::new(connection, config);
         driver::start(&shared);
         Self(Arc::new(Guard(shared)))
     }
 
-    /// Sends a request and waits for the head of its response. The body of the request is sent at
-    /// the same time, and goes on after the response has come.
+    /// Sends a request and waits for the header section of its response. Sends the body of the request
+    /// at the same time, and continues after the response has arrived.
     ///
-    /// The URI has to be whole. A `content-length` is added when the body knows it. Waits while
-    /// the server allows no further request. Content of a known length below 64 KiB waits a
-    /// millisecond or two for the body to say that it has ended.
+    /// The URI must be absolute. Adds a `content-length` if the body knows it. Waits while the server
+    /// allows no further request. Complete content of less than 64 KiB waits a millisecond or two for
+    /// the end of its body.
     ///
     /// # Errors
-    /// [`Error::is_unprocessed`] tells whether it can be sent again.
+    /// [`Error::is_unprocessed`] is true if the request can be sent again.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, the request is cancelled.
+    /// Dropping the future before it is ready cancels the request.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Body>, Error>
     where
         B: http_body::Body + Send + 'static,
@@ -67,7 +67,7 @@ impl Client {
         Box::pin(self.send_in_steps(parts, body)).await
     }
 
-    /// Opens a stream, and then writes what there is to write.
+    /// Opens a stream, then writes the request step by step.
     async fn send_in_steps<B>(
         &self,
         mut parts: http::request::Parts,
@@ -94,7 +94,7 @@ impl Client {
             }
         } else {
             runtime::spawn(async move {
-                // Whoever waits for the response learns what is wrong from there.
+                // An error reaches the task that waits for the response.
                 let _ = outgoing.send(head, body, length).await;
             });
         }
@@ -106,8 +106,8 @@ impl Client {
     }
 
     /// Sends a CONNECT and takes its stream, once the server has accepted it. An extended one
-    /// (RFC 9220) has a [`Protocol`](super::Protocol) among its extensions; the method is CONNECT
-    /// whatever the request says.
+    /// (RFC 9220) has a [`Protocol`](super::Protocol) among its extensions. The method of the request
+    /// is ignored.
     ///
     /// ```no_run
     /// # async fn chat(client: courser::h3::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -121,11 +121,11 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Refused`] with the server's answer if that is no success; otherwise as
+    /// Returns [`Error::Refused`] with the server's answer if that is not a success, and the errors of
     /// [`Client::send`].
     ///
     /// # Cancel safety
-    /// As [`Client::send`].
+    /// The same as [`Client::send`].
     pub async fn connect(&self, request: Request<()>) -> Result<Response<Upgraded>, Error> {
         let (mut parts, ()) = request.into_parts();
         parts.method = Method::CONNECT;
@@ -149,8 +149,7 @@ impl Client {
         Ok(response.0.map(|()| upgraded))
     }
 
-    /// Sends a request without content in one step, which most of them need no more for. `None`
-    /// where it takes several.
+    /// Sends a request without content in one step if possible. Returns `None` if it takes several.
     async fn send_head(
         &self,
         parts: &mut http::request::Parts,
@@ -191,7 +190,7 @@ impl Client {
         Box::new(Incoming::response(self.0.clone(), receive, &parts.method))
     }
 
-    /// Opens a stream for a request that may be sent, whose content has this length.
+    /// Opens a stream for a request whose content has this length, if it may be sent.
     async fn begin(
         &self,
         parts: &mut http::request::Parts,
@@ -265,8 +264,8 @@ impl Client {
         }
     }
 
-    /// Asks the server to give the response of a request another priority (RFC 9218 §7). `stream`
-    /// is what [`Response::extensions`] has as [`StreamId`](crate::StreamId).
+    /// Asks the server to change the priority of a response (RFC 9218 §7). `stream` is the
+    /// [`StreamId`](crate::StreamId) among [`Response::extensions`].
     pub fn set_priority(&self, stream: crate::StreamId, priority: Priority) {
         let _ = self.0.drive(|state| {
             state.http.update_priority(stream.value(), priority);
@@ -274,27 +273,27 @@ impl Client {
         });
     }
 
-    /// The server's settings, once they are here; `None` if the connection is over before.
+    /// Returns the server's settings, or `None` if the connection is over before they arrive.
     pub async fn settings(&self) -> Option<http3::Settings> {
         self.0.peer_settings().await
     }
 
-    /// True when the server takes no more requests here.
+    /// Returns true if the server accepts no more requests on this connection.
     pub fn goes_away(&self) -> bool {
         self.0.goes_away()
     }
 
-    /// The QUIC connection, for its address and statistics.
+    /// Returns the QUIC connection, for its address and statistics.
     pub fn quic(&self) -> &Connection {
         &self.0.quic
     }
 
-    /// Closes the connection at once; requests that are not over fail.
+    /// Closes the connection at once. Requests that are not over fail.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// An extended CONNECT waits for the server's word, which is on its way.
+    /// Checks that the server accepts the request. An extended CONNECT waits for its settings.
     async fn check(&self, parts: &http::request::Parts) -> Result<(), Error> {
         if parts.extensions.get::<http3::Protocol>().is_some() {
             self.settings().await;
@@ -304,7 +303,7 @@ impl Client {
         Ok(())
     }
 
-    /// A request that fails because the server has gone away was not processed.
+    /// Turns the error of a request that a GOAWAY excludes into `GoingAway`: it was not processed.
     async fn explain(&self, error: Error, stream: u64) -> Error {
         if matches!(error, Error::Connection(_)) {
             // The end of the connection may overtake the GOAWAY that came before it.
@@ -317,7 +316,7 @@ impl Client {
     }
 }
 
-/// A request whose stream is open, and whose head is to be written.
+/// A request whose stream is open and whose header section is encoded.
 struct Exchange {
     outgoing: Outgoing,
     incoming: Box<Incoming>,
@@ -325,7 +324,7 @@ struct Exchange {
     datagrams: Option<Datagrams>,
 }
 
-/// The priority that is asked for, which becomes a field too unless there is one.
+/// Returns the requested priority, and adds it as a field unless there is one.
 fn add_priority(parts: &mut http::request::Parts) -> Option<Priority> {
     let priority = parts.extensions.get::<Priority>().copied();
     if let Some(priority) = priority
@@ -350,7 +349,8 @@ fn into_body(
     response.map(|()| Body::new(incoming, length))
 }
 
-/// A server that can answer early stops reading (RFC 9114 §4.1), and its answer counts.
+/// Ignores a stop of the request: a server that answers early stops reading (RFC 9114 §4.1), and its
+/// answer counts.
 fn ignore_stop(result: Result<(), Error>) -> Result<(), Error> {
     match result {
         Err(Error::Http { .. }) => Ok(()),

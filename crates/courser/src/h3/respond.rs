@@ -15,17 +15,17 @@ use super::interim::is_interim;
 use super::outgoing::Outgoing;
 use super::upgrade::{Slot, Upgraded};
 
-/// Answers one request. Dropped without an answer, it resets the stream with
+/// The response to one request. Dropping it without an answer resets the stream with
 /// `H3_INTERNAL_ERROR`.
 #[derive(Debug)]
 pub struct Respond {
     outgoing: Outgoing,
-    /// Of the request.
+    /// The method of the request.
     method: Method,
     offer: Offered,
 }
 
-/// Where an upgrade waits, of a CONNECT. When it is dropped, it waits in vain.
+/// The place where the upgrade of a CONNECT waits. Dropping it ends the upgrade.
 #[derive(Debug)]
 struct Offered(Option<Arc<Slot>>);
 
@@ -46,13 +46,13 @@ impl Respond {
         }
     }
 
-    /// Sends an interim response, without the `content-length` that none may have.
+    /// Sends an interim response, without `content-length`, which it must not have.
     ///
     /// # Errors
-    /// When the client wants no answer any more or the connection is over.
+    /// Returns an error if the client wants no answer any more or the connection is over.
     ///
     /// # Panics
-    /// For a status that is not 1xx, and for 101, which HTTP/3 does not have.
+    /// Panics for a status that is not 1xx, and for 101, which HTTP/3 does not have.
     pub async fn interim(&mut self, response: Response<()>) -> Result<(), Error> {
         let status = response.status();
         assert!(
@@ -63,7 +63,7 @@ impl Respond {
         self.outgoing.write(head).await
     }
 
-    /// A HEADERS frame. None of these responses may have a `content-length` (RFC 9110 §8.6).
+    /// Encodes a HEADERS frame without `content-length` (RFC 9110 §8.6).
     pub(super) fn encode_interim(&self, mut response: Response<()>) -> Result<Vec<u8>, Error> {
         response.headers_mut().remove(CONTENT_LENGTH);
         let status = response.status();
@@ -71,7 +71,7 @@ impl Respond {
         self.outgoing.encode(&fields)
     }
 
-    /// Ready when all of `bytes`, which were encoded before, is written; they hold what is not.
+    /// Writes encoded bytes. Ready when all of `bytes` are written; until then they hold the rest.
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -84,28 +84,27 @@ impl Respond {
         Poll::Ready(Ok(()))
     }
 
-    /// Has what was written leave at once.
+    /// Sends what was written at once.
     pub(super) fn flush(&mut self) {
         self.outgoing.send.flush_now();
     }
 
-    /// Sends the response: its head, content as the body makes it, trailers, the end. A
-    /// `content-length` is added when the body knows it.
+    /// Sends the response: its header section, content as the body provides it, trailers and the end.
+    /// Adds a `content-length` if the body knows it.
     ///
-    /// Returns when all is written; it may take longer until the client has it. Content that is as
-    /// long as was said, and shorter than 64 KiB, waits a millisecond or two for the body to say that
-    /// it has ended, so that both leave in one packet.
+    /// Returns when everything is written. Delivery may take longer. Complete content of less than
+    /// 64 KiB waits a millisecond or two for the end of its body, so that both leave in one packet.
     ///
     /// # Errors
-    /// When the body fails, which resets the stream; when the client wants no answer any more;
-    /// when the connection is over.
+    /// Returns an error if the body fails, which resets the stream, if the client wants no answer any
+    /// more, or if the connection is over.
     ///
     /// # Panics
-    /// Where it has to wait and there is no runtime, neither tokio's with its time enabled nor an
+    /// Panics if it has to wait and there is no runtime, neither tokio's with its time enabled nor an
     /// [entered](crate::runtime::enter) one.
     ///
     /// # Cancel safety
-    /// Not safe: the stream is reset.
+    /// Not safe: dropping the future resets the stream.
     pub fn send<B>(self, response: Response<B>) -> impl Future<Output = Result<(), Error>>
     where
         B: http_body::Body,
@@ -116,7 +115,7 @@ impl Respond {
             method,
             offer: _,
         } = self;
-        // Done before the first wait, so that the future does not hold what only this needs.
+        // Done before the first wait, so that the future need not hold its variables.
         let (parts, body) = response.into_parts();
         let has_content = method != Method::HEAD && may_have_content(parts.status);
         let mut fields = FieldsToSend::response(&parts.status, &parts.headers);
@@ -139,20 +138,20 @@ impl Respond {
         }
     }
 
-    /// Accepts a CONNECT and hands its stream over. `body` is that of the request.
+    /// Accepts a CONNECT and returns its stream. `body` is the body of the request.
     ///
     /// # Errors
-    /// When the client wants no answer any more, or the connection is over.
+    /// Returns an error if the client wants no answer any more or the connection is over.
     ///
     /// # Panics
-    /// For a status that is not 2xx.
+    /// Panics for a status that is not 2xx.
     pub async fn upgrade(self, response: Response<()>, body: Body) -> Result<Upgraded, Error> {
         let (parts, ()) = response.into_parts();
         let outgoing = self.accept(&parts).await?;
         Ok(Upgraded::new(body, outgoing))
     }
 
-    /// Sends the head of a success and leaves the stream open.
+    /// Sends the header section of a success and leaves the stream open.
     async fn accept(mut self, response: &http::response::Parts) -> Result<Outgoing, Error> {
         let status = response.status;
         assert!(status.is_success(), "{status} does not accept a CONNECT");
@@ -162,13 +161,13 @@ impl Respond {
         Ok(self.outgoing)
     }
 
-    /// True when the service has taken the stream of the request.
+    /// Returns true if the service has taken the stream of the request.
     pub(super) fn is_upgrade<B>(&self, response: &Response<B>) -> bool {
         let is_wanted = self.offer.0.as_ref().is_some_and(|offer| offer.is_wanted());
         is_wanted && response.status().is_success()
     }
 
-    /// Accepts a CONNECT for whoever has taken its stream, and waits until that is over.
+    /// Accepts a CONNECT for the owner of its stream, and waits until the stream is no longer used.
     pub(super) async fn hand_over<B>(mut self, response: Response<B>) -> Result<(), Error> {
         let Some(offer) = self.offer.0.take() else {
             return Ok(());
@@ -185,7 +184,7 @@ impl Respond {
         Ok(())
     }
 
-    /// Waits until the client wants no answer any more, or the connection is over.
+    /// Resolves when the client wants no answer any more or the connection is over.
     pub(super) fn cancelled(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let stopped = self.outgoing.send.stopped();
         Box::pin(async move {
@@ -200,18 +199,18 @@ impl Respond {
         self.outgoing.reset(Code::REQUEST_CANCELLED);
     }
 
-    /// Gives the request up with this code.
+    /// Gives up the request with this code.
     pub fn reset(mut self, code: Code) {
         self.outgoing.reset(code);
     }
 }
 
-/// What the service says of a body that does not know its length.
+/// Returns the length that the service announces for a body of unknown length.
 fn said_length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// RFC 9110 §6.4.1.
+/// Returns true if a response with this status may have content, RFC 9110 §6.4.1.
 fn may_have_content(status: StatusCode) -> bool {
     status != StatusCode::NO_CONTENT && status != StatusCode::NOT_MODIFIED
 }

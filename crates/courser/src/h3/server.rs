@@ -1,4 +1,4 @@
-//! Requests of a connection, one by one.
+//! The server's end of a connection.
 
 use std::sync::Arc;
 
@@ -18,21 +18,22 @@ use crate::Connection;
 pub struct ServerConnection(Arc<Guard>);
 
 impl ServerConnection {
-    /// Speaks HTTP/3 on a connection that was accepted.
+    /// Starts HTTP/3 on an accepted connection.
     pub fn new(connection: Connection, config: http3::Config) -> Self {
         let shared = Shared::new(connection, config);
         driver::start(&shared);
         Self(Arc::new(Guard(shared)))
     }
 
-    /// The next request, of which nothing has been read. Requests that a GOAWAY of ours refuses
-    /// are refused in here.
+    /// Waits for the next request and returns it unread. Rejects requests that a GOAWAY of ours
+    /// excludes.
     ///
     /// # Errors
-    /// When the connection is over; [`Error::is_clean_close`] tells whether anything is wrong.
+    /// Returns an error when the connection is over. [`Error::is_clean_close`] is true for an orderly
+    /// end.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it has taken nothing.
+    /// Safe: a future that is dropped before it is ready has taken nothing.
     pub async fn accept(&self) -> Result<Unresolved, Error> {
         loop {
             let accepted = self
@@ -41,7 +42,7 @@ impl ServerConnection {
                 .accept_bi_at(level_of_new, || self.0.write_answers());
             let (send, mut receive) = accepted.await?;
             let stream = send.id();
-            // Before its datagrams are told from early ones.
+            // Before its datagrams are distinguished from early ones.
             let datagrams = self.datagrams(stream.value());
             let (is_served, update) = self.0.drive(|state| {
                 let update = state.http.on_request_opened(stream.value());
@@ -76,8 +77,8 @@ impl ServerConnection {
         })
     }
 
-    /// Tells the client that the server will go away, and still serves what it sends: the first
-    /// step (RFC 9114 §5.2), a round trip or more before [`go_away`](Self::go_away).
+    /// Announces to the client that the server is going away, and still serves its requests. This is
+    /// the first step (RFC 9114 §5.2), a round trip or more before [`go_away`](Self::go_away).
     pub fn announce_going_away(&self) {
         let _ = self.0.drive(|state| {
             state.http.announce_going_away();
@@ -85,7 +86,7 @@ impl ServerConnection {
         });
     }
 
-    /// Tells the client that requests from the next one on are not served: the second step.
+    /// Rejects all requests from the next one on. This is the second step.
     pub fn go_away(&self) {
         let _ = self.0.drive(|state| {
             state.http.go_away_after_last();
@@ -93,18 +94,18 @@ impl ServerConnection {
         });
     }
 
-    /// Closes the connection at once; requests that are not over fail.
+    /// Closes the connection at once. Requests that are not over fail.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// The QUIC connection, for its address and statistics.
+    /// Returns the QUIC connection, for its address and statistics.
     pub fn quic(&self) -> &Connection {
         &self.0.quic
     }
 }
 
-/// Where a response stands until its request or the client says otherwise.
+/// Returns the level of a response until its request or the client changes it.
 fn level_of_new(index: u64) -> i32 {
     priority::level(http3::Priority::default(), index)
 }

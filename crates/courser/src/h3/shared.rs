@@ -19,8 +19,8 @@ use super::settings::PeerSettings;
 use crate::wakers::{Ticket, Waiters};
 use crate::{Connection, RecvStream, SendStream, Side, StreamId, runtime};
 
-/// One connection. Its lock is taken before that of the endpoint, never the other way round, and
-/// nobody waits with it.
+/// The shared state of one connection. Its lock is taken before that of the endpoint, never the other
+/// way round, and no task waits while it holds the lock.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) quic: Connection,
@@ -33,13 +33,14 @@ pub(super) struct Shared {
 /// A request without content, on its stream.
 #[derive(Debug)]
 pub(super) enum SentHead {
-    /// All of it.
+    /// The request is written, with its end.
     Whole(RecvStream),
-    /// The rest found no room, and nothing was said of the end.
+    /// The stream has no room for the rest and the end.
     Part(SendStream, RecvStream, Vec<u8>),
 }
 
-/// Without random numbers the peer could predict what is meant to be unpredictable (fault F61).
+/// The error of a system without random numbers: the peer could predict values that must be
+/// unpredictable (fault F61).
 const NO_SEED: http3::Error = http3::Error {
     code: http3::Code::INTERNAL_ERROR,
     scope: Scope::Connection,
@@ -49,25 +50,25 @@ const NO_SEED: http3::Error = http3::Error {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) http: http3::Connection,
-    /// Ours, in the order of [`http3::UniStream::ALL`]; there when the peer has allowed them.
+    /// Our streams, in the order of [`http3::UniStream::ALL`], once the peer has allowed them.
     streams: [Option<SendStream>; 3],
     /// The tasks whose section is blocked, by stream.
     blocked: HashMap<u64, Waker>,
-    /// Who waits for the peer's settings.
+    /// The tasks that wait for the peer's settings.
     settings: Waiters,
-    /// Tasks that read the peer's unidirectional streams.
+    /// The number of tasks that read the peer's unidirectional streams.
     readers: usize,
-    /// Tasks that wait for the end of these.
+    /// The tasks that wait for the end of these tasks.
     read: Waiters,
-    /// The task that writes what could not be written at once.
+    /// The task that writes on our streams when there is room again.
     writer: Option<Waker>,
-    /// Answers to the peer's encoder wait for more of them.
+    /// Section acknowledgments wait until all messages that have arrived were read.
     owes_answers: bool,
-    /// To be woken when the lock is released.
+    /// The tasks to wake when the lock is released.
     woken: Vec<Waker>,
-    /// For the head of a request.
+    /// A recycled buffer for the header section of a request.
     head: Vec<u8>,
-    /// What ended the connection, if it was us.
+    /// The error with which we have ended the connection.
     failure: Option<http3::Error>,
 }
 
@@ -83,7 +84,7 @@ impl Shared {
                 let (bytes, _) = seed.split_first_chunk().unwrap_or((&[0; 8], &[]));
                 (u64::from_le_bytes(*bytes), None)
             }
-            // Nothing is sent with it: the connection is over.
+            // The seed is not used: the connection is over.
             None => (0, Some(NO_SEED)),
         };
         let began = runtime::now();
@@ -164,7 +165,7 @@ impl Shared {
         Ok(Some(sent))
     }
 
-    /// Writes what the peer's encoder waits for, if anything.
+    /// Writes section acknowledgments that have waited.
     pub(super) fn write_answers(&self) {
         let mut state = self.lock();
         if std::mem::take(&mut state.owes_answers) {
@@ -172,8 +173,8 @@ impl Shared {
         }
     }
 
-    /// Does what has to follow a call of the shared part, whose error was `error`. What the call
-    /// returned does not pass through here: it may be large.
+    /// Does what follows a call of the shared state that has returned `error`. Its result does not
+    /// pass through here: it may be large.
     fn after(&self, mut state: MutexGuard<'_, State>, error: Option<http3::Error>) {
         if error.is_none() && state.woken.is_empty() && !state.http.has_events() {
             return;
@@ -190,24 +191,24 @@ impl Shared {
         }
     }
 
-    /// True when the peer takes no more requests, or the connection is over.
+    /// Returns true if the peer accepts no more requests or the connection is over.
     pub(super) fn goes_away(&self) -> bool {
         let state = self.lock();
         state.failure.is_some() || state.http.peer_goes_away()
     }
 
-    /// True when a GOAWAY of the peer says that it does not serve this request.
+    /// Returns true if a GOAWAY of the server excludes this request.
     pub(super) fn is_refused(&self, stream: u64) -> bool {
         self.lock().http.is_refused(stream)
     }
 
-    /// Closes the connection, with nothing wrong.
+    /// Closes the connection without an error.
     pub(super) fn close(&self) {
         let code = self.lock().http.closing_code();
         self.quic.close(var_int(code), b"");
     }
 
-    /// Gives our unidirectional streams a place, once the peer has allowed them.
+    /// Takes one of our unidirectional streams, once the peer has allowed it.
     pub(super) fn set_stream(&self, index: usize, stream: SendStream) {
         // Control first, and all of it before any request.
         let _ = stream.set_priority(priority::CONTROL);
@@ -216,8 +217,7 @@ impl Shared {
         state.write();
     }
 
-    /// Writes what waits on our unidirectional streams, and has the task woken when there is room
-    /// for more.
+    /// Writes what waits on our unidirectional streams, and wakes the task when there is room for more.
     pub(super) fn write(&self, cx: &Context<'_>) {
         let mut state = self.lock();
         state.writer = Some(cx.waker().clone());
@@ -230,12 +230,12 @@ impl Shared {
         self.lock().blocked.remove(&stream);
     }
 
-    /// The peer's settings, once they are here; `None` if the connection is over before.
+    /// Resolves to the peer's settings, or `None` if the connection is over before they arrive.
     pub(super) fn peer_settings(&self) -> PeerSettings<'_> {
         PeerSettings::of(self)
     }
 
-    /// For [`PeerSettings`].
+    /// Polls for [`PeerSettings`].
     pub(super) fn poll_settings(
         &self,
         cx: &Context<'_>,
@@ -258,12 +258,12 @@ impl Shared {
         }
     }
 
-    /// A task begins to read a unidirectional stream of the peer.
+    /// Counts a task that begins to read a unidirectional stream of the peer.
     pub(super) fn on_reader(&self) {
         self.lock().readers += 1;
     }
 
-    /// A task that read such streams, or accepted them, has read all there was.
+    /// Discounts a task that has read, or accepted, all that there was.
     pub(super) fn on_reader_over(&self) {
         let mut state = self.lock();
         state.readers -= 1;
@@ -275,8 +275,8 @@ impl Shared {
         woken.into_iter().for_each(Waker::wake);
     }
 
-    /// Waits until all that has come on the peer's unidirectional streams is read. Only for a
-    /// connection that is over: there is no end before.
+    /// Waits until everything on the peer's unidirectional streams is read. Only for a connection that
+    /// is over: it never ends before.
     pub(super) async fn all_read(&self) {
         let mut ticket = Ticket::default();
         poll_fn(|cx| {
@@ -290,7 +290,7 @@ impl Shared {
         .await;
     }
 
-    /// Wakes everybody, for the connection is over.
+    /// Wakes all tasks because the connection is over.
     pub(super) fn wake_all(&self) {
         let mut state = self.lock();
         let mut woken = Vec::new();
@@ -303,14 +303,14 @@ impl Shared {
         self.datagrams.on_end();
     }
 
-    /// True when both ends have switched datagrams on.
+    /// Returns true if both ends have enabled datagrams.
     pub(super) fn has_datagrams(&self) -> bool {
         self.lock().http.has_datagrams()
     }
 
     /// Takes the payload of a DATAGRAM frame.
     pub(super) fn on_datagram(&self, payload: Bytes) -> Result<(), Error> {
-        // What a datagram may name.
+        // The requests that a datagram may name.
         let limit = match self.side() {
             Side::Server => self.quic.granted_requests(),
             Side::Client => 0,
@@ -328,7 +328,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Aborts a request that has no use for the datagrams that its peer sends.
+    /// Aborts a request that does not use the datagrams that its peer sends.
     pub(super) fn refuse_datagram(&self, stream: u64) {
         let code = var_int(UNWANTED_DATAGRAM.code);
         self.quic.abort_stream(StreamId::from_value(stream), code);
@@ -343,7 +343,7 @@ impl Shared {
     }
 }
 
-/// Never sent: the connection is over already, for reasons that the transport knows.
+/// The error after the end of the connection. It is never sent: the transport has the real reason.
 const OVER: http3::Error = http3::Error {
     code: http3::Code::NO_ERROR,
     scope: Scope::Connection,
@@ -356,7 +356,7 @@ impl State {
         self.blocked.insert(stream, waker.clone());
     }
 
-    /// Does what events ask for.
+    /// Handles the events of the connection.
     fn take_events(&mut self, quic: &Connection) {
         while let Some(event) = self.http.poll_event() {
             match event {
@@ -374,7 +374,7 @@ impl State {
     }
 }
 
-/// Ends the connection with the last of the handles that users have.
+/// Closes the connection when the last handle of the user is dropped.
 #[derive(Debug)]
 pub(super) struct Guard(pub(super) Arc<Shared>);
 

@@ -1,4 +1,4 @@
-//! A request whose head has to arrive.
+//! A request whose header section has to arrive.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
@@ -20,7 +20,7 @@ use crate::{StoppedError, VarInt, runtime};
 
 /// A request that has begun to arrive.
 ///
-/// Dropped, it is reset as not processed, so that the client may send it again.
+/// Dropping it resets the request as not processed, so the client may send it again.
 #[derive(Debug)]
 pub struct Unresolved {
     pub(super) outgoing: Outgoing,
@@ -31,27 +31,27 @@ pub struct Unresolved {
 }
 
 impl Unresolved {
-    /// How long [`resolve`](Self::resolve) may take; for ever unless this is said.
+    /// Limits the time that [`resolve`](Self::resolve) may take. No limit by default.
     pub fn head_timeout(mut self, limit: Duration) -> Self {
         self.head_timeout = Some(limit);
         self
     }
 
-    /// Reads the head of the request. Requests with too many fields are answered with 431 in
-    /// here and are an error.
+    /// Reads the header section of the request. Answers requests with too many fields with 431 and
+    /// returns an error for them.
     ///
     /// # Errors
-    /// When the request is malformed, was given up by the client, does not come in time, or the
-    /// connection is over.
+    /// Returns an error if the request is malformed, was given up by the client or does not arrive in
+    /// time, or if the connection is over.
     ///
     /// # Cancel safety
-    /// Not safe: the request is given up.
+    /// Not safe: dropping the future gives up the request.
     pub async fn resolve(self) -> Result<(Request<Body>, Respond), Error> {
         let (head, respond) = self.arrive().await?;
         Ok((head.into_request(), respond))
     }
 
-    /// As [`resolve`](Self::resolve), with the request left where it was decoded.
+    /// Reads the header section like [`resolve`](Self::resolve), and leaves it where it was decoded.
     pub(super) async fn arrive(mut self) -> Result<(Arrived, Respond), Error> {
         // Most header sections are there at once, and need neither a timer nor room for what else
         // waits.
@@ -98,7 +98,7 @@ impl Unresolved {
         }
     }
 
-    /// Hands the request over, whose head is here.
+    /// Hands over the request, whose header section has arrived.
     fn begin(self) -> (Arrived, Respond) {
         let Self {
             mut outgoing,
@@ -132,12 +132,12 @@ impl Unresolved {
     }
 }
 
-/// A request whose head is here.
+/// A request whose header section has arrived.
 #[derive(Debug)]
 pub(super) enum Arrived {
-    /// The head is with what follows it.
+    /// A request whose header section is still in its stream.
     Message(Box<Incoming>),
-    /// Its stream may become something else.
+    /// A CONNECT, whose stream may be upgraded.
     Connect(Box<Request<Body>>),
 }
 
@@ -152,7 +152,8 @@ impl Arrived {
         }
     }
 
-    /// True when the client waits for a word before it sends the body (RFC 9110 §10.1.1).
+    /// Returns true if the client waits for 100 (Continue) before it sends content (RFC 9110
+    /// §10.1.1).
     pub(super) fn expects_continue(&mut self) -> bool {
         let headers = match self {
             Self::Message(incoming) => {
@@ -165,7 +166,7 @@ impl Arrived {
         expect.is_some_and(|expect| expect.as_bytes().eq_ignore_ascii_case(b"100-continue"))
     }
 
-    /// Of an extended CONNECT (RFC 9220).
+    /// Returns the protocol of an extended CONNECT (RFC 9220).
     pub(super) fn protocol(&self) -> Option<&Protocol> {
         match self {
             Self::Message(_) => None,
@@ -180,15 +181,15 @@ fn take_head(incoming: &mut Incoming) -> RequestHead {
     head.unwrap_or_else(|| (Request::new(()), None))
 }
 
-/// The output of `future`, or why it is not waited for: the client has `stopped` to want an answer,
-/// or it takes longer than `limit`.
+/// Waits for `future`. Returns the code of the reset if the client wants no answer any more, or if it
+/// takes longer than `limit`.
 async fn unless<F: Future>(
     future: F,
     stopped: impl Future<Output = Result<Option<VarInt>, StoppedError>> + Send,
     limit: Option<Duration>,
 ) -> Result<F::Output, Code> {
     let (mut future, mut stopped) = (pin!(future), pin!(stopped));
-    // Most heads are there at once and need no timer.
+    // Most header sections are there at once and need no timer.
     let mut late = None;
     std::future::poll_fn(|cx| {
         if let Poll::Ready(output) = future.as_mut().poll(cx) {
