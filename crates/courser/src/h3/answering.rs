@@ -1,4 +1,4 @@
-//! Where requests are answered.
+//! The place where requests are answered.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::runtime;
 pub(super) struct Answering<F> {
     active: Arc<Active>,
     first: FirstPolls,
-    /// Where the last one was, for the next one.
+    /// The memory of the last answer, recycled for the next one.
     place: Option<Pin<Box<F>>>,
     /// Answered since the reader of the connection let others run.
     in_a_row: u32,

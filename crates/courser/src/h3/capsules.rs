@@ -23,7 +23,7 @@ pub struct Capsules {
     is_over: bool,
 }
 
-/// What arrives.
+/// A datagram or capsule that has arrived.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Received {
     /// An HTTP Datagram, whichever way it came.

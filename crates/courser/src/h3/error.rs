@@ -1,4 +1,4 @@
-//! What can go wrong with a request.
+//! Errors of requests.
 
 use std::fmt;
 
@@ -17,11 +17,11 @@ pub enum Error {
     /// A rule of HTTP/3 was broken, or the request was cancelled.
     #[error("{origin}: {code}{}", reason_text(reason))]
     Http {
-        /// Who said so.
+        /// The end that has detected the error.
         origin: Origin,
         /// The code it was said with.
         code: Code,
-        /// What was seen; empty when the peer said so.
+        /// A short description, empty for errors from the peer.
         reason: &'static str,
     },
     /// The request cannot be sent as it is; nothing of it was.
@@ -42,7 +42,7 @@ pub enum Error {
     Fields(http3::FieldsError),
 }
 
-/// Who found that something is wrong.
+/// The end that has detected an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// We did.

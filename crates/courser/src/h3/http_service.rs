@@ -1,4 +1,4 @@
-//! What can answer requests.
+//! Services that answer requests.
 
 use http::{Request, Response};
 use tower_service::Service;

@@ -43,7 +43,7 @@ use crate::wakers::{Ticket, Waiters};
 #[derive(Clone, Debug)]
 pub struct Interim(Option<Arc<Unanswered>>);
 
-/// What became of an interim response.
+/// The fate of an interim response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InterimOutcome {
     /// It was written and is on its way.
@@ -124,8 +124,8 @@ pub(super) fn is_interim(status: StatusCode) -> bool {
 #[derive(Debug)]
 struct Unanswered {
     state: Mutex<State>,
-    /// Who waits for room on the stream, which wakes one task alone. Under a lock of its own: a wakeup
-    /// may come in the midst of a write.
+    /// The tasks that wait for room on the stream, which wakes only one. They have a lock of their own,
+    /// because a wakeup may come in the middle of a write.
     waiting: Mutex<Waiters>,
 }
 

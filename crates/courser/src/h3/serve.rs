@@ -21,8 +21,8 @@ use crate::{Connection, Side, runtime};
 
 /// Answers the requests of `connection` with `service`, all at once, until the client closes it.
 ///
-/// What is answered without a wait is answered where the connection is read; all other requests,
-/// and those of services that take long to compute, have tasks of their own.
+/// Requests that are answered without waiting are answered where the connection is read. All others,
+/// and those of services that compute for long, have tasks of their own.
 ///
 /// A request whose service fails is reset with `H3_INTERNAL_ERROR`; one that the client gives up
 /// has its service dropped.
@@ -57,8 +57,8 @@ impl<S> Serve<S> {
         self
     }
 
-    /// How long the head of a request may take from when its stream was opened; it is refused with
-    /// `H3_REQUEST_REJECTED` then. Default 10 seconds.
+    /// Limits the time from the opening of a stream to the end of its header section. Later requests
+    /// are refused with `H3_REQUEST_REJECTED`. Default 10 seconds.
     pub fn head_timeout(mut self, limit: Duration) -> Self {
         self.head_timeout = limit;
         self
@@ -169,7 +169,7 @@ where
     }
 }
 
-/// What services are offered with each request.
+/// The features that services get with each request.
 #[derive(Clone, Debug)]
 struct Offer {
     /// Of extended CONNECT; all if there is no list.
@@ -250,8 +250,8 @@ fn go_on() -> Response<()> {
     response
 }
 
-/// What a request is reset with whose service failed: if it failed for what the client sent, the
-/// client should hear that.
+/// Returns the code for the reset of a request whose service failed. A failure caused by the client's
+/// request keeps its code.
 fn code_of(error: &(dyn std::error::Error + 'static)) -> Code {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let of_client = chain.filter_map(|error| match error.downcast_ref() {
@@ -273,7 +273,7 @@ async fn ready<S: HttpService<Body>>(service: &mut S) -> Result<(), BoxError> {
     std::future::poll_fn(|cx| service.poll_ready(cx).map_err(Into::into)).await
 }
 
-/// What the service answers; `None` if the client has given the request up meanwhile.
+/// Waits for the answer of the service. Returns `None` if the client gives up the request meanwhile.
 async fn wanted<T, E: Into<BoxError>>(
     mut response: Pin<&mut impl Future<Output = Result<T, E>>>,
     cancelled: impl Fn() -> Cancelled,

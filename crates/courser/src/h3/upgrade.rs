@@ -102,7 +102,7 @@ impl Drop for OnUpgrade {
 #[derive(Clone, Debug)]
 pub(super) struct Offer(pub(super) Arc<Slot>);
 
-/// Where the two halves of a stream meet.
+/// The place where the two halves of a stream meet.
 #[derive(Debug, Default)]
 pub(super) struct Slot(Mutex<Halves>);
 
@@ -112,10 +112,10 @@ struct Halves {
     outgoing: Option<Outgoing>,
     /// Somebody waits for both.
     is_wanted: bool,
-    /// Whoever had them is done, or there will be none.
+    /// The owner of the halves is done, or there will be none.
     is_over: bool,
     taker: Option<Waker>,
-    /// Who waits for the end.
+    /// The task that waits for the end.
     watcher: Option<Waker>,
 }
 

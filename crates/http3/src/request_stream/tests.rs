@@ -22,7 +22,7 @@ const EXCESSIVE: (Code, Scope) = (Code::EXCESSIVE_LOAD, Scope::Stream);
 
 const ID: u64 = 0;
 
-/// What an owner sees of a message.
+/// An observation of the caller of a request stream.
 #[derive(Clone, PartialEq, Debug)]
 enum Seen {
     Request(Method, Option<u64>),
@@ -83,8 +83,7 @@ impl Reading {
         Connection::new(self.side, config, 1, NOW)
     }
 
-    /// What is seen up to the end or the first error, which does not depend on where the stream is
-    /// cut.
+    /// Reads up to the end or the first error. The result must not depend on the chunks.
     fn read(&self) -> Result<Vec<Seen>, (Code, Scope)> {
         let whole = self.read_cut(usize::MAX);
         for size in [1, 2, 5] {

@@ -51,7 +51,7 @@ enum State {
     Closed,
 }
 
-/// What became of a datagram.
+/// The fate of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::h3) enum Delivery {
     /// It waits to be received, or was dropped.
@@ -266,7 +266,7 @@ const MOST_OF_REQUEST: usize = 64;
 const MOST_BYTES: usize = 256 * 1024;
 /// Datagrams for requests that are not here yet (limit K28).
 const MOST_EARLY: usize = 32;
-/// How long they are kept: about a round trip (RFC 9297 §2.1), of a slow path.
+/// The time for which they are kept: about a round trip (RFC 9297 §2.1) of a slow path.
 const LONGEST_EARLY: Duration = Duration::from_millis(300);
 
 #[cfg(test)]

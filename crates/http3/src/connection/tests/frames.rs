@@ -1,4 +1,4 @@
-//! What comes on the control stream.
+//! Frames of the control stream.
 
 use super::*;
 

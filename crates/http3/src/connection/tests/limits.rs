@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// How often a server takes it within an instant.
+/// Counts the times that a server takes a step within an instant.
 fn taken(mut step: impl FnMut(&mut Connection, u64) -> Result<(), Error>) -> usize {
     let mut server = begun(Side::Server);
     let taken = (0..10_000)

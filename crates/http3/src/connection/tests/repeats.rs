@@ -20,7 +20,7 @@ fn section(
     section_of(&out)
 }
 
-/// What a section is to the server, as text.
+/// Decodes a section on the server, to text.
 fn decoded(server: &mut Connection, stream: u64, section: &[u8]) -> String {
     let head = server.decode_request(stream, section);
     let protocol = match &head {
@@ -139,7 +139,7 @@ fn secrets_are_not_kept() {
     }
 }
 
-/// What a short section stands for may be long, in one field that is joined from many.
+/// A short section may stand for a long message, with one field that is joined from many.
 #[test]
 fn heads_that_are_large_are_not_kept() {
     // 1024 with :method, :scheme, :path and :authority, and their names.

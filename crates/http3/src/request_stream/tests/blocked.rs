@@ -68,7 +68,7 @@ fn a_blocked_response_goes_on_when_the_entries_arrive() {
     let mut fields = HeaderMap::new();
     fields.insert("x-custom", http::HeaderValue::from_static("value"));
     let mut stream = RequestStream::response(ID, FieldLimits::RESPONSE, &Method::GET);
-    // Each is blocked and goes on by itself.
+    // Each is blocked and continues independently.
     for status in [StatusCode::EARLY_HINTS, StatusCode::OK] {
         fields.insert("x-other", http::HeaderValue::from(status.as_u16()));
         let response = FieldsToSend::response(&status, &fields);

@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// A way to a state, and what the state is like.
+/// A state: the way to it and its properties.
 struct Row {
     name: &'static str,
     stream: Reading,
     /// Steps that are taken after the bytes have arrived.
     steps: usize,
     poll: &'static str,
-    /// What comes of FIN in this state.
+    /// The result of FIN in this state.
     fin: Result<(), (Code, Scope)>,
     stop: Option<Code>,
 }
