@@ -1,4 +1,4 @@
-//! Streams of HTTP/3, and capsules. Wherever they are cut, they mean the same.
+//! Streams of HTTP/3, and capsules. The result must not depend on how their bytes are split.
 
 use bytes::Bytes;
 use courser_base::{Side, Time};
@@ -14,8 +14,8 @@ const NOW: Time = Time::from_nanos(1);
 
 type Failure = (Code, Scope);
 
-/// A peer that opens unidirectional streams and says anything on them, and sections too: no panic,
-/// bounded memory.
+/// Passes arbitrary bytes on unidirectional streams, field sections and datagrams to a connection.
+/// It must not panic, and its memory must stay bounded.
 pub fn http3_frames(bytes: &[u8]) {
     for side in [Side::Client, Side::Server] {
         let mut connection = Connection::new(side, Config::new(side), 1, NOW);
@@ -49,15 +49,16 @@ pub fn http3_frames(bytes: &[u8]) {
             for stream in UniStream::ALL {
                 connection.outgoing(stream).clear();
             }
-            assert!(connection.memory() <= MOST, "{}", connection.memory());
-            assert!(connection.blocked_bytes() <= MOST);
+            assert!(connection.memory() <= MAX_MEMORY, "{}", connection.memory());
+            assert!(connection.blocked_bytes() <= MAX_MEMORY);
         }
     }
 }
 
-/// Two tables of 4 KiB, and an instruction that is not whole.
-const MOST: usize = 64 * 1024;
+/// Enough for two dynamic tables of 4 KiB and an incomplete instruction.
+const MAX_MEMORY: usize = 64 * 1024;
 
+/// Decodes a field section as a request, a response and trailers.
 fn decode(
     connection: &mut Connection,
     stream: u64,
@@ -65,7 +66,7 @@ fn decode(
 ) -> Result<(), courser_http3::Error> {
     let is_decoded = connection.decode_request(stream, section)?;
     if let Section::Decoded(Ok((request, _))) = is_decoded {
-        // What was accepted can be written.
+        // The head of an accepted request is usable.
         assert!(!request.method().as_str().is_empty());
     }
     connection.decode_response(stream, section)?;
@@ -73,7 +74,7 @@ fn decode(
     Ok(())
 }
 
-/// A message, in one piece and byte by byte.
+/// Reads a message in one piece, byte by byte, and in pieces of three bytes.
 pub fn http3_message(bytes: &[u8]) {
     for (side, method) in [
         (Side::Server, Method::GET),
@@ -92,6 +93,7 @@ pub fn http3_message(bytes: &[u8]) {
 /// The parts of a message without its content, the content, and the error.
 type Message = (Vec<String>, Vec<u8>, Option<Failure>);
 
+/// Reads a message in pieces of `size` bytes. A response answers a request with `method`.
 fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Message {
     let mut config = Config::new(side);
     config.limits.size = 200;
@@ -112,7 +114,7 @@ fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Messa
             },
             Step::Decode => {
                 if let Decoding::Blocked { .. } = stream.decode(&mut connection) {
-                    // The entries never come, and the peer gives up.
+                    // The entries never arrive, and the peer resets the stream.
                     parts.push("blocked".to_owned());
                     assert_eq!(stream.on_reset(&mut connection, NOW), Ok(()));
                     assert_eq!(connection.blocked_bytes(), 0);
@@ -121,7 +123,7 @@ fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Messa
             Step::Charge => {
                 if let Err(failure) = stream.charge(&mut connection, NOW) {
                     assert!(stream.is_over() && stream.stop_code().is_none());
-                    // How much content comes before the error depends on where the stream is cut.
+                    // The amount of content before an error depends on how the stream is split.
                     return (parts, Vec::new(), Some((failure.code, failure.scope)));
                 }
             }
@@ -140,7 +142,7 @@ fn read_message(side: Side, method: &Method, bytes: &[u8], size: usize) -> Messa
     }
 }
 
-/// Capsules, in one piece and byte by byte.
+/// Reads capsules in one piece, byte by byte, and in pieces of three bytes.
 pub fn capsules(bytes: &[u8]) {
     let whole = read_capsules(bytes, usize::MAX);
     for size in [1, 3] {
@@ -150,7 +152,7 @@ pub fn capsules(bytes: &[u8]) {
     for capsule in &whole.0 {
         Capsule::encode(&mut out, capsule.kind, &capsule.value);
     }
-    assert_eq!(read_capsules(&out, 7), (whole.0, None), "written again");
+    assert_eq!(read_capsules(&out, 7), (whole.0, None), "encoded again");
 }
 
 fn read_capsules(bytes: &[u8], size: usize) -> (Vec<Capsule>, Option<Failure>) {

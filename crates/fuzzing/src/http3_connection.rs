@@ -1,4 +1,4 @@
-//! A connection of HTTP/3 whose peer may say anything on any stream, in any order.
+//! An HTTP/3 connection whose peer sends arbitrary bytes on any stream in any order.
 
 mod peer;
 mod request;
@@ -18,11 +18,12 @@ use self::peer::Peer;
 use self::request::Stream;
 use crate::input::Input;
 
-/// Control, QPACK and request streams of a peer, whose bytes, cuts and order the input decides.
+/// Runs control, QPACK and request streams of a peer. The input decides their bytes, how they are
+/// split, and their order.
 ///
 /// # Panics
-/// When anything panics, an error has no name, more is held than limits allow, what was unblocked
-/// is blocked, or a message is accepted that must not be.
+/// If the connection panics, an error code has no name, memory exceeds its limits, an unblocked
+/// section is still blocked, or a malformed message is accepted.
 pub fn http3_connection(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let setup = input.byte();
@@ -48,7 +49,7 @@ pub fn http3_connection(bytes: &[u8]) {
     }
 }
 
-/// Decisions of one input that are followed.
+/// The largest number of steps per input.
 const MAX_STEPS: usize = 1000;
 
 struct World {
@@ -133,7 +134,8 @@ impl World {
         self.on_events()
     }
 
-    /// Number 0 is the control stream, 1 and 2 are those of QPACK, others have no type yet.
+    /// Delivers bytes on a unidirectional stream. Number 0 is the control stream, 1 and 2 are the
+    /// QPACK streams, and others get their type from the bytes.
     fn uni(&mut self, number: u64, bytes: &[u8], fin: bool) -> Result<(), Error> {
         let stream = 4 * number + if self.side.is_server() { 2 } else { 3 };
         if self.ended.contains(&stream) {
@@ -180,7 +182,8 @@ impl World {
         self.on_result(stream, result)
     }
 
-    /// A stream with an error is over; it was counted as cancelled.
+    /// Removes a stream after an error, which the stream has already counted as cancelled. Returns
+    /// errors of the connection.
     fn on_result(&mut self, stream: u64, result: Result<(), Error>) -> Result<(), Error> {
         let Err(error) = result else {
             return Ok(());
@@ -193,7 +196,7 @@ impl World {
         Ok(())
     }
 
-    /// A message of ours: the peer can read it as long as it did not lie.
+    /// Sends a message. The peer must be able to read it if all its instructions were true.
     fn send(&mut self, stream: u64, input: &mut Input<'_>) {
         let mut headers = HeaderMap::new();
         let (name, value) = peer::line(input);
@@ -239,7 +242,7 @@ impl World {
                     .set_encoder_credit(usize::from(input.short()));
                 Ok(())
             }
-            // What comes on the stream of the decoder's answers is a lie from now on.
+            // From now on, the peer's decoder stream carries false instructions.
             5 => {
                 self.peer.on_lie();
                 self.uni(2, input.bytes(), false)
@@ -261,13 +264,13 @@ impl World {
                 self.on_result(stream, result)?;
             }
         }
-        panic!("events that never end");
+        panic!("endless events");
     }
 
     fn check(&mut self) {
         self.take_outgoing();
         assert!(
-            self.connection.memory() <= MOST,
+            self.connection.memory() <= MAX_MEMORY,
             "{}",
             self.connection.memory()
         );
@@ -278,13 +281,13 @@ impl World {
     }
 }
 
-/// Two tables of 4 KiB, instructions that are not whole, and heads that are kept.
-const MOST: usize = 64 * 1024;
+/// Enough for two dynamic tables of 4 KiB, incomplete instructions and cached header sections.
+const MAX_MEMORY: usize = 64 * 1024;
 
-/// Events of one step.
+/// The largest number of events per step.
 const MAX_EVENTS: usize = 1000;
 
-/// A frame of the control stream.
+/// Encodes a frame for the control stream.
 fn control_frame(input: &mut Input<'_>) -> Vec<u8> {
     let what = input.byte();
     let mut payload = Vec::new();

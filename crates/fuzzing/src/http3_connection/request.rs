@@ -1,4 +1,4 @@
-//! A request stream as a driver reads it.
+//! A request stream, read as a driver does.
 
 use courser_base::{Side, Time};
 use courser_http3::{
@@ -7,12 +7,13 @@ use courser_http3::{
 };
 use http::{HeaderMap, Method};
 
+/// A request stream and its bytes in transit.
 pub(super) struct Stream {
     message: RequestStream,
-    /// Bytes that have not arrived.
+    /// Bytes in transit.
     queue: Vec<u8>,
     has_end: bool,
-    /// The bytes that a blocked section holds.
+    /// Bytes held for a blocked field section, or zero.
     held: u64,
     is_unblocked: bool,
 }
@@ -42,7 +43,7 @@ impl Stream {
         self.has_end = true;
     }
 
-    /// So many bytes arrive. A blocked stream is not read.
+    /// Delivers at most `len` bytes, unless the stream is blocked.
     pub(super) fn deliver(
         &mut self,
         connection: &mut Connection,
@@ -53,7 +54,7 @@ impl Stream {
             return Ok(());
         }
         let chunk: Vec<u8> = self.queue.drain(..len.min(self.queue.len())).collect();
-        // All that came before was read.
+        // All earlier bytes were read.
         self.message.push(chunk.into());
         self.read(connection, now)
     }
@@ -63,7 +64,7 @@ impl Stream {
             match self.message.poll() {
                 Step::Read if self.has_end && self.queue.is_empty() => self.message.on_fin(),
                 Step::Read | Step::End => return Ok(()),
-                // The server answers, and stops the stream.
+                // A server responds with an error and stops the stream.
                 Step::TooLarge(_) => self.message.abandon(connection),
                 Step::Decode => match self.message.decode(connection) {
                     Decoding::Done => {
@@ -71,7 +72,7 @@ impl Stream {
                     }
                     Decoding::Blocked { hold } => {
                         assert!(!self.is_unblocked, "blocked after it was unblocked");
-                        assert_eq!(hold == 0, self.held > 0, "what is held is held once");
+                        assert_eq!(hold == 0, self.held > 0, "a section is held once");
                         self.held += hold;
                         return Ok(());
                     }
@@ -89,7 +90,7 @@ impl Stream {
         }
     }
 
-    /// The dynamic table has what a section of it waits for.
+    /// Decodes the blocked section again and reads on.
     pub(super) fn on_unblocked(
         &mut self,
         connection: &mut Connection,
@@ -112,16 +113,16 @@ impl Stream {
             Side::Server => FieldLimits::REQUEST,
             Side::Client => FieldLimits::RESPONSE,
         };
-        // A section whose chunks are joined is there once, and so is the room for the next one.
+        // Enough for one joined section and the space for the next one.
         let most = 2 * (limits.size as usize + 16 * limits.lines) + 1024;
         assert!(self.message.memory() <= most, "{}", self.message.memory());
     }
 }
 
-/// Bytes of one stream that have not arrived.
+/// The limit of bytes in transit on one stream, above which no more are queued.
 const MAX_QUEUE: usize = 64 * 1024;
 
-/// RFC 9114 §4.2, §4.3.1: what a server may be given.
+/// Checks that a decoded request is valid (RFC 9114 §4.2, §4.3.1).
 fn check_request((request, _): &RequestHead) {
     check_headers(request.headers());
     let uri = request.uri();
@@ -138,10 +139,10 @@ fn check_request((request, _): &RequestHead) {
     }
     let (parts, ()) = request.clone().into_parts();
     let fields = FieldsToSend::request(&parts);
-    assert!(fields.is_ok(), "cannot be passed on: {:?}", fields.err());
+    assert!(fields.is_ok(), "cannot be forwarded: {:?}", fields.err());
 }
 
-/// RFC 9114 §4.2: no field of a connection, none with what ends a line.
+/// Checks that there are no connection-specific fields and no line breaks in values (RFC 9114 §4.2).
 fn check_headers(headers: &HeaderMap) {
     for name in [
         "connection",
