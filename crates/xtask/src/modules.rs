@@ -23,12 +23,12 @@ struct Module<'a> {
     scan: Scan<'a>,
 }
 
-/// A name in one file that another file defines.
+/// The use of a name that another file defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference<'a> {
     pub(crate) from: &'a str,
     pub(crate) to: &'a str,
-    /// The first line with such a name, counted from 1.
+    /// The first line that uses a name of `to`, counted from 1.
     pub(crate) line: usize,
     pub(crate) name: String,
 }
@@ -100,7 +100,7 @@ impl<'a> Modules<'a> {
                     let file = &self.by_path[&other].file.path;
                     found.push((file, import.line, import.path.join("::")));
                 }
-                // The import of a module counts where a name behind it is used.
+                // The import of a module counts where one of its names is used.
                 Target::Module(_) | Target::Foreign => {}
             }
         }
@@ -112,7 +112,7 @@ impl<'a> Modules<'a> {
         found
     }
 
-    /// Follows `path` as code in the module `from` writes it.
+    /// Resolves `path` as written in the module `from`.
     fn resolve(&self, from: &Path<'a>, path: &[&'a str], steps: usize) -> Target<'a> {
         let Some((first, rest)) = path.split_first() else {
             return Target::Module(from.clone());
@@ -140,8 +140,7 @@ impl<'a> Modules<'a> {
         target
     }
 
-    /// Looks for `name` in a module: among its modules, its imports, its items, and those of its
-    /// imports that end with `*`.
+    /// Finds `name` in a module: a child module, an import, an item, or a name behind a glob import.
     fn member(&self, path: &Path<'a>, name: &'a str, steps: usize) -> Option<Target<'a>> {
         let steps = steps.checked_sub(1)?;
         let mut child = path.clone();

@@ -167,7 +167,7 @@ fn section_after<'a>(text: &'a str, lead: &str) -> Option<(Section, &'a str)> {
     Some((Section::parse(number)?, &rest[number.len()..]))
 }
 
-/// Joins the source to one line. Comment signs and line breaks become single spaces.
+/// Joins the source to one line. Comment markers and line breaks become single spaces.
 fn joined(source: &str) -> String {
     let lines = source
         .lines()

@@ -8,7 +8,7 @@ pub(crate) struct Comment {
     /// The number of its first line, counted from 1.
     pub(crate) line: usize,
     pub(crate) kind: Kind,
-    /// The text of each line, without the comment's signs.
+    /// The text of each line, without comment markers.
     pub(crate) lines: Vec<String>,
 }
 
@@ -68,20 +68,20 @@ fn add(found: &mut Vec<Comment>, text: &str, line: usize, is_adjacent: bool) {
     }
 }
 
-/// Returns the kind of a comment and its text between the signs.
+/// Returns the kind of a comment and its text without the outer markers.
 fn split(text: &str) -> (Kind, &str) {
     let block = text.strip_prefix("/*");
     let body = match block {
         Some(body) => body.strip_suffix("*/").unwrap_or(body),
         None => text.strip_prefix("//").unwrap_or(text),
     };
-    let sign = if block.is_some() { '*' } else { '/' };
+    let marker = if block.is_some() { '*' } else { '/' };
     if let Some(body) = body.strip_prefix('!') {
         return (Kind::InnerDoc, body);
     }
-    match body.strip_prefix(sign) {
+    match body.strip_prefix(marker) {
         // Four slashes are a plain comment.
-        Some(body) if !body.starts_with(sign) => (Kind::OuterDoc, body),
+        Some(body) if !body.starts_with(marker) => (Kind::OuterDoc, body),
         _ => (Kind::Plain, body),
     }
 }

@@ -1,12 +1,12 @@
-//! Cuts code into identifiers and signs.
+//! Splits code into words and punctuation.
 
 use super::is_identifier;
 
-/// An identifier, a literal number, `::`, `->`, `=>`, or a single sign.
+/// An identifier, a number, `::`, `->`, `=>`, or one punctuation character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
-    /// Counted from 1.
+    /// The number of its line, counted from 1.
     pub(crate) line: usize,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// Returns the text of the token at `at`, or an empty one behind the last token.
+/// Returns the text of the token at `at`, or an empty one after the last token.
 pub(crate) fn text_at<'a>(tokens: &[Token<'a>], at: usize) -> &'a str {
     tokens.get(at).map_or("", |token| token.text)
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_and_signs_are_separate() {
+    fn words_and_punctuation_are_separate() {
         assert_eq!(
             texts("fn a(&self) -> b::C<'a> { x => 1 }"),
             [

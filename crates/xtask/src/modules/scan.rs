@@ -19,7 +19,7 @@ pub(super) struct Scan<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Import<'a> {
     pub(super) path: Vec<&'a str>,
-    /// The name inside the module; `*` for all names.
+    /// The name inside the module, or `*` for a glob import.
     pub(super) name: &'a str,
     pub(super) line: usize,
     pub(super) is_reexport: bool,
@@ -38,10 +38,10 @@ pub(super) struct Mention<'a> {
     pub(super) line: usize,
 }
 
-/// Reads the tokens of one file. Modules in braces count as part of it.
+/// Reads the tokens of one file. Inline modules count as part of it.
 pub(super) fn scan<'a>(tokens: &[Token<'a>]) -> Scan<'a> {
     let mut scan = Scan::default();
-    // Where the modules in braces around the current token end.
+    // The ends of the inline modules around the current token.
     let mut ends: Vec<usize> = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
@@ -73,7 +73,7 @@ pub(super) fn scan<'a>(tokens: &[Token<'a>]) -> Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Reads the path at `at`, and returns the index behind it.
+    /// Reads the path at `at`, and returns the index after it.
     fn read_path(&mut self, tokens: &[Token<'a>], at: usize, depth: usize) -> usize {
         let before = at.checked_sub(1).map_or("", |before| tokens[before].text);
         if DEFINING.contains(&before) {
@@ -101,7 +101,7 @@ struct Tree<'t, 'a> {
 }
 
 impl<'a> Tree<'_, 'a> {
-    /// Reads the branch at `at`, which continues `prefix`, and returns the index behind it.
+    /// Reads the branch at `at`, which continues `prefix`, and returns the index after it.
     fn read(&mut self, at: usize, prefix: &[&'a str], imports: &mut Vec<Import<'a>>) -> usize {
         let tokens = self.tokens;
         let at = at + usize::from(text_at(tokens, at) == "::");
@@ -135,7 +135,7 @@ impl<'a> Tree<'_, 'a> {
                 let alias = (other == "as").then(|| text_at(tokens, at + 1));
                 let name = alias.or_else(|| path.last().copied());
                 imports.extend(name.map(|name| self.import(path, name)));
-                // At least one token, so that unreadable code ends.
+                // Consumes at least one token, so that a scan of malformed code ends.
                 at + if alias.is_some() {
                     2
                 } else {
@@ -155,7 +155,7 @@ impl<'a> Tree<'_, 'a> {
     }
 }
 
-/// Returns the names of the path at `at`, and the index behind it.
+/// Returns the names of the path at `at`, and the index after it.
 fn path_at<'a>(tokens: &[Token<'a>], at: usize) -> (Vec<&'a str>, usize) {
     let mut path = vec![tokens[at].text];
     let mut at = at + 1;
@@ -166,7 +166,7 @@ fn path_at<'a>(tokens: &[Token<'a>], at: usize) -> (Vec<&'a str>, usize) {
     (path, at)
 }
 
-/// Rewrites a path in `depth` modules in braces to the same path in their file.
+/// Rewrites a path inside `depth` inline modules as their file would write it.
 fn from_file(mut path: Vec<&str>, depth: usize) -> Vec<&str> {
     let supers = path.iter().take_while(|name| **name == "super").count();
     let inside = supers.min(depth);
@@ -179,7 +179,7 @@ fn from_file(mut path: Vec<&str>, depth: usize) -> Vec<&str> {
     path
 }
 
-/// Keywords that the name of an item follows.
+/// The keywords before the name of an item.
 const DEFINING: &[&str] = &[
     "const", "enum", "fn", "static", "struct", "trait", "type", "union",
 ];
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn reexports_are_told_from_imports() {
+    fn reexports_differ_from_imports() {
         let code = "pub(crate) use a::B;\npub use c::D;\nuse e::F;";
         let found = scan(&tokens(code)).imports;
         let reexports: Vec<bool> = found.iter().map(|import| import.is_reexport).collect();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_in_braces_belong_to_their_file() {
+    fn inline_modules_belong_to_their_file() {
         let code = "mod a { use super::B; fn c() { super::super::D::e() } }\nuse super::F;";
         let found = scan(&tokens(code));
         assert_eq!(found.imports[0].path, ["self", "B"]);

@@ -105,7 +105,7 @@ fn type_name<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
     name
 }
 
-/// Returns line and name of each function that stands directly in a block.
+/// Returns line and name of each function of a block, without nested ones.
 fn methods_of<'a>(tokens: &[Token<'a>], block: &Block) -> impl Iterator<Item = (usize, &'a str)> {
     let mut methods = Vec::new();
     let mut at = block.open + 1;
@@ -147,7 +147,7 @@ fn fields_of<'a>(name: &str, tokens: &[Token<'a>]) -> Vec<&'a str> {
     fields
 }
 
-/// Returns the index of the comma behind the field at `at`, or `end`.
+/// Returns the index of the comma after the field at `at`, or `end`.
 fn end_of_field(tokens: &[Token<'_>], mut at: usize, end: usize) -> usize {
     let mut depth = 0_usize;
     while at < end {

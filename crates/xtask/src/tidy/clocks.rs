@@ -1,5 +1,5 @@
-//! Clocks and pauses: forbidden in the crates without I/O, kept behind the runtime in the facade,
-//! and counted in the tests of the facade.
+//! Restricts clocks and sleeps: banned in crates without I/O, limited to three modules of the
+//! facade, and counted in its tests.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ pub(super) fn check<'a>(files: &[File], folders: impl Iterator<Item = &'a str>) 
     problems
 }
 
-/// Counts the pauses in the integration tests of the facade.
+/// Counts the calls of `sleep` in the integration tests of the facade.
 pub(super) fn count(files: &[File]) -> Count {
     let tests = files
         .iter()
@@ -88,7 +88,7 @@ fn method_path(entry: &Value) -> Option<&str> {
     path.as_str()
 }
 
-/// Returns true for the modules of the facade that may use tokio.
+/// Returns true for the modules of the facade that may use a clock.
 fn is_behind_runtime(path: &str) -> bool {
     let inner = path.split('/').nth(3).unwrap_or_default();
     let module = inner.strip_suffix(".rs").unwrap_or(inner);
@@ -113,7 +113,8 @@ fn check_facade(file: &File) -> Problems {
 const FACADE: &str = "courser";
 const CONFIGURATION: &str = "clippy.toml";
 
-/// The methods that Clippy refuses in crates without a clock. None of them depends on tokio.
+/// The methods that Clippy refuses in crates without a clock. Those of tokio are missing because
+/// none of these crates depends on it.
 const METHODS: &[&str] = &[
     "std::thread::sleep",
     "std::time::Instant::elapsed",
@@ -122,7 +123,7 @@ const METHODS: &[&str] = &[
     "std::time::SystemTime::now",
 ];
 
-/// The same and tokio's, as the facade would write them.
+/// The same methods and the timers of tokio, as the facade would write them.
 const NAMES: &[&str] = &[
     "Instant::now",
     "SystemTime::now",
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_of_tests_are_counted() {
+    fn sleeps_in_tests_are_counted() {
         let source = "fn sleep(t: u8) {}\nasync fn f() { tokio::time::sleep(t).await; }\n\
                       // sleep(t)\nfn g() { thread::sleep(t); sleep_until(t); sleep }";
         let files = [

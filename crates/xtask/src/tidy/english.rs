@@ -1,5 +1,5 @@
-//! Counts comments that are not plain English: openers that leave a doc comment without a subject,
-//! and words that stand for a clearer sentence.
+//! Counts comments that are not plain English: doc comments that open with a clause instead of a
+//! subject or a verb, and comments with archaic or vague words.
 
 use std::collections::BTreeMap;
 

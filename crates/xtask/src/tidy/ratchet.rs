@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::report::Problems;
 
-/// The document with the table.
+/// The path of the table.
 pub(super) const TABLE: &str = "docs/ratchet.tsv";
 
 /// A number that a gate counted in one crate.
@@ -15,7 +15,7 @@ pub(super) struct Count {
     pub(super) folder: String,
     pub(super) gate: String,
     pub(super) count: usize,
-    /// Up to this number there is nothing to improve, and the table has no row.
+    /// The number to reach. At or below it, the table has no row.
     pub(super) aim: usize,
     /// Describes each place that was counted, as `path:line: text`.
     pub(super) places: Vec<String>,
@@ -42,7 +42,8 @@ impl Count {
     }
 }
 
-/// Compares the counts with the table. Each difference is a problem, lower numbers included.
+/// Compares the counts with the table. Each difference is a problem, including a lower
+/// number.
 pub(super) fn check(table: &str, counts: &[Count]) -> Problems {
     let rows = match parse(table) {
         Ok(rows) => rows,

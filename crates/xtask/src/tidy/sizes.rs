@@ -40,7 +40,7 @@ fn aim(folder: &str) -> usize {
     }
 }
 
-/// The crates that may be larger: one protocol, and one world with its faults.
+/// The crates without a limit: the transport protocol and the simulator.
 const WITHOUT_AIM: &[&str] = &["sim", "transport"];
 
 /// Numbers are rounded, so that not every commit changes them.

@@ -1,13 +1,13 @@
-//! The subjects of commits.
+//! Checks the subjects of commits.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::report::Problems;
 
-/// Checks the subjects of all commits behind [`BASE`]. Merges count as well.
+/// Checks the subjects of all commits after [`BASE`], including merges.
 ///
-/// Without Git, without a repository and in a shallow one there is nothing to check.
+/// Skips the check without Git, outside of a repository and in a shallow clone.
 pub(super) fn check(root: &Path) -> Problems {
     let range = format!("{BASE}..HEAD");
     let is_known = git(root, &["merge-base", "--is-ancestor", BASE, "HEAD"]).is_some();

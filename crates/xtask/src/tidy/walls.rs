@@ -90,7 +90,7 @@ impl Exception {
     }
 }
 
-/// The references that were there when the walls were built. This list may only shrink.
+/// The references that lead up today. This list may only shrink.
 const EXCEPTIONS: &[Exception] = &[
     Exception {
         from: "crates/transport/src/config/endpoint.rs",
